@@ -13,6 +13,7 @@ from django.utils.timezone import now
 
 from apps.accounts import api_tokens, invitation_links
 from apps.accounts.models import Membership, Role
+from apps.annotation.desk import layouts
 from apps.annotation.desk.assignments import annotator_of
 from apps.annotation.kinds.questions import Alternatives, StepsAsks
 from apps.annotation.models import Assignment, BulkAct, Comment, Continuation, Judge, Mention
@@ -119,6 +120,8 @@ def things_of(owner: Membership, labeller: Membership, runs: Path, published: Pa
     assignment = Assignment.objects.create(**held, leased_until=now() + timedelta(hours=1))
     item.taken = 1
     item.save()
+    layouts.save_new(queue=queue, user=owner.user, name="Large text")
+    layouts.arrange(queue=queue, user=owner.user, settings={"text": "large"})
     batch = RolloutBatch.objects.create(workspace=here, policy=policy, environment="office", state=JobState.RUNNING)
     call = {"id": "c0", "type": "function", "function": {"name": "look", "arguments": {"at": "shelf"}}}
     step = {"context": [], "message": {"role": "assistant", "tool_calls": [call]}}

@@ -17,6 +17,7 @@ from apps.annotation.views import (
     desk,
     imported_judgments,
     judges,
+    layouts,
     quality,
     queues,
     reviews,
@@ -87,6 +88,10 @@ urlpatterns = [
     path("desk/<uuid:queue_id>/next/", desk.next_item, name="next"),
     path("desk/<uuid:queue_id>/undo/", desk.undo, name="undo"),
     path("desk/<uuid:queue_id>/leave/", desk.leave, name="leave"),
+    *(
+        path(f"desk/<uuid:queue_id>/layout/{action}/", layouts.act, {"action": action}, name=f"layout_{action}")
+        for action in layouts.ACTS
+    ),
     path("desk/items/<uuid:assignment_id>/", desk.item, name="item"),
     path("desk/items/<uuid:assignment_id>/rows/<int:start>/", desk.rows, name="rows"),
     path("desk/items/<uuid:assignment_id>/<str:side>/<int:index>/", desk.part, name="part"),

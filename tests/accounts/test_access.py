@@ -10,6 +10,7 @@ from django.db import transaction
 from django.test import Client
 
 from apps.accounts.models import Membership, Role
+from apps.annotation.views.layouts import ACTS
 from tests import factories
 from tests.addresses import ASKED, PUBLIC, SENT, Address
 
@@ -30,6 +31,7 @@ SEEN_FROM = {
         *("accounts:profile", "accounts:change_name", "accounts:change_password", "accounts:preferences"),
         *("annotation:queues", "annotation:queue", "annotation:desk", "annotation:next", "annotation:undo"),
         *("annotation:leave", "annotation:mine", "v1:queues", "v1:queue", "v1:queue_next", "v1:mentions"),
+        *(f"annotation:layout_{action}" for action in ACTS),
     },
     Role.REVIEWER: {
         *(f"trajectories:{name}" for name in ("list", "save_view", "remove_view", "picked_forks", "detail", "step")),

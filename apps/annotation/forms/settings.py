@@ -8,6 +8,7 @@ from typing import Any, cast
 from django import forms
 
 from apps.accounts.models import User, Workspace
+from apps.annotation.forms.layouts import LayoutForm
 from apps.annotation.forms.queues import QuestionsField
 from apps.annotation.judges.enrollment import DEFAULT_PROMPT, JUDGING
 from apps.annotation.kinds import kind_of
@@ -101,6 +102,7 @@ class SettingsForm(forms.Form):
         }
         super().__init__(data, initial=initial)
         self.queue = queue
+        self.layout = LayoutForm(data, queue=queue, prefix="layout")
         self.fields["overlap"].widget.attrs["min"] = queue.overlap
         if queue.is_of_experiment:
             self.fields["overlap"].disabled = True
@@ -131,6 +133,8 @@ class SettingsForm(forms.Form):
         data = super().clean() or self.cleaned_data
         if data.get("questions") is not None and (missing := kind_of(self.queue).asks_problem(self._as_asked(data))):
             self.add_error(*missing)
+        if not self.layout.is_valid():
+            self.add_error(None, "The layout of the desk holds a choice that isn't there. Reload the page.")
         if data.get("who") == "named" and not data.get("labellers"):
             self.add_error("labellers", "Choose at least one person, or let everybody label.")
         return data
@@ -149,6 +153,7 @@ class SettingsForm(forms.Form):
             ends_after=data["ends_after"],
             questions=data["questions"],
             questions_seen=data["questions_seen"],
+            layout={**self.queue.layout, **self.layout.settings()},
             labellers=[user.pk for user in data["labellers"]] if data["who"] == "named" else None,
         )
 

@@ -123,6 +123,8 @@ class Kind(ABC, Generic[K, A, J]):
     """Whether each step has a place for its label."""
     dialogs: ClassVar[str] = ""
     """The template of what opens over the desk for this kind only."""
+    folds_questions: ClassVar[bool] = True
+    """Whether its questions stand beside the main thing, and fold."""
     cannot_tell: ClassVar[str]
     """A reason to skip an item."""
     form: type[JudgementForm]

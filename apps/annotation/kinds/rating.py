@@ -81,6 +81,7 @@ class RatingKind(RunKind[RatingAsks, Scores, Rating]):
 
     # On the desk ------------------------------------------------------------------------------------------------------
 
+    folds_questions = False
     template = "annotation/_rating.html"
     form = draft_form = RatingForm
 

@@ -6,6 +6,7 @@ from apps.annotation.models.continuations import Continuation
 from apps.annotation.models.items import Assignment, Desk, Item
 from apps.annotation.models.judgements import Correction, Inspection, Judgement, Mark, Preference, Rating, StepLabel
 from apps.annotation.models.judges import Judge, JudgeAnswer, JudgePrompt
+from apps.annotation.models.layouts import DeskLayout, LayoutChoice
 from apps.annotation.models.queues import Annotator, Guideline, QualityReport, Queue
 from apps.annotation.models.reviews import Adjudication, Remark
 
@@ -18,6 +19,7 @@ __all__ = [
     "Continuation",
     "Correction",
     "Desk",
+    "DeskLayout",
     "Guideline",
     "Inspection",
     "Item",
@@ -26,6 +28,7 @@ __all__ = [
     "JudgeAnswer",
     "JudgePrompt",
     "Judgement",
+    "LayoutChoice",
     "Mark",
     "Mention",
     "Preference",

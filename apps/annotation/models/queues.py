@@ -128,6 +128,7 @@ class Queue(WorkspaceModel):
         default=False, help_text="Whether people see what models said of a pair before they answer."
     )
     blind_review = models.BooleanField(default=True, help_text="Reviewers decide before they see what others said.")
+    layout = models.JSONField(default=dict, help_text="How the desk is arranged for who didn't choose otherwise.")
     ends_at = models.DateTimeField(null=True)
     ends_after = models.PositiveIntegerField(null=True, help_text="Judgments.")
     created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")

@@ -1,6 +1,6 @@
 """Changing the settings of a queue, ending it when its date or its number has come, and what a researcher asks of one of its annotators."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,6 +12,7 @@ from django.utils.timezone import now
 from apps.accounts.models import Membership, User
 from apps.annotation.audit import record
 from apps.annotation.desk.assignments import has_ended, lock_desk
+from apps.annotation.desk.layouts import trimmed
 from apps.annotation.kinds import kind_of
 from apps.annotation.models import Annotator, Assignment, Desk, Item, Queue
 from apps.annotation.queues.known_answers import NoTrainingItems
@@ -45,6 +46,8 @@ class Settings:
     """What is asked from now on; None: what is asked now. What has answers stays as it was asked."""
     questions_seen: str = ""
     """The version of the questions that these are a change of; see `question_changes.version_of`."""
+    layout: Mapping[str, str] | None = None
+    """How the desk is arranged for who didn't choose otherwise; None: as it is."""
     labellers: Collection[int] | None
     """Ids of the users who may label; None for everybody of the workspace."""
 
@@ -65,6 +68,7 @@ def change_settings(*, queue: Queue, settings: Settings, by: User) -> Queue:
         "ends_after": settings.ends_after,
         "is_restricted": settings.labellers is not None,
         "asks": with_questions(held, settings.questions, settings.questions_seen),
+        "layout": held.layout if settings.layout is None else trimmed(held.kind, settings.layout),
     }
     named = set(settings.labellers or ())
     if Membership.objects.filter(workspace=held.workspace_id, user__in=named).count() != len(named):

@@ -21,6 +21,7 @@ from django.views.decorators.http import require_POST, require_safe
 from apps.annotation.desk import actions, assignments
 from apps.annotation.desk.assignments import annotator_of
 from apps.annotation.desk.known_answers import in_words, taught
+from apps.annotation.desk.layouts import arrangement_of
 from apps.annotation.forms.settings import ReasonForm
 from apps.annotation.judges.machines import said_by_machines
 from apps.annotation.kinds import kind_of
@@ -92,7 +93,7 @@ def desk(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     if assignment:
         assignment = actions.keep(assignment=assignment)
     context = {"queue": queue, "kind": kind_of(queue), "progress": desk_progress(queue, annotator), "stopped": stopped}
-    context |= _guidelines(queue)
+    context |= {"arrangement": arrangement_of(queue, request.user), **_guidelines(queue)}
     if assignment:
         context |= _item(own_with_runs(request, assignment.pk))
     return render(request, "annotation/desk.html", context)

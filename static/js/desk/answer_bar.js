@@ -1,11 +1,12 @@
 // The answer bar stands in full where reading keeps most of the window beside it; elsewhere it is one line, which grows
 // over what is read when asked to. Its keys work either way.
 import { attach } from "../core/attach.js";
-import { read, write } from "../core/storage.js";
+import { arrange, CHANGED, layout } from "./layout.js";
 
 /** The share of the window's height that is for reading. */
 const READING = 0.6;
-const LINE = "answer-line";
+/** Where there is room for the bar beside what is read; desk_layout.css says the same. */
+const BESIDE = matchMedia("(min-width: 1100px)");
 
 attach("[data-answer]", (form, signal) => {
   const article = form.closest("[data-item]");
@@ -15,19 +16,24 @@ attach("[data-answer]", (form, signal) => {
   let isGrown = false;
 
   function show() {
-    const shape = fits && read(LINE) === null ? "full" : isGrown ? "grown" : "line";
+    const shape = fits && layout("bar") !== "line" ? "full" : isGrown ? "grown" : "line";
     if (shape !== form.dataset.bar) {
       // What is grown lies over what is read, so that this stays where it is.
       article.style.setProperty("--line", shape === "grown" ? `${form.offsetHeight}px` : "0px");
       form.dataset.bar = shape;
     }
     button.setAttribute("aria-expanded", String(shape !== "line"));
+    button.hidden = isBeside();
   }
+
+  const isBeside = () => layout("bar") === "right" && BESIDE.matches;
 
   function fit() {
     const before = form.dataset.bar;
     form.dataset.bar = "full";
-    fits = reading.clientHeight >= Math.floor(READING * innerHeight) && form.scrollHeight <= form.clientHeight + 1;
+    fits =
+      isBeside() ||
+      (reading.clientHeight >= Math.floor(READING * innerHeight) && form.scrollHeight <= form.clientHeight + 1);
     form.dataset.bar = before ?? "full";
     show();
   }
@@ -39,10 +45,8 @@ attach("[data-answer]", (form, signal) => {
   }
 
   function toggle() {
-    if (fits) {
-      write(LINE, form.dataset.bar === "line" ? null : "1");
-      show();
-    } else grow(!isGrown);
+    if (fits) arrange("bar", form.dataset.bar === "line" ? "bottom" : "line");
+    else grow(!isGrown);
   }
 
   article.addEventListener(
@@ -66,6 +70,7 @@ attach("[data-answer]", (form, signal) => {
     { signal, capture: true },
   );
   addEventListener("resize", fit, { signal });
+  document.addEventListener(CHANGED, fit, { signal });
   article.addEventListener("keydown", (event) => event.key === "Escape" && grow(false), { signal });
   reading.addEventListener("pointerdown", () => grow(false), { signal });
   fit();

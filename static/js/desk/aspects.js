@@ -1,16 +1,15 @@
 // Beside the main thing: the queue's questions, which take digits while one answers them, and how sure one is.
 import { attach } from "../core/attach.js";
 import { bind } from "../core/keys.js";
-import { read, write } from "../core/storage.js";
+import { arrange, CHANGED, layout } from "./layout.js";
 import { Questions } from "./questions.js";
-
-const OPEN = "aspects-open";
 
 attach("[data-aspects]", (details, signal) => {
   let active = false;
   const article = details.closest("[data-item]");
   const questions = new Questions(details, { signal, enabled: () => active, ended: leave });
-  details.open = read(OPEN) !== null;
+  const openAsSaid = () => (details.open = layout("questions") === "open");
+  openAsSaid();
 
   function enter() {
     active = true;
@@ -43,7 +42,8 @@ attach("[data-aspects]", (details, signal) => {
     enabled: () => active,
     signal,
   });
-  details.addEventListener("toggle", () => write(OPEN, details.open ? "1" : null), { signal });
+  details.addEventListener("toggle", () => arrange("questions", details.open ? "open" : "folded"), { signal });
+  document.addEventListener(CHANGED, ({ detail }) => detail.name === "questions" && openAsSaid(), { signal });
   details.addEventListener("input", count, { signal });
   details.addEventListener("questions:shown", count, { signal });
   article.addEventListener("draft:restored", count, { signal });

@@ -1,6 +1,7 @@
 // Reading a pair: rows come opened before they are reached; j and k walk both runs, h and l show one alone.
 import { attach } from "../core/attach.js";
 import { bind } from "../core/keys.js";
+import { CHANGED, layout } from "./layout.js";
 import { openNear } from "./row_loading.js";
 
 const UNCHOSEN = "Choose an answer first: 1 to 7, or 0 for both bad.";
@@ -37,11 +38,13 @@ attach("[data-pair]", (article, signal) => {
     const alone = article.dataset.only === side ? "" : side;
     article.dataset.only = alone;
     for (const button of article.querySelectorAll("[data-side-pick]")) {
-      button.setAttribute("aria-pressed", String(button.dataset.sidePick === (isNarrow() ? side : alone)));
+      button.setAttribute("aria-pressed", String(button.dataset.sidePick === (isSwitch() ? side : alone)));
     }
   }
 
-  const isNarrow = () => matchMedia("(max-width: 719px)").matches;
+  /** Whether one side is shown at a time, so that the other can be switched to: by choice, or for want of room. */
+  const isSwitch = () =>
+    layout("sides") === "one" || (layout("sides") !== "stacked" && matchMedia("(max-width: 719px)").matches);
 
   function toggleFolds() {
     const folds = [...article.querySelectorAll("details.pair-fold")];
@@ -81,5 +84,11 @@ attach("[data-pair]", (article, signal) => {
     },
     { signal },
   );
-  if (isNarrow()) article.querySelector("[data-side-pick=left]").setAttribute("aria-pressed", "true");
+  const showSwitch = () => {
+    article.dataset.only = "";
+    for (const button of article.querySelectorAll("[data-side-pick]"))
+      button.setAttribute("aria-pressed", String(isSwitch() && button.dataset.sidePick === article.dataset.side));
+  };
+  document.addEventListener(CHANGED, ({ detail }) => detail.name === "sides" && showSwitch(), { signal });
+  showSwitch();
 });

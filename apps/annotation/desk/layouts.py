@@ -1,0 +1,274 @@
+"""How a person's desk is arranged: side by side or stacked, text size, what is folded.
+
+A layout is settings of the window, applied by the browser: whatever it says, the server sends the same item, with the same sides.
+What a desk looks like is, first come first served: what its person chose in this queue, what they chose for this kind of queue, the
+queue's default, the first choice of each setting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from django.db import transaction
+from django.db.models import Q
+
+from apps.accounts.models import User
+from apps.annotation.kinds import KINDS
+from apps.annotation.models import DeskLayout, LayoutChoice, Queue
+from apps.annotation.models.layouts import LONGEST_NAME
+from apps.annotation.refusals import Refusal
+from apps.common.text_encoding import is_storable
+
+MOST = 20
+"""Layouts that one person keeps."""
+
+Settings = Mapping[str, str]
+"""Values by the name of the setting; what is left out is the first choice."""
+
+
+class Setting(NamedTuple):
+    name: str
+    words: str
+    choices: tuple[tuple[str, str], ...]
+    """Values with their words; the first is what holds where nobody chose."""
+    needs: str = ""
+    """What of the kind of queue has to be true, or its desk has no use for this."""
+
+
+OPEN_OR_FOLDED = (("open", "Open"), ("folded", "Folded"))
+FOLDED_OR_OPEN = OPEN_OR_FOLDED[::-1]
+SETTINGS = (
+    Setting(
+        "sides",
+        "Trajectories",
+        (("columns", "Side by side"), ("stacked", "Stacked"), ("one", "One at a time")),
+        needs="has_sides",
+    ),
+    Setting("bar", "Answer bar", (("bottom", "Below"), ("line", "One line"), ("right", "Right"))),
+    Setting("text", "Text", (("normal", "Normal"), ("large", "Large"), ("largest", "Largest"))),
+    Setting("width", "Lines", (("full", "Full width"), ("short", "80 characters"))),
+    Setting("task", "Task", FOLDED_OR_OPEN),
+    Setting("same", "Identical steps", FOLDED_OR_OPEN, needs="has_sides"),
+    Setting("reasoning", "Reasoning", OPEN_OR_FOLDED),
+    Setting("results", "Results", OPEN_OR_FOLDED),
+    Setting("questions", "Questions", FOLDED_OR_OPEN, needs="folds_questions"),
+)
+
+
+class LayoutRefused(Refusal):
+    code = "layout_refused"
+
+
+class Row(NamedTuple):
+    """A setting as the menu shows it."""
+
+    setting: Setting
+    value: str
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """What one person's desk looks like in a queue."""
+
+    settings: Settings
+    """A value for each setting that this kind of queue has."""
+    layout: DeskLayout | None
+    """The saved layout in use; None: the queue's default."""
+    is_changed: bool
+    """Whether something differs from it that isn't saved."""
+    is_of_kind: bool
+    """Whether `layout` is used in all queues of this kind."""
+    saved: list[DeskLayout]
+    undo: str
+    """What can be undone, in words."""
+
+    @property
+    def rows(self) -> list[Row]:
+        return [Row(setting, self.settings[setting.name]) for setting in SETTINGS if setting.name in self.settings]
+
+
+def settings_of(kind: str) -> list[Setting]:
+    """The settings that a desk of this kind has."""
+    return [setting for setting in SETTINGS if not setting.needs or getattr(KINDS[kind], setting.needs)]
+
+
+def complete(kind: str, *layers: Settings) -> dict[str, str]:
+    """A value for each setting of this kind: the first layer that holds one that there is."""
+    values = {}
+    for setting in settings_of(kind):
+        known = [value for value, _ in setting.choices]
+        found = (layer[setting.name] for layer in layers if layer.get(setting.name) in known)
+        values[setting.name] = next(found, known[0])
+    return values
+
+
+def trimmed(kind: str, settings: Settings) -> dict[str, str]:
+    """As the default of a queue is stored: without what holds anyway."""
+    usual = complete(kind)
+    return {name: value for name, value in complete(kind, settings).items() if value != usual[name]}
+
+
+def arrangement_of(queue: Queue, user: User) -> Arrangement:
+    """What this person's desk looks like in this queue."""
+    choices = LayoutChoice.objects.filter(Q(queue=queue) | Q(kind=queue.kind), user=user).select_related("layout")
+    by_kind = {bool(choice.kind): choice for choice in choices}
+    of_kind, own = by_kind.get(True), by_kind.get(False)
+    choice = own or of_kind
+    layout = choice.layout if choice else None
+    changes = own.changes if own else {}
+    base = complete(queue.kind, layout.settings if layout else queue.layout)
+    settings = complete(queue.kind, changes, base)
+    return Arrangement(
+        settings=settings,
+        layout=layout,
+        is_changed=settings != base,
+        is_of_kind=bool(layout and of_kind and of_kind.layout_id == layout.pk),
+        saved=list(DeskLayout.objects.filter(user=user).order_by("name")),
+        undo=own.undo.get("words", "") if own else "",
+    )
+
+
+# Acts of a person on their own layouts. Each can be undone until the next one in the same queue ------------------------
+
+
+@transaction.atomic
+def arrange(*, queue: Queue, user: User, settings: Settings) -> None:
+    """Use these settings in this queue, without saving them under a name."""
+    choice = _held(queue, user)
+    base = choice.layout.settings if choice.layout else queue.layout
+    standing = complete(queue.kind, base)
+    wanted = complete(queue.kind, settings, choice.changes, standing)
+    _act(choice, "the change", changes={name: value for name, value in wanted.items() if value != standing[name]})
+
+
+@transaction.atomic
+def choose(*, queue: Queue, user: User, layout: DeskLayout | None) -> None:
+    """Use a saved layout in this queue or, with None, the queue's default; what isn't saved is dropped."""
+    _act(_held(queue, user), "the choice", layout=layout, changes={})
+
+
+@transaction.atomic
+def save_new(*, queue: Queue, user: User, name: str) -> DeskLayout:
+    """Keep what the desk looks like now under a new name, and use it here. Raises LayoutRefused."""
+    choice = _held(queue, user)
+    name = _checked(user, name)
+    _refuse_too_many(user)
+    layout = DeskLayout.objects.create(user=user, name=name, settings=dict(arrangement_of(queue, user).settings))
+    _act(choice, f"saving “{name}”", touched={str(layout.pk): None}, layout=layout, changes={})
+    return layout
+
+
+@transaction.atomic
+def save_changes(*, queue: Queue, user: User) -> None:
+    """Keep what the desk looks like now in the layout that is used here. Raises LayoutRefused."""
+    choice = _held(queue, user)
+    layout = _in_use(choice)
+    before = _stored(layout)
+    layout.settings = {**layout.settings, **arrangement_of(queue, user).settings}
+    layout.save(update_fields=["settings"])
+    _act(choice, f"the change of “{layout}”", touched={str(layout.pk): before}, changes={})
+
+
+@transaction.atomic
+def rename(*, queue: Queue, user: User, name: str) -> None:
+    """Give the layout that is used here another name. Raises LayoutRefused."""
+    choice = _held(queue, user)
+    layout = _in_use(choice)
+    before = _stored(layout)
+    layout.name = _checked(user, name, but=layout)
+    layout.save(update_fields=["name"])
+    _act(choice, f"renaming “{before['name']}”", touched={str(layout.pk): before})
+
+
+@transaction.atomic
+def delete(*, queue: Queue, user: User) -> None:
+    """Delete the layout that is used here; every queue that used it has its default again. Raises LayoutRefused."""
+    choice = _held(queue, user)
+    layout = _in_use(choice)
+    before = {**_stored(layout), "choices": list(layout.choices.values_list("pk", flat=True))}
+    touched = {str(layout.pk): before}
+    _act(choice, f"deleting “{layout}”", touched=touched, layout=None, changes={})
+    layout.delete()
+
+
+@transaction.atomic
+def use_for_kind(*, queue: Queue, user: User, wanted: bool) -> None:
+    """Use the layout of this queue, or no longer, wherever this person chose nothing else in queues of its kind. Raises LayoutRefused."""
+    choice = _held(queue, user)
+    layout = _in_use(choice)
+    if wanted:
+        LayoutChoice.objects.update_or_create(user=user, kind=queue.kind, defaults={"layout": layout})
+    else:
+        LayoutChoice.objects.filter(user=user, kind=queue.kind).delete()
+
+
+@transaction.atomic
+def undo(*, queue: Queue, user: User) -> None:
+    """Take back the last act in this queue. Raises LayoutRefused."""
+    choice = _held(queue, user)
+    before = choice.undo
+    if not before:
+        raise LayoutRefused("There is nothing to undo.")
+    for pk, stored in before["touched"].items():
+        if stored is None:
+            DeskLayout.objects.filter(user=user, pk=pk).delete()
+            continue
+        standing = DeskLayout.objects.filter(user=user, pk=pk).first()
+        if standing is None:
+            _refuse_too_many(user)
+        name = _checked(user, stored["name"], but=standing)
+        values = {"name": name, "settings": stored["settings"]}
+        layout, _ = DeskLayout.objects.update_or_create(pk=pk, user=user, defaults=values)
+        LayoutChoice.objects.filter(user=user, pk__in=stored.get("choices", ()), layout=None).update(layout=layout)
+    choice.layout = DeskLayout.objects.filter(user=user, pk=before["layout"]).first()
+    choice.changes, choice.undo = before["changes"], {}
+    choice.save(update_fields=["layout", "changes", "undo"])
+
+
+def _held(queue: Queue, user: User) -> LayoutChoice:
+    """This person's choice in this queue; the lock on the person makes their acts in two tabs one after the other."""
+    User.objects.select_for_update(no_key=True).get(pk=user.pk)
+    choice = LayoutChoice.objects.select_related("layout").filter(user=user, queue=queue).first()
+    if choice is None:
+        of_kind = LayoutChoice.objects.filter(user=user, kind=queue.kind).first()
+        layout = of_kind.layout if of_kind else None
+        choice = LayoutChoice.objects.create(user=user, queue=queue, layout=layout)
+    return choice
+
+
+def _in_use(choice: LayoutChoice) -> DeskLayout:
+    if choice.layout is None:
+        raise LayoutRefused("The queue's default is in use. Choose one of your layouts first.")
+    return choice.layout
+
+
+def _act(choice: LayoutChoice, words: str, /, *, touched: dict[str, Any] | None = None, **columns: Any) -> None:
+    """Change the choice and keep what was there."""
+    layout = str(choice.layout_id) if choice.layout_id else None
+    undo = {"words": words, "layout": layout, "changes": choice.changes, "touched": touched or {}}
+    for name, value in columns.items():
+        setattr(choice, name, value)
+    choice.undo = undo
+    choice.save(update_fields=["undo", *columns])
+
+
+def _stored(layout: DeskLayout) -> dict[str, Any]:
+    return {"name": layout.name, "settings": layout.settings}
+
+
+def _refuse_too_many(user: User) -> None:
+    if DeskLayout.objects.filter(user=user).count() >= MOST:
+        raise LayoutRefused(f"You have {MOST} layouts, the most that are kept. Delete one first.")
+
+
+def _checked(user: User, name: str, but: DeskLayout | None = None) -> str:
+    """A name that this person may give to a layout. Raises LayoutRefused."""
+    name = " ".join(name.split())
+    if not name or len(name) > LONGEST_NAME or not is_storable(name):
+        raise LayoutRefused(f"A layout needs a name of 1 to {LONGEST_NAME} characters, none of them null.")
+    others = DeskLayout.objects.filter(user=user, name=name)
+    if (others.exclude(pk=but.pk) if but else others).exists():
+        raise LayoutRefused(f"You have another layout called “{name}”. Choose another name.")
+    return name

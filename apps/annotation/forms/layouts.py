@@ -1,0 +1,25 @@
+"""How a desk is arranged, as its menu and the settings of a queue send it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+
+from apps.annotation.desk.layouts import complete, settings_of
+from apps.annotation.models import Queue
+
+
+class LayoutForm(forms.Form):
+    """A choice for each setting that a queue's desk has. What isn't sent stays as it is."""
+
+    def __init__(self, data: Any = None, *, queue: Queue, **options: Any) -> None:
+        super().__init__(data, initial=complete(queue.kind, queue.layout), **options)
+        for setting in settings_of(queue.kind):
+            self.fields[setting.name] = forms.ChoiceField(
+                label=setting.words, choices=setting.choices, required=False, widget=forms.RadioSelect
+            )
+
+    def settings(self) -> dict[str, str]:
+        """What was sent."""
+        return {name: value for name, value in self.cleaned_data.items() if value}

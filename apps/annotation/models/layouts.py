@@ -1,0 +1,48 @@
+"""How people arrange their desk. It changes nothing of what is shown there, nor the sides and the order of it."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import CheckConstraint, Index, Q, UniqueConstraint
+
+from apps.accounts.models import User
+from apps.annotation.models.queues import Queue
+from apps.common.ids import new_id
+
+LONGEST_NAME = 60
+
+
+class DeskLayout(models.Model):
+    """An arrangement that a person keeps under a name, for whichever queue they choose it."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="desk_layouts", db_index=False)
+    name = models.CharField(max_length=LONGEST_NAME)
+    settings = models.JSONField(default=dict, help_text="As `desk.layouts` reads them.")
+
+    class Meta:
+        constraints = [UniqueConstraint(fields=["user", "name"], name="one_layout_per_name")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class LayoutChoice(models.Model):
+    """What a person's desk looks like in one queue or, of `kind`, in all queues of that kind where they chose nothing else."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+", db_index=False)
+    queue = models.ForeignKey(Queue, on_delete=models.CASCADE, null=True, related_name="+", db_index=False)
+    kind = models.CharField(max_length=10, null=True, choices=Queue.Kind.choices, help_text="Where `queue` is null.")
+    layout = models.ForeignKey(
+        DeskLayout, on_delete=models.SET_NULL, null=True, related_name="choices", help_text="Null: the queue's default."
+    )
+    changes = models.JSONField(default=dict, help_text="Settings that differ from the layout and aren't saved in it.")
+    undo = models.JSONField(default=dict, help_text="What was there before the last act; see `desk.layouts.undo`.")
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(fields=["user", "queue"], name="one_choice_per_queue"),
+            UniqueConstraint(fields=["user", "kind"], name="one_choice_per_kind"),
+            CheckConstraint(condition=Q(queue=None) ^ Q(kind=None), name="a_choice_is_of_a_queue_or_a_kind"),
+        ]
+        indexes = [Index(fields=["queue"], name="choice_of_queue")]
