@@ -98,6 +98,22 @@ def test_the_page_shows_how_many_it_will_label_and_offers_to_undo_it(researcher:
     assert not Rating.objects.standing().exists()
 
 
+def test_where_nothing_can_be_labeled_the_page_leads_back_to_the_filter(
+    researcher: Membership, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def shown() -> str:
+        return as_(researcher).get(reverse("annotation:label_all"), {"filter": "outcome=failure"}).content.decode()
+
+    back = f'<a class="button primary" href="{reverse("trajectories:list")}?outcome=failure">'
+    assert f"{back}Change the filter</a>" in shown()
+    runs_of(researcher, 2, success=False)
+    assert back not in shown()
+    monkeypatch.setattr("apps.annotation.views.bulk.MOST", 1)
+    page = shown()
+    assert f"{back}Narrow the filter</a>" in page
+    assert "All of them get the same label" not in page
+
+
 def test_bulk_labels_over_rest(researcher: Membership, client: Client) -> None:
     runs = runs_of(researcher, 2, success=False)
     key = {"Authorization": f"Bearer {issue_token(membership=researcher, name='t').secret}"}
