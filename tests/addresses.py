@@ -20,6 +20,7 @@ from apps.annotation.models import Assignment, BulkAct, Comment, Continuation, J
 from apps.arena.models import Experiment
 from apps.datasets import freezing
 from apps.datasets.recipe import Recipe
+from apps.gateway.feedback import create_key, record_feedback
 from apps.jobs.models import JobState
 from apps.policies.models import Publication
 from apps.traces.models import Source, Span, Trace, TracePart
@@ -170,6 +171,9 @@ def things_of(owner: Membership, labeller: Membership, runs: Path, published: Pa
         closed_at=now(),
     )
     Episode.objects.create(pk=uuid4(), batch=wanted, task={"key": "lamp"}, environment="shop", attempt=0)
+    feedback_key = create_key(member=owner, name="help center").key
+    session = factories.session(of=here, messages=[step["message"]])
+    record_feedback(session=session, key=feedback_key, thumb=1, comment="It helped.", edited="On the shelf.")
     destination = create_destination(
         workspace=here,
         kind="webhook",
@@ -184,6 +188,7 @@ def things_of(owner: Membership, labeller: Membership, runs: Path, published: Pa
     session.save()
     return {
         "webhook_id": destination.pk,
+        "feedback_key_id": feedback_key.pk,
         "delivery_id": announce_test(destination).pk,
         "act_id": BulkAct.objects.create(
             workspace=here, kind="assign", queue=pairs, words="Assigned 0 items", count=0

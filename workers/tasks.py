@@ -14,6 +14,7 @@ from apps.annotation.desk import assignments, continuations
 from apps.annotation.judges import enrollment, judge_job
 from apps.annotation.quality import reports
 from apps.annotation.queues import items, settings
+from apps.annotation.user_feedback import judgments as user_feedback
 from apps.arena import lifecycle as experiments
 from apps.arena.models import Experiment
 from apps.common import idempotency
@@ -52,6 +53,7 @@ CHORES = (
     settings.close_ended,
     gateway_sessions.abandon_idle,
     webhooks.deliver_due,
+    user_feedback.judge_feedback,
 )
 """What gives back what people and workers held and let go: functions without arguments that may run twice, at once, or late."""
 

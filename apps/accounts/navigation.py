@@ -29,7 +29,10 @@ class Link:
     is_current: bool
 
 
-WEBHOOK_PAGES = tuple(f"webhooks:{name}" for name in ("list", "new", "destination", "change"))
+SETTINGS_PAGES = (
+    *(f"webhooks:{name}" for name in ("list", "new", "destination", "change")),
+    *("gateway:feedback_keys", "gateway:new_feedback_key"),
+)
 PLACES = (
     Place("Home", "home", "home", "g h", Role.ANNOTATOR),
     Place("Queues", "annotation:queues", "queue", "g q", Role.ANNOTATOR, "annotation"),
@@ -58,7 +61,7 @@ PLACES = (
     ),
     Place("Experiments", "arena:list", "experiment", "g e", Role.RESEARCHER, "arena"),
     Place("Jobs", "jobs:list", "clock", "g j", Role.OWNER, "jobs"),
-    Place("Settings", "accounts:settings", "settings", "g s", Role.RESEARCHER, "accounts", WEBHOOK_PAGES),
+    Place("Settings", "accounts:settings", "settings", "g s", Role.RESEARCHER, "accounts", SETTINGS_PAGES),
 )
 
 

@@ -1,4 +1,4 @@
-"""The form of a traffic split."""
+"""The forms of traffic splits and feedback keys."""
 
 from __future__ import annotations
 
@@ -113,3 +113,7 @@ def _served(member: Membership) -> Any:
     ).values("pk")
     own = Q(endpoint__isnull=False) & ~Q(location="")
     return Policy.objects.visible_to(member).acting().filter(own | Q(pk__in=live)).order_by("-id")
+
+
+class FeedbackKeyForm(forms.Form):
+    name = forms.CharField(max_length=100, help_text="The site or app that it stands in, such as “help center”.")

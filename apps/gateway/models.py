@@ -7,6 +7,7 @@ from typing import Self
 
 from django.db import models
 from django.db.models import CheckConstraint, Exists, F, Index, OuterRef, Q, UniqueConstraint
+from django.db.models.functions import Now
 
 from apps.accounts.models import ApiToken, Membership, Role, User, WorkspaceModel, WorkspaceQuerySet
 from apps.common.fields import FaithfulJSONField
@@ -269,4 +270,57 @@ class Path(models.Model):
         constraints = [
             UniqueConstraint(fields=["session", "leaf"], name="one_path_per_leaf"),
             UniqueConstraint(fields=["session"], condition=Q(is_main=True), name="one_main_path_per_session"),
+        ]
+
+
+class FeedbackKeyQuerySet(WorkspaceQuerySet["FeedbackKey"]):
+    def usable(self) -> Self:
+        """Not revoked, and whoever made them may still read what users say."""
+        able = Membership.objects.filter(
+            user=OuterRef("created_by"),
+            workspace=OuterRef("workspace"),
+            role__gte=Role.RESEARCHER,
+            user__is_active=True,
+        )
+        return self.filter(Exists(able), revoked_at=None)
+
+
+class FeedbackKey(WorkspaceModel):
+    """A key that may stand in a browser: with it users say what they think of a session, and nothing else can be done. Only its SHA-256 is stored."""
+
+    name = models.CharField(max_length=100)
+    prefix = models.CharField(max_length=16)
+    digest = models.CharField(max_length=64, unique=True)
+    created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
+    revoked_at = models.DateTimeField(null=True)
+
+    objects = FeedbackKeyQuerySet.as_manager()
+
+    class Meta:
+        indexes = [Index(fields=["workspace", "-id"], name="feedback_key_newest")]
+
+
+class Feedback(models.Model):
+    """What a user of an agent said of a session. It becomes a judgment once the session is a trajectory; the latest of a session counts."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="feedback", db_index=False)
+    key = models.ForeignKey(FeedbackKey, on_delete=models.SET_NULL, null=True, related_name="+", db_index=False)
+    call = models.ForeignKey(Call, on_delete=models.CASCADE, null=True, related_name="+", db_index=False)
+    thumb = models.SmallIntegerField(null=True, help_text="+1 up, −1 down.")
+    comment = models.TextField(blank=True)
+    edited = models.TextField(blank=True, help_text="What the agent should have answered.")
+    created_at = models.DateTimeField(db_default=Now())
+    judged_at = models.DateTimeField(null=True, help_text="When it became a judgment, or was found to become none.")
+
+    class Meta:
+        constraints = [
+            CheckConstraint(condition=Q(thumb=None) | Q(thumb__in=[-1, 1]), name="a_users_thumb_is_up_or_down"),
+            CheckConstraint(
+                condition=Q(thumb__isnull=False) | ~Q(comment="") | ~Q(edited=""), name="feedback_says_something"
+            ),
+        ]
+        indexes = [
+            Index(fields=["session", "-id"], name="feedback_of_session"),
+            Index(fields=["id"], condition=Q(judged_at=None), name="feedback_to_be_judged"),
         ]

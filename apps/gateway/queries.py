@@ -77,5 +77,6 @@ def standing_of(session: Session) -> dict[str, Any]:
         "counts": counts_of(session),
         "steps_so_far": steps_so_far(session) if session.is_open else 0,
         "trajectory": next((path.trajectory for path in paths if path.is_main), None),
+        "feedback": session.feedback.order_by("-pk"),
         "others": [path.trajectory for path in paths if not path.is_main],
     }

@@ -2,14 +2,19 @@
 
 from django.urls import path
 
+from apps.gateway.api import feedback as feedback_api
 from apps.gateway.api import sessions as session_api
 from apps.gateway.api import splits as split_api
+from apps.gateway.views import feedback_keys as key_views
 from apps.gateway.views import sessions as views
 from apps.gateway.views import splits as split_views
 
 app_name = "gateway"
 urlpatterns = [
     path("sessions/", views.sessions, name="list"),
+    path("settings/feedback/", key_views.feedback_keys, name="feedback_keys"),
+    path("settings/feedback/new/", key_views.new_feedback_key, name="new_feedback_key"),
+    path("settings/feedback/<uuid:feedback_key_id>/revoke/", key_views.revoke_feedback_key, name="revoke_feedback_key"),
     path("sessions/<uuid:session_id>/", views.session, name="session"),
     path("sessions/<uuid:session_id>/state/", views.session_state, name="session_state"),
     path("sessions/<uuid:session_id>/steps/", views.session_steps, name="session_steps"),
@@ -23,6 +28,13 @@ urlpatterns = [
 ]
 
 api = [
+    path("feedback", feedback_api.FeedbackView.as_view(), name="feedback"),
+    path("feedback-keys", feedback_api.FeedbackKeysView.as_view(), name="feedback_keys"),
+    path(
+        "feedback-keys/<uuid:feedback_key_id>/revoke",
+        feedback_api.RevokeFeedbackKeyView.as_view(),
+        name="feedback_key_revoke",
+    ),
     path("sessions", session_api.SessionsView.as_view(), name="sessions"),
     path("sessions/<uuid:session_id>", session_api.SessionView.as_view(), name="session"),
     path("sessions/<uuid:session_id>/events", session_api.EventsView.as_view(), name="session_events"),

@@ -32,6 +32,7 @@ SEEN_FROM = {
         *("annotation:queues", "annotation:queue", "annotation:desk", "annotation:next", "annotation:undo"),
         *("annotation:leave", "annotation:mine", "v1:queues", "v1:queue", "v1:queue_next", "v1:mentions"),
         *(f"annotation:layout_{action}" for action in ACTS),
+        "v1:feedback",  # asks everybody for a key of its own
     },
     Role.REVIEWER: {
         *(f"trajectories:{name}" for name in ("list", "save_view", "remove_view", "picked_forks", "detail", "step")),

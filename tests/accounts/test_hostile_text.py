@@ -57,7 +57,7 @@ SPARED = {
             *("Policy.report", "Metric.values", "RunEvent.kind", "Publication.canary", "Promotion.evidence"),
             "Version.card",
             *("Session.training_address", "EpisodeBatch.address", "Span.span_id"),
-            *("Destination.salt", "Destination.earlier_salt", "Delivery.page"),
+            *("Destination.salt", "Destination.earlier_salt", "Delivery.page", "FeedbackKey.digest"),
         ),
         OURS,
     ),

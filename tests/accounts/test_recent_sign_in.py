@@ -22,6 +22,7 @@ ASKING = {
     *("webhooks:new", "webhooks:turn", "webhooks:rotate"),
     *("v1:webhooks", "v1:webhook_change", "v1:webhook_rotate"),
     *("gateway:new_split", "gateway:change_split", "v1:traffic_splits", "v1:traffic_split"),
+    *("gateway:new_feedback_key", "v1:feedback_keys"),
 }
 """Who may do what, ways in, where models are reached, and where events go."""
 
@@ -41,6 +42,8 @@ NOT_ASKING = {
         "gateway:switch_split",
         "v1:traffic_split_switch",
     ),  # off is needed at once, and on leads to who was chosen before
+    *("gateway:feedback_keys", "gateway:revoke_feedback_key"),
+    *("v1:feedback", "v1:feedback_key_revoke"),
 }
 
 
@@ -139,7 +142,8 @@ def test_every_address_of_people_and_policies_is_decided_on():
         name
         for name in names
         if re.match(
-            r"accounts:|policies:|webhooks:|v1:polic|v1:publication|v1:webhook|gateway:.*split|v1:traffic_split", name
+            r"accounts:|policies:|webhooks:|v1:polic|v1:publication|v1:webhook|gateway:.*split|v1:traffic_split|\w+:\w*feedback",
+            name,
         )
     }
     assert named == ASKING | NOT_ASKING

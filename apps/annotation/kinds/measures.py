@@ -120,8 +120,9 @@ class Gathered:
 
 
 def read(standing: JudgementQuerySet[Any], queue: Queue, *columns: str) -> Iterator[tuple[Work, Mapping[str, Any]]]:
-    """The judgments of a queue's ordinary items, oldest first, each with these columns of its own."""
+    """The judgments of a queue's ordinary items, oldest first, each with these columns of its own. Not what users of an agent said, who are no annotators."""
     rows = standing.filter(queue=queue, item__purpose=Item.Purpose.WORK).order_by("pk")
+    rows = rows.exclude(annotator__kind=Annotator.Kind.USER)
     shared = ("annotator", "item", "created_at", "seconds", "annotator__kind", "annotator__source")
     for who, item, at, seconds, kind, source, *own in rows.values_list(*shared, *columns).iterator(chunk_size=AT_ONCE):
         is_timed = kind == Annotator.Kind.PERSON and not source

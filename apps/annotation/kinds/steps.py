@@ -44,6 +44,8 @@ ENDINGS = {ending: n for n, ending in enumerate(Inspection.Ending.values)}
 WORDS = {1: "good", 0: "neutral", -1: "bad"}
 TONES = {1: "good", 0: "plain", -1: "bad"}
 Ending = Inspection.Ending
+ON_THE_DESK = [(value, label) for value, label in Ending.choices if value != Ending.EDITED]
+"""How annotators can end. Users of an agent, who see its answer only, edit that."""
 ABLE = (Policy.Kind.MODEL, Policy.Kind.ENDPOINT)
 """Policies that can act, and so take over in the middle of a trajectory."""
 
@@ -51,7 +53,7 @@ ABLE = (Policy.Kind.MODEL, Policy.Kind.ENDPOINT)
 class WalkDraftForm(TrajectoryForm):
     """A run gone through step by step, as far as it is."""
 
-    ending = forms.ChoiceField(choices=Ending.choices, required=False)
+    ending = forms.ChoiceField(choices=ON_THE_DESK, required=False)
     first_error = forms.IntegerField(required=False, min_value=0, max_value=100_000)
     labels = RowsField(lambda row: _label(row))
     corrections = RowsField(lambda row: _correction(row))
@@ -61,7 +63,7 @@ class WalkForm(WalkDraftForm):
     """A run gone through step by step."""
 
     ending = forms.ChoiceField(
-        choices=Ending.choices,
+        choices=ON_THE_DESK,
         error_messages={"required": "Say how it ended first: x found an error, v solved, b bad task, n give up."},
     )
 

@@ -188,6 +188,7 @@ class Inspection(TrajectoryJudgement):
         SOLVED = "solved", "No error"
         BAD_PROBLEM = "bad_problem", "Bad task"
         GIVE_UP = "give_up", "Gave up"
+        EDITED = "edited", "Edited the answer"
 
     ending = models.CharField(max_length=20, choices=Ending.choices)
     first_error = models.PositiveIntegerField(null=True, help_text="Index of the first step that is wrong.")
@@ -206,7 +207,8 @@ class Inspection(TrajectoryJudgement):
                 name="who_found_an_error_says_where",
             ),
             CheckConstraint(
-                condition=Q(ending__in=["found_error", "solved", "bad_problem", "give_up"]), name="ending_is_known"
+                condition=Q(ending__in=["found_error", "solved", "bad_problem", "give_up", "edited"]),
+                name="ending_is_known",
             ),
             CheckConstraint(condition=Q(seconds__gte=0), name="inspections_take_time"),
         ]

@@ -17,13 +17,15 @@ MOST_OVERLAP = 50
 
 
 class Annotator(WorkspaceModel):
-    """Whoever judges, or judged elsewhere: a person, a model (LLM judge, reward model) or a rule. Always shown as what it is."""
+    """Whoever judges, or judged elsewhere: a person, a model (LLM judge, reward model), a rule, or the users of an agent. Always shown as what it is."""
 
     class Kind(models.TextChoices):
         PERSON = "person", "Person"
         MODEL = "model", "Model"
         RULE = "rule", "Rule"
+        USER = "user", "User"
 
+    MACHINES = (Kind.MODEL, Kind.RULE)
     visible_from = Role.REVIEWER
 
     kind = models.CharField(max_length=10, choices=Kind.choices)

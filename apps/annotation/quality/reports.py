@@ -29,7 +29,7 @@ def gather(queue: Queue) -> Gathered:
     least = least_seconds(queue)
     for each in (gathered.work, gathered.golds):
         each[:] = [work._replace(least_seconds=least.get(work.item, 0.0)) for work in each]
-    machines = Annotator.objects.filter(desks__queue=queue).exclude(kind=Annotator.Kind.PERSON)
+    machines = Annotator.objects.filter(desks__queue=queue).filter(kind__in=Annotator.MACHINES)
     gathered.machines = frozenset(machines.values_list("pk", flat=True))
     return gathered
 

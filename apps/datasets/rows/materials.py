@@ -40,7 +40,7 @@ class Materials:
         self.recipe = Recipe.from_json(version.recipe)
         self.row_type = ROW_TYPES[self.recipe.row_type]
         annotators = annotators_of(self.recipe, version.workspace)
-        machines = {key for key, who in annotators.items() if who.kind != Annotator.Kind.PERSON}
+        machines = {key for key, who in annotators.items() if who.kind in Annotator.MACHINES}
         self.figures = Figures(agreement=Agreement(machines))
         self.keep_surrogates = self.recipe.surrogates == "keep"
         self.labels = {key: who.label for key, who in annotators.items()}

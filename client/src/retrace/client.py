@@ -22,6 +22,7 @@ from retrace.models.sessions import NewSession
 from retrace.resources.datasets import Datasets, Format, Split, Versions
 from retrace.resources.episodes import Episodes
 from retrace.resources.experiments import Experiments
+from retrace.resources.feedback import FeedbackKeys, FeedbackOfUsers
 from retrace.resources.imports import Imports
 from retrace.resources.jobs import Jobs
 from retrace.resources.lineage import Lineage
@@ -63,6 +64,8 @@ class _Operations(Resource[C], Generic[C]):
         self.jobs = Jobs(connection)
         self.lineage = Lineage(connection)
         self.webhooks = Webhooks(connection)
+        self.feedback = FeedbackOfUsers(connection)
+        self.feedback_keys = FeedbackKeys(connection)
 
     def session(self, **session: Unpack[NewSession]) -> Session[C]:
         """A session for one episode of an agent, opened by `with`: its `base_url` and `api_key` go into the agent's library."""

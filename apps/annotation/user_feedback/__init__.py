@@ -1,0 +1,1 @@
+"""What users of agents say, as judgments."""

@@ -1,0 +1,238 @@
+"""What users say of sessions, over the API: the one address that a browser elsewhere may send to, and the keys that it sends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from io import BytesIO
+from typing import IO, Any
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from redis.exceptions import RedisError
+from rest_framework import serializers, status
+from rest_framework.authentication import get_authorization_header
+from rest_framework.exceptions import AuthenticationFailed, NotAuthenticated, ParseError, Throttled, ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from apps.accounts.authentication import BearerTokenAuthentication, IsMember, RecentSignIn, digest_of
+from apps.accounts.models import ApiToken, Role
+from apps.common.api import ListView, MemberView, RequestSerializer
+from apps.common.json_body import StrictJSONParser
+from apps.common.limits import Limit, TooManyTries
+from apps.gateway import feedback
+from apps.gateway.models import Feedback, FeedbackKey, Session
+from apps.gateway.sessions import SessionRefused
+
+MOST_BYTES = 256 * 1024
+"""Of a request: an edited answer whose every character takes several bytes, and room for names."""
+PER_KEY = Limit("feedback-key", tries=600, seconds=60)
+PER_SESSION = Limit("feedback-session", tries=20, seconds=60)
+CORS = {
+    "Access-Control-Allow-Origin": "*",  # no cookie counts here, so no browser lends anybody's rights
+    "Access-Control-Allow-Methods": "POST",
+    "Access-Control-Allow-Headers": "Authorization, Content-Type",
+    "Access-Control-Max-Age": "86400",
+}
+
+
+class FeedbackKeyAuthentication(BearerTokenAuthentication):
+    """A feedback key, or a researcher's API token, for what sends feedback from a server."""
+
+    def authenticate(self, request: Request) -> Any:
+        scheme, _, secret = get_authorization_header(request).decode("latin-1").partition(" ")
+        if scheme.lower() != "bearer" or not secret.strip().startswith(feedback.MARK):
+            return super().authenticate(request)
+        key = FeedbackKey.objects.usable().filter(digest=digest_of(secret.strip())).first()
+        if key is None:
+            raise AuthenticationFailed("This feedback key is unknown or revoked.")
+        return None, key
+
+
+class BoundedJSONParser(StrictJSONParser):
+    """Reads no more than feedback may have: its key is known to strangers."""
+
+    def parse(
+        self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
+    ) -> Any:
+        body = stream.read(MOST_BYTES + 1)
+        if len(body) > MOST_BYTES:
+            raise ParseError(f"The request is larger than {MOST_BYTES // 1024} kB.")
+        return super().parse(BytesIO(body), media_type, parser_context)
+
+
+class FeedbackSerializer(RequestSerializer):
+    """What a user says of a session: a thumb, a comment, an edited answer, or several of them."""
+
+    session = serializers.UUIDField()
+    thumb = serializers.ChoiceField(choices=["up", "down"], required=False, allow_null=True, default=None)
+    comment = serializers.CharField(
+        max_length=feedback.LONGEST_COMMENT, required=False, allow_blank=True, default="", trim_whitespace=True
+    )
+    edited_answer = serializers.CharField(
+        max_length=feedback.LONGEST_ANSWER,
+        required=False,
+        allow_blank=True,
+        default="",
+        trim_whitespace=False,
+        help_text="What the agent should have answered.",
+    )
+    call = serializers.UUIDField(
+        required=False, allow_null=True, default=None, help_text="Which answer was edited; left out: the last one."
+    )
+
+
+class FeedbackReceiptSerializer(serializers.ModelSerializer[Feedback]):
+    """That it was kept. Nothing can be read with a feedback key."""
+
+    class Meta:
+        model = Feedback
+        fields = ["id"]
+
+
+class FeedbackView(APIView):
+    """What users say of sessions."""
+
+    authentication_classes = [FeedbackKeyAuthentication]
+    permission_classes = []
+    throttle_classes = []
+    parser_classes = [BoundedJSONParser]
+    keeps_answers = False  # of a session the latest counts, so sent twice it's said once
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        """Lets pages of any site send here and read the answer."""
+        answer: HttpResponseBase = (
+            HttpResponse(status=204) if request.method == "OPTIONS" else super().dispatch(request, *args, **kwargs)
+        )
+        for name, value in CORS.items():
+            answer.headers[name] = value
+        return answer
+
+    @extend_schema(
+        operation_id="feedback_create",
+        auth=[{"bearer": []}],  # type: ignore[list-item]  # OpenAPI wants an object, whatever the stub says
+        summary="Say what a user thinks of a session",
+        description=(
+            "With a feedback key (`rf_…`), which may stand in a browser and opens nothing else, or with a researcher's API token. "
+            "Pages of any site may send it. The latest feedback of a session counts."
+        ),
+        request=FeedbackSerializer,
+        responses={201: FeedbackReceiptSerializer, 400: OpenApiResponse(description="Refused, by field.")},
+    )
+    def post(self, request: Request) -> Response:
+        workspace_id, key = self._allowed(request)
+        form = FeedbackSerializer(data=request.data)
+        form.is_valid(raise_exception=True)
+        given = form.validated_data
+        session = get_object_or_404(Session.objects.of_policies(), pk=given["session"], workspace=workspace_id)
+        _count(PER_SESSION, str(session.pk))
+        try:
+            kept = feedback.record_feedback(
+                session=session,
+                key=key,
+                thumb={"up": 1, "down": -1}.get(given["thumb"] or ""),
+                comment=given["comment"],
+                edited=given["edited_answer"],
+                call_id=given["call"],
+            )
+        except SessionRefused as refusal:
+            raise ValidationError({refusal.field or "detail": [str(refusal)]}) from None
+        return Response(FeedbackReceiptSerializer(kept).data, status=status.HTTP_201_CREATED)
+
+    def _allowed(self, request: Request) -> tuple[UUID, FeedbackKey | None]:
+        """The workspace whose sessions may be spoken of."""
+        match request.auth:
+            case FeedbackKey() as key:
+                _count(PER_KEY, str(key.pk))
+                return key.workspace_id, key
+            case ApiToken() as token if token.membership.is_researcher:
+                _count(PER_KEY, str(token.pk))
+                return token.membership.workspace_id, None
+        raise NotAuthenticated
+
+
+def _count(limit: Limit, who: str) -> None:
+    try:
+        limit.count(who)
+    except TooManyTries as refusal:
+        raise Throttled(wait=refusal.retry_after) from refusal
+    except RedisError:  # nobody counts just now, and nobody is kept out for that
+        return
+
+
+class FeedbackKeySerializer(serializers.ModelSerializer[FeedbackKey]):
+    """A key with which users' browsers send feedback."""
+
+    class Meta:
+        model = FeedbackKey
+        fields = ["id", "name", "prefix", "created_at", "revoked_at"]
+        read_only_fields = fields
+
+
+class NewFeedbackKeySerializer(FeedbackKeySerializer):
+    """The same with the key itself, which is shown this once."""
+
+    key = serializers.CharField()
+
+    class Meta(FeedbackKeySerializer.Meta):
+        fields = [*FeedbackKeySerializer.Meta.fields, "key"]
+        read_only_fields = fields
+
+
+class NameFeedbackKeySerializer(RequestSerializer):
+    """What uses the key."""
+
+    name = serializers.CharField(max_length=100)
+
+
+class FeedbackKeysView(ListView):
+    """The workspace's feedback keys."""
+
+    needs = Role.RESEARCHER
+    permission_classes = [IsMember, RecentSignIn]
+    keeps_answers = False  # they hold a secret, of which only the hash is stored
+
+    @extend_schema(
+        operation_id="feedback_keys_list",
+        summary="List feedback keys, newest first",
+        responses=FeedbackKeySerializer(many=True),
+    )
+    def get(self, request: Request) -> Response:
+        return self.page_of(FeedbackKey.objects.visible_to(self.member), FeedbackKeySerializer)
+
+    @extend_schema(
+        operation_id="feedback_keys_create",
+        summary="Create a feedback key, which may stand in a browser",
+        request=NameFeedbackKeySerializer,
+        responses={201: NewFeedbackKeySerializer, 400: OpenApiResponse(description="Refused, by field.")},
+    )
+    def post(self, request: Request) -> Response:
+        form = NameFeedbackKeySerializer(data=request.data)
+        form.is_valid(raise_exception=True)
+        made = feedback.create_key(member=self.member, name=form.validated_data["name"])
+        made.key.refresh_from_db()
+        answer = {**FeedbackKeySerializer(made.key).data, "key": made.secret}
+        return Response(answer, status=status.HTTP_201_CREATED)
+
+
+class RevokeFeedbackKeyView(MemberView):
+    """The end of a key."""
+
+    needs = Role.RESEARCHER
+
+    @extend_schema(
+        operation_id="feedback_keys_revoke",
+        summary="Revoke a feedback key",
+        request=None,
+        responses={200: FeedbackKeySerializer},
+    )
+    def post(self, request: Request, feedback_key_id: UUID) -> Response:
+        rows = FeedbackKey.objects.visible_to(self.member).select_related("workspace")
+        key = get_object_or_404(rows, pk=feedback_key_id)
+        feedback.revoke_key(key=key, by=self.member.user)
+        key.refresh_from_db()
+        return Response(FeedbackKeySerializer(key).data)

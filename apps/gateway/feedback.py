@@ -1,0 +1,96 @@
+"""What users of an agent say of its sessions, and the keys with which their browsers may say it."""
+
+from __future__ import annotations
+
+import secrets
+from typing import NamedTuple
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils.timezone import now
+
+from apps.accounts import audit
+from apps.accounts.authentication import digest_of
+from apps.accounts.models import Membership, User
+from apps.gateway.models import Call, Feedback, FeedbackKey, Session
+from apps.gateway.sessions import NoSuchCall, SessionRefused
+
+MARK = "rf_"
+PREFIX_LENGTH = len(MARK) + 6
+LONGEST_COMMENT = 2_000
+LONGEST_ANSWER = 20_000
+MOST_PER_SESSION = 50
+
+
+class SaysNothing(SessionRefused):
+    """A thumb, a comment, or an edited answer: one of them is needed."""
+
+    field = "thumb"
+
+
+class SaidEnough(SessionRefused):
+    """The session has as much feedback as is kept of one."""
+
+    field = "session"
+
+
+class NewFeedbackKey(NamedTuple):
+    """A key, and the secret that exists only here and with whoever asked for it."""
+
+    key: FeedbackKey
+    secret: str
+
+
+@transaction.atomic
+def create_key(*, member: Membership, name: str) -> NewFeedbackKey:
+    """A key that may stand in a browser."""
+    secret = MARK + secrets.token_urlsafe(32)
+    key = FeedbackKey.objects.create(
+        workspace=member.workspace,
+        name=name,
+        prefix=secret[:PREFIX_LENGTH],
+        digest=digest_of(secret),
+        created_by=member.user,
+    )
+    _record(key, member.user, "made feedback key")
+    return NewFeedbackKey(key, secret)
+
+
+@transaction.atomic
+def revoke_key(*, key: FeedbackKey, by: User) -> None:
+    """End a key at once. Told twice, it's revoked once."""
+    if FeedbackKey.objects.filter(pk=key.pk, revoked_at=None).update(revoked_at=now()):
+        _record(key, by, "revoked feedback key")
+
+
+@transaction.atomic
+def record_feedback(
+    *,
+    session: Session,
+    key: FeedbackKey | None = None,
+    thumb: int | None = None,
+    comment: str = "",
+    edited: str = "",
+    call_id: UUID | None = None,
+) -> Feedback:
+    """Keep what a user says, while the session goes on or afterwards. Raises SaysNothing, SaidEnough, NoSuchCall."""
+    if thumb is None and not comment and not edited:
+        raise SaysNothing("Give a thumb, a comment, or an edited answer.")
+    Session.objects.select_for_update(no_key=True).only("pk").get(pk=session.pk)  # two at once don't get past the limit
+    if session.feedback.count() >= MOST_PER_SESSION:
+        raise SaidEnough(f"This session has feedback {MOST_PER_SESSION} times already; no more is kept.")
+    if call_id is not None and not Call.objects.filter(session=session, pk=call_id).exists():
+        raise NoSuchCall(f"This session has no call {call_id}.")
+    return Feedback.objects.create(
+        session=session, key=key, thumb=thumb, comment=comment, edited=edited, call_id=call_id
+    )
+
+
+def feedback_to_judge() -> QuerySet[Feedback]:
+    """That of sessions which have ended: they're trajectories by now, or never will be."""
+    return Feedback.objects.filter(judged_at=None).exclude(session__state=Session.State.OPEN).order_by("session")
+
+
+def _record(key: FeedbackKey, by: User, action: str) -> None:
+    audit.record(workspace=key.workspace, actor=by, action=action, subject=f"{key.name} ({key.prefix}…)", about=key)
