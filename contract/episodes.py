@@ -8,7 +8,6 @@ Both write files into the run's folder, each whole or not at all:
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any, Self
 from contract import jsontext
 from contract.trajectory import Task, Trajectory
 from contract.values import BadRow
+from contract.whole_files import write_whole
 
 FOLDER = "episodes"
 
@@ -80,7 +80,7 @@ class EpisodeFolder:
         """Ask for a batch. What an earlier process of this run asked for is forgotten. Raises OSError."""
         self.path.mkdir(exist_ok=True)
         self.close()
-        _write(self.path / f"{batch.id}.json", batch.to_json())
+        write_whole(self.path / f"{batch.id}.json", jsontext.dumps(batch.to_json()))
 
     def close(self) -> None:
         """Want nothing any more."""
@@ -108,7 +108,8 @@ class EpisodeFolder:
         if not (self.path / f"{batch.id}.json").exists():
             return
         place.mkdir(exist_ok=True)
-        _write(place / f"{episode_id}.json", {"trajectory": trajectory.to_json() if trajectory else None})
+        told = {"trajectory": trajectory.to_json() if trajectory else None}
+        write_whole(place / f"{episode_id}.json", jsontext.dumps(told))
 
     def answered(self, batch: Batch) -> set[str]:
         """The ids of the episodes that have an answer."""
@@ -119,9 +120,3 @@ class EpisodeFolder:
         for episode_id in sorted(self.answered(batch) - but):
             told = jsontext.loads((self.path / batch.id / f"{episode_id}.json").read_bytes())["trajectory"]
             yield episode_id, None if told is None else Trajectory.from_json(told)
-
-
-def _write(path: Path, value: Any) -> None:
-    part = path.with_suffix(".part")
-    part.write_bytes(jsontext.dumps(value))
-    os.replace(part, path)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Literal
+
+from contract.whole_files import write_whole
 
 Tracker = Literal["none", "mlflow", "tensorboard", "trackio", "wandb"]
 TITLES: dict[str, str] = {
@@ -43,7 +44,4 @@ def read_tracking(folder: Path) -> Tracking:
 
 
 def write_tracking(tracking: Tracking, folder: Path) -> None:
-    """Whole, or not at all."""
-    part = folder / f"{FILE}.part"
-    part.write_text(json.dumps(asdict(tracking)), encoding="utf-8")
-    os.replace(part, folder / FILE)
+    write_whole(folder / FILE, json.dumps(asdict(tracking)))

@@ -12,12 +12,12 @@ same noise; where that is no proof either, the verdict says so and what to do, a
 import hashlib
 import json
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from contract.whole_files import write_whole
 from trainer.failures import DataFailure
 
 FILE = "canary.json"
@@ -174,9 +174,7 @@ def difference(left: Logprobs, right: Logprobs) -> float:
 
 def write_canary(canary: Canary, folder: Path) -> None:
     """Write canary.json whole or not at all."""
-    unfinished = folder / f"{FILE}.part"
-    unfinished.write_text(json.dumps(asdict(canary)), encoding="utf-8")
-    os.replace(unfinished, folder / FILE)
+    write_whole(folder / FILE, json.dumps(asdict(canary)))
 
 
 def read_canary(folder: Path, *, sha256: str) -> Canary:

@@ -16,6 +16,7 @@ from typing import Any
 
 from contract.configs import RunConfig, config_hash, read_run_config
 from contract.events import Failed, Finished, Log, RunCancelled
+from contract.whole_files import write_whole
 from trainer.canary import facts_of
 from trainer.events import EventLog
 from trainer.failures import EXIT_CODE_OF, Cancelled, ExitCode, as_failure
@@ -120,9 +121,7 @@ def complete_report(figures: dict[str, Any], config: RunConfig, folder: Path, *,
 
 def write_report(report: dict[str, Any], folder: Path) -> None:
     """Write report.json whole or not at all."""
-    unfinished = folder / "report.json.part"
-    unfinished.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
-    os.replace(unfinished, folder / "report.json")
+    write_whole(folder / "report.json", json.dumps(report, indent=2) + "\n")
 
 
 def versions() -> dict[str, str]:

@@ -157,8 +157,8 @@ def write_run_config(config: RunConfig, path: Path) -> None:
 
 
 def config_hash(config: Config) -> str:
-    """SHA-256 over everything that changes the result (not `resume` and `pause_on_alarms`)."""
+    """SHA-256 over everything that changes the result (not `resume`, `pause_on_alarms` and `tracker`)."""
     unchanged = {name for name, default in added_fields(type(config)).items() if getattr(config, name) == default}
-    left_out = {"resume", "pause_on_alarms"} | unchanged
+    left_out = {"resume", "pause_on_alarms", "tracker"} | unchanged
     relevant = {key: value for key, value in config.to_json().items() if key not in left_out}
     return hashlib.sha256(json.dumps(relevant, sort_keys=True).encode()).hexdigest()

@@ -109,6 +109,7 @@ def test_the_hash_changes_with_what_changes_the_result_and_with_nothing_else():
     config = run_config_from_json(DPO)
     assert isinstance(config, DpoConfig)
     assert config_hash(config) == config_hash(config.replaced(resume=False))
+    assert config_hash(config) == config_hash(config.replaced(tracker="mlflow"))
     assert config_hash(config) != config_hash(config.replaced(seed=1))
 
 

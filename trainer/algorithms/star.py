@@ -27,6 +27,7 @@ from contract.configs import (
 from contract.events import CheckpointSaved, Event, Log, Metrics, Progress, Started, Warned
 from contract.messages import Message
 from contract.trajectory import Task, Trajectory
+from contract.whole_files import write_whole
 from trainer.algorithms.sft import train_sft
 from trainer.events import EventLog, memory_in_use_mb
 from trainer.failures import DataFailure
@@ -101,9 +102,7 @@ def play_round(
     )
     success = summarise(attempts)["success"]
     done = {"attempts": success, "kept": len(kept), "with_hint": len(hinted), "sft": sft}
-    unfinished = report.with_suffix(".part")
-    unfinished.write_text(json.dumps(done))
-    os.replace(unfinished, report)
+    write_whole(report, json.dumps(done))
     return done
 
 

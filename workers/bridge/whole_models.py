@@ -14,6 +14,7 @@ from django.conf import settings
 from apps.policies import publication_progress
 from apps.policies.locations import Weights, weights_of
 from apps.policies.models import Endpoint, Publication
+from contract.whole_files import write_whole
 from trainer.canary import judge
 from trainer.serving.client import ServerProblem, VllmServer
 from workers.bridge.refusals import CannotPublish, Refused, canary_of
@@ -96,9 +97,7 @@ def _point(address: str, pointing: str | None) -> bool:
         pointer.unlink(missing_ok=True)
         return True
     pointer.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = pointer.with_suffix(".part")
-    unfinished.write_text(pointing, encoding="utf-8")
-    os.replace(unfinished, pointer)
+    write_whole(pointer, pointing)
     return True
 
 
