@@ -31,7 +31,7 @@ class ArmsForm(forms.Form):
         choices=TrafficSplit.Unit.choices,
         initial=TrafficSplit.Unit.SESSION,
         label="Draw",
-        help_text="The same task, or the same `unit` that a session names in its metadata, always has the same arm. An experiment on the same tasks needs one of the others than “By task”.",
+        help_text="The same task, or the same `unit` that a session names in its metadata, always has the same arm. A live experiment needs another choice than “By task”.",
     )
     canary = forms.ModelChoiceField(Policy.objects.none(), required=False, empty_label="None", label="Canary")
     percent = forms.IntegerField(
@@ -98,7 +98,7 @@ class NewSplitForm(ArmsForm):
     champion = forms.ModelChoiceField(
         Policy.objects.none(),
         required=False,
-        empty_label="The one there is",
+        empty_label="The current champion",
         help_text="Only where the environment has none yet: it becomes that.",
     )
 
