@@ -142,7 +142,9 @@ class SessionSerializer(serializers.ModelSerializer[Session]):
         source="split.name", default=None, allow_null=True, read_only=True, help_text="The traffic split that led here."
     )
     drawn = serializers.PrimaryKeyRelatedField[Policy](
-        read_only=True, help_text="The policy of the split's arm that was drawn, once the session has ended."
+        read_only=True,
+        allow_null=True,
+        help_text="The policy of the split's arm that was drawn, once the session has ended.",
     )
     failover = serializers.CharField(
         read_only=True, help_text="Why the champion answered in place of the policy that was drawn."

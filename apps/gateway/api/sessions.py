@@ -140,13 +140,20 @@ class _OneSession(MemberView):
     def find(self, session_id: UUID) -> Session:
         return get_object_or_404(sessions_for_list(self.member), pk=session_id)
 
-    def changed(self, session_id: UUID, form: RequestSerializer | None, change: Callable[..., object]) -> Response:
-        """The session after `change`, which takes what `form` says. Raises Conflict where it has ended in another way."""
-        session = self.find(session_id)
+    def changed(
+        self, session_id: UUID, change: Callable[..., object], form: type[RequestSerializer] | None = None
+    ) -> Response:
+        """The session after `change`, which takes what a `form` says. Raises Conflict where it has ended in another way.
+
+        The session is looked for first: what outsiders send isn't even read.
+        """
+        session, facts = self.find(session_id), {}
         if form is not None:
-            form.is_valid(raise_exception=True)
+            sent = form(data=self.request.data)
+            sent.is_valid(raise_exception=True)
+            facts = sent.validated_data
         try:
-            change(session=session, **(form.validated_data if form else {}))
+            change(session=session, **facts)
         except sessions.SessionOver as refusal:
             raise Conflict(str(refusal)) from None
         context = {"request": self.request, "is_blind": True}
@@ -194,7 +201,7 @@ class FinishView(_OneSession):
         responses={200: SessionSerializer, 409: OpenApiResponse(description="It has ended with another outcome.")},
     )
     def post(self, request: Request, session_id: UUID) -> Response:
-        return self.changed(session_id, FinishSerializer(data=request.data), sessions.finish_session)
+        return self.changed(session_id, sessions.finish_session, FinishSerializer)
 
 
 class RenewView(_OneSession):
@@ -207,7 +214,7 @@ class RenewView(_OneSession):
         responses={200: SessionSerializer, 409: OpenApiResponse(description="It has ended.")},
     )
     def post(self, request: Request, session_id: UUID) -> Response:
-        return self.changed(session_id, None, sessions.renew_session)
+        return self.changed(session_id, sessions.renew_session)
 
 
 class AbandonView(_OneSession):
@@ -220,7 +227,7 @@ class AbandonView(_OneSession):
         responses={200: SessionSerializer, 409: OpenApiResponse(description="It is finished.")},
     )
     def post(self, request: Request, session_id: UUID) -> Response:
-        return self.changed(session_id, AbandonSerializer(data=request.data), sessions.abandon_session)
+        return self.changed(session_id, sessions.abandon_session, AbandonSerializer)
 
 
 class TraceView(_OneSession):
