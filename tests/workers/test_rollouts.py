@@ -2,6 +2,7 @@
 
 import io
 import json
+import threading
 from datetime import timedelta
 from typing import Any
 
@@ -22,14 +23,14 @@ from apps.trajectories.rollouts.rollout_batches import ROLLOUTS, CannotAct, star
 from contract.configs import RolloutConfig, ServerPolicy
 from tests import factories
 from tests.jobs.making import continuation
+from tests.trainer.rollouts.openai_like import Server, looks_up_then_stops
 from trainer.environments import ENVIRONMENTS as BUILT_IN
 from workers.bridge import supervisor
+from workers.bridge.process import TrainerProcess
 from workers.bridge.rollouts import OUTPUT, RolloutJob, rollout_config, whole_lines
 from workers.bridge.supervisor import supervise
 
 pytestmark = pytest.mark.django_db
-EPISODES = 1000
-"""More than a child plays before its worker has looked once at who waits."""
 
 
 def a_batch(count: int = 3, samples: int = 2) -> RolloutBatch:
@@ -73,19 +74,39 @@ def test_a_batch_brings_one_trajectory_an_episode():
 
 
 def test_a_batch_hands_itself_back_for_somebody_at_the_desk_and_goes_on_later(monkeypatch):
+    episodes, asked_to_stop = 40, threading.Event()
+    ask_to_stop = TrainerProcess.ask_to_stop
+
+    def ask_and_tell(process: TrainerProcess) -> None:
+        ask_to_stop(process)
+        asked_to_stop.set()
+
+    def reply(body: dict[str, Any]) -> tuple[int, Any]:
+        if len(server.requests) > 2:  # so that the child can't be done before it's asked
+            asked_to_stop.wait(timeout=30)
+        return 200, looks_up_then_stops(body)
+
     monkeypatch.setattr("workers.bridge.rollouts.LEAST_SECONDS", 0.0)
-    batch = a_batch(count=EPISODES // 5, samples=5)
-    asked = continuation(batch.workspace)
-    Continuation.objects.update(queued_at=now() - timedelta(seconds=10))
-    work_on(batch)
-    assert (batch.state, batch.losses, batch.failure) == (JobState.WAITING, 0, {})
-    assert batch.finished < EPISODES
-    lifecycle.fail(
-        lifecycle.claim(CONTINUATIONS, asked.pk, worker="here:1"), Failure("crash", "It was only asked for.")
-    )
-    work_on(batch)
-    assert (batch.state, batch.finished) == (JobState.DONE, EPISODES)
-    assert Trajectory.objects.filter(rollout_batch=batch).count() == EPISODES
+    monkeypatch.setattr(TrainerProcess, "ask_to_stop", ask_and_tell)
+    with Server() as server:
+        server.reply = reply
+        home = factories.workspace()
+        endpoint = Endpoint.objects.create(workspace=home, base_url=server.url)
+        policy = factories.policy(of=home, kind=Policy.Kind.ENDPOINT, location="m", endpoint=endpoint)
+        batch = start_rollouts(
+            workspace=home, policy=policy, environment="office", tasks={"count": episodes}, samples=1, by=None
+        )
+        asked = continuation(home)
+        Continuation.objects.update(queued_at=now() - timedelta(seconds=10))
+        work_on(batch)
+        assert (batch.state, batch.losses, batch.failure) == (JobState.WAITING, 0, {})
+        assert batch.finished < episodes
+        lifecycle.fail(
+            lifecycle.claim(CONTINUATIONS, asked.pk, worker="here:1"), Failure("crash", "It was only asked for.")
+        )
+        work_on(batch)
+    assert (batch.state, batch.finished) == (JobState.DONE, episodes)
+    assert Trajectory.objects.filter(rollout_batch=batch).count() == episodes
 
 
 def test_what_stands_in_the_output_already_is_stored_once_after_a_resume():
