@@ -6,6 +6,7 @@ from django.http import HttpRequest, JsonResponse
 from django.urls import URLPattern, URLResolver, include, path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
+from apps.accounts import urls as accounts
 from apps.annotation import urls as annotation
 from apps.arena import urls as arena
 from apps.common.health import health
@@ -36,6 +37,7 @@ handler400 = "apps.accounts.views.errors.bad_request"
 handler404 = "apps.accounts.views.errors.not_found"
 handler500 = "apps.accounts.views.errors.failed"
 api: list[URLPattern | URLResolver] = [
+    *accounts.api,
     *trajectories.api,
     *gateway.api,
     *annotation.api,

@@ -20,6 +20,10 @@ class LastOwner(Exception):
     """A workspace without an owner could never be changed again."""
 
 
+class IsOwner(Exception):
+    """Owners are made, changed and removed on the page only."""
+
+
 @transaction.atomic
 def found_workspace(*, name: str, owner: User) -> Membership:
     """A new workspace with its first member."""
@@ -33,9 +37,11 @@ def found_workspace(*, name: str, owner: User) -> Membership:
 
 
 @transaction.atomic
-def change_role(*, membership: Membership, role: Role, by: User) -> None:
-    """Give a member another role. Raises LastOwner, NoMember."""
+def change_role(*, membership: Membership, role: Role, by: User, spares_owners: bool = False) -> None:
+    """Give a member another role. Raises LastOwner, NoMember; IsOwner where owners are spared."""
     _lock(membership)
+    if spares_owners:
+        _refuse_owner(membership)
     if role != Role.OWNER:
         _keep_an_owner(membership)
     before = Role(membership.role)
@@ -54,9 +60,14 @@ def change_role(*, membership: Membership, role: Role, by: User) -> None:
 
 
 @transaction.atomic
-def remove(*, membership: Membership, by: User) -> None:
-    """End a membership, its API tokens and the invitations that it made; what the person judged stays. Raises LastOwner, NoMember."""
+def remove(*, membership: Membership, by: User, spares_owners: bool = False) -> None:
+    """End a membership, its API tokens and the invitations that it made; what the person judged stays.
+
+    Raises LastOwner, NoMember; IsOwner where owners are spared.
+    """
     _lock(membership)
+    if spares_owners:
+        _refuse_owner(membership)
     _keep_an_owner(membership)
     _end_invitations_by(membership)
     audit.record(
@@ -85,6 +96,13 @@ def _lock(membership: Membership) -> None:
         membership.refresh_from_db(fields=["role"])
     except Membership.DoesNotExist:
         raise NoMember(f"{membership.user} is not in {membership.workspace} any more.") from None
+
+
+def _refuse_owner(membership: Membership) -> None:
+    if membership.role == Role.OWNER:
+        raise IsOwner(
+            f"{membership.user} is an owner. Change or remove owners on the page, under Settings, Members: it asks for your password."
+        )
 
 
 def _keep_an_owner(membership: Membership) -> None:

@@ -2,6 +2,7 @@
 
 from django.urls import path
 
+from apps.accounts import api as rest
 from apps.accounts.views import audit, invitations, members, profile, sign_in, tokens, workspaces
 
 app_name = "accounts"
@@ -27,4 +28,12 @@ urlpatterns = [
     path("settings/tokens/new/", tokens.issue, name="issue_token"),
     path("settings/tokens/<uuid:token_id>/revoke/", tokens.revoke, name="revoke_token"),
     path("settings/audit/", audit.audit, name="audit"),
+]
+
+api = [
+    path("members", rest.MembersView.as_view(), name="members"),
+    path("members/<int:membership_id>/role", rest.ChangeRoleView.as_view(), name="member_role"),
+    path("members/<int:membership_id>/remove", rest.RemoveMemberView.as_view(), name="member_remove"),
+    path("invitations", rest.InvitationsView.as_view(), name="invitations"),
+    path("invitations/<uuid:invitation_id>/revoke", rest.RevokeInvitationView.as_view(), name="invitation_revoke"),
 ]

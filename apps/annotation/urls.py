@@ -9,6 +9,7 @@ from apps.annotation.api import imported_judgments as adopting_api
 from apps.annotation.api import judges as judge_api
 from apps.annotation.api import queues as rest
 from apps.annotation.api import reviews as review_api
+from apps.annotation.api import steering as steering_api
 from apps.annotation.views import (
     bulk,
     comments,
@@ -127,6 +128,16 @@ api = [
     path("mentions/<int:mention_id>/read", comment_api.ReadMentionView.as_view(), name="mention_read"),
     path("queues", rest.QueuesView.as_view(), name="queues"),
     path("queues/<uuid:queue_id>", rest.QueueView.as_view(), name="queue"),
+    path("queues/<uuid:queue_id>/settings", steering_api.QueueSettingsView.as_view(), name="queue_settings"),
+    path("queues/<uuid:queue_id>/pause", steering_api.PauseQueueView.as_view(), name="queue_pause"),
+    path("queues/<uuid:queue_id>/resume", steering_api.ResumeQueueView.as_view(), name="queue_resume"),
+    path("queues/<uuid:queue_id>/close", steering_api.CloseQueueView.as_view(), name="queue_close"),
+    path("queues/<uuid:queue_id>/guidelines", steering_api.GuidelinesView.as_view(), name="queue_guidelines"),
+    path("queues/<uuid:queue_id>/gold", steering_api.GoldView.as_view(), name="queue_gold"),
+    path("queues/<uuid:queue_id>/items", steering_api.ItemsView.as_view(), name="queue_items"),
+    path("queues/<uuid:queue_id>/items/<int:item_id>/known", steering_api.KnownView.as_view(), name="queue_item_known"),
+    path("queues/<uuid:queue_id>/undo", desk_api.UndoView.as_view(), name="queue_undo"),
+    path("assignments/<uuid:assignment_id>/skip", desk_api.SkipView.as_view(), name="assignment_skip"),
     path("queues/<uuid:queue_id>/next", desk_api.NextView.as_view(), name="queue_next"),
     path("assignments/<uuid:assignment_id>/judgment", desk_api.JudgmentView.as_view(), name="assignment_judgment"),
     path("queues/<uuid:queue_id>/preferences", rest.PreferencesView.as_view(), name="queue_preferences"),

@@ -19,6 +19,9 @@ urlpatterns = [
 ]
 api = [
     path("policies", policy_api.PoliciesView.as_view(), name="policies"),
+    path("endpoints", policy_api.EndpointsView.as_view(), name="endpoints"),
+    path("champions", policy_api.ChampionsView.as_view(), name="champions"),
+    path("champions/roll-back", policy_api.RollBackChampionView.as_view(), name="champion_roll_back"),
     path("policies/<uuid:policy_id>", policy_api.PolicyView.as_view(), name="policy"),
     path("policies/<uuid:policy_id>/publications", publication_api.PublicationsView.as_view(), name="publications"),
     path("publications/<uuid:publication_id>", publication_api.PublicationView.as_view(), name="publication"),

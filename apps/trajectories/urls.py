@@ -48,5 +48,7 @@ api = [
     path("trajectories/<uuid:trajectory_id>", trajectories_api.TrajectoryView.as_view(), name="trajectory"),
     path("imports", import_api.ImportsView.as_view(), name="imports"),
     path("imports/<uuid:batch_id>", import_api.ImportView.as_view(), name="import"),
+    path("imports/<uuid:batch_id>/cancel", import_api.CancelImportView.as_view(), name="import_cancel"),
+    path("imports/<uuid:batch_id>/retry", import_api.RetryImportView.as_view(), name="import_retry"),
     path("imports/<uuid:batch_id>/rejected", import_api.RejectedRowsView.as_view(), name="import_rejected"),
 ]

@@ -21,6 +21,7 @@ OWN = {
     *("annotation:skip", "annotation:flag", "annotation:keep", "annotation:better", "annotation:check_better"),
     *("annotation:alternatives", "annotation:run_on", "annotation:continuation", "v1:assignment_judgment"),
     *("annotation:remove_comment", "annotation:read_mention", "v1:mention_read"),
+    "v1:assignment_skip",
 }
 """What is on somebody's desk is for nobody else, whatever their role."""
 
@@ -31,6 +32,7 @@ SEEN_FROM = {
         *("accounts:profile", "accounts:change_name", "accounts:change_password", "accounts:preferences"),
         *("annotation:queues", "annotation:queue", "annotation:desk", "annotation:next", "annotation:undo"),
         *("annotation:leave", "annotation:mine", "v1:queues", "v1:queue", "v1:queue_next", "v1:mentions"),
+        "v1:queue_undo",
         *(f"annotation:layout_{action}" for action in ACTS),
         "v1:feedback",  # asks everybody for a key of its own
     },
@@ -42,11 +44,15 @@ SEEN_FROM = {
         *(f"annotation:{name}" for name in ("review", "review_item", "review_rows", "review_part", "remark")),
         *("annotation:judgements_of", "v1:trajectories", "v1:trajectory"),
         *("annotation:comments_of", "annotation:comment", "v1:trajectory_comments", "v1:comment_remove"),
-        *(f"v1:queue_{name}" for name in ("preferences", "inspections", "ratings", "disputed", "adjudications")),
+        *(
+            f"v1:queue_{name}"
+            for name in ("preferences", "inspections", "ratings", "disputed", "adjudications", "items")
+        ),
     },
     Role.OWNER: {
         *(f"accounts:{name}" for name in ("change_role", "remove", "invite", "revoke_invitation", "audit")),
         "accounts:revoke_token",  # of this token, which is an owner's
+        *(f"v1:{name}" for name in ("member_role", "member_remove", "invitations", "invitation_revoke")),
         *("jobs:list", "jobs:cancel", "jobs:resume", "v1:jobs", "v1:job_cancel", "v1:job_resume"),
     },
 }

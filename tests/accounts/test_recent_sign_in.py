@@ -18,7 +18,8 @@ ASKING = {
     *(f"accounts:{name}" for name in ("change_role", "remove", "invite", "revoke_invitation")),
     *("accounts:issue_token", "accounts:revoke_token"),
     *("policies:new", "policies:publish", "policies:roll_back_publication"),
-    *("v1:publications", "v1:publication_roll_back"),
+    *("v1:publications", "v1:publication_roll_back", "v1:policies"),
+    *("v1:member_role", "v1:member_remove", "v1:invitations", "v1:invitation_revoke"),
     *("webhooks:new", "webhooks:turn", "webhooks:rotate"),
     *("v1:webhooks", "v1:webhook_change", "v1:webhook_rotate"),
     *("gateway:new_split", "gateway:change_split", "v1:traffic_splits", "v1:traffic_split"),
@@ -32,7 +33,7 @@ NOT_ASKING = {
     *("accounts:switch", "accounts:leave", "accounts:profile", "accounts:change_name", "accounts:preferences"),
     *("accounts:settings", "accounts:members", "accounts:tokens", "accounts:audit"),
     *("policies:list", "policies:policy", "policies:publications", "policies:download"),
-    *("v1:policies", "v1:policy", "v1:policy_card", "v1:policy_lineage", "v1:publication"),
+    *("v1:members", "v1:policy", "v1:policy_card", "v1:policy_lineage", "v1:publication"),
     *(
         f"webhooks:{name}" for name in ("list", "destination", "change", "test", "remove", "resend")
     ),  # to known addresses
@@ -142,7 +143,7 @@ def test_every_address_of_people_and_policies_is_decided_on():
         name
         for name in names
         if re.match(
-            r"accounts:|policies:|webhooks:|v1:polic|v1:publication|v1:webhook|gateway:.*split|v1:traffic_split|\w+:\w*feedback",
+            r"accounts:|policies:|webhooks:|v1:polic|v1:member|v1:invitation|v1:publication|v1:webhook|gateway:.*split|v1:traffic_split|\w+:\w*feedback",
             name,
         )
     }

@@ -139,7 +139,7 @@ def test_a_key_that_cannot_be_stored_is_refused(researcher: Membership) -> None:
 
 
 def test_an_address_that_takes_no_post_says_so(researcher: Membership) -> None:
-    assert post(researcher, "/api/v1/policies", SAME).status_code == 405
+    assert post(researcher, "/api/v1/endpoints", SAME).status_code == 405
 
 
 def test_an_answer_is_kept_for_a_day(researcher: Membership) -> None:

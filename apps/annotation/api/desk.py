@@ -20,7 +20,7 @@ from apps.annotation.kinds.questions import Asks, field_of
 from apps.annotation.models import Assignment, Queue
 from apps.annotation.queries import latest_guideline
 from apps.annotation.refusals import Refusal
-from apps.common.api import Conflict, MemberView, cleaned
+from apps.common.api import Conflict, MemberView, RequestSerializer, cleaned
 from apps.common.api_forms import request_of
 from apps.trajectories.models import Trajectory
 from contract.quoting import legible
@@ -139,6 +139,59 @@ class JudgmentView(MemberView):
         told = taught(assignment)
         answer = {"assignment": assignment.pk, "feedback": in_words(told) if told else ""}
         return Response(JudgedSerializer(answer).data, status=status.HTTP_201_CREATED)
+
+
+class ReasonSerializer(RequestSerializer):
+    """Why, for the researcher."""
+
+    reason = serializers.CharField(max_length=300, default="", allow_blank=True)
+
+
+class SkippedSerializer(serializers.Serializer[Any]):
+    """An item that is others' now."""
+
+    assignment = serializers.UUIDField()
+
+
+class SkipView(MemberView):
+    """POST /api/v1/assignments/<id>/skip"""
+
+    @extend_schema(
+        operation_id="assignment_skip",
+        summary="Leave an item on one's own desk to others",
+        request=ReasonSerializer,
+        responses={
+            200: SkippedSerializer,
+            409: OpenApiResponse(description="It was judged, or taken back."),
+        },
+    )
+    def post(self, request: Request, assignment_id: UUID) -> Response:
+        assignment = get_object_or_404(Assignment.objects.of(self.member).select_related("queue"), pk=assignment_id)
+        given = ReasonSerializer(data=request.data)
+        given.is_valid(raise_exception=True)
+        try:
+            actions.skip(assignment=assignment, reason=given.validated_data["reason"])
+        except Refusal as refusal:
+            raise Conflict(str(refusal)) from None
+        return Response(SkippedSerializer({"assignment": assignment.pk}).data)
+
+
+class UndoView(MemberView):
+    """POST /api/v1/queues/<id>/undo"""
+
+    @extend_schema(
+        operation_id="queue_undo",
+        summary="Take one's latest judgment or skip in a queue back; answers the item, which is in hand again",
+        request=None,
+        responses={200: HeldSerializer, 409: OpenApiResponse(description="There's nothing to undo.")},
+    )
+    def post(self, request: Request, queue_id: UUID) -> Response:
+        queue = get_object_or_404(Queue.objects.visible_to(self.member).for_desk(), pk=queue_id)
+        try:
+            again = actions.undo_last(queue=queue, annotator=assignments.annotator_of(self.member))
+        except Refusal as refusal:
+            raise Conflict(str(refusal)) from None
+        return Response(_shown(Assignment.objects.of(self.member).with_runs().get(pk=again.pk)))
 
 
 def _as_sent_by_pages(judgment: dict[str, Any], asks: Asks) -> dict[str, Any]:

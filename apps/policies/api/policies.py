@@ -1,4 +1,4 @@
-"""GET /api/v1/policies"""
+"""Policies, the servers of those that are served, and champions, over the API."""
 
 from __future__ import annotations
 
@@ -6,15 +6,23 @@ from typing import Any
 from uuid import UUID
 
 from django.shortcuts import get_object_or_404
-from drf_spectacular.utils import extend_schema
-from rest_framework import serializers
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import serializers, status
+from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from apps.accounts.authentication import IsMember, RecentSignIn
 from apps.accounts.models import Role
-from apps.common.api import ListView, MemberView
-from apps.policies.models import Policy
+from apps.common.api import Conflict, ListView, MemberView, RequestSerializer, cleaned
+from apps.common.api_forms import request_of
+from apps.policies import promotions
+from apps.policies.forms import PolicyForm
+from apps.policies.models import Endpoint, Policy, Promotion
 from apps.policies.queries import champions_of, policies_for_list
+from apps.policies.registration import PolicyRefused
+
+NewPolicySerializer = request_of(PolicyForm, "NewPolicy")
 
 
 class PolicySerializer(serializers.ModelSerializer[Policy]):
@@ -48,12 +56,33 @@ class PoliciesView(ListView):
     """The workspace's policies."""
 
     needs = Role.RESEARCHER
+    permission_classes = [IsMember, RecentSignIn]
 
     @extend_schema(
         operation_id="policies_list", summary="List policies, newest first", responses=PolicySerializer(many=True)
     )
     def get(self, request: Request) -> Response:
         return self.page_of(policies_for_list(self.member), PolicySerializer, champions=champions_of(self.member))
+
+    @extend_schema(
+        operation_id="policies_create",
+        summary="Register a model, a script, or a served model",
+        description="Which fields count depends on `kind`; the others are ignored. A served model's server becomes an endpoint.",
+        request=NewPolicySerializer,
+        responses={201: PolicySerializer, 400: OpenApiResponse(description="Refused, by field.")},
+    )
+    def post(self, request: Request) -> Response:
+        given = NewPolicySerializer(data=request.data)
+        given.is_valid(raise_exception=True)
+        form = PolicyForm({name: value for name, value in given.validated_data.items() if value is not None})
+        cleaned(form)
+        try:
+            made = form.register(workspace=self.member.workspace, by=self.member.user)
+        except PolicyRefused as refusal:
+            raise ValidationError({refusal.field or "detail": [str(refusal)]}) from None
+        policy = policies_for_list(self.member).get(pk=made.pk)
+        context = {"request": request, "champions": {}}
+        return Response(PolicySerializer(policy, context=context).data, status=status.HTTP_201_CREATED)
 
 
 class PolicyView(MemberView):
@@ -66,3 +95,81 @@ class PolicyView(MemberView):
         policy = get_object_or_404(policies_for_list(self.member), pk=policy_id)
         context = {"request": request, "champions": champions_of(self.member)}
         return Response(PolicySerializer(policy, context=context).data)
+
+
+class EndpointSerializer(serializers.ModelSerializer[Endpoint]):
+    """A server of models, or several that serve the same. Its key is the workers' and is never told."""
+
+    class Meta:
+        model = Endpoint
+        fields = ["id", "name", "base_url", "replicas", "key_variable", "created_at"]
+        read_only_fields = fields
+
+
+class EndpointsView(ListView):
+    """The servers that policies are reached at."""
+
+    needs = Role.RESEARCHER
+
+    @extend_schema(
+        operation_id="endpoints_list", summary="List endpoints, newest first", responses=EndpointSerializer(many=True)
+    )
+    def get(self, request: Request) -> Response:
+        return self.page_of(Endpoint.objects.visible_to(self.member), EndpointSerializer)
+
+
+class ChampionSerializer(serializers.ModelSerializer[Promotion]):
+    """Which policy is the champion of an environment, since when, and why."""
+
+    class Meta:
+        model = Promotion
+        fields = ["id", "environment", "policy", "previous", "reason", "is_rollback", "created_at"]
+        read_only_fields = fields
+
+
+class RollBackChampionSerializer(RequestSerializer):
+    """Where to make the champion before the current one champion again, and why."""
+
+    environment = serializers.CharField(max_length=100)
+    reason = serializers.CharField(max_length=2000)
+
+
+class ChampionsView(ListView):
+    """The champions of the workspace's environments."""
+
+    needs = Role.RESEARCHER
+
+    @extend_schema(
+        operation_id="champions_list",
+        summary="List the champion of each environment, the latest first",
+        responses=ChampionSerializer(many=True),
+    )
+    def get(self, request: Request) -> Response:
+        visible = Promotion.objects.visible_to(self.member)
+        return self.page_of(visible.filter(pk__in=visible.current().values("pk")), ChampionSerializer)
+
+
+class RollBackChampionView(MemberView):
+    """The way back."""
+
+    needs = Role.RESEARCHER
+
+    @extend_schema(
+        operation_id="champions_roll_back",
+        summary="Make the champion before the current one champion again",
+        request=RollBackChampionSerializer,
+        responses={
+            201: ChampionSerializer,
+            400: OpenApiResponse(description="Refused, by field."),
+            409: OpenApiResponse(description="There was no champion before."),
+        },
+    )
+    def post(self, request: Request) -> Response:
+        given = RollBackChampionSerializer(data=request.data)
+        given.is_valid(raise_exception=True)
+        try:
+            made = promotions.roll_back(workspace=self.member.workspace, by=self.member.user, **given.validated_data)
+        except promotions.NothingToRollBackTo as refusal:
+            raise Conflict(str(refusal)) from None
+        made.refresh_from_db()
+        return Response(ChampionSerializer(made).data, status=status.HTTP_201_CREATED)

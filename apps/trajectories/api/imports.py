@@ -19,9 +19,10 @@ from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
 from apps.accounts.models import Role
-from apps.common.api import ListView, MemberView
+from apps.common.api import Conflict, ListView, MemberView
 from apps.common.downloads import download
 from apps.common.idempotency import HEADER, key_of
+from apps.jobs import lifecycle
 from apps.trajectories.imports import rejected
 from apps.trajectories.imports.upload import (
     FileTooLarge,
@@ -181,6 +182,48 @@ class ImportView(MemberView):
         batch = get_object_or_404(ImportBatch.objects.visible_to(self.member), pk=batch_id)
         seconds = {} if not batch.is_active else {"Retry-After": "1"}
         return Response(ImportSerializer(batch, context={"request": request}).data, headers=seconds)
+
+
+class CancelImportView(MemberView):
+    """Stop one."""
+
+    needs = Role.RESEARCHER
+
+    @extend_schema(
+        operation_id="imports_cancel",
+        summary="Stop an import; what is in stays in",
+        request=None,
+        responses={200: ImportSerializer, 409: OpenApiResponse(description="It's over already.")},
+    )
+    def post(self, request: Request, batch_id: UUID) -> Response:
+        batch = get_object_or_404(ImportBatch.objects.visible_to(self.member), pk=batch_id)
+        try:
+            lifecycle.cancel(batch, by=self.member.user)
+        except lifecycle.NotActive as refusal:
+            raise Conflict(str(refusal)) from None
+        batch.refresh_from_db()
+        return Response(ImportSerializer(batch, context={"request": request}).data)
+
+
+class RetryImportView(MemberView):
+    """Go on with one."""
+
+    needs = Role.RESEARCHER
+
+    @extend_schema(
+        operation_id="imports_retry",
+        summary="Go on with a failed or cancelled import from where it stopped",
+        request=None,
+        responses={200: ImportSerializer, 409: OpenApiResponse(description="It can't be resumed.")},
+    )
+    def post(self, request: Request, batch_id: UUID) -> Response:
+        batch = get_object_or_404(ImportBatch.objects.visible_to(self.member), pk=batch_id)
+        try:
+            lifecycle.resume(batch, by=self.member.user)
+        except lifecycle.NotResumable as refusal:
+            raise Conflict(str(refusal)) from None
+        batch.refresh_from_db()
+        return Response(ImportSerializer(batch, context={"request": request}).data)
 
 
 class RejectedRowsView(MemberView):

@@ -26,7 +26,8 @@ from retrace.resources.feedback import FeedbackKeys, FeedbackOfUsers
 from retrace.resources.imports import Imports
 from retrace.resources.jobs import Jobs
 from retrace.resources.lineage import Lineage
-from retrace.resources.policies import Policies, Publications
+from retrace.resources.members import Invitations, Members
+from retrace.resources.policies import Champions, Endpoints, Policies, Publications
 from retrace.resources.queues import Bulk, Judges, Queues
 from retrace.resources.rollouts import Rollouts
 from retrace.resources.runs import Runs
@@ -52,6 +53,8 @@ class _Operations(Resource[C], Generic[C]):
         self.comments = Comments(connection)
         self.policies = Policies(connection)
         self.publications = Publications(connection)
+        self.endpoints = Endpoints(connection)
+        self.champions = Champions(connection)
         self.queues = Queues(connection)
         self.judges = Judges(connection)
         self.bulk = Bulk(connection)
@@ -63,6 +66,8 @@ class _Operations(Resource[C], Generic[C]):
         self.episodes = Episodes(connection)
         self.jobs = Jobs(connection)
         self.lineage = Lineage(connection)
+        self.members = Members(connection)
+        self.invitations = Invitations(connection)
         self.webhooks = Webhooks(connection)
         self.feedback = FeedbackOfUsers(connection)
         self.feedback_keys = FeedbackKeys(connection)

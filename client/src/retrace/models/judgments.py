@@ -9,6 +9,12 @@ from typing import Any, Literal, Required, TypedDict
 from retrace.models.answer import Answer
 
 
+class Skipped(Answer):
+    """An item that is others' now."""
+
+    assignment: str
+
+
 class Judged(Answer):
     """A judgment that is stored."""
 

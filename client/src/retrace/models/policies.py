@@ -28,6 +28,48 @@ class Policy(Answer):
     created_at: datetime
 
 
+class NewPolicy(TypedDict, total=False):
+    """A policy to register. Which fields count depends on its kind."""
+
+    kind: Literal["model", "scripted", "endpoint"]
+    name: Required[str]
+    location: str | None  # A hub id, a folder on the workers, or the model's name on its server.
+    script: str | None  # Of a scripted rule.
+    base_url: str | None  # Of a served model: the address of its OpenAI-compatible server.
+    key_variable: str | None  # The workers' environment variable with the server's API key.
+    description: str | None
+
+
+class Endpoint(Answer):
+    """A server of models, or several that serve the same."""
+
+    id: str
+    name: str
+    base_url: str
+    replicas: list[str]
+    key_variable: str
+    created_at: datetime
+
+
+class Champion(Answer):
+    """Which policy is the champion of an environment, since when, and why."""
+
+    id: str
+    environment: str
+    policy: str
+    previous: str | None
+    reason: str
+    is_rollback: bool
+    created_at: datetime
+
+
+class RollBackChampion(TypedDict):
+    """Where the champion before the current one becomes champion again, and why."""
+
+    environment: str
+    reason: str
+
+
 class Publication(Waitable):
     """A policy under a name: how far it is, and what the canary found."""
 

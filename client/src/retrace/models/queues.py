@@ -43,6 +43,50 @@ class Queue(Waitable):
         return Progress(self.item_count, self.items_expected, "items")
 
 
+class QueueSettings(Answer):
+    """What may change while people work."""
+
+    id: str
+    name: str
+    overlap: int
+    labellers: list[str] | None  # E-mail addresses; None: everybody.
+    gold_percent: int  # Of the items given to a person, so many are gold.
+    gold_count: int
+    training_count: int
+    ends_at: datetime | None
+    ends_after: int | None  # Judgments.
+    lease_minutes: int
+    skipped_come_back: bool
+    shows_machines: bool  # Whether people see what models said before they answer.
+    blind_review: bool  # Reviewers decide before they see what others said.
+    layout: Any  # How the desk is arranged for who didn't choose otherwise.
+    questions: list[dict[str, Any]]
+
+
+class Guideline(Answer):
+    """One version of a queue's guidelines."""
+
+    version: int
+    text: str  # Markdown.
+    created_at: datetime
+
+
+class Item(Answer):
+    """An item of a queue. `a`: its trajectory, or the first of the pair."""
+
+    id: int
+    position: int
+    task: str
+    a: str
+    b: str | None
+    purpose: str  # work, gold, training.
+    overlap: int
+    taken: int  # Places that are being worked on, or judged.
+    judged: int
+    disputed: bool | None  # None of what you have yet to judge yourself.
+    assignees: list[str]  # None: it's for everybody.
+
+
 class BlindStep(Answer):
     """What the agent was told, and what it did then."""
 
@@ -120,6 +164,49 @@ class NewQueue(TypedDict, total=False):
     lease_minutes: int  # Time to judge one; after a longer absence the item goes to somebody else.
     skipped_come_back: bool  # Skipped items come back to the same person, at the end
     guidelines: str | None  # Markdown.
+
+
+class ChangeQueue(TypedDict, total=False):
+    """What to change of a queue; what is left out stays."""
+
+    name: str
+    overlap: int  # It can only grow.
+    labellers: Sequence[str] | None  # E-mail addresses of the members who may label; None: everybody.
+    gold_percent: int
+    ends_at: datetime | str | None
+    ends_after: int | None
+    lease_minutes: int
+    skipped_come_back: bool
+    shows_machines: bool
+    blind_review: bool
+    questions: Sequence[Question]  # All of them. One that has answers keeps its text, type, points and options.
+    layout: dict[str, str]
+
+
+class Revise(TypedDict):
+    """The next version of the guidelines."""
+
+    text: str  # Markdown.
+
+
+class MakeKnown(TypedDict, total=False):
+    """What an item is for and, unless that's ordinary work, its answer."""
+
+    purpose: Required[Literal["gold", "training", "work"]]
+    answer: str
+    because: str  # Shown to newcomers.
+
+
+class DrawGold(TypedDict, total=False):
+    """How many items become gold."""
+
+    count: int
+
+
+class Skip(TypedDict, total=False):
+    """Why, for the researcher."""
+
+    reason: str
 
 
 class BulkAct(Answer):

@@ -23,6 +23,16 @@ class Imports(Resource[C]):
         return self._read("/imports/{}", batch_id, answer=Import)
 
     @operation
+    def cancel(self, batch_id: str) -> Flow[Import]:
+        """Stop an import. What is in stays in."""
+        return self._act("/imports/{}/cancel", batch_id, answer=Import)
+
+    @operation
+    def retry(self, batch_id: str) -> Flow[Import]:
+        """Go on with a failed or cancelled import from where it stopped."""
+        return self._act("/imports/{}/retry", batch_id, answer=Import)
+
+    @operation
     def rejected(self, batch_id: str, *, format: Literal["jsonl", "csv"] = "jsonl") -> Flow[str]:
         """The rejected rows as one text, each with its line, the reason, and what was expected."""
         return self._text(Request("GET", address("/imports/{}/rejected", batch_id), {"format": format}))

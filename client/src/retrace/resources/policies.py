@@ -7,7 +7,7 @@ from typing import Unpack
 from retrace.core.flow import Flow
 from retrace.core.operations import C, Listing, Resource, listing, operation
 from retrace.core.request import Request, address
-from retrace.models.policies import Policy, Publication, Publish
+from retrace.models.policies import Champion, Endpoint, NewPolicy, Policy, Publication, Publish, RollBackChampion
 
 
 class Policies(Resource[C]):
@@ -15,6 +15,11 @@ class Policies(Resource[C]):
     def list(self, *, page_size: int | None = None) -> Listing[Policy]:
         """All policies, newest first."""
         return Listing("/policies", Policy, {"page_size": page_size})
+
+    @operation
+    def register(self, **policy: Unpack[NewPolicy]) -> Flow[Policy]:
+        """Register a model, a script, or a served model."""
+        return self._create("/policies", answer=Policy, body=policy)
 
     @operation
     def read(self, policy_id: str) -> Flow[Policy]:
@@ -26,6 +31,25 @@ class Policies(Resource[C]):
         """Read a policy's card, as a README in Markdown."""
         path = address("/policies/{}/card", policy_id)
         return self._text(Request("GET", path, headers={"Accept": "text/markdown"}))
+
+
+class Endpoints(Resource[C]):
+    @listing
+    def list(self, *, page_size: int | None = None) -> Listing[Endpoint]:
+        """The servers that policies are reached at, newest first."""
+        return Listing("/endpoints", Endpoint, {"page_size": page_size})
+
+
+class Champions(Resource[C]):
+    @listing
+    def list(self, *, page_size: int | None = None) -> Listing[Champion]:
+        """The champion of each environment, the latest first."""
+        return Listing("/champions", Champion, {"page_size": page_size})
+
+    @operation
+    def roll_back(self, **roll_back: Unpack[RollBackChampion]) -> Flow[Champion]:
+        """Make the champion before the current one champion again."""
+        return self._create("/champions/roll-back", answer=Champion, body=roll_back)
 
 
 class Publications(Resource[C]):

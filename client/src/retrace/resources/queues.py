@@ -18,8 +18,24 @@ from retrace.models.judgments import (
     Judgment,
     Preference,
     Rating,
+    Skipped,
 )
-from retrace.models.queues import Assign, BulkAct, Held, LabelAll, NewQueue, Queue
+from retrace.models.queues import (
+    Assign,
+    BulkAct,
+    ChangeQueue,
+    DrawGold,
+    Guideline,
+    Held,
+    Item,
+    LabelAll,
+    MakeKnown,
+    NewQueue,
+    Queue,
+    QueueSettings,
+    Revise,
+    Skip,
+)
 
 
 class Queues(Resource[C]):
@@ -37,6 +53,66 @@ class Queues(Resource[C]):
     def read(self, queue_id: str) -> Flow[Queue]:
         """Read a queue."""
         return self._read("/queues/{}", queue_id, answer=Queue)
+
+    @operation
+    def settings(self, queue_id: str) -> Flow[QueueSettings]:
+        """Read what may change while people work."""
+        return self._read("/queues/{}/settings", queue_id, answer=QueueSettings)
+
+    @operation
+    def change(self, queue_id: str, **change: Unpack[ChangeQueue]) -> Flow[QueueSettings]:
+        """Change settings; what is left out stays."""
+        return self._create("/queues/{}/settings", queue_id, answer=QueueSettings, body=change)
+
+    @operation
+    def pause(self, queue_id: str) -> Flow[Queue]:
+        """Give nothing new out for a while."""
+        return self._act("/queues/{}/pause", queue_id, answer=Queue)
+
+    @operation
+    def resume(self, queue_id: str) -> Flow[Queue]:
+        """Give work out again, also after closing."""
+        return self._act("/queues/{}/resume", queue_id, answer=Queue)
+
+    @operation
+    def close(self, queue_id: str) -> Flow[Queue]:
+        """End a queue. Its judgments stay."""
+        return self._act("/queues/{}/close", queue_id, answer=Queue)
+
+    @listing
+    def guidelines(self, queue_id: str, *, page_size: int | None = None) -> Listing[Guideline]:
+        """The versions of its guidelines, newest first."""
+        return Listing(address("/queues/{}/guidelines", queue_id), Guideline, {"page_size": page_size})
+
+    @operation
+    def revise_guidelines(self, queue_id: str, **revision: Unpack[Revise]) -> Flow[Guideline]:
+        """Add a version of the guidelines. The same text adds none."""
+        return self._create("/queues/{}/guidelines", queue_id, answer=Guideline, body=revision)
+
+    @listing
+    def items(self, queue_id: str, *, page_size: int | None = None) -> Listing[Item]:
+        """Its items, in the queue's order."""
+        return Listing(address("/queues/{}/items", queue_id), Item, {"page_size": page_size})
+
+    @operation
+    def make_known(self, queue_id: str, item_id: int, **known: Unpack[MakeKnown]) -> Flow[Item]:
+        """Give an item that nobody has seen a known answer, or take it away."""
+        return self._create("/queues/{}/items/{}/known", queue_id, item_id, answer=Item, body=known)
+
+    @operation
+    def draw_gold(self, queue_id: str, **gold: Unpack[DrawGold]) -> Flow[QueueSettings]:
+        """Make unseen items gold whose answer follows from how their trajectories ended."""
+        return self._create("/queues/{}/gold", queue_id, answer=QueueSettings, body=gold)
+
+    @operation
+    def skip(self, assignment_id: str, **skip: Unpack[Skip]) -> Flow[Skipped]:
+        """Leave the item that `next` answered to others."""
+        return self._create("/assignments/{}/skip", assignment_id, answer=Skipped, body=skip)
+
+    @operation
+    def undo(self, queue_id: str) -> Flow[Held]:
+        """Take your latest judgment or skip back; the item is in your hand again."""
+        return self._act("/queues/{}/undo", queue_id, answer=Held)
 
     @operation
     def next(self, queue_id: str) -> Flow[Held | None]:

@@ -1,0 +1,209 @@
+"""Members and invitations over the API.
+
+An API token lies in files and in environments, so it never reaches what would outlive it for good: over REST nobody becomes an owner, no owner is changed
+or removed, and there are no addresses for tokens, passwords, and new workspaces. Pages do that; they ask for the password.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import serializers, status
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from apps.accounts import invitation_links, membership_changes
+from apps.accounts.authentication import IsMember, RecentSignIn
+from apps.accounts.models import Invitation, Membership, Role
+from apps.common.api import Conflict, ListView, MemberView, RequestSerializer
+
+ROLES = {role.name.lower(): role for role in Role}
+GIVEN = [name for name, role in ROLES.items() if role != Role.OWNER]
+"""Roles that can be given over REST."""
+
+
+class MemberSerializer(serializers.ModelSerializer[Membership]):
+    """Somebody in the workspace, and what they may do."""
+
+    name = serializers.CharField(source="user.name", read_only=True)
+    email = serializers.EmailField(source="user.email", read_only=True)
+    role = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Membership
+        fields = ["id", "name", "email", "role", "created_at"]
+        read_only_fields = fields
+
+    def get_role(self, member: Membership) -> str:
+        """`annotator`, `reviewer`, `researcher` or `owner`."""
+        return Role(member.role).name.lower()
+
+
+class InvitationSerializer(serializers.ModelSerializer[Invitation]):
+    """An offer of membership that is open."""
+
+    role = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Invitation
+        fields = ["id", "email", "role", "expires_at", "created_at"]
+        read_only_fields = fields
+
+    def get_role(self, invitation: Invitation) -> str:
+        """`annotator`, `reviewer`, `researcher` or `owner`."""
+        return Role(invitation.role).name.lower()
+
+
+class NewInvitationSerializer(InvitationSerializer):
+    """The same with its link, which is shown this once."""
+
+    link = serializers.CharField(help_text="Good for one person. Whoever opens it joins.")
+
+    class Meta(InvitationSerializer.Meta):
+        fields = [*InvitationSerializer.Meta.fields, "link"]
+        read_only_fields = fields
+
+
+class InviteSerializer(RequestSerializer):
+    """Whom to invite, and as what."""
+
+    email = serializers.EmailField(max_length=254)
+    role = serializers.ChoiceField(choices=GIVEN, default="annotator")
+
+
+class ChangeRoleSerializer(RequestSerializer):
+    """What they may do from now on. Owners are made on the page."""
+
+    role = serializers.ChoiceField(choices=GIVEN)
+
+
+class MembersView(ListView):
+    """GET /api/v1/members"""
+
+    needs = Role.RESEARCHER
+
+    @extend_schema(
+        operation_id="members_list", summary="List members, newest first", responses=MemberSerializer(many=True)
+    )
+    def get(self, request: Request) -> Response:
+        return self.page_of(Membership.objects.visible_to(self.member).select_related("user"), MemberSerializer)
+
+
+class _OneMemberView(MemberView):
+    needs = Role.OWNER
+    permission_classes = [IsMember, RecentSignIn]
+
+    def find(self, membership_id: int) -> Membership:
+        rows = Membership.objects.visible_to(self.member).select_related("user", "workspace")
+        return get_object_or_404(rows, pk=membership_id)
+
+
+REFUSALS = (membership_changes.LastOwner, membership_changes.NoMember, membership_changes.IsOwner)
+
+
+class ChangeRoleView(_OneMemberView):
+    """POST /api/v1/members/<id>/role"""
+
+    @extend_schema(
+        operation_id="members_change_role",
+        summary="Give a member another role",
+        request=ChangeRoleSerializer,
+        responses={
+            200: MemberSerializer,
+            400: OpenApiResponse(description="Refused, by field."),
+            409: OpenApiResponse(description="An owner, whom only the page changes, or no member any more."),
+        },
+    )
+    def post(self, request: Request, membership_id: int) -> Response:
+        found, form = self.find(membership_id), ChangeRoleSerializer(data=request.data)
+        form.is_valid(raise_exception=True)
+        role = ROLES[form.validated_data["role"]]
+        try:
+            membership_changes.change_role(membership=found, role=role, by=self.member.user, spares_owners=True)
+        except REFUSALS as refusal:
+            raise Conflict(str(refusal)) from None
+        return Response(MemberSerializer(found).data)
+
+
+class RemoveMemberView(_OneMemberView):
+    """POST /api/v1/members/<id>/remove"""
+
+    @extend_schema(
+        operation_id="members_remove",
+        summary="Remove a member, with their API tokens; what they judged stays",
+        request=None,
+        responses={
+            200: MemberSerializer,
+            409: OpenApiResponse(description="An owner, whom only the page removes, or no member any more."),
+        },
+    )
+    def post(self, request: Request, membership_id: int) -> Response:
+        found = self.find(membership_id)
+        answer = MemberSerializer(found).data
+        try:
+            membership_changes.remove(membership=found, by=self.member.user, spares_owners=True)
+        except REFUSALS as refusal:
+            raise Conflict(str(refusal)) from None
+        return Response(answer)
+
+
+class InvitationsView(ListView):
+    """GET, POST /api/v1/invitations"""
+
+    needs = Role.OWNER
+    permission_classes = [IsMember, RecentSignIn]
+    keeps_answers = False  # they hold a secret, of which only the hash is stored
+
+    @extend_schema(
+        operation_id="invitations_list",
+        summary="List open invitations, newest first",
+        responses=InvitationSerializer(many=True),
+    )
+    def get(self, request: Request) -> Response:
+        return self.page_of(Invitation.objects.visible_to(self.member).open(), InvitationSerializer)
+
+    @extend_schema(
+        operation_id="invitations_create",
+        summary="Invite somebody",
+        description="Answers with a link, which is shown this once and sent by nobody. An earlier open invitation of the same address ends.",
+        request=InviteSerializer,
+        responses={201: NewInvitationSerializer, 400: OpenApiResponse(description="Refused, by field.")},
+    )
+    def post(self, request: Request) -> Response:
+        form = InviteSerializer(data=request.data)
+        form.is_valid(raise_exception=True)
+        email, role = form.validated_data["email"], ROLES[form.validated_data["role"]]
+        try:
+            made = invitation_links.invite(workspace=self.member.workspace, email=email, role=role, by=self.member.user)
+        except invitation_links.AlreadyMember as refusal:
+            raise ValidationError({"email": [str(refusal)]}) from None
+        made.invitation.refresh_from_db()
+        link = request.build_absolute_uri(reverse("accounts:join", args=[made.secret]))
+        answer = {**InvitationSerializer(made.invitation).data, "link": link}
+        return Response(answer, status=status.HTTP_201_CREATED)
+
+
+class RevokeInvitationView(MemberView):
+    """POST /api/v1/invitations/<id>/revoke"""
+
+    needs = Role.OWNER
+    permission_classes = [IsMember, RecentSignIn]
+
+    @extend_schema(
+        operation_id="invitations_revoke",
+        summary="End an open invitation",
+        request=None,
+        responses={200: InvitationSerializer, 409: OpenApiResponse(description="It was used, revoked, or expired.")},
+    )
+    def post(self, request: Request, invitation_id: UUID) -> Response:
+        rows = Invitation.objects.visible_to(self.member).select_related("workspace")
+        found = get_object_or_404(rows, pk=invitation_id)
+        try:
+            invitation_links.revoke(invitation=found, by=self.member.user)
+        except invitation_links.InvitationGone as refusal:
+            raise Conflict(str(refusal)) from None
+        return Response(InvitationSerializer(found).data)
