@@ -7,17 +7,21 @@ from typing import Any
 import pytest
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
+from django.urls import reverse
 from django.utils.timezone import now
 
-from apps.accounts.models import Workspace
+from apps.accounts.models import Role, Workspace
 from apps.datasets.models import Version
 from apps.training.models import Run
+from apps.training.progress import News, apply
 from contract.configs import DpoConfig, RewardModelConfig, ScratchConfig, SftConfig
 from tests import factories
+from workers.bridge import capacity
 from workers.bridge.capacity import Capacity
 from workers.bridge.estimates import CPU_USED, facts_of_scratch
 from workers.bridge.forecasts import forecast_of
 from workers.bridge.row_lengths import chat_tokens
+from workers.tasks import check_plan
 
 pytestmark = pytest.mark.django_db
 SMALL = facts_of_scratch(ScratchConfig())
@@ -159,3 +163,32 @@ def test_what_a_dpo_run_makes_a_model_read_is_both_sides():
     assert one.high is not None
     # Two chats, and two more operations of eight for the reference; 28 steps and their 0.05 s besides.
     assert both.high - 28 * 0.05 == pytest.approx((one.high - 28 * 0.05) * 2 * 8 / 6, rel=0.01)
+
+
+def test_the_pages_tell_the_time_of_a_run_before_and_while_it_runs_and_what_it_rests_on(client, monkeypatch):
+    member = factories.member(Role.RESEARCHER)
+    client.force_login(member.user)
+    capacity.tell()
+    asked: list[tuple[str, dict[str, Any]]] = []
+    monkeypatch.setattr("apps.training.launch.enqueue_at_once", lambda task, key, plan: asked.append((key, plan)))
+    rows = version(characters=598, rows=6000, of=member.workspace)
+    finished(rows, sft(), step_seconds=0.31)
+    chosen = {"algorithm": "sft", "version": rows.pk, "base": "", "preset": "standard", "method": "full"}
+    assert "once it runs" not in client.post(reverse("training:check"), chosen).content.decode()
+    [(key, plan)] = asked
+    check_plan(key, plan)
+    panel = client.post(reverse("training:check"), chosen).content.decode()
+    # 375 steps of 16 rows, not of 8 as before: 0.05 s besides twice 0.26 s of arithmetic are 213.75 s.
+    assert "about 3 min 34 s " in panel
+    assert "once it runs, from 1 earlier run here of this algorithm, size, and kind of worker" in panel
+
+    run = factories.run(of=member.workspace, state="running", attempt=1, total_steps=800, running_since=now())
+    Run.objects.update(expected_seconds=248.0, expected_because="from 1 earlier run here")
+    page = reverse("training:live", args=[run.pk])
+    words = client.get(page).content.decode()
+    assert "about 4 min left" in words
+    assert "Time left from 1 earlier run here." in words
+    apply(run=run, news=News(seq=1, offset=1, step=100, step_seconds=1.2, evaluation_seconds=30.0, evaluations_ahead=2))
+    words = client.get(page).content.decode()
+    assert "about 15 min left" in words  # 700 x 1.2 s and 2 x 30 s
+    assert "Time left from this run’s own pace: 1.2 s a step, 2 more evaluations of 30 s." in words

@@ -8,6 +8,7 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.accounts.models import Membership, Role
+from apps.annotation.kinds.questions import PairwiseAsks, comparison
 from apps.annotation.models import Assignment, Preference, Queue
 from apps.annotation.queues.queue_lifecycle import pause_queue
 from apps.policies.models import Policy
@@ -345,3 +346,20 @@ def test_a_simulated_users_script_stands_apart_from_the_task(client, kind):
     assert '<span class="desk-task-words">A conversation with a simulated user</span>' in page
     assert "The simulated user was told, and the agent was not:</b> You are Mia and hate Mondays." in page
     assert page.count("hate Mondays") == 1  # the name of the reading pane, which is read aloud, has none of it
+
+
+def test_an_aspects_scale_points_to_the_better_side_and_its_answer_favors_that_side(annotator, member):
+    queue = making.queue(of=member.workspace, asks=PairwiseAsks((comparison("safety", "Safety"),)))
+    page = annotator.get(at("desk", queue)).content.decode()
+    assert re.findall(r'name="aspect.safety" value="(-?\d)" aria-label="(\S+), ([^"]+)"', page) == [
+        ("2", "←←", "left much better"),
+        ("1", "←", "left better"),
+        ("0", "=", "the same"),
+        ("-1", "→", "right better"),
+        ("-2", "→→", "right much better"),
+    ]
+    assignment = Assignment.objects.get(queue=queue, opened_at__isnull=False)
+    left = "a" if assignment.a_is_left else "b"
+    assert act(annotator, "judge", assignment, answer="-1", **{"aspect.safety": "2"}).status_code == 200
+    grade = Preference.objects.get().aspects["safety"]
+    assert ("a" if grade > 0 else "b", abs(grade)) == (left, 2)

@@ -11,8 +11,9 @@ from apps.accounts.models import Role, Workspace
 from apps.annotation.desk.actions import record, undo_last
 from apps.annotation.desk.assignments import annotator_of, next_assignment
 from apps.annotation.kinds.answers import Choice
-from apps.annotation.models import Annotator, QualityReport, Queue
+from apps.annotation.models import Annotator, Preference, QualityReport, Queue
 from apps.annotation.quality import reports
+from apps.trajectories.models import Step
 from tests import factories
 from tests.annotation import making
 
@@ -108,6 +109,21 @@ def test_a_persons_page_shows_their_figures_and_latest_judgements(researcher, wo
     assert page.count("B slightly better") == 2
     assert "0 of 2; 95 % interval" in page  # never the same as the others
     assert "Gold accuracy" in page
+
+
+def test_pages_call_hasty_who_answers_faster_than_anybody_reads_though_everybody_does(researcher, workspace):
+    queue = making.queue(of=workspace, items=30, steps=3)
+    Step.objects.update(headline="x" * 200)  # 2 steps differ on each side: 800 characters take 8 s at the least
+    who = annotator_of(factories.member(Role.ANNOTATOR, of=workspace))
+    judge(queue, who, 1)
+    for seconds, share, is_marked in ((3.0, "30 of 30", True), (9.0, "0 of 30", False)):
+        Preference.objects.update(seconds=seconds)  # of the only person, so the crowd's median is theirs
+        cache.clear()
+        QualityReport.objects.all().delete()
+        page = researcher.get(at("quality", queue)).content.decode()
+        assert f'title="{share}; 95 % interval' in page, seconds
+        assert ('<span class="badge attention">very fast</span>' in page) is is_marked
+        assert f'title="{share}; 95 % interval' in researcher.get(at("person", queue, who.pk)).content.decode()
 
 
 def test_who_labels_sees_their_own_figures_only(workspace, client):
