@@ -26,7 +26,7 @@ from apps.jobs import lifecycle
 from apps.jobs.models import Superseded
 from apps.policies import publication
 from apps.traces import retention, trace_trajectories
-from apps.training import launch
+from apps.training import launch, runner_rollouts
 from apps.trajectories.imports import import_job
 from apps.trajectories.imports.live import LiveImport
 from apps.trajectories.rollouts import rollout_batches
@@ -54,6 +54,7 @@ CHORES = (
     gateway_sessions.abandon_idle,
     webhooks.deliver_due,
     user_feedback.judge_feedback,
+    runner_rollouts.count_all,
 )
 """What gives back what people and workers held and let go: functions without arguments that may run twice, at once, or late."""
 
@@ -119,6 +120,17 @@ def run_training(run_id: str) -> None:
 @app.task(name=rollout_batches.TASK)
 def run_rollouts(batch_id: str) -> None:
     work(rollout_batches.ROLLOUTS, batch_id, RolloutJob)
+
+
+@app.task(name=rollout_batches.RUNNERS_TASK)
+def give_out_rollouts(batch_id: str) -> None:
+    runner_rollouts.give_out(UUID(batch_id))
+
+
+@app.task(name=gateway_sessions.COUNT_TASK, acks_late=False)
+def count_rollouts(batch_id: str) -> None:
+    """What came of the episodes that runners have finished."""
+    runner_rollouts.count(UUID(batch_id))
 
 
 @app.task(name=publication.TASK)

@@ -22,6 +22,7 @@ from apps.arena.queries import figures_of
 from apps.arena.recorded import NothingInCommon, start_recorded_experiment
 from apps.common.api import Conflict, ListView, MemberView, RequestSerializer, cleaned
 from apps.policies import promotions
+from apps.trajectories.rollouts.rollout_batches import RolloutRefused
 
 
 class ExperimentSerializer(serializers.ModelSerializer[Experiment]):
@@ -65,7 +66,7 @@ class StartSerializer(RequestSerializer):
     trajectories = serializers.ChoiceField(
         choices=["new", "recorded", "live"],
         default="new",
-        help_text="New rollouts in a built-in or served environment, trajectories that exist already, or sessions of a traffic split as they end.",
+        help_text="New rollouts in a built-in or served environment, or by runners in one of your own; trajectories that exist already, or sessions of a traffic split as they end.",
     )
     split = serializers.UUIDField(
         required=False,
@@ -139,6 +140,8 @@ class ExperimentsView(ListView):
         cleaned(form)
         try:
             experiment = start(workspace=self.member.workspace, **form.plan, by=self.member.user)
+        except RolloutRefused as refusal:
+            raise ValidationError({"detail": [str(refusal)]}) from None
         except NothingInCommon as refusal:
             raise ValidationError({"policy_b": [str(refusal)]}) from None
         except CantFeed as refusal:

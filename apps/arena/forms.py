@@ -11,6 +11,7 @@ from apps.arena.stopping_rule import StoppingRule
 from apps.common.environments import CHOICES, ENVIRONMENTS, LEVELS
 from apps.gateway.splits.models import TrafficSplit
 from apps.policies.models import Policy, PolicyQuerySet
+from apps.training.own_tasks import own_environments
 from apps.trajectories.models import Task
 from apps.trajectories.rollouts.rollout_batches import MOST_EPISODES
 
@@ -116,7 +117,12 @@ class ExperimentForm(_PlanForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        cast("forms.ChoiceField", self.fields["environment"]).choices = CHOICES
+        own = own_environments(self.member.workspace_id, held_out=True)
+        cast("forms.ChoiceField", self.fields["environment"]).choices = CHOICES + [
+            (name, f"{name}: your own, {count:,} held-out task{'' if count == 1 else 's'}, for runners")
+            for name, count in own
+            if name not in ENVIRONMENTS
+        ]
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean()
@@ -126,8 +132,10 @@ class ExperimentForm(_PlanForm):
                 "samples",
                 f"These are {episodes:,} rollouts of each policy. Ask for {MOST_EPISODES:,} at most: tasks × attempts.",
             )
-        environment = cleaned.get("environment")
-        if environment and (unknown := set(cleaned.get("levels", ())) - set(ENVIRONMENTS[environment].levels)):
+        environment = cleaned.get("environment") or ""
+        if environment not in ENVIRONMENTS:
+            return cleaned
+        if unknown := set(cleaned.get("levels", ())) - set(ENVIRONMENTS[environment].levels):
             known = ", ".join(ENVIRONMENTS[environment].levels) or "none"
             self.add_error("levels", f"{environment} has no {min(unknown)}; its levels: {known}.")
         return cleaned

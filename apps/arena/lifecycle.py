@@ -1,5 +1,6 @@
 """Starting an experiment, moving it along, and ending it."""
 
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -16,11 +17,13 @@ from apps.arena.models import Experiment
 from apps.arena.pairs import Attempt, Matching, match
 from apps.arena.queries import Standing, standing
 from apps.arena.stopping_rule import Outcome, StoppingRule
+from apps.common.environments import ENVIRONMENTS
 from apps.gateway.splits.changes import switch
 from apps.gateway.splits.models import TrafficSplit
 from apps.jobs.models import JobState
 from apps.policies import promotions
 from apps.policies.models import Policy
+from apps.training.runner_rollouts import draw_tasks, start_runner_rollouts
 from apps.trajectories.models import RolloutBatch, Trajectory
 from apps.trajectories.rollouts import rollout_batches
 from apps.webhooks.events import EventType
@@ -54,7 +57,7 @@ def start_experiment(
     """Let both policies attempt the same held-out tasks; the blind queue follows when both are done.
 
     Everything that decides the outcome later (tasks, seed, stopping rule) is written down now. A run is cut after `steps`; None
-    leaves that to the trainer.
+    leaves that to the trainer. In an environment that isn't one of Retrace's, runners play. Raises RolloutRefused.
     """
     plan = {
         "tasks": tasks,
@@ -65,19 +68,16 @@ def start_experiment(
         "seed": seed,
         "rule": asdict(rule),
     }
-    rollouts = [
-        rollout_batches.start_rollouts(
-            workspace=workspace,
-            policy=policy,
-            environment=environment,
-            tasks={"split": "held_out", "count": tasks, "levels": levels, "seed": seed},
-            samples=samples,
-            seed=seed,
-            budget={"steps": steps} if steps else None,
-            by=by,
-        )
-        for policy in (policy_a, policy_b)
-    ]
+    drawn: dict[str, Any] = {"split": "held_out", "levels": levels, "seed": seed}
+    facts: dict[str, Any] = {"workspace": workspace, "environment": environment, "samples": samples, "by": by}
+    if environment in ENVIRONMENTS:
+        facts |= {"tasks": {**drawn, "count": tasks}, "seed": seed, "budget": {"steps": steps} if steps else None}
+        start: Callable[..., RolloutBatch] = rollout_batches.start_rollouts
+    else:  # drawn once: the workspace's tasks may become more between the two
+        facts |= {**drawn, "tasks": draw_tasks(workspace.pk, environment, count=tasks, **drawn)}
+        facts |= {"max_calls": steps} if steps else {}
+        start = start_runner_rollouts
+    rollouts = [start(policy=policy, **facts) for policy in (policy_a, policy_b)]
     experiment = Experiment.objects.create(
         workspace=workspace,
         name=name,

@@ -27,6 +27,7 @@ from apps.common.sorting import sorting_by
 from apps.common.text_encoding import is_storable
 from apps.jobs.models import JobState
 from apps.policies import promotions
+from apps.trajectories.rollouts.rollout_batches import RolloutRefused
 
 MOVING = (Experiment.State.ROLLING_OUT, Experiment.State.LABELLING)
 
@@ -62,8 +63,11 @@ def new_experiment(request: HtmxRequest) -> HttpResponse:
     initial = {"policy_a": request.GET.get("a"), "policy_b": request.GET.get("b")}
     form = ExperimentForm(request.POST or None, member=request.member, initial=initial)
     if request.method == "POST" and form.is_valid():
-        experiment = lifecycle.start_experiment(workspace=request.member.workspace, by=request.user, **form.plan)
-        return redirect("arena:experiment", experiment.pk)
+        try:
+            found = lifecycle.start_experiment(workspace=request.member.workspace, by=request.user, **form.plan)
+            return redirect("arena:experiment", found.pk)
+        except RolloutRefused as refusal:
+            form.add_error(None, str(refusal))
     return render(request, "arena/new_experiment.html", {"form": form}, status=422 if form.errors else 200)
 
 

@@ -14,7 +14,7 @@ from apps.common.fields import FaithfulJSONField
 from apps.common.ids import new_id
 from apps.gateway.splits.models import TrafficSplit
 from apps.policies.models import Endpoint, Policy
-from apps.trajectories.models import Trajectory
+from apps.trajectories.models import RolloutBatch, Trajectory
 from contract.values import mapping
 
 
@@ -115,6 +115,14 @@ class Session(WorkspaceModel):
     sampling = models.JSONField(default=dict, help_text="Sampling settings of the policy, which hold for all calls.")
     experiment = models.UUIDField(null=True, help_text="The live experiment that it takes part in.")
     is_fed = models.BooleanField(default=False, help_text="The live experiment has taken it up.")
+    rollout_batch = models.ForeignKey(
+        RolloutBatch,
+        on_delete=models.SET_NULL,
+        null=True,
+        related_name="sessions",
+        db_index=False,
+        help_text="Of which it plays an episode, in a runner's program.",
+    )
     token = models.ForeignKey(
         ApiToken, on_delete=models.SET_NULL, null=True, related_name="+", help_text="With which it was opened."
     )
@@ -152,6 +160,7 @@ class Session(WorkspaceModel):
                 condition=Q(experiment__isnull=False, is_fed=False) & ~Q(state="open"),
                 name="session_to_feed",
             ),
+            Index(fields=["rollout_batch"], condition=Q(rollout_batch__isnull=False), name="session_of_rollouts"),
             Index(fields=["workspace", "-id"], name="session_newest"),
             Index(fields=["workspace", "name"], condition=~Q(name=""), name="session_by_name"),
             Index(fields=["expires_at"], condition=Q(state="open"), name="session_idle"),

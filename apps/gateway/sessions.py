@@ -15,13 +15,14 @@ from django.utils.timezone import now
 
 from apps.accounts.authentication import digest_of
 from apps.accounts.models import ApiToken, User, Workspace
+from apps.common.broker import enqueue
 from apps.gateway.models import Call, Path, Session, SessionEvent
 from apps.gateway.session_trajectories import leaves_of, paths_of, trajectory_of
 from apps.policies.aliases import served
 from apps.policies.models import Policy
 from apps.trajectories.imports.bulk_copy import Origin, copy_in
 from apps.trajectories.imports.preparation import prepare
-from apps.trajectories.models import Trajectory
+from apps.trajectories.models import RolloutBatch, Trajectory
 from apps.webhooks.events import EventType
 from apps.webhooks.outbox import announce
 from contract import jsontext
@@ -32,6 +33,8 @@ SOURCE = "gateway"
 IDLE_SECONDS = 3600
 LONGEST_IDLE = 7 * 24 * 3600
 ABANDONED_AT_ONCE = 200
+COUNT_TASK = "runners.count"
+"""Counts what came of a batch of rollouts whose episodes are sessions."""
 
 
 class SessionRefused(Exception):
@@ -86,8 +89,13 @@ def open_session(
     name: str = "",
     is_guessed: bool = False,
     token: ApiToken | None = None,
+    sampling: Mapping[str, Any] | None = None,
+    rollout_batch: RolloutBatch | None = None,
 ) -> NewSession:
-    """A session whose calls go to `policy`, as it's served now: what is published later is for later sessions. Raises NotServed."""
+    """A session whose calls go to `policy`, as it's served now: what is published later is for later sessions. Raises NotServed.
+
+    sampling: what holds for all calls, whatever the agent asks for. rollout_batch: whose episode it plays.
+    """
     place = served(policy)
     if place is None or not place.name:
         raise NotServed(
@@ -110,6 +118,8 @@ def open_session(
         idle_seconds=idle_seconds,
         created_by=by,
         token=token,
+        sampling=dict(sampling or {}),
+        rollout_batch=rollout_batch,
     )
 
 
@@ -183,8 +193,8 @@ def _abandon(locked: Session) -> None:
 
 
 def _announce(event: EventType, session: Session) -> None:
-    """Tell webhooks of an end, but for the thousands of a training run."""
-    if not session.is_of_training:
+    """Tell webhooks of an end, but for the thousands of a training run or of rollouts."""
+    if not session.is_of_training and session.rollout_batch_id is None:
         announce(
             event,
             workspace_id=session.workspace_id,
@@ -247,6 +257,8 @@ def finish_session(
     locked.state, locked.ended_at = Session.State.FINISHED, now()
     locked.save()
     store_trajectories(locked)
+    if locked.rollout_batch_id is not None:
+        enqueue(COUNT_TASK, str(locked.rollout_batch_id))
     _announce(EventType.SESSION_FINISHED, locked)
     return locked
 
@@ -270,9 +282,9 @@ def abandon(session_id: UUID) -> None:
 def store_trajectories(session: Session) -> None:
     """What an ended session has become: a trajectory for each path that has none yet. Called again, it adds what came late.
 
-    What the weights of a training run did is kept by that.
+    What the weights of a training run did is kept by that. Of an episode of rollouts that nobody told the end of nothing is kept: it's played again.
     """
-    if session.is_of_training:
+    if session.is_of_training or (session.rollout_batch_id and session.state == Session.State.ABANDONED):
         return
     calls = list(Call.objects.filter(session=session).order_by("id"))
     events = list(session.events.all())
@@ -291,7 +303,10 @@ def store_trajectories(session: Session) -> None:
                 problem=f"A path of {len(path)} calls is no trajectory: {problem}"
             )
             continue
-        copy_in([prepared], Origin(session.workspace_id, SOURCE, policy_id=session.policy_id))
+        # One trajectory for each episode, so that those of two policies can be paired; what comes late is none of them.
+        batch_id = session.rollout_batch_id if is_main and not known else None
+        origin = Origin(session.workspace_id, SOURCE, rollout_batch_id=batch_id, policy_id=session.policy_id)
+        copy_in([prepared], origin)
         if is_main:
             Path.objects.filter(session=session, is_main=True).update(is_main=False)
         Path.objects.create(session=session, leaf=leaf, trajectory_id=prepared.id, is_main=is_main)

@@ -104,7 +104,9 @@ def gives_way(job: Job) -> bool:
 
 
 def _held(kind: Kind[Any]) -> list[Job]:
-    rows = kind.rows.in_phase(*HELD).select_related(*kind.listed_with).order_by("started_at")
+    # What runs without a lease, such as rollouts of runners, takes no worker.
+    held = kind.rows.in_phase(*HELD).exclude(leased_until=None)
+    rows = held.select_related(*kind.listed_with).order_by("started_at")
     return list(rows[:MOST_RUNNING])
 
 

@@ -1,4 +1,5 @@
-"""Episodes of training runs whose agent lives elsewhere: opened by the run's worker, leased by runners, answered once each.
+"""Episodes of training runs and of rollouts whose agent lives elsewhere: leased by runners, answered once each. Those of a run are opened by its
+worker; those of rollouts by `runner_rollouts`.
 
 A lease is the session that it opens: calls, events and renewals keep it, and one that is silent or abandoned gives its episode back.
 """
@@ -6,7 +7,7 @@ A lease is the session that it opens: calls, events and renewals keep it, and on
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import transaction
@@ -16,9 +17,19 @@ from django.utils.timezone import now
 from apps.accounts.models import ApiToken, Membership
 from apps.gateway.models import Session
 from apps.gateway.queries import rollout_of
-from apps.gateway.sessions import NewSession, SessionOver, abandon_session, open_training_session
-from apps.jobs.models import Phase
+from apps.gateway.sessions import (
+    NewSession,
+    NotServed,
+    SessionOver,
+    abandon_session,
+    open_session,
+    open_training_session,
+)
+from apps.gateway.splits.routing import sampling_of
+from apps.jobs import lifecycle
+from apps.jobs.models import Failure, Phase
 from apps.training.models import Episode, EpisodeBatch, Run
+from apps.trajectories.models import RolloutBatch
 from contract.episodes import Batch
 from contract.trajectory import Trajectory
 
@@ -66,9 +77,7 @@ def close_batches(run: Run) -> None:
     """Give out nothing of the run any more. Sessions that still go on are abandoned; those of the batches before are forgotten."""
     batches = EpisodeBatch.objects.filter(run=run)
     batches.filter(closed_at=None).update(closed_at=now())
-    going_on = Session.objects.open().filter(episode__batch__run=run).order_by("pk")
-    for session in list(going_on):
-        _give_back(session, "The step went on without it.")
+    _give_back_all(Session.objects.open().filter(episode__batch__run=run), "The step went on without it.")
     kept = list(batches.order_by("-opened_at").values_list("pk", flat=True)[: KEPT_BATCHES - 1])
     Session.objects.filter(episode__batch__run=run).exclude(episode__batch__in=kept).delete()
     batches.exclude(pk__in=kept).delete()
@@ -93,12 +102,13 @@ def lease(
     runner: str,
     environment: str = "",
     run_id: UUID | None = None,
+    rollouts_id: UUID | None = None,
     token: ApiToken | None = None,
 ) -> Lease | None:
     """An episode for a runner, or None where there is nothing to play now."""
     while True:
         with transaction.atomic():
-            waiting = _waiting(member, environment, run_id)
+            waiting = _waiting(member, environment, run_id, rollouts_id)
             episode = waiting.select_for_update(of=["self"], skip_locked=True).first()
             if episode is None:
                 return None
@@ -107,29 +117,31 @@ def lease(
             if episode.losses >= MOST_LOSSES:
                 episode.save()
                 continue
-            return _leased(episode, member=member, runner=runner, token=token)
+            leased = _leased(episode, member=member, runner=runner, token=token)
+            if leased is not None:
+                return leased
 
 
-def _waiting(member: Membership, environment: str, run_id: UUID | None) -> QuerySet[Episode]:
-    """What nobody plays, of the runs that go on, the oldest batch first."""
+def _waiting(member: Membership, environment: str, run_id: UUID | None, rollouts_id: UUID | None) -> QuerySet[Episode]:
+    """What nobody plays, of the runs and rollouts that go on, the oldest batch first."""
     free = (
         Q(session=None)
         | Q(session__state=Session.State.ABANDONED)
         | Q(session__state=Session.State.OPEN, session__expires_at__lte=now())
     )
-    found = Episode.objects.filter(
-        free,
-        batch__run__state__in=Run.states_in(Phase.RUNNING),
-        batch__closed_at=None,
-        batch__run__workspace=member.workspace_id,
-        answered_at=None,
-        losses__lt=MOST_LOSSES,
+    going_on = Q(run__workspace=member.workspace_id, run__state__in=Run.states_in(Phase.RUNNING)) | Q(
+        rollouts__workspace=member.workspace_id, rollouts__state__in=RolloutBatch.states_in(Phase.RUNNING)
     )
+    batches = EpisodeBatch.objects.filter(going_on, closed_at=None)
+    found = Episode.objects.filter(free, batch__in=batches, answered_at=None, losses__lt=MOST_LOSSES)
     if environment:
         found = found.filter(environment=environment)
     if run_id is not None:
         found = found.filter(batch__run=run_id)
-    return found.select_related("batch__run", "session").order_by("batch_id", "id")
+    if rollouts_id is not None:
+        found = found.filter(batch__rollouts=rollouts_id)
+    related = ("batch__run", "batch__rollouts__policy__endpoint", "session")
+    return found.select_related(*related).order_by("batch_id", "id")
 
 
 def _is_lost(episode: Episode) -> bool:
@@ -151,20 +163,44 @@ def _give_back(session: Session, problem: str) -> None:
         return
 
 
-def _leased(episode: Episode, *, member: Membership, runner: str, token: ApiToken | None) -> Lease:
+def _give_back_all(sessions: QuerySet[Session], problem: str) -> None:
+    for session in list(sessions.order_by("pk")):
+        _give_back(session, problem)
+
+
+def close_batch(batch: EpisodeBatch, problem: str) -> None:
+    """Give out nothing of it any more. Sessions that still go on are abandoned, for the reason given."""
+    EpisodeBatch.objects.filter(pk=batch.pk).update(closed_at=now())
+    _give_back_all(Session.objects.open().filter(episode__batch=batch), problem)
+
+
+def _leased(episode: Episode, *, member: Membership, runner: str, token: ApiToken | None) -> Lease | None:
+    """None where nobody can answer it; then its rollouts have failed."""
     batch = episode.batch
-    opened = open_training_session(
-        workspace=member.workspace,
-        address=batch.address,
-        name=f"{batch.run.name}, {batch.moment}",
-        by=member.user,
-        token=token,
-        task=episode.task,
-        attempt=episode.attempt,
-        agent=runner,
-        max_calls=batch.most_calls,
-        idle_seconds=batch.lease_seconds,
-    )
+    facts: dict[str, Any] = {
+        "workspace": member.workspace,
+        "by": member.user,
+        "token": token,
+        "task": episode.task,
+        "attempt": episode.attempt,
+        "agent": runner,
+        "max_calls": batch.most_calls,
+        "idle_seconds": batch.lease_seconds,
+    }
+    if batch.run is not None:
+        name = f"{batch.run.name}, {batch.moment}"
+        opened = open_training_session(address=batch.address, name=name, **facts)
+    else:
+        rollouts = batch.rollouts
+        assert rollouts is not None, "the database holds that it's of a run or of rollouts"
+        sampling = sampling_of(rollouts.policy)
+        try:
+            opened = open_session(policy=rollouts.policy, sampling=sampling, rollout_batch=rollouts, **facts)
+        except NotServed as refusal:
+            lifecycle.fail(rollouts, Failure("config", str(refusal), "Then resume these rollouts."))
+            return None
     episode.session = opened.session
     episode.save()
+    if batch.began_at is None:
+        EpisodeBatch.objects.filter(pk=batch.pk, began_at=None).update(began_at=now())
     return Lease(episode, opened)

@@ -13,7 +13,7 @@ from apps.common.live import LiveConsumer, send
 from apps.policies.held_out_success import OnTask, levels_of
 from apps.training.folders import folder_of
 from apps.training.models import Run
-from apps.training.queries import TIMELINE, episodes_of_runners, headway
+from apps.training.queries import TIMELINE, episodes_of_rollouts, episodes_of_runners, headway
 from apps.training.remedies import alarms_of
 from apps.trajectories.models import RolloutBatch, Trajectory
 from apps.trajectories.rollouts import live_episodes
@@ -53,7 +53,9 @@ def rollouts_context(batch: RolloutBatch) -> dict[str, Any]:
         "failure_log": "\n".join(batch.failure.get("log", [])),
         "share": quantities.percent(batch.finished / batch.total) if batch.total else "",
         "trajectories": list(light.order_by("-id")[:SHOWN]),
+        "episodes": episodes_of_rollouts(batch),
         "playing": live_episodes.playing(batch.pk) if batch.is_active else [],
+        "missing": batch.total - batch.finished,
         "levels": levels_of(_by_task(batch)),
     }
 

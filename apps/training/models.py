@@ -14,6 +14,7 @@ from apps.datasets.models import Version
 from apps.gateway.models import Session
 from apps.jobs.models import HELD, Headway, Job, JobQuerySet, Phase
 from apps.policies.models import Policy
+from apps.trajectories.models import RolloutBatch
 
 
 class RunQuerySet(JobQuerySet["Run"]):
@@ -191,21 +192,34 @@ class RunEvent(models.Model):
 
 
 class EpisodeBatch(models.Model):
-    """Episodes that the weights of a run are to play before they change, given out to runners while `closed_at` is null."""
+    """Episodes that are given out to runners while `closed_at` is null: those that the weights of a run are to play before they change, or those
+    of a batch of rollouts.
+    """
 
     id = models.UUIDField(primary_key=True, editable=False, help_text="As the trainer names it.")
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="episode_batches")
-    moment = models.CharField(max_length=100, help_text="Which weights: “step 3”, “evaluation”.")
-    address = models.CharField(max_length=500, help_text="Where they answer. Holds a secret.")
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, null=True, related_name="episode_batches")
+    rollouts = models.OneToOneField(RolloutBatch, on_delete=models.CASCADE, null=True, related_name="episode_batch")
+    moment = models.CharField(max_length=100, blank=True, help_text="Which weights of a run: “step 3”, “evaluation”.")
+    address = models.CharField(max_length=500, blank=True, help_text="Where these answer. Holds a secret.")
     lease_seconds = models.PositiveIntegerField(help_text="A runner that is silent for so long has lost its episode.")
     most_calls = models.PositiveIntegerField(help_text="Of one episode.")
+    deadline_seconds = models.PositiveIntegerField(
+        null=True,
+        help_text="Of rollouts, from the first lease: then they end with what was played. A run's trainer has its own.",
+    )
+    began_at = models.DateTimeField(null=True, help_text="When the first of its episodes was leased.")
     opened_at = models.DateTimeField(auto_now_add=True)
     closed_at = models.DateTimeField(null=True)
 
     class Meta:
         indexes = [Index(fields=["run", "opened_at"], name="episode_batch_of_run")]
         constraints = [
-            UniqueConstraint(fields=["run"], condition=Q(closed_at=None), name="one_open_episode_batch_per_run")
+            UniqueConstraint(fields=["run"], condition=Q(closed_at=None), name="one_open_episode_batch_per_run"),
+            CheckConstraint(
+                condition=Q(run__isnull=False, rollouts=None) & ~Q(address="")
+                | Q(run=None, rollouts__isnull=False, address=""),
+                name="episodes_are_of_a_run_or_of_rollouts",
+            ),
         ]
 
 

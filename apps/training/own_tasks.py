@@ -18,8 +18,8 @@ def tasks_in(workspace_id: UUID, environment: str, levels: Sequence[str] = ()) -
     return found.filter(difficulty__in=levels) if levels else found
 
 
-def own_environments(workspace_id: UUID) -> list[tuple[str, int]]:
-    """Their names, each with its number of tasks to learn from; those with the most tasks first."""
+def own_environments(workspace_id: UUID, *, held_out: bool = False) -> list[tuple[str, int]]:
+    """Their names, each with its number of tasks to learn from, or of those that are held out; those with the most tasks first."""
     known = Task.objects.filter(workspace=workspace_id).exclude(environment="")
-    counted = known.values_list("environment").annotate(count=Count("pk", filter=Q(held_out=False)))
+    counted = known.values_list("environment").annotate(count=Count("pk", filter=Q(held_out=held_out)))
     return list(counted.filter(count__gt=0).order_by("-count", "environment")[:MOST_ENVIRONMENTS])

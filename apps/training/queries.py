@@ -16,7 +16,8 @@ from apps.common.sorting import by_age, by_name
 from apps.datasets.models import VersionJudgement, VersionPreference
 from apps.gateway.models import Session
 from apps.jobs.waits import about
-from apps.training.models import Episode, Run, RunEvent
+from apps.training.models import Episode, EpisodeBatch, Run, RunEvent
+from apps.trajectories.models import RolloutBatch
 
 TIMELINE = 200
 SHOWN_RUNNERS = 20
@@ -37,9 +38,10 @@ class Headway:
 
 @dataclass(frozen=True)
 class EpisodesOfRunners:
-    """How the episodes are that a run's weights play now, in other people's programs."""
+    """How the episodes are that a run's weights play now, or those of rollouts, in other people's programs."""
 
     moment: str
+    """Of a run; empty for rollouts."""
     total: int
     done: int
     playing: list[tuple[str, int]]
@@ -60,8 +62,18 @@ def episodes_of_runners(run: Run) -> EpisodesOfRunners | None:
     if run.config.get("played_by") != "runners" or not run.is_active:
         return None
     batch = run.episode_batches.filter(closed_at=None).first()
-    if batch is None:
+    return None if batch is None else _standing_of(batch, run.config["tasks"]["environment"])
+
+
+def episodes_of_rollouts(batch: RolloutBatch) -> EpisodesOfRunners | None:
+    """None where Retrace plays them itself, or nothing is given out."""
+    if not (batch.is_of_runners and batch.is_active):
         return None
+    given_out = EpisodeBatch.objects.filter(rollouts=batch, closed_at=None).first()
+    return None if given_out is None else _standing_of(given_out, batch.environment)
+
+
+def _standing_of(batch: EpisodeBatch, environment: str) -> EpisodesOfRunners:
     is_open = Q(answered_at=None, session__state=Session.State.OPEN, session__expires_at__gt=now())
     found = Episode.objects.filter(batch=batch)
     counts = found.aggregate(
@@ -71,7 +83,6 @@ def episodes_of_runners(run: Run) -> EpisodesOfRunners | None:
         playing=Count("pk", filter=is_open),
     )
     playing = found.filter(is_open).values_list("session__agent").annotate(count=Count("pk")).order_by("-count")
-    environment = run.config["tasks"]["environment"]
     return EpisodesOfRunners(
         moment=batch.moment,
         total=counts["total"],
@@ -79,7 +90,8 @@ def episodes_of_runners(run: Run) -> EpisodesOfRunners | None:
         playing=list(playing[:SHOWN_RUNNERS]),
         waiting=counts["total"] - counts["done"] - counts["given_up"] - counts["playing"],
         given_up=counts["given_up"],
-        command=f"retrace serve-agent my_agent:play --environment {shlex.quote(environment)}",
+        command="retrace serve-agent my_agent:play"
+        + (f" --environment {shlex.quote(environment)}" if environment else ""),
     )
 
 

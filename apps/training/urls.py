@@ -30,6 +30,7 @@ urlpatterns = [
     path("runs/<uuid:run_id>/cancel/", views.cancel, name="cancel"),
     path("runs/<uuid:run_id>/resume/", views.resume, name="resume"),
     path("rollouts/new/", rollout_views.new, name="new_rollouts"),
+    path("rollouts/new/runners/", rollout_views.new_of_runners, name="new_runner_rollouts"),
     path("rollouts/<uuid:batch_id>/", rollout_views.show, name="rollouts"),
     path("rollouts/<uuid:batch_id>/live/", rollout_views.live, name="rollouts_live"),
     path("rollouts/<uuid:batch_id>/cancel/", rollout_views.cancel, name="cancel_rollouts"),

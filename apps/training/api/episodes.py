@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers, status
@@ -15,6 +15,8 @@ from apps.common.api import MemberView, RequestSerializer
 from apps.gateway.addresses import base_url_of
 from apps.training import episodes
 from apps.training.episodes import Lease
+from apps.trajectories.models import RolloutBatch
+from apps.trajectories.rollouts.rollout_batches import ROLLOUTS
 
 
 class LeaseSerializer(RequestSerializer):
@@ -27,15 +29,23 @@ class LeaseSerializer(RequestSerializer):
     run = serializers.UUIDField(
         required=False, allow_null=True, default=None, help_text="Of this training run alone. Left out: of any."
     )
+    rollouts = serializers.UUIDField(
+        required=False, allow_null=True, default=None, help_text="Of this batch of rollouts alone. Left out: of any."
+    )
 
 
 class EpisodeSerializer(serializers.Serializer[Lease]):
     """An episode to play, and where. Its agent sends chats to `base_url` with `api_key`, as to OpenAI."""
 
     id = serializers.UUIDField(source="episode.pk")
-    run = serializers.UUIDField(source="episode.batch.run_id")
-    run_name = serializers.CharField(source="episode.batch.run.name")
-    moment = serializers.CharField(source="episode.batch.moment", help_text="Which weights act, such as “step 3”.")
+    run = serializers.UUIDField(source="episode.batch.run_id", allow_null=True, help_text="The training run.")
+    rollouts = serializers.UUIDField(
+        source="episode.batch.rollouts_id", allow_null=True, help_text="Or the batch of rollouts."
+    )
+    run_name = serializers.SerializerMethodField(help_text="What people call either.")
+    moment = serializers.CharField(
+        source="episode.batch.moment", help_text="Which weights of the training run act, such as “step 3”."
+    )
     task = serializers.JSONField(source="episode.task", help_text="As in a trajectory.")
     attempt = serializers.IntegerField(source="episode.attempt")
     session = serializers.UUIDField(source="opened.session.pk", help_text="To tell how it went, or to renew.")
@@ -46,6 +56,11 @@ class EpisodeSerializer(serializers.Serializer[Lease]):
         help_text="Without a call or a renewal for so long, it is given to another runner.",
     )
     max_calls = serializers.IntegerField(source="episode.batch.most_calls")
+
+    def get_run_name(self, lease: Lease) -> str:
+        """Of the training run, or what the rollouts are of."""
+        batch = lease.episode.batch
+        return batch.run.name if batch.run else ROLLOUTS.title(cast("RolloutBatch", batch.rollouts))
 
     def get_base_url(self, lease: Lease) -> str:
         """For the agent's library."""
@@ -61,7 +76,7 @@ class EpisodeLeaseView(MemberView):
 
     @extend_schema(
         operation_id="episodes_lease",
-        summary="Lease an episode of a training run for a runner",
+        summary="Lease an episode of a training run or of rollouts for a runner",
         description="Finish or abandon its session when it's over. A lost answer costs nothing: the lease ends by itself.",
         request=LeaseSerializer,
         responses={200: EpisodeSerializer, 204: OpenApiResponse(description="Nothing waits for a runner now.")},
@@ -75,6 +90,7 @@ class EpisodeLeaseView(MemberView):
             runner=wanted["runner"],
             environment=wanted["environment"],
             run_id=wanted["run"],
+            rollouts_id=wanted["rollouts"],
             token=request.auth if isinstance(request.auth, ApiToken) else None,
         )
         if found is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 from django.shortcuts import get_object_or_404
@@ -16,8 +17,11 @@ from apps.accounts.models import Role
 from apps.common.api import Conflict, ListView, MemberView, RequestSerializer
 from apps.jobs import lifecycle
 from apps.policies.models import Policy
+from apps.training.runner_rollouts import DEADLINE_SECONDS, LEASE_SECONDS, LONGEST_DEADLINE, start_for_runners
+from apps.training.task_list import MOST_TASKS, BadTask, read_task
 from apps.trajectories.models import RolloutBatch
 from apps.trajectories.rollouts import rollout_batches
+from contract.trajectory import Task
 
 
 class RolloutsSerializer(serializers.ModelSerializer[RolloutBatch]):
@@ -56,6 +60,40 @@ class StartRolloutsSerializer(RequestSerializer):
         choices=["native", "react"], default="native", help_text="react: plain text, for models that know no tools."
     )
     seed = serializers.IntegerField(default=0, min_value=0, max_value=2**31 - 1)
+    played_by = serializers.ChoiceField(
+        choices=["retrace", "runners"],
+        default="retrace",
+        help_text="runners: your own programs lease the episodes; the policy answers them through the gateway.",
+    )
+    tasks = serializers.ListField(
+        child=serializers.JSONField(),
+        default=list,
+        max_length=MOST_TASKS,
+        help_text="With runners: the tasks, each {key, instruction, initial_state, success_check, category, difficulty, held_out}. None: drawn from those of the environment that the workspace has attempts at.",
+    )
+    lease_seconds = serializers.IntegerField(
+        default=LEASE_SECONDS,
+        min_value=10,
+        max_value=3600,
+        help_text="With runners: one that is silent for so long loses its episode to another.",
+    )
+    deadline_seconds = serializers.IntegerField(
+        default=DEADLINE_SECONDS,
+        min_value=10,
+        max_value=LONGEST_DEADLINE,
+        help_text="With runners, from the first lease: what isn't played by then is left out.",
+    )
+
+    def validate_tasks(self, given: list[Any]) -> list[Task]:
+        try:
+            return [read_task(each, f"Task {number}") for number, each in enumerate(given, start=1)]
+        except BadTask as problem:
+            raise ValidationError(str(problem)) from None
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if attrs["tasks"] and attrs["played_by"] != "runners":
+            raise ValidationError({"tasks": ["Only runners play listed tasks: set played_by to runners."]})
+        return attrs
 
 
 class RolloutsView(ListView):
@@ -76,23 +114,40 @@ class RolloutsView(ListView):
         policy = Policy.objects.visible_to(self.member).filter(pk=given["policy"]).first()
         if policy is None:
             raise ValidationError({"policy": ["There is no such policy in this workspace."]})
+        start = self._of_runners if given["played_by"] == "runners" else self._of_retrace
         try:
-            batch = rollout_batches.start_rollouts(
-                workspace=self.member.workspace,
-                policy=policy,
-                environment=given["environment"],
-                tasks={name: given[name] for name in ("split", "levels", "count", "seed")},
-                samples=given["samples"],
-                seed=given["seed"],
-                sampling={"temperature": given["temperature"]},
-                budget={"steps": given["steps"]},
-                tool_calls=given["tool_calls"],
-                by=self.member.user,
-            )
+            batch = start(policy, given)
         except rollout_batches.RolloutRefused as refusal:
             raise ValidationError({"detail": [str(refusal)]}) from None
         answer = RolloutsSerializer(batch, context={"request": request}).data
         return Response(answer, status=status.HTTP_201_CREATED, headers={"Location": answer["url"]})
+
+    def _of_retrace(self, policy: Policy, given: dict[str, Any]) -> RolloutBatch:
+        return rollout_batches.start_rollouts(
+            workspace=self.member.workspace,
+            policy=policy,
+            environment=given["environment"],
+            tasks={name: given[name] for name in ("split", "levels", "count", "seed")},
+            samples=given["samples"],
+            seed=given["seed"],
+            sampling={"temperature": given["temperature"]},
+            budget={"steps": given["steps"]},
+            tool_calls=given["tool_calls"],
+            by=self.member.user,
+        )
+
+    def _of_runners(self, policy: Policy, given: dict[str, Any]) -> RolloutBatch:
+        drawn = {name: given[name] for name in ("split", "levels", "count", "seed", "samples")}
+        return start_for_runners(
+            member=self.member,
+            policy=policy,
+            environment=given["environment"],
+            listed=given["tasks"],
+            max_calls=given["steps"],
+            lease_seconds=given["lease_seconds"],
+            deadline_seconds=given["deadline_seconds"],
+            **drawn,
+        )
 
     @extend_schema(
         operation_id="rollouts_list", summary="List rollouts, newest first", responses=RolloutsSerializer(many=True)

@@ -9,6 +9,10 @@ from django import forms
 from apps.accounts.models import Membership
 from apps.common.environments import CHOICES, LEVELS
 from apps.policies.models import Policy
+from apps.training.own_tasks import own_environments
+from apps.training.runner_rollouts import DEADLINE_SECONDS, LEASE_SECONDS, LONGEST_DEADLINE, MOST_CALLS
+from apps.training.task_list import BadTask, read_tasks
+from contract.trajectory import Task
 
 
 class RolloutForm(forms.Form):
@@ -57,3 +61,63 @@ class RolloutForm(forms.Form):
         cast("forms.ModelChoiceField[Policy]", self.fields["policy"]).queryset = acting
         cast("forms.ChoiceField", self.fields["environment"]).choices = CHOICES
         cast("forms.MultipleChoiceField", self.fields["levels"]).choices = [(level, level) for level in LEVELS]
+
+
+class RunnerRolloutForm(forms.Form):
+    """Whose policy runners play with, and at which tasks."""
+
+    policy = forms.ModelChoiceField(
+        Policy.objects.none(), empty_label="Choose a policy", help_text="One that a server answers for."
+    )
+    environment = forms.CharField(
+        max_length=100,
+        widget=forms.TextInput(attrs={"list": "own-environments", "autocomplete": "off"}),
+        help_text="By this name your runners ask for episodes.",
+    )
+    tasks = forms.CharField(
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 6}),
+        label="Tasks",
+        help_text='One a line: its instruction, or JSON such as {"key": "order-17", "instruction": "Refund it.", "initial_state": {}}. '
+        "Leave it empty to draw tasks that the workspace has attempts at.",
+    )
+    split = forms.ChoiceField(
+        choices=[("held_out", "Held out: to measure"), ("train", "Training: to judge and learn from")],
+        widget=forms.RadioSelect,
+        initial="held_out",
+        required=False,
+    )
+    count = forms.IntegerField(min_value=1, max_value=5000, initial=30, required=False, label="How many at most")
+    seed = forms.IntegerField(
+        min_value=0, max_value=2**31 - 1, initial=0, required=False, help_text="The same seed draws the same tasks."
+    )
+    samples = forms.IntegerField(min_value=1, max_value=64, initial=1, label="Attempts at each")
+    steps = forms.IntegerField(
+        min_value=1, max_value=1000, initial=MOST_CALLS, label="Most calls", help_text="Of one episode."
+    )
+    lease_seconds = forms.IntegerField(
+        min_value=10,
+        max_value=3600,
+        initial=LEASE_SECONDS,
+        label="Lease in seconds",
+        help_text="A runner that is silent for so long loses its episode to another.",
+    )
+    deadline_hours = forms.FloatField(
+        min_value=0.01,
+        max_value=LONGEST_DEADLINE / 3600,
+        initial=DEADLINE_SECONDS // 3600,
+        label="Deadline in hours",
+        help_text="From the first lease. What isn’t played by then is left out.",
+    )
+
+    def __init__(self, *args: Any, member: Membership, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.own = own_environments(member.workspace_id)
+        acting = Policy.objects.visible_to(member).acting().order_by("-id")
+        cast("forms.ModelChoiceField[Policy]", self.fields["policy"]).queryset = acting
+
+    def clean_tasks(self) -> list[Task]:
+        try:
+            return read_tasks(self.cleaned_data["tasks"])
+        except BadTask as problem:
+            raise forms.ValidationError(str(problem)) from None

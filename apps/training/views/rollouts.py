@@ -17,8 +17,9 @@ from apps.common.http import HtmxRequest
 from apps.common.live import telling
 from apps.jobs import lifecycle
 from apps.training.folders import folder_of
-from apps.training.forms.rollouts import RolloutForm
+from apps.training.forms.rollouts import RolloutForm, RunnerRolloutForm
 from apps.training.live import rollouts_context, show_rollouts
+from apps.training.runner_rollouts import USUAL_COUNT, start_for_runners
 from apps.trajectories.models import RolloutBatch
 from apps.trajectories.rollouts.rollout_batches import RolloutRefused, start_rollouts
 
@@ -50,6 +51,36 @@ def new(request: HtmxRequest) -> HttpResponse:
         except RolloutRefused as refusal:
             form.add_error(None, str(refusal))
     return render(request, "training/new_rollouts.html", {"form": form}, status=422)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@at_least(Role.RESEARCHER)
+def new_of_runners(request: HtmxRequest) -> HttpResponse:
+    """Choose who answers runners, at which tasks."""
+    if request.method != "POST":
+        form = RunnerRolloutForm(member=request.member, initial={"policy": request.GET.get("policy")})
+        return render(request, "training/new_runner_rollouts.html", {"form": form})
+    form = RunnerRolloutForm(request.POST, member=request.member)
+    if form.is_valid():
+        given = form.cleaned_data
+        try:
+            batch = start_for_runners(
+                member=request.member,
+                policy=given["policy"],
+                environment=given["environment"],
+                listed=given["tasks"],
+                split=given["split"] or "held_out",
+                count=given["count"] or USUAL_COUNT,
+                seed=given["seed"] or 0,
+                samples=given["samples"],
+                max_calls=given["steps"],
+                lease_seconds=given["lease_seconds"],
+                deadline_seconds=round(given["deadline_hours"] * 3600),
+            )
+            return redirect("training:rollouts", batch.pk)
+        except RolloutRefused as refusal:
+            form.add_error(None, str(refusal))
+    return render(request, "training/new_runner_rollouts.html", {"form": form}, status=422)
 
 
 @require_safe

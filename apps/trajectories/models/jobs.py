@@ -103,7 +103,10 @@ class RolloutBatchQuerySet(JobQuerySet["RolloutBatch"]):
 
 
 class RolloutBatch(Job):
-    """A policy attempting tasks of a built-in environment; its trajectories arrive like imported ones."""
+    """A policy attempting tasks of an environment; its trajectories arrive like imported ones.
+
+    A worker plays them or, where runners do in other people's programs, nobody here: then it runs without a lease.
+    """
 
     policy = models.ForeignKey(Policy, on_delete=models.PROTECT, related_name="rollouts")
     environment = models.CharField(max_length=100)
@@ -127,6 +130,11 @@ class RolloutBatch(Job):
                 name="rollout_leases",
             ),
         ]
+
+    @property
+    def is_of_runners(self) -> bool:
+        """Whether its episodes are played in other people's programs."""
+        return bool(self.config.get("played_by") == "runners")
 
     @property
     def headway(self) -> Headway:

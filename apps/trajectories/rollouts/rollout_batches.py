@@ -25,6 +25,8 @@ from apps.trajectories.rollouts import live_episodes
 from apps.webhooks.events import EventType
 
 TASK = "rollouts.run"
+RUNNERS_TASK = "runners.give_out"
+"""Gives a batch's episodes to runners."""
 
 
 def _tell(batch: RolloutBatch, event: Event) -> None:
@@ -40,8 +42,8 @@ ROLLOUTS = register(
         noun="batch of rollouts",
         label="Rollouts",
         model=RolloutBatch,
-        task=lambda batch: TASK,
-        title=lambda batch: f"{batch.policy.name} in {batch.environment}",
+        task=lambda batch: RUNNERS_TASK if batch.is_of_runners else TASK,
+        title=lambda batch: f"{batch.policy.name} in {batch.environment}" if batch.environment else batch.policy.name,
         url=lambda batch: reverse("training:rollouts", args=[batch.pk]),
         on_event=_tell,
         announced={Phase.DONE: EventType.ROLLOUTS_FINISHED, Phase.FAILED: EventType.ROLLOUTS_FAILED},
@@ -136,16 +138,21 @@ def start_rollouts(
         total=count * samples,
         created_by=by,
     )
+    announce_start(batch)
+    return batch
+
+
+def announce_start(batch: RolloutBatch) -> None:
+    """Write down who started a new batch, and tell the workers."""
     audit.record(
-        workspace=workspace,
-        actor=by,
+        workspace=batch.workspace,
+        actor=batch.created_by,
         action="started rollouts",
-        subject=f"{policy.name} in {environment}",
+        subject=f"{batch.policy.name} in {batch.environment or 'no environment'}",
         about=batch,
         **batch.config,
     )
     lifecycle.queue(batch)
-    return batch
 
 
 def prepare_line(batch: RolloutBatch, line: bytes) -> Prepared:

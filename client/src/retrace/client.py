@@ -163,11 +163,12 @@ class Client(_Operations[Connection]):
         *,
         environment: str | None = None,
         run: str | None = None,
+        rollouts: str | None = None,
         parallel: int = 1,
         runner: str | None = None,
         until_idle: float | None = None,
     ) -> int:
-        """Play episodes of training runs with `agent`, until Ctrl-C; returns how many were played.
+        """Play episodes of training runs and of rollouts with `agent`, until Ctrl-C; returns how many were played.
 
         `agent` takes an `Episode` and returns True or False, a reward, or a dict of `success`, `reward`, `rewards`, `metadata`. It may be
         asynchronous, and runs in `parallel` threads. An exception of its gives the episode back, to be played again.
@@ -178,6 +179,7 @@ class Client(_Operations[Connection]):
             agent,
             environment=environment,
             run=run,
+            rollouts=rollouts,
             parallel=parallel,
             runner=runner,
             until_idle=until_idle,

@@ -1,4 +1,4 @@
-"""Plays episodes of training runs with an agent of your own: leases them, runs the agent, tells how it went."""
+"""Plays episodes of training runs and of rollouts with an agent of your own: leases them, runs the agent, tells how it went."""
 
 from __future__ import annotations
 
@@ -39,6 +39,7 @@ def serve_agent(
     *,
     environment: str | None = None,
     run: str | None = None,
+    rollouts: str | None = None,
     parallel: int = 1,
     runner: str | None = None,
     until_idle: float | None = None,
@@ -51,6 +52,8 @@ def serve_agent(
         wanted["environment"] = environment
     if run:
         wanted["run"] = run
+    if rollouts:
+        wanted["rollouts"] = rollouts
     serving = _Serving(client, agent, wanted, until_idle)
     with ThreadPoolExecutor(parallel, thread_name_prefix="retrace-runner") as threads:
         seats = [threads.submit(serving.play_on) for _ in range(parallel)]

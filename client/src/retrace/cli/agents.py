@@ -15,13 +15,14 @@ from retrace.runners import Agent
 
 def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     parser = commands.add_parser(
-        "serve-agent", parents=[common], help="play episodes of training runs with an agent of your own"
+        "serve-agent", parents=[common], help="play episodes of training runs and of rollouts with an agent of your own"
     )
     parser.add_argument(
         "agent", metavar="MODULE:FUNCTION", help="takes an episode, returns its success, its reward, or a dict of both"
     )
     parser.add_argument("--environment", metavar="NAME", help="play the tasks of this one only")
     parser.add_argument("--run", metavar="ID", help="play for this training run only")
+    parser.add_argument("--rollouts", metavar="ID", help="play for this batch of rollouts only")
     parser.add_argument("--parallel", type=int, default=1, metavar="COUNT", help="episodes at once; 1 unless given")
     parser.add_argument("--runner", metavar="NAME", help="what people see; host and process unless given")
     parser.add_argument(
@@ -37,6 +38,7 @@ def serve(client: Client, options: argparse.Namespace, output: Output) -> int:
         agent_at(options.agent),
         environment=options.environment,
         run=options.run,
+        rollouts=options.rollouts,
         parallel=options.parallel,
         runner=options.runner,
         until_idle=options.until_idle,

@@ -1,4 +1,4 @@
-"""Rollouts that Retrace plays."""
+"""Rollouts, played by Retrace or by runners."""
 
 from __future__ import annotations
 
@@ -62,3 +62,9 @@ class StartRollouts(TypedDict, total=False):
     steps: int  # An attempt is cut after them.
     tool_calls: Literal["native", "react"]  # react: plain text, for models that know no tools.
     seed: int
+    played_by: Literal[
+        "retrace", "runners"
+    ]  # runners: your own programs lease the episodes, with `client.serve_agent`.
+    tasks: Sequence[Any]  # With runners: each {key, instruction, initial_state, …}. None: drawn from the workspace's.
+    lease_seconds: int  # With runners: one that is silent for so long loses its episode to another.
+    deadline_seconds: int  # With runners, from the first lease: what isn't played by then is left out.

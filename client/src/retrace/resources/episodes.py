@@ -1,4 +1,4 @@
-"""Episodes of training runs. `client.serve_agent` leases and plays them with an agent of your own."""
+"""Episodes of training runs and of rollouts. `client.serve_agent` leases and plays them with an agent of your own."""
 
 from __future__ import annotations
 

@@ -1,0 +1,63 @@
+"""Tasks as people list them for runners: a line each."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from contract import jsontext
+from contract.trajectory import Task
+from contract.values import BadRow
+
+MOST_TASKS = 5000
+LONGEST_TASK = 100_000
+"""Characters, as JSON."""
+LONGEST_KEY, LONGEST_NAME, LONGEST_LEVEL = 300, 100, 50
+GIVEN = ("key", "instruction", "initial_state", "success_check", "category", "difficulty", "held_out")
+
+
+class BadTask(ValueError):
+    """Which task can't be read, and what was expected."""
+
+
+def read_tasks(text: str) -> list[Task]:
+    """A task for each line that isn't empty: a JSON object, or else an instruction. Raises BadTask."""
+    tasks: list[Task] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not (line := line.strip()):
+            continue
+        if len(tasks) == MOST_TASKS:
+            raise BadTask(f"There are more than {MOST_TASKS:,} tasks. Start several batches.")
+        try:
+            given = (
+                jsontext.loads(line.encode("utf-8", "surrogatepass")) if line.startswith("{") else {"instruction": line}
+            )
+        except jsontext.UnreadableJSON as problem:
+            raise BadTask(f"Line {number} begins like a JSON object and is none: {problem}") from None
+        tasks.append(read_task(given, f"Line {number}"))
+    return tasks
+
+
+def read_task(given: Any, place: str) -> Task:
+    """One task. Without a key, its instruction names it. Raises BadTask, which begins with its place."""
+    if not isinstance(given, dict):
+        raise BadTask(f"{place} is no object. {EXPECTED}")
+    if unknown := sorted(set(given) - set(GIVEN)):
+        raise BadTask(f"{place} has an unknown field {unknown[0]!r:.100}. Known are {', '.join(GIVEN)}.")
+    instruction = given.get("instruction")
+    if not given.get("key") and isinstance(instruction, str) and instruction:
+        given = {**given, "key": hashlib.sha256(instruction.encode("utf-8", "surrogatepass")).hexdigest()[:16]}
+    try:
+        task = Task.from_json(given)
+        size = len(jsontext.dumps(task.to_json()))
+    except (BadRow, jsontext.UnreadableJSON) as problem:
+        raise BadTask(f"{place}: {problem} {EXPECTED}") from None
+    if size > LONGEST_TASK:
+        raise BadTask(f"{place} is {size:,} characters as JSON; a task has {LONGEST_TASK:,} at most.")
+    for name, most in (("key", LONGEST_KEY), ("category", LONGEST_NAME), ("difficulty", LONGEST_LEVEL)):
+        if len(getattr(task, name)) > most:
+            raise BadTask(f"{place}: {name} has more than {most} characters.")
+    return task
+
+
+EXPECTED = 'A task is an object such as {"key": "order-17", "instruction": "Refund order 17.", "initial_state": {}}.'
