@@ -3,7 +3,7 @@
 Each judges an item a second, many times faster than anybody reads. Three queues share one database: one of 1,000 items; one
 of `size.items`; and one as big whose first half every annotator has judged while each of its items still wants another
 person, so that a search from the start would have to pass over all of it. Then they judge without any pause, which is as
-much as this machine can take.
+much as this machine can take: once pairs that nobody has seen, and once pairs that two others have judged before them.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ ROUNDS = 30
 PACE_SECONDS = 1.0
 """From one item to the next."""
 SMALL = 1_000
+SHARED = 120
+"""Items of a queue that everybody judges: two have seen each pair before the six whose time is taken, mostly from both sides."""
 LIMIT_MS = 50.0
 
 
@@ -66,7 +68,10 @@ def measure(size: Size) -> Iterator[Figure]:
                 circumstances = {"annotators": ANNOTATORS, "items": queue.item_count, "requests": len(watch.samples)}
                 yield _figure(f"labelling.{action}.{name}.p50", medians[name, action], None, circumstances)
                 yield _figure(f"labelling.{action}.{name}.p95", watch.p95(), LIMIT_MS, circumstances)
-        yield from _flat_out(server, members, queues["full"])
+        yield from _flat_out("flat_out", server, members, queues["full"])
+        shared = make_queue(workspace, "shared", SHARED, overlap=ANNOTATORS)
+        _label(server.url, members[:2], shared, rounds=SHARED - 2)
+        yield from _flat_out("shared", server, members[2:], shared)
     for action in ("next", "submit"):
         for name in ("full", "deep"):
             ratio = medians[name, action] / medians["1k", action]
@@ -74,14 +79,14 @@ def measure(size: Size) -> Iterator[Figure]:
             yield Figure(name=f"labelling.{action}.{name}_to_1k", value=ratio, unit="× p50", limit=1.1)
 
 
-def _flat_out(server: Serving, members: list[Membership], queue: Queue) -> Iterator[Figure]:
+def _flat_out(name: str, server: Serving, members: list[Membership], queue: Queue) -> Iterator[Figure]:
     """Without a pause, the machine's cores are all that limits: everyone waits for everyone."""
     began, cpu_before = time.perf_counter(), server.cpu_seconds()
     watches = _label(server.url, members, queue, rounds=ROUNDS)
-    circumstances = {"annotators": ANNOTATORS, "items": queue.item_count, "requests": len(watches.submit.samples)}
+    circumstances = {"annotators": len(members), "items": queue.item_count, "requests": len(watches.submit.samples)}
     per_second = len(watches.submit.samples) / (time.perf_counter() - began)
     yield Figure(
-        name="labelling.flat_out",
+        name=f"labelling.{name}",
         value=per_second,
         unit="judgements/s",
         limit=None,
@@ -89,10 +94,9 @@ def _flat_out(server: Serving, members: list[Membership], queue: Queue) -> Itera
         with_=circumstances,
     )
     cpu = (server.cpu_seconds() - cpu_before) / len(watches.submit.samples)
-    yield _figure(
-        "labelling.cpu_a_judgment", cpu * 1000, None, circumstances
-    )  # of the web processes: other load does not show in it
-    yield _figure("labelling.flat_out.submit.p95", watches.submit.p95(), LIMIT_MS, circumstances)
+    # Of the web processes: other load does not show in it.
+    yield _figure(f"labelling.{name}.cpu_a_judgment", cpu * 1000, None, circumstances)
+    yield _figure(f"labelling.{name}.submit.p95", watches.submit.p95(), LIMIT_MS, circumstances)
 
 
 def _figure(name: str, value: float, limit: float | None, circumstances: dict[str, int]) -> Figure:

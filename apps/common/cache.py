@@ -2,7 +2,9 @@
 
 from typing import Any, ClassVar
 
+from django.core.cache import cache
 from django.core.cache.backends.redis import RedisCache, RedisCacheClient
+from redis.exceptions import RedisError
 
 
 class KeptClient(RedisCacheClient):
@@ -27,3 +29,19 @@ class ValkeyCache(RedisCache):
     def __init__(self, server: Any, params: dict[str, Any]) -> None:
         super().__init__(server, params)
         self._class = KeptClient
+
+
+def recall(key: str) -> Any:
+    """What `remember` kept; None where there is nothing, or no Valkey. For what can be made again."""
+    try:
+        return cache.get(key)
+    except RedisError:
+        return None
+
+
+def remember(key: str, value: Any, *, seconds: int) -> None:
+    """Keep what can be made again, if Valkey takes it."""
+    try:
+        cache.set(key, value, seconds)
+    except RedisError:
+        return

@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
 
-from django.core.cache import cache
+from django.template.loader import render_to_string
 
 from apps.annotation.kinds.blindness import steps_around, unsigned, views_of
+from apps.annotation.kinds.kept_rows import Rows, digest_of, kept_rows
 from apps.annotation.kinds.kind import PartUrl
 from apps.annotation.models import Assignment
+from apps.common.cache import recall, remember
+from apps.common.markup import Markup
 from apps.trajectories.comparison import side_by_side
 from apps.trajectories.models import Trajectory
 from apps.trajectories.rendering.differences import mark_pair
@@ -58,10 +61,9 @@ class Pair:
     instruction: str
     users_script: str
     """What only a simulated user was told; no agent saw it."""
-    stretches: list[Stretch]
+    rows: Markup
     first: int | None
     """The row of the first difference; None where the trajectories are the same."""
-    rows: int
     left_steps: int
     right_steps: int
 
@@ -69,19 +71,24 @@ class Pair:
 def pair_of(assignment: Assignment, part_url: PartUrl) -> Pair:
     """The whole pair in lines, opened at the first difference."""
     left, right = sides_of(assignment)
+    rows = kept_rows("pair", (left, right), part_url, lambda part_url: _rows(left, right, part_url))
+    return Pair(
+        instruction=assignment.item.task.headline,
+        users_script=assignment.item.task.users_script,
+        rows=rows.markup,
+        first=rows.first,
+        left_steps=left.step_count,
+        right_steps=right.step_count,
+    )
+
+
+def _rows(left: Trajectory, right: Trajectory, part_url: PartUrl) -> Rows:
     compared = _compared(left, right)
     first = compared.first_difference.number if compared.first_difference else None
     opened = range(first or 0, (first or 0) + OPENED)
     rows = _open(left, right, compared.rows, opened, part_url)
-    return Pair(
-        instruction=assignment.item.task.headline,
-        users_script=assignment.item.task.users_script,
-        stretches=[Stretch(same, list(group)) for same, group in groupby(rows, key=lambda row: row.is_identical)],
-        first=first,
-        rows=len(rows),
-        left_steps=left.step_count,
-        right_steps=right.step_count,
-    )
+    stretches = [Stretch(same, list(group)) for same, group in groupby(rows, key=lambda row: row.is_identical)]
+    return Rows(first, render_to_string("annotation/_pair_rows.html", {"stretches": stretches}))
 
 
 def rows_of(assignment: Assignment, part_url: PartUrl, start: int) -> list[Row]:
@@ -101,11 +108,11 @@ def sides_of(assignment: Assignment) -> tuple[Trajectory, Trajectory]:
 
 def _compared(left: Trajectory, right: Trajectory) -> side_by_side.Comparison:
     """The alignment. Long trajectories take a while to read, their rows come in chunks, and several people compare the same two."""
-    key = f"compared:{left.pk}:{left.step_count}:{right.pk}:{right.step_count}"
-    found: side_by_side.Comparison | None = cache.get(key)
+    key = f"compared:{digest_of('compared', (left, right)).hex()}"
+    found: side_by_side.Comparison | None = recall(key)
     if found is None:
         found = side_by_side.compare(left, right)
-        cache.set(key, found, REMEMBERED_SECONDS)
+        remember(key, found, seconds=REMEMBERED_SECONDS)
     return found
 
 

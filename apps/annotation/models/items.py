@@ -139,11 +139,12 @@ class AssignmentQuerySet(models.QuerySet["Assignment"]):
         """Those of this very person, in this workspace. Nobody else sees them, whatever their role."""
         return self.filter(workspace=member.workspace_id, annotator__user=member.user_id)
 
-    def with_runs(self) -> Self:
-        """With queue, task and trajectories, but of task and trajectories only what the desk shows of every item."""
+    def with_runs(self, *, has_queue: bool = False) -> Self:
+        """With queue (unless the caller has it), task and trajectories, but of task and trajectories only what the desk shows of every item."""
         own = [field.name for field in Assignment._meta.concrete_fields]
-        runs = [f"item__{run}__{column}" for run in "ab" for column in ("step_count", "closing")]
-        return self.select_related("queue", "item__task", "item__a", "item__b").only(
+        runs = [f"item__{run}__{column}" for run in "ab" for column in ("step_count", "closing", "content_hash")]
+        queue = () if has_queue else ("queue",)
+        return self.select_related(*queue, "item__task", "item__a", "item__b").only(
             *own, *runs, "item__task__instruction", "item__task__environment"
         )
 

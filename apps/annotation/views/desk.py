@@ -223,7 +223,9 @@ def _next(request: HtmxRequest, queue: Queue, annotator: Annotator) -> dict[str,
     progress = desk_progress(queue, annotator).to_json()
     if assignment is None:
         return {"item": None, "progress": progress}
-    context = _whole_item(own_with_runs(request, assignment.pk))
+    shown = get_object_or_404(Assignment.objects.of(request.member).with_runs(has_queue=True), pk=assignment.pk)
+    shown.queue = queue
+    context = _whole_item(shown)
     markup = render_to_string(context["item_template"], context, request)
     return {"item": _item_url(assignment), "markup": markup, "progress": progress}
 
