@@ -132,6 +132,7 @@ INSTALLED_APPS = [
     "apps.datasets",
     "apps.training",
     "apps.arena",
+    "apps.removal",
     "apps.demo",
 ]
 MIDDLEWARE = [

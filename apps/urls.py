@@ -14,6 +14,7 @@ from apps.datasets import urls as datasets
 from apps.gateway import urls as gateway
 from apps.jobs import urls as jobs
 from apps.policies import urls as policies
+from apps.removal import urls as removal
 from apps.training import urls as training
 from apps.trajectories import urls as trajectories
 from apps.webhooks import urls as webhooks
@@ -47,6 +48,7 @@ api: list[URLPattern | URLResolver] = [
     *arena.api,
     *jobs.api,
     *webhooks.api,
+    *removal.api,
 ]
 
 urlpatterns: list[URLPattern | URLResolver] = [
@@ -64,6 +66,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("apps.training.urls")),
     path("", include("apps.arena.urls")),
     path("", include("apps.datasets.urls")),
+    path("", include("apps.removal.urls")),
     path("api/v1/", include((api, "v1"))),
     path(
         "api/schema/",

@@ -23,6 +23,7 @@ from apps.datasets.recipe import Recipe
 from apps.gateway.feedback import create_key, record_feedback
 from apps.jobs.models import JobState
 from apps.policies.models import Publication
+from apps.removal.models import Removal
 from apps.traces.models import Source, Span, Trace, TracePart
 from apps.training.models import Episode, EpisodeBatch
 from apps.trajectories.models import RolloutBatch, SavedView
@@ -226,9 +227,14 @@ def things_of(owner: Membership, labeller: Membership, runs: Path, published: Pa
         "secret": invited.secret,
         "session_id": session.pk,
         "side": "run",
+        "removal_id": Removal.objects.create(
+            workspace=here, thing="queue", target=uuid4(), title="an old one", state=JobState.DONE
+        ).pk,
         "split_id": session.split.pk,
         "start": 0,
+        "target_id": other.pk,
         "task_id": first.task_id,
+        "thing": "trajectory",
         "token_id": api_tokens.issue_token(membership=owner, name="laptop").token.pk,
         "trajectory_id": first.pk,
         "version_id": version.pk,

@@ -25,6 +25,7 @@ from apps.gateway import sessions as gateway_sessions
 from apps.jobs import lifecycle
 from apps.jobs.models import Superseded
 from apps.policies import publication
+from apps.removal import removal_job
 from apps.traces import retention, trace_trajectories
 from apps.training import launch, runner_rollouts
 from apps.trajectories.imports import import_job
@@ -104,6 +105,11 @@ def continue_by_served_model(continuation_id: str) -> None:
 @app.task(name=freezing.TASK)
 def freeze(version_id: str) -> None:
     freezing.freeze(UUID(version_id))
+
+
+@app.task(name=removal_job.TASK)
+def remove(removal_id: str) -> None:
+    removal_job.remove(UUID(removal_id))
 
 
 @app.task(name=launch.CHECK_TASK, acks_late=False)

@@ -80,6 +80,11 @@ def start_recorded_experiment(
     random.Random(seed).shuffle(known)
     chosen = known[:tasks]
     sides = [_first_attempts(policy, chosen, samples) for policy in (policy_a, policy_b)]
+    # Nobody deletes one of them from now on: whoever wants to finds this experiment first.
+    runs = [attempt.run for side in sides for attempt in side]
+    held = Trajectory.objects.filter(pk__in=runs).select_for_update(no_key=True).order_by("pk").values_list("pk")
+    if len(held) < len(runs):
+        raise NothingInCommon("Some of these trajectories are just being deleted. Try again.")
     plan = {
         "source": "recorded",
         "tasks": len(chosen),

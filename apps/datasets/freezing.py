@@ -104,7 +104,9 @@ def request_version(*, dataset: Dataset, recipe: Recipe, by: Membership) -> Vers
     """
     recipe = replace(recipe, without_items=items_left_out(replace(recipe, until=None)))
     recipe = replace(recipe, until=min(recipe.until or now(), now()))
-    kinds = list(Queue.objects.visible_to(by).filter(pk__in=recipe.queues).values_list("kind", flat=True))
+    queues = Queue.objects.visible_to(by).filter(pk__in=recipe.queues).order_by("pk")
+    # Nobody deletes one of them from now on: whoever wants to finds this version first.
+    kinds = list(queues.select_for_update(of=("self",), no_key=True).values_list("kind", flat=True))
     if len(kinds) != len(recipe.queues):
         raise BadRecipe(
             "queues", f"{len(recipe.queues) - len(kinds)} of {len(recipe.queues)} are in no queue of this workspace."

@@ -53,6 +53,7 @@ SPARED = {
                 "Experiment.plan",
                 "Experiment.alike",
                 "Experiment.verdict",
+                "Removal.removed",
             ),
             *("Policy.report", "Metric.values", "RunEvent.kind", "Publication.canary", "Promotion.evidence"),
             "Version.card",

@@ -7,7 +7,7 @@ from datetime import timedelta
 from itertools import islice
 from uuid import UUID
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.utils.timezone import now
 
 from apps.annotation.imported_judgments import conversion
@@ -22,13 +22,23 @@ ITEMS_A_BATCH = 20_000
 """Of tasks with many. Until a batch ends, whoever closes the queue waits, in the middle of a task too: `selection` says how many of it are done."""
 ROWS = 2000
 """In memory at once: the pairs of a task grow with the square of its trajectories."""
+MOST_TRIES = 3
+"""At one batch, in a row."""
 STALLED_AFTER = timedelta(minutes=1)
 
 
 def fill(queue_id: UUID) -> int:
     """Fill a queue to the end and open it; how many items it has. Does nothing to a queue that is not being filled."""
-    while _fill_batch(queue_id):
-        pass
+    tries = 0
+    while True:
+        try:
+            if not _fill_batch(queue_id):
+                break
+            tries = 0
+        except IntegrityError:  # a trajectory of this batch was deleted meanwhile; read again, it's without that
+            tries += 1
+            if tries == MOST_TRIES:
+                raise
     return Queue.objects.get(pk=queue_id).item_count
 
 

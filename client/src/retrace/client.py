@@ -20,6 +20,7 @@ from retrace.models.datasets import Version
 from retrace.models.imports import Import
 from retrace.models.sessions import NewSession
 from retrace.resources.datasets import Datasets, Format, Split, Versions
+from retrace.resources.deletions import Deletions
 from retrace.resources.episodes import Episodes
 from retrace.resources.experiments import Experiments
 from retrace.resources.feedback import FeedbackKeys, FeedbackOfUsers
@@ -66,6 +67,7 @@ class _Operations(Resource[C], Generic[C]):
         self.episodes = Episodes(connection)
         self.jobs = Jobs(connection)
         self.lineage = Lineage(connection)
+        self.deletions = Deletions(connection)
         self.members = Members(connection)
         self.invitations = Invitations(connection)
         self.webhooks = Webhooks(connection)
@@ -133,7 +135,7 @@ class _Operations(Resource[C], Generic[C]):
     def wait(
         self, job: W, *, timeout: float | None = None, progress: OnProgress | None = None, check: bool = True
     ) -> Flow[W]:
-        """Wait until an import, version, queue, training run, batch of rollouts, publication or experiment is over; answers its last state.
+        """Wait until an import, version, queue, training run, batch of rollouts, publication, experiment or deletion is over; answers its last state.
 
         Raises JobFailed if it failed or was cancelled, unless `check` is False.
         """

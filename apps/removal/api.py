@@ -1,0 +1,122 @@
+"""Deletions over the API."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.http import Http404
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from apps.accounts.models import Role
+from apps.common.api import Conflict, ListView, MemberView, RequestSerializer
+from apps.removal import deletion, removal_job
+from apps.removal.models import Removal
+
+
+class TargetSerializer(RequestSerializer):
+    """What is to be deleted."""
+
+    thing = serializers.ChoiceField(Removal.Thing.choices)
+    target = serializers.UUIDField(help_text="Its id.")
+
+
+class RestingSerializer(serializers.Serializer[Any]):
+    """Something that must go, or end, first."""
+
+    words = serializers.CharField()
+    page = serializers.CharField(source="url", help_text="The path of its page.")
+
+
+class OutlookSerializer(serializers.Serializer[Any]):
+    """What would come of a deletion."""
+
+    title = serializers.CharField()
+    goes = serializers.DictField(child=serializers.IntegerField(), help_text="How many of what would go.")
+    resting = RestingSerializer(many=True, help_text="What keeps it from being deleted; the first ten.")
+    has_more = serializers.BooleanField(help_text="More than these ten rest on it.")
+
+
+class RemovalSerializer(serializers.ModelSerializer[Removal]):
+    """A deletion: how far it is, and what went."""
+
+    removed = serializers.DictField(child=serializers.IntegerField(), read_only=True)
+    error = serializers.CharField(read_only=True, help_text="Why nothing was deleted.")
+
+    class Meta:
+        model = Removal
+        fields = ["id", "thing", "target", "title", "state", "removed", "error", "created_at", "finished_at"]
+        read_only_fields = fields
+
+
+class _TargetView(MemberView):
+    needs = Role.RESEARCHER
+
+    def target(self, request: Request) -> tuple[str, Any]:
+        """The thing's kind, and the thing. Raises ValidationError, Http404."""
+        given = TargetSerializer(data=request.data)
+        given.is_valid(raise_exception=True)
+        thing, pk = given.validated_data["thing"], given.validated_data["target"]
+        target = deletion.target_of(thing, pk, self.member.workspace)
+        if target is None:
+            raise Http404
+        return thing, target
+
+
+class RemovalsView(_TargetView, ListView):
+    """GET, POST /api/v1/deletions"""
+
+    @extend_schema(
+        operation_id="deletions_list", summary="List deletions, newest first", responses=RemovalSerializer(many=True)
+    )
+    def get(self, request: Request) -> Response:
+        return self.page_of(Removal.objects.visible_to(self.member), RemovalSerializer)
+
+    @extend_schema(
+        operation_id="deletions_create",
+        summary="Delete a trajectory, a task, a queue, a dataset, or a failed version, with all that belongs to it",
+        description="A worker does it, as a whole or not at all. Nothing goes on which something rests, first of all what is frozen.",
+        request=TargetSerializer,
+        responses={
+            202: RemovalSerializer,
+            400: OpenApiResponse(description="Refused, by field."),
+            409: OpenApiResponse(description="Something rests on it; the first ten are named."),
+        },
+    )
+    def post(self, request: Request) -> Response:
+        thing, target = self.target(request)
+        try:
+            removal = removal_job.ask_for_removal(thing=thing, target=target, by=self.member)
+        except deletion.StillNeeded as refusal:
+            raise Conflict(str(refusal)) from None
+        removal.refresh_from_db()
+        return Response(RemovalSerializer(removal).data, status=status.HTTP_202_ACCEPTED)
+
+
+class PreviewView(_TargetView):
+    """POST /api/v1/deletions/preview"""
+
+    @extend_schema(
+        operation_id="deletions_preview",
+        summary="What a deletion would take along, or what rests on the thing",
+        request=TargetSerializer,
+        responses={200: OutlookSerializer, 400: OpenApiResponse(description="Refused, by field.")},
+    )
+    def post(self, request: Request) -> Response:
+        _, target = self.target(request)
+        return Response(OutlookSerializer(deletion.outlook(target)).data)
+
+
+class RemovalView(MemberView):
+    """GET /api/v1/deletions/<id>"""
+
+    needs = Role.RESEARCHER
+
+    @extend_schema(operation_id="deletions_read", summary="How a deletion is doing", responses=RemovalSerializer)
+    def get(self, request: Request, removal_id: UUID) -> Response:
+        found = get_object_or_404(Removal.objects.visible_to(self.member), pk=removal_id)
+        return Response(RemovalSerializer(found).data)

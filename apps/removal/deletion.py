@@ -1,0 +1,300 @@
+"""Deleting things of each kind with all that belongs to them, each in one transaction, unless something rests on them.
+
+Rows are locked before it is looked what rests on them. A foreign key that is written meanwhile waits for that lock, or is refused when its own
+transaction ends; what refers without a foreign key (the recipe of a version, an experiment over recorded trajectories) locks the same rows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.core.files.storage import default_storage
+from django.db import transaction
+from django.db.models import Exists, Model, OuterRef, Q
+from django.urls import reverse
+from django.utils.timezone import now
+
+from apps.accounts.models import Workspace
+from apps.annotation.models import (
+    Adjudication,
+    Assignment,
+    Comment,
+    Continuation,
+    Guideline,
+    Inspection,
+    Item,
+    Preference,
+    Queue,
+    Rating,
+    Remark,
+)
+from apps.datasets.files.storage import discard
+from apps.datasets.models import Dataset, Version, VersionJudgement, VersionPreference
+from apps.gateway.models import Call, Feedback, Path, Session
+from apps.removal import dependents, resting
+from apps.removal.models import Removal
+from apps.removal.resting import MOST, NEVER, Resting
+from apps.traces.models import Source, Span, Trace
+from apps.trajectories.models import ImportBatch, Original, Step, Task, Trajectory
+
+MOST_AT_ONCE = 50_000
+"""Trajectories of one task that one transaction deletes."""
+
+WORDS: dict[type[Model], str] = {
+    Trajectory: "trajectories",
+    Step: "steps",
+    Original: "original records",
+    Comment: "comments",
+    Continuation: "sampled continuations",
+    Session: "recorded sessions",
+    Call: "recorded calls",
+    Feedback: "users’ feedback",
+    Task: "tasks",
+    Queue: "queues",
+    Item: "items",
+    Preference: "judgments",
+    Inspection: "judgments",
+    Rating: "judgments",
+    Adjudication: "decisions",
+    Remark: "remarks",
+    Assignment: "assignments",
+    Guideline: "versions of guidelines",
+    Dataset: "datasets",
+    Version: "failed versions",
+    Trace: "traces’ spans",
+}
+"""What people are told of; all else that goes belongs to one of these."""
+
+
+class StillNeeded(Exception):
+    """Something rests on what should be deleted. `resting` names it."""
+
+    def __init__(self, found: Sequence[Resting]) -> None:
+        self.resting = list(found[:MOST])
+        self.has_more = len(found) > MOST
+        more = "; and more" if self.has_more else ""
+        super().__init__(f"It can’t be deleted: {'; '.join(each.words for each in self.resting)}{more}.")
+
+
+class TooMany(Exception):
+    """More than one transaction should delete."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(
+            f"This task has {count:,} trajectories; {MOST_AT_ONCE:,} at most are deleted with it. Delete some of them first."
+        )
+
+
+class Outlook(NamedTuple):
+    """What would come of a deletion."""
+
+    title: str
+    goes: dict[str, int]
+    """In words, how many of what."""
+    resting: list[Resting]
+    """What keeps it; nothing goes then."""
+    has_more: bool
+
+
+MODELS: dict[str, type[Any]] = {
+    Removal.Thing.TRAJECTORY: Trajectory,
+    Removal.Thing.TASK: Task,
+    Removal.Thing.QUEUE: Queue,
+    Removal.Thing.DATASET: Dataset,
+    Removal.Thing.VERSION: Version,
+}
+
+
+def target_of(thing: str, target: UUID, workspace: Workspace) -> Any:
+    """What is to be deleted; None where it isn't there, or isn't this workspace's."""
+    rows = MODELS[thing].objects.filter(workspace=workspace, pk=target)
+    if thing == Removal.Thing.TRAJECTORY:
+        rows = rows.select_related("task").defer("tools", "closing", "info")
+    return (rows.select_related("dataset") if thing == Removal.Thing.VERSION else rows).first()
+
+
+def title_of(target: Any) -> str:
+    """What people call it."""
+    return str(target.task if isinstance(target, Trajectory) else target)[:200]
+
+
+def page_of(target: Any) -> str:
+    """The page of what is to be deleted."""
+    match target:
+        case Trajectory():
+            return reverse("trajectories:detail", args=[target.pk])
+        case Task():
+            return reverse("trajectories:task", args=[target.pk])
+        case Queue():
+            return reverse("annotation:queue", args=[target.pk])
+        case Version():
+            return reverse("datasets:version", args=[target.dataset_id, target.number])
+        case _:
+            return reverse("datasets:dataset", args=[target.pk])
+
+
+LISTS: dict[str, str] = {
+    Removal.Thing.TRAJECTORY: "trajectories:list",
+    Removal.Thing.TASK: "trajectories:tasks",
+    Removal.Thing.QUEUE: "annotation:queues",
+    Removal.Thing.DATASET: "datasets:list",
+    Removal.Thing.VERSION: "datasets:list",
+}
+"""Where things of each kind are listed."""
+
+
+def outlook(target: Any) -> Outlook:
+    """What would go, counted, and what rests on it. Nothing is locked: it may have changed when it is carried out."""
+    found = _resting_on(target)
+    rows = type(target)._base_manager.filter(pk=target.pk)
+    counts: dict[type[Model], int] = {}
+    if not found:
+        counts = dependents.count(rows, spared=_spared(target))
+        if isinstance(target, Trajectory | Task):
+            for sessions in (_sessions_left_alone(_ids(target)),):
+                counts |= dependents.count(sessions, spared=NEVER)
+    return Outlook(title_of(target), in_words(counts), found[:MOST], len(found) > MOST)
+
+
+def in_words(counts: dict[type[Model], int]) -> dict[str, int]:
+    """How many of what, as people call it."""
+    said: Counter[str] = Counter()
+    for model, number in counts.items():
+        if model in WORDS:
+            said[WORDS[model]] += number
+    return dict(said)
+
+
+@transaction.atomic
+def delete(target: Any) -> dict[str, int]:
+    """Delete it with all that belongs to it; how many of what. Raises StillNeeded, TooMany, dependents.Rests."""
+    match target:
+        case Trajectory():
+            counts = delete_trajectories([target.pk])
+        case Task():
+            counts = _delete_task(target)
+        case Queue():
+            counts = _delete_queue(target)
+        case Version():
+            counts = _delete_version(target)
+        case _:
+            counts = _delete_dataset(target)
+    return in_words(counts)
+
+
+def delete_trajectories(ids: Collection[UUID]) -> dict[type[Model], int]:
+    """Delete these trajectories, in the caller's transaction, with what they came from as far as nothing else needs it. Raises StillNeeded."""
+    ids = list(ids)
+    # In the order in which those that write them do: a trace or a session, then its trajectories.
+    traces = Trace.objects.filter(parts__trajectory__in=ids)
+    held = list(Trace.objects.filter(pk__in=traces.values("pk")).select_for_update().order_by("pk").values_list("pk"))
+    sessions = Session.objects.filter(paths__trajectory__in=ids)
+    of_sessions = Session.objects.filter(pk__in=sessions.values("pk")).select_for_update().order_by("pk")
+    session_ids = [pk for (pk,) in of_sessions.values_list("pk")]
+    list(Trajectory.objects.filter(pk__in=ids).select_for_update().order_by("pk").values_list("pk"))
+    if found := resting.on_trajectories(ids):
+        raise StillNeeded(found)
+    runs = Trajectory.objects.filter(pk__in=ids)
+    imports = list(runs.exclude(import_batch=None).order_by().values_list("import_batch", flat=True).distinct())
+    counts = dependents.delete(runs, spared=NEVER)
+    # Late spans would bring back what was deleted; and what spans say would stay.
+    trace_ids = [pk for (pk,) in held]
+    for model in (Span, Source):
+        model.objects.filter(trace__in=trace_ids).delete()
+    Trace.objects.filter(pk__in=trace_ids).update(closed_at=now(), due_at=None)
+    if trace_ids:
+        counts[Trace] = len(trace_ids)
+    alone = Session.objects.filter(pk__in=session_ids).exclude(Exists(Path.objects.filter(session=OuterRef("pk"))))
+    counts |= dependents.delete(alone, spared=NEVER)
+    _forget_files(imports)
+    return counts
+
+
+def _forget_files(batches: Sequence[UUID]) -> None:
+    """Delete the uploads of imports of which nothing is left, and what their rejected rows quote. The same file can be imported anew."""
+    left = Trajectory.objects.filter(import_batch=OuterRef("pk"))
+    for batch in ImportBatch.objects.filter(~Exists(left), pk__in=batches).exclude(file=""):
+        transaction.on_commit(partial(default_storage.delete, str(batch.file.name)), robust=True)
+        batch.rejected_rows.all().delete()
+        ImportBatch.objects.filter(pk=batch.pk).update(file="")
+
+
+def _ids(target: Trajectory | Task) -> list[UUID]:
+    if isinstance(target, Trajectory):
+        return [target.pk]
+    return list(Trajectory.objects.filter(task=target).values_list("pk", flat=True)[: MOST_AT_ONCE + 1])
+
+
+def _sessions_left_alone(ids: Collection[UUID]) -> Any:
+    """The sessions whose trajectories are all among these."""
+    others = Path.objects.filter(session=OuterRef("pk")).exclude(trajectory__in=ids)
+    within = Path.objects.filter(trajectory__in=ids).values("session")
+    return Session.objects.filter(~Exists(others), pk__in=within)
+
+
+def _resting_on(target: Any) -> list[Resting]:
+    match target:
+        case Trajectory():
+            return resting.on_trajectories([target.pk])
+        case Task():
+            return resting.on_task(target, _ids(target))
+        case Queue():
+            return resting.on_queue(target)
+        case Version():
+            return resting.on_version(target)
+        case _:
+            return resting.on_dataset(target)
+
+
+def _spared(target: Any) -> frozenset[type[Model]]:
+    if isinstance(target, Queue):
+        return NEVER - {Item}
+    return NEVER - {Version, VersionPreference, VersionJudgement} if isinstance(target, Version | Dataset) else NEVER
+
+
+def _delete_task(task: Task) -> dict[type[Model], int]:
+    list(Task.objects.select_for_update().filter(pk=task.pk).values_list("pk"))  # new trajectories of it wait
+    ids = _ids(task)
+    if len(ids) > MOST_AT_ONCE:
+        raise TooMany(Trajectory.objects.filter(task=task).count())
+    if found := resting.on_task(task, ids):
+        raise StillNeeded(found)
+    counts = delete_trajectories(ids)
+    _forget_failed(Q(task=task), Q(task=task))
+    return counts | dependents.delete(Task.objects.filter(pk=task.pk), spared=NEVER | {Trajectory})
+
+
+def _delete_queue(queue: Queue) -> dict[type[Model], int]:
+    locked = Queue.objects.select_for_update().get(pk=queue.pk)  # a version that is asked for locks it, too
+    if found := resting.on_queue(locked):
+        raise StillNeeded(found)
+    _forget_failed(Q(preference__queue=queue), Q(inspection__queue=queue) | Q(rating__queue=queue))
+    return dependents.delete(Queue.objects.filter(pk=queue.pk), spared=_spared(queue))
+
+
+def _forget_failed(pairs: Q, judgements: Q) -> None:
+    """Remove what attempts at versions that failed noted of the rows that they never wrote."""
+    failed = Q(version__state=Version.State.FAILED)
+    VersionPreference.objects.filter(failed & pairs).delete()
+    VersionJudgement.objects.filter(failed & judgements).delete()
+
+
+def _delete_version(version: Version) -> dict[type[Model], int]:
+    locked = Version.objects.select_for_update(of=("self",)).select_related("dataset").get(pk=version.pk)
+    if found := resting.on_version(locked):
+        raise StillNeeded(found)
+    transaction.on_commit(partial(discard, locked, range(1, locked.attempt + 1)), robust=True)
+    return dependents.delete(Version.objects.filter(pk=version.pk), spared=_spared(version))
+
+
+def _delete_dataset(dataset: Dataset) -> dict[type[Model], int]:
+    Dataset.objects.select_for_update().get(pk=dataset.pk)  # a version that is asked for locks it, too
+    if found := resting.on_dataset(dataset):
+        raise StillNeeded(found)
+    for version in Version.objects.filter(dataset=dataset).select_related("dataset"):
+        transaction.on_commit(partial(discard, version, range(1, version.attempt + 1)), robust=True)
+    return dependents.delete(Dataset.objects.filter(pk=dataset.pk), spared=_spared(dataset))

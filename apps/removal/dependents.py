@@ -1,0 +1,85 @@
+"""What belongs to rows, found by the foreign keys that lead to them: counted, or deleted with them.
+
+Written with subqueries, so that memory holds no row, however many there are. A model that is added later is found by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from django.db.models import SET_NULL, ForeignObjectRel, Model, QuerySet
+
+Rows = QuerySet[Any]
+
+
+class Rests(Exception):
+    """Rows that may not go refer to those that should."""
+
+    def __init__(self, model: type[Model]) -> None:
+        super().__init__(f"A {model._meta.verbose_name} refers to it.")
+
+
+class Relation(NamedTuple):
+    """A foreign key of another model."""
+
+    model: type[Model]
+    field: str
+    is_emptied: bool
+    """Its rows stay, and forget what they referred to."""
+
+
+def relations_to(model: type[Model]) -> Iterator[Relation]:
+    """The foreign keys that lead to a model."""
+    for relation in model._meta.get_fields(include_hidden=True):
+        if isinstance(relation, ForeignObjectRel) and not relation.many_to_many:
+            on_delete: Any = relation.on_delete
+            yield Relation(relation.related_model, relation.field.name, on_delete is SET_NULL)
+
+
+def count(rows: Rows, *, spared: frozenset[type[Model]]) -> dict[type[Model], int]:
+    """How many rows of each model `delete` would delete, in the order in which they belong to each other."""
+    counts: dict[type[Model], int] = {}
+
+    def note(found: Rows) -> None:
+        number = found.count()  # two ways may lead to the same rows
+        counts[found.model] = max(counts.get(found.model, 0), number)
+
+    note(rows)
+    _walk(rows, spared, note, lambda found, field: None)
+    return {model: number for model, number in counts.items() if number and not model._meta.auto_created}
+
+
+def delete(rows: Rows, *, spared: frozenset[type[Model]]) -> dict[type[Model], int]:
+    """Delete rows with all that belongs to them, in the caller's transaction; how many of each model. Raises Rests.
+
+    spared: models whose rows never go along.
+    """
+    counts: dict[type[Model], int] = {}
+
+    def remove(found: Rows) -> None:
+        raw: Any = found.order_by()
+        counts[found.model] = counts.get(found.model, 0) + (raw._raw_delete(raw.db) or 0)
+
+    def empty(found: Rows, field: str) -> None:
+        found.update(**{field: None})
+
+    _walk(rows, spared, remove, empty)
+    remove(rows)
+    return {model: number for model, number in counts.items() if number and not model._meta.auto_created}
+
+
+def _walk(
+    rows: Rows, spared: frozenset[type[Model]], visit: Callable[[Rows], None], empty: Callable[[Rows, str], None]
+) -> None:
+    """Visit what belongs to rows, the farthest first."""
+    for model, field, is_emptied in relations_to(rows.model):
+        found = model._base_manager.filter(**{f"{field}__in": rows.order_by().values("pk")})
+        if is_emptied:
+            empty(found, field)
+        elif model in spared:
+            if found.exists():
+                raise Rests(model)
+        elif model is not rows.model:  # a tree of rows goes as a whole: keys are checked at the end of the transaction
+            _walk(found, spared, visit, empty)
+            visit(found)

@@ -1,0 +1,54 @@
+"""Deletions that somebody asked for; a worker carries them out."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import CheckConstraint, Index, Q, UniqueConstraint
+
+from apps.accounts.models import User
+from apps.jobs.models import Job, JobQuerySet, JobState
+
+
+class RemovalQuerySet(JobQuerySet["Removal"]):
+    """A name for deletions that wait, are held or were orphaned."""
+
+
+class Removal(Job):
+    """The deletion of one thing with all that belongs to it."""
+
+    class Thing(models.TextChoices):
+        TRAJECTORY = "trajectory", "Trajectory"
+        TASK = "task", "Task"
+        QUEUE = "queue", "Queue"
+        DATASET = "dataset", "Dataset"
+        VERSION = "version", "Dataset version"
+
+    thing = models.CharField(max_length=12, choices=Thing.choices)
+    target = models.UUIDField(help_text="Its id. What it names is gone once this is done.")
+    title = models.CharField(max_length=200, help_text="What it was called.")
+    state = models.CharField(max_length=10, choices=JobState.choices, default=JobState.WAITING)
+    created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
+    removed = models.JSONField(default=dict, help_text="What went, in words, and how many of each.")
+
+    objects = RemovalQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            CheckConstraint(condition=Q(state__in=JobState.values), name="removal_state_is_known"),
+            UniqueConstraint(
+                fields=["thing", "target"],
+                condition=Q(state__in=["waiting", "running"]),
+                name="one_removal_at_a_time",
+            ),
+        ]
+        indexes = [
+            Index(fields=["workspace", "-id"], name="removal_newest"),
+            Index(fields=["leased_until"], condition=Q(state__in=["waiting", "running"]), name="removal_leases"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.get_thing_display()} {self.title}"
+
+    @property
+    def resumes_from(self) -> str:
+        return "the beginning"

@@ -1,0 +1,91 @@
+"""Asking for a deletion, and the worker's part of it."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+from django.urls import reverse
+
+from apps.accounts import audit
+from apps.accounts.models import Membership
+from apps.jobs import lifecycle
+from apps.jobs.models import Failure, Kind, Superseded, register
+from apps.removal import deletion, dependents
+from apps.removal.models import Removal
+
+TASK = "removal.remove"
+
+REMOVALS = register(
+    Kind(
+        name="removals",
+        noun="deletion",
+        label="Deletion",
+        model=Removal,
+        task=lambda removal: TASK,
+        title=lambda removal: f"Delete {removal.get_thing_display().lower()} {removal.title}",
+        url=lambda removal: reverse("removal:removal", args=[removal.pk]),
+        related=("workspace", "created_by"),
+        is_cancellable=True,
+    )
+)
+
+
+def ask_for_removal(*, thing: str, target: Any, by: Membership) -> Removal:
+    """Have a worker delete it; asked for twice, it is one deletion. Raises deletion.StillNeeded."""
+    under_way = Removal.objects.active().filter(thing=thing, target=target.pk)
+    found = deletion.outlook(target)
+    if found.resting:
+        raise deletion.StillNeeded(found.resting)
+    try:
+        with transaction.atomic():
+            removal = Removal.objects.create(
+                workspace=by.workspace, thing=thing, target=target.pk, title=found.title, created_by=by.user
+            )
+            audit.record(
+                workspace=by.workspace,
+                actor=by.user,
+                action="asked to delete",
+                subject=f"{removal.get_thing_display().lower()} {removal.title}",
+                about=target,
+                **{"would go": found.goes},
+            )
+            lifecycle.queue(removal)
+    except IntegrityError:  # somebody asked for the same at this moment, or before
+        return under_way.get()
+    return removal
+
+
+def remove(removal_id: UUID) -> bool:
+    """Carry a deletion out, as a whole or not at all. False where it is over, or another worker's."""
+    removal = lifecycle.claim(REMOVALS, removal_id)
+    if removal is None:
+        return False
+    try:
+        with lifecycle.kept(removal):
+            _carry_out(removal)
+    except (deletion.StillNeeded, deletion.TooMany) as refusal:
+        lifecycle.fail(removal, Failure("needed", str(refusal)))
+    except (dependents.Rests, IntegrityError):
+        words = "Something came to refer to it meanwhile, so nothing was deleted. Look at it again, and ask once more."
+        lifecycle.fail(removal, Failure("needed", words))
+    except Superseded:
+        return False
+    return True
+
+
+@transaction.atomic
+def _carry_out(removal: Removal) -> None:
+    """The deletion, its record, and the end of the job are one transaction. What is gone already is as good as deleted."""
+    target = deletion.target_of(removal.thing, removal.target, removal.workspace)
+    removed = deletion.delete(target) if target else {}
+    audit.record(
+        workspace=removal.workspace,
+        actor=removal.created_by,
+        action="deleted",
+        subject=f"{removal.get_thing_display().lower()} {removal.title}",
+        about=removal.target,
+        **removed,
+    )
+    lifecycle.finish(removal, removed=removed)

@@ -1,0 +1,61 @@
+"""What is deleted while somebody begins to rest something on it."""
+
+from __future__ import annotations
+
+from threading import Thread
+from time import sleep
+
+import pytest
+from django.db import connection, transaction
+
+from apps.accounts.models import Role
+from apps.annotation.models import Queue
+from apps.annotation.queues.queue_lifecycle import close_queue
+from apps.datasets import freezing
+from apps.datasets.models import Version
+from apps.datasets.recipe import Recipe
+from apps.removal import deletion
+from tests import factories
+from tests.annotation import making
+
+
+def somebody_waits() -> bool:
+    """Whether some transaction of this database waits for a lock of another."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid) "
+            "WHERE NOT l.granted AND a.datname = current_database()"
+        )
+        return bool(cursor.fetchone()[0])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_deletion_waits_for_a_version_that_is_being_asked_for_and_then_finds_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("apps.jobs.lifecycle.enqueue", lambda *_: None)
+    ada = factories.member(Role.RESEARCHER)
+    queue = making.queue(of=ada.workspace)
+    factories.preference(on=queue.items.get())
+    close_queue(queue=queue, by=None)
+    dataset = freezing.create_dataset(name="shop", description="", licence="", by=ada)
+    refused = []
+
+    def delete() -> None:
+        try:
+            deletion.delete(queue)
+        except deletion.StillNeeded as refusal:
+            refused.append(str(refusal))
+        finally:
+            connection.close()
+
+    deleting = Thread(target=delete)
+    with transaction.atomic():
+        version = freezing.request_version(dataset=dataset, recipe=Recipe(queues=(str(queue.pk),)), by=ada)
+        deleting.start()
+        while deleting.is_alive() and not somebody_waits():
+            sleep(0.02)
+        assert deleting.is_alive()  # it waits: the version isn't to be seen yet, and yet the queue can't go
+    deleting.join(timeout=60)
+    assert refused == [f"It can’t be deleted: dataset version {version} is being frozen."]
+    assert (Queue.objects.count(), Version.objects.count()) == (1, 1)
