@@ -281,6 +281,15 @@ WORKER_LEASE_SECONDS = int(os.environ.get("WORKER_LEASE_SECONDS", "60"))
 # Gateway -----------------------------------------------------------------------------------------------------------------
 # Where agents reach it, with its version, such as https://retrace.example.org/gateway/v1; without it, beside the pages.
 GATEWAY_URL = os.environ.get("GATEWAY_URL", "").rstrip("/")
+# This installation's own server of the small models that training runs made here (trainer/serving/local_models.py), with its version, such as
+# http://models:8001/v1; without it, policies answer sessions only where they're served. `make run` starts one.
+LOCAL_MODELS_URL = os.environ.get("LOCAL_MODELS_URL", "").rstrip("/")
+LOCAL_MODELS_KEY = os.environ.get("LOCAL_MODELS_KEY", "")
+LOCAL_MODELS_PARAMETERS = int(os.environ.get("LOCAL_MODELS_PARAMETERS", "1000000000"))
+if LOCAL_MODELS_URL and not LOCAL_MODELS_KEY:
+    raise ImproperlyConfigured(
+        "LOCAL_MODELS_URL is set without LOCAL_MODELS_KEY. Give the key that the server has, too."
+    )
 # How long a policy's server may take for a whole reply.
 GATEWAY_DEADLINE_SECONDS = float(os.environ.get("GATEWAY_DEADLINE_SECONDS", "600"))
 GATEWAY_MAX_BYTES = int(os.environ.get("GATEWAY_MAX_BYTES", str(32 * 1024**2)))

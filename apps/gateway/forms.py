@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple, cast
 
 from django import forms
-from django.db.models import Q
 
 from apps.accounts.models import Membership
+from apps.gateway.places import answering
 from apps.gateway.splits.changes import MOST_ARMS, ArmPlan
 from apps.gateway.splits.models import LARGEST_CANARY, LARGEST_WEIGHT, TrafficSplit
-from apps.policies.models import Policy, Publication
+from apps.policies.models import Policy
 
 PLACES = range(1, MOST_ARMS)
 """Of arms in the form; the canary has a place of its own."""
@@ -108,11 +108,7 @@ class NewSplitForm(ArmsForm):
 
 
 def _served(member: Membership) -> Any:
-    live = Policy.objects.filter(
-        publications__state=Publication.State.LIVE, publications__endpoint__isnull=False
-    ).values("pk")
-    own = Q(endpoint__isnull=False) & ~Q(location="")
-    return Policy.objects.visible_to(member).acting().filter(own | Q(pk__in=live)).order_by("-id")
+    return answering(member).order_by("-id")
 
 
 class FeedbackKeyForm(forms.Form):

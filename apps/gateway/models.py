@@ -53,7 +53,13 @@ class Session(WorkspaceModel):
         ABANDONED = "abandoned", "Abandoned"
 
     policy = models.ForeignKey(Policy, on_delete=models.PROTECT, null=True, related_name="sessions")
-    endpoint = models.ForeignKey(Endpoint, on_delete=models.PROTECT, null=True, related_name="+")
+    endpoint = models.ForeignKey(
+        Endpoint,
+        on_delete=models.PROTECT,
+        null=True,
+        related_name="+",
+        help_text="Who serves the policy; without one, this installation's own server of small models.",
+    )
     training_address = models.CharField(
         max_length=500,
         blank=True,
@@ -137,7 +143,7 @@ class Session(WorkspaceModel):
                 name="only_finished_sessions_have_outcomes",
             ),
             CheckConstraint(
-                condition=Q(policy__isnull=False, endpoint__isnull=False, training_address="")
+                condition=Q(policy__isnull=False, training_address="")
                 | Q(policy=None, endpoint=None) & ~Q(training_address=""),
                 name="a_policy_or_weights_in_training_act",
             ),

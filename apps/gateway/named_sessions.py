@@ -15,11 +15,12 @@ from apps.accounts.authentication import digest_of
 from apps.accounts.models import ApiToken, Membership, Role
 from apps.common.text_encoding import is_storable
 from apps.gateway.models import Session
+from apps.gateway.places import answering
 from apps.gateway.refusals import BadRequest, NoSession, NoSuchModel
 from apps.gateway.sessions import NotServed, open_session
 from apps.gateway.splits.models import TrafficSplit
 from apps.gateway.splits.routing import open_split_session, task_in, unit_in, unit_of
-from apps.policies.models import Policy, Publication
+from apps.policies.models import Policy
 
 LONGEST_NAME = 200
 MOST_MODELS = 1000
@@ -95,10 +96,7 @@ def models_of(token: str) -> list[TrafficSplit | Policy]:
 
 
 def _served_policies(member: Membership) -> list[Policy]:
-    served = Q(endpoint__isnull=False) | Q(
-        publications__state=Publication.State.LIVE, publications__endpoint__isnull=False
-    )
-    return list(Policy.objects.visible_to(member).acting().filter(served).distinct().order_by("-id")[:MOST_MODELS])
+    return list(answering(member).order_by("-id")[:MOST_MODELS])
 
 
 def _storable(model: object) -> str:

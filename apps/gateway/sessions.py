@@ -17,8 +17,8 @@ from apps.accounts.authentication import digest_of
 from apps.accounts.models import ApiToken, User, Workspace
 from apps.common.broker import enqueue
 from apps.gateway.models import Call, Path, Session, SessionEvent
+from apps.gateway.places import place_of
 from apps.gateway.session_trajectories import leaves_of, paths_of, trajectory_of
-from apps.policies.aliases import served
 from apps.policies.models import Policy
 from apps.trajectories.imports.bulk_copy import Origin, copy_in
 from apps.trajectories.imports.preparation import prepare
@@ -96,8 +96,8 @@ def open_session(
 
     sampling: what holds for all calls, whatever the agent asks for. rollout_batch: whose episode it plays.
     """
-    place = served(policy)
-    if place is None or not place.name:
+    place = place_of(policy)
+    if place is None:
         raise NotServed(
             f"{policy} isn't served anywhere. Publish it on a server first, or name a policy that is a served model."
         )

@@ -21,7 +21,7 @@ from contract.outgoing.transport import AsyncClient, async_http_client
 CONNECTIONS = 1000
 CONNECT_SECONDS = 10.0
 SESSION = "X-Session-Id"
-"""The header by which weights in training know whose chat it is."""
+"""The header by which servers of our own know whose chat it is."""
 TRAINING_ADDRESSES = 16
 KNOWN_SECONDS = 600.0
 """For how long what a server can do isn't asked again."""
@@ -38,14 +38,18 @@ class Destination(NamedTuple):
 
     addresses: list[str]
     key_variable: str
-    is_training: bool
-    """A process of a worker of this installation answers, with weights in training."""
+    is_own: bool = False
+    """A process of this installation answers: with token ids, and with no rules for addresses that people give."""
+    is_training: bool = False
+    """It's a worker's, with weights in training, so the address is new at each step."""
 
     @classmethod
     def of(cls, session: Session) -> Self:
         if session.endpoint is None:
-            return cls([session.training_address], "", is_training=True)
-        return cls(session.endpoint.addresses, session.endpoint.key_variable, is_training=False)
+            if session.training_address:
+                return cls([session.training_address], "", is_own=True, is_training=True)
+            return cls([settings.LOCAL_MODELS_URL], "", is_own=True)
+        return cls(session.endpoint.addresses, session.endpoint.key_variable)
 
 
 class Upstreams:
@@ -77,7 +81,7 @@ class Upstreams:
 
     async def speaks_ids(self, destination: Destination) -> bool:
         """Whether the server returns token ids when asked to: vLLM does; others may refuse a request that asks."""
-        if destination.is_training:
+        if destination.is_own:
             return True
         address = destination.addresses[0]
         known, until = self._speaks_ids.get(address, (False, 0.0))
@@ -102,7 +106,7 @@ class Upstreams:
         """
         content, problem = jsontext.dumps(body), ""
         headers = {"Content-Type": "application/json"}
-        if destination.is_training:
+        if destination.is_own:
             headers[SESSION] = str(session_id)
         for address in _by_turn(destination.addresses, session_id):
             client = self._client(destination, address)
@@ -130,13 +134,15 @@ class Upstreams:
         if place not in self._clients:
             try:
                 key = key_for(destination.key_variable, address)
+                if destination.is_own and not destination.is_training:
+                    key = settings.LOCAL_MODELS_KEY
                 headers = {"Authorization": f"Bearer {key}"} if key else {}
                 self._clients[place] = async_http_client(
                     address,
                     headers=headers,
                     timeout=settings.GATEWAY_DEADLINE_SECONDS,
                     connections=CONNECTIONS,
-                    is_own=destination.is_training,
+                    is_own=destination.is_own,
                 )
             except (KeyRefused, AddressRefused) as refused:
                 raise UpstreamAway(f"{refused}") from None

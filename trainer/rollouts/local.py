@@ -75,7 +75,7 @@ class LocalEngine:
         """Answer batch after batch while anyone waits."""
         while self._waiting:
             await self._until_all_have_asked()
-            batch, self._waiting = self._waiting, []
+            batch = self._next_batch()
             try:
                 results = await asyncio.to_thread(self._sample, [request for request, _ in batch])
             except Exception as error:  # out of memory, say: whoever waits must hear of it
@@ -92,6 +92,13 @@ class LocalEngine:
                 else:
                     future.set_result(results[index])
             await asyncio.sleep(0)
+
+    def _next_batch(self) -> list[tuple[Request, asyncio.Future[Sampled]]]:
+        """Whoever waits and is sampled like the first."""
+        sampling = self._waiting[0][0].sampling
+        batch = [each for each in self._waiting if each[0].sampling == sampling]
+        self._waiting = [each for each in self._waiting if each[0].sampling != sampling]
+        return batch
 
     async def _until_all_have_asked(self) -> None:
         """Episodes that were answered together ask again within a few turns of the event loop: one batch, not many."""
@@ -129,7 +136,7 @@ class LocalEngine:
         return sample(
             self.model,
             requests,
-            self.sampling,
+            requests[0].sampling or self.sampling,
             end_ids=self.ends,
             pad_id=self.tokenizer.pad_token_id,
             stopped=lambda: self._stop.requested,
@@ -173,8 +180,12 @@ class LocalAgent:
         branch._memory, self._memory = self._memory, None
         return branch
 
-    async def act(self, chat: list[Message], tools: list[ToolSchema], *, max_tokens: int) -> Turn:
+    async def act(
+        self, chat: list[Message], tools: list[ToolSchema], *, max_tokens: int, sampling: Sampling | None = None
+    ) -> Turn:
+        """sampling: in place of the engine's."""
         engine = self._engine
+        longest = (sampling or engine.sampling).max_new_tokens
         if tools and engine.tokenizer.response_template is None:
             raise ConfigFailure(
                 "model: how it calls tools is unknown for its chat template, so none of its calls could be read.",
@@ -183,11 +194,11 @@ class LocalAgent:
         self._turns += 1
         context = self._context(chat, tools)
         prompt = self._ids + context
-        limit = min(max_tokens, engine.sampling.max_new_tokens, engine.context - len(prompt))
+        limit = min(max_tokens, longest, engine.context - len(prompt))
         if limit <= 0:
             raise PolicyError(f"the chat has {len(prompt)} tokens, the model's context {engine.context}")
         began = time.monotonic()
-        sampled = await engine.answer(Request(prompt, limit, self._rng, self._memory))
+        sampled = await engine.answer(Request(prompt, limit, self._rng, self._memory, sampling))
         self._ids, self._memory = prompt + sampled.ids, sampled.memory
         parsed = parse_turn(
             engine.tokenizer,

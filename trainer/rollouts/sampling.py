@@ -89,6 +89,8 @@ class Request(NamedTuple):
     rng: random.Random
     memory: Memory | None = None
     """Of the prompt's beginning, from the turn before."""
+    sampling: Sampling | None = None
+    """In place of the engine's."""
 
 
 class Sampled(NamedTuple):

@@ -1,6 +1,7 @@
 """What `manage.py run` does: start every part, say where it answers, watch it, and end it in order."""
 
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -115,6 +116,11 @@ def _start(
         _say(f"  Port {wishes.port} is in use by another program; taking {port}.")
     # No endpoint may turn out to be Retrace itself, which trusts nothing that comes from its own machine any more than the rest.
     env = programs.environment(paths, OUTGOING_REFUSED_SERVICES=f"{f'[{host}]' if ':' in host else host}:{port}")
+    models = None if "LOCAL_MODELS_URL" in os.environ else ports.listen(host="127.0.0.1", port=0, or_a_neighbour=False)
+    if models:
+        undo.callback(models.close)
+        env["LOCAL_MODELS_URL"] = f"http://127.0.0.1:{models.getsockname()[1]}/v1"
+        env["LOCAL_MODELS_KEY"] = secrets.token_urlsafe(32)
     stop.check()
     with _step("Migrations"):
         _manage(paths, env, "migrate", "--no-input")
@@ -125,6 +131,7 @@ def _start(
         *programs.web(paths, listener=listener.fileno(), count=wishes.web_processes, env=env),
         *(programs.worker(paths, queue=queue, concurrency=count, env=env) for queue, count in QUEUES.items()),
         programs.clock(paths, env=env),
+        *([programs.local_models(listener=models.fileno(), paths=paths, env=env)] if models else []),
     ]
     with _step("Web and workers"):
         undo.callback(stop_together, parts)

@@ -131,6 +131,15 @@ def worker(paths: StackPaths, *, queue: str, concurrency: int, env: Mapping[str,
     )
 
 
+def local_models(paths: StackPaths, *, listener: int, env: Mapping[str, str]) -> Program:
+    """The server of small models that training runs made, on a socket that listens already."""
+    runs = env.get("RUNS_DIR") or str(paths.var / "runs")
+    command = [sys.executable, "-m", "trainer.serving.local_models", "--runs", runs, "--fd", str(listener)]
+    return Program(
+        name="models", command=command, log=paths.logs / "models.log", environment=env, keep_open=(listener,)
+    )
+
+
 def clock(paths: StackPaths, *, env: Mapping[str, str]) -> Program:
     """Celery's beat: exactly one a stack."""
     command = [sys.executable, "-m", "celery", "-A", "workers.app", "beat", "--loglevel", "INFO"]

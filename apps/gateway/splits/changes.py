@@ -11,9 +11,9 @@ from django.utils.timezone import now
 
 from apps.accounts import audit
 from apps.accounts.models import User, Workspace
+from apps.gateway.places import place_of
 from apps.gateway.splits.models import Arm, TrafficSplit
 from apps.policies import promotions
-from apps.policies.aliases import served
 from apps.policies.models import Policy
 from apps.policies.publication import NAME
 
@@ -165,13 +165,8 @@ def _refuse_arms(arms: Sequence[ArmPlan]) -> None:
         raise BadArms(f"Got {len(arms)} arms; expected {MOST_ARMS} at most.")
     if len({policy.pk for policy in policies}) < len(policies):
         raise BadArms("The same policy stands there twice. Give it once, with the weight that it is to have.")
-    if unserved := [policy.name for policy in policies if not _is_served(policy)]:
+    if unserved := [policy.name for policy in policies if place_of(policy) is None]:
         raise BadArms(f"{', '.join(unserved)}: not served anywhere. Publish it on a server first.")
-
-
-def _is_served(policy: Policy) -> bool:
-    place = served(policy)
-    return place is not None and bool(place.name)
 
 
 def _settle_champion(workspace: Workspace, environment: str, wanted: Policy | None, name: str, by: User) -> None:
@@ -182,7 +177,7 @@ def _settle_champion(workspace: Workspace, environment: str, wanted: Policy | No
         raise NoChampion(f"{champion} is the champion of {environment}. Promote another one from an experiment.")
     policy = champion or wanted
     assert policy is not None
-    if not _is_served(policy):
+    if place_of(policy) is None:
         raise NoChampion(
             f"{policy}, the champion of {environment}, isn't served anywhere. Publish it on a server first."
         )

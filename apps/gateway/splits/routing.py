@@ -13,12 +13,12 @@ from django.db import transaction
 from apps.accounts.models import ApiToken, User
 from apps.common.ids import new_id
 from apps.gateway.models import Call, Session
+from apps.gateway.places import Place, place_of
 from apps.gateway.session_trajectories import first_asked, key_of
 from apps.gateway.sessions import IDLE_SECONDS, NewSession, NotServed, create_session
 from apps.gateway.splits.models import TrafficSplit, shares
 from apps.gateway.splits.rendezvous import draw
 from apps.policies import promotions
-from apps.policies.aliases import Served, served
 from apps.policies.models import Policy
 
 LONGEST_UNIT = 200
@@ -37,7 +37,7 @@ class Route(NamedTuple):
     """Who answers a session, and who was drawn to; nobody is where the split is off."""
 
     policy: Policy
-    place: Served
+    place: Place
     drawn: Policy | None
     failover: str = ""
 
@@ -49,16 +49,16 @@ def route(split: TrafficSplit, unit: str) -> Route:
     arms = {arm.policy: share for arm, share in shares(list(split.arms.select_related("policy__endpoint"))).items()}
     chosen = draw(split.pk, {policy.pk: share for policy, share in arms.items()}, unit)
     policy = next(policy for policy in arms if policy.pk == chosen)
-    place = served(policy)
-    if place is not None and place.name:
+    place = place_of(policy)
+    if place is not None:
         return Route(policy, place, policy)
     return Route(*_champion(split), policy, f"{policy} isn't served anywhere.")
 
 
-def _champion(split: TrafficSplit) -> tuple[Policy, Served]:
+def _champion(split: TrafficSplit) -> tuple[Policy, Place]:
     champion = promotions.champion(workspace=split.workspace, environment=split.environment)
-    place = served(champion) if champion else None
-    if champion is None or place is None or not place.name:
+    place = place_of(champion) if champion else None
+    if champion is None or place is None:
         raise NobodyAnswers(
             f"{split} has nobody to answer: the champion of {split.environment} isn't served anywhere. Publish it, or turn the split on."
         )

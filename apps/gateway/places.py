@@ -1,0 +1,50 @@
+"""Where the calls of a policy's sessions go: to the server that it's served by, or to this installation's own for small models."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from django.conf import settings
+from django.db.models import Q
+
+from apps.accounts.models import Membership
+from apps.policies.aliases import served
+from apps.policies.locations import weights_of
+from apps.policies.models import Endpoint, Policy, PolicyQuerySet, Publication
+
+
+class Place(NamedTuple):
+    """Who answers, and what the policy is called there."""
+
+    endpoint: Endpoint | None
+    """None is this installation's own server, which knows models by the training runs that made them."""
+    name: str
+
+
+def place_of(policy: Policy) -> Place | None:
+    """Where `policy` answers now; None where nobody serves it."""
+    if (there := served(policy)) is not None:
+        return Place(there.endpoint, there.name) if there.name else None
+    weights = weights_of(policy) if is_small(policy) else None
+    return Place(None, weights.run.name) if weights and weights.has_model else None
+
+
+def is_small(policy: Policy) -> bool:
+    """Whether this installation's own server takes it, if it's there."""
+    parameters = policy.settings.get("parameters")
+    return bool(settings.LOCAL_MODELS_URL) and bool(parameters) and parameters <= settings.LOCAL_MODELS_PARAMETERS
+
+
+def answering(member: Membership) -> PolicyQuerySet:
+    """The policies of a workspace whose sessions somebody answers."""
+    published = Policy.objects.filter(
+        publications__state=Publication.State.LIVE, publications__endpoint__isnull=False
+    ).values("pk")
+    somewhere = Q(endpoint__isnull=False) & ~Q(location="") | Q(pk__in=published)
+    if settings.LOCAL_MODELS_URL:
+        somewhere |= Q(
+            kind=Policy.Kind.MODEL,
+            made_by__isnull=False,
+            settings__parameters__lte=settings.LOCAL_MODELS_PARAMETERS,
+        )
+    return Policy.objects.visible_to(member).acting().filter(somewhere)

@@ -1,0 +1,169 @@
+"""This installation's own server answers with what training runs made, and with the tokens that were sampled."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+import torch
+
+from tests.trainer.policies import save_policy, small_model
+from trainer.serving import local_models
+from trainer.serving.local_models import LocalModels
+
+KEY = "the-gateways-key"
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+def trained(runs: Path, seed: int = 0) -> str:
+    """The id of a training run that left a model."""
+    run = str(uuid4())
+    save_policy(runs / run / "model", seed)
+    return run
+
+
+def talk(models: LocalModels, talking: Any) -> Any:
+    """What `talking(client)` returns."""
+
+    async def held() -> Any:
+        transport = httpx.ASGITransport(models.application())
+        headers = {"Authorization": f"Bearer {KEY}"}
+        async with httpx.AsyncClient(transport=transport, base_url="http://models/v1", headers=headers) as client:
+            return await talking(client)
+
+    return asyncio.run(held())
+
+
+def chat(model: str, *messages: dict[str, Any], **more: Any) -> dict[str, Any]:
+    asked = messages or ({"role": "user", "content": "Find the budget."},)
+    return {"model": model, "messages": list(asked), "max_tokens": 6, **more}
+
+
+def ask(models: LocalModels, body: Any, **options: Any) -> httpx.Response:
+    async def once(client: httpx.AsyncClient) -> httpx.Response:
+        return await client.post("chat/completions", json=body, **options)
+
+    response: httpx.Response = talk(models, once)
+    return response
+
+
+def test_a_reply_has_the_tokens_that_the_model_sampled_with_their_log_probabilities(runs: Path):
+    run = trained(runs)
+    reply = ask(LocalModels(runs, key=KEY), chat(run, temperature=0)).json()
+    [choice] = reply["choices"]
+    prompt, said = reply["prompt_token_ids"], choice["token_ids"]
+    assert reply["usage"] == {
+        "prompt_tokens": len(prompt), "completion_tokens": len(said), "total_tokens": len(prompt) + len(said),
+    }  # fmt: skip
+    with torch.inference_mode():
+        logits = small_model(0).eval()(torch.tensor([prompt + said])).logits[0, len(prompt) - 1 : -1]
+    expected = logits.float().log_softmax(-1)
+    assert expected.argmax(-1).tolist() == said
+    found = [each["logprob"] for each in choice["logprobs"]["content"]]
+    assert found == pytest.approx([float(row[token]) for row, token in zip(expected, said, strict=True)], abs=1e-3)
+
+
+def test_a_chat_goes_on_after_the_very_tokens_that_were_sampled(runs: Path):
+    async def two_turns(client: httpx.AsyncClient) -> tuple[Any, Any]:
+        headers = {"X-Session-Id": "one"}
+        asked = {"role": "user", "content": "Find the budget."}
+        first = (await client.post("chat/completions", json=chat(run, asked), headers=headers)).json()
+        said = first["choices"][0]["message"]
+        again = chat(run, asked, said, {"role": "user", "content": "And now?"})
+        return first, (await client.post("chat/completions", json=again, headers=headers)).json()
+
+    run = trained(runs)
+    first, second = talk(LocalModels(runs, key=KEY), two_turns)
+    before = first["prompt_token_ids"] + first["choices"][0]["token_ids"]
+    assert second["prompt_token_ids"][: len(before)] == before
+
+
+def test_a_seed_says_the_same_again_and_each_request_has_its_own_sampling(runs: Path):
+    async def several(client: httpx.AsyncClient) -> list[Any]:
+        bodies = [
+            chat(run, seed=3, temperature=2.0),
+            chat(run, temperature=0),
+            chat(run, seed=3, temperature=2.0),
+            chat(run, temperature=0, max_tokens=2),
+        ]
+        replies = await asyncio.gather(*(client.post("chat/completions", json=body) for body in bodies))
+        return [reply.json()["choices"][0]["token_ids"] for reply in replies]
+
+    run = trained(runs)
+    seeded, likeliest, again, short = talk(LocalModels(runs, key=KEY), several)
+    assert seeded == again != likeliest
+    assert short == likeliest[:2]
+
+
+def test_a_streamed_reply_says_what_a_whole_one_does(runs: Path):
+    run, models = trained(runs), LocalModels(runs, key=KEY)
+    whole = ask(models, chat(run, temperature=0)).json()
+    streamed = ask(models, chat(run, temperature=0, stream=True))
+    assert streamed.headers["content-type"].startswith("text/event-stream")
+    *chunks, done = [line[6:] for line in streamed.text.splitlines() if line.startswith("data: ")]
+    assert done == "[DONE]"
+    ids = [
+        token for chunk in map(json.loads, chunks) for each in chunk["choices"] for token in each.get("token_ids", [])
+    ]
+    assert ids == whole["choices"][0]["token_ids"]
+
+
+def test_only_as_many_models_are_kept_as_fit(runs: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(local_models, "MOST_LOADED", 2)
+    models = LocalModels(runs, key=KEY)
+    first, second, third = (trained(runs, seed) for seed in range(3))
+    for run in (first, second, first, third):
+        assert ask(models, chat(run)).is_success
+
+    async def listed(client: httpx.AsyncClient) -> Any:
+        return (await client.get("models")).json()
+
+    assert [card["id"] for card in talk(models, listed)["data"]] == [first, third]
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "words"),
+    [
+        ({"model": "../../etc"}, 404, "no such model"),
+        ({"model": str(uuid4())}, 404, "no such model"),
+        ({"model": 3}, 400, "Expected `model`"),
+        ({"messages": []}, 400, "`messages`"),
+        ({"messages": ["hello"]}, 400, "can't read this chat"),
+        ({"temperature": 9}, 400, "temperature"),
+        ({"temperature": "hot"}, 400, "temperature"),
+        ({"max_tokens": -1}, 400, "max_new_tokens"),
+        ({"seed": "three"}, 400, "seed"),
+        ({"n": 4}, 400, "one reply"),
+        ({"stop": ["Observation:"]}, 400, "stop"),
+    ],
+)
+def test_what_it_cannot_do_is_refused_in_words(runs: Path, change: dict[str, Any], status: int, words: str):
+    response = ask(LocalModels(runs, key=KEY), {**chat(trained(runs)), **change})
+    assert response.status_code == status
+    assert words in response.json()["error"]["message"]
+
+
+def test_without_the_gateways_key_nothing_is_said(runs: Path):
+    models = LocalModels(runs, key=KEY)
+    for given in ("", "Bearer ", "Bearer rs_somebody", f"Basic {KEY}"):
+        assert ask(models, chat(trained(runs)), headers={"Authorization": given}).status_code == 401
+
+
+def test_a_model_that_is_too_large_is_for_another_server(runs: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(local_models, "LARGEST_BYTES", 1000)
+    response = ask(LocalModels(runs, key=KEY), chat(trained(runs)))
+    assert (response.status_code, response.json()["error"]["code"]) == (400, "model_too_large")
+
+
+def test_a_broken_model_is_said_to_be_one(runs: Path):
+    run = trained(runs)
+    (runs / run / "model" / "model.safetensors").write_bytes(b"\0" * 64)
+    response = ask(LocalModels(runs, key=KEY), chat(run))
+    assert (response.status_code, response.json()["error"]["code"]) == (400, "model_not_loadable")

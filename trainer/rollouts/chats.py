@@ -1,0 +1,109 @@
+"""OpenAI's chat completions by an engine in this process.
+
+What a policy wrote stays the very tokens that were sampled: a chat that repeats its earlier turns goes on after those tokens, whatever
+another library has made of their text.
+"""
+
+from __future__ import annotations
+
+import random
+import secrets
+import time
+from collections import OrderedDict, deque
+from collections.abc import Sequence
+from typing import Any
+
+from contract.chat_digests import digest_of, prefix_digests
+from contract.completions import context_message, for_wire
+from contract.configs import Sampling
+from contract.messages import Message, ToolSchema
+from trainer.rollouts.local import LocalAgent, LocalEngine
+from trainer.rollouts.policy import PolicyError, Turn
+
+MOST_CHATS = 10_000
+"""Known so far; the oldest make room. One that isn't known any more is rendered anew."""
+MOST_REMEMBERED = 128
+"""Chats whose tokens needn't be read again at the next turn. Nobody says when an episode is over, so the oldest make room."""
+
+
+class Chats:
+    """What one engine has said, and goes on from."""
+
+    def __init__(self, engine: LocalEngine, *, seed: int | str) -> None:
+        self.engine = engine
+        self._seed = seed
+        self._agents: OrderedDict[tuple[str, bytes, bytes], LocalAgent] = OrderedDict()
+        """Where each chat so far stands, by session, by what it was offered and told, and by what was said."""
+        self._remembering: deque[LocalAgent] = deque()
+        self._calls = 0
+
+    async def complete(
+        self, session: str, body: dict[str, Any], *, sampling: Sampling | None = None, seed: int | None = None
+    ) -> dict[str, Any]:
+        """The reply to `body`, with token ids and log-probabilities as vLLM sends them.
+
+        session: whose chat it is. sampling: in place of the engine's. seed: in place of a random number of its own for each call.
+        Raises PolicyError, ConfigFailure.
+        """
+        sent, tools = body["messages"], body.get("tools") or []
+        chat = [context_message(message) for message in sent]
+        agent = self._agent(session, sent, tools, seed)
+        sampling = sampling or self.engine.sampling
+        most = body.get("max_completion_tokens") or body.get("max_tokens") or sampling.max_new_tokens
+        if type(most) is not int or most < 1:
+            raise PolicyError(f"max_tokens is {most!r}; expected a whole number above 0")
+        turn = await agent.act(chat, tools, max_tokens=most, sampling=sampling)
+        said = for_wire(turn.message)
+        self._know(self._key(session, sent, tools, [*sent, said]), agent)
+        return self._reply(turn, said, agent.ids)
+
+    def _know(self, key: tuple[str, bytes, bytes], agent: LocalAgent) -> None:
+        self._agents[key] = agent
+        self._agents.move_to_end(key)
+        if len(self._agents) > MOST_CHATS:
+            self._agents.popitem(last=False)
+        self._remembering.append(agent)
+        if len(self._remembering) > MOST_REMEMBERED:
+            self._remembering.popleft().forget()
+
+    def _agent(self, session: str, sent: Sequence[Any], tools: list[ToolSchema], seed: int | None) -> LocalAgent:
+        """One that goes on after the policy's last turn in this chat, where it was sampled here and nothing before it was changed."""
+        self._calls += 1
+        rng = random.Random(f"{self._seed} {session} {self._calls}" if seed is None else f"{seed}")
+        last = max((place for place, message in enumerate(sent) if message.get("role") == "assistant"), default=-1)
+        known = self._agents.get(self._key(session, sent, tools, sent[: last + 1]))
+        return known.branch(rng) if known else LocalAgent(self.engine, rng)
+
+    def _key(
+        self, session: str, sent: Sequence[Any], tools: list[ToolSchema], chat: Sequence[Any]
+    ) -> tuple[str, bytes, bytes]:
+        """Of a chat, a beginning of `sent` or what it has become."""
+        told = [message for message in sent if message.get("role") in ("system", "developer")]
+        return session, digest_of([tools, told]), prefix_digests(chat)[-1] if chat else b""
+
+    def _reply(self, turn: Turn, said: Message, ids: list[int]) -> dict[str, Any]:
+        sampled = turn.info["token_ids"]
+        is_whole = sampled[-1] in self.engine.ends
+        reason = "length" if not is_whole else "tool_calls" if said.get("tool_calls") else "stop"
+        logprobs = [{"token": "", "logprob": each, "bytes": None, "top_logprobs": []} for each in turn.info["logprobs"]]
+        return {
+            "id": f"chatcmpl-{secrets.token_hex(12)}",
+            "object": "chat.completion",
+            "created": int(time.time()),
+            "model": self.engine.name,
+            "choices": [
+                {
+                    "index": 0,
+                    "message": said,
+                    "finish_reason": reason,
+                    "logprobs": {"content": logprobs},
+                    "token_ids": sampled,
+                }
+            ],
+            "prompt_token_ids": ids[: -len(sampled)],
+            "usage": {
+                "prompt_tokens": turn.prompt_tokens,
+                "completion_tokens": turn.completion_tokens,
+                "total_tokens": len(ids),
+            },
+        }

@@ -1,0 +1,244 @@
+"""Answers chats with the small models that training runs here made, for gateways of this installation.
+
+    LOCAL_MODELS_KEY=… python -m trainer.serving.local_models --runs var/runs --port 8001
+
+It speaks OpenAI's chat completions, with token ids and log-probabilities as vLLM sends them. `model` is the id of the training run. A model is loaded
+when the first chat asks for it; torch itself is, too, so that a server that nobody asks takes hardly any memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import hmac
+import os
+import secrets
+import sys
+from collections import OrderedDict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import UUID
+
+import uvicorn
+from pydantic import ValidationError
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from contract.completion_chunks import event_stream
+from contract.configs import LocalPolicy, ModelConfig, Sampling
+from trainer.failures import ConfigFailure
+from trainer.interruption import StopRequest
+
+if TYPE_CHECKING:
+    from trainer.rollouts.chats import Chats
+
+KEY = "LOCAL_MODELS_KEY"
+"""The environment variable with the key that gateways send."""
+SESSION = "x-session-id"
+MOST_LOADED = 4
+"""Models in memory; the one that wasn't asked for longest makes room."""
+LARGEST_BYTES = 4 * 1024**3
+"""Of a model's weights. Larger ones need a server of their own."""
+USUAL_TOKENS = 512
+"""Of a turn whose request has no limit."""
+LONGEST_WORDS = 500
+ONLY_ONE = ("n", "best_of")
+UNKNOWN_HERE = ("stop", "response_format", "logit_bias")
+"""Parameters that change what is sampled, which this server doesn't have. Left out in silence they'd mislead."""
+
+
+class Refused(Exception):
+    """What can't be answered, as OpenAI's protocol says it."""
+
+    def __init__(self, status: int, words: str, code: str) -> None:
+        super().__init__(words)
+        self.status, self.code = status, code
+
+
+class Asked(NamedTuple):
+    """What a request wants."""
+
+    model: str
+    sampling: Sampling
+    seed: int | None
+    is_streamed: bool
+
+
+class LocalModels:
+    """Models by the training run that made them, as many as fit."""
+
+    def __init__(self, runs: Path, *, key: str) -> None:
+        self._runs = runs
+        self._key = key
+        self._loaded: OrderedDict[str, Chats] = OrderedDict()
+        self._loading = asyncio.Lock()
+        self.stop = StopRequest()
+
+    def application(self) -> Starlette:
+        routes = [
+            Route("/v1/models", self._models),
+            Route("/v1/chat/completions", self._chat_completions, methods=["POST"]),
+        ]
+        return Starlette(routes=routes)
+
+    async def _models(self, request: Request) -> Response:
+        """Those in memory: any other can be asked for, too."""
+        if not self._may(request):
+            return _refusal(Refused(401, "The key isn't this server's.", "invalid_api_key"))
+        cards = [{"id": name, "object": "model", "owned_by": "retrace"} for name in self._loaded]
+        return JSONResponse({"object": "list", "data": cards})
+
+    async def _chat_completions(self, request: Request) -> Response:
+        try:
+            if not self._may(request):
+                raise Refused(401, "The key isn't this server's.", "invalid_api_key")
+            body = await _body(request)
+            asked = wanted(body)
+            chats = await self._chats(asked.model)
+            reply = await self._reply(chats, request.headers.get(SESSION, ""), body, asked)
+        except Refused as refused:
+            return _refusal(refused)
+        if asked.is_streamed:  # in one piece: chats are sampled in batches
+            return Response(event_stream(reply, with_usage=True), media_type="text/event-stream")
+        return JSONResponse(reply)
+
+    async def _reply(self, chats: Chats, session: str, body: dict[str, Any], asked: Asked) -> dict[str, Any]:
+        """Raises Refused."""
+        try:
+            return await chats.complete(session, body, sampling=asked.sampling, seed=asked.seed)
+        except asyncio.CancelledError:
+            if (task := asyncio.current_task()) is not None and task.cancelling():
+                raise
+            raise Refused(503, "The server is being stopped.", "stopping") from None
+        except Exception as problem:  # a chat template may raise whatever it likes
+            if problem is chats.engine.failure:
+                self._loaded.pop(asked.model, None)  # it's loaded anew for the next chat
+                raise Refused(500, f"The model failed: {type(problem).__name__}.", "engine_failed") from problem
+            words = f"The policy can't read this chat: {type(problem).__name__}: {problem}"[:LONGEST_WORDS]
+            raise Refused(400, words, "unreadable_chat") from None
+
+    async def _chats(self, model: str) -> Chats:
+        """The model's engine, loaded if need be. Raises Refused."""
+        async with self._loading:
+            if model not in self._loaded:
+                folder = self._folder(model)
+                while len(self._loaded) >= MOST_LOADED:
+                    self._loaded.popitem(last=False)
+                try:
+                    self._loaded[model] = await asyncio.to_thread(load, folder, model, self.stop)
+                except (ConfigFailure, OSError, ValueError) as problem:
+                    words = f"The model can't be loaded: {problem}"[:LONGEST_WORDS]
+                    raise Refused(400, words, "model_not_loadable") from None
+            self._loaded.move_to_end(model)
+            return self._loaded[model]
+
+    def _folder(self, model: str) -> Path:
+        """Where the training run left its model. Raises Refused."""
+        try:
+            folder = self._runs / str(UUID(model)) / "model"
+        except ValueError:
+            folder = None
+        if folder is None or not (folder / "config.json").is_file():
+            raise Refused(404, "There is no such model here.", "model_not_found")
+        size = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
+        if size > LARGEST_BYTES:
+            raise Refused(
+                400,
+                f"The model has {size / 1024**3:.1f} GiB of weights; this server takes {LARGEST_BYTES / 1024**3:.0f} GiB. "
+                "Publish it on a vLLM server.",
+                "model_too_large",
+            )
+        return folder
+
+    def _may(self, request: Request) -> bool:
+        given = request.headers.get("authorization", "")
+        return hmac.compare_digest(given.encode(), f"Bearer {self._key}".encode())
+
+
+def load(folder: Path, name: str, stop: StopRequest) -> Chats:
+    """Raises ConfigFailure, OSError, ValueError."""
+    from trainer.rollouts.chats import Chats  # torch, only for whoever asks
+    from trainer.rollouts.local import load_engine
+
+    config = LocalPolicy(model=ModelConfig(path=str(folder)), name=name)
+    return Chats(load_engine(config, folder, stop), seed=secrets.token_hex(8))
+
+
+def wanted(body: dict[str, Any]) -> Asked:
+    """Raises Refused, whose words name what was expected."""
+    model, messages = body.get("model"), body.get("messages")
+    if not isinstance(model, str) or not isinstance(messages, list) or not messages:
+        raise Refused(400, "Expected `model`, a string, and `messages`, a list.", "invalid_request")
+    if several := [name for name in ONLY_ONE if body.get(name) not in (None, 1)]:
+        raise Refused(400, f"{several[0]}: this server gives one reply to a request.", "unsupported")
+    if unknown := [name for name in UNKNOWN_HERE if body.get(name)]:
+        raise Refused(400, f"{unknown[0]}: this server doesn't have it. Publish the policy on vLLM.", "unsupported")
+    seed = body.get("seed")
+    if seed is not None and type(seed) is not int:
+        raise Refused(400, f"seed is {str(seed)[:40]!r}; expected a whole number.", "invalid_request")
+    most = body.get("max_completion_tokens") or body.get("max_tokens") or USUAL_TOKENS
+    given = {"temperature": body.get("temperature"), "top_p": body.get("top_p"), "max_new_tokens": most}
+    try:
+        sampling = Sampling(**{name: value for name, value in given.items() if value is not None})
+    except ValidationError as problem:
+        [first, *_] = problem.errors()
+        raise Refused(400, f"{first['loc'][0]}: {first['msg']}.", "invalid_request") from None
+    return Asked(model, sampling, seed, is_streamed=bool(body.get("stream")))
+
+
+async def _body(request: Request) -> dict[str, Any]:
+    try:
+        body = await request.json()
+    except (ValueError, RecursionError):
+        body = None
+    if not isinstance(body, dict):
+        raise Refused(400, "Expected a JSON object.", "invalid_request")
+    return body
+
+
+def _refusal(refused: Refused) -> Response:
+    words = {"message": str(refused), "type": "policy_error", "code": refused.code}
+    return JSONResponse({"error": words}, refused.status)
+
+
+class _Server(uvicorn.Server):
+    """Asks what is being sampled to stop before it waits for the last replies."""
+
+    def __init__(self, config: uvicorn.Config, stop: StopRequest) -> None:
+        super().__init__(config)
+        self._stop = stop
+
+    async def shutdown(self, sockets: Any = None) -> None:
+        self._stop.requested = True
+        await super().shutdown(sockets)
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=Path, required=True, help="the folder of training runs, RUNS_DIR")
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=8001)
+    parser.add_argument("--fd", type=int, help="a listening socket to take in place of host and port")
+    given = parser.parse_args(arguments)
+    key = os.environ.get(KEY, "")
+    if not key:
+        parser.error(f"Set {KEY} to the key that the gateway has, too.")
+    models = LocalModels(given.runs, key=key)
+    config = uvicorn.Config(
+        models.application(),
+        host=given.host,
+        port=given.port,
+        fd=given.fd,
+        lifespan="off",
+        access_log=False,
+        ws="none",
+        timeout_graceful_shutdown=3,
+    )
+    _Server(config, models.stop).run()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
