@@ -258,12 +258,12 @@ def bare_grpo(folder: Path, ended: Ended) -> None:
     from trl.trainer.grpo_trainer import GRPOTrainer
 
     from trainer.algorithms.arguments import common_arguments
-    from trainer.algorithms.online_training import practice_tasks
+    from trainer.algorithms.online_training import training_tasks
     from trainer.environments.qa import Qa
 
     config = grpo_config()
     model, tokenizer = loaded(folder)
-    tasks = practice_tasks(config.tasks, folder)
+    tasks = training_tasks(config.tasks, folder)
     arguments = common_arguments(config, folder / "bare", rows=len(tasks) * SAMPLES, has_validation=False)
 
     def right(completions: list[Any], answer: list[str], **_: Any) -> list[float | None]:

@@ -31,13 +31,13 @@ class Picture(NamedTuple):
 WANTED = (
     Picture("home", "/"),
     Picture("replay", "/trajectories/?outcome=success", ("tbody a.row-link",), ("j", "j")),
-    Picture("queue", "/queues/", ("a.row-link:text-is('Office runs')",)),
-    Picture("desk", "/queues/", ("a.row-link:has-text('Blind comparison')", "a[href^='/desk/']"), ("2",)),
+    Picture("queue", "/queues/", ("a.row-link:text-is('Office trajectories')",)),
+    Picture("desk", "/queues/", ("a.row-link:has-text('Blind comparison')", "a[href^='/desk/']"), ("Escape", "2")),
     Picture("version", "/datasets/", ("a.row-link:has-text('Office preferences')", "main a[href$='/v/1/']")),
     Picture(
         "run", "/runs/", ("a.row-link:text-is('office-sft')",), height=620
     ),  # below that it names folders of the machine
-    Picture("experiment", "/experiments/", ("a.row-link:has-text('Hasty or careless?')",)),
+    Picture("experiment", "/experiments/", ("a.row-link:has-text('Did DPO help?')",)),
 )
 
 

@@ -203,9 +203,9 @@ def model_practises(scene: Scene) -> bool:
     )
 
 
-def practice_meets_its_base(scene: Scene) -> bool:
+def grpo_meets_its_base(scene: Scene) -> bool:
     return scenes.experiment(
-        scene, name="Did practice help?", a="office-grpo", b="office-sft", tasks=60, judged=0.5, levels=recipe.LEVELS
+        scene, name="Did GRPO help?", a="office-grpo", b="office-sft", tasks=60, judged=0.5, levels=recipe.LEVELS
     )
 
 
@@ -230,6 +230,6 @@ THREADS: list[list[Step]] = [
         model_meets_its_base,
         judgements_are_scored,
         model_practises,
-        practice_meets_its_base,
+        grpo_meets_its_base,
     ],
 ]

@@ -8,8 +8,7 @@ from django.conf import settings
 from django.db.models import Q
 
 from apps.accounts.models import Membership
-from apps.policies.aliases import served
-from apps.policies.locations import weights_of
+from apps.policies.aliases import run_to_ask, served
 from apps.policies.models import Endpoint, Policy, PolicyQuerySet, Publication
 
 
@@ -25,14 +24,8 @@ def place_of(policy: Policy) -> Place | None:
     """Where `policy` answers now; None where nobody serves it."""
     if (there := served(policy)) is not None:
         return Place(there.endpoint, there.name) if there.name else None
-    weights = weights_of(policy) if is_small(policy) else None
-    return Place(None, weights.run.name) if weights and weights.has_model else None
-
-
-def is_small(policy: Policy) -> bool:
-    """Whether this installation's own server takes it, if it's there."""
-    parameters = policy.settings.get("parameters")
-    return bool(settings.LOCAL_MODELS_URL) and bool(parameters) and parameters <= settings.LOCAL_MODELS_PARAMETERS
+    run = run_to_ask(policy)
+    return Place(None, run) if run else None
 
 
 def answering(member: Membership) -> PolicyQuerySet:

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from django.conf import settings
+
+from apps.policies.locations import weights_of
 from apps.policies.models import Endpoint, Policy, Publication
 
 
@@ -25,6 +28,18 @@ def served(policy: Policy) -> Served | None:
     if live is not None and live.endpoint is not None:
         return Served(live.endpoint, live.served_name, is_published=True)
     return resolved(policy.endpoint, policy.location) if policy.endpoint is not None else None
+
+
+def run_to_ask(policy: Policy) -> str:
+    """By which id this installation's own server of small models knows `policy`, where it may be asked for it; else empty.
+
+    It loads what lies in the folder of the training run, so there's nothing to prove as of a policy that is published.
+    """
+    parameters = policy.settings.get("parameters")
+    if not settings.LOCAL_MODELS_URL or not parameters or parameters > settings.LOCAL_MODELS_PARAMETERS:
+        return ""
+    weights = weights_of(policy)
+    return weights.run.name if weights and weights.has_model else ""
 
 
 def resolved(endpoint: Endpoint, name: str) -> Served:

@@ -31,14 +31,14 @@ class NotSampled(Exception):
 class Sampled:
     """The steps of which a run kept rollouts."""
 
-    practice: list[int]
+    training: list[int]
     """Rollouts that it learned from."""
     evaluation: list[int]
     """Attempts at held-out tasks."""
 
     @property
     def steps(self) -> list[int]:
-        return sorted({*self.practice, *self.evaluation})
+        return sorted({*self.training, *self.evaluation})
 
 
 def sampled(run: Run) -> Sampled:
@@ -65,7 +65,7 @@ def open_sampled(*, run: Run, step: int, by: User) -> str:
     for kind in ("step", "evaluation"):
         path = folder_of(run.pk).path / "rollouts" / f"{kind}-{kept:06d}.jsonl"
         if path.is_file():
-            prepared += _prepared(run, path, tags=[tag, "practice" if kind == "step" else "evaluation"])
+            prepared += _prepared(run, path, tags=[tag, "training" if kind == "step" else "evaluation"])
     if copy_in(prepared, Origin(run.workspace_id, SOURCE)).trajectories:
         audit.record(
             workspace=run.workspace, actor=by, action="opened rollouts of", subject=run.name, about=run, step=kept

@@ -59,12 +59,12 @@ def written(bench: Bench, name: str, train: list[Row], held_out: list[Row]) -> t
     return bench.write(f"{name}.jsonl", train), bench.write(f"{name}-held-out.jsonl", held_out)
 
 
-def online(bench: Bench, stage: str, practice: dict[str, Any], **changes: Any) -> Outcome:
+def online(bench: Bench, stage: str, settings: dict[str, Any], **changes: Any) -> Outcome:
     """`success` is that on the held-out tasks at each evaluation, by step; `endings` tells how held-out rollouts ended before and after."""
     first_model(bench)
     before = bench.success("sft")
     config = {
-        **practice,
+        **settings,
         "model": {"path": "../sft/model"},
         "tasks": {"levels": recipe.LEVELS, "count": 1000, "seed": 200 + bench.seed},
         "checkpoints": {"every": 1000},

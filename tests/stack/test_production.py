@@ -138,6 +138,9 @@ def test_the_commands_exist_and_know_their_options(name: str) -> None:
     elif words[0] == "uvicorn":
         assert words[1] == "apps.gateway_asgi:application"
         helped = [sys.executable, "-m", "uvicorn", "--help"]
+    elif words[0] == "python":
+        assert words[:3] == ["python", "-m", "trainer.serving.local_models"]
+        helped = [sys.executable, *words[1:3], "--help"]
     else:
         assert words[:3] == ["celery", "-A", "workers.app"]
         helped = [sys.executable, "-m", "celery", "-A", "workers.app", words[3], "--help"]

@@ -54,13 +54,13 @@ def test_a_point_opens_the_newest_rollouts_up_to_it(client: Client, member):
     for name in ("step-000010", "evaluation-000010", "step-000020"):
         keep(run, name)
     (folder_of(run.pk).path / "rollouts" / "notes.txt").touch()
-    assert (sampled(run).practice, sampled(run).evaluation, sampled(run).steps) == ([10, 20], [10], [10, 20])
+    assert (sampled(run).training, sampled(run).evaluation, sampled(run).steps) == ([10, 20], [10], [10, 20])
     answer = client.post(reverse("training:open_rollouts", args=[run.pk]), {"step": "17"})
     page = client.get(answer.headers["Location"]).content.decode()
     found = Trajectory.objects.filter(source="training")
     assert found.count() == 4
     assert {tuple(each.tags) for each in found} == {
-        (f"grpo · step 10 · {run.pk.hex[-6:]}", "practice"),
+        (f"grpo · step 10 · {run.pk.hex[-6:]}", "training"),
         (f"grpo · step 10 · {run.pk.hex[-6:]}", "evaluation"),
     }
     assert found[0].info["run"] == str(run.pk)

@@ -1,4 +1,4 @@
-"""How long a run will practice: from earlier runs, from arithmetic, or unknown for a reason."""
+"""How long a run will play rollouts: from earlier runs, from arithmetic, or unknown for a reason."""
 
 from pathlib import Path
 

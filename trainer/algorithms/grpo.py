@@ -13,8 +13,8 @@ from trl.trainer.grpo_trainer import GRPOTrainer
 
 from contract.configs import GrpoConfig
 from trainer.algorithms.arguments import lora_for
-from trainer.algorithms.online import LearnsFromPractice, train_online, trl_arguments
-from trainer.algorithms.online_training import Batch, Practice
+from trainer.algorithms.online import LearnsFromRollouts, train_online, trl_arguments
+from trainer.algorithms.online_training import Batch, RolloutSource
 from trainer.algorithms.turn_credit import spread_over_tokens, turn_advantages, turn_rewards
 from trainer.events import EventLog
 from trainer.interruption import StopRequest
@@ -23,24 +23,24 @@ from trainer.interruption import StopRequest
 def train_grpo(config: GrpoConfig, folder: Path, events: EventLog, stop: StopRequest) -> dict[str, Any]:
     """Returns the report's figures. Raises Cancelled, RunFailure."""
 
-    def make(_: object, practice: Practice, common: dict[str, Any]) -> PolicyTokenGrpo:
+    def make(_: object, source: RolloutSource, common: dict[str, Any]) -> PolicyTokenGrpo:
         arguments = TrlGrpoConfig(
-            loss_type=config.loss, scale_rewards=config.scale, **trl_arguments(config, practice, folder)
+            loss_type=config.loss, scale_rewards=config.scale, **trl_arguments(config, source, folder)
         )
-        return PolicyTokenGrpo(practice, args=arguments, peft_config=lora_for(config.lora, task="CAUSAL_LM"), **common)
+        return PolicyTokenGrpo(source, args=arguments, peft_config=lora_for(config.lora, task="CAUSAL_LM"), **common)
 
     return train_online(config, folder, events, stop, make)
 
 
-class PolicyTokenGrpo(LearnsFromPractice, GRPOTrainer):
+class PolicyTokenGrpo(LearnsFromRollouts, GRPOTrainer):
     """TRL's trainer on rollouts that come with the mask of the policy's tokens."""
 
-    def __init__(self, practice: Practice, **arguments: Any) -> None:
-        self.practice = practice
-        super().__init__(reward_funcs=[practice.total], rollout_func=played, **arguments)
+    def __init__(self, source: RolloutSource, **arguments: Any) -> None:
+        self.source = source
+        super().__init__(reward_funcs=[source.total], rollout_func=played, **arguments)
 
     def credit(self, batch: Batch, output: dict[str, Any]) -> None:
-        config = self.practice.config
+        config = self.source.config
         if not isinstance(config, GrpoConfig) or config.credit == "trajectory":
             return
         rewards = [turn_rewards(reward) for reward in batch.rewards]
@@ -51,7 +51,7 @@ class PolicyTokenGrpo(LearnsFromPractice, GRPOTrainer):
 
 def played(_: list[str], trainer: Any) -> dict[str, Any]:
     """What TRL asks of a rollout function: the rollouts that were played for this step."""
-    rows = trainer.practice.batch.rows
+    rows = trainer.source.batch.rows
     return {
         "prompt_ids": [row.prompt for row in rows],
         "completion_ids": [row.completion for row in rows],

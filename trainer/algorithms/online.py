@@ -16,7 +16,7 @@ from datasets import Dataset
 
 from contract.configs import GrpoConfig, RlooConfig
 from trainer.algorithms.arguments import common_arguments
-from trainer.algorithms.online_training import Batch, Practice, facts_of, figures_of, token_row
+from trainer.algorithms.online_training import Batch, RolloutSource, facts_of, figures_of, token_row
 from trainer.algorithms.padding import TrimsPadding
 from trainer.algorithms.policy_rollouts import Attempt, Player
 from trainer.algorithms.row_order import OrderOfEpoch
@@ -29,8 +29,8 @@ from trainer.models.loader import load_policy, load_tokenizer
 from trainer.rewards import rewards_for
 
 AnyOnline = GrpoConfig | RlooConfig
-MakeTrainer = Callable[[AnyOnline, Practice, dict[str, Any]], Any]
-"""Builds the algorithm's trainer from the configuration, the practice, and what every trainer takes."""
+MakeTrainer = Callable[[AnyOnline, RolloutSource, dict[str, Any]], Any]
+"""Builds the algorithm's trainer from the configuration, the source of rollouts, and what every trainer takes."""
 
 
 def train_online(
@@ -47,17 +47,17 @@ def train_online(
         else Player(model, tokenizer, config, stop)
     )
     rewards = rewards_for(config.rewards, folder, events)
-    practice = Practice(config, folder, player, rewards, empty=tokenizer.pad_token_id)
-    check_enough_tasks(config, practice)
+    source = RolloutSource(config, folder, player, rewards, empty=tokenizer.pad_token_id)
+    check_enough_tasks(config, source)
     trainer = make_trainer(
         config,
-        practice,
+        source,
         {
             "model": model,
             "processing_class": tokenizer,
-            "train_dataset": Dataset.from_dict({"prompt": list(practice.tasks)}),
-            "eval_dataset": Dataset.from_dict({"prompt": [task.key for task in practice.held_out]})
-            if practice.held_out
+            "train_dataset": Dataset.from_dict({"prompt": list(source.tasks)}),
+            "eval_dataset": Dataset.from_dict({"prompt": [task.key for task in source.held_out]})
+            if source.held_out
             else None,
             "callbacks": [run.callback],
         },
@@ -65,13 +65,13 @@ def train_online(
     run.train(trainer)
     run.publish(trainer, tokenizer)
     rollouts = rollouts_a_step(config) * trainer.state.global_step // config.updates
-    return {**run.figures(trainer), "rollouts": rollouts, "tasks": len(practice.tasks)}
+    return {**run.figures(trainer), "rollouts": rollouts, "tasks": len(source.tasks)}
 
 
-def trl_arguments(config: AnyOnline, practice: Practice, folder: Path) -> dict[str, Any]:
+def trl_arguments(config: AnyOnline, source: RolloutSource, folder: Path) -> dict[str, Any]:
     """Keyword arguments of both of TRL's configs."""
-    rows = len(practice.tasks) * config.samples
-    arguments = common_arguments(config, folder, rows=rows, has_validation=bool(practice.held_out))
+    rows = len(source.tasks) * config.samples
+    arguments = common_arguments(config, folder, rows=rows, has_validation=bool(source.held_out))
     return {
         **arguments,
         # A step may learn from the rollouts of the step before it, so runs are saved, and with it stopped, only where new ones are due.
@@ -101,12 +101,12 @@ def up_to_multiple(number: int, of: int) -> int:
     return -(-number // of) * of
 
 
-def check_enough_tasks(config: AnyOnline, practice: Practice) -> None:
+def check_enough_tasks(config: AnyOnline, source: RolloutSource) -> None:
     """Raises DataFailure where the tasks do not fill one step."""
     needed = rollouts_a_step(config) // config.samples
-    if len(practice.tasks) < needed:
+    if len(source.tasks) < needed:
         raise DataFailure(
-            f"There are {len(practice.tasks)} tasks to practice on. Expected at least {needed}, enough for one step.",
+            f"There are {len(source.tasks)} tasks to train on. Expected at least {needed}, enough for one step.",
             advice="Raise tasks.count, or lower optimizer.batch_size.",
         )
 
@@ -116,10 +116,10 @@ def rollouts_a_step(config: AnyOnline) -> int:
     return config.optimizer.batch_size * config.optimizer.gradient_accumulation
 
 
-class LearnsFromPractice(TrimsPadding):
+class LearnsFromRollouts(TrimsPadding):
     """Goes before one of TRL's online trainers: rollouts come from `online_training`, and so does the evaluation."""
 
-    practice: Practice
+    source: RolloutSource
     accelerator: Any
     state: Any
     model: Any
@@ -135,21 +135,21 @@ class LearnsFromPractice(TrimsPadding):
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
         step = self.state.global_step + 1
-        batch = self.practice.play([row["prompt"] for row in inputs], step=step)
+        batch = self.source.play([row["prompt"] for row in inputs], step=step)
         trl: Any = super()
         output: dict[str, Any] = trl._generate_and_score_completions(inputs)
         self.credit(batch, output)
         for name in batch.figures.keys() - {"reward", "reward_std"}:  # TRL has these
             self._metrics["train"][name].append(batch.figures[name])
         if self.accelerator.is_main_process:
-            self.practice.keep(step=step, advantages=[] if batch.turn_advantages else output["advantages"].tolist())
+            self.source.keep(step=step, advantages=[] if batch.turn_advantages else output["advantages"].tolist())
         return output
 
     def probes(self, count: int) -> list[list[int]]:
         """The tokens of a few attempts by the policy as it is now, for the canary."""
-        tasks = list(self.practice.tasks.values())[:count]
-        played = self.practice.player.play([Attempt(task, 0) for task in tasks], moment="canary")
-        rows = [token_row(rollout, empty=self.practice.empty) for rollout in played]
+        tasks = list(self.source.tasks.values())[:count]
+        played = self.source.player.play([Attempt(task, 0) for task in tasks], moment="canary")
+        rows = [token_row(rollout, empty=self.source.empty) for rollout in played]
         return [row.prompt + row.completion for row in rows]
 
     def credit(self, batch: Batch, output: dict[str, Any]) -> None:
@@ -165,8 +165,8 @@ class LearnsFromPractice(TrimsPadding):
         rank, processes = self.accelerator.process_index, self.accelerator.num_processes
         step = self.state.global_step
         self.model.eval()  # by which TRL knows that these are no training metrics
-        rollouts = gather_object(self.practice.evaluate(slice(rank, None, processes)))
-        rewards = self.practice.rewards.score(rollouts)
+        rollouts = gather_object(self.source.evaluate(slice(rank, None, processes)))
+        rewards = self.source.rewards.score(rollouts)
         figures = figures_of(rollouts, rewards)
         for level in sorted({rollout.task.difficulty for rollout in rollouts} - {""}):
             successes = [bool(rollout.outcome.success) for rollout in rollouts if rollout.task.difficulty == level]
@@ -174,7 +174,7 @@ class LearnsFromPractice(TrimsPadding):
         metrics = {f"eval_{name}": float(value) for name, value in figures.items()}
         if self.accelerator.is_main_process:
             facts = [(rollout, facts_of(reward)) for rollout, reward in zip(rollouts, rewards, strict=True)]
-            self.practice.write(f"evaluation-{step:06d}", facts, step)
+            self.source.write(f"evaluation-{step:06d}", facts, step)
         self.log(metrics)
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
         self.model.train()

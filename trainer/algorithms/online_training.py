@@ -80,7 +80,7 @@ class Batch:
     """For each rollout one number a turn, where credit is given by turns."""
 
 
-class Practice:
+class RolloutSource:
     """Everything of an online run that is not the algorithm: tasks in, scored rollouts out."""
 
     def __init__(
@@ -91,7 +91,7 @@ class Practice:
         self.player = player
         self.rewards = rewards
         self.empty = empty
-        self.tasks = {task.key: task for task in practice_tasks(config.tasks, folder)}
+        self.tasks = {task.key: task for task in training_tasks(config.tasks, folder)}
         self.held_out = held_out_tasks(config, folder)
         self.batch = Batch([], [], [])
 
@@ -211,7 +211,7 @@ def check_played(rollouts: Sequence[Trajectory]) -> None:
     )
 
 
-def practice_tasks(config: TrainingTasksConfig, folder: Path) -> list[Task]:
+def training_tasks(config: TrainingTasksConfig, folder: Path) -> list[Task]:
     """The tasks to learn from. Raises ConfigFailure, or DataFailure where one of them is held out."""
     tasks = load_tasks(
         TasksConfig(

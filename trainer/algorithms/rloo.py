@@ -14,8 +14,8 @@ from trl.trainer.rloo_trainer import RLOOTrainer
 
 from contract.configs import RlooConfig
 from trainer.algorithms.arguments import lora_for
-from trainer.algorithms.online import LearnsFromPractice, train_online, trl_arguments
-from trainer.algorithms.online_training import Practice
+from trainer.algorithms.online import LearnsFromRollouts, train_online, trl_arguments
+from trainer.algorithms.online_training import RolloutSource
 from trainer.events import EventLog
 from trainer.interruption import StopRequest
 
@@ -23,20 +23,20 @@ from trainer.interruption import StopRequest
 def train_rloo(config: RlooConfig, folder: Path, events: EventLog, stop: StopRequest) -> dict[str, Any]:
     """Returns the report's figures. Raises Cancelled, RunFailure."""
 
-    def make(_: object, practice: Practice, common: dict[str, Any]) -> PolicyTokenRloo:
-        arguments = TrlRlooConfig(normalize_advantages=config.normalize, **trl_arguments(config, practice, folder))
-        return PolicyTokenRloo(practice, args=arguments, peft_config=lora_for(config.lora, task="CAUSAL_LM"), **common)
+    def make(_: object, source: RolloutSource, common: dict[str, Any]) -> PolicyTokenRloo:
+        arguments = TrlRlooConfig(normalize_advantages=config.normalize, **trl_arguments(config, source, folder))
+        return PolicyTokenRloo(source, args=arguments, peft_config=lora_for(config.lora, task="CAUSAL_LM"), **common)
 
     return train_online(config, folder, events, stop, make)
 
 
-class PolicyTokenRloo(LearnsFromPractice, RLOOTrainer):
+class PolicyTokenRloo(LearnsFromRollouts, RLOOTrainer):
     """TRL's trainer on multi-turn rollouts: what the policy did not write adds nothing to a sequence's log-probability."""
 
-    def __init__(self, practice: Practice, **arguments: Any) -> None:
-        self.practice = practice
+    def __init__(self, source: RolloutSource, **arguments: Any) -> None:
+        self.source = source
         self._own = torch.empty(0, 0)
-        super().__init__(reward_funcs=[practice.total], **arguments)
+        super().__init__(reward_funcs=[source.total], **arguments)
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
         output = super()._generate_and_score_completions(inputs)
@@ -48,11 +48,11 @@ class PolicyTokenRloo(LearnsFromPractice, RLOOTrainer):
         return {**output, "own": self._own}
 
     def _tokenize_prompts(self, prompts: list[str]) -> tuple[list[list[int]], None, dict[str, Any]]:
-        self._own = self.own_tokens(self.practice.batch)
-        return [row.prompt for row in self.practice.batch.rows], None, {}
+        self._own = self.own_tokens(self.source.batch)
+        return [row.prompt for row in self.source.batch.rows], None, {}
 
     def _generate_single_turn(self, *_: object) -> list[list[int]]:
-        return [row.completion for row in self.practice.batch.rows]
+        return [row.completion for row in self.source.batch.rows]
 
     def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
         self._own = inputs["own"]

@@ -16,7 +16,7 @@ from contract.messages import Message
 from contract.trajectory import Step, Task, Trajectory
 from tests.trainer.policies import save_policy, small_tokenizer
 from tests.trainer.runs import events_of, run_here
-from trainer.algorithms.online_training import CONTEXT, Practice, token_row
+from trainer.algorithms.online_training import CONTEXT, RolloutSource, token_row
 from trainer.environments import ENVIRONMENTS
 from trainer.environments.protocol import Score, Transition
 from trainer.failures import ExitCode
@@ -122,9 +122,9 @@ def test_a_run_whose_turns_are_all_cut_off_learns_nothing_from_them(tmp_path: Pa
 
 
 def test_a_rollout_with_a_lone_surrogate_is_kept(tmp_path: Path):
-    """JSON of a policy's call can hold one, UTF-8 cannot: hours of practice must not end with it."""
+    """JSON of a policy's call can hold one, UTF-8 cannot: hours of rollouts must not end with it."""
     said = Step([{"role": "user", "content": "Go."}], {"role": "assistant", "content": "\ud800"})
-    Practice.write(SimpleNamespace(folder=tmp_path), "step-000001", [(Trajectory(Task("t", ""), [said]), {})], 1)
+    RolloutSource.write(SimpleNamespace(folder=tmp_path), "step-000001", [(Trajectory(Task("t", ""), [said]), {})], 1)
     (kept,) = read_trajectories(tmp_path / "step-000001.jsonl")
     assert kept.steps[0].message["content"] == "\ud800"
 
@@ -301,7 +301,7 @@ def test_a_stop_within_a_step_is_prompt_and_loses_nothing(tmp_path: Path, monkey
         (
             {"tasks": {"environment": "letters", "count": 1}},
             "data",
-            "There are 1 tasks to practice on. Expected at least 2",
+            "There are 1 tasks to train on. Expected at least 2",
         ),
         ({"tasks": {"levels": ["L9"]}}, "config", "tasks.levels: got 'L9'"),
         ({"tasks": {"file": "tasks.jsonl"}}, "data", "'h' is held out, so nothing may be learned from it"),
