@@ -43,7 +43,7 @@ PLACES = (
         "g t",
         Role.REVIEWER,
         "trajectories",
-        ("gateway:list", "gateway:session", "traces:list"),
+        ("gateway:list", "gateway:session", "traces:list", "annotation:label_all"),
     ),
     Place("Datasets", "datasets:list", "dataset", "g d", Role.RESEARCHER, "datasets"),
     Place("Training", "training:list", "run", "g r", Role.RESEARCHER, "training"),

@@ -172,11 +172,13 @@ def evidence_of(experiment: Experiment) -> dict[str, Any]:
 
 @transaction.atomic
 def promote_from(*, experiment: Experiment, policy: Policy, by: User, reason: str) -> None:
-    """Make one of the two champion, on the evidence of this moment. A traffic split that fed it goes off, so that the champion answers all there.
+    """Make one of the two champion, on the evidence of this moment.
 
-    Raises AlreadyChampion where nothing would change.
+    A traffic split that fed the experiment goes off, so that the champion answers all there, and with it the experiment ends: nothing more
+    would come. Raises AlreadyChampion where nothing would change.
     """
     split = experiment.split if experiment.split and experiment.split.is_on else None
+    ends = experiment.split is not None and experiment.state == Experiment.State.LABELLING
     try:
         promotions.promote(
             policy=policy,
@@ -186,15 +188,19 @@ def promote_from(*, experiment: Experiment, policy: Policy, by: User, reason: st
             evidence=evidence_of(experiment),
         )
     except promotions.AlreadyChampion:
-        if split is None:
+        if split is None and not ends:
             raise
+    if ends:
+        _end(experiment, standing(experiment), by=by, promoted=policy)
     if split is not None:
         switch(split=split, is_on=False, by=by, reason=f"{policy} was promoted from {experiment}.")
 
 
 @transaction.atomic
-def _end(experiment: Experiment, figures: Standing, *, by: User | None) -> bool:
+def _end(experiment: Experiment, figures: Standing, *, by: User | None, promoted: Policy | None = None) -> bool:
     verdict = {**figures.as_evidence(), "stopped_by_rule": by is None, "stopped_by": by.name if by else ""}
+    if promoted:
+        verdict["promoted"] = promoted.name
     ended = Experiment.objects.filter(pk=experiment.pk, state=Experiment.State.LABELLING).update(
         state=Experiment.State.STOPPED, verdict=verdict, stopped_at=now()
     )

@@ -204,7 +204,9 @@ def promote(request: HtmxRequest, experiment_id: UUID) -> HttpResponse:
     except promotions.AlreadyChampion as refusal:
         messages.info(request, str(refusal))
     else:
-        goes_on = f" It answers every new session of {found.split}." if found.split else ""
+        goes_on = (
+            f" It answers every new session of {found.split}, and the live experiment has ended." if found.split else ""
+        )
         messages.success(request, f"{form.cleaned_data['policy']} is champion of {found.environment}.{goes_on}")
     return redirect("arena:experiment", found.pk)
 

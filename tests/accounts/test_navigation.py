@@ -1,5 +1,5 @@
 import pytest
-from django.urls import resolve
+from django.urls import resolve, reverse
 
 from apps.accounts.models import Membership, Role
 from apps.accounts.navigation import PLACES, links_for
@@ -29,6 +29,7 @@ def test_a_stranger_is_led_nowhere():
         ("/settings/audit/", "Settings"),
         ("/profile/", "Settings"),
         ("/runs/new/", "Training"),
+        (reverse("annotation:label_all"), "Trajectories"),
         ("/rollouts/new/", "Policies"),  # as its crumbs say
         ("/rollouts/01a206e3-f1b5-72cf-a0cc-637e83a9f452/", "Policies"),
     ],

@@ -226,6 +226,31 @@ def test_the_champion_that_wins_gets_all_sessions_too(
         promote_from(**{**given, "experiment": Experiment.objects.get()})
 
 
+def test_promoting_while_it_runs_ends_it_and_says_so(
+    client: Client, split: TrafficSplit, researcher: Membership
+) -> None:
+    start(client, split)
+    experiment = Experiment.objects.get()
+    both(split, "lamp", "chair")
+    advance(experiment)
+    page = reverse("arena:experiment", args=[experiment.pk])
+    assert "This ends the live experiment" in client.get(page).content.decode()
+    sent = {"policy": str(arms_of(split)[1].pk), "reason": "It never loses an order."}
+    told = client.post(reverse("arena:promote", args=[experiment.pk]), sent, follow=True).content.decode()
+    assert "and the live experiment has ended." in told
+    words = f"Ended when {researcher.user.name} promoted new, before the stopping rule was met"
+    assert words in told
+    experiment.refresh_from_db()
+    assert (experiment.state, experiment.verdict["promoted"]) == ("stopped", "new")
+    assert experiment.verdict["stopped_by_rule"] is False
+    assert experiment.queue is not None
+    assert experiment.queue.state == Queue.State.CLOSED
+    split.refresh_from_db()
+    assert (split.is_on, split.experiment) == (False, None)
+    assert "This ends the live experiment" not in told
+    assert client.post(reverse("arena:promote", args=[experiment.pk]), sent).status_code == 302  # champion already
+
+
 def test_identical_trajectories_are_ties_that_nobody_is_asked_about(client: Client, split: TrafficSplit) -> None:
     start(client, split)
     for side in (0, 1):

@@ -32,7 +32,7 @@ from apps.annotation.kinds.meanings import Info, Meanings, Survey, walks_by
 from apps.annotation.kinds.measures import AT_ONCE, Gathered, Given, Measure, QuestionMeasures, read
 from apps.annotation.kinds.questions import Alternatives, StepsAsks, fields_of
 from apps.annotation.kinds.single_trajectory import RunKind, RunSerializer
-from apps.annotation.models import Assignment, Correction, Inspection, Item, Queue, StepLabel
+from apps.annotation.models import Annotator, Assignment, Correction, Inspection, Item, Queue, StepLabel
 from apps.annotation.refusals import NoSuchStep
 from apps.common.environments import ENVIRONMENTS
 from apps.policies.models import Policy
@@ -307,8 +307,10 @@ class Steps(RunKind[StepsAsks, Walk, Inspection]):
             words = "first error" if said.first_error == label.index else WORDS[label.value]
             yield StepRemark(label.index, words, TONES[label.value], label.critique, said.annotator.name)
         for action in Correction.objects.filter(inspection__in=judgements).defer("message")[:MOST_REMARKS]:
-            name = judgements[action.inspection_id].annotator.name
-            yield StepRemark(action.index, "better action", "attention", action.get_origin_display(), name)
+            who = judgements[action.inspection_id].annotator
+            is_users = who.kind == Annotator.Kind.USER
+            note = "What the agent’s user made of it" if is_users else action.get_origin_display()
+            yield StepRemark(action.index, "better action", "attention", note, who.name)
 
     # Known answers ----------------------------------------------------------------------------------------------------
 

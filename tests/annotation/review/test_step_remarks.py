@@ -6,6 +6,7 @@ from django.test.utils import CaptureQueriesContext
 
 from apps.annotation.desk.actions import record
 from apps.annotation.kinds.answers import BetterAction, Label, Walk
+from apps.annotation.models import Annotator
 from apps.annotation.queries import judgements_of_run
 from apps.annotation.review.adjudication import remarks_in
 from tests import factories
@@ -39,3 +40,15 @@ def test_labels_first_errors_and_better_actions_stand_at_their_steps_in_constant
         (1, "first error", "too early"),
     ]
     assert costs[0] == costs[1]
+
+
+def test_what_an_agents_user_made_of_an_answer_is_not_said_to_be_an_annotators():
+    member = factories.member()
+    queue = making.queue_of_runs(of=member.workspace)
+    run = queue.items.get().a_id
+    who = factories.annotator(of=member.workspace, name="shop", kind="rule")
+    said = Walk("found_error", 1, (Label(0, 1), Label(1, -1)), (BetterAction(1, factories.said("Look first.")),))
+    record(assignment=take(queue, who), answer=said)
+    Annotator.objects.filter(pk=who.pk).update(kind=Annotator.Kind.USER)
+    notes = [each.note for each in remarks_in(judgements_of_run(member, run)) if each.words == "better action"]
+    assert notes == ["What the agent’s user made of it"]
