@@ -1,11 +1,13 @@
 """From a policy back to the judgments behind it, rewards included, and from a judgment on to what learned from it."""
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils.html import strip_tags
 
 from apps.accounts.models import Membership, Role
 from apps.annotation.models import Item, Preference, Queue
@@ -217,6 +219,17 @@ def test_pages_link_what_learned(client: Client, family: Family, page: str):
     for policy in (family.tuned, family.later):
         assert reverse("policies:policy", args=[policy.pk]) in text
     assert "weight" in text
+
+
+def test_a_policy_and_the_run_of_its_name_are_told_apart(client: Client, family: Family):
+    client.force_login(family.member.user)
+    run = family.made(family.tuned)
+    made_by = rf'made by (.*?<a href="{reverse("training:run", args=[run.pk])}">[^<]+</a>)'
+    for name, words in ((family.tuned.name, f"a {run.get_algorithm_display()} training run"), ("sweep 3", "sweep 3")):
+        Run.objects.filter(pk=run.pk).update(name=name)
+        page = client.get(reverse("policies:policy", args=[family.tuned.pk])).content.decode()
+        (link,) = re.findall(made_by, page)
+        assert strip_tags(link) == words
 
 
 def test_the_page_of_a_run_links_its_rewards_and_their_versions(client: Client, family: Family):

@@ -432,3 +432,10 @@ def test_a_run_is_launched_on_a_hub_model_over_rest(client: Client, researcher: 
     answer = launch()
     assert answer.status_code == 201, answer.json()
     assert Policy.objects.get(pk=answer.json()["base"]).location == "Qwen/Qwen3-0.6B"
+
+
+@pytest.mark.parametrize("name", ["training:list", "arena:list"])
+def test_an_empty_list_has_one_way_on_and_its_key(client: Client, researcher: Membership, name: str) -> None:
+    page = client.get(reverse(name)).content.decode()
+    (way_on,) = re.findall(r'<a class="button primary"[^>]*>', page)
+    assert way_on.endswith('data-key="n">')

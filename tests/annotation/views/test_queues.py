@@ -360,3 +360,19 @@ def test_what_can_be_done_comes_without_a_reload(researcher, workspace):
     assert re.search(r'id="queue-actions" data-nonce="\w+" hx-swap-oob="true">.*Close</button>', moved, re.S)
     assert "HX-Refresh" not in changed.headers
     assert researcher.get(at("progress", queue), {"shown": "filling-0-0"}).headers["HX-Refresh"] == "true"
+
+
+def test_without_queues_one_is_led_to_the_trajectories_or_where_there_are_none_to_an_import(researcher, workspace):
+    imports, trajectories = reverse("trajectories:imports"), reverse("trajectories:list")
+
+    def button() -> str:
+        (address,) = re.findall(r'<a class="button primary" href="([^"]+)"', page_of_queues(researcher))
+        return str(address)
+
+    assert button() == imports
+    making.attempt(factories.task(of=workspace))
+    assert button() == trajectories
+
+
+def page_of_queues(client: Client) -> str:
+    return client.get(reverse("annotation:queues")).content.decode()
