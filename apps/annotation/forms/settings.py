@@ -217,7 +217,7 @@ class DecisionForm(forms.Form):
         widget=forms.Textarea(
             attrs={"rows": 4, "data-key": "r", "data-key-group": "Decision", "data-key-label": "Say why"}
         ),
-        help_text="The annotator reads it, without your name.",
+        help_text="Needed. Whoever judged reads it, without your name.",
         error_messages={"required": "Give a reason: the people who judged it read it and learn from it."},
     )
 
