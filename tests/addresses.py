@@ -23,7 +23,7 @@ from apps.datasets.recipe import Recipe
 from apps.gateway.feedback import create_key, record_feedback
 from apps.jobs.models import JobState
 from apps.policies.models import Publication
-from apps.removal.models import Removal
+from apps.removal.models import Removal, RetentionRule
 from apps.traces.models import Source, Span, Trace, TracePart
 from apps.training.models import Episode, EpisodeBatch
 from apps.trajectories.models import RolloutBatch, SavedView
@@ -230,6 +230,7 @@ def things_of(owner: Membership, labeller: Membership, runs: Path, published: Pa
         "removal_id": Removal.objects.create(
             workspace=here, thing="queue", target=uuid4(), title="an old one", state=JobState.DONE
         ).pk,
+        "rule_id": RetentionRule.objects.create(workspace=here, source="chat", days=30).pk,
         "split_id": session.split.pk,
         "start": 0,
         "target_id": other.pk,

@@ -24,6 +24,7 @@ CLOCK: dict[str, dict[str, Any]] = {
     "settle-traces": {"task": "traces.settle", "schedule": 5.0},
     "forget-spans": {"task": "traces.forget", "schedule": 300.0},
     "forget-deliveries": {"task": "webhooks.forget", "schedule": 3600.0},
+    "apply-retention-rules": {"task": "removal.apply_rules", "schedule": 3600.0},
     "clear-sessions": {"task": "sessions.clear", "schedule": 3600.0},
     "clear-answers": {"task": "answers.clear", "schedule": 3600.0},
     **DEMO,

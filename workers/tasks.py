@@ -26,6 +26,7 @@ from apps.jobs import lifecycle
 from apps.jobs.models import Superseded
 from apps.policies import publication
 from apps.removal import removal_job
+from apps.removal import retention as retention_rules
 from apps.traces import retention, trace_trajectories
 from apps.training import launch, runner_rollouts
 from apps.trajectories.imports import import_job
@@ -110,6 +111,12 @@ def freeze(version_id: str) -> None:
 @app.task(name=removal_job.TASK)
 def remove(removal_id: str) -> None:
     removal_job.remove(UUID(removal_id))
+
+
+@app.task(name="removal.apply_rules")
+def apply_retention_rules() -> None:
+    """Ask for what retention rules let go, once a day for each rule."""
+    retention_rules.apply_rules()
 
 
 @app.task(name=launch.CHECK_TASK, acks_late=False)

@@ -31,7 +31,7 @@ class Link:
 
 SETTINGS_PAGES = (
     *(f"webhooks:{name}" for name in ("list", "new", "destination", "change")),
-    *("gateway:feedback_keys", "gateway:new_feedback_key"),
+    *("gateway:feedback_keys", "gateway:new_feedback_key", "removal:rules"),
 )
 PLACES = (
     Place("Home", "home", "home", "g h", Role.ANNOTATOR),

@@ -9,19 +9,21 @@ from django.http import Http404
 from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers, status
+from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.accounts.models import Role
-from apps.common.api import Conflict, ListView, MemberView, RequestSerializer
-from apps.removal import deletion, removal_job
-from apps.removal.models import Removal
+from apps.common.api import Conflict, ListView, MemberView, RequestSerializer, cleaned
+from apps.removal import deletion, removal_job, retention
+from apps.removal.forms import MOST_DAYS, RuleForm
+from apps.removal.models import Removal, RetentionRule
 
 
 class TargetSerializer(RequestSerializer):
     """What is to be deleted."""
 
-    thing = serializers.ChoiceField(Removal.Thing.choices)
+    thing = serializers.ChoiceField([(name, Removal.Thing(name).label) for name in deletion.MODELS])
     target = serializers.UUIDField(help_text="Its id.")
 
 
@@ -44,6 +46,7 @@ class OutlookSerializer(serializers.Serializer[Any]):
 class RemovalSerializer(serializers.ModelSerializer[Removal]):
     """A deletion: how far it is, and what went."""
 
+    thing = serializers.CharField(read_only=True, help_text="`expired`: what a retention rule let go.")
     removed = serializers.DictField(child=serializers.IntegerField(), read_only=True)
     error = serializers.CharField(read_only=True, help_text="Why nothing was deleted.")
 
@@ -120,3 +123,122 @@ class RemovalView(MemberView):
     def get(self, request: Request, removal_id: UUID) -> Response:
         found = get_object_or_404(Removal.objects.visible_to(self.member), pk=removal_id)
         return Response(RemovalSerializer(found).data)
+
+
+class RetentionRuleSerializer(serializers.ModelSerializer[RetentionRule]):
+    """How long trajectories of one source are kept that nobody made use of."""
+
+    class Meta:
+        model = RetentionRule
+        fields = ["id", "source", "days", "is_on", "ran_at", "created_at"]
+        read_only_fields = fields
+
+
+class PreviewedRuleSerializer(RetentionRuleSerializer):
+    """The same with how much it would let go now."""
+
+    would_go = serializers.SerializerMethodField()
+
+    class Meta(RetentionRuleSerializer.Meta):
+        fields = [*RetentionRuleSerializer.Meta.fields, "would_go"]
+        read_only_fields = fields
+
+    def get_would_go(self, rule: RetentionRule) -> int:
+        """Trajectories; 100,001 where it's more than 100,000."""
+        return retention.would_go(rule)
+
+
+class NewRuleSerializer(RequestSerializer):
+    """A source of which there are trajectories, and for how long they are kept."""
+
+    source = serializers.CharField(max_length=50)  # type: ignore[assignment]  # an attribute of every field is called so
+    days = serializers.IntegerField(min_value=1, max_value=MOST_DAYS)
+
+
+class ChangeRuleSerializer(RequestSerializer):
+    """What to change; what is left out stays."""
+
+    days = serializers.IntegerField(min_value=1, max_value=MOST_DAYS, required=False)
+    is_on = serializers.BooleanField(required=False, help_text="Read `would_go` before.")
+
+
+class RetentionRulesView(ListView):
+    """GET, POST /api/v1/retention-rules"""
+
+    needs = Role.OWNER
+
+    @extend_schema(
+        operation_id="retention_rules_list",
+        summary="List retention rules, newest first",
+        responses=RetentionRuleSerializer(many=True),
+    )
+    def get(self, request: Request) -> Response:
+        return self.page_of(RetentionRule.objects.visible_to(self.member), RetentionRuleSerializer)
+
+    @extend_schema(
+        operation_id="retention_rules_create",
+        summary="Make a retention rule, which is off",
+        request=NewRuleSerializer,
+        responses={201: PreviewedRuleSerializer, 400: OpenApiResponse(description="Refused, by field.")},
+    )
+    def post(self, request: Request) -> Response:
+        given = NewRuleSerializer(data=request.data)
+        given.is_valid(raise_exception=True)
+        asked = cleaned(RuleForm(given.validated_data, workspace=self.member.workspace))
+        try:
+            rule = retention.create_rule(by=self.member, **asked)
+        except retention.RuleRefused as refusal:
+            raise ValidationError({refusal.field: [str(refusal)]}) from None
+        rule.refresh_from_db()
+        return Response(PreviewedRuleSerializer(rule).data, status=status.HTTP_201_CREATED)
+
+
+class _OneRuleView(MemberView):
+    needs = Role.OWNER
+
+    def find(self, rule_id: UUID) -> RetentionRule:
+        return get_object_or_404(RetentionRule.objects.visible_to(self.member), pk=rule_id)
+
+
+class RetentionRuleView(_OneRuleView):
+    """GET /api/v1/retention-rules/<id>"""
+
+    @extend_schema(
+        operation_id="retention_rules_read",
+        summary="One retention rule, with how much it would let go now",
+        responses=PreviewedRuleSerializer,
+    )
+    def get(self, request: Request, rule_id: UUID) -> Response:
+        return Response(PreviewedRuleSerializer(self.find(rule_id)).data)
+
+
+class ChangeRuleView(_OneRuleView):
+    """POST /api/v1/retention-rules/<id>/change"""
+
+    @extend_schema(
+        operation_id="retention_rules_change",
+        summary="Change a retention rule, turn it on or off",
+        request=ChangeRuleSerializer,
+        responses={200: PreviewedRuleSerializer, 400: OpenApiResponse(description="Refused, by field.")},
+    )
+    def post(self, request: Request, rule_id: UUID) -> Response:
+        rule, given = self.find(rule_id), ChangeRuleSerializer(data=request.data)
+        given.is_valid(raise_exception=True)
+        retention.change_rule(rule=rule, by=self.member, **given.validated_data)
+        rule.refresh_from_db()
+        return Response(PreviewedRuleSerializer(rule).data)
+
+
+class RemoveRuleView(_OneRuleView):
+    """POST /api/v1/retention-rules/<id>/remove"""
+
+    @extend_schema(
+        operation_id="retention_rules_remove",
+        summary="Remove a retention rule",
+        request=None,
+        responses={200: RetentionRuleSerializer},
+    )
+    def post(self, request: Request, rule_id: UUID) -> Response:
+        rule = self.find(rule_id)
+        retention.remove_rule(rule=rule, by=self.member)
+        return Response(RetentionRuleSerializer(rule).data)

@@ -143,6 +143,7 @@ LISTS: dict[str, str] = {
     Removal.Thing.QUEUE: "annotation:queues",
     Removal.Thing.DATASET: "datasets:list",
     Removal.Thing.VERSION: "datasets:list",
+    Removal.Thing.EXPIRED: "removal:rules",
 }
 """Where things of each kind are listed."""
 

@@ -1,11 +1,11 @@
-"""Deletions that somebody asked for; a worker carries them out."""
+"""Deletions that somebody, or a retention rule, asked for; a worker carries them out. And these rules."""
 
 from __future__ import annotations
 
 from django.db import models
 from django.db.models import CheckConstraint, Index, Q, UniqueConstraint
 
-from apps.accounts.models import User
+from apps.accounts.models import Role, User, WorkspaceModel, WorkspaceQuerySet
 from apps.jobs.models import Job, JobQuerySet, JobState
 
 
@@ -22,9 +22,10 @@ class Removal(Job):
         QUEUE = "queue", "Queue"
         DATASET = "dataset", "Dataset"
         VERSION = "version", "Dataset version"
+        EXPIRED = "expired", "Expired trajectories"
 
     thing = models.CharField(max_length=12, choices=Thing.choices)
-    target = models.UUIDField(help_text="Its id. What it names is gone once this is done.")
+    target = models.UUIDField(help_text="Its id. What it names is gone once this is done. Of expired ones the rule's.")
     title = models.CharField(max_length=200, help_text="What it was called.")
     state = models.CharField(max_length=10, choices=JobState.choices, default=JobState.WAITING)
     created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
@@ -52,3 +53,27 @@ class Removal(Job):
     @property
     def resumes_from(self) -> str:
         return "the beginning"
+
+
+class RetentionRule(WorkspaceModel):
+    """How long trajectories of one source are kept that nobody made use of."""
+
+    visible_from = Role.OWNER
+
+    source = models.CharField(max_length=50, help_text="As trajectories have it: an import's format, rollout, gateway…")
+    days = models.PositiveSmallIntegerField(help_text="Since they came.")
+    is_on = models.BooleanField(default=False)
+    created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
+    ran_at = models.DateTimeField(null=True, help_text="When a deletion was last asked for by it.")
+
+    objects = WorkspaceQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(fields=["workspace", "source"], name="one_retention_rule_per_source"),
+            CheckConstraint(condition=Q(days__range=(1, 3650)), name="retention_is_a_day_to_ten_years"),
+        ]
+        indexes = [Index(fields=["ran_at"], condition=Q(is_on=True), name="retention_rule_in_force")]
+
+    def __str__(self) -> str:
+        return f"{self.source}, {self.days} days"

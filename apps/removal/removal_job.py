@@ -12,7 +12,7 @@ from apps.accounts import audit
 from apps.accounts.models import Membership
 from apps.jobs import lifecycle
 from apps.jobs.models import Failure, Kind, Superseded, register
-from apps.removal import deletion, dependents
+from apps.removal import deletion, dependents, retention
 from apps.removal.models import Removal
 
 TASK = "removal.remove"
@@ -64,7 +64,10 @@ def remove(removal_id: UUID) -> bool:
         return False
     try:
         with lifecycle.kept(removal):
-            _carry_out(removal)
+            if removal.thing == Removal.Thing.EXPIRED:
+                retention.carry_out(removal)
+            else:
+                _carry_out(removal)
     except (deletion.StillNeeded, deletion.TooMany) as refusal:
         lifecycle.fail(removal, Failure("needed", str(refusal)))
     except (dependents.Rests, IntegrityError):

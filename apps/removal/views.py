@@ -7,20 +7,22 @@ from uuid import UUID
 from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from apps.accounts.access import at_least
 from apps.accounts.models import Role
 from apps.common.http import HtmxRequest
-from apps.removal import deletion, removal_job
-from apps.removal.models import Removal
+from apps.common.pages import page_of
+from apps.removal import deletion, removal_job, retention
+from apps.removal.forms import ChangeRuleForm, RuleForm
+from apps.removal.models import Removal, RetentionRule
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @at_least(Role.RESEARCHER)
 def confirm(request: HtmxRequest, thing: str, target_id: UUID) -> HttpResponse:
     """What would go, or what rests on it; sent, it is asked for."""
-    if thing not in Removal.Thing.values:
+    if thing not in deletion.MODELS:
         raise Http404
     target = deletion.target_of(thing, target_id, request.member.workspace)
     if target is None:
@@ -42,3 +44,48 @@ def removal(request: HtmxRequest, removal_id: UUID) -> HttpResponse:
     found = get_object_or_404(Removal.objects.visible_to(request.member).select_related("created_by"), pk=removal_id)
     context = {"removal": found, "list_page": deletion.LISTS[found.thing]}
     return render(request, "removal/removal.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@at_least(Role.OWNER)
+def rules(request: HtmxRequest) -> HttpResponse:
+    """The retention rules, each with how much it would let go now; a new one is off."""
+    form = RuleForm(request.POST if request.method == "POST" else None, workspace=request.member.workspace)
+    if form.is_valid():
+        try:
+            retention.create_rule(by=request.member, **form.cleaned_data)
+            messages.success(request, "The rule is made. It’s off until you turn it on.")
+            return redirect("removal:rules")
+        except retention.RuleRefused as refusal:
+            form.add_error(refusal.field, str(refusal))
+    found = RetentionRule.objects.visible_to(request.member)
+    page = page_of(found, cursor=request.GET.get("cursor", ""), size=20)
+    done = Removal.objects.visible_to(request.member).filter(thing=Removal.Thing.EXPIRED).order_by("-pk")[:10]
+    context = {
+        "form": form,
+        "page": page,
+        "rows": [(rule, retention.would_go(rule)) for rule in page],
+        "counted": retention.COUNTED,
+        "done": done,
+    }
+    return render(request, "removal/rules.html", context, status=422 if form.is_bound else 200)
+
+
+@require_POST
+@at_least(Role.OWNER)
+def turn_rule(request: HtmxRequest, rule_id: UUID) -> HttpResponse:
+    """On, or off."""
+    rule = get_object_or_404(RetentionRule.objects.visible_to(request.member), pk=rule_id)
+    form = ChangeRuleForm(request.POST)
+    form.is_valid()
+    retention.change_rule(rule=rule, by=request.member, is_on=form.cleaned_data["is_on"])
+    return redirect("removal:rules")
+
+
+@require_POST
+@at_least(Role.OWNER)
+def remove_rule(request: HtmxRequest, rule_id: UUID) -> HttpResponse:
+    """The end of a rule."""
+    rule = get_object_or_404(RetentionRule.objects.visible_to(request.member), pk=rule_id)
+    retention.remove_rule(rule=rule, by=request.member)
+    return redirect("removal:rules")

@@ -53,6 +53,8 @@ SEEN_FROM = {
         *(f"accounts:{name}" for name in ("change_role", "remove", "invite", "revoke_invitation", "audit")),
         "accounts:revoke_token",  # of this token, which is an owner's
         *(f"v1:{name}" for name in ("member_role", "member_remove", "invitations", "invitation_revoke")),
+        *("removal:rules", "removal:turn_rule", "removal:remove_rule", "v1:retention_rules", "v1:retention_rule"),
+        *("v1:retention_rule_change", "v1:retention_rule_remove"),
         *("jobs:list", "jobs:cancel", "jobs:resume", "v1:jobs", "v1:job_cancel", "v1:job_resume"),
     },
 }

@@ -30,6 +30,7 @@ from retrace.resources.lineage import Lineage
 from retrace.resources.members import Invitations, Members
 from retrace.resources.policies import Champions, Endpoints, Policies, Publications
 from retrace.resources.queues import Bulk, Judges, Queues
+from retrace.resources.retention import RetentionRules
 from retrace.resources.rollouts import Rollouts
 from retrace.resources.runs import Runs
 from retrace.resources.sessions import Sessions
@@ -68,6 +69,7 @@ class _Operations(Resource[C], Generic[C]):
         self.jobs = Jobs(connection)
         self.lineage = Lineage(connection)
         self.deletions = Deletions(connection)
+        self.retention_rules = RetentionRules(connection)
         self.members = Members(connection)
         self.invitations = Invitations(connection)
         self.webhooks = Webhooks(connection)

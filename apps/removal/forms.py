@@ -1,0 +1,32 @@
+"""What owners send of retention rules."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from django import forms
+
+from apps.accounts.models import Workspace
+from apps.trajectories.models import Trajectory
+
+MOST_DAYS = 3650
+
+
+class RuleForm(forms.Form):
+    """A source of which there are trajectories, and for how long they are kept."""
+
+    source = forms.ChoiceField(label="Source")
+    days = forms.IntegerField(
+        label="Days", min_value=1, max_value=MOST_DAYS, initial=90, help_text="Since the trajectory came."
+    )
+
+    def __init__(self, data: Any = None, *, workspace: Workspace) -> None:
+        super().__init__(data)
+        known = Trajectory.objects.filter(workspace=workspace).order_by("source").values_list("source", flat=True)
+        cast("forms.ChoiceField", self.fields["source"]).choices = [(each, each) for each in known.distinct()]
+
+
+class ChangeRuleForm(forms.Form):
+    """Whether a rule is on."""
+
+    is_on = forms.BooleanField(required=False)

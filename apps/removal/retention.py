@@ -1,0 +1,161 @@
+"""Retention rules: trajectories of one source go after so many days if nobody made use of them.
+
+Made use of: an item of a queue, judged or not; part of an experiment; commented on. What else rests on one (`resting`) keeps it, too.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import timedelta
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+from django.db.models import Exists, F, Func, OuterRef, Q, QuerySet, UUIDField
+from django.utils.timezone import now
+
+from apps.accounts import audit
+from apps.accounts.models import Membership
+from apps.annotation.models import Comment, Item, Queue
+from apps.arena.models import Experiment, LiveAttempt
+from apps.jobs import lifecycle
+from apps.removal import deletion, dependents
+from apps.removal.models import Removal, RetentionRule
+from apps.trajectories.models import Trajectory
+
+A_BATCH = 200
+"""Trajectories that one transaction deletes."""
+A_RUN = 20_000
+"""Trajectories that one job looks at; the next day goes on."""
+COUNTED = 100_000
+"""A preview counts no further."""
+PERIOD = timedelta(hours=24)
+
+
+class RuleRefused(ValueError):
+    """Why a rule can't be: its `field`, and what to do."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+@transaction.atomic
+def create_rule(*, source: str, days: int, by: Membership) -> RetentionRule:
+    """A rule that is off. Raises RuleRefused."""
+    try:
+        with transaction.atomic():
+            rule = RetentionRule.objects.create(workspace=by.workspace, source=source, days=days, created_by=by.user)
+    except IntegrityError:
+        raise RuleRefused("source", f"There is a rule for {source} already. Change that one.") from None
+    _record(rule, by, "made retention rule")
+    return rule
+
+
+@transaction.atomic
+def change_rule(*, rule: RetentionRule, by: Membership, days: int | None = None, is_on: bool | None = None) -> None:
+    """Another number of days, on or off; what is left out stays."""
+    locked = RetentionRule.objects.select_for_update().get(pk=rule.pk)
+    locked.days = locked.days if days is None else days
+    locked.is_on = locked.is_on if is_on is None else is_on
+    locked.save(update_fields=["days", "is_on"])
+    _record(locked, by, "changed retention rule", is_on=locked.is_on)
+
+
+@transaction.atomic
+def remove_rule(*, rule: RetentionRule, by: Membership) -> None:
+    """End a rule. A deletion that is under way by it stops at its next batch."""
+    _record(rule, by, "removed retention rule")
+    RetentionRule.objects.filter(pk=rule.pk).delete()
+
+
+def _record(rule: RetentionRule, by: Membership, action: str, **facts: object) -> None:
+    audit.record(workspace=by.workspace, actor=by.user, action=action, subject=str(rule), about=rule, **facts)
+
+
+def expired(rule: RetentionRule) -> QuerySet[Trajectory]:
+    """The trajectories that the rule lets go now, the oldest first."""
+    items = Item.objects.filter(Q(a=OuterRef("pk")) | Q(b=OuterRef("pk")))
+    batch = OuterRef("rollout_batch")
+    found = Trajectory.objects.filter(
+        ~Exists(items),
+        ~Exists(Comment.objects.filter(trajectory=OuterRef("pk"))),
+        ~Exists(LiveAttempt.objects.filter(trajectory=OuterRef("pk"))),
+        ~Exists(Experiment.objects.filter(Q(rollouts_a=batch) | Q(rollouts_b=batch))),
+        workspace=rule.workspace_id,
+        source=rule.source,
+        created_at__lt=now() - timedelta(days=rule.days),
+    )
+    for side in ("recorded_a", "recorded_b"):
+        runs = Func(F(side), function="unnest", output_field=UUIDField())
+        compared = Experiment.objects.filter(workspace=rule.workspace_id)
+        found = found.exclude(pk__in=compared.annotate(run=runs).values("run"))
+    return found.order_by("pk")
+
+
+def would_go(rule: RetentionRule) -> int:
+    """How many trajectories it lets go now; COUNTED + 1 where it's more than that."""
+    return expired(rule)[: COUNTED + 1].count()
+
+
+def apply_rules() -> int:
+    """Ask for the deletions of rules that are on, once a day each; how many. The clock calls this."""
+    due = Q(ran_at=None) | Q(ran_at__lt=now() - PERIOD)
+    asked = 0
+    for rule in RetentionRule.objects.filter(due, is_on=True).select_related("workspace", "created_by"):
+        with transaction.atomic():
+            if not RetentionRule.objects.filter(due, pk=rule.pk, is_on=True).update(ran_at=now()):
+                continue  # another clock was faster
+            if not expired(rule).exists():
+                continue
+            if Removal.objects.active().filter(thing=Removal.Thing.EXPIRED, target=rule.pk).exists():
+                continue
+            removal = Removal.objects.create(
+                workspace=rule.workspace, thing=Removal.Thing.EXPIRED, target=rule.pk, title=str(rule)
+            )
+            lifecycle.queue(removal)
+            asked += 1
+    return asked
+
+
+def carry_out(removal: Removal) -> None:
+    """Delete in batches, each with its progress in one transaction, until nothing is left, the rule is off, or it's enough. Raises Superseded."""
+    removed, looked_at, last = Counter(removal.removed), 0, None
+    while looked_at < A_RUN:
+        rule = RetentionRule.objects.filter(pk=removal.target, is_on=True).first()
+        if rule is None or Queue.objects.filter(workspace=removal.workspace, state=Queue.State.FILLING).exists():
+            break
+        left = expired(rule) if last is None else expired(rule).filter(pk__gt=last)
+        ids = list(left.values_list("pk", flat=True)[:A_BATCH])
+        if not ids:
+            break
+        with transaction.atomic():
+            removed.update(_delete(ids))
+            lifecycle.get_on(removal, removed=dict(removed))
+        looked_at, last = looked_at + len(ids), ids[-1]
+    with transaction.atomic():
+        audit.record(
+            workspace=removal.workspace,
+            actor=None,
+            action="deleted",
+            subject=f"expired trajectories: {removal.title}",
+            about=removal.target,
+            **removed,
+        )
+        lifecycle.finish(removal, removed=dict(removed))
+
+
+def _delete(ids: list[UUID]) -> dict[str, int]:
+    """These at once or, where something rests on one of them after all, one by one without it."""
+    try:
+        with transaction.atomic():
+            return deletion.in_words(deletion.delete_trajectories(ids))
+    except (deletion.StillNeeded, dependents.Rests):
+        pass
+    removed: Counter[str] = Counter()
+    for each in ids:
+        try:
+            with transaction.atomic():
+                removed.update(deletion.in_words(deletion.delete_trajectories([each])))
+        except (deletion.StillNeeded, dependents.Rests):
+            continue
+    return dict(removed)
