@@ -36,7 +36,9 @@ class NewInvitation(NamedTuple):
 @transaction.atomic
 def invite(*, workspace: Workspace, email: str, role: Role, by: User) -> NewInvitation:
     """Offer membership. An earlier open invitation of the same address ends: one link at a time. Raises AlreadyMember."""
-    Workspace.objects.select_for_update().get(pk=workspace.pk)  # two owners may invite the same person at once
+    Workspace.objects.select_for_update(no_key=True).get(
+        pk=workspace.pk
+    )  # two owners may invite the same person at once
     if Membership.objects.filter(workspace=workspace, user__email__iexact=email).exists():
         raise AlreadyMember(f"{email} is in {workspace} already. Change their role in the list of members.")
     Invitation.objects.open().filter(workspace=workspace, email__iexact=email).update(revoked_at=now())

@@ -91,7 +91,7 @@ def _end_invitations_by(membership: Membership) -> None:
 
 def _lock(membership: Membership) -> None:
     """Changes of a workspace's members happen one after the other: two owners cannot remove each other at once."""
-    Workspace.objects.select_for_update().get(pk=membership.workspace_id)
+    Workspace.objects.select_for_update(no_key=True).get(pk=membership.workspace_id)
     try:
         membership.refresh_from_db(fields=["role"])
     except Membership.DoesNotExist:

@@ -50,7 +50,7 @@ def start_live_experiment(
     by: User,
 ) -> Experiment:
     """Compare the two arms of a split in sessions that begin from now on, until `tasks` are judged or the rule ends it. Raises CantFeed."""
-    locked = TrafficSplit.objects.select_for_update().get(pk=split.pk)
+    locked = TrafficSplit.objects.select_for_update(no_key=True).get(pk=split.pk)
     arms = list(locked.arms.select_related("policy").order_by("is_canary", "pk"))
     _refuse_what_cannot_feed(locked, arms)
     champion = promotions.champion(workspace=workspace, environment=locked.environment)

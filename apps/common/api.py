@@ -19,6 +19,7 @@ from rest_framework.exceptions import (
     APIException,
     MethodNotAllowed,
     NotAuthenticated,
+    Throttled,
     UnsupportedMediaType,
     ValidationError,
 )
@@ -27,6 +28,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView, exception_handler
 
 from apps.common.idempotency import answer_once, key_of
+from apps.common.limits import TooManyTries
 from apps.common.pages import ApiCursorPagination
 from apps.common.text_encoding import holds_unstorable
 from contract.quoting import legible
@@ -113,6 +115,8 @@ def cleaned(form: Form) -> dict[str, Any]:
 
 def answer_error(error: Exception, context: dict[str, Any]) -> Response | None:
     """Turn what a view raised into an answer of the one shape; None where it is no API error, but a fault of ours."""
+    if isinstance(error, TooManyTries):
+        error = Throttled(wait=error.retry_after)
     response = exception_handler(error, context)
     if response is None:
         return None

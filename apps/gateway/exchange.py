@@ -22,7 +22,7 @@ from apps.gateway.call_graph import Ids, sequence_digests
 from apps.gateway.models import Call
 from apps.gateway.recorder import Known, Recorder, in_database
 from apps.gateway.refusals import GatewayRefusal, RecorderAway, SessionEnded, UpstreamAway
-from apps.gateway.splits.blind_replies import hidden_error, hide
+from apps.gateway.splits.blind_replies import hidden_error, hidden_status, hide
 from apps.gateway.streamed_reply import (
     DONE,
     MOST_VALUES,
@@ -132,7 +132,7 @@ class Exchange:
         return await self._upstreams.send(self._destination, self.session.pk, CHAT, body)
 
     async def _pass_error(self, upstream: httpx.Response) -> Response:
-        """An error of the protocol goes through unchanged. What something else says at that address is nobody's to read."""
+        """An error of the protocol goes through unchanged, but to the agent of a split. What something else says at that address is nobody's to read."""
         try:
             content = await upstream.aread()
         except httpx.HTTPError as error:
@@ -142,13 +142,13 @@ class Exchange:
         status = upstream.status_code if 400 <= upstream.status_code < 600 else 502
         words = problem_of(upstream)
         await self._record(status=Call.Status.FAILED, http_status=status, error=words)
+        if self._is_blind:
+            return Response(hidden_error(content, status), hidden_status(status), media_type="application/json")
         if error_in(content) or _is_error(content):
-            content = self._without_names(content)
             wait = upstream.headers.get("retry-after", "")
             headers = {"retry-after": wait} if wait.isascii() and wait.isprintable() and wait else {}
             return Response(content, status, headers, media_type="application/json")
-        refusal = UpstreamAway("The policy's server gave no reply" + ("." if self._is_blind else f": {words}."))
-        return JSONResponse(refusal.body(), status)
+        return JSONResponse(UpstreamAway(f"The policy's server gave no reply: {words}.").body(), status)
 
     async def _pass_reply(self, upstream: httpx.Response, receive: Receive) -> Response:
         try:
@@ -186,11 +186,8 @@ class Exchange:
     def _show(self, reply: dict[str, Any]) -> None:
         """Make a reply, or a piece of one, what the agent gets."""
         if self._is_blind:
-            hide(reply, self._id)
+            hide(reply, self._id, created=int(self.began_at.timestamp()))
         reply["model"] = self._model
-
-    def _without_names(self, error: bytes) -> bytes:
-        return hidden_error(error, names={self.session.served_name: self._model}) if self._is_blind else error
 
     async def _replay(self, call_id: UUID) -> Response:
         """What was answered before: an agent's library asks again where the reply got lost, and a second sample would be another one."""
@@ -218,7 +215,7 @@ class Exchange:
                     break
                 chunk = chunk_from(data)
                 if chunk.get("error"):
-                    yield b"data: " + self._without_names(data) + b"\n\n" if self._is_blind else event(chunk)
+                    yield b"data: " + hidden_error(data, 502) + b"\n\n" if self._is_blind else event(chunk)
                     self._may_be_computed = self._pieces > 0
                     await self._record(
                         status=Call.Status.FAILED,

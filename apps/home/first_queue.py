@@ -39,7 +39,7 @@ Which of the two would you rather have working for you?
 def first_queue(*, member: Membership) -> Queue:
     """The queue, made where there is none with that name that is open still. Pairs where trajectories share a task, else single ones to rate."""
     workspace = member.workspace
-    Workspace.objects.select_for_update().get(pk=workspace.pk)  # pressed twice, it is one queue
+    Workspace.objects.select_for_update(no_key=True).get(pk=workspace.pk)  # pressed twice, it is one queue
     before = Queue.objects.filter(workspace=workspace, name=NAME).open().order_by("-pk").first()
     if before is not None:
         return before

@@ -71,7 +71,7 @@ def _history(workspace: Workspace, environment: str) -> Any:
 
 def _lock(workspace: Workspace) -> None:
     """Promotions of a workspace happen one after the other: each records what it replaced."""
-    Workspace.objects.select_for_update().get(pk=workspace.pk)
+    Workspace.objects.select_for_update(no_key=True).get(pk=workspace.pk)
 
 
 def _record(

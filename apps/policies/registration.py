@@ -72,7 +72,7 @@ def hub_base(*, workspace: Workspace, hub_id: str) -> Policy:
 @transaction.atomic
 def register_hub_base(*, workspace: Workspace, hub_id: str, by: User) -> Policy:
     """The same, saved. Asked for twice at once, it is registered once."""
-    Workspace.objects.select_for_update().get(pk=workspace.pk)
+    Workspace.objects.select_for_update(no_key=True).get(pk=workspace.pk)
     policy = hub_base(workspace=workspace, hub_id=hub_id)
     if not policy._state.adding:
         return policy

@@ -26,7 +26,7 @@ def save_view(*, workspace: Workspace, name: str, filters: Filters, by: User) ->
         raise ViewRefused("A view needs a name.")
     if not is_storable(name):
         raise ViewRefused("The name holds a character that cannot be stored, such as NUL. Leave it out.")
-    Workspace.objects.select_for_update().get(pk=workspace.pk)
+    Workspace.objects.select_for_update(no_key=True).get(pk=workspace.pk)
     views = SavedView.objects.filter(workspace=workspace)
     named = views.filter(name=name).first()
     if named and named.query != filters.query:

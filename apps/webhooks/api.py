@@ -194,7 +194,7 @@ class TestWebhookView(_OneWebhookView):
     )
     def post(self, request: Request, webhook_id: UUID) -> Response:
         try:
-            made = destinations.send_test(destination=self.find(webhook_id))
+            made = destinations.send_test(destination=self.find(webhook_id), by=self.member.user)
         except destinations.IsOff as refusal:
             raise Conflict(str(refusal)) from None
         made.refresh_from_db()
@@ -244,7 +244,7 @@ class ResendView(MemberView):
     def post(self, request: Request, delivery_id: UUID) -> Response:
         deliveries = Delivery.objects.visible_to(self.member).select_related("destination")
         try:
-            again = destinations.resend(delivery=get_object_or_404(deliveries, pk=delivery_id))
+            again = destinations.resend(delivery=get_object_or_404(deliveries, pk=delivery_id), by=self.member.user)
         except (destinations.IsOff, destinations.NotOver) as refusal:
             raise Conflict(str(refusal)) from None
         return Response(DeliverySerializer(again).data, status=status.HTTP_202_ACCEPTED)

@@ -15,6 +15,7 @@ from django.utils.timezone import now
 from apps.accounts import audit
 from apps.accounts.models import Membership, User, Workspace
 from apps.common.broker import enqueue
+from apps.common.limits import Limit
 from apps.webhooks.events import EventType
 from apps.webhooks.models import GIVEN_UP_AFTER, Delivery, Destination
 from apps.webhooks.outbox import TASK, announce_test
@@ -22,6 +23,8 @@ from apps.webhooks.secrets import new_salt, secret_of
 
 MOST = 20
 """Of one workspace."""
+SENDS_BY_HAND = Limit("webhook-sends", tries=60, seconds=60 * 60)
+"""Of one person: each may keep a worker busy until its receiver's time is over, and ends the quiet after a failure."""
 BOTH_SIGN_FOR = timedelta(hours=24)
 
 
@@ -125,19 +128,21 @@ def remove_destination(*, destination: Destination, by: User) -> None:
 
 
 @transaction.atomic
-def send_test(*, destination: Destination) -> Delivery:
-    """Deliver a test. Raises IsOff."""
+def send_test(*, destination: Destination, by: User) -> Delivery:
+    """Deliver a test. Raises IsOff, TooManyTries."""
     if not destination.is_on:
         raise IsOff
+    SENDS_BY_HAND.count(str(by.pk))
     Destination.objects.filter(pk=destination.pk).update(quiet_until=None)
     return announce_test(destination)
 
 
 @transaction.atomic
-def resend(*, delivery: Delivery) -> Delivery:
-    """Send what was sent, or given up, again, with the same id. Raises IsOff, NotOver."""
+def resend(*, delivery: Delivery, by: User) -> Delivery:
+    """Send what was sent, or given up, again, with the same id. Raises IsOff, NotOver, TooManyTries."""
     if not delivery.destination.is_on:
         raise IsOff
+    SENDS_BY_HAND.count(str(by.pk))
     moment = now()
     over = Delivery.objects.filter(pk=delivery.pk).exclude(state=Delivery.State.WAITING)
     if not over.update(
@@ -177,7 +182,7 @@ def _check(workspace: Workspace, kind: str, address: str) -> None:
             raise DestinationRefused("address", "Give the e-mail address of a member of this workspace.")
         return
     try:
-        parts, _ = urlsplit(address), httpx.URL(address)
+        parts, _ = urlsplit(address), httpx.URL(address).host
         is_whole = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except (ValueError, httpx.InvalidURL):
         is_whole = False

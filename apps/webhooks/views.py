@@ -15,15 +15,11 @@ from apps.accounts.access import at_least
 from apps.accounts.models import Role
 from apps.accounts.recent_sign_in import needs_recent_sign_in
 from apps.common.http import HtmxRequest
-from apps.common.limits import Limit
 from apps.common.pages import page_of
 from apps.webhooks import destinations as actions
 from apps.webhooks.events import EventType
 from apps.webhooks.forms import ChangeForm, DestinationForm
 from apps.webhooks.models import Delivery, Destination
-
-TESTS = Limit("webhook-tests", tries=30, seconds=60 * 60)
-"""Of one member, each sends a request or a mail."""
 
 
 @require_safe
@@ -89,9 +85,8 @@ def rotate(request: HtmxRequest, webhook_id: UUID) -> HttpResponse:
 @require_POST
 def test(request: HtmxRequest, webhook_id: UUID) -> HttpResponse:
     found = _find(request, webhook_id)
-    TESTS.count(str(request.member.pk))
     try:
-        actions.send_test(destination=found)
+        actions.send_test(destination=found, by=request.user)
     except actions.IsOff as refusal:
         messages.error(request, str(refusal))
     return redirect("webhooks:destination", found.pk)
@@ -110,7 +105,7 @@ def resend(request: HtmxRequest, delivery_id: UUID) -> HttpResponse:
     deliveries = Delivery.objects.visible_to(request.member).select_related("destination")
     found = get_object_or_404(deliveries, pk=delivery_id)
     try:
-        actions.resend(delivery=found)
+        actions.resend(delivery=found, by=request.user)
     except (actions.IsOff, actions.NotOver) as refusal:
         messages.error(request, str(refusal))
     return redirect("webhooks:destination", found.destination_id)

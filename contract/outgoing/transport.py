@@ -15,6 +15,8 @@ from contract.outgoing.networks import AddressRefused, OutgoingRules, resolve
 
 LARGEST_REPLY = 64 * 1024 * 1024
 """Bytes of one reply, its headers included."""
+READ_AT_ONCE = 4096
+"""Bytes that an event loop reads of a reply before others have their turn: cut into chunks of a byte each, they take it about ten milliseconds."""
 IDLE_SECONDS = 3.0
 """For how long an idle connection is kept. uvicorn, and with it vLLM, closes one after 5 s; a request on its way meanwhile would be lost."""
 Client = httpx.Client
@@ -80,8 +82,10 @@ def connected_socket(host: str, port: int, *, timeout: float) -> socket.socket:
 
 def _parsed(base_url: str) -> httpx.URL:
     try:
-        return httpx.URL(base_url)
-    except httpx.InvalidURL as error:
+        url = httpx.URL(base_url)
+        url.host  # noqa: B018  # which may be no name, too: httpx finds out when it's read
+        return url
+    except (httpx.InvalidURL, UnicodeError) as error:
         raise AddressRefused(f"{base_url} is no address of a server: {error}.") from None
 
 
@@ -235,7 +239,8 @@ class _AsyncStream(httpcore.AsyncNetworkStream):
         self._inner, self._bounds = inner, _Bounds()
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return self._bounds.count(await self._inner.read(max_bytes, self._bounds.seconds_left(timeout)))
+        some = min(max_bytes, READ_AT_ONCE)
+        return self._bounds.count(await self._inner.read(some, self._bounds.seconds_left(timeout)))
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
         await self._inner.write(buffer, timeout)

@@ -45,6 +45,12 @@ class Inside(BaseHTTPRequestHandler):
                     self.wfile.write(bytes(65536))
                 except OSError:
                     return
+        elif self.path == "/crumbs":
+            self.send_response(200)
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            self.wfile.write(b"1\r\nx\r\n" * 20_000 + b"0\r\n\r\n")
+            return
         elif self.path == "/drip":
             self.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
             for _ in range(100):
@@ -278,6 +284,36 @@ def test_a_reply_is_bounded_in_size_and_not_unpacked(inside, monkeypatch, ask):
         ask(inside.server_port, path="/endless")
     with pytest.raises(httpx.ReadError, match="compressed"):
         ask(inside.server_port, path="/packed")
+
+
+def test_a_reply_in_chunks_of_a_byte_lets_others_have_their_turn(inside):
+    turns, at_once = 0, {}
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async def ask() -> None:
+        busy = asyncio.create_task(others())
+        address = f"http://127.0.0.1:{inside.server_port}"
+        async with (
+            async_http_client(address, timeout=30, connections=1) as client,
+            client.stream("GET", "/crumbs") as reply,
+        ):
+            async for _ in reply.aiter_raw():
+                at_once[turns] = at_once.get(turns, 0) + 1
+        busy.cancel()
+
+    asyncio.run(ask())
+    assert sum(at_once.values()) == 20_000
+    assert max(at_once.values()) <= 1000
+
+
+def test_a_host_that_is_no_name_is_refused():
+    with pytest.raises(AddressRefused, match="no address"):
+        http_client("http://xn--/", timeout=1)
 
 
 def test_a_reply_that_drips_is_over_when_its_time_is(inside):

@@ -11,6 +11,7 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.accounts.models import AuditEntry, Membership, Role
+from apps.common.limits import Limit
 from apps.webhooks import destinations, outbox
 from apps.webhooks.destinations import DestinationRefused, NewDestination
 from apps.webhooks.events import EventType
@@ -44,6 +45,7 @@ def test_the_secret_is_shown_once(researcher: Membership) -> None:
         ("webhook", "https://exa mple.org", "Give a whole URL"),
         ("webhook", "https://example.org:99999/", "Give a whole URL"),
         ("webhook", "https://[::1/", "Give a whole URL"),
+        ("webhook", "https://xn--/", "Give a whole URL"),
         ("webhook", "https://me:secret@example.org/", "Leave out the name and password"),
         ("slack", "http://hooks.slack.com/services/T/B/x", "begin with https"),
         ("email", "ann@example.org", "no mail server"),
@@ -130,7 +132,7 @@ def test_a_workspace_has_twenty_at_most(register: Register) -> None:
 
 def test_outsiders_and_lower_roles_find_nothing(register: Register, researcher: Membership) -> None:
     made = register()
-    destinations.send_test(destination=made.destination)
+    destinations.send_test(destination=made.destination, by=researcher.user)
     row = Delivery.objects.get()
     for member in (factories.member(Role.OWNER), factories.member(Role.REVIEWER, of=researcher.workspace)):
         client = as_(member)
@@ -138,6 +140,23 @@ def test_outsiders_and_lower_roles_find_nothing(register: Register, researcher: 
             assert client.post(reverse(f"webhooks:{name}", args=[made.destination.pk])).status_code == 404
         assert client.get(reverse("webhooks:destination", args=[made.destination.pk])).status_code == 404
         assert client.post(reverse("webhooks:resend", args=[row.pk])).status_code == 404
+
+
+def test_what_is_sent_by_hand_is_counted_for_each_person(
+    client: Client, register: Register, researcher: Membership, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(destinations, "SENDS_BY_HAND", Limit("few", tries=1, seconds=10**9))
+    made = register()
+    destinations.send_test(destination=made.destination, by=researcher.user)
+    Delivery.objects.update(state=Delivery.State.DELIVERED)
+    headers = {"authorization": f"Bearer {factories.token(researcher)}"}
+    tested = client.post(reverse("v1:webhook_test", args=[made.destination.pk]), headers=headers)
+    again = client.post(reverse("v1:webhook_resend", args=[Delivery.objects.get().pk]), headers=headers)
+    assert (tested.status_code, again.status_code) == (429, 429)
+    assert "throttled" in tested.json()["detail"]
+    path = reverse("webhooks:test", args=[made.destination.pk])
+    assert as_(researcher).post(path).status_code == 429
+    assert Delivery.objects.get().state == "delivered"
 
 
 def test_the_whole_of_it_over_rest(client: Client, researcher: Membership, receiver: Receiver) -> None:

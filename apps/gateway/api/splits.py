@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers, status
@@ -169,13 +170,22 @@ class _Splits(MemberView):
         asked = [(arm["policy"], arm["weight"], False) for arm in wanted.pop("arms")]
         if canary:
             asked.append((canary["policy"], canary["percent"], True))
-        return [ArmPlan(self.policy(pk, "arms"), weight, is_canary) for pk, weight, is_canary in asked]
+        known = self.acting().in_bulk({pk for pk, *_ in asked})
+        if unknown := next((pk for pk, *_ in asked if pk not in known), None):
+            raise self.no_policy(unknown, "arms")
+        return [ArmPlan(known[pk], weight, is_canary) for pk, weight, is_canary in asked]
 
     def policy(self, pk: UUID, field: str) -> Policy:
-        found = Policy.objects.visible_to(self.member).acting().filter(pk=pk).select_related("endpoint").first()
+        found = self.acting().filter(pk=pk).first()
         if found is None:
-            raise ValidationError({field: [f"There is no policy {pk} that can act. GET /api/v1/policies lists them."]})
+            raise self.no_policy(pk, field)
         return found
+
+    def acting(self) -> QuerySet[Policy]:
+        return Policy.objects.visible_to(self.member).acting().select_related("endpoint")
+
+    def no_policy(self, pk: UUID, field: str) -> ValidationError:
+        return ValidationError({field: [f"There is no policy {pk} that can act. GET /api/v1/policies lists them."]})
 
 
 class SplitsView(_Splits, ListView):

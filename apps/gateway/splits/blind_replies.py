@@ -1,7 +1,8 @@
 """Replies to the agent of a split, without what would tell which policy answered. Pure.
 
-Servers add fields of their own (`system_fingerprint`, `provider`, costs), spell ids in their own way, and name their model in errors. Only what
-OpenAI's protocol has passes. What a policy writes, how long it takes, and how it cuts text into tokens can't be hidden.
+Servers add fields of their own (`system_fingerprint`, `provider`, costs), leave others empty or out, spell ids in their own way, and name their model,
+their address, and its limits in errors. So a reply is made anew of what OpenAI's protocol has, and an error of its kind alone. What a policy writes, how
+long it takes, how it cuts text into tokens, and the ids of its tool calls, which stand in the prompts of some templates, can't be hidden.
 """
 
 from __future__ import annotations
@@ -11,48 +12,83 @@ from uuid import UUID
 
 from contract import jsontext
 
-REPLY = {"id", "object", "created", "model", "choices", "usage", "prompt_token_ids"}
 CHOICE = {"index", "message", "delta", "finish_reason", "logprobs", "token_ids", "prompt_token_ids"}
-USAGE = {
-    *("prompt_tokens", "completion_tokens", "total_tokens"),
-    *("prompt_tokens_details", "completion_tokens_details"),
+MESSAGE = {
+    *("role", "content", "refusal", "reasoning", "reasoning_content"),
+    *("tool_calls", "function_call", "annotations", "audio"),
 }
-ERROR = ("message", "type", "param", "code")
+CALL = {"id", "type", "function"}
+USAGE = ("prompt_tokens", "completion_tokens", "total_tokens")
+TOO_LONG = "context_length_exceeded"
+"""By which agents know that they're to shorten the chat."""
+REFUSED = {
+    400: "The policy's server refused the request.",
+    429: "The policy's server has too many requests. Try again in a moment.",
+    502: "The policy's server failed. Try again later.",
+}
 
 
-def hide(reply: dict[str, Any], exchange_id: UUID) -> None:
-    """Take out of a chat completion, or of a piece of one, what only one server says. Its id becomes ours."""
-    _keep(reply, REPLY)
-    if "id" in reply:
-        reply["id"] = f"chatcmpl-{exchange_id.hex}"
+def hide(reply: dict[str, Any], exchange_id: UUID, *, created: int) -> None:
+    """Leave of a chat completion, or of a piece of one, what every server says. Its id and its time (Unix seconds) become ours."""
+    _keep(reply, {"choices", "usage", "prompt_token_ids"})
+    reply |= {"id": f"chatcmpl-{exchange_id.hex}", "created": created}
     choices = reply.get("choices")
+    is_piece = False
     for choice in choices if isinstance(choices, list) else []:
         if isinstance(choice, dict):
-            _keep(choice, CHOICE)
-    if isinstance(usage := reply.get("usage"), dict):
-        _keep(usage, USAGE)
+            is_piece |= "message" not in choice
+            _hide_in_choice(choice)
+    reply["object"] = "chat.completion.chunk" if is_piece or not choices else "chat.completion"
+    if isinstance(usage := reply.pop("usage", None), dict):
+        reply["usage"] = {name: usage.get(name) for name in USAGE}
+
+
+def _hide_in_choice(choice: dict[str, Any]) -> None:
+    _keep(choice, CHOICE)
+    choice.setdefault("finish_reason", None)
+    if isinstance(message := choice.get("message"), dict):
+        _hide_in_message(message, CALL)
+        message.setdefault("content", None)
+    if isinstance(delta := choice.get("delta"), dict):
+        _hide_in_message(delta, {*CALL, "index"})
+
+
+def _hide_in_message(message: dict[str, Any], of_call: set[str]) -> None:
+    _keep(message, MESSAGE)
+    calls = message.get("tool_calls")
+    for call in calls if isinstance(calls, list) else []:
+        if isinstance(call, dict):
+            _keep(call, of_call)
+            if isinstance(function := call.get("function"), dict):
+                _keep(function, {"name", "arguments"})
 
 
 def _keep(holder: dict[str, Any], names: set[str]) -> None:
-    for name in holder.keys() - names:
-        del holder[name]
+    """Of what has these names all that isn't empty: some servers leave out what others send as null. A reason to stop may be null."""
+    for name in list(holder):
+        is_empty = holder[name] is None or holder[name] == []
+        if name not in names or (is_empty and name not in ("choices", "finish_reason")):
+            del holder[name]
 
 
-def hidden_error(content: bytes, *, names: dict[str, str]) -> bytes:
-    """An error in the form of the protocol; `names` are the model's on its server, and what the agent knows in place of each."""
-    try:
-        reply = jsontext.loads(content)
-    except jsontext.UnreadableJSON:
-        reply = {}
-    error = reply.get("error", reply) if isinstance(reply, dict) else {}
-    said = error if isinstance(error, dict) else {"message": error}
-    kept = {name: _renamed(said.get(name), names) for name in ERROR}
-    return jsontext.dumps({"error": {**kept, "message": kept["message"] or "The policy's server refused the request."}})
+def hidden_status(status: int) -> int:
+    """Of an error (400 to 599): servers refuse the same request with different ones."""
+    if status == 429:
+        return 429
+    return 400 if status < 500 else 502
 
 
-def _renamed(value: Any, names: dict[str, str]) -> Any:
-    if not isinstance(value, str):
-        return value if isinstance(value, int) else None
-    for served, known in names.items():
-        value = value.replace(served, known)
-    return value
+def hidden_error(content: bytes, status: int) -> bytes:
+    """An error in the form of the protocol. Of what the server said it tells one thing: that the chat is too long."""
+    status = hidden_status(status)
+    if status == 400 and _says_too_long(content):
+        message, code = "The chat is longer than the policy's context. Shorten it.", TOO_LONG
+    else:
+        message, code = REFUSED[status], None
+    kind = {400: "invalid_request_error", 429: "rate_limit_error", 502: "server_error"}[status]
+    return jsontext.dumps({"error": {"message": message, "type": kind, "param": None, "code": code}})
+
+
+def _says_too_long(content: bytes) -> bool:
+    said = content[:10_000].lower()
+    return TOO_LONG.encode() in said or b"context length" in said or b"context window" in said

@@ -99,7 +99,7 @@ def create_split(
 @transaction.atomic
 def change_split(*, split: TrafficSplit, arms: Sequence[ArmPlan], unit: str | None = None, by: User) -> TrafficSplit:
     """Give a split these arms, for sessions that begin from now on. Raises SplitRefused."""
-    locked = TrafficSplit.objects.select_for_update().get(pk=split.pk)
+    locked = TrafficSplit.objects.select_for_update(no_key=True).get(pk=split.pk)
     before = {(arm.policy_id, arm.weight, arm.is_canary) for arm in locked.arms.all()}
     after = {(arm.policy.pk, arm.weight, arm.is_canary) for arm in arms}
     unit = unit or locked.unit

@@ -35,7 +35,7 @@ def post(client: Client, address: str, body: str, headers: Mapping[str, str]) ->
         return Outcome(problem=str(refusal))
     except httpx.TimeoutException:
         return Outcome(problem=f"It didn't answer within {TIMEOUT:.0f} s.")
-    except (httpx.HTTPError, httpx.InvalidURL, OSError):
+    except (httpx.HTTPError, httpx.InvalidURL, UnicodeError, OSError):  # the host may be no name
         return Outcome(problem="It couldn't be reached, or broke the connection off.")
     return _outcome(response)
 

@@ -16,6 +16,7 @@ from apps.accounts.models import Membership
 from apps.gateway import asgi, upstream
 from apps.gateway.models import Call, Session
 from apps.gateway.sessions import finish_session
+from apps.gateway.splits.blind_replies import REFUSED, TOO_LONG
 from apps.gateway.splits.changes import ArmPlan, change_split, switch
 from apps.gateway.splits.models import TrafficSplit
 from apps.gateway.splits.routing import fail_over, open_split_session
@@ -140,7 +141,13 @@ def test_nothing_that_the_agent_is_told_names_the_arm(
     def marked(body: dict[str, Any], message: dict[str, Any]) -> dict[str, Any]:
         reply = plain(body, message)
         reply["choices"][0]["served_by"] = "new-model"
-        reply["usage"]["provider"] = "new-model"
+        reply["choices"][0]["message"] |= {
+            "provider_specific_fields": {"by": "new-model"},
+            "annotations": [],
+            "audio": None,
+        }
+        reply["created"] = 1
+        reply["usage"] |= {"provider": "new-model", "prompt_tokens_details": {"cached_by": "new-model"}}
         return {**reply, "system_fingerprint": "new-model", "provider": "new-model", "id": "new-model-17"}
 
     monkeypatch.setattr(server, "completion", marked)
@@ -152,7 +159,11 @@ def test_nothing_that_the_agent_is_told_names_the_arm(
         "support",
         None,
     )
-    assert agent.ask(opened).json()["model"] == "gpt-5"
+    whole = agent.ask(opened).json()
+    assert whole["model"] == "gpt-5"
+    assert whole["created"] > 1
+    assert set(whole["choices"][0]["message"]) == {"role", "content"}
+    assert set(whole["usage"]) == {"prompt_tokens", "completion_tokens", "total_tokens"}
     streamed = agent.ask(opened, stream=True, stream_options={"include_usage": True})
     pieces = [json.loads(line[6:]) for line in streamed.text.split("\n\n") if line.startswith("data: {")]
     assert {piece["model"] for piece in pieces} == {"gpt-5"}
@@ -160,12 +171,17 @@ def test_nothing_that_the_agent_is_told_names_the_arm(
     assert agent.models(opened["api_key"]) == ["support"]
     server.status, server.error = (
         404,
-        b'{"error": {"message": "The model `new-model` does not exist.", "owner": "new"}}',
+        b'{"error": {"message": "http://new.example has no new-model.", "type": "NewError", "code": "new", "owner": "new"}}',
     )
     refused = agent.ask(opened)
-    assert (refused.status_code, refused.json()["error"]["message"]) == (404, "The model `gpt-5` does not exist.")
+    said = {"message": REFUSED[400], "type": "invalid_request_error", "param": None, "code": None}
+    assert (refused.status_code, refused.json()) == (400, {"error": said})
     server.error = b"<html>new-model"
-    assert agent.ask(opened).json()["error"]["message"] == "The policy's server gave no reply."
+    assert (agent.ask(opened).status_code, agent.ask(opened).json()) == (400, {"error": said})
+    server.status, server.error = 400, b'{"message": "new-model has a maximum context length of 4096 tokens."}'
+    assert agent.ask(opened).json()["error"]["code"] == TOO_LONG
+    server.status, server.error = 503, b'{"error": {"message": "new-model is too hot"}}'
+    assert (agent.ask(opened).status_code, agent.ask(opened).json()["error"]["message"]) == (502, REFUSED[502])
     for name in ("renew", "finish"):
         assert agent.send(reverse(f"v1:session_{name}", args=[opened["id"]])).status_code == 200
     told = "".join(agent.told)
@@ -280,7 +296,7 @@ def test_a_call_that_may_have_been_computed_isnt_asked_of_another(agent: Agent, 
     split_of(0, 1)
     opened = agent.open()
     arms.servers[1].status = 503
-    assert agent.ask(opened).status_code == 503
+    assert agent.ask(opened).status_code == 502
     assert arms.servers[0].requests == []
 
 
