@@ -14,8 +14,14 @@ from rest_framework.request import Request
 M = TypeVar("M", bound=Model)
 
 
+MOST_BYTES = 16 << 20
+"""Of the rows of one page over the API, about. Some hold what agents sent: a thousand sessions could be 600 MB."""
+AT_ONCE = 101
+"""Rows that are fetched before they're measured: a page of the usual size, and the row that says whether another one follows."""
+
+
 class ApiCursorPagination(CursorPagination):
-    """Newest first. Ids are time-ordered, so one column is a total order."""
+    """Newest first. Ids are time-ordered, so one column is a total order. A page ends sooner where its rows are large."""
 
     ordering = "-pk"
     page_size = 100
@@ -34,7 +40,7 @@ class ApiCursorPagination(CursorPagination):
 
     def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any] | None:
         self._rows: QuerySet[Any] = queryset
-        return super().paginate_queryset(queryset, request, view)
+        return super().paginate_queryset(_Measured(queryset, self), request, view)
 
     def decode_cursor(self, request: Request) -> Any:
         """Raises ValidationError, for a position too that these rows cannot have."""
@@ -46,6 +52,35 @@ class ApiCursorPagination(CursorPagination):
             problem = "It is damaged, or of another list. Leave it out, then follow `next`."
             raise ValidationError({"cursor": [problem]}) from None
         return cursor
+
+
+class _Measured:
+    """The rows of a list as DRF's pagination asks for them, a few at a time: what would be too much for one page isn't fetched."""
+
+    def __init__(self, rows: QuerySet[Any], pages: ApiCursorPagination) -> None:
+        self._rows, self._pages = rows, pages
+
+    def order_by(self, *fields: str) -> "_Measured":
+        return _Measured(self._rows.order_by(*fields), self._pages)
+
+    def filter(self, **conditions: Any) -> "_Measured":
+        return _Measured(self._rows.filter(**conditions), self._pages)
+
+    def __getitem__(self, asked: slice) -> list[Any]:
+        """Where they're too large, the page's size becomes smaller, and one row more comes along, as is asked for."""
+        found: list[Any] = []
+        size = 0
+        for start in range(asked.start, asked.stop, AT_ONCE):
+            some = list(self._rows[start : min(start + AT_ONCE, asked.stop)])
+            for row in some:
+                found.append(row)
+                if size > MOST_BYTES:
+                    self._pages.page_size = len(found) - 1
+                    return found
+                size += sum(len(repr(value)) for name, value in vars(row).items() if name != "_state")
+            if len(some) < AT_ONCE:
+                break
+        return found
 
 
 class ShortPages(ApiCursorPagination):

@@ -22,16 +22,18 @@ ENDED = {Session.State.FINISHED: "done", Session.State.ABANDONED: "abandoned"}
 
 MOST_STEPS = 20_000
 """Of all paths of one session beside its longest: a chat that branches a thousand times at its thousandth step has a million."""
+MOST_PATHS = 1000
+"""Each is stored by itself, within the request that ends the session: some ten milliseconds, and more where they're long."""
 
 
 def paths_of(calls: Iterable[Call]) -> list[list[Call]]:
-    """The answered calls of each path, from root to leaf; the longest path first, and then as many as have MOST_STEPS together."""
+    """The answered calls of each path, from root to leaf; the longest path first, and then as many as have MOST_STEPS together, MOST_PATHS in all."""
     answered = _answered(calls)
     lengths = _lengths(answered)
     paths: list[list[Call]] = []
     room = MOST_STEPS
     for leaf in sorted(leaves_of(answered.values()), key=lambda leaf: (-lengths[leaf.pk], leaf.pk)):
-        if paths and (room := room - lengths[leaf.pk]) < 0:
+        if paths and ((room := room - lengths[leaf.pk]) < 0 or len(paths) == MOST_PATHS):
             break
         paths.append(_back_from(leaf, answered))
     return paths

@@ -8,6 +8,7 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.accounts.models import Role
+from apps.common import pages
 from apps.common.pages import page_of
 from apps.datasets.models import Dataset
 from apps.trajectories.models import Trajectory
@@ -53,3 +54,27 @@ def test_a_pages_cursor_of_another_list_is_the_first_page():
     assert of_names
     run = factories.trajectory(of=factories.task(of=workspace))
     assert list(page_of(Trajectory.objects.all(), cursor=of_names)) == [run]
+
+
+def test_a_page_over_rest_ends_where_its_rows_are_large(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    member = factories.member(Role.RESEARCHER)
+    for number in range(7):
+        Dataset.objects.create(workspace=member.workspace, name=f"{number}" * 100)
+    headers = {"Authorization": f"Bearer {factories.token(member)}"}
+    monkeypatch.setattr(pages, "AT_ONCE", 2)
+    monkeypatch.setattr(pages, "MOST_BYTES", 600)
+
+    def page(address: str) -> tuple[list[str], dict[str, str]]:
+        answer = client.get(address, headers=headers).json()
+        return [row["name"][0] for row in answer["results"]], answer
+
+    address: str | None = reverse("v1:datasets") + "?page_size=1000"
+    found: list[list[str]] = []
+    while address:
+        names, answer = page(address)
+        found.append(names)
+        address = answer["next"]
+    assert [name for names in found for name in names] == list("6543210")
+    assert max(map(len, found)) < 7
+    assert min(map(len, found)) > 0
+    assert page(answer["previous"])[0] == found[-2]

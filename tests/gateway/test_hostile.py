@@ -201,10 +201,11 @@ async def test_a_line_that_never_ends_costs_no_more_than_its_length() -> None:
     assert time.monotonic() - began < 5  # joining it anew for each piece takes minutes
 
 
+@pytest.mark.parametrize("bound", [("MOST_STEPS", 5), ("MOST_PATHS", 2)])
 def test_a_chat_that_branches_without_end_becomes_only_so_many_trajectories(
-    monkeypatch: pytest.MonkeyPatch, db: None
+    monkeypatch: pytest.MonkeyPatch, db: None, bound: tuple[str, int]
 ) -> None:
-    monkeypatch.setattr(session_trajectories, "MOST_STEPS", 5)
+    monkeypatch.setattr(session_trajectories, *bound)
     session = factories.session(messages=[says("Done.")({})] * 3)
     tip = Call.objects.order_by("-id")[0]
     for number in range(4):  # four more ways of four steps each
