@@ -40,7 +40,8 @@ class ApiCursorPagination(CursorPagination):
 
     def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any] | None:
         self._rows: QuerySet[Any] = queryset
-        return super().paginate_queryset(_Measured(queryset, self), request, view)
+        measured: Any = _Measured(queryset, self)
+        return super().paginate_queryset(measured, request, view)
 
     def decode_cursor(self, request: Request) -> Any:
         """Raises ValidationError, for a position too that these rows cannot have."""
@@ -77,7 +78,7 @@ class _Measured:
                 if size > MOST_BYTES:
                     self._pages.page_size = len(found) - 1
                     return found
-                size += sum(len(repr(value)) for name, value in vars(row).items() if name != "_state")
+                size += sum(len(repr(value)) for name, value in vars(row).items() if name[0] != "_")
             if len(some) < AT_ONCE:
                 break
         return found
