@@ -75,6 +75,7 @@ def test_every_kind_of_job_that_people_wait_for_is_told_of_whether_it_is_done_or
         "rollouts": both,
         "judges": [],
         "continuations": [],
+        "removals": [],
     }
     assert set(PUBLICATIONS.announced.values()) == {EventType.POLICY_PUBLISHED, EventType.POLICY_NOT_PUBLISHED}
 
