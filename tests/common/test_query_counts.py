@@ -35,8 +35,10 @@ pytestmark = [pytest.mark.django_db, pytest.mark.timeout(1200)]  # some 600 requ
 ROWS = 30
 UNMEASURED = {"accounts:settings": "leads to the first of its pages"}
 """Addresses with nothing to read, and why."""
-MORE = {"trajectories:compare_rows": 1}
-"""Addresses that may ask so many times more: what came back to a step stands in the next one, and a run of one step has none."""
+MORE = {"trajectories:compare_rows": 1, "removal:rules": 19}
+"""Addresses that may ask so many times more: what came back to a step stands in the next one, and a run of one step has none; what each retention rule
+of a page would let go is counted by itself, with a bound.
+"""
 OF_A_PAGE = {"accept": "text/html"}
 OF_A_PART = {"accept": "text/html", "HX-Request": "true"}
 
