@@ -5,11 +5,14 @@ from django.urls import path
 from apps.annotation.api import bulk as bulk_api
 from apps.annotation.api import comments as comment_api
 from apps.annotation.api import desk as desk_api
+from apps.annotation.api import guidelines as guidelines_api
 from apps.annotation.api import imported_judgments as adopting_api
+from apps.annotation.api import items as items_api
 from apps.annotation.api import judges as judge_api
+from apps.annotation.api import queue_settings as queue_settings_api
+from apps.annotation.api import queue_states as queue_states_api
 from apps.annotation.api import queues as rest
 from apps.annotation.api import reviews as review_api
-from apps.annotation.api import steering as steering_api
 from apps.annotation.views import (
     bulk,
     comments,
@@ -128,14 +131,14 @@ api = [
     path("mentions/<int:mention_id>/read", comment_api.ReadMentionView.as_view(), name="mention_read"),
     path("queues", rest.QueuesView.as_view(), name="queues"),
     path("queues/<uuid:queue_id>", rest.QueueView.as_view(), name="queue"),
-    path("queues/<uuid:queue_id>/settings", steering_api.QueueSettingsView.as_view(), name="queue_settings"),
-    path("queues/<uuid:queue_id>/pause", steering_api.PauseQueueView.as_view(), name="queue_pause"),
-    path("queues/<uuid:queue_id>/resume", steering_api.ResumeQueueView.as_view(), name="queue_resume"),
-    path("queues/<uuid:queue_id>/close", steering_api.CloseQueueView.as_view(), name="queue_close"),
-    path("queues/<uuid:queue_id>/guidelines", steering_api.GuidelinesView.as_view(), name="queue_guidelines"),
-    path("queues/<uuid:queue_id>/gold", steering_api.GoldView.as_view(), name="queue_gold"),
-    path("queues/<uuid:queue_id>/items", steering_api.ItemsView.as_view(), name="queue_items"),
-    path("queues/<uuid:queue_id>/items/<int:item_id>/known", steering_api.KnownView.as_view(), name="queue_item_known"),
+    path("queues/<uuid:queue_id>/settings", queue_settings_api.QueueSettingsView.as_view(), name="queue_settings"),
+    path("queues/<uuid:queue_id>/pause", queue_states_api.PauseQueueView.as_view(), name="queue_pause"),
+    path("queues/<uuid:queue_id>/resume", queue_states_api.ResumeQueueView.as_view(), name="queue_resume"),
+    path("queues/<uuid:queue_id>/close", queue_states_api.CloseQueueView.as_view(), name="queue_close"),
+    path("queues/<uuid:queue_id>/guidelines", guidelines_api.GuidelinesView.as_view(), name="queue_guidelines"),
+    path("queues/<uuid:queue_id>/gold", items_api.GoldView.as_view(), name="queue_gold"),
+    path("queues/<uuid:queue_id>/items", items_api.ItemsView.as_view(), name="queue_items"),
+    path("queues/<uuid:queue_id>/items/<int:item_id>/known", items_api.KnownView.as_view(), name="queue_item_known"),
     path("queues/<uuid:queue_id>/undo", desk_api.UndoView.as_view(), name="queue_undo"),
     path("assignments/<uuid:assignment_id>/skip", desk_api.SkipView.as_view(), name="assignment_skip"),
     path("queues/<uuid:queue_id>/next", desk_api.NextView.as_view(), name="queue_next"),

@@ -1,1 +1,1 @@
-"""Making queues and steering them: which runs, in which order, for how many people."""
+"""Making and changing queues: which trajectories, in which order, for how many people."""

@@ -1,4 +1,4 @@
-"""Making queues and steering them."""
+"""Making queues and changing their state."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
