@@ -9,6 +9,7 @@ from apps.datasets.models import Dataset, Version
 from apps.datasets.recipe import Recipe
 from apps.jobs.models import Job
 from apps.policies.models import Policy, Publication
+from apps.removal.models import Removal
 from apps.trajectories.models import ImportBatch, RolloutBatch
 from tests import factories
 
@@ -51,6 +52,10 @@ def judge(of: Workspace) -> Job:
     return made
 
 
+def removal(of: Workspace) -> Job:
+    return Removal.objects.create(workspace=of, thing="trajectory", target=uuid4(), title="refund-17")
+
+
 MAKERS: dict[str, Callable[[Workspace], Job]] = {
     "training_runs": training_run,
     "rollouts": rollouts,
@@ -58,6 +63,7 @@ MAKERS: dict[str, Callable[[Workspace], Job]] = {
     "versions": version,
     "publications": publication,
     "continuations": continuation,
+    "removals": removal,
     "judges": judge,
 }
 """By the name of the kind."""

@@ -134,6 +134,10 @@ def test_it_is_cancelled_before_it_began_and_resumed_if_its_kind_can_be(job: Job
     assert lifecycle.claim(kind, job.pk) is None
     with pytest.raises(lifecycle.NotActive):
         lifecycle.cancel(job, by=person)
+    if not kind.is_resumable:
+        with pytest.raises(lifecycle.NotSteerable):
+            lifecycle.resume(job, by=person)
+        return
     assert lifecycle.resume(job, by=person).phase == Phase.WAITING
     with pytest.raises(lifecycle.NotResumable):
         lifecycle.resume(job, by=person)
