@@ -15,6 +15,7 @@ from apps.gateway import urls as gateway
 from apps.jobs import urls as jobs
 from apps.policies import urls as policies
 from apps.removal import urls as removal
+from apps.traces import urls as traces
 from apps.training import urls as training
 from apps.trajectories import urls as trajectories
 from apps.webhooks import urls as webhooks
@@ -41,6 +42,7 @@ api: list[URLPattern | URLResolver] = [
     *accounts.api,
     *trajectories.api,
     *gateway.api,
+    *traces.api,
     *annotation.api,
     *datasets.api,
     *training.api,

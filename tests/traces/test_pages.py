@@ -1,4 +1,4 @@
-"""The page of traces."""
+"""The page of traces, and their list over REST."""
 
 import pytest
 from django.db import connection
@@ -57,5 +57,30 @@ def test_the_page_asks_the_database_as_often_for_three_traces_as_for_one(
             trace(researcher, number)
         with CaptureQueriesContext(connection) as asked:
             client.get(reverse("traces:list"))
+        counts.append(len(asked))
+    assert counts[0] == counts[1]
+
+
+def test_over_rest_each_trace_names_its_trajectories(client: Client, researcher: Membership) -> None:
+    stored = trace(researcher, 1, state="stored", model_calls=2)
+    trace(researcher, 2)
+    other = trace(factories.member(), 3)
+    listed = client.get(reverse("v1:traces")).json()["results"]
+    assert [each["name"] for each in listed] == ["agent 2", "agent 1"]
+    [found] = client.get(reverse("v1:traces"), {"trace_id": stored.trace_id.upper()}).json()["results"]
+    assert found == client.get(reverse("v1:trace", args=[stored.pk])).json()
+    assert found["trajectories"] == [str(stored.parts.get().trajectory_id)]
+    assert (found["state"], found["model_calls"]) == ("stored", 2)
+    assert client.get(reverse("v1:traces"), {"trace_id": other.trace_id}).json()["results"] == []
+    assert client.get(reverse("v1:trace", args=[other.pk])).status_code == 404
+
+
+def test_rest_asks_the_database_as_often_for_three_traces_as_for_one(client: Client, researcher: Membership) -> None:
+    counts = []
+    for numbers in ([1], [2, 3]):
+        for number in numbers:
+            trace(researcher, number)
+        with CaptureQueriesContext(connection) as asked:
+            client.get(reverse("v1:traces"))
         counts.append(len(asked))
     assert counts[0] == counts[1]

@@ -34,6 +34,7 @@ from retrace.resources.retention import RetentionRules
 from retrace.resources.rollouts import Rollouts
 from retrace.resources.runs import Runs
 from retrace.resources.sessions import Sessions
+from retrace.resources.traces import Traces
 from retrace.resources.traffic_splits import TrafficSplits
 from retrace.resources.trajectories import Comments, Trajectories
 from retrace.resources.webhooks import Webhooks
@@ -64,6 +65,7 @@ class _Operations(Resource[C], Generic[C]):
         self.rollouts = Rollouts(connection)
         self.experiments = Experiments(connection)
         self.sessions = Sessions(connection)
+        self.traces = Traces(connection)
         self.traffic_splits = TrafficSplits(connection)
         self.episodes = Episodes(connection)
         self.jobs = Jobs(connection)

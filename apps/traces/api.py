@@ -1,0 +1,63 @@
+"""Traces over the API: what has arrived, and what became of it. What exporters send goes to `asgi`."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from apps.accounts.models import Role
+from apps.common.api import ListView, MemberView
+from apps.common.text_encoding import is_storable
+from apps.traces.models import Trace
+from apps.traces.queries import traces_for_list
+
+
+class TelemetryTraceSerializer(serializers.ModelSerializer[Trace]):
+    """A trace of OpenTelemetry that an instrumented agent sent."""
+
+    trajectories = serializers.SerializerMethodField(help_text="Those that it became: one for each chat.")
+
+    class Meta:
+        model = Trace
+        fields = [
+            *("id", "trace_id", "name", "service", "state", "span_count", "model_calls", "size", "has_root"),
+            *("problem", "trajectories", "created_at", "changed_at", "due_at"),
+        ]
+        read_only_fields = fields
+
+    def get_trajectories(self, trace: Trace) -> list[UUID]:
+        """In the order in which they came up."""
+        return [part.trajectory_id for part in trace.parts.all()]
+
+
+class TracesView(ListView):
+    """The workspace's traces."""
+
+    needs = Role.RESEARCHER
+
+    @extend_schema(
+        operation_id="traces_list",
+        summary="List traces that agents sent, newest first",
+        parameters=[OpenApiParameter("trace_id", str, description="The one that is called so, 32 hexadecimal digits.")],
+        responses=TelemetryTraceSerializer(many=True),
+    )
+    def get(self, request: Request) -> Response:
+        found = traces_for_list(self.member)
+        if named := request.query_params.get("trace_id"):
+            found = found.filter(trace_id=named.lower()) if is_storable(named) else found.none()
+        return self.page_of(found, TelemetryTraceSerializer)
+
+
+class TraceView(MemberView):
+    """One trace."""
+
+    needs = Role.RESEARCHER
+
+    @extend_schema(operation_id="traces_read", summary="What became of a trace", responses=TelemetryTraceSerializer)
+    def get(self, request: Request, trace_id: UUID) -> Response:
+        return Response(TelemetryTraceSerializer(get_object_or_404(traces_for_list(self.member), pk=trace_id)).data)
