@@ -226,6 +226,7 @@ def things_of(owner: Membership, labeller: Membership, runs: Path, published: Pa
         "run_id": run.pk,
         "secret": invited.secret,
         "session_id": session.pk,
+        "trace_id": trace.pk,
         "side": "run",
         "removal_id": Removal.objects.create(
             workspace=here, thing="queue", target=uuid4(), title="an old one", state=JobState.DONE

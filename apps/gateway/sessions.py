@@ -16,6 +16,7 @@ from django.utils.timezone import now
 from apps.accounts.authentication import digest_of
 from apps.accounts.models import ApiToken, User, Workspace
 from apps.common.broker import enqueue
+from apps.gateway import live
 from apps.gateway.models import Call, Path, Session, SessionEvent
 from apps.gateway.places import place_of
 from apps.gateway.session_trajectories import leaves_of, paths_of, trajectory_of
@@ -189,7 +190,13 @@ def _abandon(locked: Session) -> None:
     locked.state, locked.ended_at = Session.State.ABANDONED, now()
     locked.save()
     store_trajectories(locked)
+    _show_end(locked)
     _announce(EventType.SESSION_ABANDONED, locked)
+
+
+def _show_end(session: Session) -> None:
+    """To whoever follows it on its page."""
+    transaction.on_commit(lambda: live.tell(session.pk), robust=True)
 
 
 def _announce(event: EventType, session: Session) -> None:
@@ -259,6 +266,7 @@ def finish_session(
     store_trajectories(locked)
     if locked.rollout_batch_id is not None:
         enqueue(COUNT_TASK, str(locked.rollout_batch_id))
+    _show_end(locked)
     _announce(EventType.SESSION_FINISHED, locked)
     return locked
 

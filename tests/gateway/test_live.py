@@ -78,7 +78,7 @@ def test_nothing_is_lost_or_doubled_where_a_web_process_is_killed(live_stack: Li
 
 
 @pytest.mark.usefixtures("live_stack")
-def test_a_sessions_page_is_told_of_each_call(live_stack: LiveStack, upstream: Upstream) -> None:
+def test_a_sessions_page_is_told_of_each_call_and_of_its_end(live_stack: LiveStack, upstream: Upstream) -> None:
     import websockets.sync.client
     from django.test import Client
 
@@ -96,3 +96,5 @@ def test_a_sessions_page_is_told_of_each_call(live_stack: LiveStack, upstream: U
     ) as socket:
         Player(live_stack.url, opened.key).ask([{"role": "user", "content": "Where is the lamp?"}])
         assert "1 call so far" in str(socket.recv(timeout=20))
+        sessions.finish_session(session=opened.session, success=True)
+        assert "Open the replay" in str(socket.recv(timeout=20))
