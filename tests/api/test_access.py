@@ -6,6 +6,7 @@ import pytest
 from django.test import Client
 from django.urls import URLPattern
 
+from apps.accounts.authentication import MemberRateThrottle
 from apps.accounts.models import Role
 from apps.common.api import MemberView
 from apps.common.ids import new_id
@@ -61,8 +62,9 @@ def test_every_address_is_a_members_view() -> None:
 
 
 @pytest.mark.parametrize("how", ["token", "session with its CSRF token"])
-def test_who_may_not_know_of_an_address_gets_404_whatever_they_send(how: str) -> None:
+def test_who_may_not_know_of_an_address_gets_404_whatever_they_send(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody who isn't signed in gets anything but 401."""
+    monkeypatch.setattr(MemberRateThrottle, "THROTTLE_RATES", {"member": None})  # more than anybody sends a minute
     annotator, outsider = factories.member(Role.ANNOTATOR), factories.member(Role.OWNER)
     clients = {"annotator": client_of(annotator, how), "outsider": client_of(outsider, how), "stranger": Client()}
     wrong = []
