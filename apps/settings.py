@@ -123,6 +123,7 @@ INSTALLED_APPS = [
     "apps.common",
     "apps.accounts",
     "apps.webhooks",
+    "apps.redaction",
     "apps.jobs",
     "apps.policies",
     "apps.trajectories",

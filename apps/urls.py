@@ -14,6 +14,7 @@ from apps.datasets import urls as datasets
 from apps.gateway import urls as gateway
 from apps.jobs import urls as jobs
 from apps.policies import urls as policies
+from apps.redaction import urls as redaction
 from apps.removal import urls as removal
 from apps.traces import urls as traces
 from apps.training import urls as training
@@ -50,6 +51,7 @@ api: list[URLPattern | URLResolver] = [
     *arena.api,
     *jobs.api,
     *webhooks.api,
+    *redaction.api,
     *removal.api,
 ]
 
@@ -59,6 +61,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("apps.home.urls")),
     path("", include("apps.accounts.urls")),
     path("", include("apps.webhooks.urls")),
+    path("", include("apps.redaction.urls")),
     path("", include("apps.jobs.urls")),
     path("", include("apps.trajectories.urls")),
     path("", include("apps.gateway.urls")),

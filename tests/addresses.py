@@ -23,6 +23,7 @@ from apps.datasets.recipe import Recipe
 from apps.gateway.feedback import create_key, record_feedback
 from apps.jobs.models import JobState
 from apps.policies.models import Publication
+from apps.redaction.rules import add_rule
 from apps.removal.models import Removal, RetentionRule
 from apps.traces.models import Source, Span, Trace, TracePart
 from apps.training.models import Episode, EpisodeBatch
@@ -175,6 +176,7 @@ def things_of(owner: Membership, labeller: Membership, runs: Path, published: Pa
     feedback_key = create_key(member=owner, name="help center").key
     session = factories.session(of=here, messages=[step["message"]])
     record_feedback(session=session, key=feedback_key, thumb=1, comment="It helped.", edited="On the shelf.")
+    rule = add_rule(workspace=here, by=owner.user, name="ticket", pattern="T-[0-9]+")
     destination = create_destination(
         workspace=here,
         kind="webhook",
@@ -223,6 +225,7 @@ def things_of(owner: Membership, labeller: Membership, runs: Path, published: Pa
         "publication_id": publication.pk,
         "queue_id": queue.pk,
         "right_id": other.pk,
+        "redaction_rule_id": rule.pk,
         "run_id": run.pk,
         "secret": invited.secret,
         "session_id": session.pk,

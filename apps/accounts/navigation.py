@@ -31,6 +31,7 @@ class Link:
 
 SETTINGS_PAGES = (
     *(f"webhooks:{name}" for name in ("list", "new", "destination", "change")),
+    *("redaction:list", "redaction:new", "redaction:test"),
     *("gateway:feedback_keys", "gateway:new_feedback_key", "removal:rules"),
 )
 PLACES = (

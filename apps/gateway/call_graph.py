@@ -7,6 +7,7 @@ messages: agents send a reply back with other spacing in the arguments, or null 
 from __future__ import annotations
 
 import hashlib
+import hmac
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -34,6 +35,8 @@ class Node:
     tools_digest: bytes
     tokens: int
     """That it cost, for the session's budget."""
+    is_redacted: bool = False
+    """Something of its chat isn't stored."""
 
 
 class Parent(NamedTuple):
@@ -47,6 +50,8 @@ class Parent(NamedTuple):
     """How many ids of its prompt are those of the call before, the sampled ones included."""
     tools_digest: bytes = b""
     """Of the tools that were offered there."""
+    is_redacted: bool = False
+    """Something of the chat there isn't stored."""
 
 
 NO_PARENT = Parent(None, Join.ROOT)
@@ -56,7 +61,13 @@ NO_PARENT = Parent(None, Join.ROOT)
 class CallGraph:
     """The answered calls of one session."""
 
+    key: bytes
+    """Under which digests are sealed: what is redacted in a chat could else be guessed, and each guess checked against the stored digest."""
     nodes: dict[UUID, Node] = field(default_factory=dict)
+
+    def sealed(self, digest: bytes) -> bytes:
+        """As it's stored."""
+        return hmac.digest(self.key, digest, "sha256")[:DIGEST_BYTES]
 
     def add(self, nodes: Iterable[Node]) -> None:
         self.nodes |= {node.id: node for node in nodes}
@@ -78,15 +89,17 @@ class CallGraph:
         known = {node.chat_digest: node for node in self.nodes.values()}  # of two equal replies the later one
         length, node = 0, None
         for count, digest in enumerate(prefix_digests(messages), start=1):
-            if digest in known:
-                length, node = count, known[digest]
+            if (sealed := self.sealed(digest)) in known:
+                length, node = count, known[sealed]
         by_tokens = self._longest_prefix(prompt) if prompt is not None else []
         if node is None:
             return NO_PARENT
         if same := [each for each in by_tokens if each.chat_digest == node.chat_digest]:
             exact = max(same, key=lambda each: each.id)
-            return Parent(exact.id, Join.TOKENS, length, exact.sequence_length or 0, exact.tools_digest)
-        return Parent(node.id, Join.MESSAGES, length, 0, node.tools_digest)
+            return Parent(
+                exact.id, Join.TOKENS, length, exact.sequence_length or 0, exact.tools_digest, exact.is_redacted
+            )
+        return Parent(node.id, Join.MESSAGES, length, 0, node.tools_digest, node.is_redacted)
 
     def _longest_prefix(self, prompt: Ids) -> list[Node]:
         """The calls whose whole sequence is how `prompt` begins."""
@@ -96,7 +109,7 @@ class CallGraph:
         return [
             node
             for node in self.nodes.values()
-            if node.sequence_length and digests.get(node.sequence_length) == node.sequence_digest
+            if node.sequence_length in digests and self.sealed(digests[node.sequence_length]) == node.sequence_digest
         ]
 
 

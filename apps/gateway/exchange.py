@@ -18,7 +18,8 @@ from starlette.types import Receive, Scope, Send
 
 from apps.common.ids import new_id
 from apps.common.outages import outage_of
-from apps.gateway.call_graph import Ids, sequence_digests
+from apps.gateway.call_graph import Ids, Parent, sequence_digests
+from apps.gateway.call_redaction import redact
 from apps.gateway.models import Call
 from apps.gateway.recorder import Known, Recorder, in_database
 from apps.gateway.refusals import GatewayRefusal, RecorderAway, SessionEnded, UpstreamAway
@@ -43,6 +44,8 @@ logger = logging.getLogger(__name__)
 CHAT = "chat/completions"
 BYTES_A_TOKEN = 4
 SSE = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-store", "x-accel-buffering": "no"}
+SAMPLED_AGAIN = {"x-retrace-sampled-again": "true"}
+"""Of the reply to a retry whose first reply isn't kept as it was, since text in it was redacted."""
 NO_COMPLETION = "The policy's server sent something that is no chat completion."
 
 
@@ -65,14 +68,18 @@ class Exchange:
         self._recorder, self._upstreams = recorder, upstreams
         self._destination = Destination.of(known.session)
         self._id = new_id()
-        self._digest = digest_of(body)
+        self._digest = known.graph.sealed(digest_of(body))
+        self.headers: dict[str, str] = {}
+        """More of those that a reply has."""
         self._capture = Capture(body, speaks_ids=False)
 
     async def respond(self, receive: Receive) -> Response:
         """The reply of the policy, or the one that it gave before. Raises GatewayRefusal, ClientDisconnect."""
         self._refuse_where_over()
         if self.is_retry and (call_id := self.known.graph.same_request(self._digest)):
-            return await self._replay(call_id)
+            if (replay := await self._replay(call_id)) is not None:
+                return replay
+            self.headers = SAMPLED_AGAIN
         await self._recorder.begin(self.known)
         try:
             return await self._pass_on(receive)
@@ -169,7 +176,7 @@ class Exchange:
             await upstream.aclose()
         self._show(reply)
         await self._record(status=Call.Status.OK, http_status=200, reply=reply)
-        return Response(jsontext.dumps(reply), media_type="application/json")
+        return Response(jsontext.dumps(reply), headers=self.headers, media_type="application/json")
 
     async def _failed(self, refusal: GatewayRefusal) -> GatewayRefusal:
         self._may_be_computed |= isinstance(refusal, UpstreamAway) and refusal.may_have_computed
@@ -189,17 +196,24 @@ class Exchange:
             hide(reply, self._id, created=int(self.began_at.timestamp()))
         reply["model"] = self._model
 
-    async def _replay(self, call_id: UUID) -> Response:
-        """What was answered before: an agent's library asks again where the reply got lost, and a second sample would be another one."""
+    async def _replay(self, call_id: UUID) -> Response | None:
+        """What was answered before: an agent's library asks again where the reply got lost, and a second sample would be another one.
+
+        None where that isn't kept anywhere as it was.
+        """
+        if (kept := self._recorder.reply_of(call_id)) is not None:
+            return self._replayed(kept)
         try:
-            call = await in_database(Call.objects.only("reply").get, pk=call_id)
+            call = await in_database(Call.objects.only("reply", "is_redacted").get, pk=call_id)
         except Exception as error:
             if outage_of(error) is None and not isinstance(error, Call.DoesNotExist):
                 raise
             raise RecorderAway(
                 "The reply waits in a file until Retrace's database is back. Try again in a moment."
             ) from None
-        reply: dict[str, Any] = call.reply or {}
+        return None if call.is_redacted else self._replayed(call.reply or {})
+
+    def _replayed(self, reply: Any) -> Response:
         headers = {"x-retrace-replayed": "true"}
         if not self.body.get("stream"):
             return Response(jsontext.dumps(reply), headers=headers, media_type="application/json")
@@ -262,9 +276,19 @@ class Exchange:
     ) -> None:
         """Once: an agent that goes away while its call is being stored has no second one."""
         if not self._is_recorded:
-            call = self._call(status, http_status, reply, error)
+            parent, call = self._call(status, http_status, reply, error)
             self._is_recorded = True
-            await asyncio.shield(self._recorder.record(self.known, call, self._cost(call)))
+            await asyncio.shield(self._store(call, parent, self._cost(call)))
+
+    async def _store(self, call: Call, parent: Parent, cost: int) -> None:
+        reply = call.reply
+        if self.known.rules or parent.is_redacted:
+            messages, tools = self.body["messages"], self.body.get("tools")
+            about: dict[str, Any] = {"messages": messages, "tools": tools, "parent_is_redacted": parent.is_redacted}
+            await asyncio.to_thread(redact, call, self.known.rules, **about)
+        await self._recorder.record(self.known, call, cost)
+        if call.is_redacted and reply is not None:
+            self._recorder.remember(call.pk, reply)
 
     def _cost(self, call: Call) -> int:
         """In tokens, for the session's budget. What the server didn't count, or couldn't since the agent went away, is estimated.
@@ -280,17 +304,20 @@ class Exchange:
             written = self._pieces or len(jsontext.dumps(call.reply)) // BYTES_A_TOKEN
         return read + written
 
-    def _call(self, status: Call.Status, http_status: int, reply: dict[str, Any] | None, error: str) -> Call:
+    def _call(
+        self, status: Call.Status, http_status: int, reply: dict[str, Any] | None, error: str
+    ) -> tuple[Parent, Call]:
         messages, usage = self.body["messages"], (reply or {}).get("usage") or {}
         usage = usage if isinstance(usage, dict) else {}
         tokens = self._capture.tokens
         tokens.check(usage)
         prompt, sampled = (tokens.prompt_ids, tokens.sampled_ids) if reply else (None, None)
         parent = self.known.graph.parent_of(messages, prompt)
-        tools_digest = digest_of(self.body.get("tools"))
+        sealed = self.known.graph.sealed
+        tools_digest = sealed(digest_of(self.body.get("tools")))
         said = reply["choices"][0]["message"] if reply else {"role": "assistant"}
         sequence = None if prompt is None or sampled is None else np.concatenate([prompt, sampled])
-        return Call(
+        call = Call(
             session=self.session,
             parent_id=parent.id,
             join=parent.join,
@@ -310,20 +337,23 @@ class Exchange:
             logprobs=None if sampled is None else np.array(tokens.logprobs, "<f4").tobytes(),
             untrainable=tokens.problem if reply else "There is no reply.",
             body_digest=self._digest,
-            chat_digest=prefix_digests([*messages, {**said, "role": "assistant"}])[-1],
+            chat_digest=sealed(prefix_digests([*messages, {**said, "role": "assistant"}])[-1]),
             sequence_length=None if sequence is None else len(sequence),
-            sequence_digest=None if sequence is None else sequence_digests(sequence, {len(sequence)})[len(sequence)],
+            sequence_digest=None
+            if sequence is None
+            else sealed(sequence_digests(sequence, {len(sequence)})[len(sequence)]),
             seconds=time.monotonic() - self._began,
             first_seconds=self._first_seconds,
             began_at=self.began_at,
         )
+        return parent, call
 
 
 class StreamedResponse(Response):
     """Passes a stream on, and ends it upstream when the agent goes away: an engine shouldn't compute what nobody reads."""
 
     def __init__(self, exchange: Exchange, upstream: httpx.Response) -> None:
-        super().__init__(headers=SSE)
+        super().__init__(headers={**SSE, **exchange.headers})
         del self.headers["content-length"]
         self._exchange, self._upstream = exchange, upstream
 

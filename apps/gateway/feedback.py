@@ -15,6 +15,7 @@ from apps.accounts.authentication import digest_of
 from apps.accounts.models import Membership, User
 from apps.gateway.models import Call, Feedback, FeedbackKey, Session
 from apps.gateway.sessions import NoSuchCall, SessionRefused
+from apps.redaction.rules import redacted
 
 MARK = "rf_"
 PREFIX_LENGTH = len(MARK) + 6
@@ -82,6 +83,7 @@ def record_feedback(
         raise SaidEnough(f"This session has feedback {MOST_PER_SESSION} times already; no more is kept.")
     if call_id is not None and not Call.objects.filter(session=session, pk=call_id).exists():
         raise NoSuchCall(f"This session has no call {call_id}.")
+    comment, edited = redacted(session.workspace_id, [comment, edited])
     return Feedback.objects.create(
         session=session, key=key, thumb=thumb, comment=comment, edited=edited, call_id=call_id
     )

@@ -239,6 +239,10 @@ class Call(models.Model):
     )
     sampled_ids = models.BinaryField(null=True, help_text="int32: token ids that the policy sampled.")
     logprobs = models.BinaryField(null=True, help_text="float32: their log-probabilities, in nats.")
+    is_redacted = models.BooleanField(
+        default=False,
+        help_text="Something of its chat was replaced before it was stored, or of a call that it continues.",
+    )
     untrainable = models.CharField(max_length=200, blank=True, help_text="Why nothing can be trained on it.")
     body_digest = models.BinaryField(max_length=16, help_text="Of the request, to know a retry.")
     tools_digest = models.BinaryField(max_length=16, help_text="Of the tools that it offered.")

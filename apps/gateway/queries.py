@@ -22,6 +22,8 @@ class Counts(NamedTuple):
     """Calls that repeat the chat in other tokens: training sees them as beginning anew."""
 
     untrainable: int
+    redacted: int
+    """Answered calls of which something isn't stored."""
     tokens: int
 
 
@@ -44,6 +46,7 @@ def counts_of(session: Session) -> Counts:
         retried=Count("pk", filter=Q(is_retry=True)),
         seams=Count("pk", filter=ok & Q(join=Join.MESSAGES)),
         untrainable=Count("pk", filter=ok & ~Q(untrainable="")),
+        redacted=Count("pk", filter=ok & Q(is_redacted=True)),
         read=Sum("prompt_tokens", default=0),
         written=Sum("completion_tokens", default=0),
     )

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
@@ -18,8 +19,9 @@ from channels.db import database_sync_to_async
 from django.conf import settings
 from django.core import serializers
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, OuterRef, Subquery
 from django.db.models.functions import Greatest
+from django.utils.crypto import salted_hmac
 from django.utils.timezone import now
 
 from apps.accounts import api_tokens
@@ -32,6 +34,11 @@ from apps.gateway.models import Call, Session
 from apps.gateway.named_sessions import SessionName, member_with, named_session
 from apps.gateway.refusals import BudgetSpent, NoSession, RecorderAway
 from apps.gateway.splits.routing import fail_over
+from apps.redaction.models import RuleVersion
+from apps.redaction.redaction import Rule
+from apps.redaction.rules import rules_of
+from contract import jsontext
+from contract.values import Json
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -46,8 +53,11 @@ FLUSH_SECONDS = 2.0
 AWAY = "Retrace's database doesn't answer. Try again in a moment."
 NODE = (
     *("id", "body_digest", "chat_digest", "sequence_length", "sequence_digest", "tools_digest"),
-    *("prompt_tokens", "completion_tokens"),
+    *("prompt_tokens", "completion_tokens", "is_redacted"),
 )
+REPLAY_SECONDS = 120.0
+REPLAY_BYTES = 32 << 20
+"""Of replies that are stored redacted: for so long, and as many, they are also kept as they were, in this process' memory."""
 logger = logging.getLogger(__name__)
 
 
@@ -56,7 +66,9 @@ class Known:
     """A session with the graph of its calls, as this process knows them."""
 
     session: Session
-    graph: CallGraph = field(default_factory=CallGraph)
+    graph: CallGraph
+    rules: Sequence[Rule] = ()
+    """What is replaced in its calls before they're stored."""
     under_way: int = 0
     """Calls in this process that aren't stored yet."""
 
@@ -88,6 +100,7 @@ class Recorder:
         self._may_have_spooled = True
         """Calls may wait in files; at first those of a process before this one."""
         self._flushing: asyncio.Task[None] | None = None
+        self._unredacted: OrderedDict[UUID, tuple[float, bytes]] = OrderedDict()
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def admit(self, key: str) -> None:
@@ -198,6 +211,26 @@ class Recorder:
             known.graph.add([node_of(call)])
         self._background(in_database(live.tell, call.session_id))
 
+    def remember(self, call_id: UUID, reply: Json) -> None:
+        """Keep a reply in memory that is stored redacted, for an agent's library that missed it."""
+        until = time.monotonic() + REPLAY_SECONDS
+        self._unredacted[call_id] = until, jsontext.dumps(reply)
+        self._forget()
+
+    def reply_of(self, call_id: UUID) -> Json:
+        """A reply as the agent got it, where it's still in memory; else None."""
+        self._forget()
+        _, reply = self._unredacted.get(call_id, (0.0, b"null"))
+        return cast("Json", jsontext.loads(reply))
+
+    def _forget(self) -> None:
+        held = sum(len(reply) for _, reply in self._unredacted.values())
+        for call_id, (until, reply) in list(self._unredacted.items()):
+            if until > time.monotonic() and held <= REPLAY_BYTES:
+                break
+            held -= len(reply)
+            del self._unredacted[call_id]
+
     def _keep(self, call: Call) -> None:
         self.spool.mkdir(parents=True, exist_ok=True)
         unfinished = self.spool / f"{call.id}.unfinished"
@@ -293,14 +326,16 @@ def _load(digest: str, known: Known | None) -> Known | None:
         session = good.select_related(*RELATED).first()
         if session is None:
             return None
-        known = Known(session)
+        known = Known(session, CallGraph(_digest_key(session)), rules_of(session.workspace_id))
     else:  # all but its state, its costs and a failover was settled when it was opened
         good = Session.objects.with_good_keys().filter(key_digest=digest)
-        found = good.values_list("state", "tokens_used", "policy_id").first()
+        version = RuleVersion.objects.filter(pk=OuterRef("workspace")).values("number")
+        found = good.values_list("state", "tokens_used", "policy_id", Subquery(version)).first()
         if found is None:
             return None
         known.session.state = found[0]
         known.session.tokens_used = max(found[1], known.session.tokens_used)
+        known.rules = rules_of(known.session.workspace_id, found[3] or 0)
         if found[2] != known.session.policy_id:  # another process led it to the champion
             used, known.session = known.session.tokens_used, good.select_related(*RELATED).get()
             known.session.tokens_used = used
@@ -309,6 +344,11 @@ def _load(digest: str, known: Known | None) -> Known | None:
         calls = calls.filter(id__gte=_shortly_before(last))
     known.graph.add(_node(*row) for row in calls.values_list(*NODE))
     return known
+
+
+def _digest_key(session: Session) -> bytes:
+    """Of no use to whoever has the database alone."""
+    return salted_hmac("gateway digests", str(session.pk), algorithm="sha256").digest()
 
 
 def _shortly_before(call_id: UUID) -> UUID:
@@ -330,6 +370,7 @@ def _node(
     tools_digest: bytes,
     prompt_tokens: int | None,
     completion_tokens: int | None,
+    is_redacted: bool,
 ) -> Node:
     return Node(
         id,
@@ -339,4 +380,5 @@ def _node(
         None if sequence_digest is None else bytes(sequence_digest),
         bytes(tools_digest),
         (prompt_tokens or 0) + (completion_tokens or 0),
+        is_redacted,
     )

@@ -21,6 +21,7 @@ from apps.gateway.models import Call, Path, Session, SessionEvent
 from apps.gateway.places import place_of
 from apps.gateway.session_trajectories import leaves_of, paths_of, trajectory_of
 from apps.policies.models import Policy
+from apps.redaction.rules import redacted
 from apps.trajectories.imports.bulk_copy import Origin, copy_in
 from apps.trajectories.imports.preparation import prepare
 from apps.trajectories.models import RolloutBatch, Trajectory
@@ -107,13 +108,13 @@ def open_session(
         policy=policy,
         endpoint=place.endpoint,
         served_name=place.name,
-        task=dict(task or {}),
+        task=redacted_task(workspace, task),
         group=group,
         attempt=attempt,
         agent=agent,
         name=name,
         is_guessed=is_guessed,
-        metadata=dict(metadata or {}),
+        metadata=redacted(workspace.pk, dict(metadata or {})),
         max_calls=max_calls,
         max_tokens=max_tokens,
         idle_seconds=idle_seconds,
@@ -166,6 +167,12 @@ def create_session(*, idle_seconds: int = IDLE_SECONDS, **facts: Any) -> NewSess
     return NewSession(session, key)
 
 
+def redacted_task(workspace: Workspace, task: Mapping[str, Any] | None) -> dict[str, Any]:
+    """As it may be stored. What tells tasks from one another stays: environment and key."""
+    names = {name: value for name, value in (task or {}).items() if name in ("environment", "key")}
+    return {**redacted(workspace.pk, dict(task or {})), **names}
+
+
 def renew_session(*, session: Session) -> None:
     """Say that it goes on, where its agent is busy with something else than calls. Raises SessionOver."""
     expires_at = now() + timedelta(seconds=session.idle_seconds)
@@ -182,7 +189,7 @@ def abandon_session(*, session: Session, problem: str = "") -> None:
         return
     if not locked.is_open:
         raise SessionOver("This session is finished, and its outcome stays what it was.")
-    locked.problem = problem
+    locked.problem = redacted(locked.workspace_id, problem)
     _abandon(locked)
 
 
@@ -223,6 +230,7 @@ def record_event(
     Raises SessionOver, NoSuchCall, OtherEvent.
     """
     locked = Session.objects.select_for_update().get(pk=session.pk)
+    name, value = redacted(session.workspace_id, [name, value])
     said = {"type": type, "name": name, "value": value, "call_id": call_id}
     before = SessionEvent.objects.filter(session=session, key=key).first()
     if before is not None:
@@ -260,7 +268,7 @@ def finish_session(
         raise SessionOver(f"This session is {locked.state} already, and its outcome stays what it was.")
     for name, value in outcome.items():
         setattr(locked, name, value)
-    locked.metadata = {**locked.metadata, **(metadata or {})}
+    locked.metadata = {**locked.metadata, **redacted(locked.workspace_id, dict(metadata or {}))}
     locked.state, locked.ended_at = Session.State.FINISHED, now()
     locked.save()
     store_trajectories(locked)

@@ -23,6 +23,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from apps.accounts.authentication import digest_of
 from apps.accounts.models import ApiToken, Role
 from apps.common.outages import outage_of
+from apps.redaction.rules import rules_of
 from apps.traces import protobuf
 from apps.traces.export_request import Batch, Unreadable, read_json, read_protobuf
 from apps.traces.span_store import StorageFull, store_spans
@@ -165,7 +166,8 @@ def _take(workspace_id: UUID, body: bytes, encoding: str, media_type: str) -> An
     elif encoding != "identity":
         raise Refusal(415, INVALID_ARGUMENT, f"The Content-Encoding is {encoding[:60]!r}; expected gzip, or none.")
     try:
-        batch: Batch = read_protobuf(body) if media_type == PROTOBUF else read_json(body)
+        rules = rules_of(workspace_id)
+        batch: Batch = read_protobuf(body, rules) if media_type == PROTOBUF else read_json(body, rules)
     except Unreadable as problem:
         raise Refusal(400, INVALID_ARGUMENT, str(problem)) from None
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -15,8 +15,10 @@ from apps.ingest.normalization.fields import mapping, text
 from apps.ingest.records import BadRow
 from apps.ingest.traces.attributes import kind_of, plain
 from apps.ingest.traces.span_groups import groups_in
+from apps.redaction.redaction import Rule
 from apps.traces import protobuf
 from apps.traces.protobuf import NotProtobuf
+from apps.traces.span_redaction import redacted_source, redacted_span
 from contract import jsontext
 from contract.values import Json
 
@@ -77,6 +79,7 @@ class Batch:
     spans: list[Span] = field(default_factory=list)
     rejected: int = 0
     reasons: list[str] = field(default_factory=list)
+    rules: Sequence[Rule] = ()
 
     def reject(self, reason: str, count: int = 1) -> None:
         self.rejected += count
@@ -89,9 +92,9 @@ class Batch:
         return " ".join(self.reasons)
 
 
-def read_protobuf(body: bytes) -> Batch:
-    """Raises Unreadable."""
-    batch = Batch()
+def read_protobuf(body: bytes, rules: Sequence[Rule] = ()) -> Batch:
+    """rules: what is replaced in spans and their sources. Raises Unreadable."""
+    batch = Batch(rules=rules)
     try:
         for resource, scope, spans in protobuf.groups(body):
             _take(batch, _protobuf_source(resource, scope), (protobuf_span(span) for span in spans))
@@ -120,11 +123,11 @@ def protobuf_span(body: memoryview) -> Callable[[], dict[str, Json]]:
     return read
 
 
-def read_json(body: bytes) -> Batch:
-    """Raises Unreadable."""
+def read_json(body: bytes, rules: Sequence[Rule] = ()) -> Batch:
+    """rules: what is replaced in spans and their sources. Raises Unreadable."""
     if jsontext.has_more_values(body, MOST_JSON_VALUES):
         raise Unreadable(f"The body has more than {MOST_JSON_VALUES:,} values. Send smaller batches.")
-    batch = Batch()
+    batch = Batch(rules=rules)
     try:
         record = jsontext.loads(body)
         if type(record) is not dict:
@@ -143,14 +146,15 @@ def _take(batch: Batch, about: Callable[[], Json], spans: Iterator[Callable[[], 
     for read in spans:
         if len(batch.spans) + batch.rejected >= MOST_SPANS:
             raise Unreadable(f"The request has more than {MOST_SPANS:,} spans. Send smaller batches.")
-        source = source or _source(about())
+        source = source or _source(about(), batch.rules)
         try:
-            batch.spans.append(_span(read(), source))
+            batch.spans.append(_span(read(), source, batch.rules))
         except Rejected as refusal:
             batch.reject(str(refusal))
 
 
-def _source(about: Json) -> Source:
+def _source(about: Json, rules: Sequence[Rule]) -> Source:
+    about = redacted_source(about, rules) if rules else about
     body = jsontext.dumps(about)
     if len(body) > MOST_SOURCE_BYTES:
         raise Unreadable(f"A resource with its scope has more than {MOST_SOURCE_BYTES >> 10} KiB.")
@@ -158,7 +162,7 @@ def _source(about: Json) -> Source:
     return Source(hashlib.sha256(body).digest()[:16], compressed(body), service)
 
 
-def _span(given: dict[str, Any], source: Source) -> Span:
+def _span(given: dict[str, Any], source: Source, rules: Sequence[Rule]) -> Span:
     """Raises Rejected."""
     trace_id, span_id = text(given.get("traceId")).lower(), text(given.get("spanId")).lower()
     if not TRACE_ID.fullmatch(trace_id) or not trace_id.strip("0"):
@@ -171,6 +175,7 @@ def _span(given: dict[str, Any], source: Source) -> Span:
     given |= {"traceId": trace_id, "spanId": span_id, "parentSpanId": parent}
     _moment(given, "startTimeUnixNano")
     ended = _moment(given, "endTimeUnixNano")
+    given = redacted_span(given, rules) if rules else given
     try:
         body = jsontext.dumps(given)
     except jsontext.UnreadableJSON as problem:

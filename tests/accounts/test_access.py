@@ -51,6 +51,8 @@ SEEN_FROM = {
     },
     Role.OWNER: {
         *(f"accounts:{name}" for name in ("change_role", "remove", "invite", "revoke_invitation", "audit")),
+        *(f"redaction:{name}" for name in ("list", "new", "test", "remove")),
+        *("v1:redaction_rules", "v1:redaction_test", "v1:redaction_rule_remove"),
         "accounts:revoke_token",  # of this token, which is an owner's
         *(f"v1:{name}" for name in ("member_role", "member_remove", "invitations", "invitation_revoke")),
         *("removal:rules", "removal:turn_rule", "removal:remove_rule", "v1:retention_rules", "v1:retention_rule"),

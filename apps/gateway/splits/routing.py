@@ -9,17 +9,19 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import transaction
+from django.utils.crypto import salted_hmac
 
 from apps.accounts.models import ApiToken, User
 from apps.common.ids import new_id
 from apps.gateway.models import Call, Session
 from apps.gateway.places import Place, place_of
 from apps.gateway.session_trajectories import first_asked, key_of
-from apps.gateway.sessions import IDLE_SECONDS, NewSession, NotServed, create_session
+from apps.gateway.sessions import IDLE_SECONDS, NewSession, NotServed, create_session, redacted_task
 from apps.gateway.splits.models import TrafficSplit, shares
 from apps.gateway.splits.rendezvous import draw
 from apps.policies import promotions
 from apps.policies.models import Policy
+from apps.redaction.rules import redacted
 
 LONGEST_UNIT = 200
 SAMPLING = ("temperature", "top_p", "top_k", "min_p")
@@ -91,16 +93,22 @@ def open_split_session(
         split=split,
         drawn=drawn,
         failover=failover,
-        unit_digest=blake2b(unit.encode("utf-8", "surrogatepass"), digest_size=16).digest(),
+        unit_digest=_unit_digest(split, unit),
         sampling=sampling_of(policy),
         experiment=split.experiment if takes_part else None,
-        task=dict(task or {}),
-        metadata=dict(metadata or {}),
+        task=redacted_task(split.workspace, task),
+        metadata=redacted(split.workspace_id, dict(metadata or {})),
         idle_seconds=idle_seconds,
         created_by=by,
         token=token,
         **facts,
     )
+
+
+def _unit_digest(split: TrafficSplit, unit: str) -> bytes:
+    """Of no use to whoever has the database alone: units are often names of people, which can be guessed."""
+    key = salted_hmac("traffic split units", str(split.pk), algorithm="sha256").digest()
+    return blake2b(unit.encode("utf-8", "surrogatepass"), digest_size=16, key=key).digest()
 
 
 def unit_of(split: TrafficSplit, *, task: Mapping[str, Any] | None, unit: str) -> str:

@@ -30,6 +30,7 @@ from retrace.resources.lineage import Lineage
 from retrace.resources.members import Invitations, Members
 from retrace.resources.policies import Champions, Endpoints, Policies, Publications
 from retrace.resources.queues import Bulk, Judges, Queues
+from retrace.resources.redaction import RedactionRules
 from retrace.resources.retention import RetentionRules
 from retrace.resources.rollouts import Rollouts
 from retrace.resources.runs import Runs
@@ -77,6 +78,7 @@ class _Operations(Resource[C], Generic[C]):
         self.webhooks = Webhooks(connection)
         self.feedback = FeedbackOfUsers(connection)
         self.feedback_keys = FeedbackKeys(connection)
+        self.redaction_rules = RedactionRules(connection)
 
     def session(self, **session: Unpack[NewSession]) -> Session[C]:
         """A session for one episode of an agent, opened by `with`: its `base_url` and `api_key` go into the agent's library."""

@@ -65,7 +65,7 @@ class Trace(Answer):
     """What a session has come to so far."""
 
     trajectory: dict[str, Any]  # Its longest path, in Retrace's own import format.
-    counts: dict[str, int]  # answered, failed, retried, seams, untrainable, tokens.
+    counts: dict[str, int]  # answered, failed, retried, seams, untrainable, redacted, tokens.
     events: list[SessionEvent]
 
 

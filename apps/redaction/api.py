@@ -1,0 +1,128 @@
+"""Redaction rules over the API."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import serializers, status
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from apps.accounts.models import Role
+from apps.common.api import ListView, MemberView, RequestSerializer
+from apps.redaction import rules
+from apps.redaction.detectors import DETECTORS
+from apps.redaction.models import RedactionRule
+from apps.redaction.patterns import LONGEST_PATTERN
+
+
+class RedactionRuleSerializer(serializers.ModelSerializer[RedactionRule]):
+    """What is replaced by `[redacted: name]` before anything is stored."""
+
+    class Meta:
+        model = RedactionRule
+        fields = ["id", "name", "detector", "pattern", "created_at"]
+        read_only_fields = fields
+
+
+class NewRedactionRuleSerializer(RequestSerializer):
+    """A detector, or a pattern with a name."""
+
+    detector = serializers.ChoiceField(choices=list(DETECTORS), required=False, default="")
+    name = serializers.CharField(max_length=40, required=False, default="")
+    pattern = serializers.CharField(
+        max_length=LONGEST_PATTERN,
+        required=False,
+        default="",
+        trim_whitespace=False,
+        help_text="A regular expression as RE2 reads it.",
+    )
+
+
+class RedactionSampleSerializer(RequestSerializer):
+    """A text, and a pattern to try in place of the rules."""
+
+    sample = serializers.CharField(max_length=rules.LONGEST_SAMPLE, trim_whitespace=False)
+    pattern = serializers.CharField(max_length=LONGEST_PATTERN, required=False, default="", trim_whitespace=False)
+
+
+class RedactionTriedSerializer(serializers.Serializer[None]):
+    """What the rules make of a sample."""
+
+    text = serializers.CharField()
+    found = serializers.DictField(
+        child=serializers.IntegerField(), help_text="Replaced spans, by the name of the rule."
+    )
+
+
+class RulesView(ListView):
+    """The workspace's redaction rules."""
+
+    needs = Role.OWNER
+
+    @extend_schema(
+        operation_id="redaction_rules_list",
+        summary="List redaction rules, newest first",
+        responses=RedactionRuleSerializer(many=True),
+    )
+    def get(self, request: Request) -> Response:
+        return self.page_of(RedactionRule.objects.visible_to(self.member), RedactionRuleSerializer)
+
+    @extend_schema(
+        operation_id="redaction_rules_create",
+        summary="Replace what a detector finds, or a pattern matches, before anything is stored",
+        request=NewRedactionRuleSerializer,
+        responses={201: RedactionRuleSerializer, 400: OpenApiResponse(description="Refused, by field.")},
+    )
+    def post(self, request: Request) -> Response:
+        form = NewRedactionRuleSerializer(data=request.data)
+        form.is_valid(raise_exception=True)
+        try:
+            rule = rules.add_rule(workspace=self.member.workspace, by=self.member.user, **form.validated_data)
+        except rules.RuleRefused as refusal:
+            raise ValidationError({refusal.field: [str(refusal)]}) from None
+        rule.refresh_from_db()
+        return Response(RedactionRuleSerializer(rule).data, status=status.HTTP_201_CREATED)
+
+
+class TestView(MemberView):
+    """What rules would do."""
+
+    needs = Role.OWNER
+    keeps_answers = False  # nothing of a sample is kept
+
+    @extend_schema(
+        operation_id="redaction_rules_test",
+        summary="What the rules, or a pattern alone, make of a sample, which isn't kept",
+        request=RedactionSampleSerializer,
+        responses={200: RedactionTriedSerializer, 400: OpenApiResponse(description="Refused, by field.")},
+    )
+    def post(self, request: Request) -> Response:
+        form = RedactionSampleSerializer(data=request.data)
+        form.is_valid(raise_exception=True)
+        try:
+            text, run = rules.try_out(workspace=self.member.workspace, **form.validated_data)
+        except rules.RuleRefused as refusal:
+            raise ValidationError({refusal.field: [str(refusal)]}) from None
+        return Response({"text": text, "found": run.found})
+
+
+class RemoveView(MemberView):
+    """The end of a rule."""
+
+    needs = Role.OWNER
+
+    @extend_schema(
+        operation_id="redaction_rules_remove",
+        summary="Remove a redaction rule; what it replaced stays replaced",
+        request=None,
+        responses={200: RedactionRuleSerializer},
+    )
+    def post(self, request: Request, redaction_rule_id: UUID) -> Response:
+        rows = RedactionRule.objects.visible_to(self.member).select_related("workspace")
+        rule = get_object_or_404(rows, pk=redaction_rule_id)
+        rules.remove_rule(rule=rule, by=self.member.user)
+        return Response(RedactionRuleSerializer(rule).data)

@@ -1,0 +1,264 @@
+"""Named detectors: a pattern that finds candidates, and a check where the pattern alone would take too much.
+
+Patterns are RE2's, which takes time in proportion to the text. It has no lookaround, so what may not stand beside a match is part of the check.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import ipaddress
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from contract import jsontext
+
+Span = tuple[int, int]
+Check = Callable[[str, int, int], Iterator[Span]]
+"""Of a text and a candidate's start and end: what of it is meant."""
+
+IBAN_LENGTHS = {
+    "AD": 24,
+    "AE": 23,
+    "AL": 28,
+    "AT": 20,
+    "AZ": 28,
+    "BA": 20,
+    "BE": 16,
+    "BG": 22,
+    "BH": 22,
+    "BR": 29,
+    "BY": 28,
+    "CH": 21,
+    "CR": 22,
+    "CY": 28,
+    "CZ": 24,
+    "DE": 22,
+    "DK": 18,
+    "DO": 28,
+    "EE": 20,
+    "EG": 29,
+    "ES": 24,
+    "FI": 18,
+    "FO": 18,
+    "FR": 27,
+    "GB": 22,
+    "GE": 22,
+    "GI": 23,
+    "GL": 18,
+    "GR": 27,
+    "GT": 28,
+    "HR": 21,
+    "HU": 28,
+    "IE": 22,
+    "IL": 23,
+    "IQ": 23,
+    "IS": 26,
+    "IT": 27,
+    "JO": 30,
+    "KW": 30,
+    "KZ": 20,
+    "LB": 28,
+    "LC": 32,
+    "LI": 21,
+    "LT": 20,
+    "LU": 20,
+    "LV": 21,
+    "LY": 25,
+    "MC": 27,
+    "MD": 24,
+    "ME": 22,
+    "MK": 19,
+    "MR": 27,
+    "MT": 31,
+    "MU": 30,
+    "NL": 18,
+    "NO": 15,
+    "PK": 24,
+    "PL": 28,
+    "PS": 29,
+    "PT": 25,
+    "QA": 29,
+    "RO": 24,
+    "RS": 22,
+    "SA": 24,
+    "SC": 31,
+    "SE": 24,
+    "SI": 19,
+    "SK": 24,
+    "SM": 27,
+    "ST": 25,
+    "SV": 28,
+    "TN": 24,
+    "TR": 26,
+    "UA": 29,
+    "VA": 22,
+    "VG": 24,
+    "XK": 20,
+}
+"""Characters of an account number, by country (ISO 13616)."""
+CARD_DIGITS = range(13, 20)
+PHONE_DIGITS = range(8, 16)
+"""With the country's code (E.164)."""
+
+
+class Detector(NamedTuple):
+    """Something that is known by its form."""
+
+    name: str
+    """As the marker has it."""
+    pattern: str
+    check: Check
+    example: str
+
+
+def whole(text: str, start: int, end: int) -> Iterator[Span]:
+    yield start, end
+
+
+def _card(text: str, start: int, end: int) -> Iterator[Span]:
+    """Runs of digits may hold more than a card: each whole group of digits may be where one begins or ends."""
+    if _beside(text, start - 1) or _beside(text, end):
+        return
+    groups, begin = [], start
+    for at in range(start, end + 1):
+        if at == end or not text[at].isdigit():
+            groups.append((begin, at))
+            begin = at + 1
+    first = 0
+    while first < len(groups):
+        digits, found = "", 0
+        for last in range(first, len(groups)):
+            digits += text[slice(*groups[last])]
+            if len(digits) >= CARD_DIGITS.stop:
+                break
+            if len(digits) in CARD_DIGITS and _is_card(digits):
+                found = last + 1
+        if found:
+            yield groups[first][0], groups[found - 1][1]
+        first = found or first + 1
+
+
+def _is_card(digits: str) -> bool:
+    """By the issuer's digits and the length that go with one another, and Luhn's checksum (ISO/IEC 7812-1)."""
+    head, length = int(digits[:4]), len(digits)
+    issued = (
+        (digits[0] == "4" and length in (13, 16, 19))  # Visa
+        or ((5100 <= head < 5600 or 2221 <= head <= 2720) and length == 16)  # Mastercard
+        or (digits[:2] in ("34", "37") and length == 15)  # American Express
+        or ((head == 6011 or 6440 <= head < 6600) and length in (16, 19))  # Discover
+        or ((3000 <= head < 3060 or digits[:2] in ("36", "38", "39")) and length in (14, 16, 19))  # Diners Club
+        or (3528 <= head < 3590 and length in (16, 19))  # JCB
+        or (digits[:2] == "62" and length in (16, 17, 18, 19))  # UnionPay
+    )
+    doubled = (int(digit) * (2 if place % 2 else 1) for place, digit in enumerate(reversed(digits)))
+    return issued and sum(value - 9 if value > 9 else value for value in doubled) % 10 == 0
+
+
+def _phone(text: str, start: int, end: int) -> Iterator[Span]:
+    if text[start] == "(" and ")" not in text[start:end]:
+        start += 1  # it's around more than the area code
+    digits = sum(letter.isdigit() for letter in text[start:end])
+    is_international = text[start] == "+"
+    if (digits in PHONE_DIGITS if is_international else digits == 10) and not (
+        _beside(text, start - 1) or _beside(text, end) or text[start - 1 : start] == "+"
+    ):
+        yield start, end
+
+
+def _ipv4(text: str, start: int, end: int) -> Iterator[Span]:
+    """Not within a longer row of numbers, such as a version."""
+    if _beside(text, start - 1) or _beside(text, end):
+        return
+    if text[start - 1 : start] == "." or (text[end : end + 1] == "." and text[end + 1 : end + 2].isdigit()):
+        return
+    try:
+        ipaddress.IPv4Address(text[start:end])
+    except ValueError:
+        return
+    yield start, end
+
+
+def _ipv6(text: str, start: int, end: int) -> Iterator[Span]:
+    """At least four hexadecimal digits, since `a::b` is also how code names things."""
+    while end > start and text[end - 1] == ".":
+        end -= 1  # the end of a sentence
+    if end - start > 1 and text[end - 1] == ":" and text[end - 2] != ":":
+        end -= 1
+    if _beside(text, start - 1) or _beside(text, end) or sum(letter not in ":." for letter in text[start:end]) < 4:
+        return
+    try:
+        ipaddress.IPv6Address(text[start:end])
+    except ValueError:
+        return
+    yield start, end
+
+
+def _iban(text: str, start: int, end: int) -> Iterator[Span]:
+    """From its country and check digits on: as long as that country has them, with the checksum of ISO 7064 (mod 97-10)."""
+    length = IBAN_LENGTHS.get(text[start : start + 2].upper(), 0)
+    if not length or _beside(text, start - 1):
+        return
+    letters, at = text[start:end], end
+    while len(letters) < length and at < len(text):
+        if text[at] in " -" and text[at - 1] not in " -":
+            at += 1
+        elif text[at].isascii() and text[at].isalnum():
+            letters += text[at]
+            at += 1
+        else:
+            return
+    if len(letters) < length or _beside(text, at):
+        return
+    number = "".join(str(int(letter, 36)) for letter in letters[4:] + letters[:4])
+    if int(number) % 97 == 1:
+        yield start, at
+
+
+def _jwt(text: str, start: int, end: int) -> Iterator[Span]:
+    """Its first part is a JSON object with an algorithm."""
+    head = text[start:end].partition(".")[0]
+    try:
+        header = jsontext.loads(base64.urlsafe_b64decode(head + "=" * (-len(head) % 4)))
+    except (binascii.Error, ValueError):
+        return
+    if isinstance(header, dict) and "alg" in header:
+        yield start, end
+
+
+def _beside(text: str, at: int) -> bool:
+    """Whether something stands there that a match would be a part of."""
+    return 0 <= at < len(text) and (text[at].isalnum() or text[at] == "_")
+
+
+KEYS = (
+    r"\bsk-[A-Za-z0-9_-]{20,}",  # OpenAI, Anthropic, and many that copy their form
+    r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b",  # AWS
+    r"\bgh[pousr]_[A-Za-z0-9]{36,}",  # GitHub
+    r"\bgithub_pat_[A-Za-z0-9_]{22,}",
+    r"\bglpat-[A-Za-z0-9_-]{20,}",  # GitLab
+    r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}",  # Slack
+    r"\bAIza[A-Za-z0-9_-]{35}",  # Google
+    r"\b[prs]k_(?:live|test)_[A-Za-z0-9]{16,}",  # Stripe
+    r"\bhf_[A-Za-z0-9]{30,}",  # Hugging Face
+    r"\bnpm_[A-Za-z0-9]{36}",
+    r"\bpypi-[A-Za-z0-9_-]{50,}",
+    r"\bwhsec_[A-Za-z0-9+/=]{24,}",  # Standard Webhooks
+    r"\br[sft]_[A-Za-z0-9_-]{40,}",  # Retrace
+    r"-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)",
+)
+DETECTORS = {
+    "email": Detector(
+        "e-mail", r"[\p{L}\p{N}._%+'-]+@(?:[\p{L}\p{N}-]+\.)+\p{L}{2,}", whole, "Write to ada@example.org."
+    ),
+    "card": Detector("card", r"\d(?:[ -]?\d){12,}", _card, "Paid with 4111 1111 1111 1111."),
+    "phone": Detector(
+        "phone", r"\+\d(?:[ .()/-]{0,2}\d){7,14}|\(?\b[2-9]\d{2}\)?[ .-]\d{3}[ .-]\d{4}", _phone, "Call +49 30 901820."
+    ),
+    "ipv4": Detector("IPv4", r"\d{1,3}(?:\.\d{1,3}){3}", _ipv4, "From 203.0.113.7."),
+    "ipv6": Detector("IPv6", r"[0-9A-Fa-f]*:[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*", _ipv6, "From 2001:db8::8a2e:370:7334."),
+    "iban": Detector("IBAN", r"[A-Za-z]{2}\d{2}", _iban, "To DE89 3704 0044 0532 0130 00."),
+    "key": Detector("API key", "|".join(KEYS), whole, "A key of OpenAI, AWS, GitHub, Slack, Google, Stripe, …"),
+    "jwt": Detector("JWT", r"\beyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*", _jwt, "eyJ….eyJ….…"),
+}
+"""By the key that rules name them with."""

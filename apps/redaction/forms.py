@@ -1,0 +1,38 @@
+"""The forms of the page of redaction rules."""
+
+from __future__ import annotations
+
+from django import forms
+
+from apps.redaction.detectors import DETECTORS
+from apps.redaction.patterns import LONGEST_PATTERN
+from apps.redaction.rules import LONGEST_SAMPLE
+
+
+class DetectorForm(forms.Form):
+    detector = forms.ChoiceField(choices=[(key, each.name) for key, each in DETECTORS.items()])
+
+
+class PatternForm(forms.Form):
+    name = forms.CharField(max_length=40, help_text="The marker shows it: [redacted: ticket].")
+    pattern = forms.CharField(
+        max_length=LONGEST_PATTERN,
+        strip=False,
+        help_text="A regular expression as RE2 reads it, such as \\bT-\\d{6}\\b.",
+    )
+
+
+class SampleForm(forms.Form):
+    prefix = "test"
+    sample = forms.CharField(
+        max_length=LONGEST_SAMPLE,
+        strip=False,
+        widget=forms.Textarea(attrs={"rows": 6}),
+        help_text="It isn’t kept.",
+    )
+    pattern = forms.CharField(
+        max_length=LONGEST_PATTERN,
+        strip=False,
+        required=False,
+        help_text="To try one that isn’t a rule yet. Without it, all rules are tried.",
+    )

@@ -1,0 +1,208 @@
+"""Replacing what rules find, in text and in JSON, by visible markers."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from apps.redaction.detectors import Check, Span
+from apps.redaction.patterns import Pattern
+from contract import jsontext
+
+MOST_CPU_SECONDS = 2.0
+"""Of one call or span. RE2 needs time in proportion to the text for one match; a pattern can be made that needs it again for each of very many."""
+BLOCK_CHARACTERS = 2_000
+MOST_NESTED = 3
+"""Levels of JSON in text in JSON."""
+UNCHECKED = "unchecked text"
+PROTOCOL = frozenset({"role", "type", "object", "finish_reason"})
+"""Names in messages and replies whose values are words of the protocol."""
+WORD = re.compile(r"[A-Za-z_.]{1,40}")
+Keep = Callable[[str, Any], bool]
+"""Of a name and a value: whether the value stays as it is."""
+BASE64 = re.compile(r"data:[\w/+.;=-]{1,200};base64,[A-Za-z0-9+/=_-]*\Z")
+"""An image, sound, or document. Nothing looks into those."""
+
+
+class Rule(NamedTuple):
+    """What to replace, ready for use."""
+
+    name: str
+    pattern: Pattern
+    check: Check
+
+
+def marker(name: str) -> str:
+    return f"[redacted: {name}]"
+
+
+def is_word_of_protocol(name: str, value: Any) -> bool:
+    """In messages and replies: a pattern that matches it would leave a chat that nothing can show."""
+    return name in PROTOCOL and isinstance(value, str) and WORD.fullmatch(value) is not None
+
+
+def nothing_kept(name: str, value: Any) -> bool:
+    return False
+
+
+class Redaction:
+    """One pass over what belongs together, with what it found.
+
+    Most texts hold nothing, and most are short, so that asking each rule about each would take longer than reading them: lines of many are asked
+    about at once, and each for itself only where something is found.
+    """
+
+    def __init__(self, rules: Sequence[Rule], *, cpu_seconds: float = MOST_CPU_SECONDS) -> None:
+        self.found: Counter[str] = Counter()
+        """Replaced spans, by the name of the rule."""
+        self._rules = rules
+        self._anchored = [rule for rule in rules if rule.pattern.has_anchors]
+        self._others = [rule for rule in rules if not rule.pattern.has_anchors]
+        self._changed: dict[tuple[int, str], str] = {}
+        """Texts at a level of nesting in which something was found, without it."""
+        self._until = time.thread_time() + cpu_seconds
+
+    def value(self, value: Any, *, is_kept: Keep = nothing_kept, level: int = 0) -> Any:
+        """A JSON value without what rules find in its texts, names and numbers. is_kept: what stays as it is, told at any depth;
+        where it's given, names that are words are a protocol's and stay, too.
+        """
+        lines: dict[str, None] = {}
+        for text in _texts(value, is_kept):
+            if level < MOST_NESTED and text.lstrip()[:1] in ("{", "["):
+                self._note(text, self._replaced(self._json(text, level + 1), self._rules), level)
+            elif not BASE64.match(text):
+                lines[text] = None
+        for block in _blocks(lines):
+            rules = self._rules if self._is_found("\n".join(map(_plain, block))) else self._anchored
+            for text in block if rules else ():
+                self._note(text, self._replaced(text, rules), level)
+        return self._rebuilt(value, is_kept, level)
+
+    def text(self, text: str) -> str:
+        """A text without what rules find in it. If it's JSON, what they find behind its escapes is replaced, too."""
+        return str(self.value(text))
+
+    def _note(self, text: str, redacted: str, level: int) -> None:
+        if redacted != text:
+            self._changed[level, text] = redacted
+
+    def _is_found(self, lines: str) -> bool:
+        """Whether something may be found in one of the lines; where time is up, it may."""
+        if time.thread_time() > self._until:
+            return True
+        return any(
+            any(True for _ in rule.check(lines, start, end))
+            for rule in self._others
+            for start, end in rule.pattern.spans(lines)
+        )
+
+    def _rebuilt(self, value: Any, is_kept: Keep, level: int) -> Any:
+        if isinstance(value, str):
+            return self._changed.get((level, value), value)
+        if isinstance(value, list):
+            return [self._rebuilt(item, is_kept, level) for item in value]
+        if isinstance(value, dict):
+            redacted: dict[str, Any] = {}
+            for name, item in value.items():
+                shown = marked = name if _is_name(name, is_kept) else self._rebuilt(name, is_kept, level)
+                number = 1
+                while shown in redacted:  # two names whose markers are the same
+                    number += 1
+                    shown = f"{marked} ({number})"
+                redacted[shown] = item if is_kept(name, item) else self._rebuilt(item, is_kept, level)
+            return redacted
+        if _is_number(value):
+            return self._changed.get((level, str(value)), value)
+        return value
+
+    def _json(self, text: str, level: int) -> str:
+        try:
+            value = jsontext.parse(text)
+            if jsontext.is_text_too_deep(text, value):
+                return text
+            redacted = self.value(value, level=level)
+            return text if redacted == value else jsontext.dumps(redacted).decode()
+        except (jsontext.UnreadableJSON, UnicodeDecodeError):
+            return text
+
+    def _replaced(self, text: str, rules: Sequence[Rule]) -> str:
+        if time.thread_time() > self._until:
+            return self._withheld()
+        plain = _plain(text)
+        spans: list[tuple[Span, str]] = []
+        for rule in rules:
+            for start, end in rule.pattern.spans(plain):
+                if time.thread_time() > self._until:
+                    return self._withheld()
+                spans += [(span, rule.name) for span in rule.check(plain, start, end)]
+        pieces, at = [], 0
+        for (start, end), name in _joined(spans):
+            pieces += [text[at:start], marker(name)]
+            self.found[name] += 1
+            at = end
+        return "".join([*pieces, text[at:]])
+
+    def _withheld(self) -> str:
+        self.found[UNCHECKED] += 1
+        return marker(UNCHECKED)
+
+
+def _texts(value: Any, is_kept: Keep) -> Iterator[str]:
+    """Every text in a JSON value, names and numbers included."""
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, dict):
+            pending += [name for name in item if not _is_name(name, is_kept)]
+            pending += [held for name, held in item.items() if not is_kept(name, held)]
+        elif isinstance(item, list):
+            pending += item
+        elif _is_number(item):
+            yield str(item)
+
+
+def _is_name(name: str, is_kept: Keep) -> bool:
+    """Whether it's a name of a protocol."""
+    return is_kept is not nothing_kept and WORD.fullmatch(name) is not None
+
+
+def _blocks(texts: Iterable[str]) -> Iterator[list[str]]:
+    block: list[str] = []
+    size = 0
+    for text in texts:
+        block.append(text)
+        size += len(text)
+        if size > BLOCK_CHARACTERS:
+            yield block
+            block, size = [], 0
+    if block:
+        yield block
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _plain(text: str) -> str:
+    """With a question mark for each lone surrogate, so that places stay the same."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _joined(spans: list[tuple[Span, str]]) -> Iterator[tuple[Span, str]]:
+    """Those that overlap as one, with the name of the first and longest."""
+    if not spans:
+        return
+    spans.sort(key=lambda each: (each[0][0], -each[0][1]))
+    (start, end), name = spans[0]
+    for (next_start, next_end), next_name in spans[1:]:
+        if next_start < end:
+            end = max(end, next_end)
+        else:
+            yield (start, end), name
+            (start, end), name = (next_start, next_end), next_name
+    yield (start, end), name

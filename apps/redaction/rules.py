@@ -1,0 +1,141 @@
+"""A workspace's rules: added and removed, and ready for use in each process until they change."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import F
+
+from apps.accounts import audit
+from apps.accounts.models import User, Workspace
+from apps.redaction.detectors import DETECTORS, whole
+from apps.redaction.models import RedactionRule, RuleVersion
+from apps.redaction.patterns import EVERYTHING, Pattern, PatternRefused, checked
+from apps.redaction.redaction import Redaction, Rule
+
+MOST_RULES = 50
+LONGEST_SAMPLE = 20_000
+SAMPLE_CPU_SECONDS = 1.0
+NAME = re.compile(r"[\w][\w .-]*")
+_ready: dict[UUID, tuple[int, tuple[Rule, ...]]] = {}
+"""By workspace, with the version that they are of."""
+
+
+class RuleRefused(Exception):
+    """Why a rule can't be added: what was given, what to do. `field` is what to change."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+@transaction.atomic
+def add_rule(
+    *, workspace: Workspace, by: User | None, name: str = "", detector: str = "", pattern: str = ""
+) -> RedactionRule:
+    """From now on replace what a detector finds, or a pattern that has a name. Raises RuleRefused."""
+    if bool(detector) == bool(pattern):
+        raise RuleRefused("pattern", "Give a detector, or a pattern with a name.")
+    if detector:
+        if detector not in DETECTORS:
+            raise RuleRefused("detector", f"There is no detector {detector!r}. There are {', '.join(DETECTORS)}.")
+        name = DETECTORS[detector].name
+    else:
+        _refuse_pattern(name, pattern)
+    number = _next_version(workspace)
+    rules = RedactionRule.objects.filter(workspace=workspace)
+    if rules.filter(name=name).exists():
+        raise RuleRefused("detector" if detector else "name", f"There is a rule {name!r} already.")
+    if rules.count() >= MOST_RULES:
+        raise RuleRefused("pattern", f"A workspace has {MOST_RULES} rules at most. Join patterns with |.")
+    rule = RedactionRule.objects.create(
+        workspace=workspace, name=name, detector=detector, pattern=pattern, created_by=by
+    )
+    _record("added redaction rule", rule, by, number)
+    return rule
+
+
+@transaction.atomic
+def remove_rule(*, rule: RedactionRule, by: User) -> None:
+    """From now on keep what it replaced. What was replaced before stays so: nobody has it any more."""
+    number = _next_version(rule.workspace)
+    if RedactionRule.objects.filter(pk=rule.pk).delete()[0]:
+        _record("removed redaction rule", rule, by, number)
+
+
+def rules_of(workspace_id: UUID, version: int | None = None) -> tuple[Rule, ...]:
+    """Ready for use. version: the current one, where the caller knows it."""
+    if version is None:
+        version = RuleVersion.objects.filter(pk=workspace_id).values_list("number", flat=True).first()
+    if not version:
+        return ()
+    known, rules = _ready.get(workspace_id, (0, ()))
+    if known != version:
+        rows = RedactionRule.objects.filter(workspace=workspace_id).order_by("pk")
+        rules = tuple(_rule(row.name, row.detector, row.pattern) for row in rows)
+        _ready[workspace_id] = version, rules
+    return rules
+
+
+def redacted(workspace_id: UUID, value: Any) -> Any:
+    """A JSON value as it may be stored."""
+    rules = rules_of(workspace_id)
+    return Redaction(rules).value(value) if rules else value
+
+
+def try_out(*, workspace: Workspace, sample: str, pattern: str = "") -> tuple[str, Redaction]:
+    """What the rules would make of a sample, or a pattern alone. Nothing is kept. Raises RuleRefused."""
+    if len(sample) > LONGEST_SAMPLE:
+        raise RuleRefused("sample", f"The sample has {len(sample):,} characters; {LONGEST_SAMPLE:,} fit.")
+    rules: Sequence[Rule] = rules_of(workspace.pk)
+    if pattern:
+        _refuse_pattern("match", pattern)
+        rules = [_rule("match", "", pattern)]
+    run = Redaction(rules, cpu_seconds=SAMPLE_CPU_SECONDS)
+    return run.text(sample), run
+
+
+def _refuse_pattern(name: str, pattern: str) -> None:
+    if not name:
+        raise RuleRefused("name", "Give the rule a name, which markers show.")
+    if len(name) > 40 or not NAME.fullmatch(name):
+        raise RuleRefused("name", "A name has 40 characters at most: letters, digits, spaces, hyphens, and dots.")
+    if name in {detector.name for detector in DETECTORS.values()}:
+        raise RuleRefused("name", f"{name!r} is the name of a detector.")
+    try:
+        checked(pattern)
+    except PatternRefused as refusal:
+        raise RuleRefused("pattern", str(refusal)) from None
+
+
+def _rule(name: str, detector: str, pattern: str) -> Rule:
+    """One that can't be read any more replaces everything: nothing is stored that it might have meant."""
+    check = DETECTORS[detector].check if detector in DETECTORS else whole
+    try:
+        return Rule(name, Pattern(DETECTORS[detector].pattern if detector else pattern), check)
+    except (PatternRefused, KeyError):
+        return Rule(name, Pattern(EVERYTHING), whole)
+
+
+def _next_version(workspace: Workspace) -> int:
+    """Counted before the rules are looked at: of two changes at once, the second waits for the first."""
+    RuleVersion.objects.get_or_create(workspace=workspace)
+    RuleVersion.objects.filter(pk=workspace.pk).update(number=F("number") + 1)
+    return RuleVersion.objects.values_list("number", flat=True).get(pk=workspace.pk)
+
+
+def _record(action: str, rule: RedactionRule, by: User | None, number: int) -> None:
+    audit.record(
+        workspace=rule.workspace,
+        actor=by,
+        action=action,
+        subject=rule.name,
+        about=rule,
+        detector=rule.detector,
+        pattern=rule.pattern,
+        version=number,
+    )

@@ -1,0 +1,52 @@
+"""Spans as they may be stored: without what the workspace's rules find."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from apps.redaction.redaction import Redaction, Rule
+from contract.values import Json
+
+OF_PROTOCOL = frozenset({"traceId", "spanId", "parentSpanId", "startTimeUnixNano", "endTimeUnixNano", "timeUnixNano"})
+ID_OR_TIME = re.compile(r"[0-9a-fA-F]{0,32}")
+NUMBERS = ("intValue", "doubleValue")
+
+
+def redacted_span(span: dict[str, Any], rules: Sequence[Rule]) -> dict[str, Any]:
+    """Its name, attributes, events, links, and state; ids and times stay, which tell what belongs together."""
+    redacted: dict[str, Any] = _redacted(span, rules)
+    return redacted
+
+
+def redacted_source(source: Json, rules: Sequence[Rule]) -> Json:
+    """A resource with its scope."""
+    return _redacted(source, rules)
+
+
+def _redacted(value: Json, rules: Sequence[Rule]) -> Any:
+    run = Redaction(rules)
+    redacted = run.value(value, is_kept=_is_id_or_time)
+    return _as_text(redacted) if run.found else redacted
+
+
+def _is_id_or_time(name: str, value: Any) -> bool:
+    return name in OF_PROTOCOL and (
+        isinstance(value, int) or (isinstance(value, str) and bool(ID_OR_TIME.fullmatch(value)))
+    )
+
+
+def _as_text(value: Any) -> Any:
+    """A number that was replaced is a text from here on."""
+    if isinstance(value, list):
+        return [_as_text(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        "stringValue" if name in NUMBERS and _is_marker(item) else name: _as_text(item) for name, item in value.items()
+    }
+
+
+def _is_marker(value: Any) -> bool:
+    return isinstance(value, str) and value.startswith("[redacted: ")
