@@ -11,6 +11,7 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from apps.accounts.authentication import IsMember, RecentSignIn
 from apps.accounts.models import Role
 from apps.common.api import ListView, MemberView, RequestSerializer
 from apps.redaction import rules
@@ -113,6 +114,7 @@ class TestView(MemberView):
 class RemoveView(MemberView):
     """The end of a rule."""
 
+    permission_classes = [IsMember, RecentSignIn]
     needs = Role.OWNER
 
     @extend_schema(

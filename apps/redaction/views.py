@@ -13,6 +13,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from apps.accounts.access import at_least
 from apps.accounts.models import Role
+from apps.accounts.recent_sign_in import needs_recent_sign_in
 from apps.common.http import HtmxRequest
 from apps.redaction import rules as actions
 from apps.redaction.detectors import DETECTORS
@@ -59,6 +60,8 @@ def test(request: HtmxRequest) -> HttpResponse:
 
 
 @require_POST
+@at_least(Role.OWNER)
+@needs_recent_sign_in("remove a redaction rule")
 def remove(request: HtmxRequest, redaction_rule_id: UUID) -> HttpResponse:
     rows = RedactionRule.objects.visible_to(request.member).select_related("workspace")
     rule = get_object_or_404(rows, pk=redaction_rule_id)
