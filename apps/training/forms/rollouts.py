@@ -8,6 +8,7 @@ from django import forms
 
 from apps.accounts.models import Membership
 from apps.common.environments import CHOICES, LEVELS
+from apps.gateway.places import answering
 from apps.policies.models import Policy
 from apps.training.own_tasks import own_environments
 from apps.training.runner_rollouts import DEADLINE_SECONDS, LEASE_SECONDS, LONGEST_DEADLINE, MOST_CALLS
@@ -113,8 +114,7 @@ class RunnerRolloutForm(forms.Form):
     def __init__(self, *args: Any, member: Membership, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.own = own_environments(member.workspace_id)
-        acting = Policy.objects.visible_to(member).acting().order_by("-id")
-        cast("forms.ModelChoiceField[Policy]", self.fields["policy"]).queryset = acting
+        cast("forms.ModelChoiceField[Policy]", self.fields["policy"]).queryset = answering(member).order_by("-id")
 
     def clean_tasks(self) -> list[Task]:
         try:
