@@ -98,7 +98,8 @@ async def test_the_same_in_an_event_loop(
         file = await client.export(version, "train", to=tmp_path / "train.jsonl")
         assert len(file.read_text().splitlines()) == version.row_counts["train"] == len(await client.load(version))
 
-        launched = await client.runs.launch(algorithm="sft", version=version.id, preset="quick", config=CONFIG)
+        endless = {**CONFIG, "optimizer": {"batch_size": 2, "max_steps": 100_000}}  # so that it can't be done first
+        launched = await client.runs.launch(algorithm="sft", version=version.id, preset="quick", config=endless)
         cancelled: Run = await client.runs.cancel(launched.id)
         assert cancelled.state in ("cancelled", "cancelling")
         assert (await client.wait(launched, timeout=PATIENCE, check=False)).state == "cancelled"
