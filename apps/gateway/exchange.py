@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Coroutine
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator
+from typing import Any
 from uuid import UUID
 
 import httpx
@@ -20,6 +20,7 @@ from apps.common.ids import new_id
 from apps.common.outages import outage_of
 from apps.gateway.call_graph import Ids, Parent, sequence_digests
 from apps.gateway.call_redaction import redact
+from apps.gateway.disconnection import unless_gone
 from apps.gateway.models import Call
 from apps.gateway.recorder import Known, Recorder, in_database
 from apps.gateway.refusals import GatewayRefusal, RecorderAway, SessionEnded, UpstreamAway
@@ -39,7 +40,6 @@ from contract.chat_digests import digest_of, prefix_digests
 from contract.completion_chunks import event, event_stream
 from contract.outgoing.replies import error_in, problem_of
 
-T = TypeVar("T")
 logger = logging.getLogger(__name__)
 CHAT = "chat/completions"
 BYTES_A_TOKEN = 4
@@ -369,25 +369,6 @@ class StreamedResponse(Response):
         async for piece in self._exchange.streamed(self._upstream):
             await send({"type": "http.response.body", "body": piece, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
-
-
-async def unless_gone(work: Coroutine[Any, Any, T], receive: Receive) -> T:
-    """What `work` returns. It's cancelled where the agent goes away first, which raises ClientDisconnect."""
-    task, gone = asyncio.ensure_future(work), asyncio.ensure_future(_disconnected(receive))
-    try:
-        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
-        if task.done():
-            return task.result()
-        raise ClientDisconnect
-    finally:
-        for each in (task, gone):
-            each.cancel()
-        await asyncio.gather(task, gone, return_exceptions=True)
-
-
-async def _disconnected(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 def _streams_end(error: Exception) -> UpstreamAway:

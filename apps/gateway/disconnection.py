@@ -1,0 +1,31 @@
+"""Work that ends when the agent goes away."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from starlette.requests import ClientDisconnect
+from starlette.types import Receive
+
+T = TypeVar("T")
+
+
+async def unless_gone(work: Coroutine[Any, Any, T], receive: Receive) -> T:
+    """What `work` returns. It's cancelled where the agent goes away first, which raises ClientDisconnect."""
+    task, gone = asyncio.ensure_future(work), asyncio.ensure_future(_disconnected(receive))
+    try:
+        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return task.result()
+        raise ClientDisconnect
+    finally:
+        for each in (task, gone):
+            each.cancel()
+        await asyncio.gather(task, gone, return_exceptions=True)
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
