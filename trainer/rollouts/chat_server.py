@@ -8,25 +8,21 @@ import socket
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
-from contract.completion_chunks import event_stream
 from contract.outgoing.networks import host_in_url
 from trainer.failures import ConfigFailure
+from trainer.rollouts.chat_replies import SESSION, error_response, reply_response, unreadable
 from trainer.rollouts.chats import Chats
 from trainer.rollouts.local import LocalEngine
 from trainer.rollouts.policy import PolicyError
 
-SESSION = "x-session-id"
-"""The header by which the gateway says whose chat it is."""
 CLOSING_SECONDS = 1
-LONGEST_WORDS = 500
 
 
 class ChatServer:
@@ -69,21 +65,20 @@ class ChatServer:
             body = await request.json()
             reply = await self._chats.complete(request.headers.get(SESSION, ""), body)
         except PolicyError as problem:
-            return error(400, str(problem), "refused_by_policy")
+            return error_response(400, str(problem), "refused_by_policy")
         except asyncio.CancelledError:
             if (task := asyncio.current_task()) is not None and task.cancelling():
                 raise
-            return error(503, "The training run is being stopped.", "stopping")
+            return error_response(503, "The training run is being stopped.", "stopping")
         except ConfigFailure as failure:
             self.failure = failure
-            return error(400, str(failure), "unsupported")
+            return error_response(400, str(failure), "unsupported")
         except Exception as problem:
             if problem is self._engine.failure:  # whatever it died of, the training run dies of it too, and says so
                 self.failure = problem
-                return error(500, "The policy's engine failed; the training run says how.", "engine_failed")
-            words = f"The policy can't read this chat: {type(problem).__name__}: {problem}"[:LONGEST_WORDS]
-            return error(400, words, "unreadable_chat")
-        return response(reply, streamed=bool(body.get("stream")))
+                return error_response(500, "The policy's engine failed; the training run says how.", "engine_failed")
+            return error_response(400, unreadable(problem), "unreadable_chat")
+        return reply_response(reply, is_streamed=bool(body.get("stream")))
 
 
 class _Server(uvicorn.Server):
@@ -107,14 +102,3 @@ def _bound(host: str) -> Iterator[socket.socket]:
         ) from None
     with listener:
         yield listener
-
-
-def response(reply: dict[str, Any], *, streamed: bool) -> Response:
-    """A reply as OpenAI's clients read it; a streamed one comes in one piece, since chats are sampled in batches."""
-    if not streamed:
-        return JSONResponse(reply)
-    return Response(event_stream(reply, with_usage=True), media_type="text/event-stream")
-
-
-def error(status: int, message: str, code: str) -> Response:
-    return JSONResponse({"error": {"message": message, "type": "policy_error", "code": code}}, status)

@@ -26,27 +26,35 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from contract.completion_chunks import event_stream
 from contract.configs import LocalPolicy, ModelConfig, Sampling
 from trainer.failures import ConfigFailure
 from trainer.interruption import StopRequest
+from trainer.rollouts.chat_replies import LONGEST_WORDS, SESSION, error_response, reply_response, unreadable
 
 if TYPE_CHECKING:
     from trainer.rollouts.chats import Chats
 
 KEY = "LOCAL_MODELS_KEY"
 """The environment variable with the key that gateways send."""
-SESSION = "x-session-id"
 MOST_LOADED = 4
 """Models in memory; the one that wasn't asked for longest makes room."""
 LARGEST_BYTES = 4 * 1024**3
 """Of a model's weights. Larger ones need a server of their own."""
-USUAL_TOKENS = 512
-"""Of a turn whose request has no limit."""
-LONGEST_WORDS = 500
-ONLY_ONE = ("n", "best_of")
-UNKNOWN_HERE = ("stop", "response_format", "logit_bias")
-"""Parameters that change what is sampled, which this server doesn't have. Left out in silence they'd mislead."""
+NEUTRAL: dict[str, tuple[Any, ...]] = {
+    "n": (1,),
+    "best_of": (1,),
+    "stop": ("", []),
+    "response_format": ({"type": "text"},),
+    "tool_choice": ("auto",),
+    "logit_bias": ({},),
+    "presence_penalty": (0,),
+    "frequency_penalty": (0,),
+    "repetition_penalty": (1,),
+    "top_k": (0, -1),
+    "min_p": (0,),
+}
+"""Parameters that would change what is sampled, which this server doesn't have, and the values that change nothing. Left out in silence the others
+would mislead."""
 
 
 class Refused(Exception):
@@ -100,9 +108,7 @@ class LocalModels:
             reply = await self._reply(chats, request.headers.get(SESSION, ""), body, asked)
         except Refused as refused:
             return _refusal(refused)
-        if asked.is_streamed:  # in one piece: chats are sampled in batches
-            return Response(event_stream(reply, with_usage=True), media_type="text/event-stream")
-        return JSONResponse(reply)
+        return reply_response(reply, is_streamed=asked.is_streamed)
 
     async def _reply(self, chats: Chats, session: str, body: dict[str, Any], asked: Asked) -> dict[str, Any]:
         """Raises Refused."""
@@ -116,8 +122,7 @@ class LocalModels:
             if problem is chats.engine.failure:
                 self._loaded.pop(asked.model, None)  # it's loaded anew for the next chat
                 raise Refused(500, f"The model failed: {type(problem).__name__}.", "engine_failed") from problem
-            words = f"The policy can't read this chat: {type(problem).__name__}: {problem}"[:LONGEST_WORDS]
-            raise Refused(400, words, "unreadable_chat") from None
+            raise Refused(400, unreadable(problem), "unreadable_chat") from None
 
     async def _chats(self, model: str) -> Chats:
         """The model's engine, loaded if need be. Raises Refused."""
@@ -171,14 +176,15 @@ def wanted(body: dict[str, Any]) -> Asked:
     model, messages = body.get("model"), body.get("messages")
     if not isinstance(model, str) or not isinstance(messages, list) or not messages:
         raise Refused(400, "Expected `model`, a string, and `messages`, a list.", "invalid_request")
-    if several := [name for name in ONLY_ONE if body.get(name) not in (None, 1)]:
-        raise Refused(400, f"{several[0]}: this server gives one reply to a request.", "unsupported")
-    if unknown := [name for name in UNKNOWN_HERE if body.get(name)]:
-        raise Refused(400, f"{unknown[0]}: this server doesn't have it. Publish the policy on vLLM.", "unsupported")
+    for name, neutral in NEUTRAL.items():
+        if (value := body.get(name)) is not None and value not in neutral:
+            raise Refused(
+                400, f"{name}: this server doesn't have it. Leave it out, or publish the policy on vLLM.", "unsupported"
+            )
     seed = body.get("seed")
     if seed is not None and type(seed) is not int:
         raise Refused(400, f"seed is {str(seed)[:40]!r}; expected a whole number.", "invalid_request")
-    most = body.get("max_completion_tokens") or body.get("max_tokens") or USUAL_TOKENS
+    most = body.get("max_completion_tokens") or body.get("max_tokens")
     given = {"temperature": body.get("temperature"), "top_p": body.get("top_p"), "max_new_tokens": most}
     try:
         sampling = Sampling(**{name: value for name, value in given.items() if value is not None})
@@ -199,8 +205,7 @@ async def _body(request: Request) -> dict[str, Any]:
 
 
 def _refusal(refused: Refused) -> Response:
-    words = {"message": str(refused), "type": "policy_error", "code": refused.code}
-    return JSONResponse({"error": words}, refused.status)
+    return error_response(refused.status, str(refused), refused.code)
 
 
 class _Server(uvicorn.Server):

@@ -140,14 +140,21 @@ def test_only_as_many_models_are_kept_as_fit(runs: Path, monkeypatch: pytest.Mon
         ({"temperature": "hot"}, 400, "temperature"),
         ({"max_tokens": -1}, 400, "max_new_tokens"),
         ({"seed": "three"}, 400, "seed"),
-        ({"n": 4}, 400, "one reply"),
-        ({"stop": ["Observation:"]}, 400, "stop"),
+        ({"n": 4}, 400, "n: this server doesn't have it"),
+        ({"stop": ["Observation:"]}, 400, "stop: this server"),
+        ({"top_k": 20}, 400, "top_k: this server"),
+        ({"tool_choice": "required"}, 400, "tool_choice: this server"),
     ],
 )
 def test_what_it_cannot_do_is_refused_in_words(runs: Path, change: dict[str, Any], status: int, words: str):
     response = ask(LocalModels(runs, key=KEY), {**chat(trained(runs)), **change})
     assert response.status_code == status
     assert words in response.json()["error"]["message"]
+
+
+def test_parameters_that_change_nothing_are_no_reason_to_refuse(runs: Path):
+    neutral = {"n": 1, "stop": None, "tool_choice": "auto", "presence_penalty": 0.0, "top_k": -1, "logit_bias": {}}
+    assert ask(LocalModels(runs, key=KEY), {**chat(trained(runs)), **neutral}).is_success
 
 
 def test_without_the_gateways_key_nothing_is_said(runs: Path):
