@@ -27,7 +27,7 @@ class TargetSerializer(RequestSerializer):
     target = serializers.UUIDField(help_text="Its id.")
 
 
-class RestingSerializer(serializers.Serializer[Any]):
+class BlockerSerializer(serializers.Serializer[Any]):
     """Something that must go, or end, first."""
 
     words = serializers.CharField()
@@ -39,7 +39,7 @@ class OutlookSerializer(serializers.Serializer[Any]):
 
     title = serializers.CharField()
     goes = serializers.DictField(child=serializers.IntegerField(), help_text="How many of what would go.")
-    resting = RestingSerializer(many=True, help_text="What keeps it from being deleted; the first ten.")
+    blockers = BlockerSerializer(many=True, help_text="What keeps it from being deleted; the first ten.")
     has_more = serializers.BooleanField(help_text="More than these ten rest on it.")
 
 

@@ -35,9 +35,9 @@ from apps.annotation.models import (
 from apps.datasets.files.storage import discard
 from apps.datasets.models import Dataset, Version, VersionJudgement, VersionPreference
 from apps.gateway.models import Call, Feedback, Path, Session
-from apps.removal import dependents, resting
+from apps.removal import blockers, dependents
+from apps.removal.blockers import MOST, NEVER, Blocker
 from apps.removal.models import Removal
-from apps.removal.resting import MOST, NEVER, Resting
 from apps.traces.models import Source, Span, Trace
 from apps.trajectories.models import ImportBatch, Original, Step, Task, Trajectory
 
@@ -71,13 +71,13 @@ WORDS: dict[type[Model], str] = {
 
 
 class StillNeeded(Exception):
-    """Something rests on what should be deleted. `resting` names it."""
+    """Something rests on what should be deleted. `blockers` names it."""
 
-    def __init__(self, found: Sequence[Resting]) -> None:
-        self.resting = list(found[:MOST])
+    def __init__(self, found: Sequence[Blocker]) -> None:
+        self.blockers = list(found[:MOST])
         self.has_more = len(found) > MOST
         more = "; and more" if self.has_more else ""
-        super().__init__(f"It can’t be deleted: {'; '.join(each.words for each in self.resting)}{more}.")
+        super().__init__(f"It can’t be deleted: {'; '.join(each.words for each in self.blockers)}{more}.")
 
 
 class TooMany(Exception):
@@ -95,7 +95,7 @@ class Outlook(NamedTuple):
     title: str
     goes: dict[str, int]
     """In words, how many of what."""
-    resting: list[Resting]
+    blockers: list[Blocker]
     """What keeps it; nothing goes then."""
     has_more: bool
 
@@ -150,14 +150,13 @@ LISTS: dict[str, str] = {
 
 def outlook(target: Any) -> Outlook:
     """What would go, counted, and what rests on it. Nothing is locked: it may have changed when it is carried out."""
-    found = _resting_on(target)
+    found = _blockers_of(target)
     rows = type(target)._base_manager.filter(pk=target.pk)
     counts: dict[type[Model], int] = {}
     if not found:
         counts = dependents.count(rows, spared=_spared(target))
         if isinstance(target, Trajectory | Task):
-            for sessions in (_sessions_left_alone(_ids(target)),):
-                counts |= dependents.count(sessions, spared=NEVER)
+            counts |= dependents.count(_sessions_left_alone(_ids(target)), spared=NEVER)
     return Outlook(title_of(target), in_words(counts), found[:MOST], len(found) > MOST)
 
 
@@ -197,7 +196,7 @@ def delete_trajectories(ids: Collection[UUID]) -> dict[type[Model], int]:
     of_sessions = Session.objects.filter(pk__in=sessions.values("pk")).select_for_update().order_by("pk")
     session_ids = [pk for (pk,) in of_sessions.values_list("pk")]
     list(Trajectory.objects.filter(pk__in=ids).select_for_update().order_by("pk").values_list("pk"))
-    if found := resting.on_trajectories(ids):
+    if found := blockers.on_trajectories(ids):
         raise StillNeeded(found)
     runs = Trajectory.objects.filter(pk__in=ids)
     imports = list(runs.exclude(import_batch=None).order_by().values_list("import_batch", flat=True).distinct())
@@ -237,18 +236,18 @@ def _sessions_left_alone(ids: Collection[UUID]) -> Any:
     return Session.objects.filter(~Exists(others), pk__in=within)
 
 
-def _resting_on(target: Any) -> list[Resting]:
+def _blockers_of(target: Any) -> list[Blocker]:
     match target:
         case Trajectory():
-            return resting.on_trajectories([target.pk])
+            return blockers.on_trajectories([target.pk])
         case Task():
-            return resting.on_task(target, _ids(target))
+            return blockers.on_task(target, _ids(target))
         case Queue():
-            return resting.on_queue(target)
+            return blockers.on_queue(target)
         case Version():
-            return resting.on_version(target)
+            return blockers.on_version(target)
         case _:
-            return resting.on_dataset(target)
+            return blockers.on_dataset(target)
 
 
 def _spared(target: Any) -> frozenset[type[Model]]:
@@ -262,7 +261,7 @@ def _delete_task(task: Task) -> dict[type[Model], int]:
     ids = _ids(task)
     if len(ids) > MOST_AT_ONCE:
         raise TooMany(Trajectory.objects.filter(task=task).count())
-    if found := resting.on_task(task, ids):
+    if found := blockers.on_task(task, ids):
         raise StillNeeded(found)
     counts = delete_trajectories(ids)
     _forget_failed(Q(task=task), Q(task=task))
@@ -271,7 +270,7 @@ def _delete_task(task: Task) -> dict[type[Model], int]:
 
 def _delete_queue(queue: Queue) -> dict[type[Model], int]:
     locked = Queue.objects.select_for_update().get(pk=queue.pk)  # a version that is asked for locks it, too
-    if found := resting.on_queue(locked):
+    if found := blockers.on_queue(locked):
         raise StillNeeded(found)
     _forget_failed(Q(preference__queue=queue), Q(inspection__queue=queue) | Q(rating__queue=queue))
     return dependents.delete(Queue.objects.filter(pk=queue.pk), spared=_spared(queue))
@@ -286,7 +285,7 @@ def _forget_failed(pairs: Q, judgements: Q) -> None:
 
 def _delete_version(version: Version) -> dict[type[Model], int]:
     locked = Version.objects.select_for_update(of=("self",)).select_related("dataset").get(pk=version.pk)
-    if found := resting.on_version(locked):
+    if found := blockers.on_version(locked):
         raise StillNeeded(found)
     transaction.on_commit(partial(discard, locked, range(1, locked.attempt + 1)), robust=True)
     return dependents.delete(Version.objects.filter(pk=version.pk), spared=_spared(version))
@@ -294,7 +293,7 @@ def _delete_version(version: Version) -> dict[type[Model], int]:
 
 def _delete_dataset(dataset: Dataset) -> dict[type[Model], int]:
     Dataset.objects.select_for_update().get(pk=dataset.pk)  # a version that is asked for locks it, too
-    if found := resting.on_dataset(dataset):
+    if found := blockers.on_dataset(dataset):
         raise StillNeeded(found)
     for version in Version.objects.filter(dataset=dataset).select_related("dataset"):
         transaction.on_commit(partial(discard, version, range(1, version.attempt + 1)), robust=True)

@@ -36,8 +36,8 @@ def ask_for_removal(*, thing: str, target: Any, by: Membership) -> Removal:
     """Have a worker delete it; asked for twice, it is one deletion. Raises deletion.StillNeeded."""
     under_way = Removal.objects.active().filter(thing=thing, target=target.pk)
     found = deletion.outlook(target)
-    if found.resting:
-        raise deletion.StillNeeded(found.resting)
+    if found.blockers:
+        raise deletion.StillNeeded(found.blockers)
     try:
         with transaction.atomic():
             removal = Removal.objects.create(

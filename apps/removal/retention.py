@@ -1,6 +1,6 @@
 """Retention rules: trajectories of one source go after so many days if nobody made use of them.
 
-Made use of: an item of a queue, judged or not; part of an experiment; commented on. What else rests on one (`resting`) keeps it, too.
+Made use of: an item of a queue, judged or not; part of an experiment; commented on. What else rests on one (`blockers`) keeps it, too.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ from apps.datasets.recipe import BadRecipe, Recipe
 from apps.gateway.models import Call, Path, Session
 from apps.jobs.models import JobState
 from apps.removal import deletion, dependents, removal_job
+from apps.removal.blockers import NEVER
 from apps.removal.models import Removal
-from apps.removal.resting import NEVER
 from apps.traces.models import Source, Span, Trace, TracePart
 from apps.trajectories.models import ImportBatch, Original, Step, Task, Trajectory
 from tests import factories
@@ -90,8 +90,8 @@ def test_a_trajectory_in_a_queue_stays_and_the_queue_is_named(ada: Membership) -
     queue = making.queue(of=ada.workspace, name="Orders", steps=1)
     run = queue.items.get().b
     found = deletion.outlook(run)
-    assert [each.words for each in found.resting] == ["queue Orders has it as an item"]
-    assert (found.resting[0].url, found.goes) == (f"/queues/{queue.pk}/", {})
+    assert [each.words for each in found.blockers] == ["queue Orders has it as an item"]
+    assert (found.blockers[0].url, found.goes) == (f"/queues/{queue.pk}/", {})
     assert "queue Orders has it as an item" in refusal(run)
     with pytest.raises(deletion.StillNeeded):
         removal_job.ask_for_removal(thing="trajectory", target=run, by=ada)
@@ -104,7 +104,7 @@ def test_what_rests_on_a_trajectory_is_named_up_to_ten(ada: Membership) -> None:
         queue = factories.queue(of=ada.workspace, name=f"Q{number}", kind="rating")
         Item.objects.create(queue=queue, kind="rating", position=0, task=run.task, a=run, overlap=1)
     found = deletion.outlook(run)
-    assert (len(found.resting), found.has_more) == (10, True)
+    assert (len(found.blockers), found.has_more) == (10, True)
     assert refusal(run).endswith("; and more.")
 
 

@@ -75,7 +75,7 @@ def test_over_rest_it_is_previewed_asked_for_and_followed(ada: Membership) -> No
     run = factories.trajectory(of=factories.task(of=ada.workspace))
     client = api(ada)
     foreseen = send(client, "deletions/preview", "trajectory", run).json()
-    assert (foreseen["resting"], foreseen["has_more"], foreseen["goes"]["trajectories"]) == ([], False, 1)
+    assert (foreseen["blockers"], foreseen["has_more"], foreseen["goes"]["trajectories"]) == ([], False, 1)
     asked = send(client, "deletions", "trajectory", run)
     assert (asked.status_code, asked.json()["state"]) == (202, "waiting")
     removal_job.remove(Removal.objects.get().pk)
@@ -92,8 +92,8 @@ def test_over_rest_a_refusal_names_what_rests_on_it(ada: Membership) -> None:
         409,
         "It can’t be deleted: it is open: pause or close it first.",
     )
-    [resting] = send(client, "deletions/preview", "queue", queue).json()["resting"]
-    assert resting == {"words": "it is open: pause or close it first", "page": f"/queues/{queue.pk}/"}
+    [blocker] = send(client, "deletions/preview", "queue", queue).json()["blockers"]
+    assert blocker == {"words": "it is open: pause or close it first", "page": f"/queues/{queue.pk}/"}
 
 
 def test_reviewers_delete_nothing(ada: Membership) -> None:

@@ -9,7 +9,7 @@ from retrace.core.request import Progress, address
 from retrace.models.answer import Answer, Waitable
 
 
-class Resting(Answer):
+class Blocker(Answer):
     """Something that must go, or end, first."""
 
     words: str
@@ -21,7 +21,7 @@ class Outlook(Answer):
 
     title: str
     goes: dict[str, int]  # How many of what would go.
-    resting: list[Resting]  # What keeps it from being deleted; the first ten.
+    blockers: list[Blocker]  # What keeps it from being deleted; the first ten.
     has_more: bool
 
 

@@ -26,82 +26,82 @@ NEVER: frozenset[type[Model]] = frozenset(
 """Models whose rows go only where they are themselves what is deleted, or part of a queue or a version that is."""
 
 
-class Resting(NamedTuple):
+class Blocker(NamedTuple):
     """Something that must go, or end, first."""
 
     words: str
     url: str
 
 
-def on_trajectories(ids: Collection[UUID]) -> list[Resting]:
+def on_trajectories(ids: Collection[UUID]) -> list[Blocker]:
     """What rests on any of these trajectories of one workspace; MOST + 1 at most."""
     return list(islice(_on_trajectories(ids), MOST + 1))
 
 
-def _on_trajectories(ids: Collection[UUID]) -> Iterator[Resting]:
+def _on_trajectories(ids: Collection[UUID]) -> Iterator[Blocker]:
     items = Item.objects.filter(Q(a__in=ids) | Q(b__in=ids)).order_by()
     yield from _versions(_holding("item__in", items))
     for queue in Queue.objects.filter(pk__in=items.values("queue")).order_by("pk")[: MOST + 1]:
-        yield Resting(f"queue {queue.name} has it as an item", reverse("annotation:queue", args=[queue.pk]))
+        yield Blocker(f"queue {queue.name} has it as an item", reverse("annotation:queue", args=[queue.pk]))
     runs = Trajectory.objects.filter(pk__in=ids)
     workspaces = runs.order_by().values("workspace")
     filling = Queue.objects.filter(state=Queue.State.FILLING, workspace__in=workspaces)
     for queue in filling.order_by("pk")[: MOST + 1]:
-        yield Resting(f"queue {queue.name} is being filled", reverse("annotation:queue", args=[queue.pk]))
+        yield Blocker(f"queue {queue.name} is being filled", reverse("annotation:queue", args=[queue.pk]))
     live = LiveAttempt.objects.filter(trajectory__in=ids).values("experiment")
     known = Q(recorded_a__overlap=list(ids)) | Q(recorded_b__overlap=list(ids)) | Q(pk__in=live)
     batches = runs.exclude(rollout_batch=None).order_by().values("rollout_batch")
     experiments = Experiment.objects.filter(known | Q(rollouts_a__in=batches) | Q(rollouts_b__in=batches))
     for experiment in experiments.order_by("pk")[: MOST + 1]:
         address = reverse("arena:experiment", args=[experiment.pk])
-        yield Resting(f"experiment {experiment.name} compares it", address)
+        yield Blocker(f"experiment {experiment.name} compares it", address)
     imports = ImportBatch.objects.active().filter(pk__in=runs.order_by().values("import_batch"))
     for import_batch in imports.order_by("pk")[: MOST + 1]:
         address = reverse("trajectories:import", args=[import_batch.pk])
-        yield Resting(f"the import of {import_batch.filename} is in progress", address)
+        yield Blocker(f"the import of {import_batch.filename} is in progress", address)
     for batch in RolloutBatch.objects.active().filter(pk__in=batches).order_by("pk")[: MOST + 1]:
-        yield Resting("the rollouts that it is part of are in progress", reverse("training:rollouts", args=[batch.pk]))
+        yield Blocker("the rollouts that it is part of are in progress", reverse("training:rollouts", args=[batch.pk]))
     sampled = Continuation.objects.active().filter(Q(trajectory__in=ids) | Q(branch__in=ids))
     for continuation in sampled.order_by("pk")[: MOST + 1]:
         address = reverse("trajectories:detail", args=[continuation.trajectory_id])
-        yield Resting("a policy is continuing it", address)
+        yield Blocker("a policy is continuing it", address)
     sessions = Session.objects.filter(paths__trajectory__in=ids)
     played = Episode.objects.filter(session__in=sessions, batch__closed_at=None)
     for run in Run.objects.filter(pk__in=played.order_by().values("batch__run")).order_by("pk")[: MOST + 1]:
-        yield Resting(f"training run {run.name} is learning from it", reverse("training:run", args=[run.pk]))
+        yield Blocker(f"training run {run.name} is learning from it", reverse("training:run", args=[run.pk]))
     for batch in RolloutBatch.objects.filter(pk__in=played.order_by().values("batch__rollouts"))[: MOST + 1]:
-        yield Resting("the rollouts that it is part of are in progress", reverse("training:rollouts", args=[batch.pk]))
+        yield Blocker("the rollouts that it is part of are in progress", reverse("training:rollouts", args=[batch.pk]))
 
 
-def on_task(task: Task, ids: Collection[UUID]) -> list[Resting]:
+def on_task(task: Task, ids: Collection[UUID]) -> list[Blocker]:
     """What rests on a task or on one of its trajectories."""
     uses = [rows.objects.filter(task=task).values("version") for rows in (VersionPreference, VersionJudgement)]
     frozen = Version.objects.filter(Q(pk__in=uses[0]) | Q(pk__in=uses[1]))
     return _first(_versions(frozen), _on_trajectories(ids))
 
 
-def on_queue(queue: Queue) -> list[Resting]:
+def on_queue(queue: Queue) -> list[Blocker]:
     """What rests on a queue, or is at work in it."""
     address = reverse("annotation:queue", args=[queue.pk])
-    found: list[Resting] = []
+    found: list[Blocker] = []
     if queue.state in (Queue.State.FILLING, Queue.State.OPEN):
-        found.append(Resting(f"it is {queue.get_state_display().lower()}: pause or close it first", address))
+        found.append(Blocker(f"it is {queue.get_state_display().lower()}: pause or close it first", address))
     for judge in Judge.objects.active().filter(queue=queue).select_related("annotator")[:MOST]:
         words = f"{judge.annotator.name} is judging it: pause that first"
-        found.append(Resting(words, reverse("annotation:judges", args=[queue.pk])))
+        found.append(Blocker(words, reverse("annotation:judges", args=[queue.pk])))
     for experiment in Experiment.objects.filter(queue=queue):
         words = f"experiment {experiment.name} rests on its judgments"
-        found.append(Resting(words, reverse("arena:experiment", args=[experiment.pk])))
+        found.append(Blocker(words, reverse("arena:experiment", args=[experiment.pk])))
     named = Version.objects.filter(workspace=queue.workspace_id, recipe__queues__contains=[str(queue.pk)])
     return _first(found, _versions(named), _versions(_holding("queue", queue)))
 
 
-def on_version(version: Version) -> list[Resting]:
+def on_version(version: Version) -> list[Blocker]:
     """A version that is frozen stays for good, and one that is being made is not touched."""
     return list(_versions(Version.objects.filter(pk=version.pk)))
 
 
-def on_dataset(dataset: Dataset) -> list[Resting]:
+def on_dataset(dataset: Dataset) -> list[Blocker]:
     """Its versions, but for those that failed."""
     return list(_versions(Version.objects.filter(dataset=dataset)))
 
@@ -115,14 +115,14 @@ def _holding(field: str, value: Any) -> QuerySet[Version]:
     return Version.objects.filter(within[0] | within[1] | within[2])
 
 
-def _versions(versions: QuerySet[Version]) -> Iterator[Resting]:
+def _versions(versions: QuerySet[Version]) -> Iterator[Blocker]:
     kept = versions.exclude(state=Version.State.FAILED).select_related("dataset")
     for version in kept.order_by("pk")[: MOST + 1]:
         words = "is frozen, and stays" if version.state == Version.State.FROZEN else "is being frozen"
         address = reverse("datasets:version", args=[version.dataset_id, version.number])
-        yield Resting(f"dataset version {version} {words}", address)
+        yield Blocker(f"dataset version {version} {words}", address)
 
 
-def _first(*found: Iterable[Resting]) -> list[Resting]:
+def _first(*found: Iterable[Blocker]) -> list[Blocker]:
     """Each once: a version may hold judgments of a queue that its recipe names."""
     return list(islice(dict.fromkeys(each for some in found for each in some), MOST + 1))
