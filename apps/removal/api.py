@@ -28,7 +28,7 @@ class TargetSerializer(RequestSerializer):
 
 
 class BlockerSerializer(serializers.Serializer[Any]):
-    """Something that must go, or end, first."""
+    """Something that keeps it, for now or for good."""
 
     words = serializers.CharField()
     page = serializers.CharField(source="url", help_text="The path of its page.")

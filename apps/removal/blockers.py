@@ -27,7 +27,7 @@ NEVER: frozenset[type[Model]] = frozenset(
 
 
 class Blocker(NamedTuple):
-    """Something that must go, or end, first."""
+    """Something that keeps it, for now or for good."""
 
     words: str
     url: str
