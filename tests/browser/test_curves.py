@@ -4,7 +4,7 @@ import re
 from itertools import pairwise
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from apps.training.models import Metric, RunReward
 from tests import factories
@@ -219,15 +219,24 @@ def test_the_curves_are_drawn_again_in_the_other_theme(open_as, researcher):
 def test_curves_that_cannot_be_fetched_are_asked_for_again(open_as, researcher, console):
     console.expect("series/|503")
     page = open_as(researcher.user)
-    page.route("**/series/*", lambda route: route.fulfill(status=503))
+    held: list[Route] = []
+    page.route("**/series/*", lambda route: route.continue_() if server_is_back else held.append(route))
+    server_is_back = False
+
+    def fail() -> None:
+        while not held:  # the page asks by itself too, when its socket connects
+            page.wait_for_timeout(20)
+        held.pop().fulfill(status=503)
+
     page.goto(f"/runs/{measured(researcher).pk}/")
+    fail()
     failure = page.locator("[data-curves-failure]")
     expect(failure).to_contain_text("The curves are not up to date.")
     again = failure.get_by_role("button", name="Try again")
-    with page.expect_request("**/series/*"):
-        again.dispatch_event("click")
-    page.unroute("**/series/*")
-    again.dispatch_event("click")  # even while the request before it is still failing
+    again.click()
+    again.click()  # while the request before it is still going to fail
+    server_is_back = True
+    fail()
     expect(page.locator("#chart-loss")).to_be_visible()
     expect(failure).to_be_hidden()
 

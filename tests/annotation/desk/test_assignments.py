@@ -200,7 +200,8 @@ def test_the_search_reads_free_places_in_order_and_sorts_no_queue():
         "dealt_with": ["open", "judged", "skipped"],
     }
     with connection.cursor() as cursor:
-        cursor.execute("ANALYZE annotation_item")  # or the plan depends on when the database last looked, and at which test's rows
+        # Without statistics of these rows the plan depends on when the database last looked, and at which test's.
+        cursor.execute("ANALYZE annotation_item")
         cursor.execute("SET LOCAL enable_seqscan = off")  # a queue this small would be read whole
         cursor.execute("SET LOCAL enable_bitmapscan = off")
         cursor.execute("EXPLAIN " + TAKE.format(untouched=_UNTOUCHED, locked="SKIP LOCKED"), values)
