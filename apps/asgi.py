@@ -12,7 +12,7 @@ from channels.auth import AuthMiddlewareStack
 from channels.routing import ProtocolTypeRouter, URLRouter
 from channels.security.websocket import AllowedHostsOriginValidator
 
-from apps.accounts.credentials import is_researcher
+from apps.accounts.credentials import is_member, is_researcher
 from apps.accounts.middleware import MemberOnSocket
 from apps.common.request_threads import OneTripHandler
 from apps.common.same_origin import SameOrigin
@@ -22,9 +22,10 @@ from apps.gateway.asgi import BesideGateway
 from apps.routing import websocket_urlpatterns
 from apps.traces.asgi import TracesEndpoint
 
+pages = LimitUploads(OneTripHandler(), is_member=is_member, may_upload=is_researcher)
 application = ProtocolTypeRouter(
     {
-        "http": TracesEndpoint(BesideGateway(StaticFiles(LimitUploads(OneTripHandler(), may_upload=is_researcher)))),
+        "http": TracesEndpoint(BesideGateway(StaticFiles(pages))),
         "websocket": SameOrigin(
             AllowedHostsOriginValidator(AuthMiddlewareStack(MemberOnSocket(URLRouter(websocket_urlpatterns))))
         ),

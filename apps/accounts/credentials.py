@@ -17,14 +17,25 @@ from apps.accounts.models import ApiToken, Role
 
 
 @database_sync_to_async  # type: ignore[untyped-decorator]  # Channels has no types
+def is_member(scope: Any) -> bool:
+    """Whether anybody sends it who has a role here."""
+    return _has_role(scope, Role.ANNOTATOR)
+
+
+@database_sync_to_async  # type: ignore[untyped-decorator]  # Channels has no types
 def is_researcher(scope: Any) -> bool:
+    """Whether a researcher sends it, or an owner."""
+    return _has_role(scope, Role.RESEARCHER)
+
+
+def _has_role(scope: Any, role: Role) -> bool:
     """By a token, or else by the session: the views look again, and say what is wrong with either."""
     request = ASGIRequest(dict(scope), BytesIO())
     scheme, _, secret = request.headers.get("Authorization", "").partition(" ")
     if scheme.lower() == "bearer":
-        able = ApiToken.objects.usable().filter(membership__user__is_active=True, membership__role__gte=Role.RESEARCHER)
+        able = ApiToken.objects.usable().filter(membership__user__is_active=True, membership__role__gte=role)
         return able.filter(digest=digest_of(secret.strip())).exists()
     store = import_module(settings.SESSION_ENGINE).SessionStore
     request.session = store(request.COOKIES.get(settings.SESSION_COOKIE_NAME))
     member = current_membership(get_user(request), request.session)
-    return member is not None and member.is_researcher
+    return member is not None and member.role >= role

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.conf import settings
@@ -22,24 +24,90 @@ FORM_BYTES = 1 << 20
 SMALL_BYTES = 32 << 20
 """What a request to any other address may bring."""
 
-SPOOLED_BYTES = 2.5 * (1 << 20)
+STRANGER_BYTES = 512 << 10
+"""The same of somebody who isn't known. Forms for strangers and feedback from other sites have far less."""
+
+SPOOLED_BYTES = 5 << 19
 """What Django keeps of a body in memory; anything larger goes to the disk."""
+
+IDLE_SECONDS = 60.0
+"""After so long without a byte, a body that hasn't come to its end isn't waited for."""
+
+WAITING_BYTES = 64 << 20
+"""What a process holds in memory of all bodies of members that haven't come to their end, and as much again of strangers'."""
+
+EACH_BYTES = 16 << 10
+"""What such a body costs before it has a byte."""
 
 UPLOAD_PATHS = ("/imports/", "/api/v1/imports")
 
+GONE: Message = {"type": "http.disconnect"}
+"""Django drops such a request without another word."""
+
+
+@dataclass(eq=False)
+class _Body:
+    """A body that hasn't come to its end."""
+
+    is_known: bool = False
+    """Whether a member sends it."""
+    may_upload: bool = False
+    taken: int = 0
+    held: int = 0
+    """Bytes of memory."""
+    came_at: float = 0.0
+    """When something of it came last, by the event loop's clock."""
+    is_given_up: bool = False
+    patience: asyncio.Timeout | None = field(default=None, repr=False)
+    """While it's waited for."""
+
+    def give_up(self) -> None:
+        """Whoever waits for it learns so at once, or when they come to it."""
+        self.is_given_up = True
+        if self.patience is not None:
+            self.patience.reschedule(asyncio.get_running_loop().time())
+
+
+class _Waiting:
+    """Bodies that haven't come to their end, and the memory that they take together."""
+
+    def __init__(self) -> None:
+        self.bodies: set[_Body] = set()
+        self.held = 0
+
+    def add(self, body: _Body) -> None:
+        self.bodies.add(body)
+        self.held += body.held
+
+    def remove(self, body: _Body) -> None:
+        """Does nothing where it isn't among them."""
+        if body in self.bodies:
+            self.bodies.remove(body)
+            self.held -= body.held
+
 
 class LimitUploads:
-    """ASGI: refuses a body that is, or grows, larger than its address takes, or than it takes of a stranger.
+    """ASGI: refuses a body that is, or grows, larger than its address takes, or than it takes of its sender, and ends one that doesn't end.
 
-    Django's handler spools every body to disk before any view or middleware of ours runs, signed in or not; this stands in front of it.
-    `may_upload` says of a request whether somebody sends it who may bring more than SMALL_BYTES; it is asked about those only.
+    Django's handler spools every body to memory and disk before any view or middleware of ours runs, signed in or not; this stands in front of it.
+    `is_member` says of a request whether a member sends it, `may_upload` whether somebody who may bring more than SMALL_BYTES; each is asked only
+    of what is larger than others may send.
+
+    Bodies of members that haven't come to their end have WAITING_BYTES together, and so have those of strangers, and of whom nobody had to ask yet.
+    Where that's too little, the one of them is given up from which nothing came for the longest time.
     """
 
     def __init__(
-        self, inner: Callable[..., Awaitable[None]], *, may_upload: Callable[[Scope], Awaitable[bool]]
+        self,
+        inner: Callable[..., Awaitable[None]],
+        *,
+        is_member: Callable[[Scope], Awaitable[bool]],
+        may_upload: Callable[[Scope], Awaitable[bool]],
     ) -> None:
         self.inner = inner
+        self.is_member = is_member
         self.may_upload = may_upload
+        self.waiting = {is_known: _Waiting() for is_known in (False, True)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         limit = _limit(scope["path"])
@@ -50,25 +118,28 @@ class LimitUploads:
         if int(declared) > SPOOLED_BYTES and not disk.has_room(int(declared)):
             await _refuse_full(scope, send)
             return
-        taken, known, answering = 0, False, False
-        if int(declared) > SMALL_BYTES:
-            if not await self.may_upload(scope):
-                await _refuse_stranger(scope, send)
-                return
-            known = True
+        body, has_ended, answering = _Body(), False, False
+        if not await self._may_bring(int(declared), body, scope, send):
+            return
 
         async def counted() -> Message:
-            nonlocal taken, known
-            message = await receive()
-            taken += len(message.get("body", b""))
-            if taken > limit:
+            nonlocal has_ended
+            message = await (receive() if has_ended else self._next(body, receive))
+            if message is None:
+                await _answer(scope, send, 408, "The rest of the request didn't come in time. Send it again.")
+                return GONE
+            size = body.taken
+            body.taken += len(message.get("body", b""))
+            has_ended = has_ended or not message.get("more_body", False)
+            if body.taken > limit:
                 await _refuse(scope, send, limit)
-                return {"type": "http.disconnect"}  # Django drops the request without another word
-            if taken > SMALL_BYTES and not known:
-                known = await self.may_upload(scope)
-                if not known:
-                    await _refuse_stranger(scope, send)
-                    return {"type": "http.disconnect"}
+                return GONE
+            if not await self._may_bring(body.taken, body, scope, send):
+                return GONE
+            if body.taken // SMALL_BYTES > size // SMALL_BYTES and not disk.has_room():
+                await _refuse_full(scope, send)
+                return GONE
+            self._make_room(body, has_ended=has_ended)
             return message
 
         async def noted(message: Message) -> None:
@@ -82,6 +153,54 @@ class LimitUploads:
             if answering or not disk.says_full(error):
                 raise
             await _refuse_full(scope, send)
+        finally:
+            self._forget(body)
+
+    async def _may_bring(self, size: int, body: _Body, scope: Scope, send: Send) -> bool:
+        """Whether its sender may bring so much. Else they have been told so."""
+        if size > SMALL_BYTES and not body.may_upload:
+            body.is_known = body.may_upload = await self.may_upload(scope)
+            if not body.may_upload:
+                await _refuse_sender(scope, send, "a researcher's token", SMALL_BYTES)
+            return body.may_upload
+        if size > STRANGER_BYTES and not body.is_known:
+            body.is_known = await self.is_member(scope)
+            if not body.is_known:
+                await _refuse_sender(scope, send, "a token", STRANGER_BYTES)
+            return body.is_known
+        return True
+
+    async def _next(self, body: _Body, receive: Receive) -> Message | None:
+        """What comes next of it; None where nothing does, or there's no room to wait for it."""
+        if body.is_given_up:
+            return None
+        body.patience = asyncio.timeout(IDLE_SECONDS)
+        try:
+            async with body.patience:
+                return await receive()
+        except TimeoutError:
+            return None
+        finally:
+            body.patience = None
+
+    def _make_room(self, body: _Body, *, has_ended: bool) -> None:
+        """Note that something of it came, and give others up where all together are too much."""
+        self._forget(body)
+        if has_ended:
+            return
+        body.came_at = asyncio.get_running_loop().time()
+        body.held = EACH_BYTES + min(body.taken, SPOOLED_BYTES)
+        waiting = self.waiting[body.is_known]
+        waiting.add(body)
+        while waiting.held > WAITING_BYTES:
+            last = min(waiting.bodies, key=lambda each: each.came_at)
+            waiting.remove(last)
+            last.give_up()
+
+    def _forget(self, body: _Body) -> None:
+        """It's held no longer, or not as it was."""
+        for waiting in self.waiting.values():
+            waiting.remove(body)
 
 
 def _limit(path: str) -> int:
@@ -95,9 +214,9 @@ async def _refuse(scope: Scope, send: Send, limit: int) -> None:
     await _answer(scope, send, 413, words)
 
 
-async def _refuse_stranger(scope: Scope, send: Send) -> None:
-    words = f"Sign in, or send a researcher's token: of others this takes {SMALL_BYTES // 1024**2} MiB only."
-    await _answer(scope, send, 401, words)
+async def _refuse_sender(scope: Scope, send: Send, token: str, most: int) -> None:
+    size = f"{most // 1024**2} MiB" if most >= 1 << 20 else f"{most // 1024} KiB"
+    await _answer(scope, send, 401, f"Sign in, or send {token}: of others this takes {size} only.")
 
 
 async def _refuse_full(scope: Scope, send: Send) -> None:
