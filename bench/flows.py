@@ -42,7 +42,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LIMITS = {"upload": 20, "preference": 35, "online": 30}
 PATIENCE_SECONDS = 300.0
 PAIRS = 24
-WORKERS = ("default", "generate", "train")
+WORKERS = ("default", "remote", "generate", "train")
 AROUND_DJANGO = (
     "apps.common.static_files.StaticFiles",
     "apps.common.uploads.LimitUploads",

@@ -20,14 +20,14 @@ from apps.common.stack.paths import StackPaths
 from apps.common.stack.programs import Program
 from apps.common.stack.supervisor import stop_together
 
-QUEUES = {"default": 2, "generate": 1, "train": 1}
+QUEUES = {"default": 2, "remote": 2, "generate": 1, "train": 1}
 IDLE_SECONDS = 10.0
 FLUSHES = 4
 
 
 @dataclass(frozen=True)
 class LiveStack:
-    """Where it answers, and its processes: "web-1", "worker-default", "worker-generate", "worker-train", "clock"."""
+    """Where it answers, and its processes: "web-1", "worker-default", "worker-remote", "worker-generate", "worker-train", "clock"."""
 
     url: str
     programs: dict[str, Program]

@@ -31,6 +31,11 @@ app.conf.update(
     # Generating has workers of its own, so that nobody waits for some tokens behind a training run; and what a person at the desk
     # waits for is taken first, also by a worker that takes from both. The lower number goes first.
     task_routes={
+        # What waits for servers that people name has workers of its own, too: some hang, and would hold up imports, freezing and the clock.
+        "served_continuations.*": {"queue": "remote", "priority": 0},
+        "webhooks.deliver": {"queue": "remote", "priority": 3},
+        "publishing.*": {"queue": "remote", "priority": 3},
+        "judging.*": {"queue": "remote", "priority": 6},
         "continuations.*": {"queue": "generate", "priority": 0},
         "rollouts.*": {"queue": "generate", "priority": 3},
         "scoring.*": {"queue": "generate", "priority": 3},

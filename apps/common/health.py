@@ -15,7 +15,7 @@ DATABASE_SECONDS = 3.0
 """How long to wait for a connection; pages wait longer."""
 TROUBLE = (DatabaseError, RedisError, OSError)
 """What is raised where something is away."""
-WORKER_QUEUES = ("default", "generate", "train")
+WORKER_QUEUES = ("default", "remote", "generate", "train")
 WORKER_FORGOTTEN_SECONDS = 90
 
 

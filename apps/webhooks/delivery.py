@@ -16,7 +16,7 @@ from django.db.models import Exists, F, OuterRef
 from django.utils.timezone import now
 
 from apps.accounts import audit
-from apps.accounts.models import Membership, Role
+from apps.accounts.models import Membership, Role, Workspace
 from apps.common.broker import enqueue
 from apps.webhooks.channels import CHANNELS
 from apps.webhooks.channels.channel import Outcome
@@ -36,12 +36,13 @@ AT_A_TIME = 100
 
 
 def deliver(destination_id: UUID) -> None:
-    """Send what is due to a destination, unless somebody else does. Whatever is left is sent by another task."""
+    """Send what is due to a destination, unless a worker sends for its workspace already. Whatever is left is sent by another task."""
     destination = _lease(destination_id)
     if destination is None:
         return
     if reason := _unwanted(destination):
         turn_off(destination, reason)
+        _hand_on(destination)
         return
     channel, ends = CHANNELS[destination.kind], time.monotonic() + STRETCH_SECONDS
     with channel.open(destination) as send:
@@ -55,22 +56,39 @@ def deliver(destination_id: UUID) -> None:
                 _pause(destination, channel.pause_seconds)
                 break
     Destination.objects.filter(pk=destination.pk, leased_until=destination.leased_until).update(leased_until=None)
-    if Destination.objects.idle().filter(pk=destination.pk).exists() and destination.deliveries.due().exists():
-        enqueue(TASK, str(destination.pk))
+    _hand_on(destination)
 
 
 def deliver_due() -> None:
-    """Have workers send what is due: what is tried again, and what nobody was told of."""
+    """Have workers send what is due: what is tried again, and what nobody was told of. In any order, so that none is always beyond the limit."""
     due = Delivery.objects.due().filter(destination=OuterRef("pk"))
-    for pk in Destination.objects.idle().filter(Exists(due)).order_by("pk").values_list("pk", flat=True)[:AT_A_TIME]:
+    for pk in Destination.objects.idle().filter(Exists(due)).order_by("?").values_list("pk", flat=True)[:AT_A_TIME]:
         enqueue(TASK, str(pk))
 
 
+@transaction.atomic
 def _lease(destination_id: UUID) -> Destination | None:
-    until = now() + LEASE
-    if not Destination.objects.idle().filter(pk=destination_id).update(leased_until=until):
+    """None where there is nothing to do, or where somebody sends for the same workspace: one whose receivers hang keeps one worker busy."""
+    destination = Destination.objects.select_related("workspace", "created_by").filter(pk=destination_id).first()
+    if destination is None:
         return None
-    return Destination.objects.select_related("workspace", "created_by").get(pk=destination_id)
+    Workspace.objects.select_for_update(no_key=True).get(
+        pk=destination.workspace_id
+    )  # two at once would both find nobody
+    if Destination.objects.filter(workspace=destination.workspace_id, leased_until__gte=now()).exists():
+        return None  # whoever sends hands on to this one
+    destination.leased_until = now() + LEASE
+    mine = Destination.objects.idle().filter(pk=destination_id)
+    return destination if mine.update(leased_until=destination.leased_until) else None
+
+
+def _hand_on(destination: Destination) -> None:
+    """Have a worker send what is due to another destination of the workspace, whichever, or to this one again."""
+    due = Delivery.objects.due().filter(destination=OuterRef("pk"))
+    idle = Destination.objects.idle().filter(Exists(due), workspace=destination.workspace_id)
+    found = idle.exclude(pk=destination.pk).order_by("?").first() or idle.first()
+    if found is not None:
+        enqueue(TASK, str(found.pk))
 
 
 def _renew(destination: Destination) -> bool:

@@ -23,7 +23,7 @@ def test_a_stranger_learns_that_all_is_there_and_nothing_more():
 def test_workers_that_were_seen_lately_are_there():
     health.note_worker(["default"])
     assert Client().get("/healthz").json()["workers"] == "missing"
-    health.note_worker(["generate", "train"])
+    health.note_worker(["remote", "generate", "train"])
     assert Client().get("/healthz").json()["workers"] == "ok"
 
 

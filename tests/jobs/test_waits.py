@@ -27,7 +27,7 @@ MINUTE = timedelta(minutes=1)
 @pytest.fixture
 def researcher() -> Membership:
     cache.clear()
-    note_worker(["default", "generate", "train"])
+    note_worker(["default", "remote", "generate", "train"])
     return factories.member(Role.RESEARCHER)
 
 

@@ -18,7 +18,7 @@ from tests.stack.test_run import RunningStack, supervisors
 
 pytestmark = [pytest.mark.stack, pytest.mark.long]
 DISK = "640m"
-PARTS = ("valkey", "postgres", "web-1", "worker-default", "worker-generate", "worker-train", "clock")
+PARTS = ("valkey", "postgres", "web-1", "worker-default", "worker-remote", "worker-generate", "worker-train", "clock")
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ pytestmark = pytest.mark.browser
 def test_the_live_stack_answers_over_http_and_through_the_broker(live_stack: LiveStack) -> None:
     with urllib.request.urlopen(f"{live_stack.url}/healthz") as answer:
         assert (answer.status, json.load(answer)["status"]) == (200, "ready")
-    answers = app.control.ping(timeout=2, limit=3)
-    assert {name.split("@")[0] for answer in answers for name in answer} == {"default", "generate", "train"}
+    answers = app.control.ping(timeout=2, limit=4)
+    assert {name.split("@")[0] for answer in answers for name in answer} == {"default", "remote", "generate", "train"}
 
 
 def test_a_killed_worker_is_back_for_the_next_test(live_stack: LiveStack) -> None:

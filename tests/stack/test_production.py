@@ -69,7 +69,7 @@ def test_as_it_comes_every_queue_has_a_worker() -> None:
         for found in re.findall(r"--queues ([\w,]+)", str(service.get("command")))
         for queue in found.split(",")
     }
-    assert queues == {"default", "generate", "train"}
+    assert queues == {"default", "remote", "generate", "train"}
 
 
 def test_no_container_fills_the_disk_with_its_log() -> None:
@@ -105,7 +105,7 @@ def test_endpoints_can_be_in_the_network_of_the_vllm_here_where_nothing_else_lis
     assert default[1] == subnet_of_models()
     assert f"OUTGOING_NETWORKS={default[1]}\n" in EXAMPLE
     there = {name for name, service in SERVICES.items() if "models" in service.get("networks", [])}
-    assert there == {"gateway", "vllm", "worker", *MODEL_WORKERS}
+    assert there == {"gateway", "vllm", "worker", "remote", *MODEL_WORKERS}
     assert SERVICES["vllm"]["networks"] == ["models"]
 
 
@@ -116,7 +116,12 @@ def test_a_filled_in_env_file_is_never_committed(name: str) -> None:
 
 
 def test_keys_of_other_servers_reach_what_calls_them_alone() -> None:
-    assert {name for name in SERVICES if SERVICES[name].get("env_file")} == {"gateway", "worker", *MODEL_WORKERS}
+    assert {name for name in SERVICES if SERVICES[name].get("env_file")} == {
+        "gateway",
+        "worker",
+        "remote",
+        *MODEL_WORKERS,
+    }
 
 
 def test_there_is_one_clock_and_a_worker_for_every_queue() -> None:

@@ -30,7 +30,7 @@ def register(researcher: Membership, receiver: Receiver) -> Callable[..., NewDes
     """Makes a destination of every event, at `receiver`."""
 
     def made(**given: Any) -> NewDestination:
-        fields = {"kind": "webhook", "name": "bot", "address": receiver.url, "events": EventType.values, **given}
-        return create_destination(workspace=researcher.workspace, by=researcher.user, **fields)
+        fields = {"kind": "webhook", "name": "bot", "address": receiver.url, "events": EventType.values}
+        return create_destination(**{"workspace": researcher.workspace, "by": researcher.user, **fields, **given})
 
     return made

@@ -99,6 +99,27 @@ def test_a_second_worker_leaves_a_destination_to_the_first(
     assert len(receiver.received) == 1
 
 
+def test_receivers_of_one_workspace_keep_one_worker_busy(
+    register: Register, researcher: Membership, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(delivery, "enqueue", lambda task, pk: told.append(pk))
+    first, second = register(name="first").destination, register(name="second").destination
+    happen(researcher)
+    Destination.objects.filter(pk=first.pk).update(leased_until=now() + timedelta(seconds=60))  # it hangs
+    delivery.deliver(second.pk)
+    assert receiver.received == []
+    other = factories.member(Role.RESEARCHER)
+    elsewhere = register(workspace=other.workspace, by=other.user).destination
+    happen(other)
+    delivery.deliver(elsewhere.pk)
+    assert len(receiver.received) == 1
+    Destination.objects.filter(pk=first.pk).update(leased_until=None)
+    told.clear()
+    delivery.deliver(first.pk)
+    assert told == [str(second.pk)]  # whose turn it is now
+
+
 def test_a_worker_that_lost_its_lease_sends_nothing_more(
     register: Register, researcher: Membership, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -123,4 +123,4 @@ def test_nobody_waits_for_a_served_model_behind_a_training_run(run, monkeypatch,
         for policy in (loaded, policy_on(server, of=run.workspace)):
             continuations.sample_actions(run=run, index=1, asks=Alternatives(policy.pk))
     assert set(sent) <= set(app.tasks)
-    assert [app.amqp.router.route({}, name)["queue"].name for name in sent] == ["generate", "default"]
+    assert [app.amqp.router.route({}, name)["queue"].name for name in sent] == ["generate", "remote"]

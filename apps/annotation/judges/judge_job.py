@@ -10,6 +10,7 @@ from django.db import InterfaceError, OperationalError, transaction
 from django.db.models import Exists, F, OuterRef, QuerySet
 from django.utils.timezone import now
 
+from apps.accounts.models import Workspace
 from apps.annotation.desk.actions import record, skip
 from apps.annotation.desk.assignments import next_assignment
 from apps.annotation.judges.enrollment import JUDGES
@@ -19,8 +20,9 @@ from apps.annotation.kinds.answers import Choice
 from apps.annotation.models import Assignment, Item, Judge, JudgeAnswer
 from apps.annotation.refusals import QueueNotOpen, Refusal
 from apps.jobs import lifecycle
-from apps.jobs.models import HELD, Failure, Phase, Superseded, lease
+from apps.jobs.models import HELD, Failure, JobQuerySet, Phase, Superseded, lease
 from apps.policies.aliases import resolved
+from apps.policies.models import Policy
 from apps.trajectories.models import Trajectory
 from apps.trajectories.outlines import visible
 
@@ -31,11 +33,43 @@ STRETCH_SECONDS = 60.0
 MOST_CHARACTERS = 24_000
 """Of each trajectory."""
 FAILURES_IN_A_ROW = 5
+MOST_OF_WORKSPACE = 2
+"""Judges of one workspace that workers have at once, so that servers that hang hold up no other workspace's."""
 
 
 def go_on(judge_id: UUID) -> None:
-    """Judge for a while, then hand on. Does nothing where another worker has this judge, or it is not to work."""
-    work(judge_id, _stretch)
+    """Judge for a while, then hand on. Does nothing where another worker has this judge, or it is not to work, or enough of its workspace do."""
+    judge = _claim(judge_id)
+    if judge is None:
+        return
+    _work(judge, _stretch)
+    judge.refresh_from_db(fields=["state"])
+    following = _waiting(judge).first()
+    if judge.phase != Phase.WAITING and following is not None:
+        lifecycle.queue(following)
+
+
+@transaction.atomic
+def _claim(judge_id: UUID) -> Judge | None:
+    """The judge of that one's workspace that has waited longest."""
+    named = JUDGES.rows.filter(pk=judge_id).first()
+    if named is None:
+        return None
+    Workspace.objects.select_for_update(no_key=True).get(pk=named.workspace_id)  # two at once would both find room
+    at_work = _served(named).in_phase(*HELD).filter(leased_until__gte=now()).exclude(pk=judge_id)
+    if at_work.count() >= MOST_OF_WORKSPACE:
+        return None  # each of them tells the workers when it's over, or hands on
+    return lifecycle.claim(JUDGES, (_waiting(named).first() or named).pk)
+
+
+def _served(judge: Judge) -> JobQuerySet[Judge]:
+    """Judges of its workspace that are asked over the network."""
+    judges = JUDGES.rows.filter(workspace=judge.workspace_id)
+    return judges.exclude(annotator__policy__kind=Policy.Kind.REWARD_MODEL)
+
+
+def _waiting(judge: Judge) -> JobQuerySet[Judge]:
+    return _served(judge).waiting().order_by("queued_at", "pk")
 
 
 def work(judge_id: UUID, stretch: Callable[[Judge], None]) -> None:
@@ -44,8 +78,11 @@ def work(judge_id: UUID, stretch: Callable[[Judge], None]) -> None:
     What nobody expected is logged and stops the judge: taken up again, it would come to the same place, and pay for the way each time.
     """
     judge = lifecycle.claim(JUDGES, judge_id)
-    if judge is None:
-        return
+    if judge is not None:
+        _work(judge, stretch)
+
+
+def _work(judge: Judge, stretch: Callable[[Judge], None]) -> None:
     try:
         with lifecycle.kept(judge):
             _do(judge, stretch)
@@ -143,7 +180,7 @@ def _stretch(judge: Judge) -> None:
         pace=Pace(judge.requests_a_minute),
         trying=lambda: lifecycle.write(judge, leased_until=now() + lease()),
     ) as model:
-        for item, held in _work(judge):
+        for item, held in _places(judge):
             said, used = _ask(judge, model, item, prompt.text)
             if isinstance(said, Verdict):
                 _record(judge, item, held, said, prompt.version, used)
@@ -190,7 +227,7 @@ def _ask(judge: Judge, model: Model, item: Item, criteria: str) -> tuple[Verdict
     return found, used
 
 
-def _work(judge: Judge) -> Iterator[tuple[Item, Assignment | None]]:
+def _places(judge: Judge) -> Iterator[tuple[Item, Assignment | None]]:
     """What is left for this judge, one after the other; in a place of its own with its assignment."""
     if judge.mode == Judge.Mode.JOIN:
         yield from _assigned(judge)

@@ -22,6 +22,8 @@ from contract.outgoing.transport import http_client
 TRIES = 5
 FIRST_WAIT_SECONDS = 0.5
 LONGEST_WAIT_SECONDS = 60.0
+LONGEST_TRYING_SECONDS = 150.0
+"""After which one question isn't asked again: whoever waits for a server that hangs holds a worker."""
 MOST_TOKENS = 2**30
 """Of one answer. Both of a pair fit into their column together."""
 RETRIED = {408, 409, 425, 429, 500, 502, 503, 504}
@@ -138,8 +140,10 @@ class Model:
                 {"role": "user", "content": USER.format(task=task, left=left, right=right)},
             ],
         }
-        problem, wait = "", 0.0
+        problem, wait, ends = "", 0.0, self.pace.clock() + LONGEST_TRYING_SECONDS
         for attempt in range(TRIES):
+            if attempt and self.pace.clock() + wait > ends:
+                break
             if wait:
                 self.pace.sleep(wait)
             self.pace.wait()
@@ -163,7 +167,7 @@ class Model:
             if response.status_code not in RETRIED:
                 raise NoAnswer(f"The server doesn't answer for this pair: {problem}.")
             wait = max(wait, retry_after(response))
-        raise Refused(f"{self.url} gave no answer in {TRIES} tries: {problem}.")
+        raise Refused(f"{self.url} gave no answer, however often it was asked: {problem}.")
 
 
 def retry_after(response: httpx.Response) -> float:
