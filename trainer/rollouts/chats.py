@@ -22,6 +22,8 @@ from trainer.rollouts.policy import PolicyError, Turn
 
 MOST_CHATS = 10_000
 """Known so far; the oldest make room. One that isn't known any more is rendered anew."""
+MOST_TOKENS = 4_000_000
+"""Of all chats that are known."""
 MOST_REMEMBERED = 128
 """Chats whose tokens needn't be read again at the next turn. Nobody says when an episode is over, so the oldest make room."""
 
@@ -34,6 +36,8 @@ class Chats:
         self._seed = seed
         self._agents: OrderedDict[tuple[str, bytes, bytes], LocalAgent] = OrderedDict()
         """Where each chat so far stands, by session, by what it was offered and told, and by what was said."""
+        self._tokens = 0
+        """Of all of them."""
         self._remembering: deque[LocalAgent] = deque()
         self._calls = 0
 
@@ -58,13 +62,20 @@ class Chats:
         return self._reply(turn, said, agent.ids)
 
     def _know(self, key: tuple[str, bytes, bytes], agent: LocalAgent) -> None:
+        if (earlier := self._agents.pop(key, None)) is not None:
+            self._tokens -= len(earlier.ids)
         self._agents[key] = agent
-        self._agents.move_to_end(key)
-        if len(self._agents) > MOST_CHATS:
-            self._agents.popitem(last=False)
+        self._tokens += len(agent.ids)
+        while len(self._agents) > MOST_CHATS or (self._tokens > MOST_TOKENS and len(self._agents) > 1):
+            _, oldest = self._agents.popitem(last=False)
+            self._tokens -= len(oldest.ids)
         self._remembering.append(agent)
-        if len(self._remembering) > MOST_REMEMBERED:
+        while len(self._remembering) > MOST_REMEMBERED or self._remembers_too_much():
             self._remembering.popleft().forget()
+
+    def _remembers_too_much(self) -> bool:
+        room = self.engine.room
+        return room is not None and sum(agent.remembered for agent in self._remembering) > room
 
     def _agent(self, session: str, sent: Sequence[Any], tools: list[ToolSchema], seed: int | None) -> LocalAgent:
         """One that goes on after the policy's last turn in this chat, where it was sampled here and nothing before it was changed."""

@@ -3,6 +3,8 @@
 import asyncio
 import random
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +47,8 @@ class LocalEngine:
         ends = model.generation_config.eos_token_id
         self.ends = turn_ends(tokenizer) | set(ends if isinstance(ends, list) else [ends]) - {None}
         """Tokens that end a turn, whichever the model writes."""
+        self.room: int | None = None
+        """Tokens of the chats of one batch, padding and what is still to be sampled included; None: as many as the accelerator has room for."""
         self._stop = stop
         self._at_once: int | None = None
         """Most chats in a batch; None where the accelerator has had room for all."""
@@ -76,8 +80,11 @@ class LocalEngine:
         while self._waiting:
             await self._until_all_have_asked()
             batch = self._next_batch()
+            if not batch:
+                continue
             try:
-                results = await asyncio.to_thread(self._sample, [request for request, _ in batch])
+                requests, futures = [request for request, _ in batch], [future for _, future in batch]
+                results = await asyncio.to_thread(self._sample, requests, partial(_is_wanted, futures))
             except Exception as error:  # out of memory, say: whoever waits must hear of it
                 self.failure = error
                 for _, future in batch:
@@ -94,10 +101,21 @@ class LocalEngine:
             await asyncio.sleep(0)
 
     def _next_batch(self) -> list[tuple[Request, asyncio.Future[Sampled]]]:
-        """Whoever waits and is sampled like the first."""
-        sampling = self._waiting[0][0].sampling
-        batch = [each for each in self._waiting if each[0].sampling == sampling]
-        self._waiting = [each for each in self._waiting if each[0].sampling != sampling]
+        """Whoever waits and is sampled like the first, as many as there is room for. Empty where nobody waits any more."""
+        batch: list[tuple[Request, asyncio.Future[Sampled]]] = []
+        rest: list[tuple[Request, asyncio.Future[Sampled]]] = []
+        longest = 0
+        for request, future in self._waiting:
+            if future.done():  # nobody waits for it any more
+                continue
+            wider = max(longest, len(request.ids) + request.limit)
+            fits = self.room is None or not batch or wider * (len(batch) + 1) <= self.room
+            if (not batch or request.sampling == batch[0][0].sampling) and fits:
+                batch.append((request, future))
+                longest = wider
+            else:
+                rest.append((request, future))
+        self._waiting = rest
         return batch
 
     async def _until_all_have_asked(self) -> None:
@@ -108,7 +126,7 @@ class LocalEngine:
             for _ in range(4):
                 await asyncio.sleep(0)
 
-    def _sample(self, requests: list[Request]) -> list[Sampled] | None:
+    def _sample(self, requests: list[Request], is_wanted: Callable[[], bool] = lambda: True) -> list[Sampled] | None:
         """All of them, batch after batch. Where there was no room for one, batches are half as large from then on, and chats are read anew each
         turn: what is remembered of those that wait takes room, too.
         """
@@ -119,7 +137,7 @@ class LocalEngine:
             batch = left[: self._at_once]
             states = [request.rng.getstate() for request in batch]
             try:
-                found = self._sample_batch(batch)
+                found = self._sample_batch(batch, is_wanted)
             except torch.OutOfMemoryError:
                 if len(batch) == 1:
                     raise
@@ -132,15 +150,20 @@ class LocalEngine:
                 results += found
         return results if self._at_once is None else [each._replace(memory=None) for each in results]
 
-    def _sample_batch(self, requests: list[Request]) -> list[Sampled] | None:
+    def _sample_batch(self, requests: list[Request], is_wanted: Callable[[], bool]) -> list[Sampled] | None:
         return sample(
             self.model,
             requests,
             requests[0].sampling or self.sampling,
             end_ids=self.ends,
             pad_id=self.tokenizer.pad_token_id,
-            stopped=lambda: self._stop.requested,
+            stopped=lambda: self._stop.requested or not is_wanted(),
         )
+
+
+def _is_wanted(futures: list[asyncio.Future[Sampled]]) -> bool:
+    """Whether anybody waits still."""
+    return not all(future.done() for future in futures)
 
 
 def forgetful(request: Request) -> Request:
@@ -168,6 +191,11 @@ class LocalAgent:
     def ids(self) -> list[int]:
         """The tokens of the chat up to the end of its last turn."""
         return self._ids
+
+    @property
+    def remembered(self) -> int:
+        """How many tokens needn't be read again."""
+        return self._memory.length if self._memory else 0
 
     def forget(self) -> None:
         """Give back the room that what is remembered takes; the next turn reads the chat anew."""
@@ -197,6 +225,10 @@ class LocalAgent:
         limit = min(max_tokens, longest, engine.context - len(prompt))
         if limit <= 0:
             raise PolicyError(f"the chat has {len(prompt)} tokens, the model's context {engine.context}")
+        if engine.room is not None and len(prompt) + limit > engine.room:
+            limit = engine.room - len(prompt)
+            if limit <= 0:
+                raise PolicyError(f"the chat has {len(prompt)} tokens; there is memory for {engine.room} here")
         began = time.monotonic()
         sampled = await engine.answer(Request(prompt, limit, self._rng, self._memory, sampling))
         self._ids, self._memory = prompt + sampled.ids, sampled.memory

@@ -15,6 +15,9 @@ import os
 import secrets
 import sys
 from collections import OrderedDict
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
@@ -37,9 +40,15 @@ if TYPE_CHECKING:
 KEY = "LOCAL_MODELS_KEY"
 """The environment variable with the key that gateways send."""
 MOST_LOADED = 4
-"""Models in memory; the one that wasn't asked for longest makes room."""
+"""Models in memory; of those that answer nobody, the one that wasn't asked for longest makes room."""
 LARGEST_BYTES = 4 * 1024**3
 """Of a model's weights. Larger ones need a server of their own."""
+MOST_BYTES = 6 * 1024**3
+"""Of the weights of all models in memory."""
+ROOM_BYTES = 2 * 1024**3
+"""Of what a model keeps of the chats of one batch, and again of those that it remembers."""
+MOST_CHATS, MOST_OF_MODEL = 64, 32
+"""Chats at once, of all models and of one. More are told to come back."""
 NEUTRAL: dict[str, tuple[Any, ...]] = {
     "n": (1,),
     "best_of": (1,),
@@ -55,6 +64,9 @@ NEUTRAL: dict[str, tuple[Any, ...]] = {
 }
 """Parameters that would change what is sampled, which this server doesn't have, and the values that change nothing. Left out in silence the others
 would mislead."""
+
+
+BUSY = "The server answers as many chats as it can. Try again in a moment."
 
 
 class Refused(Exception):
@@ -74,14 +86,26 @@ class Asked(NamedTuple):
     is_streamed: bool
 
 
+@dataclass
+class Place:
+    """One of the places that models have in memory, taken before its model is loaded."""
+
+    size: int
+    """Bytes of weights."""
+    users: int = 0
+    """Chats that it answers, or that wait for it: as long as there are any, it isn't taken away."""
+    chats: Chats | None = None
+    loading: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """One model that loads keeps none waiting that is loaded."""
+
+
 class LocalModels:
     """Models by the training run that made them, as many as fit."""
 
     def __init__(self, runs: Path, *, key: str) -> None:
         self._runs = runs
         self._key = key
-        self._loaded: OrderedDict[str, Chats] = OrderedDict()
-        self._loading = asyncio.Lock()
+        self._places: OrderedDict[str, Place] = OrderedDict()
         self.stop = StopRequest()
 
     def application(self) -> Starlette:
@@ -95,7 +119,7 @@ class LocalModels:
         """Those in memory: any other can be asked for, too."""
         if not self._may(request):
             return _refusal(Refused(401, "The key isn't this server's.", "invalid_api_key"))
-        cards = [{"id": name, "object": "model", "owned_by": "retrace"} for name in self._loaded]
+        cards = [{"id": name, "object": "model", "owned_by": "retrace"} for name in self._places]
         return JSONResponse({"object": "list", "data": cards})
 
     async def _chat_completions(self, request: Request) -> Response:
@@ -104,14 +128,15 @@ class LocalModels:
                 raise Refused(401, "The key isn't this server's.", "invalid_api_key")
             body = await _body(request)
             asked = wanted(body)
-            chats = await self._chats(asked.model)
-            reply = await self._reply(chats, request.headers.get(SESSION, ""), body, asked)
+            with self._place(asked.model) as place:
+                reply = await _unless_gone(self._reply(place, request.headers.get(SESSION, ""), body, asked), request)
         except Refused as refused:
             return _refusal(refused)
         return reply_response(reply, is_streamed=asked.is_streamed)
 
-    async def _reply(self, chats: Chats, session: str, body: dict[str, Any], asked: Asked) -> dict[str, Any]:
+    async def _reply(self, place: Place, session: str, body: dict[str, Any], asked: Asked) -> dict[str, Any]:
         """Raises Refused."""
+        chats = await self._chats(place, asked.model)
         try:
             return await chats.complete(session, body, sampling=asked.sampling, seed=asked.seed)
         except asyncio.CancelledError:
@@ -120,24 +145,50 @@ class LocalModels:
             raise Refused(503, "The server is being stopped.", "stopping") from None
         except Exception as problem:  # a chat template may raise whatever it likes
             if problem is chats.engine.failure:
-                self._loaded.pop(asked.model, None)  # it's loaded anew for the next chat
+                if place.chats is chats:
+                    place.chats = None  # it's loaded anew for the next chat
                 raise Refused(500, f"The model failed: {type(problem).__name__}.", "engine_failed") from problem
             raise Refused(400, unreadable(problem), "unreadable_chat") from None
 
-    async def _chats(self, model: str) -> Chats:
+    @contextmanager
+    def _place(self, model: str) -> Iterator[Place]:
+        """Where the model is, or is to be, for as long as it answers a chat. Raises Refused."""
+        if sum(place.users for place in self._places.values()) >= MOST_CHATS:
+            raise Refused(503, BUSY, "server_busy")
+        place = self._places.get(model)
+        if place is None:
+            place = Place(_size(self._folder(model)))
+            self._make_room(place.size)
+            self._places[model] = place
+        if place.users >= MOST_OF_MODEL:
+            raise Refused(503, BUSY, "server_busy")
+        self._places.move_to_end(model)
+        place.users += 1
+        try:
+            yield place
+        finally:
+            place.users -= 1
+            if not place.users and place.chats is None:  # it couldn't be loaded
+                del self._places[model]
+
+    def _make_room(self, size: int) -> None:
+        """Raises Refused, where too many are busy."""
+        while len(self._places) >= MOST_LOADED or size + sum(each.size for each in self._places.values()) > MOST_BYTES:
+            idle = next((name for name, place in self._places.items() if not place.users), None)
+            if idle is None:
+                raise Refused(503, BUSY, "server_busy")
+            del self._places[idle]
+
+    async def _chats(self, place: Place, model: str) -> Chats:
         """The model's engine, loaded if need be. Raises Refused."""
-        async with self._loading:
-            if model not in self._loaded:
-                folder = self._folder(model)
-                while len(self._loaded) >= MOST_LOADED:
-                    self._loaded.popitem(last=False)
+        async with place.loading:
+            if place.chats is None:
                 try:
-                    self._loaded[model] = await asyncio.to_thread(load, folder, model, self.stop)
+                    place.chats = await asyncio.to_thread(load, self._folder(model), model, self.stop)
                 except (ConfigFailure, OSError, ValueError) as problem:
                     words = f"The model can't be loaded: {problem}"[:LONGEST_WORDS]
                     raise Refused(400, words, "model_not_loadable") from None
-            self._loaded.move_to_end(model)
-            return self._loaded[model]
+            return place.chats
 
     def _folder(self, model: str) -> Path:
         """Where the training run left its model. Raises Refused."""
@@ -147,19 +198,24 @@ class LocalModels:
             folder = None
         if folder is None or not (folder / "config.json").is_file():
             raise Refused(404, "There is no such model here.", "model_not_found")
-        size = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
-        if size > LARGEST_BYTES:
-            raise Refused(
-                400,
-                f"The model has {size / 1024**3:.1f} GiB of weights; this server takes {LARGEST_BYTES / 1024**3:.0f} GiB. "
-                "Publish it on a vLLM server.",
-                "model_too_large",
-            )
         return folder
 
     def _may(self, request: Request) -> bool:
         given = request.headers.get("authorization", "")
         return hmac.compare_digest(given.encode(), f"Bearer {self._key}".encode())
+
+
+def _size(folder: Path) -> int:
+    """Bytes of its weights. Raises Refused."""
+    size = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
+    if size > LARGEST_BYTES:
+        raise Refused(
+            400,
+            f"The model has {size / 1024**3:.1f} GiB of weights; this server takes {LARGEST_BYTES / 1024**3:.0f} GiB. "
+            "Publish it on a vLLM server.",
+            "model_too_large",
+        )
+    return size
 
 
 def load(folder: Path, name: str, stop: StopRequest) -> Chats:
@@ -168,7 +224,35 @@ def load(folder: Path, name: str, stop: StopRequest) -> Chats:
     from trainer.rollouts.local import load_engine
 
     config = LocalPolicy(model=ModelConfig(path=str(folder)), name=name)
-    return Chats(load_engine(config, folder, stop), seed=secrets.token_hex(8))
+    engine = load_engine(config, folder, stop)
+    engine.room = ROOM_BYTES // bytes_a_token(engine.model.config.get_text_config(), engine.model.dtype.itemsize)
+    return Chats(engine, seed=secrets.token_hex(8))
+
+
+def bytes_a_token(config: Any, width: int) -> int:
+    """What a model remembers of one token: a key and a value in each head of each layer. width: bytes of a number."""
+    heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+    size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    return max(1, 2 * int(config.num_hidden_layers) * int(heads) * int(size) * width)
+
+
+async def _unless_gone(reply: Coroutine[Any, Any, dict[str, Any]], request: Request) -> dict[str, Any]:
+    """The reply, unless whoever asked for it goes first: then nothing more is computed for them. Raises Refused."""
+    answering, gone = asyncio.create_task(reply), asyncio.create_task(_disconnected(request))
+    try:
+        await asyncio.wait([answering, gone], return_when=asyncio.FIRST_COMPLETED)
+        if not answering.done():
+            raise Refused(499, "Nobody waits for it.", "gone")
+        return answering.result()
+    finally:
+        gone.cancel()
+        answering.cancel()
+        await asyncio.gather(answering, gone, return_exceptions=True)
+
+
+async def _disconnected(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 def wanted(body: dict[str, Any]) -> Asked:

@@ -12,7 +12,7 @@ import torch
 
 from tests.trainer.policies import save_policy, small_model
 from trainer.serving import local_models
-from trainer.serving.local_models import LocalModels
+from trainer.serving.local_models import LocalModels, bytes_a_token, load
 
 KEY = "the-gateways-key"
 
@@ -126,6 +126,108 @@ def test_only_as_many_models_are_kept_as_fit(runs: Path, monkeypatch: pytest.Mon
         return (await client.get("models")).json()
 
     assert [card["id"] for card in talk(models, listed)["data"]] == [first, third]
+
+
+def test_models_that_answer_somebody_are_not_joined_by_more_than_fit(runs: Path, monkeypatch: pytest.MonkeyPatch):
+    """A model that made room while it answered would stay in memory all the same."""
+    monkeypatch.setattr(local_models, "MOST_LOADED", 2)
+    models, loaded = LocalModels(runs, key=KEY), []
+    monkeypatch.setattr(
+        local_models, "load", lambda folder, name, stop: loaded.append(name) or load(folder, name, stop)
+    )
+
+    async def at_once(client: httpx.AsyncClient) -> list[int]:
+        replies = await asyncio.gather(*(client.post("chat/completions", json=chat(trained(runs))) for _ in range(5)))
+        return [reply.status_code for reply in replies]
+
+    assert sorted(talk(models, at_once)) == [200, 200, 503, 503, 503]
+    assert len(loaded) == 2
+    assert ask(models, chat(trained(runs))).is_success  # those are idle by now
+
+
+def test_weights_of_all_models_have_a_limit_together(runs: Path, monkeypatch: pytest.MonkeyPatch):
+    first, second = trained(runs, 0), trained(runs, 1)
+    size = sum(file.stat().st_size for file in (runs / first / "model").glob("*.safetensors"))
+    monkeypatch.setattr(local_models, "MOST_BYTES", size * 3 // 2)
+    models = LocalModels(runs, key=KEY)
+    for run in (first, second):
+        assert ask(models, chat(run)).is_success
+    assert list(models._places) == [second]
+
+
+@pytest.mark.parametrize("limit", ["MOST_CHATS", "MOST_OF_MODEL"])
+def test_more_chats_than_it_takes_are_told_to_come_back(runs: Path, monkeypatch: pytest.MonkeyPatch, limit: str):
+    monkeypatch.setattr(local_models, limit, 3)
+    run = trained(runs)
+
+    async def at_once(client: httpx.AsyncClient) -> list[int]:
+        replies = await asyncio.gather(*(client.post("chat/completions", json=chat(run)) for _ in range(5)))
+        return [reply.status_code for reply in replies]
+
+    assert sorted(talk(LocalModels(runs, key=KEY), at_once)) == [200, 200, 200, 503, 503]
+
+
+def test_chats_take_no_more_memory_than_there_is_room_for(runs: Path, monkeypatch: pytest.MonkeyPatch):
+    run, models = trained(runs), LocalModels(runs, key=KEY)
+    usage = ask(models, chat(run, temperature=0)).json()["usage"]
+    chats = models._places[run].chats
+    assert chats is not None
+    rows: list[int] = []
+    sampled = chats.engine._sample_batch
+
+    def noted(requests: list[Any], is_wanted: Any) -> Any:
+        rows.append(len(requests))
+        return sampled(requests, is_wanted)
+
+    monkeypatch.setattr(chats.engine, "_sample_batch", noted)
+    chats.engine.room = 2 * (usage["prompt_tokens"] + 6)
+
+    async def at_once(client: httpx.AsyncClient) -> list[int]:
+        replies = await asyncio.gather(*(client.post("chat/completions", json=chat(run)) for _ in range(5)))
+        return [reply.status_code for reply in replies]
+
+    assert talk(models, at_once) == [200] * 5
+    assert rows == [2, 2, 1]
+    assert sum(agent.remembered for agent in chats._remembering) <= chats.engine.room
+    long = ask(models, chat(run, {"role": "user", "content": "Find the budget. " * 40}))
+    assert (long.status_code, "there is memory for" in long.json()["error"]["message"]) == (400, True)
+
+
+def test_what_a_token_takes_is_told_by_the_models_form():
+    config = small_model(0).config
+    assert bytes_a_token(config, 4) == 2 * config.num_hidden_layers * config.num_key_value_heads * config.head_dim * 4
+
+
+def test_nothing_is_sampled_for_those_who_have_gone(runs: Path, monkeypatch: pytest.MonkeyPatch):
+    run, models = trained(runs), LocalModels(runs, key=KEY)
+    ask(models, chat(run))
+    chats = models._places[run].chats
+    assert chats is not None
+    asked: list[int] = []
+    monkeypatch.setattr(chats.engine, "_sample", lambda requests, is_wanted: asked.append(len(requests)))
+
+    async def leave() -> None:
+        body = json.dumps(chat(run)).encode()
+        messages = [{"type": "http.request", "body": body}, {"type": "http.disconnect"}]
+        headers = [(b"authorization", f"Bearer {KEY}".encode())]
+        path = "/v1/chat/completions"
+        scope = {"type": "http", "method": "POST", "path": path, "headers": headers, "query_string": b""}
+
+        async def receive() -> dict[str, Any]:
+            return messages.pop(0)
+
+        sent: list[Any] = []
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        await models.application()(scope, receive, send)
+        assert sent[0]["status"] == 499
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+    asyncio.run(leave())
+    assert asked == []
 
 
 @pytest.mark.parametrize(
