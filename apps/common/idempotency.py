@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 
 from django.db import connection, transaction
+from django.utils.crypto import salted_hmac
 from rest_framework import status
 from rest_framework.exceptions import APIException, ValidationError
 from rest_framework.request import Request
@@ -87,11 +88,14 @@ def _answer(answer: Callable[[], Response], asked: AnsweredRequest) -> Response:
 
 
 def _fingerprint(request: Request) -> str:
-    """Names what is asked. JSON that is only spaced or ordered otherwise asks the same."""
+    """Names what is asked. JSON that is only spaced or ordered otherwise asks the same.
+
+    Sealed, since what was asked may hold what is redacted before it's stored, and could be guessed.
+    """
     data = request.data
     sent = dict(data.lists()) if hasattr(data, "lists") else data
     asked = [request.get_full_path(), sent]
-    return hashlib.sha256(json.dumps(asked, sort_keys=True, default=str).encode()).hexdigest()
+    return salted_hmac(HEADER, json.dumps(asked, sort_keys=True, default=str), algorithm="sha256").hexdigest()
 
 
 def _is_first(membership_pk: int, key: str) -> bool:

@@ -18,6 +18,7 @@ from starlette.types import Receive, Scope, Send
 
 from apps.common.ids import new_id
 from apps.common.outages import outage_of
+from apps.common.turns import Turns
 from apps.gateway.call_graph import Ids, Parent, sequence_digests
 from apps.gateway.call_redaction import redact
 from apps.gateway.disconnection import unless_gone
@@ -46,6 +47,8 @@ BYTES_A_TOKEN = 4
 SSE = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-store", "x-accel-buffering": "no"}
 SAMPLED_AGAIN = {"x-retrace-sampled-again": "true"}
 """Of the reply to a retry whose first reply isn't kept as it was, since text in it was redacted."""
+REDACTIONS = Turns(2)
+"""Calls of one workspace that are looked through at once: rules and texts can be made that take seconds."""
 NO_COMPLETION = "The policy's server sent something that is no chat completion."
 
 
@@ -285,7 +288,8 @@ class Exchange:
         if self.known.rules or parent.is_redacted:
             messages, tools = self.body["messages"], self.body.get("tools")
             about: dict[str, Any] = {"messages": messages, "tools": tools, "parent_is_redacted": parent.is_redacted}
-            await asyncio.to_thread(redact, call, self.known.rules, **about)
+            async with REDACTIONS.of(call.session.workspace_id):
+                await asyncio.to_thread(redact, call, self.known.rules, **about)
         await self._recorder.record(self.known, call, cost)
         if call.is_redacted and reply is not None:
             self._recorder.remember(call.pk, reply)

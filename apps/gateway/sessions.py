@@ -261,14 +261,16 @@ def finish_session(
     locked = Session.objects.select_for_update().get(pk=session.pk)
     if reward is None:
         reward = _noted_reward(locked)
-    outcome = {"success": success, "reward": reward, "rewards": {**locked.rewards, **(rewards or {})}}
+    names, facts = redacted(session.workspace_id, [list(rewards or {}), dict(metadata or {})])
+    named = dict(zip(names, (rewards or {}).values(), strict=True))
+    outcome = {"success": success, "reward": reward, "rewards": {**locked.rewards, **named}}
     if not locked.is_open:
         if locked.state == Session.State.FINISHED and all(getattr(locked, name) == outcome[name] for name in outcome):
             return locked
         raise SessionOver(f"This session is {locked.state} already, and its outcome stays what it was.")
     for name, value in outcome.items():
         setattr(locked, name, value)
-    locked.metadata = {**locked.metadata, **redacted(locked.workspace_id, dict(metadata or {}))}
+    locked.metadata = {**locked.metadata, **facts}
     locked.state, locked.ended_at = Session.State.FINISHED, now()
     locked.save()
     store_trajectories(locked)

@@ -13,6 +13,8 @@ LARGEST_PROGRAM = 10_000
 """Instructions. A short pattern may have very many: (?:\\pL{100}){100}."""
 MOST_MEMORY = 4 << 20
 """Bytes of one compiled pattern, with the states that it meets."""
+MOST_STEPS = 200_000_000
+"""Of one search by a pattern that somebody wrote: instructions times characters. RE2 takes as many where too many states are met, at 5 to 12 ns each."""
 EVERYTHING = r"(?s).+"
 _ANCHORS = re.compile(r"[\^$]|\\[Az]")
 """What may hold at the ends of a text alone. A caret in a class counts, too, which costs time and nothing else."""
@@ -25,8 +27,8 @@ class PatternRefused(ValueError):
 class Pattern:
     """A compiled pattern."""
 
-    def __init__(self, source: str) -> None:
-        """Raises PatternRefused."""
+    def __init__(self, source: str, *, most_steps: int | None = None) -> None:
+        """most_steps: of one search; None where it's known to meet few states. Raises PatternRefused."""
         self.has_anchors = bool(_ANCHORS.search(source))
         """It may match a text, and not the same text between lines of others."""
         options = re2.Options()
@@ -37,6 +39,8 @@ class Pattern:
             words = problem.args[0] if problem.args else ""
             words = words.decode(errors="replace") if isinstance(words, bytes) else str(words)
             raise PatternRefused(f"RE2 can't read this pattern: {words}.") from None
+        self.longest = None if most_steps is None else most_steps // max(self.size, 1)
+        """Characters of a text that it may be searched for in; None: as many as there are."""
 
     @property
     def size(self) -> int:
@@ -59,7 +63,7 @@ def checked(source: str) -> Pattern:
     """A pattern that somebody wrote. Raises PatternRefused for what can't be read, is too large, or also matches nothing."""
     if len(source) > LONGEST_PATTERN:
         raise PatternRefused(f"The pattern has {len(source):,} characters; {LONGEST_PATTERN} fit.")
-    pattern = Pattern(source)
+    pattern = Pattern(source, most_steps=MOST_STEPS)
     if pattern.size > LARGEST_PROGRAM:
         raise PatternRefused(f"The pattern amounts to {pattern.size:,} instructions; {LARGEST_PROGRAM:,} fit.")
     if pattern.matches_nothing:

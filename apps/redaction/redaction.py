@@ -13,7 +13,8 @@ from apps.redaction.patterns import Pattern
 from contract import jsontext
 
 MOST_CPU_SECONDS = 2.0
-"""Of one call or span. RE2 needs time in proportion to the text for one match; a pattern can be made that needs it again for each of very many."""
+"""Of one call or span. RE2 needs time in proportion to the text for one match, which nothing ends on the way (`patterns.MOST_STEPS`); a pattern can be made
+that needs it again for each of very many."""
 BLOCK_CHARACTERS = 2_000
 MOST_NESTED = 3
 """Levels of JSON in text in JSON."""
@@ -90,8 +91,8 @@ class Redaction:
             self._changed[level, text] = redacted
 
     def _is_found(self, lines: str) -> bool:
-        """Whether something may be found in one of the lines; where time is up, it may."""
-        if time.thread_time() > self._until:
+        """Whether something may be found in one of the lines; where time is up, or they're too long for a rule, it may."""
+        if time.thread_time() > self._until or not self._may_search(lines, self._others):
             return True
         return any(
             any(True for _ in rule.check(lines, start, end))
@@ -106,12 +107,13 @@ class Redaction:
             return [self._rebuilt(item, is_kept, level) for item in value]
         if isinstance(value, dict):
             redacted: dict[str, Any] = {}
+            numbers: Counter[str] = Counter()
+            """How often a name was taken: thousands may have one marker, and looking for a free number from 1 on would take the square of that."""
             for name, item in value.items():
                 shown = marked = name if _is_name(name, is_kept) else self._rebuilt(name, is_kept, level)
-                number = 1
                 while shown in redacted:  # two names whose markers are the same
-                    number += 1
-                    shown = f"{marked} ({number})"
+                    numbers[marked] += 1
+                    shown = f"{marked} ({numbers[marked] + 1})"
                 redacted[shown] = item if is_kept(name, item) else self._rebuilt(item, is_kept, level)
             return redacted
         if _is_number(value):
@@ -129,7 +131,7 @@ class Redaction:
             return text
 
     def _replaced(self, text: str, rules: Sequence[Rule]) -> str:
-        if time.thread_time() > self._until:
+        if time.thread_time() > self._until or not self._may_search(text, rules):
             return self._withheld()
         plain = _plain(text)
         spans: list[tuple[Span, str]] = []
@@ -144,6 +146,9 @@ class Redaction:
             self.found[name] += 1
             at = end
         return "".join([*pieces, text[at:]])
+
+    def _may_search(self, text: str, rules: Sequence[Rule]) -> bool:
+        return all(rule.pattern.longest is None or len(text) <= rule.pattern.longest for rule in rules)
 
     def _withheld(self) -> str:
         self.found[UNCHECKED] += 1

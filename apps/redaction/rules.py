@@ -14,7 +14,7 @@ from apps.accounts import audit
 from apps.accounts.models import User, Workspace
 from apps.redaction.detectors import DETECTORS, whole
 from apps.redaction.models import RedactionRule, RuleVersion
-from apps.redaction.patterns import EVERYTHING, Pattern, PatternRefused, checked
+from apps.redaction.patterns import EVERYTHING, MOST_STEPS, Pattern, PatternRefused, checked
 from apps.redaction.redaction import Redaction, Rule
 
 MOST_RULES = 50
@@ -114,9 +114,10 @@ def _refuse_pattern(name: str, pattern: str) -> None:
 
 def _rule(name: str, detector: str, pattern: str) -> Rule:
     """One that can't be read any more replaces everything: nothing is stored that it might have meant."""
-    check = DETECTORS[detector].check if detector in DETECTORS else whole
     try:
-        return Rule(name, Pattern(DETECTORS[detector].pattern if detector else pattern), check)
+        if detector:
+            return Rule(name, Pattern(DETECTORS[detector].pattern), DETECTORS[detector].check)
+        return Rule(name, Pattern(pattern, most_steps=MOST_STEPS), whole)
     except (PatternRefused, KeyError):
         return Rule(name, Pattern(EVERYTHING), whole)
 

@@ -23,6 +23,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from apps.accounts.authentication import digest_of
 from apps.accounts.models import ApiToken, Role
 from apps.common.outages import outage_of
+from apps.common.turns import Turns
 from apps.redaction.rules import rules_of
 from apps.traces import protobuf
 from apps.traces.export_request import Batch, Unreadable, read_json, read_protobuf
@@ -85,6 +86,8 @@ class TracesEndpoint:
     def __init__(self, inner: ASGIApp) -> None:
         self.inner = inner
         self._at_once: Counter[UUID] = Counter()
+        self._turns = Turns(1)
+        """Reading takes processor time: of two threads, a workspace has one."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"].removeprefix(scope.get("root_path", ""))
@@ -114,7 +117,8 @@ class TracesEndpoint:
         try:
             body = await _body_of(request)
             encoding = request.headers.get("content-encoding", "identity").strip().lower()
-            return await _in_database(_take, workspace_id, body, encoding, media_type)
+            async with self._turns.of(workspace_id):
+                return await _in_database(_take, workspace_id, body, encoding, media_type)
         finally:
             self._at_once -= Counter([workspace_id])  # those at 0 are forgotten
 

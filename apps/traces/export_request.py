@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -29,6 +30,8 @@ MOST_SPAN_BYTES = 8 << 20
 """Of one span, as it came and as JSON: a chat of a million tokens has about 4 MiB."""
 MOST_SOURCE_BYTES = 256 << 10
 """Of a resource with its scope, as JSON."""
+REDACTION_CPU_SECONDS = 10.0
+"""Of all spans of one request together."""
 LATEST = 2**63 - 1
 """Nanoseconds since 1970: in the year 2262."""
 TRACE_ID, SPAN_ID = re.compile(r"[0-9a-f]{32}"), re.compile(r"[0-9a-f]{16}")
@@ -80,6 +83,13 @@ class Batch:
     rejected: int = 0
     reasons: list[str] = field(default_factory=list)
     rules: Sequence[Rule] = ()
+    redacted_until: float = field(default_factory=lambda: time.thread_time() + REDACTION_CPU_SECONDS)
+    """By the clock of the thread that reads it. From then on all texts are withheld."""
+
+    @property
+    def cpu_seconds(self) -> float:
+        """What's left for rules."""
+        return self.redacted_until - time.thread_time()
 
     def reject(self, reason: str, count: int = 1) -> None:
         self.rejected += count
@@ -146,15 +156,15 @@ def _take(batch: Batch, about: Callable[[], Json], spans: Iterator[Callable[[], 
     for read in spans:
         if len(batch.spans) + batch.rejected >= MOST_SPANS:
             raise Unreadable(f"The request has more than {MOST_SPANS:,} spans. Send smaller batches.")
-        source = source or _source(about(), batch.rules)
+        source = source or _source(about(), batch)
         try:
-            batch.spans.append(_span(read(), source, batch.rules))
+            batch.spans.append(_span(read(), source, batch))
         except Rejected as refusal:
             batch.reject(str(refusal))
 
 
-def _source(about: Json, rules: Sequence[Rule]) -> Source:
-    about = redacted_source(about, rules) if rules else about
+def _source(about: Json, batch: Batch) -> Source:
+    about = redacted_source(about, batch.rules, cpu_seconds=batch.cpu_seconds) if batch.rules else about
     body = jsontext.dumps(about)
     if len(body) > MOST_SOURCE_BYTES:
         raise Unreadable(f"A resource with its scope has more than {MOST_SOURCE_BYTES >> 10} KiB.")
@@ -162,7 +172,7 @@ def _source(about: Json, rules: Sequence[Rule]) -> Source:
     return Source(hashlib.sha256(body).digest()[:16], compressed(body), service)
 
 
-def _span(given: dict[str, Any], source: Source, rules: Sequence[Rule]) -> Span:
+def _span(given: dict[str, Any], source: Source, batch: Batch) -> Span:
     """Raises Rejected."""
     trace_id, span_id = text(given.get("traceId")).lower(), text(given.get("spanId")).lower()
     if not TRACE_ID.fullmatch(trace_id) or not trace_id.strip("0"):
@@ -175,7 +185,7 @@ def _span(given: dict[str, Any], source: Source, rules: Sequence[Rule]) -> Span:
     given |= {"traceId": trace_id, "spanId": span_id, "parentSpanId": parent}
     _moment(given, "startTimeUnixNano")
     ended = _moment(given, "endTimeUnixNano")
-    given = redacted_span(given, rules) if rules else given
+    given = redacted_span(given, batch.rules, cpu_seconds=batch.cpu_seconds) if batch.rules else given
     try:
         body = jsontext.dumps(given)
     except jsontext.UnreadableJSON as problem:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from apps.redaction.redaction import Redaction, Rule
+from apps.redaction.redaction import MOST_CPU_SECONDS, Redaction, Rule
 from contract.values import Json
 
 OF_PROTOCOL = frozenset({"traceId", "spanId", "parentSpanId", "startTimeUnixNano", "endTimeUnixNano", "timeUnixNano"})
@@ -14,19 +14,19 @@ ID_OR_TIME = re.compile(r"[0-9a-fA-F]{0,32}")
 NUMBERS = ("intValue", "doubleValue")
 
 
-def redacted_span(span: dict[str, Any], rules: Sequence[Rule]) -> dict[str, Any]:
+def redacted_span(span: dict[str, Any], rules: Sequence[Rule], *, cpu_seconds: float) -> dict[str, Any]:
     """Its name, attributes, events, links, and state; ids and times stay, which tell what belongs together."""
-    redacted: dict[str, Any] = _redacted(span, rules)
+    redacted: dict[str, Any] = _redacted(span, rules, cpu_seconds)
     return redacted
 
 
-def redacted_source(source: Json, rules: Sequence[Rule]) -> Json:
+def redacted_source(source: Json, rules: Sequence[Rule], *, cpu_seconds: float) -> Json:
     """A resource with its scope."""
-    return _redacted(source, rules)
+    return _redacted(source, rules, cpu_seconds)
 
 
-def _redacted(value: Json, rules: Sequence[Rule]) -> Any:
-    run = Redaction(rules)
+def _redacted(value: Json, rules: Sequence[Rule], cpu_seconds: float) -> Any:
+    run = Redaction(rules, cpu_seconds=min(cpu_seconds, MOST_CPU_SECONDS))
     redacted = run.value(value, is_kept=_is_id_or_time)
     return _as_text(redacted) if run.found else redacted
 

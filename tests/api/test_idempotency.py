@@ -76,6 +76,16 @@ def test_a_key_that_was_used_for_another_request_is_refused(researcher: Membersh
     assert Dataset.objects.count() == 1
 
 
+def test_what_was_asked_cant_be_guessed_from_what_is_kept_of_it(researcher: Membership, settings: Any) -> None:
+    """It may hold what is redacted before it's stored."""
+    kept = []
+    for key in ("one", "two"):
+        settings.SECRET_KEY = key
+        post(factories.member(Role.RESEARCHER), DATASETS, SAME, key)
+        kept.append(AnsweredRequest.objects.get(key=key).fingerprint)
+    assert kept[0] != kept[1]
+
+
 def test_json_that_is_only_written_otherwise_is_the_same_request(researcher: Membership) -> None:
     post(researcher, DATASETS, {"name": "shop", "description": "Offers"})
     assert post(researcher, DATASETS, {"description": "Offers", "name": "shop"}).status_code == 201

@@ -147,9 +147,11 @@ def test_what_is_said_of_a_session_is_redacted_too(open_session: Callable[..., s
     sessions.record_event(session=opened, key="1", type="custom", name="note", value={"to": [MAIL]})
     sessions.record_event(session=opened, key="1", type="custom", name="note", value={"to": [MAIL]})
     feedback.record_feedback(session=opened, comment=f"I'm {MAIL}", edited=MAIL)
-    done = sessions.finish_session(session=opened, metadata={"by": MAIL})
+    done = sessions.finish_session(session=opened, metadata={"by": MAIL}, rewards={f"by {MAIL}": 1.0})
+    sessions.finish_session(session=opened, rewards={f"by {MAIL}": 1.0})  # told twice
     assert (done.task["key"], done.task["instruction"]) == ("mail-1", f"Write to {MARK}.")
     assert done.metadata == {"for": MARK, "by": MARK}
+    assert done.rewards == {f"by {MARK}": 1.0}
     assert done.events.get().value == {"to": [MARK]}
     said = done.feedback.get()
     assert (said.comment, said.edited) == (f"I'm {MARK}", MARK)

@@ -64,7 +64,7 @@ def test_another_workspaces_jobs_are_counted_and_not_named(owner: Membership):
 def test_an_empty_workspace_is_told_so(owner: Membership):
     note_worker(["default", "remote", "generate", "train"])
     text = page(owner)
-    assert text.count("Nothing runs and nothing waits.") == 3
+    assert text.count("Nothing runs and nothing waits.") == 4
     assert "No job failed, and none was stopped." in text
     assert "No worker takes from" not in text
 

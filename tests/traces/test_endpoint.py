@@ -1,5 +1,6 @@
 """POST /v1/traces as OTLP asks for it: statuses, partial success, limits, and what hostile senders try."""
 
+import asyncio
 import gzip
 import json
 import secrets
@@ -8,9 +9,11 @@ import socket
 from contextlib import ExitStack
 from typing import Any
 from urllib.parse import urlsplit
+from uuid import uuid4
 
 import httpx
 import pytest
+import zstandard
 from google.rpc.status_pb2 import Status
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceRequest,
@@ -18,8 +21,9 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 
 from apps.accounts.models import ApiToken, Membership, Role
-from apps.traces import export_request, span_store
-from apps.traces.asgi import MOST_OF_A_WORKSPACE
+from apps.redaction.rules import add_rule
+from apps.traces import asgi, export_request, span_store
+from apps.traces.asgi import MOST_OF_A_WORKSPACE, TracesEndpoint
 from apps.traces.models import Source, Span, Trace
 from tests import factories
 from tests.traces.conftest import chat_span, send, settle, span
@@ -275,3 +279,53 @@ def test_a_resource_that_many_traces_share_takes_only_so_much(
     settings.TRACES_MAX_STORED_BYTES = sum(kept)
     span_store._stored.clear()
     assert send(http, span(2, trace=1)).status_code == 429
+
+
+def test_rules_take_only_so_much_time_of_a_whole_request(
+    http: httpx.Client, researcher: Membership, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each span once had two seconds of its own: 50,000 small ones took a thread for minutes."""
+    add_rule(workspace=researcher.workspace, by=None, detector="email")
+    monkeypatch.setattr(export_request, "REDACTION_CPU_SECONDS", -1.0)
+    send(http, span(1, text="ada@example.org"), span(2))
+    told = [zstandard.decompress(bytes(each.body)).decode() for each in Span.objects.order_by("span_id")]
+    assert len(told) == 2
+    assert all("[redacted: unchecked text]" in each for each in told)
+
+
+def test_one_workspace_reads_one_request_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    at_once, most = 0, 0
+    workspace, other = uuid4(), uuid4()
+
+    async def lookup(function: Any, *args: Any) -> Any:
+        nonlocal at_once, most
+        if function is not asgi._take:
+            return args[0].headers["x-of"] and (workspace if args[0].headers["x-of"] == "mine" else other)
+        at_once += 1
+        most = max(most, at_once)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        at_once -= 1
+        return asgi.Answer(0, "")
+
+    async def ask(endpoint: TracesEndpoint, whose: str) -> None:
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": b"{}"}
+
+        async def send(message: Any) -> None:
+            pass
+
+        headers = [(b"content-type", b"application/json"), (b"x-of", whose.encode())]
+        scope = {"type": "http", "method": "POST", "path": asgi.PATH, "query_string": b"", "headers": headers}
+        await endpoint(scope, receive, send)
+
+    async def all_at_once(*whose: str) -> int:
+        nonlocal most
+        most = 0
+        endpoint = TracesEndpoint(None)  # type: ignore[arg-type]  # nothing is passed on
+        await asyncio.gather(*(ask(endpoint, each) for each in whose))
+        return most
+
+    monkeypatch.setattr(asgi, "_in_database", lookup)
+    assert asyncio.run(all_at_once("mine", "mine", "mine")) == 1
+    assert asyncio.run(all_at_once("mine", "mine", "theirs")) == 2

@@ -1,0 +1,19 @@
+"""Turns in the event loop: what one workspace asks for waits for its own, and leaves threads to others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Hashable
+from weakref import WeakValueDictionary
+
+
+class Turns:
+    """Semaphores by key, kept as long as somebody holds or waits for one."""
+
+    def __init__(self, at_once: int) -> None:
+        self._at_once = at_once
+        self._semaphores: WeakValueDictionary[Hashable, asyncio.Semaphore] = WeakValueDictionary()
+
+    def of(self, key: Hashable) -> asyncio.Semaphore:
+        """To be entered with `async with`, at once."""
+        return self._semaphores.setdefault(key, asyncio.Semaphore(self._at_once))
