@@ -10,22 +10,6 @@ class Migration(migrations.Migration):
 
     initial = True
 
-    # A database of an earlier version has these.
-    replaces = [
-        ('annotation', '0001_initial'),
-        ('annotation', '0002_kinds'),
-        ('annotation', '0003_inspections'),
-        ('annotation', '0004_ratings'),
-        ('annotation', '0005_aspects'),
-        ('annotation', '0006_quality_reports'),
-        ('annotation', '0007_known_items_and_settings'),
-        ('annotation', '0008_reviews'),
-        ('annotation', '0009_judges'),
-        ('annotation', '0010_continuations'),
-        ('annotation', '0011_margins_and_orders'),
-        ('annotation', '0012_overlaps_grow'),
-    ]
-
     dependencies = [
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
         ('accounts', '0001_initial'),

@@ -9,12 +9,6 @@ class Migration(migrations.Migration):
 
     initial = True
 
-    # A database of an earlier version has these.
-    replaces = [
-        ('arena', '0001_initial'),
-        ('arena', '0002_ties_without_asking'),
-    ]
-
     dependencies = [
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
         ('accounts', '0001_initial'),

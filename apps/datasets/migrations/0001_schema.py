@@ -9,11 +9,6 @@ class Migration(migrations.Migration):
 
     initial = True
 
-    # A database of an earlier version has these.
-    replaces = [
-        ('datasets', '0001_initial'),
-    ]
-
     dependencies = [
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
         ('accounts', '0001_initial'),

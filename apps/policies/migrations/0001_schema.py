@@ -9,13 +9,6 @@ class Migration(migrations.Migration):
 
     initial = True
 
-    # A database of an earlier version has these.
-    replaces = [
-        ('policies', '0001_initial'),
-        ('policies', '0002_publications'),
-        ('policies', '0003_process_reward_models'),
-    ]
-
     dependencies = [
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
         ('accounts', '0001_initial'),

@@ -9,14 +9,6 @@ class Migration(migrations.Migration):
 
     initial = True
 
-    # A database of an earlier version has these.
-    replaces = [
-        ('training', '0001_initial'),
-        ('training', '0002_kto_and_process_reward_models'),
-        ('training', '0003_grpo_and_rloo'),
-        ('training', '0004_rejection_sampling'),
-    ]
-
     dependencies = [
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
         ('accounts', '0001_initial'),

@@ -14,18 +14,6 @@ class Migration(migrations.Migration):
 
     initial = True
 
-    # A database of an earlier version has these.
-    replaces = [
-        ('trajectories', '0001_initial'),
-        ('trajectories', '0002_import_attempts'),
-        ('trajectories', '0003_finding'),
-        ('trajectories', '0004_import_policy'),
-        ('trajectories', '0005_step_action'),
-        ('trajectories', '0006_fill_step_actions'),
-        ('trajectories', '0007_saved_views'),
-        ('trajectories', '0008_course'),
-    ]
-
     dependencies = [
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
         ('accounts', '0001_initial'),

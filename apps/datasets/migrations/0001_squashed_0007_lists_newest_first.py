@@ -1,0 +1,120 @@
+"""Datasets and their frozen versions, as a new database has them. One that is older is brought here by what this replaces."""
+
+import apps.common.ids
+import django.db.models.deletion
+import django.db.models.functions.datetime
+from django.conf import settings
+from django.db import migrations, models
+
+from apps.datasets.migrations._guards import FROZEN_VERSION, TASK_SPLIT, UNDO
+
+
+class Migration(migrations.Migration):
+
+    replaces = [('datasets', '0001_schema'), ('datasets', '0002_guards'), ('datasets', '0003_one_key_to_the_task'), ('datasets', '0004_versions_are_jobs'), ('datasets', '0005_errors_are_failures'), ('datasets', '0006_errors_are_told_once'), ('datasets', '0007_lists_newest_first')]
+
+    initial = True
+
+    dependencies = [
+        ('accounts', '0001_initial'),
+        ('accounts', '__first__'),
+        ('annotation', '0001_squashed_0013_judgments_of_users'),
+        ('trajectories', '0001_squashed_0009_lists_sort_by_name'),
+    ]
+
+    operations = [
+        migrations.CreateModel(
+            name='Dataset',
+            fields=[
+                ('id', models.UUIDField(default=apps.common.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ('name', models.CharField(max_length=200)),
+                ('description', models.TextField(blank=True)),
+                ('licence', models.CharField(blank=True, help_text='Under which terms the rows may be used.', max_length=200)),
+                ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('workspace', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='accounts.workspace')),
+            ],
+            options={
+                'indexes': [models.Index(fields=['workspace', '-id'], name='dataset_newest')],
+                'constraints': [models.UniqueConstraint(fields=('workspace', 'name'), name='one_dataset_per_name')],
+            },
+        ),
+        migrations.CreateModel(
+            name='TaskSplit',
+            fields=[
+                ('task', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='split', serialize=False, to='trajectories.task')),
+                ('split', models.CharField(choices=[('train', 'Train'), ('validation', 'Validation'), ('test', 'Test')], max_length=10)),
+                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ('workspace', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='accounts.workspace')),
+            ],
+            options={
+                'constraints': [models.CheckConstraint(condition=models.Q(('split__in', ['train', 'validation', 'test'])), name='split_is_known')],
+            },
+        ),
+        migrations.CreateModel(
+            name='Version',
+            fields=[
+                ('id', models.UUIDField(default=apps.common.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ('queued_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), help_text='Since when it waits, or last waited, for a worker.')),
+                ('attempt', models.PositiveIntegerField(default=0, help_text='How often a worker has taken it.')),
+                ('worker', models.CharField(blank=True, help_text='host:process of the one that has it.', max_length=200)),
+                ('process_id', models.PositiveIntegerField(help_text='Of the child that does it, on `worker`.', null=True)),
+                ('leased_until', models.DateTimeField(help_text='While it waits: when to tell the workers again.', null=True)),
+                ('losses', models.PositiveSmallIntegerField(default=0, help_text='Attempts that were lost since it was started, or last got on.')),
+                ('loss', models.TextField(blank=True, help_text='Why the last of them was lost.')),
+                ('failure', models.JSONField(default=dict, help_text='Category, message, advice, last log lines, command.')),
+                ('started_at', models.DateTimeField(null=True)),
+                ('finished_at', models.DateTimeField(null=True)),
+                ('number', models.PositiveIntegerField()),
+                ('row_type', models.CharField(default='preference', max_length=20)),
+                ('state', models.CharField(choices=[('waiting', 'Waiting'), ('freezing', 'Freezing'), ('frozen', 'Frozen'), ('failed', 'Failed')], default='waiting', max_length=10)),
+                ('recipe', models.JSONField(default=dict, help_text='Queues, rules for ties and disagreements, split shares, seed.')),
+                ('row_counts', models.JSONField(default=dict, help_text='Rows in each split.')),
+                ('rows_done', models.PositiveIntegerField(default=0)),
+                ('rows_expected', models.PositiveIntegerField(default=0)),
+                ('content_hash', models.CharField(blank=True, help_text='SHA-256 of what `sha256sum train.jsonl validation.jsonl test.jsonl` prints.', max_length=64)),
+                ('files', models.JSONField(default=dict, help_text='Per format and split: storage name, bytes, sha256.')),
+                ('card', models.JSONField(default=dict, help_text='What is in it, from whom, how much they agree.')),
+                ('frozen_at', models.DateTimeField(null=True)),
+                ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('dataset', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='versions', to='datasets.dataset')),
+                ('workspace', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='accounts.workspace')),
+            ],
+            options={
+                'indexes': [models.Index(fields=['workspace', '-id'], name='version_newest'), models.Index(condition=models.Q(('state__in', ['waiting', 'freezing'])), fields=['leased_until'], name='version_leases')],
+                'constraints': [models.UniqueConstraint(fields=('dataset', 'number'), name='one_version_per_number'), models.CheckConstraint(condition=models.Q(models.Q(('state', 'frozen'), _negated=True), models.Q(('frozen_at__isnull', False), models.Q(('content_hash', ''), _negated=True)), _connector='OR'), name='frozen_version_has_its_hash'), models.CheckConstraint(condition=models.Q(('state__in', ['waiting', 'freezing', 'frozen', 'failed'])), name='version_state_is_known')],
+            },
+        ),
+        migrations.CreateModel(
+            name='VersionJudgement',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('split', models.CharField(choices=[('train', 'Train'), ('validation', 'Validation'), ('test', 'Test')], max_length=10)),
+                ('row', models.PositiveIntegerField(help_text='Row number within the split, from 0.')),
+                ('inspection', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='used_in', to='annotation.inspection')),
+                ('rating', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='used_in', to='annotation.rating')),
+                ('task', models.ForeignKey(db_constraint=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='trajectories.task')),
+                ('version', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='judgements', to='datasets.version')),
+            ],
+            options={
+                'constraints': [models.CheckConstraint(condition=models.Q(models.Q(('inspection__isnull', False), ('rating', None)), models.Q(('inspection', None), ('rating__isnull', False)), _connector='OR'), name='one_judgement_of_one_kind'), models.UniqueConstraint(fields=('version', 'split', 'row', 'inspection', 'rating'), name='one_use_per_row', nulls_distinct=False)],
+            },
+        ),
+        migrations.CreateModel(
+            name='VersionPreference',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('split', models.CharField(choices=[('train', 'Train'), ('validation', 'Validation'), ('test', 'Test')], max_length=10)),
+                ('row', models.PositiveIntegerField(help_text='Row number within the split, from 0.')),
+                ('preference', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='used_in', to='annotation.preference')),
+                ('task', models.ForeignKey(db_constraint=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='trajectories.task')),
+                ('version', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='sources', to='datasets.version')),
+            ],
+            options={
+                'indexes': [models.Index(fields=['version', 'split', 'row'], name='source_of_row')],
+                'constraints': [models.UniqueConstraint(fields=('version', 'preference'), name='one_use_per_version')],
+            },
+        ),
+        migrations.RunSQL(FROZEN_VERSION + TASK_SPLIT, UNDO),
+    ]
