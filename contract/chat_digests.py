@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from contract import jsontext
@@ -13,20 +13,15 @@ from contract.values import Json
 DIGEST_BYTES = 16
 
 
-def prefix_digests(messages: Sequence[Json]) -> list[bytes]:
-    """A digest for each beginning of a chat. System messages don't count: some agents write the time into theirs at each turn."""
-    chain, digests = b"", []
-    for message in messages:
-        if not (isinstance(message, dict) and message.get("role") in ("system", "developer")):
-            chain = hashlib.sha256(chain + jsontext.canonical(said(message))).digest()[:DIGEST_BYTES]
-        digests.append(chain)
-    return digests
-
-
 def said(message: Json) -> Json:
-    """What a message says, without what libraries add to it or leave out: reasoning, nulls, empty lists, spacing in arguments."""
+    """What a message says, without what libraries add to it or leave out: reasoning, nulls, empty lists, spacing in arguments.
+
+    None for system messages, which don't count: some agents write the time into theirs at each turn.
+    """
     if not isinstance(message, dict):
         return message
+    if message.get("role") in ("system", "developer"):
+        return None
     content = message.get("content")
     if isinstance(content, list) and all(isinstance(part, dict) and part.get("type") == "text" for part in content):
         content = "".join(str(part.get("text") or "") for part in content)
@@ -38,6 +33,16 @@ def said(message: Json) -> Json:
         "calls": [_called(call) for call in calls] if isinstance(calls, list) else [],
     }
     return spoken
+
+
+def prefix_digests(messages: Sequence[Json], said: Callable[[Json], Json] = said) -> list[bytes]:
+    """A digest for each beginning of a chat. said: what a message says, in other protocols than chat completions."""
+    chain, digests = b"", []
+    for message in messages:
+        if (words := said(message)) is not None:
+            chain = hashlib.sha256(chain + jsontext.canonical(words)).digest()[:DIGEST_BYTES]
+        digests.append(chain)
+    return digests
 
 
 def _called(call: Json) -> Json:

@@ -1,4 +1,4 @@
-"""What the gateway answers, over ASGI: OpenAI's chat completions and models, for the keys of sessions."""
+"""What the gateway answers, over ASGI: OpenAI's chat completions, Responses and models, and Anthropic's Messages, for the keys of sessions."""
 
 from __future__ import annotations
 
@@ -16,16 +16,23 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from apps.accounts import api_tokens
+from apps.gateway.dialects.anthropic_messages import AnthropicMessages
+from apps.gateway.dialects.chat_completions import ChatCompletions
+from apps.gateway.dialects.dialect import Dialect
+from apps.gateway.dialects.openai_responses import OpenAIResponses
 from apps.gateway.exchange import Exchange
 from apps.gateway.named_sessions import models_of, session_name
 from apps.gateway.recorder import Known, Recorder, in_database
 from apps.gateway.refusals import BadRequest, GatewayRefusal, NoSession, NotSupported, TooLarge
 from apps.gateway.upstream import Upstreams
 from contract import jsontext
+from contract.values import mapping
 
 PREFIX = "/gateway/v1"
 RETRY_COUNT = "x-stainless-retry-count"
 """The header by which OpenAI's and Anthropic's libraries say that they send a request again."""
+DIALECTS = (ChatCompletions, AnthropicMessages, OpenAIResponses)
+ADDRESSES = ", ".join(f"POST {PREFIX}/{speaks.path}" for speaks in DIALECTS) + f", and GET {PREFIX}/models"
 MOST_VALUES = 250_000
 """Of one request's JSON: a long chat has some ten thousand. More would hold up all other calls while it's looked through."""
 Answer = Callable[[Request], Coroutine[Any, Any, Response]]
@@ -34,42 +41,57 @@ recorder = Recorder(settings.GATEWAY_SPOOL_DIR)
 upstreams = Upstreams()
 
 
-def refusing(answer: Answer) -> Answer:
+def refusing(speaks: type[Dialect] = ChatCompletions) -> Callable[[Answer], Answer]:
     """Turns refusals into errors of the protocol."""
 
-    @wraps(answer)
-    async def answered(request: Request) -> Response:
-        try:
-            return await answer(request)
-        except GatewayRefusal as refusal:
-            return refusal.response()
-        except ClientDisconnect:
-            return Response(status_code=499)  # nobody reads it
+    def decorated(answer: Answer) -> Answer:
+        @wraps(answer)
+        async def answered(request: Request) -> Response:
+            try:
+                return await answer(request)
+            except GatewayRefusal as refusal:
+                return refusal.response(speaks.refused(refusal))
+            except ClientDisconnect:
+                return Response(status_code=499)  # nobody reads it
 
-    return answered
+        return answered
 
-
-@refusing
-async def chat_completions(request: Request) -> Response:
-    """POST /v1/chat/completions"""
-    key = key_of(request)
-    await recorder.admit(key)
-    body = await body_of(request)
-    known = await session_of(request, key, body)
-    is_retry = request.headers.get(RETRY_COUNT, "0") not in ("", "0")
-    exchange = Exchange(known, body, is_retry=is_retry, recorder=recorder, upstreams=upstreams)
-    return await exchange.respond(request.receive)
+    return decorated
 
 
-async def session_of(request: Request, key: str, body: dict[str, Any]) -> Known:
+def call_route(speaks: type[Dialect]) -> Route:
+    """POST /v1/…, as one protocol has it."""
+
+    @refusing(speaks)
+    async def call(request: Request) -> Response:
+        key = key_of(request)
+        await recorder.admit(key)
+        body = await body_of(request, speaks)
+        known = await session_of(request, key, speaks, body)
+        is_retry = request.headers.get(RETRY_COUNT, "0") not in ("", "0")
+        exchange = Exchange(
+            known,
+            body,
+            speaks=speaks,
+            headers=request.headers,
+            is_retry=is_retry,
+            recorder=recorder,
+            upstreams=upstreams,
+        )
+        return await exchange.respond(request.receive)
+
+    return Route(f"{PREFIX}/{speaks.path}", call, methods=["POST"])
+
+
+async def session_of(request: Request, key: str, speaks: type[Dialect], body: dict[str, Any]) -> Known:
     """The session that a key opens, or the one that an API token's call names. Raises GatewayRefusal."""
     if not key.startswith(api_tokens.MARK):
         return await recorder.session_of(key)
     name = session_name(request.headers.get("x-session-id", ""), request.headers.get("traceparent", ""))
-    return await recorder.named_session(key, name, body)
+    return await recorder.named_session(key, name, speaks.about(body))
 
 
-@refusing
+@refusing()
 async def models(request: Request) -> Response:
     """GET /v1/models: the one that the session leads to, or all that a token may call."""
     key = key_of(request)
@@ -86,12 +108,10 @@ async def models(request: Request) -> Response:
     return JSONResponse({"object": "list", "data": cards})
 
 
-@refusing
+@refusing()
 async def elsewhere(request: Request) -> Response:
     """Every other address."""
-    raise NotSupported(
-        f"The gateway has no {request.method} {request.url.path}. It has POST {PREFIX}/chat/completions and GET {PREFIX}/models."
-    )
+    raise NotSupported(f"The gateway has no {request.method} {request.url.path}. It has {ADDRESSES}.")
 
 
 async def not_found(request: Request, error: Exception) -> Response:
@@ -110,8 +130,8 @@ def key_of(request: Request) -> str:
     return key
 
 
-async def body_of(request: Request) -> dict[str, Any]:
-    """A chat request. Raises BadRequest, TooLarge, ClientDisconnect."""
+async def body_of(request: Request, speaks: type[Dialect]) -> dict[str, Any]:
+    """A request of that protocol. Raises BadRequest, TooLarge, ClientDisconnect."""
     try:
         async with asyncio.timeout(settings.GATEWAY_DEADLINE_SECONDS):
             content = await _read(request)
@@ -124,12 +144,10 @@ async def body_of(request: Request) -> dict[str, Any]:
         jsontext.dumps(body)  # nothing that couldn't be stored
     except jsontext.UnreadableJSON as problem:
         raise BadRequest(f"The body can't be read: {problem}") from None
-    messages = body.get("messages") if isinstance(body, dict) else None
-    if not isinstance(body, dict) or not isinstance(messages, list) or not messages:
-        raise BadRequest('Expected {"model": …, "messages": [{"role": "user", "content": …}, …]}.')
-    if not all(isinstance(message, dict) for message in messages):
-        raise BadRequest("Each of `messages` is an object with `role` and `content`.")
-    return body
+    asked = mapping(body)
+    if words := speaks.problem_of(asked):
+        raise BadRequest(words)
+    return asked
 
 
 async def _read(request: Request) -> bytes:
@@ -146,7 +164,7 @@ async def _read(request: Request) -> bytes:
 
 gateway = Starlette(
     routes=[
-        Route(f"{PREFIX}/chat/completions", chat_completions, methods=["POST"]),
+        *map(call_route, DIALECTS),
         Route(f"{PREFIX}/models", models, methods=["GET"]),
     ],
     exception_handlers={HTTPException: not_found, 404: not_found, 405: not_found},

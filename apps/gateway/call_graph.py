@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apps.gateway.models import Join
-from contract.chat_digests import DIGEST_BYTES, prefix_digests
-from contract.values import Json
+from contract.chat_digests import DIGEST_BYTES
 
 Ids = NDArray[np.int32]
 
@@ -84,11 +83,14 @@ class CallGraph:
         """The latest call that asked exactly this."""
         return max((node.id for node in self.nodes.values() if node.body_digest == body_digest), default=None)
 
-    def parent_of(self, messages: Sequence[Json], prompt: Ids | None) -> Parent:
-        """The call that a request continues: the one with the longest chat that it repeats, joined by tokens wherever they agree."""
+    def parent_of(self, chat_digests: Sequence[bytes], prompt: Ids | None) -> Parent:
+        """The call that a request continues: the one with the longest chat that it repeats, joined by tokens wherever they agree.
+
+        chat_digests: of each beginning of its chat.
+        """
         known = {node.chat_digest: node for node in self.nodes.values()}  # of two equal replies the later one
         length, node = 0, None
-        for count, digest in enumerate(prefix_digests(messages), start=1):
+        for count, digest in enumerate(chat_digests, start=1):
             if (sealed := self.sealed(digest)) in known:
                 length, node = count, known[sealed]
         by_tokens = self._longest_prefix(prompt) if prompt is not None else []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -21,42 +21,40 @@ from apps.common.outages import outage_of
 from apps.common.turns import Turns
 from apps.gateway.call_graph import Ids, Parent, sequence_digests
 from apps.gateway.call_redaction import redact
+from apps.gateway.dialects.dialect import Asked, Dialect, Usage, piece_from
 from apps.gateway.disconnection import unless_gone
 from apps.gateway.models import Call
 from apps.gateway.recorder import Known, Recorder, in_database
-from apps.gateway.refusals import GatewayRefusal, RecorderAway, SessionEnded, UpstreamAway
-from apps.gateway.splits.blind_replies import hidden_error, hidden_status, hide
-from apps.gateway.streamed_reply import (
-    DONE,
-    MOST_VALUES,
-    NoEvent,
-    StreamedReply,
-    chunk_from,
-    events_in,
-)
-from apps.gateway.token_capture import Capture
+from apps.gateway.refusals import GatewayRefusal, NotSpoken, RecorderAway, SessionEnded, UpstreamAway
+from apps.gateway.splits.blind_replies import hidden_status
+from apps.gateway.streamed_reply import DONE, NoEvent, events_in
 from apps.gateway.upstream import CANT_BE_REACHED, Destination, Upstreams, broken, slow
 from contract import jsontext
 from contract.chat_digests import digest_of, prefix_digests
-from contract.completion_chunks import event, event_stream
 from contract.outgoing.replies import error_in, problem_of
 
 logger = logging.getLogger(__name__)
-CHAT = "chat/completions"
 BYTES_A_TOKEN = 4
 SSE = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-store", "x-accel-buffering": "no"}
 SAMPLED_AGAIN = {"x-retrace-sampled-again": "true"}
 """Of the reply to a retry whose first reply isn't kept as it was, since text in it was redacted."""
 REDACTIONS = Turns(2)
 """Calls of one workspace that are looked through at once: rules and texts can be made that take seconds."""
-NO_COMPLETION = "The policy's server sent something that is no chat completion."
 
 
 class Exchange:
     """One request of an agent."""
 
     def __init__(
-        self, known: Known, body: dict[str, Any], *, is_retry: bool, recorder: Recorder, upstreams: Upstreams
+        self,
+        known: Known,
+        body: dict[str, Any],
+        *,
+        speaks: type[Dialect],
+        headers: Mapping[str, str],
+        is_retry: bool,
+        recorder: Recorder,
+        upstreams: Upstreams,
     ) -> None:
         self.known = known
         self.session = known.session
@@ -71,10 +69,12 @@ class Exchange:
         self._recorder, self._upstreams = recorder, upstreams
         self._destination = Destination.of(known.session)
         self._id = new_id()
-        self._digest = known.graph.sealed(digest_of(body))
+        asked = Asked(self._id, self._model, int(self.began_at.timestamp()), self._is_blind)
+        self._dialect = speaks(body, asked)
+        self._digest = known.graph.sealed(digest_of(body if speaks.is_everywhere else [speaks.name, body]))
+        self._agent_headers = headers
         self.headers: dict[str, str] = {}
         """More of those that a reply has."""
-        self._capture = Capture(body, speaks_ids=False)
 
     async def respond(self, receive: Receive) -> Response:
         """The reply of the policy, or the one that it gave before. Raises GatewayRefusal, ClientDisconnect."""
@@ -93,7 +93,7 @@ class Exchange:
             raise await self._failed(refusal) from None
         except Exception:  # whatever a server says, the call is recorded, and answered in the form of the protocol
             logger.exception("a reply of %s could not be read", self.session.policy_name)
-            raise await self._failed(UpstreamAway(NO_COMPLETION)) from None
+            raise await self._failed(UpstreamAway(self._dialect.nothing_read)) from None
 
     async def _pass_on(self, receive: Receive) -> Response:
         try:
@@ -132,14 +132,15 @@ class Exchange:
         return True
 
     async def _ask(self) -> httpx.Response:
-        self._capture = Capture(self.body, speaks_ids=await self._upstreams.speaks_ids(self._destination))
-        body = {**self._capture.request(self.body), **self.session.sampling, "model": self.session.served_name}
-        if not body.get("stream"):
-            body.pop("stream_options", None)  # alone it is refused, and some libraries send it alone
-        if body.get("tools") == []:
-            for name in ("tools", "tool_choice", "parallel_tool_calls"):
-                body.pop(name, None)
-        return await self._upstreams.send(self._destination, self.session.pk, CHAT, body)
+        dialect, destination, session = self._dialect, self._destination, self.session
+        if destination.is_own and not dialect.is_everywhere:
+            raise NotSpoken(dialect.title)
+        speaks_ids = dialect.is_everywhere and await self._upstreams.speaks_ids(destination)
+        body = dialect.request(model=session.served_name, sampling=session.sampling, speaks_ids=speaks_ids)
+        headers = dialect.headers(self._agent_headers)
+        return await self._upstreams.send(
+            destination, session.pk, dialect.path, body, headers=headers, takes_api_key=dialect.takes_api_key
+        )
 
     async def _pass_error(self, upstream: httpx.Response) -> Response:
         """An error of the protocol goes through unchanged, but to the agent of a split. What something else says at that address is nobody's to read."""
@@ -151,33 +152,35 @@ class Exchange:
             await upstream.aclose()
         status = upstream.status_code if 400 <= upstream.status_code < 600 else 502
         words = problem_of(upstream)
+        is_of_protocol = bool(error_in(content)) or _is_error(content)
+        if status in (404, 405, 501) and not is_of_protocol and not self._dialect.is_everywhere:
+            raise NotSpoken(self._dialect.title)
         await self._record(status=Call.Status.FAILED, http_status=status, error=words)
         if self._is_blind:
-            return Response(hidden_error(content, status), hidden_status(status), media_type="application/json")
-        if error_in(content) or _is_error(content):
+            hidden = self._dialect.hidden(content, status)
+            return Response(hidden, hidden_status(status), media_type="application/json")
+        if is_of_protocol:
             wait = upstream.headers.get("retry-after", "")
             headers = {"retry-after": wait} if wait.isascii() and wait.isprintable() and wait else {}
             return Response(content, status, headers, media_type="application/json")
-        return JSONResponse(UpstreamAway(f"The policy's server gave no reply: {words}.").body(), status)
+        refusal = UpstreamAway(f"The policy's server gave no reply: {words}.")
+        return JSONResponse(self._dialect.refused(refusal), status)
 
     async def _pass_reply(self, upstream: httpx.Response, receive: Receive) -> Response:
         try:
             content = await unless_gone(upstream.aread(), receive)
-            if jsontext.has_more_values(content, MOST_VALUES):
-                raise NoEvent
-            reply = jsontext.loads(content)
-            if not isinstance(reply, dict) or not isinstance(reply["choices"][0]["message"], dict):
-                raise NoEvent
-            self._capture.take(reply)
+            reply = piece_from(content)
+            self._dialect.take_reply(reply)
         except httpx.TimeoutException:
             raise slow() from None
         except httpx.HTTPError as error:
             raise broken(error) from None
-        except (NoEvent, jsontext.UnreadableJSON, LookupError, TypeError):
-            raise UpstreamAway(NO_COMPLETION) from None
+        except NoEvent:
+            raise UpstreamAway(self._dialect.nothing_read) from None
         finally:
             await upstream.aclose()
-        self._show(reply)
+        if failure := self._dialect.failure_in(reply):
+            raise UpstreamAway(f"The policy's server failed: {failure}")
         await self._record(status=Call.Status.OK, http_status=200, reply=reply)
         return Response(jsontext.dumps(reply), headers=self.headers, media_type="application/json")
 
@@ -192,12 +195,6 @@ class Exchange:
     def _is_blind(self) -> bool:
         """Its agent may not tell which policy of a split answers."""
         return self.session.split_id is not None
-
-    def _show(self, reply: dict[str, Any]) -> None:
-        """Make a reply, or a piece of one, what the agent gets."""
-        if self._is_blind:
-            hide(reply, self._id, created=int(self.began_at.timestamp()))
-        reply["model"] = self._model
 
     async def _replay(self, call_id: UUID) -> Response | None:
         """What was answered before: an agent's library asks again where the reply got lost, and a second sample would be another one.
@@ -220,49 +217,48 @@ class Exchange:
         headers = {"x-retrace-replayed": "true"}
         if not self.body.get("stream"):
             return Response(jsontext.dumps(reply), headers=headers, media_type="application/json")
-        return Response(event_stream(reply, with_usage=self._capture.wants_usage), headers={**SSE, **headers})
+        return Response(self._dialect.stream_of(reply), headers={**SSE, **headers})
 
     async def streamed(self, upstream: httpx.Response) -> AsyncIterator[bytes]:
         """What the agent gets, piece by piece. The piece that ends the reply is held back until the call is stored."""
-        assembly, held = StreamedReply(), b""
-        wants_usage = self._capture.wants_usage
+        dialect, held = self._dialect, b""
         try:
             async for data in events_in(upstream.aiter_raw()):
                 if data == DONE:
                     break
-                chunk = chunk_from(data)
-                if chunk.get("error"):
-                    yield b"data: " + hidden_error(data, 502) + b"\n\n" if self._is_blind else event(chunk)
+                chunk = piece_from(data)
+                if failure := dialect.failure_in(chunk):
+                    hidden = dialect.event_of(jsontext.loads(dialect.hidden(data, 502))) if self._is_blind else b""
+                    yield hidden or dialect.passed_on(chunk)
                     self._may_be_computed = self._pieces > 0
-                    await self._record(
-                        status=Call.Status.FAILED,
-                        http_status=200,
-                        error=error_in(data) or "The server broke off with an error.",
-                    )
+                    await self._record(status=Call.Status.FAILED, http_status=200, error=failure)
                     return
                 self._first_seconds = self._first_seconds or time.monotonic() - self._began
                 self._pieces += 1
-                self._capture.take(chunk)
-                self._show(chunk)
-                assembly.add(chunk)
-                if not wants_usage:
-                    chunk.pop("usage", None)
-                piece = event(chunk) if chunk["choices"] or wants_usage else b""
-                if assembly.has_ended:
+                piece = dialect.take_piece(chunk)
+                if dialect.has_ended:
                     held += piece
                 elif piece:
                     yield piece
-            if not assembly.has_ended:
+                if dialect.is_over:
+                    break
+            if not dialect.has_ended:
                 raise UpstreamAway("The policy's server ended its reply before it was complete.")
-            await self._record(status=Call.Status.OK, http_status=200, reply=assembly.completion())
+            await self._record(status=Call.Status.OK, http_status=200, reply=dialect.reply())
         except Exception as error:
             if not isinstance(error, (httpx.HTTPError, NoEvent, UpstreamAway)):
                 logger.exception("a streamed reply of %s could not be read", self.session.policy_name)
-            yield event((await self._failed(_streams_end(error))).body())
+            refusal = await self._failed(self._streams_end(error))
+            yield dialect.event_of(dialect.refused(refusal))
             return
         finally:
             await upstream.aclose()
-        yield held + b"data: [DONE]\n\n"
+        yield held + dialect.ending()
+
+    def _streams_end(self, error: Exception) -> UpstreamAway:
+        if isinstance(error, UpstreamAway):
+            return error
+        return broken(error) if isinstance(error, httpx.HTTPError) else UpstreamAway(self._dialect.nothing_read)
 
     async def gone(self) -> None:
         """The agent went away in the middle of a stream."""
@@ -286,8 +282,9 @@ class Exchange:
     async def _store(self, call: Call, parent: Parent, cost: int) -> None:
         reply = call.reply
         if self.known.rules or parent.is_redacted:
-            messages, tools = self.body["messages"], self.body.get("tools")
+            messages, tools = self._dialect.messages, self.body.get("tools")
             about: dict[str, Any] = {"messages": messages, "tools": tools, "parent_is_redacted": parent.is_redacted}
+            about["withheld"] = self._dialect.withheld
             async with REDACTIONS.of(call.session.workspace_id):
                 await asyncio.to_thread(redact, call, self.known.rules, **about)
         await self._recorder.record(self.known, call, cost)
@@ -303,7 +300,7 @@ class Exchange:
             return 0
         read, written = call.prompt_tokens, call.completion_tokens
         if read is None:
-            read = len(jsontext.dumps(self.body["messages"])) // BYTES_A_TOKEN
+            read = len(jsontext.dumps(self._dialect.messages)) // BYTES_A_TOKEN
         if written is None:
             written = self._pieces or len(jsontext.dumps(call.reply)) // BYTES_A_TOKEN
         return read + written
@@ -311,37 +308,38 @@ class Exchange:
     def _call(
         self, status: Call.Status, http_status: int, reply: dict[str, Any] | None, error: str
     ) -> tuple[Parent, Call]:
-        messages, usage = self.body["messages"], (reply or {}).get("usage") or {}
-        usage = usage if isinstance(usage, dict) else {}
-        tokens = self._capture.tokens
-        tokens.check(usage)
+        dialect, messages = self._dialect, self._dialect.messages
+        usage = dialect.usage if reply else Usage()
+        tokens = dialect.tokens
+        tokens.check(usage.read, usage.written)
         prompt, sampled = (tokens.prompt_ids, tokens.sampled_ids) if reply else (None, None)
-        parent = self.known.graph.parent_of(messages, prompt)
+        digests = prefix_digests([*messages, *(dialect.items_of(reply) if reply else [])], dialect.said)
+        parent = self.known.graph.parent_of(digests[: len(messages)], prompt)
         sealed = self.known.graph.sealed
         tools_digest = sealed(digest_of(self.body.get("tools")))
-        said = reply["choices"][0]["message"] if reply else {"role": "assistant"}
         sequence = None if prompt is None or sampled is None else np.concatenate([prompt, sampled])
         call = Call(
             session=self.session,
             parent_id=parent.id,
             join=parent.join,
             status=status,
+            dialect=dialect.name,
             is_retry=self.is_retry,
-            request={name: value for name, value in self.body.items() if name not in ("messages", "tools")},
+            request={name: value for name, value in self.body.items() if name not in dialect.apart},
             messages=messages[parent.messages :],
             tools=None if tools_digest == parent.tools_digest else self.body.get("tools"),
             tools_digest=tools_digest,
             reply=reply,
             error=error,
             http_status=http_status,
-            prompt_tokens=_count(usage.get("prompt_tokens")),
-            completion_tokens=_count(usage.get("completion_tokens")),
+            prompt_tokens=usage.read,
+            completion_tokens=usage.written,
             prompt_ids=None if prompt is None else _bytes(prompt[parent.tokens :]),
             sampled_ids=None if sampled is None else _bytes(sampled),
             logprobs=None if sampled is None else np.array(tokens.logprobs, "<f4").tobytes(),
             untrainable=tokens.problem if reply else "There is no reply.",
             body_digest=self._digest,
-            chat_digest=sealed(prefix_digests([*messages, {**said, "role": "assistant"}])[-1]),
+            chat_digest=sealed(digests[-1]),
             sequence_length=None if sequence is None else len(sequence),
             sequence_digest=None
             if sequence is None
@@ -375,12 +373,6 @@ class StreamedResponse(Response):
         await send({"type": "http.response.body", "body": b""})
 
 
-def _streams_end(error: Exception) -> UpstreamAway:
-    if isinstance(error, UpstreamAway):
-        return error
-    return broken(error) if isinstance(error, httpx.HTTPError) else UpstreamAway(NO_COMPLETION)
-
-
 def _is_error(content: bytes) -> bool:
     """An error as vLLM's and others' frameworks also send it."""
     try:
@@ -388,10 +380,6 @@ def _is_error(content: bytes) -> bool:
     except jsontext.UnreadableJSON:
         return False
     return isinstance(reply, dict) and isinstance(reply.get("error"), dict | str)
-
-
-def _count(value: Any) -> int | None:
-    return value if type(value) is int and 0 <= value < 2**31 else None
 
 
 def _bytes(ids: Ids) -> bytes:

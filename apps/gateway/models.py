@@ -210,6 +210,14 @@ class Join(models.TextChoices):
     MESSAGES = "messages", "It repeats the messages of the call before, in other tokens"
 
 
+class Dialect(models.TextChoices):
+    """A protocol of agents, by the name of its class in `dialects`."""
+
+    CHAT = "chat", "OpenAI's chat completions"
+    MESSAGES = "messages", "Anthropic's Messages"
+    RESPONSES = "responses", "OpenAI's Responses"
+
+
 class Call(models.Model):
     """One request of an agent to its policy, and the reply. Prompts are stored as what they add to the call that they continue."""
 
@@ -223,13 +231,16 @@ class Call(models.Model):
     parent = models.ForeignKey("self", on_delete=models.CASCADE, null=True, related_name="children", db_index=False)
     join = models.CharField(max_length=10, choices=Join.choices, blank=True)
     status = models.CharField(max_length=10, choices=Status.choices)
+    dialect = models.CharField(
+        max_length=10, choices=Dialect.choices, default=Dialect.CHAT, help_text="The protocol that it came in."
+    )
     is_retry = models.BooleanField(default=False, help_text="The agent's library sent it again.")
-    request = FaithfulJSONField(help_text="What the agent asked for, but for messages and tools.")
+    request = FaithfulJSONField(help_text="What the agent asked for, but for its chat and its tools.")
     messages = FaithfulJSONField(help_text="The messages that it added to those of the call that it continues.")
     tools = FaithfulJSONField(
         null=True, help_text="The tools that it offered; null: those of the call that it continues."
     )
-    reply = FaithfulJSONField(null=True, help_text="What the agent got: a chat completion.")
+    reply = FaithfulJSONField(null=True, help_text="What the agent got.")
     error = models.TextField(blank=True)
     http_status = models.PositiveSmallIntegerField(help_text="What the agent got.")
     prompt_tokens = models.PositiveIntegerField(null=True)

@@ -62,7 +62,7 @@ def member_with(token: str) -> Membership:
 def named_session(token: str, name: SessionName, body: Mapping[str, Any]) -> str:
     """The digest of the key of the open session of that name, which is opened where there is none. Raises NoSession, NoSuchModel.
 
-    body: a chat request; its `model` names a policy, or a split.
+    body: what a request says of it, from `Dialect.about`; its `model` names a policy, or a split.
     """
     member = member_with(token)
     model = _storable(body.get("model"))

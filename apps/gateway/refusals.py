@@ -15,9 +15,10 @@ class GatewayRefusal(Exception):
     def body(self) -> dict[str, object]:
         return {"error": {"message": str(self), "type": self.type, "param": None, "code": self.code}}
 
-    def response(self) -> JSONResponse:
+    def response(self, body: dict[str, object] | None = None) -> JSONResponse:
+        """body: in another protocol's form."""
         headers = {"x-should-retry": "false"} if self.status != 503 else {"retry-after": "1"}
-        return JSONResponse(self.body(), self.status, headers)
+        return JSONResponse(body or self.body(), self.status, headers)
 
 
 class BadRequest(GatewayRefusal):
@@ -67,6 +68,15 @@ class NotSupported(GatewayRefusal):
 
     status = 404
     code = "not_supported"
+
+
+class NotSpoken(NotSupported):
+    """What answers the session speaks another protocol."""
+
+    def __init__(self, protocol: str) -> None:
+        super().__init__(
+            f"The policy's server doesn't speak {protocol}. Ask it for chat completions (/v1/chat/completions), or lead the session to a server that does, such as vLLM."
+        )
 
 
 class RecorderAway(GatewayRefusal):

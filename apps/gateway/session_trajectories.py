@@ -10,9 +10,9 @@ from uuid import UUID
 import numpy as np
 
 from apps.gateway.call_graph import Ids
+from apps.gateway.dialects.steps import context_of, end_of, reply_of, tools_in
 from apps.gateway.models import Call, Join, Session, SessionEvent
 from contract import jsontext
-from contract.completions import context_message, written
 from contract.messages import text_of
 from contract.trajectory import Outcome, Step, Task, Trajectory
 from contract.values import mapping
@@ -149,14 +149,15 @@ def tools_of(path: Sequence[Call]) -> list[Any]:
     """Every tool that was offered on the way, each once."""
     offered: dict[bytes, Any] = {}
     for call in path:
-        for tool in call.tools if isinstance(call.tools, list) else []:
+        for tool in tools_in(call.dialect, call.tools):
             if isinstance(tool, dict):
                 offered.setdefault(jsontext.canonical(tool), tool)
     return list(offered.values())
 
 
 def _step(call: Call, reward: float | None) -> Step:
-    info: dict[str, Any] = {"finish_reason": call.reply["choices"][0].get("finish_reason")}
+    info: dict[str, Any] = {"finish_reason": end_of(call.dialect, call.reply)}
+    between, message = reply_of(call.dialect, call.reply)
     if call.join == Join.MESSAGES:
         info["seam"] = "Its prompt doesn't begin with the tokens of the step before."
     if call.untrainable:
@@ -168,8 +169,8 @@ def _step(call: Call, reward: float | None) -> Step:
             "logprobs": [round(float(each), 5) for each in np.frombuffer(call.logprobs or b"", "<f4")],
         }
     return Step(
-        context=[context_message(message) for message in call.messages],
-        message=written(call.reply["choices"][0]["message"]),
+        context=[*context_of(call.dialect, call.messages), *between],
+        message=message,
         reward=reward,
         seconds=round(call.seconds, 3),
         prompt_tokens=call.prompt_tokens,

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
-from contract import jsontext
-
 DONE = b"[DONE]"
 JOINED = ("content", "refusal", "reasoning", "reasoning_content")
 """Texts of a message that come in pieces."""
@@ -41,19 +39,6 @@ async def events_in(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         data.append(rest[5:].strip())
     if data:
         yield b"\n".join(data)
-
-
-def chunk_from(data: bytes) -> dict[str, Any]:
-    """Raises NoEvent."""
-    if jsontext.has_more_values(data, MOST_VALUES):
-        raise NoEvent
-    try:
-        chunk = jsontext.loads(data)
-    except jsontext.UnreadableJSON:
-        raise NoEvent from None
-    if not isinstance(chunk, dict) or not (isinstance(chunk.get("choices"), list) or chunk.get("error")):
-        raise NoEvent
-    return chunk
 
 
 class StreamedReply:

@@ -25,15 +25,15 @@ class Tokens:
     problem: str = ""
     """Why they can't be used."""
 
-    def check(self, usage: dict[str, Any]) -> None:
+    def check(self, read: int | None, written: int | None) -> None:
         """Sets `problem` where something is missing or more than the engine counted."""
-        counts = (usage.get("prompt_tokens"), usage.get("completion_tokens"))
+        counts = (read, written)
         if self.problem:
             return
         if not self.prompt or not self.sampled:
             self.problem = NO_IDS
         elif counts != (len(self.prompt), len(self.sampled)):
-            counted = " and ".join(f"{count:,}" if _is_id(count) else "no number of" for count in counts)
+            counted = " and ".join("no number of" if count is None else f"{count:,}" for count in counts)
             self.problem = (
                 f"The server counted {counted} tokens, and sent {len(self.prompt):,} and {len(self.sampled):,} ids."
             )

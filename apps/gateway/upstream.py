@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
+from collections.abc import Mapping
 from typing import Any, NamedTuple, Self
 from uuid import UUID
 
@@ -30,6 +31,7 @@ UNKNOWN_SECONDS = 10.0
 FAILURES = 3
 AWAY_SECONDS = 15.0
 """For how long servers that couldn't be reached so many times, one after the other, are taken to be away."""
+ANTHROPIC = "api.anthropic.com"
 CANT_BE_REACHED = "The policy's server can't be reached. Try again later, or tell whoever runs it."
 
 
@@ -98,20 +100,33 @@ class Upstreams:
         self._speaks_ids[address] = (speaks, until)
         return speaks
 
-    async def send(self, destination: Destination, session_id: UUID, path: str, body: dict[str, Any]) -> httpx.Response:
+    async def send(
+        self,
+        destination: Destination,
+        session_id: UUID,
+        path: str,
+        body: dict[str, Any],
+        *,
+        headers: Mapping[str, str],
+        takes_api_key: bool = False,
+    ) -> httpx.Response:
         """The beginning of a server's reply; whoever reads it closes it. Raises UpstreamAway.
+
+        takes_api_key: in that protocol a key may have to stand in `x-api-key`.
 
         A session stays with one of several servers, which has its prefixes cached. Another one is tried only where no connection
         came about: what was sent may have been computed, and billed.
         """
         content, problem = jsontext.dumps(body), ""
-        headers = {"Content-Type": "application/json"}
+        headers = {**headers, "Content-Type": "application/json"}
         if destination.is_own:
             headers[SESSION] = str(session_id)
         for address in _by_turn(destination.addresses, session_id):
             client = self._client(destination, address)
             timeout = httpx.Timeout(settings.GATEWAY_DEADLINE_SECONDS, connect=CONNECT_SECONDS)
             request = client.build_request("POST", path, content=content, headers=headers, timeout=timeout)
+            if takes_api_key:
+                _send_api_key(request)
             try:
                 response = await client.send(request, stream=True)
                 self._failures.pop(tuple(destination.addresses), None)
@@ -157,6 +172,14 @@ class Upstreams:
             closing = asyncio.create_task(self._clients.pop(self._training.popleft()).aclose())
             self._closing.add(closing)
             closing.add_done_callback(self._closing.discard)
+
+
+def _send_api_key(request: httpx.Request) -> None:
+    """Beside the bearer's token, as servers read the one or the other; Anthropic's own takes tokens of another kind there."""
+    if key := request.headers.get("Authorization", "").removeprefix("Bearer "):
+        request.headers["x-api-key"] = key
+        if request.url.host == ANTHROPIC:
+            del request.headers["Authorization"]
 
 
 def slow() -> UpstreamSlow:

@@ -19,13 +19,17 @@ BLOCK_CHARACTERS = 2_000
 MOST_NESTED = 3
 """Levels of JSON in text in JSON."""
 UNCHECKED = "unchecked text"
-PROTOCOL = frozenset({"role", "type", "object", "finish_reason"})
+PROTOCOL = frozenset({"role", "type", "object", "finish_reason", "stop_reason", "status"})
 """Names in messages and replies whose values are words of the protocol."""
 WORD = re.compile(r"[A-Za-z_.]{1,40}")
 Keep = Callable[[str, Any], bool]
 """Of a name and a value: whether the value stays as it is."""
 BASE64 = re.compile(r"data:[\w/+.;=-]{1,200};base64,[A-Za-z0-9+/=_-]*\Z")
 """An image, sound, or document. Nothing looks into those."""
+
+
+FILE = re.compile(r"(?:iVBORw0KGgo|/9j/|R0lGOD|UklGR|JVBERi0)[A-Za-z0-9+/=]*\Z")
+"""The same without its media type: PNG, JPEG, GIF, WebP, PDF, told by how they begin."""
 
 
 class Rule(NamedTuple):
@@ -43,6 +47,11 @@ def marker(name: str) -> str:
 def is_word_of_protocol(name: str, value: Any) -> bool:
     """In messages and replies: a pattern that matches it would leave a chat that nothing can show."""
     return name in PROTOCOL and isinstance(value, str) and WORD.fullmatch(value) is not None
+
+
+def is_file(value: str) -> bool:
+    """An image or a document in base64, as Anthropic's protocol sends it."""
+    return FILE.match(value) is not None
 
 
 def nothing_kept(name: str, value: Any) -> bool:

@@ -70,7 +70,7 @@ def test_a_body_that_never_ends_is_refused(agent: Agent, settings: Any) -> None:
 
 
 def test_other_addresses_say_what_there_is(agent: Agent) -> None:
-    for method, path in (("POST", "responses"), ("GET", "chat/completions"), ("POST", "models")):
+    for method, path in (("POST", "completions"), ("GET", "chat/completions"), ("POST", "models")):
         assert error_of(agent.http.request(method, path, json={})) == (404, "not_supported")
 
 

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
+from tests.gateway import spellings
+
 END = 256
 LOGPROB = -0.25
 Reply = Callable[[dict[str, Any]], dict[str, Any]]
@@ -47,6 +49,7 @@ class Upstream:
         self.owner = "vllm"
         """Who `/v1/models` says it is: others return no token ids."""
         self.status = 200
+        self.speaks = {"chat/completions", "messages", "responses"}
         self.error: bytes = b'{"error": {"message": "too hot", "type": "invalid_request_error", "code": 7}}'
         self.loses_ids = 0
         """Sampled ids that it keeps to itself."""
@@ -68,22 +71,45 @@ class Upstream:
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 outer.requests.append(body | {"authorization": self.headers.get("Authorization")})
+                path = self.path.removeprefix("/v1/")
+                if path not in outer.speaks:
+                    self.answer(404, b'{"detail": "Not Found"}')  # as FastAPI says it
+                    return
                 if outer.status != 200:
                     self.answer(outer.status, outer.error)
                     return
                 reply = outer.replies.pop(0) if len(outer.replies) > 1 else outer.replies[0]
                 message = reply(body)
-                if body.get("stream") and not (outer.reads_stream_as_text and body["stream"] == "false"):
+                if path != "chat/completions":
+                    self.spell(path, body, message)
+                elif body.get("stream") and not (outer.reads_stream_as_text and body["stream"] == "false"):
                     self.stream(body, message)
                 else:
                     self.answer(200, json.dumps(outer.completion(body, message)).encode())
 
-            def stream(self, body: dict[str, Any], message: dict[str, Any]) -> None:
+            def spell(self, path: str, body: dict[str, Any], message: dict[str, Any]) -> None:
+                completion = outer.completion(body | {"messages": spellings.chat_of(path, body)}, message)
+                whole = spellings.message(completion) if path == "messages" else spellings.response(completion)
+                if not body.get("stream"):
+                    self.answer(200, json.dumps(whole).encode())
+                    return
+                self.begin_stream()
+                events = spellings.message_events if path == "messages" else spellings.response_events
+                for number, event in enumerate(events(whole)):
+                    if number == outer.breaks_after:
+                        return
+                    self.wfile.write(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode())
+                    self.wfile.flush()
+
+            def begin_stream(self) -> None:
                 self.send_response(200)
                 self.send_header("Content-Type", "text/event-stream")
                 self.send_header("Connection", "close")
                 self.end_headers()
                 self.close_connection = True
+
+            def stream(self, body: dict[str, Any], message: dict[str, Any]) -> None:
+                self.begin_stream()
                 try:
                     for number, chunk in enumerate(outer.chunks(body, message)):
                         if number == outer.breaks_after:

@@ -7,7 +7,8 @@ long it takes, how it cuts text into tokens, and the ids of its tool calls, whic
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Collection
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from contract import jsontext
@@ -30,7 +31,7 @@ REFUSED = {
 
 def hide(reply: dict[str, Any], exchange_id: UUID, *, created: int) -> None:
     """Leave of a chat completion, or of a piece of one, what every server says. Its id and its time (Unix seconds) become ours."""
-    _keep(reply, {"choices", "usage", "prompt_token_ids"})
+    keep(reply, {"choices", "usage", "prompt_token_ids"}, but={"choices"})
     reply |= {"id": f"chatcmpl-{exchange_id.hex}", "created": created}
     choices = reply.get("choices")
     is_piece = False
@@ -44,7 +45,7 @@ def hide(reply: dict[str, Any], exchange_id: UUID, *, created: int) -> None:
 
 
 def _hide_in_choice(choice: dict[str, Any]) -> None:
-    _keep(choice, CHOICE)
+    keep(choice, CHOICE, but={"finish_reason"})
     choice.setdefault("finish_reason", None)
     if isinstance(message := choice.get("message"), dict):
         _hide_in_message(message, CALL)
@@ -54,20 +55,20 @@ def _hide_in_choice(choice: dict[str, Any]) -> None:
 
 
 def _hide_in_message(message: dict[str, Any], of_call: set[str]) -> None:
-    _keep(message, MESSAGE)
+    keep(message, MESSAGE)
     calls = message.get("tool_calls")
     for call in calls if isinstance(calls, list) else []:
         if isinstance(call, dict):
-            _keep(call, of_call)
+            keep(call, of_call)
             if isinstance(function := call.get("function"), dict):
-                _keep(function, {"name", "arguments"})
+                keep(function, {"name", "arguments"})
 
 
-def _keep(holder: dict[str, Any], names: set[str]) -> None:
-    """Of what has these names all that isn't empty: some servers leave out what others send as null. A reason to stop may be null."""
+def keep(holder: dict[str, Any], names: Collection[str], *, but: Collection[str] = ()) -> None:
+    """Of what has these names all that isn't empty: some servers leave out what others send as null. but: what may be empty."""
     for name in list(holder):
         is_empty = holder[name] is None or holder[name] == []
-        if name not in names or (is_empty and name not in ("choices", "finish_reason")):
+        if name not in names or (is_empty and name not in but):
             del holder[name]
 
 
@@ -78,17 +79,34 @@ def hidden_status(status: int) -> int:
     return 400 if status < 500 else 502
 
 
-def hidden_error(content: bytes, status: int) -> bytes:
-    """An error in the form of the protocol. Of what the server said it tells one thing: that the chat is too long."""
+class Hidden(NamedTuple):
+    """What is told of an error."""
+
+    status: int
+    message: str
+    code: str | None
+
+
+def hidden_words(content: bytes, status: int) -> Hidden:
+    """Of what the server said, one thing: that the chat is too long."""
     status = hidden_status(status)
     if status == 400 and _says_too_long(content):
-        message, code = "The chat is longer than the policy's context. Shorten it.", TOO_LONG
-    else:
-        message, code = REFUSED[status], None
+        return Hidden(status, "The chat is longer than the policy's context. Shorten it.", TOO_LONG)
+    return Hidden(status, REFUSED[status], None)
+
+
+def hidden_error(content: bytes, status: int) -> bytes:
+    """An error in the form of OpenAI's protocols."""
+    status, message, code = hidden_words(content, status)
     kind = {400: "invalid_request_error", 429: "rate_limit_error", 502: "server_error"}[status]
     return jsontext.dumps({"error": {"message": message, "type": kind, "param": None, "code": code}})
 
 
 def _says_too_long(content: bytes) -> bool:
     said = content[:10_000].lower()
-    return TOO_LONG.encode() in said or b"context length" in said or b"context window" in said
+    return (
+        TOO_LONG.encode() in said
+        or b"context length" in said
+        or b"context window" in said
+        or b"prompt is too long" in said
+    )

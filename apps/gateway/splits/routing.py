@@ -128,7 +128,7 @@ def unit_in(metadata: object, user: object = None) -> str:
 
 
 def task_in(body: Mapping[str, Any]) -> dict[str, Any]:
-    """The task of a session that names none, as its trajectory will have it: what its first message asks."""
+    """The task of a session that names none, as its trajectory will have it: what its first message asks. body: from `Dialect.about`."""
     asked = first_asked(body["messages"])
     return {"key": key_of(asked), "environment": ""} if asked else {}
 

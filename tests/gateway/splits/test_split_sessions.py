@@ -306,9 +306,9 @@ def test_after_some_failures_an_arm_isnt_tried_for_a_while(
     tried: list[str] = []
     send = asgi.upstreams.send
 
-    async def counted(destination: Any, *rest: Any) -> Any:
+    async def counted(destination: Any, *rest: Any, **more: Any) -> Any:
         tried.append(destination.addresses[0])
-        return await send(destination, *rest)
+        return await send(destination, *rest, **more)
 
     monkeypatch.setattr(asgi.upstreams, "send", counted)
     split_of(0, 1)

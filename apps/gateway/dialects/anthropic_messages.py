@@ -1,0 +1,330 @@
+"""Anthropic's Messages. No server that speaks it returns token ids: vLLM turns each request into a chat completion, and leaves them out of the reply."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from apps.gateway.dialects.dialect import Asked, Dialect, Usage, count, named_event
+from apps.gateway.refusals import GatewayRefusal
+from apps.gateway.splits.blind_replies import hidden_words, keep
+from apps.gateway.streamed_reply import NoEvent
+from apps.gateway.token_capture import Tokens
+from contract import jsontext
+from contract.values import Json, mapping
+
+NO_IDS = "Anthropic's /v1/messages has no token ids."
+VERSION = "2023-06-01"
+LONGEST_HEADER = 500
+MOST_BLOCKS = 1000
+"""In one message."""
+JOINED = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
+BLOCK = {
+    *("type", "text", "id", "name", "input", "thinking", "signature", "data", "citations"),
+    *("tool_use_id", "content", "is_error"),
+}
+MESSAGE = {"type", "role", "content", "stop_reason", "stop_sequence", "usage"}
+EVENT = {"type", "message", "index", "content_block", "delta", "usage"}
+DELTA = {"type", "text", "partial_json", "thinking", "signature", "stop_reason", "stop_sequence", "citation"}
+USAGE = ("input_tokens", "output_tokens")
+KINDS = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+}
+
+
+class AnthropicMessages(Dialect):
+    name = "messages"
+    path = "messages"
+    title = "Anthropic's Messages (/v1/messages)"
+    nothing_read = "The policy's server sent something that is no message of Anthropic's protocol."
+    takes_api_key = True
+    apart = ("messages", "tools", "system")
+
+    def __init__(self, body: dict[str, Any], asked: Asked) -> None:
+        super().__init__(body, asked)
+        self._assembly = StreamedMessage()
+        self._counted: dict[str, Any] = {}
+
+    @staticmethod
+    def problem_of(body: dict[str, Any]) -> str:
+        messages = body.get("messages")
+        if not isinstance(messages, list) or not messages:
+            return 'Expected {"model": …, "max_tokens": …, "messages": [{"role": "user", "content": …}, …]}.'
+        if not all(isinstance(message, dict) for message in messages):
+            return "Each of `messages` is an object with `role` and `content`."
+        return ""
+
+    @classmethod
+    def about(cls, body: dict[str, Any]) -> dict[str, Any]:
+        return {"user": mapping(body.get("metadata")).get("user_id"), **super().about(body)}
+
+    @staticmethod
+    def messages_of(body: dict[str, Any]) -> list[dict[str, Any]]:
+        system = [{"role": "system", "content": body["system"]}] if body.get("system") else []
+        return [*system, *body["messages"]]
+
+    @staticmethod
+    def said(item: Json) -> Json:
+        """Without reasoning, and without the marks for caches, which agents move on at each turn."""
+        if not isinstance(item, dict):
+            return item
+        if item.get("role") == "system":
+            return None
+        content = item.get("content")
+        blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
+        spoken = [_said(block) for block in blocks]
+        return [item.get("role"), [block for block in spoken if block is not None]]
+
+    @property
+    def tokens(self) -> Tokens:
+        return Tokens(problem=NO_IDS)
+
+    def request(self, *, model: str, sampling: Mapping[str, Any], speaks_ids: bool) -> dict[str, Any]:
+        self._assembly, self._counted = StreamedMessage(), {}
+        return {**self.body, **sampling, "model": model}
+
+    def headers(self, given: Mapping[str, str]) -> dict[str, str]:
+        headers = {"anthropic-version": VERSION}
+        for name in ("anthropic-version", "anthropic-beta"):
+            value = given.get(name, "")
+            if value and len(value) <= LONGEST_HEADER and value.isascii() and value.isprintable():
+                headers[name] = value
+        return headers
+
+    def take_reply(self, reply: dict[str, Any]) -> None:
+        if not isinstance(reply.get("content"), list) or reply.get("role") != "assistant":
+            raise NoEvent
+        self.usage = self.usage_of(reply)
+        self._show(reply)
+
+    def take_piece(self, piece: dict[str, Any]) -> bytes:
+        if not isinstance(piece.get("type"), str):
+            raise NoEvent
+        if piece["type"] == "message_start":
+            if not isinstance(piece.get("message"), dict):
+                raise NoEvent
+            self._count(piece["message"])
+            self._show(piece["message"])
+        self._count(piece)
+        if self.asked.is_blind:
+            _hide_in_event(piece)
+        self._assembly.add(piece)
+        return named_event(piece)
+
+    def _count(self, holder: dict[str, Any]) -> None:
+        if news := mapping(holder.get("usage")):
+            self._counted |= {name: value for name, value in news.items() if value is not None}
+            self.usage = self.usage_of({"usage": self._counted})
+
+    def _show(self, message: dict[str, Any]) -> None:
+        if self.asked.is_blind:
+            keep(message, MESSAGE, but={"content", "stop_reason", "stop_sequence"})
+            message["id"] = f"msg_{self.asked.id.hex}"
+            blocks = message.get("content")
+            for block in blocks if isinstance(blocks, list) else []:
+                if isinstance(block, dict):
+                    keep(block, BLOCK)
+            if isinstance(usage := message.get("usage"), dict):
+                message["usage"] = _bare_usage(usage)
+        message["model"] = self.asked.model
+
+    @property
+    def has_ended(self) -> bool:
+        return self._assembly.has_ended
+
+    @property
+    def is_over(self) -> bool:
+        return self._assembly.is_over
+
+    def ending(self) -> bytes:
+        return b"" if self._assembly.is_over else named_event({"type": "message_stop"})
+
+    def reply(self) -> dict[str, Any]:
+        return self._assembly.message()
+
+    @staticmethod
+    def usage_of(reply: dict[str, Any]) -> Usage:
+        """Anthropic counts what was read from a cache, or written to one, beside `input_tokens`."""
+        usage = mapping(reply.get("usage"))
+        read = count(usage.get("input_tokens"))
+        cached = count(usage.get("cache_read_input_tokens"))
+        if read is not None:
+            read += (cached or 0) + (count(usage.get("cache_creation_input_tokens")) or 0)
+        return Usage(count(read), count(usage.get("output_tokens")), cached)
+
+    @staticmethod
+    def items_of(reply: dict[str, Any]) -> list[Json]:
+        return [{"role": "assistant", "content": reply.get("content")}]
+
+    @staticmethod
+    def end_of(reply: dict[str, Any]) -> Json:
+        return reply.get("stop_reason")
+
+    def stream_of(self, reply: dict[str, Any]) -> bytes:
+        usage = mapping(reply.get("usage"))
+        start = {**reply, "content": [], "stop_reason": None, "stop_sequence": None}
+        events: list[dict[str, Any]] = [{"type": "message_start", "message": start}]
+        for index, block in enumerate(reply.get("content") or []):
+            begun, deltas = _in_pieces(block)
+            events.append({"type": "content_block_start", "index": index, "content_block": begun})
+            events += ({"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas)
+            events.append({"type": "content_block_stop", "index": index})
+        end = {name: reply.get(name) for name in ("stop_reason", "stop_sequence")}
+        events += [{"type": "message_delta", "delta": end, "usage": usage}, {"type": "message_stop"}]
+        return b"".join(map(named_event, events))
+
+    @staticmethod
+    def withheld(words: str) -> dict[str, Any]:
+        return {"type": "message", "role": "assistant", "content": [{"type": "text", "text": words}]}
+
+    @classmethod
+    def refused(cls, refusal: GatewayRefusal) -> dict[str, Any]:
+        return _error(refusal.status, str(refusal))
+
+    @classmethod
+    def event_of(cls, error: dict[str, Any]) -> bytes:
+        return named_event(error)
+
+    @classmethod
+    def hidden(cls, content: bytes, status: int) -> bytes:
+        words = hidden_words(content, status)
+        message = f"prompt is too long: {words.message}" if words.code else words.message  # as agents know it
+        return jsontext.dumps(_error(words.status, message))
+
+
+class StreamedMessage:
+    """What the events so far amount to. Each costs as much as it brings."""
+
+    def __init__(self) -> None:
+        self._message: dict[str, Any] = {}
+        self._usage: dict[str, Any] = {}
+        self._blocks: dict[int, _Block] = {}
+        self.has_ended = False
+        self.is_over = False
+
+    def add(self, event: dict[str, Any]) -> None:
+        """Raises NoEvent for what can't be put together."""
+        try:
+            self._add(event)
+        except (AttributeError, LookupError, TypeError, ValueError):
+            raise NoEvent from None
+
+    def _add(self, event: dict[str, Any]) -> None:
+        kind = event["type"]
+        if kind == "message_start":
+            self._message = dict(event["message"])
+            self._count(event["message"].get("usage"))
+        elif kind == "content_block_start":
+            if len(self._blocks) == MOST_BLOCKS:
+                raise NoEvent
+            self._blocks[int(event["index"])] = _Block(dict(event["content_block"]))
+        elif kind == "content_block_delta":
+            self._blocks[int(event["index"])].add(event["delta"])
+        elif kind == "message_delta":
+            self._message |= event["delta"]
+            self._count(event.get("usage"))
+            self.has_ended = self.has_ended or bool(self._message.get("stop_reason"))
+        elif kind == "message_stop":
+            self.has_ended = self.is_over = True
+
+    def _count(self, usage: Json) -> None:
+        self._usage |= {name: value for name, value in mapping(usage).items() if value is not None}
+
+    def message(self) -> dict[str, Any]:
+        """The message."""
+        if not self._message:
+            raise NoEvent
+        content = [self._blocks[index].whole() for index in sorted(self._blocks)]
+        return {**self._message, "content": content, "usage": self._usage}
+
+
+class _Block:
+    def __init__(self, begun: dict[str, Any]) -> None:
+        self._block = begun
+        self._texts: dict[str, list[str]] = {}
+        self._json: list[str] = []
+
+    def add(self, delta: dict[str, Any]) -> None:
+        kind = delta.get("type")
+        if kind == "input_json_delta":
+            self._json.append(_text(delta["partial_json"]))
+        elif kind == "citations_delta":
+            self._block["citations"] = [*(self._block.get("citations") or []), delta["citation"]]
+        elif name := JOINED.get(str(kind)):
+            begun = [_text(self._block.get(name) or "")]
+            self._texts.setdefault(name, begun).append(_text(delta[name]))
+
+    def whole(self) -> dict[str, Any]:
+        block = self._block | {name: "".join(pieces) for name, pieces in self._texts.items()}
+        if written := "".join(self._json):
+            try:
+                block["input"] = jsontext.parse(written)
+            except jsontext.UnreadableJSON:  # as the policy wrote it
+                block["input"] = written
+        return block
+
+
+def _said(block: Json) -> Json:
+    """None for what says nothing, or is reasoning."""
+    if not isinstance(block, dict):
+        return block
+    kind = block.get("type")
+    if kind == "text":
+        return block.get("text") or None
+    if kind in ("thinking", "redacted_thinking"):
+        return None
+    if kind == "tool_use":
+        return {"call": [block.get("id"), block.get("name"), block.get("input") or {}]}
+    if kind == "tool_result":
+        return {"result": [block.get("tool_use_id"), _heard(block.get("content"))]}
+    return {name: value for name, value in block.items() if name not in ("cache_control", "citations")}
+
+
+def _heard(content: Json) -> Json:
+    blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
+    return [said for block in blocks if (said := _said(block)) is not None]
+
+
+def _hide_in_event(event: dict[str, Any]) -> None:
+    keep(event, EVENT, but={"index"})
+    if isinstance(block := event.get("content_block"), dict):
+        keep(block, BLOCK, but={"text", "thinking", "input"})
+    if isinstance(delta := event.get("delta"), dict):
+        keep(delta, DELTA, but={"stop_reason", "stop_sequence"})
+    if isinstance(usage := event.get("usage"), dict):
+        event["usage"] = _bare_usage(usage)
+
+
+def _bare_usage(usage: dict[str, Any]) -> dict[str, Any]:
+    return {name: usage[name] for name in USAGE if usage.get(name) is not None}
+
+
+def _in_pieces(block: Json) -> tuple[Json, list[dict[str, Any]]]:
+    """A block as it begins, and the rest of it."""
+    if not isinstance(block, dict):
+        return block, []
+    if block.get("type") == "tool_use":
+        written = block.get("input")
+        text = written if isinstance(written, str) else jsontext.dumps(written or {}).decode()
+        return {**block, "input": {}}, [{"type": "input_json_delta", "partial_json": text}]
+    begun, deltas = dict(block), []
+    for kind, name in JOINED.items():
+        if isinstance(block.get(name), str) and block[name]:
+            begun[name] = ""
+            deltas.append({"type": kind, name: block[name]})
+    return begun, deltas
+
+
+def _error(status: int, message: str) -> dict[str, Any]:
+    return {"type": "error", "error": {"type": KINDS.get(status, "api_error"), "message": message}}
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise NoEvent
+    return value

@@ -1,0 +1,115 @@
+"""OpenAI's chat completions, which every server of models speaks: with token ids, where the server returns them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from apps.gateway.dialects.dialect import Asked, Dialect, Usage, count
+from apps.gateway.splits.blind_replies import hide
+from apps.gateway.streamed_reply import NoEvent, StreamedReply
+from apps.gateway.token_capture import Capture, Tokens
+from contract.chat_digests import said
+from contract.completion_chunks import event, event_stream
+from contract.values import Json, mapping
+
+
+class ChatCompletions(Dialect):
+    name = "chat"
+    path = "chat/completions"
+    title = "OpenAI's chat completions (/v1/chat/completions)"
+    nothing_read = "The policy's server sent something that is no chat completion."
+    is_everywhere = True
+    apart = ("messages", "tools")
+
+    def __init__(self, body: dict[str, Any], asked: Asked) -> None:
+        super().__init__(body, asked)
+        self._capture = Capture(body, speaks_ids=False)
+        self._assembly = StreamedReply()
+
+    @staticmethod
+    def problem_of(body: dict[str, Any]) -> str:
+        messages = body.get("messages")
+        if not isinstance(messages, list) or not messages:
+            return 'Expected {"model": …, "messages": [{"role": "user", "content": …}, …]}.'
+        if not all(isinstance(message, dict) for message in messages):
+            return "Each of `messages` is an object with `role` and `content`."
+        return ""
+
+    @staticmethod
+    def messages_of(body: dict[str, Any]) -> list[dict[str, Any]]:
+        messages: list[dict[str, Any]] = body["messages"]
+        return messages
+
+    @staticmethod
+    def said(item: Json) -> Json:
+        return said(item)
+
+    @property
+    def tokens(self) -> Tokens:
+        return self._capture.tokens
+
+    def request(self, *, model: str, sampling: Mapping[str, Any], speaks_ids: bool) -> dict[str, Any]:
+        self._capture, self._assembly = Capture(self.body, speaks_ids=speaks_ids), StreamedReply()
+        body = {**self._capture.request(self.body), **sampling, "model": model}
+        if not body.get("stream"):
+            body.pop("stream_options", None)  # alone it is refused, and some libraries send it alone
+        if body.get("tools") == []:
+            for name in ("tools", "tool_choice", "parallel_tool_calls"):
+                body.pop(name, None)
+        return body
+
+    def take_reply(self, reply: dict[str, Any]) -> None:
+        try:
+            is_reply = isinstance(reply["choices"][0]["message"], dict)
+        except (LookupError, TypeError):
+            is_reply = False
+        if not is_reply:
+            raise NoEvent
+        self.usage = self.usage_of(reply)
+        self._capture.take(reply)
+        self._show(reply)
+
+    def take_piece(self, piece: dict[str, Any]) -> bytes:
+        if not isinstance(piece.get("choices"), list):
+            raise NoEvent
+        if piece.get("usage"):
+            self.usage = self.usage_of(piece)
+        self._capture.take(piece)
+        self._show(piece)
+        self._assembly.add(piece)
+        if not self._capture.wants_usage:
+            piece.pop("usage", None)
+        return event(piece) if piece["choices"] or self._capture.wants_usage else b""
+
+    def _show(self, reply: dict[str, Any]) -> None:
+        if self.asked.is_blind:
+            hide(reply, self.asked.id, created=self.asked.created)
+        reply["model"] = self.asked.model
+
+    @property
+    def has_ended(self) -> bool:
+        return self._assembly.has_ended
+
+    def ending(self) -> bytes:
+        return b"data: [DONE]\n\n"
+
+    def reply(self) -> dict[str, Any]:
+        return self._assembly.completion()
+
+    @staticmethod
+    def usage_of(reply: dict[str, Any]) -> Usage:
+        usage = mapping(reply.get("usage"))
+        cached = mapping(usage.get("prompt_tokens_details")).get("cached_tokens")
+        return Usage(count(usage.get("prompt_tokens")), count(usage.get("completion_tokens")), count(cached))
+
+    @staticmethod
+    def items_of(reply: dict[str, Any]) -> list[Json]:
+        return [{**reply["choices"][0]["message"], "role": "assistant"}]
+
+    @staticmethod
+    def end_of(reply: dict[str, Any]) -> Json:
+        return reply["choices"][0].get("finish_reason")
+
+    def stream_of(self, reply: dict[str, Any]) -> bytes:
+        return event_stream(reply, with_usage=self._capture.wants_usage)

@@ -1,0 +1,71 @@
+"""Calls of any protocol as steps of trajectories, in one form. The words are those that were sent; what can't be read is kept as its JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from apps.gateway.dialects.anthropic_messages import AnthropicMessages
+from apps.gateway.dialects.chat_completions import ChatCompletions
+from apps.gateway.dialects.dialect import Dialect
+from apps.gateway.dialects.openai_responses import OpenAIResponses
+from apps.ingest.normalization.conversation import Conversation, tool_schemas
+from contract.completions import arguments_of, context_message, written
+from contract.messages import Message
+from contract.values import BadRow, Json
+
+DIALECTS: dict[str, type[Dialect]] = {each.name: each for each in (ChatCompletions, AnthropicMessages, OpenAIResponses)}
+
+
+def context_of(dialect: str, items: Iterable[Any]) -> list[Message]:
+    """What a call adds to the chat before its reply."""
+    if dialect == ChatCompletions.name:
+        return [context_message(item) for item in items]
+    conversation, unread = _conversation(items)
+    return [*_spelled(conversation), *unread]
+
+
+def reply_of(dialect: str, reply: dict[str, Any]) -> tuple[list[Message], Message]:
+    """What the policy said, after what tools of its server answered in between."""
+    items = DIALECTS[dialect].items_of(reply)
+    if dialect == ChatCompletions.name:
+        return [], written(items[0])
+    conversation, unread = _conversation(items)
+    said = _spelled(conversation)
+    message = said.pop() if said and said[-1]["role"] == "assistant" else {"role": "assistant", "content": ""}
+    if unread:
+        words = "\n".join(each["content"] for each in unread)
+        message = {**message, "content": f"{message['content'] or ''}\n{words}".strip()}
+    return said, message
+
+
+def end_of(dialect: str, reply: dict[str, Any]) -> Json:
+    """Why a reply stopped."""
+    return DIALECTS[dialect].end_of(reply)
+
+
+def tools_in(dialect: str, tools: Json) -> list[Json]:
+    """The tools that a call offers, as OpenAI's schemas."""
+    if dialect == ChatCompletions.name:
+        return tools if isinstance(tools, list) else []
+    return tool_schemas(tools)
+
+
+def _conversation(items: Iterable[Any]) -> tuple[Conversation, list[Message]]:
+    """The chat, and what no one could read of it, as text."""
+    conversation, unread = Conversation(), []
+    for item in items:
+        try:
+            conversation.add(item)
+        except BadRow:
+            unread.append(context_message({"role": "user", "content": {"item": item}}))
+    return conversation, unread
+
+
+def _spelled(conversation: Conversation) -> list[Message]:
+    """All messages, with the arguments of calls as trajectories have them."""
+    messages = [message for step in conversation.steps for message in (*step.context, step.message)]
+    for message in messages:
+        for call in message.get("tool_calls") or []:
+            call["function"]["arguments"] = arguments_of(call["function"]["arguments"])
+    return [*messages, *conversation.waiting]
