@@ -103,24 +103,25 @@ def test_layouts_are_renamed_deleted_and_what_was_done_is_undone(open_as: Open, 
 
 
 @pytest.mark.parametrize("kind", list(Queue.Kind))
-@pytest.mark.parametrize("size", ["1440 900", "1366 768", "683 384", "390 844"])
 def test_no_layout_takes_reading_less_than_three_fifths_of_the_height(
-    open_as: Open, annotator: Membership, kind: Queue.Kind, size: str
+    open_as: Open, annotator: Membership, kind: Queue.Kind
 ):
-    width, height = map(int, size.split())
     everything = {"sides": "stacked", "bar": "right", "text": "largest", "task": "open", "questions": "open"}
     queue = queue_of(kind, annotator, **everything)
-    page = open_desk(open_as(annotator.user, viewport={"width": width, "height": height}), queue)
-    for bar in ("right", "bottom", "line"):
-        page.evaluate("(bar) => document.querySelector('.desk-work').setAttribute('data-layout-bar', bar)", bar)
-        page.evaluate("document.dispatchEvent(new CustomEvent('desk:layout', { detail: { name: 'bar' } }))")
-        assert page.evaluate("document.querySelector('.desk-scroll').clientHeight") >= int(0.6 * height)
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-        foot = page.locator("[data-submit], .answer .segments >> visible=true").evaluate_all(
-            "each => Math.max(...each.map((one) => one.getBoundingClientRect().bottom))"
-        )
-        assert foot <= height or bar != "line"
-        expect(page.locator("[data-submit]")).to_be_in_viewport(ratio=1)
+    page = open_as(annotator.user)
+    for width, height in ((1440, 900), (1366, 768), (683, 384), (390, 844)):
+        page.set_viewport_size({"width": width, "height": height})
+        open_desk(page, queue)
+        for bar in ("right", "bottom", "line"):
+            page.evaluate("(bar) => document.querySelector('.desk-work').setAttribute('data-layout-bar', bar)", bar)
+            page.evaluate("document.dispatchEvent(new CustomEvent('desk:layout', { detail: { name: 'bar' } }))")
+            assert page.evaluate("document.querySelector('.desk-scroll').clientHeight") >= int(0.6 * height)
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            foot = page.locator("[data-submit], .answer .segments >> visible=true").evaluate_all(
+                "each => Math.max(...each.map((one) => one.getBoundingClientRect().bottom))"
+            )
+            assert foot <= height or bar != "line"
+            expect(page.locator("[data-submit]")).to_be_in_viewport(ratio=1)
 
 
 def test_what_a_window_has_no_room_for_gives_way_and_the_menu_says_so(open_as: Open, annotator: Membership):
