@@ -28,6 +28,10 @@ MAX_DIGITS = 300
 """Of a whole number. Nothing that is counted or measured has more, and no float can hold more."""
 
 
+MOST_VALUES = 100_000
+"""Values and names of a JSON text that somebody sends with a request. No form, list of ids, or message has as many."""
+
+
 _STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\Z)', re.DOTALL)
 
 

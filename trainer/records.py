@@ -22,7 +22,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, JsonObject]]:
                 continue
             try:
                 value = json.loads(line)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise bad_row(path, number, f"it is no JSON ({error})", "one JSON object on the line") from None
             if not isinstance(value, dict):
                 raise bad_row(path, number, f"it is a {type(value).__name__}", "a JSON object")

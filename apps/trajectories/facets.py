@@ -6,8 +6,9 @@ Counted over the newest SAMPLE matches, so that it takes as long in a large work
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import islice
 from typing import Any, NamedTuple
 
 from django.db import OperationalError, connection, transaction
@@ -89,9 +90,10 @@ def facets_of(member: Membership, found: TrajectoryQuerySet, filters: Filters) -
         tags.update(tagged)
         tools.update(called)
 
-    def facet(name: str, counts: Iterable[tuple[Mapping[str, str], str, int]]) -> Facet:
-        values = [Value(words, runs, replace(filters, **change).query) for change, words, runs in counts]
-        return Facet(name, values[:SHOWN], max(0, len(values) - SHOWN))
+    def facet(name: str, counts: Iterator[tuple[Mapping[str, str], str, int]]) -> Facet:
+        """There may be hundreds of thousands of tags, so addresses are made only of those that are shown."""
+        values = [Value(words, runs, replace(filters, **change).query) for change, words, runs in islice(counts, SHOWN)]
+        return Facet(name, values, sum(1 for _ in counts))
 
     every = [
         facet("Environment", (({"environment": name}, name, n) for name, n in environments.most_common() if name)),

@@ -146,7 +146,7 @@ def read_run_config(path: Path) -> RunConfig:
         data = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise refused(f"Cannot read {path}: {error.strerror}.", advice="Give the path of a run.json.") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise refused(f"{path} is no JSON: {error}.") from None
     return run_config_from_json(data)
 

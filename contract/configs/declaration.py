@@ -59,7 +59,7 @@ Positive = Annotated[float, Field(gt=0, le=1e6)]
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Whole = Annotated[int, Field(ge=0, le=1_000_000)]
 Seed = Annotated[int, Field(ge=0, le=LARGEST)]
-Words = Annotated[tuple[str, ...], Field(strict=False)]
+Words = Annotated[tuple[str, ...], Field(strict=False, max_length=100)]
 """JSON has lists; a config holds tuples, so that it can't change."""
 
 

@@ -21,6 +21,8 @@ NAMES = {
     "bool_type": "true or false",
     "tuple_type": "a list",
 }
+MOST_PROBLEMS = 50
+"""That are told. Each takes a millisecond, and nobody reads on."""
 LIMITS = ("greater_than", "greater_than_equal", "less_than", "less_than_equal")
 
 
@@ -62,8 +64,12 @@ def refused(problem: str, *, field: str = "", advice: str = "") -> InvalidConfig
 
 
 def translated(error: ValidationError, cls: type[Config]) -> InvalidConfig:
-    """pydantic's errors about a `cls`, in our words."""
-    return InvalidConfig([_translated(each, cls) for each in error.errors(include_url=False)])
+    """pydantic's errors about a `cls`, in our words; of very many the first ones."""
+    errors = error.errors(include_url=False)
+    problems = [_translated(each, cls) for each in errors[:MOST_PROBLEMS]]
+    if left := len(errors) - len(problems):
+        problems.append(InvalidField("", f"and {left:,} more mistakes"))
+    return InvalidConfig(problems)
 
 
 def _translated(error: Any, cls: type[Config]) -> InvalidField:
@@ -96,6 +102,8 @@ def _translated(error: Any, cls: type[Config]) -> InvalidField:
         members = members_of(hint) or (cls,)
         names = repr(members[0].tag) if len(members) > 1 else ", ".join(members[0].model_fields)
         return InvalidField(path, f"got {shown(given)}, expected an object with {names}")
+    if kind == "too_long":
+        return InvalidField(path, f"got {len(given):,}, expected at most {context['max_length']}")
     if kind in NAMES:
         return InvalidField(path, f"got {shown(given)}, expected {NAMES[kind]}")
     return InvalidField(path, f"got {shown(given)}: {error['msg']}")

@@ -15,6 +15,7 @@ from contract.configs.errors import InvalidField
 RESOLVED = "the worker looks up where the policy's weights are"
 ON_SERVER = "it belongs to the policy's endpoint, and the worker looks it up"
 JUDGE_MODES = {"absolute": "Each rollout by itself", "ranking": "The rollouts of a group against each other"}
+MOST_TERMS = 50
 Weight = Annotated[float, Field(ge=0, le=1000), Setting(basic=True)]
 
 
@@ -203,7 +204,9 @@ AnyTerm = Annotated[
 class RewardsConfig(Config):
     """What a run is rewarded for. By default for its outcome alone."""
 
-    terms: Annotated[tuple[AnyTerm, ...], Field(strict=False), Setting("Reward terms", basic=True)] = (OutcomeTerm(),)
+    terms: Annotated[
+        tuple[AnyTerm, ...], Field(strict=False, max_length=MOST_TERMS), Setting("Reward terms", basic=True)
+    ] = (OutcomeTerm(),)
     """Each with its weight."""
 
     def check(self) -> None:

@@ -120,7 +120,7 @@ def tools_in(row: JsonObject) -> list[ToolSchema]:
     if isinstance(tools, str):
         try:
             tools = json.loads(tools)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise ValueError("tools is text but no JSON") from None
     if not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools):
         raise ValueError(f"tools is {described(tools)}, not a list of schemas")

@@ -55,6 +55,7 @@ def post(
         ("", "name: This field is required."),
         ("[]", "Invalid data. Expected a dictionary, but got list."),
         ('"name"', "Invalid data. Expected a dictionary, but got str."),
+        ("[" + "[{}]," * 40_000 + "0]", "The body has more than 100,000 values. Send less at once."),
     ],
 )
 def test_json_that_nobody_means_is_refused_in_our_words(client: Client, body: bytes | str, words: str) -> None:

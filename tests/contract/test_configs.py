@@ -137,6 +137,20 @@ def test_mistakes_within_a_list_of_terms_are_named_by_their_place():
     ]
 
 
+def test_lists_of_settings_are_short_and_of_very_many_mistakes_the_first_are_told():
+    """Each term and each mistake takes a while, and a request may bring a hundred thousand."""
+    many = [{"component": "format", "name": str(number)} for number in range(60)]
+    tasks = {"levels": ["L1"] * 101}
+    with pytest.raises(InvalidConfig) as refused:
+        run_config_from_json(
+            {"kind": "grpo", "model": {"path": "m"}, "rewards": {"terms": many}, "tasks": tasks}
+            | {f"unknown {number}": 1 for number in range(60)}
+        )
+    assert "tasks.levels: got 101, expected at most 100" in refused.value.message
+    assert "rewards.terms: got 60, expected at most 50" in refused.value.message
+    assert refused.value.message.endswith("; and 12 more mistakes")
+
+
 @pytest.mark.parametrize("run", EARLIER, ids=[run["run"]["kind"] for run in EARLIER])
 def test_files_of_earlier_runs_read_back_and_keep_their_hash(run: dict[str, Any]):
     """A resumed training run compares the hash that its checkpoints carry with that of its run.json; rollouts have no checkpoints."""

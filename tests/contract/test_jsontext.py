@@ -1,6 +1,9 @@
 """JSON as agents write it: nothing is lost, nothing crashes."""
 
+import ast
 import json
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -67,3 +70,37 @@ def test_deep_values_are_refused_on_writing_too(text):
         value = [value]
     with pytest.raises(UnreadableJSON, match="250 levels"):
         jsontext.dumps(value)
+
+
+ROOT = Path(__file__).parents[2]
+OURS = {
+    "apps/common/stack/services.py",
+    "apps/trajectories/text_search.py",  # a string, in which nothing is nested
+    "trainer/checkpoints.py",
+    "trainer/serving/keeper.py",
+}
+"""Who reads nothing but what Retrace wrote."""
+
+
+def test_whoever_is_ready_for_text_that_is_no_json_is_ready_for_deep_nesting():
+    """A model that repeats a bracket a thousand times must not end the run, the judge, or the request that reads its answer."""
+    paths = (path for part in ("apps", "contract", "trainer", "workers") for path in (ROOT / part).rglob("*.py"))
+    unready = {str(path.relative_to(ROOT)): lines for path in paths if (lines := list(_unready(path.read_text())))}
+    assert {path: lines for path, lines in unready.items() if path not in OURS} == {}
+    assert unready.keys() == OURS, "who isn't there any more"
+
+
+def _unready(source: str) -> Iterator[int]:
+    """Lines of `try` statements around a reader of JSON that catch ValueError and no RecursionError."""
+    if "json" not in source:
+        return
+    for statement in ast.walk(ast.parse(source)):
+        if isinstance(statement, ast.Try) and any(map(_reads, ast.walk(ast.Module(statement.body, [])))):
+            caught = {ast.unparse(each.type) for each in statement.handlers if each.type}
+            names = {name.strip("() ") for each in caught for name in each.split(",")}
+            if "ValueError" in names and not names & {"RecursionError", "Exception"}:
+                yield statement.lineno
+
+
+def _reads(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("json.loads", ".json", ".raw_decode"))

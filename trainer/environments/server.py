@@ -130,7 +130,7 @@ class Session:
                     return None
         except RunFailure as failure:
             return refusal("EXECUTION_ERROR", failure.message)
-        except (ValueError, LookupError, TypeError, AttributeError) as error:
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             return refusal("VALIDATION_ERROR", f"{type(error).__name__}: {error}")
         return refusal("UNKNOWN_TYPE", f"unknown message type {kind!r}")
 

@@ -52,6 +52,6 @@ def arguments_of(function: dict[str, Any]) -> dict[str, Any] | None:
     if isinstance(arguments, str):
         try:
             arguments = json.loads(arguments or "{}")
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
     return arguments if isinstance(arguments, dict) else None

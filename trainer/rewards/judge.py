@@ -105,7 +105,7 @@ def grade_in(content: str) -> float | None:
     for found in reversed(GRADE.findall(content)):  # the last one: a thinking judge may write drafts before it
         try:
             grade = json.loads(found)["grade"]
-        except (ValueError, LookupError):
+        except (ValueError, LookupError, RecursionError):
             continue
         if isinstance(grade, int | float) and not isinstance(grade, bool) and 0 <= grade <= HIGHEST:
             return float(grade) / HIGHEST

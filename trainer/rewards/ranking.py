@@ -82,7 +82,7 @@ def scores_in(answer: str, *, count: int) -> list[float] | None:
     for text in reversed(SCORES.findall(answer)):  # the last one: a thinking judge may write drafts before it
         try:
             found = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         scores = [found.get(str(number)) for number in range(1, count + 1)]
         if len(found) == count and all(is_score(each) for each in scores):

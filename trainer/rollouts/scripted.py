@@ -56,7 +56,7 @@ def decoded(content: str) -> Any:
     """What a tool returned: JSON, or text as it is."""
     try:
         return json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):
         return content
 
 

@@ -74,7 +74,7 @@ def facts_of_folder(folder: Path) -> ModelFacts:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     except OSError:
         raise Unreadable(f"{folder} has no config.json") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise Unreadable(f"config.json in {folder} is no JSON") from None
     weights = sorted(folder.glob("*.safetensors"))
     if not weights:
@@ -152,7 +152,7 @@ def _parameters_in(path: Path) -> int:
             raise Unreadable(f"{path.name} is no safetensors file")
         try:
             header = json.loads(file.read(length))
-        except ValueError:
+        except (ValueError, RecursionError):
             raise Unreadable(f"{path.name} is cut off or no safetensors file") from None
     total = 0
     for name, tensor in header.items():

@@ -15,7 +15,7 @@ from apps.annotation.desk.actions import record, skip
 from apps.annotation.desk.assignments import next_assignment
 from apps.annotation.judges.enrollment import JUDGES
 from apps.annotation.judges.llm_judge import Model, NoAnswer, Pace, Refused, Usage, Verdict
-from apps.annotation.judges.transcript import transcript
+from apps.annotation.judges.transcript import shortened, transcript
 from apps.annotation.kinds.answers import Choice
 from apps.annotation.models import Assignment, Item, Judge, JudgeAnswer
 from apps.annotation.refusals import QueueNotOpen, Refusal
@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 STRETCH_SECONDS = 60.0
 """After so long a worker hands the judge on, so that other tasks get their turn."""
 MOST_CHARACTERS = 24_000
-"""Of each trajectory."""
+"""Of each trajectory, and of the task."""
 FAILURES_IN_A_ROW = 5
 MOST_OF_WORKSPACE = 2
 """Judges of one workspace that workers have at once, so that servers that hang hold up no other workspace's."""
@@ -212,7 +212,7 @@ def _ask(judge: Judge, model: Model, item: Item, criteria: str) -> tuple[Verdict
     found: Verdict | NoAnswer
     try:
         found = model.compare(
-            task=item.task.instruction,
+            task=shortened(item.task.instruction, most=MOST_CHARACTERS),
             a=transcript(item.a, most=MOST_CHARACTERS),
             b=transcript(_second(item), most=MOST_CHARACTERS),
             criteria=criteria,

@@ -205,7 +205,7 @@ def read(response: httpx.Response) -> Opinion:
         try:
             given = json.loads(found)
             better, how_much = str(given["better"]).lower().replace("_", " "), given.get("how_much", 1)
-        except (ValueError, LookupError, TypeError):
+        except (ValueError, LookupError, TypeError, RecursionError):
             continue
         sign = {"left": 1, "right": -1, "tie": 0, "both bad": 0}.get(better)
         if sign is None or isinstance(how_much, bool) or how_much not in (1, 2, 3):

@@ -191,7 +191,7 @@ def _decoded(arguments: Json) -> Json:
         return {} if arguments is None else arguments
     try:
         return json.loads(arguments or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return arguments
 
 

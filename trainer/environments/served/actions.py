@@ -39,7 +39,7 @@ class Actions:
         if isinstance(arguments, str):
             try:
                 arguments = json.loads(arguments or "{}")
-            except ValueError:
+            except (ValueError, RecursionError):
                 raise ToolError(f"the arguments are no JSON: {arguments[:100]}") from None
         if not isinstance(arguments, dict):
             raise ToolError("the arguments must be a JSON object")
