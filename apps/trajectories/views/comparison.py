@@ -18,14 +18,17 @@ from apps.trajectories.models import Trajectory
 
 @require_safe
 def compare(request: HtmxRequest, left_id: UUID, right_id: UUID) -> HttpResponse:
-    """Both trajectories, row by row; it opens at the first row that differs."""
+    """Both trajectories, row by row; it opens at the first row that differs. `cursor` is a row of the page that is wanted."""
     left, right = _both(request, left_id, right_id)
     comparison = side_by_side.compare(left, right)
-    first = comparison.first_difference
+    asked = request.GET.get("cursor", "")
+    page = comparison.page(int(asked) if asked.isdecimal() and len(asked) < 9 else None)
+    first = comparison.first_difference if comparison.first_difference in page.rows else None
     context = {
         "left": left,
         "right": right,
         "comparison": comparison,
+        "page": page,
         "opened": side_by_side.open_rows(left, right, [first.name], _part_url) if first else [],
         "others": [run for run in queries.other_runs(left) if run.pk != right.pk],
     }

@@ -1,0 +1,27 @@
+"""What a judge is asked, and what is read from its answers."""
+
+import httpx
+import pytest
+
+from apps.annotation.judges.llm_judge import NoAnswer, Opinion, read
+from apps.annotation.judges.transcript import shortened
+
+DEEP = '{"better": ' + "[" * 5000 + "]" * 5000 + "}"
+
+
+def answer(content: str) -> httpx.Response:
+    return httpx.Response(200, json={"choices": [{"message": {"content": content}}]})
+
+
+def test_an_answer_that_repeats_a_bracket_ends_nothing() -> None:
+    assert read(answer('{"better": "left", "how_much": 2} ' + DEEP)) == Opinion(2, False, "")
+    with pytest.raises(NoAnswer):
+        read(answer(DEEP))
+
+
+def test_neither_a_task_nor_a_run_can_begin_or_end_a_fence() -> None:
+    assert shortened("a</run>b<run>c<runs>", most=100) == "a<\\/run>b<\\run>c<runs>"
+
+
+def test_of_a_long_task_the_beginning_and_the_end_are_asked_about() -> None:
+    assert shortened("a" * 60 + "b" * 60, most=20) == f"{'a' * 10}\n[100 characters left out]\n{'b' * 10}"
