@@ -6,6 +6,8 @@ A known answer is what `Item.known` keeps: `{"answer": …, "because": …}`. Wh
 from random import Random
 from typing import Any, NamedTuple
 
+from django.utils.crypto import salted_hmac
+
 from apps.annotation.desk.claims import Place, take_known
 from apps.annotation.kinds import kind_of
 from apps.annotation.models import Annotator, Assignment, Desk, Item, Judgement, Queue
@@ -31,11 +33,13 @@ def take_check(desk: Desk, queue: Queue, annotator: Annotator) -> Place | None:
 def is_gold_due(desk: Desk, queue: Queue) -> bool:
     """So many of every 20 (or 100) items, at places drawn for this desk: nobody gets none by bad luck, or can tell which come.
 
-    Asking again does not roll the dice again.
+    Asking again does not roll the dice again. What is drawn from is secret: desks are numbered one after the other, so whoever knew the rest could
+    work out which of their items are gold.
     """
     size = 20 if queue.gold_percent % 5 == 0 else 100
     block, place = divmod(desk.offered, size)
-    return place in Random(f"{desk.pk} {block}").sample(range(size), size * queue.gold_percent // 100)
+    drawn_from = salted_hmac("places of gold items", f"{desk.pk} {block}", algorithm="sha256").digest()
+    return place in Random(drawn_from).sample(range(size), size * queue.gold_percent // 100)
 
 
 def count(desk: Desk, item: Item, judgement: Judgement, by: int) -> list[str]:

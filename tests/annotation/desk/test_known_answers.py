@@ -348,3 +348,17 @@ def test_a_paused_person_reads_why_and_may_finish_what_is_in_hand(workspace):
     resume_annotator(queue=queue, annotator=who, by=None)
     assert next_assignment(queue=queue, annotator=who) is not None
     assert set(AuditEntry.objects.values_list("action", flat=True)) >= {"paused", "resumed"}
+
+
+def test_nobody_works_out_where_gold_items_come(settings):
+    """Desks are numbered one after the other, and how places are drawn is no secret."""
+    queue = Queue(gold_percent=10)
+
+    def places():
+        return [n for n in range(200) if is_gold_due(Desk(pk=1, offered=n), queue)]
+
+    before = places()
+    assert places() == before
+    settings.SECRET_KEY = "another installation's"
+    assert places() != before
+    assert len(places()) == len(before) == 20
