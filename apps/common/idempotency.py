@@ -27,6 +27,9 @@ HEADER = "Idempotency-Key"
 REPLAYED = "Idempotency-Replayed"
 MOST_CHARACTERS = 200
 """Cut short, two keys could be one, and the second request would be lost."""
+MOST_KEPT = 64 << 10
+"""Characters of an answer. Some hold whole trajectories, and whoever sends request after request would fill the database's disk."""
+NOT_KEPT = "This request was carried out when it came first. Its answer was too long to be kept: ask for what it made or changed."
 PATIENCE_SECONDS = 10.0
 """How long a second request waits for the answer of the first."""
 
@@ -81,7 +84,8 @@ def _answer(answer: Callable[[], Response], asked: AnsweredRequest) -> Response:
         return Response(json.loads(known.body), status=known.status, headers=headers)
     response = answer()
     asked.status = response.status_code
-    asked.body = json.dumps(response.data, cls=JSONEncoder)
+    body = json.dumps(response.data, cls=JSONEncoder)
+    asked.body = body if len(body) <= MOST_KEPT else json.dumps({"detail": NOT_KEPT})
     asked.location = response.headers.get("Location", "")
     asked.save(force_insert=True)
     return response

@@ -58,6 +58,18 @@ def test_the_same_request_is_done_once_and_answered_alike(researcher: Membership
     assert (first.headers.get("Idempotency-Replayed"), again.headers["Idempotency-Replayed"]) == (None, "true")
 
 
+def test_a_long_answer_is_given_once_and_what_was_asked_is_done_once(
+    researcher: Membership, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else whoever takes a judgment of long trajectories back again and again fills the disk."""
+    monkeypatch.setattr(idempotency, "MOST_KEPT", 50)
+    first, again = post(researcher, DATASETS, SAME), post(researcher, DATASETS, SAME)
+    assert first.json()["name"] == "shop"
+    assert (again.status_code, again.json()) == (first.status_code, {"detail": idempotency.NOT_KEPT})
+    assert again.headers["Idempotency-Replayed"] == "true"
+    assert Dataset.objects.count() == 1
+
+
 def test_a_key_of_its_own_or_none_makes_another(researcher: Membership) -> None:
     path, recipe = freezable(researcher)
     for key in ("one", "two", "", ""):
