@@ -50,6 +50,7 @@ CHECKS = [
     Check("lint", "ruff format", [str(BIN / "ruff"), "format", "--check", "--quiet", "."]),
     Check("lint", "templates", [str(BIN / "djade"), "--check", "--target-version", "5.2", *TEMPLATES]),
     Check("lint", "scripts and styles", [sys.executable, ".ci/biome.py", "check", "--error-on-warnings"]),
+    Check("lint", "template lines", [sys.executable, ".ci/template_lines.py"]),
     Check("lint", "markup", [sys.executable, ".ci/markup.py"]),
     Check("lint", "import rules", [str(BIN / "lint-imports"), "--no-logo"]),
     Check("lint", "dead code", [sys.executable, ".ci/dead_code.py"]),

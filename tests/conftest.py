@@ -15,10 +15,12 @@ from pathlib import Path
 import django
 import pytest
 import redis
+from django.test import Client
 from hypothesis import HealthCheck, settings
 
 from apps.common.stack import paths
 from apps.common.stack.services import EmbeddedServices
+from tests.white_space import with_collapsed_pages
 
 ROOT = Path(__file__).resolve().parent.parent
 XDIST_WORKER = os.environ.get("PYTEST_XDIST_WORKER")  # "gw0", "gw1", …; unset in the controller
@@ -115,6 +117,14 @@ def files_of_this_test(tmp_path: Path, settings: object, request: pytest.Fixture
     default = {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": {"location": location}}
     settings.STORAGES = {**settings.STORAGES, "default": default}  # type: ignore[attr-defined]  # pytest-django's wrapper
     settings.RUNS_DIR = tmp_path / "runs"  # type: ignore[attr-defined]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def pages_without_line_breaks() -> Iterator[None]:
+    """Let test clients answer pages with their white space collapsed: where a template breaks its lines decides no test."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Client, "request", with_collapsed_pages(Client.request))
+        yield
 
 
 @pytest.fixture(scope="session")

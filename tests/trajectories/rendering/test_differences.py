@@ -7,6 +7,7 @@ from django.template.loader import render_to_string
 from apps.trajectories.models import Step
 from apps.trajectories.rendering.differences import mark_pair
 from apps.trajectories.rendering.steps import StepView, step_view
+from tests.white_space import collapsed
 
 PROMPT = "Mend the function that divides by zero.\n" * 20
 
@@ -26,7 +27,7 @@ def test_a_long_prompt_that_both_were_given_is_folded_and_says_so() -> None:
         told(("system", "Be brief."), ("user", PROMPT)), told(("system", "Be kind."), ("user", PROMPT))
     )
     assert folded(left) == folded(right) == [("system", True, False), ("user", True, True)]
-    page = render_to_string("trajectories/_message.html", {"message": left.heard[1]})
+    page = collapsed(render_to_string("trajectories/_message.html", {"message": left.heard[1]}))
     assert "User, the same on both sides" in " ".join(page.split())
 
 
