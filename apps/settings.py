@@ -199,7 +199,7 @@ SESSION_COOKIE_HTTPONLY = True
 # How long after giving their password people change roles, tokens and endpoints without giving it again.
 RECENT_SIGN_IN_SECONDS = 60 * int(os.environ.get("RECENT_SIGN_IN_MINUTES", "15"))
 # Not in the cache: people stay signed in, and signed out, whatever becomes of Valkey.
-SESSION_ENGINE = "django.contrib.sessions.backends.db"
+SESSION_ENGINE = "apps.accounts.sessions"
 SECURE_SSL_REDIRECT = PRODUCTION and os.environ.get("SECURE_SSL_REDIRECT", "1") == "1"
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if PRODUCTION else None
 SECURE_HSTS_SECONDS = 31_536_000 if PRODUCTION else 0

@@ -3,13 +3,16 @@
 from django.contrib.auth.backends import ModelBackend
 
 from apps.accounts.models import Membership, User
+from apps.common.compiled_queries import CompiledQuery
+
+_MEMBERSHIPS = CompiledQuery(Membership.objects.of, user_id=int)
 
 
 class PeopleBackend(ModelBackend):
     """Reads the person of a session together with their memberships: pages want both, and one query has them."""
 
     def get_user(self, user_id: int) -> User | None:
-        memberships = list(Membership.objects.of(user_id))
+        memberships = _MEMBERSHIPS.all(user_id=user_id)
         if not memberships:
             return super().get_user(user_id)
         user = memberships[0].user

@@ -6,14 +6,16 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from django.db import connection
 from django.db.models import F, Q, QuerySet, Sum
 
 from apps.accounts.models import Membership
 from apps.annotation.kinds import KINDS, kind_of
-from apps.annotation.kinds.blindness import assigned_elsewhere, left_for
+from apps.annotation.kinds.blindness import ELSEWHERE, assigned_elsewhere, left_for
 from apps.annotation.kinds.pair_selection import Pairing
 from apps.annotation.models import Annotator, Assignment, BulkAct, Desk, Guideline, Item, ItemAssignee, Judgement, Queue
 from apps.annotation.quality.shares import Share, share
+from apps.common.compiled_queries import CompiledQuery
 from apps.common.sorting import by_age, by_name
 
 QUEUE_COLUMNS = (by_name("Queue", "name", "pk"), by_age("Made"))
@@ -39,16 +41,26 @@ class DeskProgress:
 
 
 def desk_progress(queue: Queue, annotator: Annotator) -> DeskProgress:
-    desks = {who: found for who, *found in Desk.objects.filter(queue=queue).values_list("annotator", "judged", "golds")}
-    mine, golds = desks.get(annotator.pk, (0, 0))
-    elsewhere = assigned_elsewhere([queue.pk], annotator.user_id).get(queue.pk, 0)
-    return DeskProgress(
-        mine=mine + golds, left=left_for(queue, sum(judged for judged, _ in desks.values()), mine, golds, elsewhere)
-    )
+    values: dict[str, Any] = {"queues": [queue.pk], "annotator": annotator.pk, "user": annotator.user_id}
+    with connection.cursor() as cursor:
+        cursor.execute(_PROGRESS, values)
+        judged, mine, golds, elsewhere = cursor.fetchone()
+    return DeskProgress(mine=mine + golds, left=left_for(queue, judged, mine, golds, elsewhere))
+
+
+_PROGRESS = f"""
+SELECT coalesce(sum(judged), 0), coalesce(sum(judged) FILTER (WHERE annotator_id = %(annotator)s), 0),
+       coalesce(sum(golds) FILTER (WHERE annotator_id = %(annotator)s), 0),
+       coalesce((SELECT items FROM ({ELSEWHERE}) elsewhere (queue, items)), 0)
+FROM annotation_desk WHERE queue_id = ANY(%(queues)s)
+"""
+_LATEST_GUIDELINE = CompiledQuery(
+    lambda queue: Guideline.objects.filter(queue=queue).order_by("-version")[:1], queue=UUID
+)
 
 
 def latest_guideline(queue: Queue) -> Guideline | None:
-    return queue.guidelines.order_by("-version").first()
+    return _LATEST_GUIDELINE.first(queue=queue.pk)
 
 
 class QueueRow(NamedTuple):

@@ -7,8 +7,9 @@ order that `assignments` names: desk, assignment, item.
 import json
 from dataclasses import asdict
 from typing import Any, NamedTuple
+from uuid import UUID
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import QuerySet
 from django.utils.timezone import now
 
@@ -26,6 +27,7 @@ from apps.annotation.refusals import (
     TakenBack,
     WrongKind,
 )
+from apps.common.compiled_queries import CompiledQuery
 
 UNDO_REACH = 10
 MOST_CHARACTERS = 1_000_000
@@ -68,10 +70,15 @@ class _Locked(NamedTuple):
 def _locked(assignment: Assignment) -> _Locked:
     """The desk, then the assignment with its item, as they are now and stay until the transaction ends."""
     desk = lock_desk(queue=assignment.queue_id, annotator=assignment.annotator_id)
-    rows = Assignment.objects.select_for_update(of=("self", "item")).select_related("item")
-    fresh = rows.get(pk=assignment.pk)
+    fresh = _WITH_ITEM.get(pk=assignment.pk)
     fresh.queue = assignment.queue
     return _Locked(desk, fresh)
+
+
+_WITH_ITEM = CompiledQuery(
+    lambda pk: Assignment.objects.select_for_update(of=("self", "item")).select_related("item").filter(pk=pk),
+    pk=UUID,
+)
 
 
 def _hold(assignment: Assignment) -> None:
@@ -88,10 +95,26 @@ def _conclude(desk: Desk, assignment: Assignment, judgement: Judgement) -> None:
     """Close the assignment of a judgment that was just stored, and count it."""
     item = assignment.item
     item.judged += 1
-    _close(assignment, Assignment.State.JUDGED)
     item.disputed = _is_disputed(item)
-    item.save(update_fields=["judged", "disputed"])
-    desk.save(update_fields=known_answers.count(desk, item, judgement, 1))
+    assignment.state, assignment.closed_at = Assignment.State.JUDGED, now()
+    known_answers.count(desk, item, judgement, 1)
+    values = {name: getattr(desk, name) for name in _COUNTS}
+    values |= {"desk": desk.pk, "assignment": assignment.pk, "closed_at": assignment.closed_at}
+    values |= {"item": item.pk, "judged_of_item": item.judged, "disputed": item.disputed}
+    with connection.cursor() as cursor:
+        cursor.execute(_CONCLUDE, values)
+
+
+_COUNTS = ("judged", "golds", "golds_right", "trained", "trained_right", "seconds")
+# All three rows are locked.
+_CONCLUDE = f"""
+WITH closed AS (
+    UPDATE annotation_assignment SET state = 'judged', closed_at = %(closed_at)s WHERE id = %(assignment)s
+), judged AS (
+    UPDATE annotation_item SET judged = %(judged_of_item)s, disputed = %(disputed)s WHERE id = %(item)s
+)
+UPDATE annotation_desk SET {", ".join(f"{name} = %({name})s" for name in _COUNTS)} WHERE id = %(desk)s
+"""
 
 
 def _close(assignment: Assignment, state: Assignment.State) -> None:

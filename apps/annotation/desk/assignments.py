@@ -21,6 +21,7 @@ from apps.annotation.desk.claims import Place, take_place
 from apps.annotation.desk.known_answers import take_check
 from apps.annotation.models import Annotator, Assignment, Desk, Item, ItemAssignee, Queue
 from apps.annotation.refusals import DeskPaused, NotForYou, QueueNotOpen, Refusal
+from apps.common.compiled_queries import CompiledQuery
 
 AHEAD = 1
 """Items that a person may hold besides the one they work on."""
@@ -30,11 +31,15 @@ _coin = SystemRandom()
 
 def annotator_of(member: Membership) -> Annotator:
     """This person as an annotator of their workspace, made when they first judge; the same one after they left and came back."""
-    return Annotator.objects.get_or_create(
-        workspace_id=member.workspace_id,
-        user=member.user,
-        defaults={"kind": Annotator.Kind.PERSON, "name": str(member.user)},
-    )[0]
+    person = _PERSON.first(workspace=member.workspace_id, user=member.user_id)
+    return (
+        person
+        or Annotator.objects.get_or_create(
+            workspace_id=member.workspace_id,
+            user=member.user,
+            defaults={"kind": Annotator.Kind.PERSON, "name": str(member.user)},
+        )[0]
+    )
 
 
 def next_assignment(*, queue: Queue, annotator: Annotator, besides: Collection[UUID] = ()) -> Assignment | None:
@@ -84,7 +89,7 @@ def may_label(queue: Queue, annotator: Annotator) -> bool:
 def _next(queue: Queue, annotator: Annotator, besides: Collection[UUID]) -> Assignment | None:
     desk = lock_desk(queue=queue.pk, annotator=annotator.pk)
     refusal = _refusal(queue, desk)
-    in_hand = list(_in_hand(queue, annotator))
+    in_hand = _IN_HAND.all(queue=queue.pk, annotator=annotator.pk)
     for assignment in in_hand:
         if assignment.pk not in besides and (refusal is None or assignment.opened_at):
             return _renewed(assignment, queue)
@@ -102,10 +107,11 @@ def _next(queue: Queue, annotator: Annotator, besides: Collection[UUID]) -> Assi
 
 def lock_desk(*, queue: UUID, annotator: UUID) -> Desk:
     """This annotator's desk, locked until the transaction ends: one person does one thing at a time."""
-    return Desk.objects.select_for_update().get_or_create(queue_id=queue, annotator_id=annotator)[0]
+    desk = _DESK.first(queue=queue, annotator=annotator)
+    return desk or Desk.objects.select_for_update().get_or_create(queue_id=queue, annotator_id=annotator)[0]
 
 
-def _in_hand(queue: Queue, annotator: Annotator) -> QuerySet[Assignment]:
+def _in_hand(queue: UUID, annotator: UUID) -> QuerySet[Assignment]:
     """Taken-back ones first, in the order they were first done; then what was shown; then what was loaded ahead.
 
     Locked: one whose lease is just being ended by somebody else is waited for, and is then not among them.
@@ -115,6 +121,17 @@ def _in_hand(queue: Queue, annotator: Annotator) -> QuerySet[Assignment]:
         .filter(queue=queue, annotator=annotator, state=Assignment.State.OPEN)
         .order_by(F("replaces").asc(nulls_last=True), F("opened_at").asc(nulls_last=True), "pk")
     )
+
+
+_PERSON = CompiledQuery(
+    lambda workspace, user: Annotator.objects.filter(workspace=workspace, user=user), workspace=UUID, user=int
+)
+_DESK = CompiledQuery(
+    lambda queue, annotator: Desk.objects.select_for_update().filter(queue=queue, annotator=annotator),
+    queue=UUID,
+    annotator=UUID,
+)
+_IN_HAND = CompiledQuery(_in_hand, queue=UUID, annotator=UUID)
 
 
 def _renewed(assignment: Assignment, queue: Queue) -> Assignment:
@@ -174,7 +191,7 @@ def expire_leases(*, queue: Queue | None = None, at_most: int = 1000) -> int:
 def release_ahead(*, queue: Queue, annotator: Annotator) -> int:
     """Give back what was loaded ahead and never shown; how many. Called when the person leaves the desk."""
     lock_desk(queue=queue.pk, annotator=annotator.pk)
-    unseen = _in_hand(queue, annotator).filter(opened_at=None, replaces=None)
+    unseen = _in_hand(queue.pk, annotator.pk).filter(opened_at=None, replaces=None)
     return _give_back(list(unseen))
 
 

@@ -42,22 +42,19 @@ def is_gold_due(desk: Desk, queue: Queue) -> bool:
     return place in Random(drawn_from).sample(range(size), size * queue.gold_percent // 100)
 
 
-def count(desk: Desk, item: Item, judgement: Judgement, by: int) -> list[str]:
-    """Count a judgment (`by` 1) or one that was taken back (−1) on its desk, which the caller saves: the columns that changed."""
+def count(desk: Desk, item: Item, judgement: Judgement, by: int) -> None:
+    """Count a judgment (`by` 1) or one that was taken back (−1) on its desk, which the caller saves."""
     match item.purpose:
         case Item.Purpose.GOLD:
             desk.golds += by
             desk.golds_right += by * is_right(item, judgement)
             _take_time(desk, judgement, by)
-            return ["golds", "golds_right", "seconds"]
         case Item.Purpose.TRAINING:
             desk.trained += by
             desk.trained_right += by * is_right(item, judgement)
-            return ["trained", "trained_right"]
         case _:
             desk.judged += by
             _take_time(desk, judgement, by)
-            return ["judged", "seconds"]
 
 
 def _take_time(desk: Desk, judgement: Judgement, by: int) -> None:

@@ -34,13 +34,13 @@ def steps_around(wanted: Mapping[UUID, Collection[int]]) -> Mapping[UUID, dict[i
 
 
 def views_of(
-    run: Trajectory, steps: dict[int, Step], wanted: Collection[int], part_url: Callable[[int], str]
+    run: Trajectory, steps: Mapping[int, Step], wanted: Collection[int], part_url: Callable[[int], str]
 ) -> dict[int, StepView]:
     """Opened steps by index; `steps` holds their neighbors, too."""
     return {index: _view(run, steps, index, part_url(index)) for index in wanted if index in steps}
 
 
-def _view(run: Trajectory, steps: dict[int, Step], index: int, part_url: str) -> StepView:
+def _view(run: Trajectory, steps: Mapping[int, Step], index: int, part_url: str) -> StepView:
     is_last = index == run.step_count - 1
     view = step_view(
         steps[index],
@@ -93,7 +93,7 @@ def may_know_counts(member: Membership) -> bool:
 
 
 # Asked with every judgment, so it costs no more than its index: the ORM would take ten times as long to write the statement.
-_ELSEWHERE = """
+ELSEWHERE = """
 SELECT g.queue_id, count(DISTINCT g.item_id) - count(*) FILTER (WHERE g.user_id = %(user)s)
 FROM annotation_itemassignee g
 WHERE g.queue_id = ANY(%(queues)s) AND NOT EXISTS (
@@ -106,7 +106,7 @@ GROUP BY 1
 def assigned_elsewhere(queues: Collection[UUID], user: int | None) -> dict[UUID, int]:
     """By queue, how many items are for named people of whom this person isn't one; what they have judged is left out."""
     with connection.cursor() as cursor:
-        cursor.execute(_ELSEWHERE, {"queues": list(queues), "user": user})
+        cursor.execute(ELSEWHERE, {"queues": list(queues), "user": user})
         return dict(cursor.fetchall())
 
 

@@ -3,10 +3,13 @@
 Addresses name the assignment and a side, never a trajectory.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
+from uuid import UUID
 
+from django.db.models import Q
 from django.template.loader import render_to_string
 
 from apps.annotation.kinds.blindness import steps_around, unsigned, views_of
@@ -14,9 +17,10 @@ from apps.annotation.kinds.kept_rows import Rows, digest_of, kept_rows
 from apps.annotation.kinds.kind import PartUrl
 from apps.annotation.models import Assignment
 from apps.common.cache import recall, remember
+from apps.common.compiled_queries import CompiledQuery
 from apps.common.markup import Markup
 from apps.trajectories.comparison import side_by_side
-from apps.trajectories.models import Trajectory
+from apps.trajectories.models import Step, Trajectory
 from apps.trajectories.rendering.differences import mark_pair
 from apps.trajectories.rendering.steps import StepHead, StepView
 
@@ -71,7 +75,13 @@ class Pair:
 def pair_of(assignment: Assignment, part_url: PartUrl) -> Pair:
     """The whole pair in lines, opened at the first difference."""
     left, right = sides_of(assignment)
-    rows = kept_rows("pair", (left, right), part_url, lambda part_url: _rows(left, right, part_url))
+
+    def render(part_url: PartUrl) -> Rows:
+        return _rows(left, right, part_url)
+
+    # What one person judges is rendered once anyway; keeping it would cost a tenth more.
+    is_for_several = assignment.item.overlap > 1
+    rows = kept_rows("pair", (left, right), part_url, render) if is_for_several else render(part_url)
     return Pair(
         instruction=assignment.item.task.headline,
         users_script=assignment.item.task.users_script,
@@ -83,10 +93,11 @@ def pair_of(assignment: Assignment, part_url: PartUrl) -> Pair:
 
 
 def _rows(left: Trajectory, right: Trajectory, part_url: PartUrl) -> Rows:
-    compared = _compared(left, right)
+    steps = _all_steps(left, right) if max(left.step_count, right.step_count) <= OPENED + 2 else None
+    compared = _compared(left, right) if steps is None else side_by_side.compare_read(left, right, steps)
     first = compared.first_difference.number if compared.first_difference else None
     opened = range(first or 0, (first or 0) + OPENED)
-    rows = _open(left, right, compared.rows, opened, part_url)
+    rows = _open(left, right, compared.rows, opened, part_url, steps)
     stretches = [Stretch(same, list(group)) for same, group in groupby(rows, key=lambda row: row.is_identical)]
     return Rows(first, render_to_string("annotation/_pair_rows.html", {"stretches": stretches}))
 
@@ -117,17 +128,36 @@ def _compared(left: Trajectory, right: Trajectory) -> side_by_side.Comparison:
 
 
 def _open(
-    left: Trajectory, right: Trajectory, rows: list[side_by_side.Row], opened: range, part_url: PartUrl
+    left: Trajectory,
+    right: Trajectory,
+    rows: list[side_by_side.Row],
+    opened: range,
+    part_url: PartUrl,
+    steps: Mapping[UUID, Mapping[int, Step]] | None = None,
 ) -> list[Row]:
+    """These rows, the ones of `opened` with all of their steps. steps: what was read of them already."""
     chosen = [row for row in rows if row.number in opened]
     wanted = {
         left.pk: {row.left.index for row in chosen if row.left},
         right.pk: {row.right.index for row in chosen if row.right},
     }
-    steps = steps_around(wanted)
+    steps = steps if steps is not None else steps_around(wanted)
     ours = views_of(left, steps[left.pk], wanted[left.pk], lambda index: part_url("left", index))
     theirs = views_of(right, steps[right.pk], wanted[right.pk], lambda index: part_url("right", index))
     return [_row(row, ours, theirs) for row in rows]
+
+
+def _all_steps(left: Trajectory, right: Trajectory) -> Mapping[UUID, dict[int, Step]]:
+    """Every step by trajectory and index, of trajectories so short that most of it is shown at once."""
+    found: dict[UUID, dict[int, Step]] = {left.pk: {}, right.pk: {}}
+    for step in _STEPS.all(left=left.pk, right=right.pk):
+        found[step.trajectory_id][step.index] = step
+    return found
+
+
+_STEPS = CompiledQuery(
+    lambda left, right: Step.objects.filter(Q(trajectory=left) | Q(trajectory=right)), left=UUID, right=UUID
+)
 
 
 def _row(row: side_by_side.Row, ours: dict[int, StepView], theirs: dict[int, StepView]) -> Row:

@@ -145,7 +145,7 @@ class AssignmentQuerySet(models.QuerySet["Assignment"]):
         runs = [f"item__{run}__{column}" for run in "ab" for column in ("step_count", "closing", "content_hash")]
         queue = () if has_queue else ("queue",)
         return self.select_related(*queue, "item__task", "item__a", "item__b").only(
-            *own, *runs, "item__task__instruction", "item__task__environment"
+            *own, *runs, "item__overlap", "item__task__instruction", "item__task__environment"
         )
 
     def open_to(self, member: Membership) -> Self:

@@ -18,6 +18,7 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
+from apps.accounts.models import Membership
 from apps.annotation.desk import actions, assignments
 from apps.annotation.desk.assignments import annotator_of
 from apps.annotation.desk.known_answers import in_words, taught
@@ -30,6 +31,7 @@ from apps.annotation.kinds.kind import PartUrl
 from apps.annotation.models import Annotator, Assignment, Queue
 from apps.annotation.queries import desk_progress, latest_guideline
 from apps.annotation.refusals import QueueNotOpen, Refusal
+from apps.common.compiled_queries import CompiledQuery
 from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest, page_before
 from apps.trajectories.content_responses import answer_part
@@ -65,12 +67,40 @@ def wants_json(request: HtmxRequest) -> bool:
 
 def own(request: HtmxRequest, assignment_id: UUID) -> Assignment:
     """An assignment of this very person. A researcher, too, sees only their own here: others' are blind."""
-    mine = Assignment.objects.of(request.member).select_related("queue", "annotator")
-    return get_object_or_404(mine, pk=assignment_id)
+    return _of_member(_OWN, request, assignment_id)
 
 
 def own_with_runs(request: HtmxRequest, assignment_id: UUID) -> Assignment:
     return get_object_or_404(Assignment.objects.of(request.member).with_runs(), pk=assignment_id)
+
+
+def _of_member(query: CompiledQuery[Assignment], request: HtmxRequest, assignment_id: UUID) -> Assignment:
+    member = request.member
+    assignment = query.first(pk=assignment_id, workspace=member.workspace_id, user=member.user_id)
+    if assignment is None:
+        raise Http404
+    return assignment
+
+
+_OWN = CompiledQuery(
+    lambda pk, workspace, user: (
+        Assignment.objects.of(Membership(workspace_id=workspace, user_id=user))
+        .select_related("queue", "annotator")
+        .defer("queue__selection")
+        .filter(pk=pk)
+    ),
+    pk=UUID,
+    workspace=UUID,
+    user=int,
+)
+_SHOWN = CompiledQuery(
+    lambda pk, workspace, user: (
+        Assignment.objects.of(Membership(workspace_id=workspace, user_id=user)).with_runs(has_queue=True).filter(pk=pk)
+    ),
+    pk=UUID,
+    workspace=UUID,
+    user=int,
+)
 
 
 def desk_of(assignment_id: UUID, **_: object) -> str:
@@ -223,7 +253,7 @@ def _next(request: HtmxRequest, queue: Queue, annotator: Annotator) -> dict[str,
     progress = desk_progress(queue, annotator).to_json()
     if assignment is None:
         return {"item": None, "progress": progress}
-    shown = get_object_or_404(Assignment.objects.of(request.member).with_runs(has_queue=True), pk=assignment.pk)
+    shown = _of_member(_SHOWN, request, assignment.pk)
     shown.queue = queue
     context = _whole_item(shown)
     markup = render_to_string(context["item_template"], context, request)

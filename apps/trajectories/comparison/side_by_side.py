@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
@@ -106,7 +106,24 @@ class OpenRow(NamedTuple):
 
 def compare(left: Trajectory, right: Trajectory) -> Comparison:
     """Align two trajectories by what they did."""
-    read = _read(left, right, with_context=_heard(left, right) <= HEARD_CHARS)
+    with_context = _heard(left, right) <= HEARD_CHARS
+    return _aligned(left, right, _read(left, right, with_context=with_context), with_context=with_context)
+
+
+def compare_read(left: Trajectory, right: Trajectory, steps: Mapping[UUID, Mapping[int, Step]]) -> Comparison:
+    """The same of trajectories whose steps have been read, by trajectory and index."""
+    in_order = [found[index] for found in steps.values() for index in sorted(found)]
+    with_context = sum(step.context_chars for step in in_order) <= HEARD_CHARS
+    return _aligned(left, right, in_order, with_context=with_context)
+
+
+def _aligned(left: Trajectory, right: Trajectory, steps: Iterable[Step], *, with_context: bool) -> Comparison:
+    """The steps of each trajectory come in their order."""
+    read: dict[UUID, list[tuple[StepHead, step_alignment.Action]]] = defaultdict(list)
+    for step in steps:
+        message = step.message if isinstance(step.message, dict) else {"content": step.message}
+        action = step_alignment.action_of(message, step.context if with_context else [])
+        read[step.trajectory_id].append((head_of(step), action._replace(tool=step.tool, key=bytes(step.action))))
     ours, theirs = read[left.pk], read[right.pk]
     alignment = step_alignment.align([action for _, action in ours], [action for _, action in theirs])
     rows = [
@@ -158,18 +175,11 @@ def _opened(trajectory: Trajectory, index: int, part_url: Callable[[Trajectory, 
     return view
 
 
-def _read(
-    left: Trajectory, right: Trajectory, *, with_context: bool
-) -> Mapping[UUID, list[tuple[StepHead, step_alignment.Action]]]:
-    """What each trajectory did, by its id: through one cursor, since every pair at the desk begins with this."""
+def _read(left: Trajectory, right: Trajectory, *, with_context: bool) -> Iterator[Step]:
+    """The steps of both, through one cursor."""
     steps = Step.objects.filter(trajectory__in=(left, right)).order_by("trajectory_id", "index")
     steps = steps.defer("info") if with_context else steps.defer("info", "context")
-    read: dict[UUID, list[tuple[StepHead, step_alignment.Action]]] = defaultdict(list)
-    for step in steps.iterator(chunk_size=50):
-        message = step.message if isinstance(step.message, dict) else {"content": step.message}
-        action = step_alignment.action_of(message, step.context if with_context else [])
-        read[step.trajectory_id].append((head_of(step), action._replace(tool=step.tool, key=bytes(step.action))))
-    return read
+    return steps.iterator(chunk_size=50)
 
 
 def _heard(left: Trajectory, right: Trajectory) -> int:

@@ -315,9 +315,9 @@ def test_next_and_judge_take_the_same_few_queries_in_any_queue(member, client, i
     client.force_login(member.user)
     queue = making.queue(items=items, of=member.workspace)
     assignment = open_desk(client, queue)
-    with django_assert_max_num_queries(22):
+    with django_assert_max_num_queries(14):
         act(client, "next", queue, besides=[str(assignment.pk)])
-    with django_assert_max_num_queries(18):
+    with django_assert_max_num_queries(9):
         act(client, "judge", assignment, answer="1")
 
 
@@ -326,7 +326,7 @@ def test_a_pair_takes_the_same_queries_whatever_its_length(member, client, steps
     client.force_login(member.user)
     queue = making.queue(items=1, steps=steps, of=member.workspace)
     assignment = open_desk(client, queue)
-    with django_assert_max_num_queries(16):
+    with django_assert_max_num_queries(5):
         client.get(at("item", assignment))
 
 

@@ -1,0 +1,115 @@
+"""Queries that are asked with every request, their SQL written once a process.
+
+Django writes a query's SQL each time it's asked: most of what a small read costs, more than sending it and reading the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from itertools import count
+from typing import Any, Generic, NamedTuple, TypeVar
+from uuid import UUID, uuid4
+
+from django.db import DEFAULT_DB_ALIAS, connection, models
+from django.db.models.query import get_related_populators
+
+M = TypeVar("M", bound=models.Model)
+
+Value = UUID | int | str | datetime | None
+_UNLIKELY = count(2_000_000_011, 7_919)
+_NEVER = datetime(9876, 5, 4, 3, 2, 1, tzinfo=UTC)
+_STAND_INS: dict[type, Callable[[], Any]] = {
+    UUID: uuid4,
+    int: lambda: next(_UNLIKELY),
+    str: lambda: str(uuid4()),
+    datetime: lambda: _NEVER + timedelta(seconds=next(_UNLIKELY) % 100_000),
+}
+
+
+class _Compiled(NamedTuple):
+    sql: str
+    params: list[Any]
+    slots: list[tuple[int, str]]
+    """Which parameter of the SQL is which value."""
+    model: type[models.Model]
+    columns: slice
+    """Of a row, those of the model itself."""
+    fields: list[str]
+    converters: list[tuple[int, Any, Any]]
+    """Column, functions, expression."""
+    related: list[Any]
+
+
+class CompiledQuery(Generic[M]):
+    """What `build` asks for, with values that differ from call to call: `CompiledQuery(lambda pk: Item.objects.filter(pk=pk), pk=int)`.
+
+    `build` is called once, with stand-ins of these types; nothing in it may depend on their values, or on the time. A value that is
+    None only fits where the SQL may say `= NULL`, which is never true.
+    """
+
+    def __init__(self, build: Callable[..., models.QuerySet[M]], **types: type[Any]) -> None:
+        self._build, self._types = build, types
+
+    def all(self, **values: Value) -> list[M]:
+        """Every row, as an instance."""
+        return list(self._instances(values))
+
+    def first(self, **values: Value) -> M | None:
+        """The first row, if there is one; the rest is read, too, so the query must not find many."""
+        return next(self._instances(values), None)
+
+    def get(self, **values: Value) -> M:
+        """The row. Raises the model's DoesNotExist."""
+        found = self.first(**values)
+        if found is None:
+            raise self._compiled.model.DoesNotExist  # type: ignore[attr-defined]  # of every concrete model
+        return found
+
+    def _instances(self, values: dict[str, Value]) -> Iterator[M]:
+        compiled = self._compiled
+        params = compiled.params.copy()
+        for at, name in compiled.slots:
+            params[at] = values[name]
+        with connection.cursor() as cursor:
+            cursor.execute(compiled.sql, params)
+            rows = cursor.fetchall()
+        for found in rows:
+            row = list(found)
+            for at, functions, expression in compiled.converters:
+                for function in functions:
+                    row[at] = function(row[at], expression, connection)
+            instance: Any = compiled.model.from_db(DEFAULT_DB_ALIAS, compiled.fields, row[compiled.columns])
+            for populator in compiled.related:
+                populator.populate(row, instance)
+            yield instance
+
+    @cached_property
+    def _compiled(self) -> _Compiled:
+        stand_ins = {name: _STAND_INS[kind]() for name, kind in self._types.items()}
+        compiler = self._build(**stand_ins).query.get_compiler(DEFAULT_DB_ALIAS)
+        sql, params = compiler.as_sql()
+        names = {value: name for name, value in stand_ins.items()}
+        slots = [(at, names[param]) for at, param in enumerate(params) if _is_hashable(param) and param in names]
+        if {name for _, name in slots} != self._types.keys():
+            raise TypeError(f"Not every value of {sorted(self._types)} is a parameter of: {sql}")
+        info: Any = compiler.klass_info
+        own = info["select_fields"]
+        columns = slice(own[0], own[-1] + 1)
+        select: Any = compiler.select
+        converters = compiler.get_converters([column[0] for column in select])
+        return _Compiled(
+            sql,
+            list(params),
+            slots,
+            info["model"],
+            columns,
+            [column[0].target.attname for column in select[columns]],
+            [(at, functions, expression) for at, (functions, expression) in converters.items()],
+            get_related_populators(info, select, DEFAULT_DB_ALIAS),  # type: ignore[call-arg]  # the stubs are of a later Django
+        )
+
+
+def _is_hashable(value: Any) -> bool:
+    return isinstance(value, (UUID, int, str, datetime))

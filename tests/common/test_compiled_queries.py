@@ -1,0 +1,58 @@
+"""Queries whose SQL is written once answer as Django's own do."""
+
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from django.db import models
+from django.utils.timezone import now
+
+from apps.accounts.models import Membership
+from apps.annotation.models import Assignment
+from apps.common.compiled_queries import CompiledQuery
+from tests import factories
+
+pytestmark = pytest.mark.django_db
+
+
+def facts(instance: models.Model) -> dict[str, Any]:
+    """Every loaded field, also of what came with it."""
+    found = {name: value for name, value in vars(instance).items() if name != "_state"}
+    cached = {name: facts(other) for name, other in instance._state.fields_cache.items() if other is not None}
+    return found | cached
+
+
+def test_instances_are_the_very_ones_that_django_makes():
+    member = factories.member()
+    factories.member(of=member.workspace)
+    query = CompiledQuery(Membership.objects.of, user_id=int)
+    for user in (member.user_id, member.user_id, 10**9):
+        expected = [facts(each) for each in Membership.objects.of(user)]
+        assert [facts(each) for each in query.all(user_id=user)] == expected
+    found = query.get(user_id=member.user_id)
+    assert found.user.preferences == {}
+    assert found.pk == member.pk
+    with pytest.raises(Membership.DoesNotExist):
+        query.get(user_id=10**9)
+
+
+def test_one_value_may_stand_in_several_places_and_times_are_values_too():
+    query = CompiledQuery(
+        lambda who, when: Membership.objects.filter(
+            models.Q(workspace=who) | models.Q(workspace__pk=who), created_at__lt=when
+        ),
+        who=UUID,
+        when=datetime,
+    )
+    member = factories.member()
+    later = now() + timedelta(hours=1)
+    assert query.first(who=member.workspace_id, when=later) == member
+    assert query.first(who=member.workspace_id, when=later - timedelta(hours=2)) is None
+    assert query.first(who=uuid4(), when=later) is None
+
+
+def test_a_value_that_the_query_does_not_ask_for_is_refused():
+    query = CompiledQuery(lambda pk, other: Assignment.objects.filter(pk=pk), pk=UUID, other=UUID)
+    with pytest.raises(TypeError, match="other"):
+        query.first(pk=uuid4(), other=uuid4())
