@@ -296,13 +296,16 @@ def _count_call(session: Session) -> bool:
 
 @transaction.atomic
 def store(call: Call, tokens: int = 0, *, is_free: bool) -> None:
-    """Store a call, once however often it's told. A session that has ended meanwhile gets what it lacked.
+    """Store a call, once however often it's told. A session that has ended meanwhile gets what it lacked; one that was deleted gets nothing back.
 
     is_free: it doesn't count among those that the session may have.
     """
+    try:
+        session = call.session
+    except Session.DoesNotExist:  # it was deleted while the call lay in a file
+        return
     Call.objects.bulk_create([call], ignore_conflicts=True)
     # It waits for whoever is finishing the session, and changes nothing then: what is finished is told by that.
-    session = call.session
     news: dict[str, Any] = {
         "expires_at": now() + timedelta(seconds=session.idle_seconds),
         "tokens_used": F("tokens_used") + tokens,
@@ -310,7 +313,11 @@ def store(call: Call, tokens: int = 0, *, is_free: bool) -> None:
     if is_free:
         news["calls_begun"] = Greatest(F("calls_begun") - 1, 0)
     if not Session.objects.open().filter(pk=session.pk).update(**news):
-        sessions.store_trajectories(Session.objects.select_for_update().get(pk=session.pk))
+        ended = Session.objects.select_for_update().filter(pk=session.pk).first()
+        if ended is None:
+            transaction.set_rollback(True)
+        else:
+            sessions.store_trajectories(ended)
 
 
 def _with_parent(call: Call) -> Call:

@@ -23,7 +23,7 @@ ENDED = {Session.State.FINISHED: "done", Session.State.ABANDONED: "abandoned"}
 MOST_STEPS = 20_000
 """Of all paths of one session beside its longest: a chat that branches a thousand times at its thousandth step has a million."""
 MOST_PATHS = 1000
-"""Each is stored by itself, within the request that ends the session: some ten milliseconds, and more where they're long."""
+"""All are stored within the request that ends the session: some milliseconds each, and more where they're long."""
 
 
 def paths_of(calls: Iterable[Call]) -> list[list[Call]]:

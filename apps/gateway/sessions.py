@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -23,7 +24,7 @@ from apps.gateway.session_trajectories import leaves_of, paths_of, trajectory_of
 from apps.policies.models import Policy
 from apps.redaction.rules import redacted
 from apps.trajectories.imports.bulk_copy import Origin, copy_in
-from apps.trajectories.imports.preparation import prepare
+from apps.trajectories.imports.preparation import Prepared, prepare
 from apps.trajectories.models import RolloutBatch, Trajectory
 from apps.webhooks.events import EventType
 from apps.webhooks.outbox import announce
@@ -37,6 +38,9 @@ LONGEST_IDLE = 7 * 24 * 3600
 ABANDONED_AT_ONCE = 200
 COUNT_TASK = "runners.count"
 """Counts what came of a batch of rollouts whose episodes are sessions."""
+
+STORED_BYTES = 8 << 20
+"""Of the paths of an ended session that are stored with one another."""
 
 
 class SessionRefused(Exception):
@@ -308,6 +312,7 @@ def store_trajectories(session: Session) -> None:
     events = list(session.events.all())
     known = dict(Path.objects.filter(session=session).values_list("leaf_id", "trajectory_id"))
     paths = paths_of(calls)
+    others: list[tuple[Call, Prepared]] = []
     for number, path in enumerate(paths):
         leaf = path[-1]
         if leaf.pk in known:
@@ -321,18 +326,37 @@ def store_trajectories(session: Session) -> None:
                 problem=f"A path of {len(path)} calls is no trajectory: {problem}"
             )
             continue
-        # One trajectory for each episode, so that those of two policies can be paired; what comes late is none of them.
-        batch_id = session.rollout_batch_id if is_main and not known else None
-        origin = Origin(session.workspace_id, SOURCE, rollout_batch_id=batch_id, policy_id=session.policy_id)
-        copy_in([prepared], origin)
         if is_main:
             Path.objects.filter(session=session, is_main=True).update(is_main=False)
-        Path.objects.create(session=session, leaf=leaf, trajectory_id=prepared.id, is_main=is_main)
+            # One trajectory for each episode, so that those of two policies can be paired; what comes late is none of them.
+            batch_id = None if known else session.rollout_batch_id
+            _store_paths(session, [(leaf, prepared)], is_main=True, rollout_batch_id=batch_id)
+            continue
+        others.append((leaf, prepared))
+        if sum(each.size for _, each in others) > STORED_BYTES:
+            _store_paths(session, others)
+            others = []
+    _store_paths(session, others)
     if left_out := len(leaves_of(calls)) - len(paths):
         Session.objects.filter(pk=session.pk).update(
             problem=f"Its chat branches so often that {left_out:,} of its paths, the shorter ones, are no trajectories."
         )
     _mark_branches(session, paths)
+
+
+def _store_paths(
+    session: Session,
+    paths: Sequence[tuple[Call, Prepared]],
+    *,
+    is_main: bool = False,
+    rollout_batch_id: UUID | None = None,
+) -> None:
+    """Of each path its last call, and its trajectory. All at once: one by one, ten statements for each of a thousand held the request up."""
+    origin = Origin(session.workspace_id, SOURCE, rollout_batch_id=rollout_batch_id, policy_id=session.policy_id)
+    copy_in([prepared for _, prepared in paths], origin)
+    Path.objects.bulk_create(
+        Path(session=session, leaf=leaf, trajectory_id=prepared.id, is_main=is_main) for leaf, prepared in paths
+    )
 
 
 def _mark_branches(session: Session, paths: list[list[Call]]) -> None:
@@ -342,12 +366,15 @@ def _mark_branches(session: Session, paths: list[list[Call]]) -> None:
     if len(paths) < 2:
         return
     main = [call.pk for call in paths[0]]
+    branches: dict[int, list[UUID]] = defaultdict(list)
     for path in paths[1:]:
         shared = sum(mine.pk == theirs for mine, theirs in zip(path, main, strict=False))
-        if shared:
-            Trajectory.objects.filter(pk=trajectories[path[-1].pk], parent=None).update(
-                parent_id=trajectories[paths[0][-1].pk], branch_step=shared
-            )
+        branches[shared].append(trajectories[path[-1].pk])
+    branches.pop(0, None)
+    for shared, ids in branches.items():
+        Trajectory.objects.filter(pk__in=ids, parent=None).update(
+            parent_id=trajectories[paths[0][-1].pk], branch_step=shared
+        )
 
 
 def _noted_reward(session: Session) -> float | None:

@@ -34,7 +34,6 @@ REMOVALS = register(
 
 def ask_for_removal(*, thing: str, target: Any, by: Membership) -> Removal:
     """Have a worker delete it; asked for twice, it is one deletion. Raises deletion.StillNeeded."""
-    under_way = Removal.objects.active().filter(thing=thing, target=target.pk)
     found = deletion.outlook(target)
     if found.blockers:
         raise deletion.StillNeeded(found.blockers)
@@ -53,7 +52,7 @@ def ask_for_removal(*, thing: str, target: Any, by: Membership) -> Removal:
             )
             lifecycle.queue(removal)
     except IntegrityError:  # somebody asked for the same at this moment, or before
-        return under_way.get()
+        return Removal.objects.filter(workspace=by.workspace, thing=thing, target=target.pk).latest("pk")
     return removal
 
 

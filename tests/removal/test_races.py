@@ -6,7 +6,7 @@ from threading import Thread
 from time import sleep
 
 import pytest
-from django.db import connection, transaction
+from django.db import IntegrityError, connection, transaction
 
 from apps.accounts.models import Role
 from apps.annotation.models import Queue
@@ -14,7 +14,8 @@ from apps.annotation.queues.queue_lifecycle import close_queue
 from apps.datasets import freezing
 from apps.datasets.models import Version
 from apps.datasets.recipe import Recipe
-from apps.removal import deletion
+from apps.removal import deletion, removal_job
+from apps.removal.models import Removal
 from tests import factories
 from tests.annotation import making
 
@@ -59,3 +60,18 @@ def test_a_deletion_waits_for_a_version_that_is_being_asked_for_and_then_finds_i
     deleting.join(timeout=60)
     assert refused == [f"It can’t be deleted: dataset version {version} is being frozen."]
     assert (Queue.objects.count(), Version.objects.count()) == (1, 1)
+
+
+@pytest.mark.django_db
+def test_who_asks_for_what_is_deleted_in_this_moment_gets_that_deletion(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("apps.jobs.lifecycle.enqueue", lambda *_: None)
+    ada = factories.member(Role.RESEARCHER)
+    task = factories.task(of=ada.workspace)
+    first = removal_job.ask_for_removal(thing="task", target=task, by=ada)
+
+    def over_meanwhile(*_: object, **__: object) -> None:
+        removal_job.remove(first.pk)
+        raise IntegrityError
+
+    monkeypatch.setattr(Removal.objects, "create", over_meanwhile)
+    assert removal_job.ask_for_removal(thing="task", target=task, by=ada) == first

@@ -130,6 +130,8 @@ def _fail(batch: ImportBatch, category: str, words: str) -> None:
 
 
 def _import(batch: ImportBatch, watch: Watcher) -> None:
+    if not batch.file:  # it went with the last of its trajectories that somebody deleted
+        raise FileNotFoundError
     with batch.file.open("rb") as file, _ReadAhead(batch, file) as chunks:
         for chunk in chunks:
             _store(batch, chunk)

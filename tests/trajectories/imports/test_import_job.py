@@ -324,9 +324,13 @@ def test_a_cut_off_upload_keeps_what_arrived_says_so_and_the_whole_file_adds_the
     assert Trajectory.objects.count() == 3000
 
 
-def test_a_file_that_vanished_is_said_so_and_is_not_retried_by_itself():
+@pytest.mark.parametrize("is_known_to_be_gone", [False, True])
+def test_a_file_that_vanished_is_said_so_and_is_not_retried_by_itself(is_known_to_be_gone):
+    """It's known where it went with the last of its trajectories that somebody deleted."""
     batch = upload(lines(rich(1)))
     batch.file.storage.delete(batch.file.name)
+    if is_known_to_be_gone:
+        type(batch).objects.update(file="")
     run_import(batch.pk, watch=ignore)
     batch.refresh_from_db()
     assert (batch.state, batch.error) == (

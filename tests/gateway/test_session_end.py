@@ -1,0 +1,68 @@
+"""What an ended session costs, and what comes of calls that end after it."""
+
+import secrets
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from apps.common.ids import new_id
+from apps.gateway import recorder, sessions
+from apps.gateway.models import Call, Path, Session
+from apps.trajectories.models import Trajectory
+from tests import factories
+
+pytestmark = pytest.mark.django_db
+ANSWER = {"role": "assistant", "content": "By the window."}
+
+
+def copies(of: Call, count: int, **fields: Any) -> None:
+    """More calls like that one, each with an answer of its own."""
+    for number in range(count):
+        of.pk, of.body_digest, of.chat_digest = new_id(), secrets.token_bytes(16), secrets.token_bytes(16)
+        message = {"role": "assistant", "content": f"On shelf {number}."}
+        of.reply = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+        for name, value in fields.items():
+            setattr(of, name, value)
+        of.save(force_insert=True)
+
+
+def ended(chats: int, *, branches: int = 0) -> tuple[Session, int]:
+    """A session of as many chats, whose longest branches; and how many queries its end took."""
+    session = factories.session(messages=[ANSWER, ANSWER, ANSWER])
+    first, second, _ = Call.objects.filter(session=session).order_by("id")
+    copies(Call.objects.get(pk=second.pk), branches, parent=first)
+    copies(Call.objects.get(pk=first.pk), chats - 1)
+    with CaptureQueriesContext(connection) as queries:
+        sessions.finish_session(session=session)
+    return session, len(queries)
+
+
+def test_a_session_ends_with_as_many_queries_however_many_chats_it_has() -> None:
+    _, few = ended(3, branches=2)
+    session, many = ended(40, branches=30)
+    assert many == few
+    assert Path.objects.filter(session=session).count() == 70
+    made = Trajectory.objects.filter(session_path__session=session)
+    main = made.get(session_path__is_main=True)
+    assert made.filter(parent=main, branch_step=1).count() == 30
+    assert made.filter(parent=None).count() == 40
+
+
+def test_long_paths_are_stored_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "STORED_BYTES", 1)
+    session, _ = ended(5, branches=2)
+    assert Path.objects.filter(session=session).count() == 7
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_call_that_ends_after_its_session_was_deleted_is_kept_nowhere(known: bool) -> None:
+    """known: from the process that answered it, not from a file of an outage."""
+    factories.session(messages=[ANSWER])
+    calls = Call.objects.select_related("session") if known else Call.objects
+    late = calls.get()
+    late.pk = new_id()
+    Session.objects.all().delete()
+    recorder.store(late, 3, is_free=False)
+    assert not Call.objects.exists()
