@@ -10,8 +10,9 @@ from redis.exceptions import ConnectionError
 
 from apps.accounts.models import Role
 from apps.annotation.kinds import kept_rows, pair_view
-from apps.annotation.models import Assignment, Queue
+from apps.annotation.models import Assignment, Item, Queue
 from apps.common import code_version
+from apps.trajectories.comparison import side_by_side
 from apps.trajectories.models import Step, Trajectory
 from tests import factories
 from tests.annotation import making
@@ -122,6 +123,25 @@ def test_another_pair_in_the_same_slot_takes_it_and_what_is_large_is_not_kept(qu
     monkeypatch.setattr(kept_rows, "MOST_BYTES", 100)
     assert rows_of(client, mine) == page
     assert cache.get(kept_rows._slot(b"")) is None
+
+
+def test_a_pair_that_one_person_judges_is_not_kept_and_looks_the_same(queue, monkeypatch):
+    client, mine = desk_of(queue)
+    page = rows_of(client, mine)
+    monkeypatch.setattr(kept_rows, "SLOTS", 1)
+    Item.objects.update(overlap=1)
+    assert rows_of(client, mine) == page
+    assert cache.get(kept_rows._slot(b"")) is None
+    Item.objects.update(overlap=2)
+    assert rows_of(client, mine) == page
+    assert cache.get(kept_rows._slot(b"")) is not None
+
+
+def test_steps_that_were_read_at_once_compare_as_those_that_are_read_one_by_one(queue):
+    item = queue.items.get()
+    item.a.steps.filter(index=1).update(action=b"0" * 16)
+    read = pair_view._all_steps(item.a, item.b)
+    assert side_by_side.compare_read(item.a, item.b, read) == side_by_side.compare(item.a, item.b)
 
 
 def test_the_desk_shows_a_pair_without_valkey(queue, monkeypatch):
