@@ -4,6 +4,7 @@ Read from the record of the run, so the same numbers come out of a live episode 
 """
 
 from collections.abc import Sequence
+from math import isnan
 from typing import Any
 
 from contract.configs.rewards import OutcomeTerm, StepCostTerm
@@ -30,7 +31,9 @@ class Outcome:
             value = success if outcome.reward is None else outcome.reward
         rewards = [step.reward for step in trajectory.steps]
         turns = [reward or 0.0 for reward in rewards] if any(reward is not None for reward in rewards) else None
-        return Score(None if value is None else max(-1.0, min(1.0, value)), turns)
+        if value is None or isnan(value):  # rewards of both infinities sum to no number, which `min` would take for 1
+            return Score(None, turns)
+        return Score(max(-1.0, min(1.0, value)), turns)
 
 
 class StepCost:

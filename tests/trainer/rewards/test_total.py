@@ -33,6 +33,17 @@ def test_by_default_a_run_is_worth_its_outcome():
     assert (reward.total, reward.parts, reward.turns) == (0.75, {"outcome": 0.75}, [0.25, 0.5])
 
 
+def test_an_outcome_that_is_no_number_says_nothing():
+    """It would count as the best there is: `min(1.0, nan)` is 1."""
+    scores = [
+        each.parts["outcome"]
+        for each in rewards_for(RewardsConfig(), Path()).score(
+            [run(turn(), reward=reward) for reward in (float("nan"), float("inf"), float("-inf"))]
+        )
+    ]
+    assert scores == [None, 1.0, -1.0]
+
+
 def test_success_is_what_counts_where_the_environment_knows_it_and_else_the_reward():
     by_success = rewards({"component": "outcome", "measure": "success"})
     runs = [
