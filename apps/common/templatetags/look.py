@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from django import template
+from django.forms import BoundField
 from django.template import Context
 from django.templatetags.static import static
 from django.utils.dateformat import format as format_date
@@ -25,6 +26,12 @@ def icon(name: str, label: str = "") -> Markup:
     return element(
         "svg", element("title", label), element("use", href=href), class_="icon", role="img", aria_label=label
     )
+
+
+@register.filter
+def key_of(field: BoundField) -> str:
+    """The key that leads into a field of a form; empty where none does."""
+    return str(field.field.widget.attrs.get("data-key", ""))
 
 
 @register.inclusion_tag("components/_sorted.html", takes_context=True)

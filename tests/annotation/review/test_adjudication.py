@@ -243,6 +243,7 @@ def test_an_open_review_shows_who_said_what(disputed, reviewer, client):
     page = client.get(reverse("annotation:review_item", args=[disputed.pk, item.pk])).content.decode()
     assert f"{side_of_a(item)} clearly better" in page
     assert f"{'left' if side_of_a(item) == 'right' else 'right'} slightly better" in page
+    assert "Why? <kbd>r</kbd></label>" in page
 
 
 def test_the_runs_of_a_review_come_in_pieces_that_name_no_run(disputed, reviewer, client):

@@ -169,6 +169,7 @@ def test_at_the_end_the_desk_says_that_all_is_done(annotator):
     act(annotator, "judge", open_desk(annotator, member_queue), answer="0")
     page = annotator.get(at("desk", member_queue)).content.decode()
     assert "All done" in page
+    assert 'data-key="q">Other queues <kbd>q</kbd>' in page
     assert "Nothing in this queue is left for you" in page
 
 
