@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from datetime import timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -21,6 +22,7 @@ from apps.arena.models import Experiment
 from apps.datasets import freezing
 from apps.datasets.recipe import Recipe
 from apps.gateway.feedback import create_key, record_feedback
+from apps.gateway.spending.terms import set_price
 from apps.jobs.models import JobState
 from apps.policies.models import Publication
 from apps.redaction.rules import add_rule
@@ -222,6 +224,7 @@ def things_of(owner: Membership, labeller: Membership, runs: Path, published: Pa
         "name": NAME,
         "number": 1,
         "policy_id": policy.pk,
+        "price_id": set_price(workspace=here, by=owner.user, policy=policy, input=Decimal(1), output=Decimal(2)).pk,
         "publication_id": publication.pk,
         "queue_id": queue.pk,
         "right_id": other.pk,

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Mapping
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -83,6 +84,7 @@ class Exchange:
             if (replay := await self._replay(call_id)) is not None:
                 return replay
             self.headers = SAMPLED_AGAIN
+        await self._recorder.admit_call(self.known)
         await self._recorder.begin(self.known)
         try:
             return await self._pass_on(receive)
@@ -277,9 +279,11 @@ class Exchange:
         if not self._is_recorded:
             parent, call = self._call(status, http_status, reply, error)
             self._is_recorded = True
-            await asyncio.shield(self._store(call, parent, self._cost(call)))
+            tokens = self._tokens(call)
+            call.cost, call.is_cost_estimated = self._cost(call, tokens)
+            await asyncio.shield(self._store(call, parent, sum(tokens)))
 
-    async def _store(self, call: Call, parent: Parent, cost: int) -> None:
+    async def _store(self, call: Call, parent: Parent, tokens: int) -> None:
         reply = call.reply
         if self.known.rules or parent.is_redacted:
             messages, tools = self._dialect.messages, self.body.get("tools")
@@ -287,23 +291,33 @@ class Exchange:
             about["withheld"] = self._dialect.withheld
             async with REDACTIONS.of(call.session.workspace_id):
                 await asyncio.to_thread(redact, call, self.known.rules, **about)
-        await self._recorder.record(self.known, call, cost)
+        await self._recorder.record(self.known, call, tokens)
         if call.is_redacted and reply is not None:
             self._recorder.remember(call.pk, reply)
 
-    def _cost(self, call: Call) -> int:
-        """In tokens, for the session's budget. What the server didn't count, or couldn't since the agent went away, is estimated.
+    def _tokens(self, call: Call) -> tuple[int, int]:
+        """Read and written, for budgets. What the server didn't count, or couldn't since the agent went away, is estimated.
 
         Only a call that certainly wasn't computed is free: else an agent could ask, without end, for what can't be passed on.
         """
         if call.status == Call.Status.FAILED and not self._may_be_computed:
-            return 0
+            return 0, 0
         read, written = call.prompt_tokens, call.completion_tokens
         if read is None:
             read = len(jsontext.dumps(self._dialect.messages)) // BYTES_A_TOKEN
         if written is None:
             written = self._pieces or len(jsontext.dumps(call.reply)) // BYTES_A_TOKEN
-        return read + written
+        return read, written
+
+    def _cost(self, call: Call, tokens: tuple[int, int]) -> tuple[Decimal | None, bool]:
+        """In dollars, and whether that's estimated; None where it's unknown."""
+        if not any(tokens):
+            return Decimal(0), False
+        if (rates := self.known.terms.rates) is None:
+            return None, False
+        read, written = tokens
+        cost = rates.cost(read=read, written=written, cached=call.cached_tokens or 0)
+        return cost, call.prompt_tokens is None or call.completion_tokens is None
 
     def _call(
         self, status: Call.Status, http_status: int, reply: dict[str, Any] | None, error: str
@@ -334,6 +348,7 @@ class Exchange:
             http_status=http_status,
             prompt_tokens=usage.read,
             completion_tokens=usage.written,
+            cached_tokens=usage.cached,
             prompt_ids=None if prompt is None else _bytes(prompt[parent.tokens :]),
             sampled_ids=None if sampled is None else _bytes(sampled),
             logprobs=None if sampled is None else np.array(tokens.logprobs, "<f4").tobytes(),

@@ -8,13 +8,16 @@ from django import forms
 
 from apps.accounts.models import Membership
 from apps.gateway.places import answering
+from apps.gateway.spending.models import DECIMALS, LIMITS, WHOLE_DIGITS
 from apps.gateway.splits.changes import MOST_ARMS, ArmPlan
 from apps.gateway.splits.models import LARGEST_CANARY, LARGEST_WEIGHT, TrafficSplit
-from apps.policies.models import Policy
+from apps.policies.models import Endpoint, Policy
 
 PLACES = range(1, MOST_ARMS)
 """Of arms in the form; the canary has a place of its own."""
 USUAL_CANARY = 5
+MOST_PRICED = 500
+"""Policies, and endpoints, that one may choose from; others have REST."""
 
 
 class Place(NamedTuple):
@@ -113,3 +116,52 @@ def _served(member: Membership) -> Any:
 
 class FeedbackKeyForm(forms.Form):
     name = forms.CharField(max_length=100, help_text="The site or app that it stands in, such as “help center”.")
+
+
+class UsageLimitsForm(forms.Form):
+    """How much may be used; what is empty isn't limited."""
+
+    requests_a_minute = forms.IntegerField(min_value=1, max_value=2**31 - 1, required=False)
+    tokens_a_minute = forms.IntegerField(min_value=1, max_value=2**31 - 1, required=False)
+    dollars_a_day = forms.DecimalField(min_value=0, max_digits=12, decimal_places=2, required=False)
+    session_requests_a_minute = forms.IntegerField(min_value=1, max_value=2**31 - 1, required=False)
+    session_tokens_a_minute = forms.IntegerField(min_value=1, max_value=2**31 - 1, required=False)
+    session_dollars_a_day = forms.DecimalField(min_value=0, max_digits=12, decimal_places=2, required=False)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name in LIMITS:
+            self.fields[name].label = name.removeprefix("session_").replace("_", " ").capitalize()
+            self.fields[name].needed = True  # type: ignore[attr-defined]  # empty is a choice: it isn't called optional
+
+
+class PriceForm(forms.Form):
+    """What tokens cost at a policy, or at an endpoint."""
+
+    of = forms.ChoiceField(label="Of")
+    input = forms.DecimalField(min_value=0, max_digits=WHOLE_DIGITS + DECIMALS, decimal_places=DECIMALS, label="Input")
+    cached = forms.DecimalField(
+        min_value=0, max_digits=WHOLE_DIGITS + DECIMALS, decimal_places=DECIMALS, required=False, label="From a cache"
+    )
+    output = forms.DecimalField(
+        min_value=0, max_digits=WHOLE_DIGITS + DECIMALS, decimal_places=DECIMALS, label="Output"
+    )
+
+    def __init__(self, *args: Any, member: Membership, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        policies = Policy.objects.visible_to(member).acting().order_by("-id")[:MOST_PRICED]
+        endpoints = Endpoint.objects.visible_to(member).order_by("name")[:MOST_PRICED]
+        self._named = {f"policy {each.pk}": each for each in policies} | {
+            f"endpoint {each.pk}": each for each in endpoints
+        }
+        choices = [("Endpoints", endpoints, "endpoint"), ("Policies", policies, "policy")]
+        cast("forms.ChoiceField", self.fields["of"]).choices = [
+            (title, [(f"{kind} {each.pk}", str(each)) for each in rows]) for title, rows, kind in choices
+        ]
+
+    @property
+    def price(self) -> dict[str, Any]:
+        """Of the valid form."""
+        given = dict(self.cleaned_data)
+        of = given.pop("of")
+        return {**given, of.partition(" ")[0]: self._named[of]}

@@ -12,10 +12,14 @@ from django.db.models.functions import Now
 from apps.accounts.models import ApiToken, Membership, Role, User, WorkspaceModel, WorkspaceQuerySet
 from apps.common.fields import FaithfulJSONField
 from apps.common.ids import new_id
+from apps.gateway.spending.costs import Cost, cost_in
+from apps.gateway.spending.models import Price, UsageLimits
 from apps.gateway.splits.models import TrafficSplit
 from apps.policies.models import Endpoint, Policy
 from apps.trajectories.models import RolloutBatch, Trajectory
 from contract.values import mapping
+
+__all__ = ["Price", "UsageLimits"]  # Django finds them here
 
 
 class SessionQuerySet(WorkspaceQuerySet["Session"]):
@@ -196,6 +200,11 @@ class Session(WorkspaceModel):
         return self.policy_name if self.split is None else self.split.name
 
     @property
+    def cost(self) -> Cost:
+        """Of its calls, where the query has added them up."""
+        return cost_in(vars(self))
+
+    @property
     def title(self) -> str:
         """What it is about, for headings."""
         task = mapping(self.task)
@@ -245,6 +254,14 @@ class Call(models.Model):
     http_status = models.PositiveSmallIntegerField(help_text="What the agent got.")
     prompt_tokens = models.PositiveIntegerField(null=True)
     completion_tokens = models.PositiveIntegerField(null=True)
+    cached_tokens = models.PositiveIntegerField(null=True, help_text="Of the prompt's, those that came from a cache.")
+    cost = models.DecimalField(
+        max_digits=24,
+        decimal_places=12,
+        null=True,
+        help_text="In US dollars, by the prices of that moment; null where there were none.",
+    )
+    is_cost_estimated = models.BooleanField(default=False, help_text="The server didn't count its tokens.")
     prompt_ids = models.BinaryField(
         null=True, help_text="int32: token ids of the prompt after those of the call that it continues."
     )

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import UTC
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from django.db.models import Count, OuterRef, Q, Subquery, Sum
+from django.utils.timezone import now
 
-from apps.accounts.models import Membership
+from apps.accounts.models import Membership, Workspace
 from apps.gateway.models import Call, Join, Path, Session, SessionQuerySet
 from apps.gateway.session_trajectories import paths_of, trajectory_of
+from apps.gateway.spending.costs import Cost, cost_in, sums
 from contract.trajectory import Trajectory as TrajectoryRecord
 
 
@@ -33,8 +37,24 @@ def sessions_for_list(member: Membership) -> SessionQuerySet:
     return (
         Session.objects.visible_to(member)
         .select_related("policy", "split")
-        .annotate(call_count=Count("calls", filter=Q(calls__status=Call.Status.OK)), trajectory_id=Subquery(main))
+        .annotate(
+            call_count=Count("calls", filter=Q(calls__status=Call.Status.OK)),
+            trajectory_id=Subquery(main),
+            **sums("calls__"),
+        )
     )
+
+
+def cost_of(session: Session) -> Cost:
+    """Of all its calls."""
+    return cost_in(Call.objects.filter(session=session).aggregate(**sums()))
+
+
+def spent_today(workspace: Workspace) -> Cost:
+    """By calls that began since 0:00 UTC. Their ids begin with their time."""
+    midnight = now().astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    first = UUID(int=int(midnight.timestamp() * 1000) << 80)
+    return cost_in(Call.objects.filter(session__workspace=workspace, pk__gte=first).aggregate(**sums()))
 
 
 def counts_of(session: Session) -> Counts:
@@ -78,6 +98,7 @@ def standing_of(session: Session) -> dict[str, Any]:
     return {
         "session": session,
         "counts": counts_of(session),
+        "cost": cost_of(session),
         "steps_so_far": steps_so_far(session) if session.is_open else 0,
         "trajectory": next((path.trajectory for path in paths if path.is_main), None),
         "feedback": session.feedback.order_by("-pk"),

@@ -10,7 +10,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 from uuid import UUID
@@ -19,7 +20,7 @@ from channels.db import database_sync_to_async
 from django.conf import settings
 from django.core import serializers
 from django.db import transaction
-from django.db.models import F, OuterRef, Subquery
+from django.db.models import F, OuterRef, Subquery, Sum
 from django.db.models.functions import Greatest
 from django.utils.crypto import salted_hmac
 from django.utils.timezone import now
@@ -32,7 +33,9 @@ from apps.gateway import live, sessions
 from apps.gateway.call_graph import CallGraph, Node
 from apps.gateway.models import Call, Session
 from apps.gateway.named_sessions import SessionName, member_with, named_session
-from apps.gateway.refusals import BudgetSpent, NoSession, RecorderAway
+from apps.gateway.refusals import BudgetSpent, NoSession, PriceUnknown, RecorderAway
+from apps.gateway.spending.counters import Counters
+from apps.gateway.spending.terms import NO_TERMS, Terms, terms_of
 from apps.gateway.splits.routing import fail_over
 from apps.redaction.models import RuleVersion
 from apps.redaction.redaction import Rule
@@ -69,6 +72,8 @@ class Known:
     graph: CallGraph
     rules: Sequence[Rule] = ()
     """What is replaced in its calls before they're stored."""
+    terms: Terms = NO_TERMS
+    """What its calls cost, and how much may be used."""
     under_way: int = 0
     """Calls in this process that aren't stored yet."""
 
@@ -94,6 +99,7 @@ class Recorder:
 
     def __init__(self, spool: Path) -> None:
         self.spool = spool
+        self._counters = Counters(_spent_since)
         self._known: OrderedDict[str, Known] = OrderedDict()
         self._digests: OrderedDict[tuple[str, SessionName, str], str] = OrderedDict()
         """Of the sessions' keys, by the token, the name and the model that a call came with."""
@@ -119,6 +125,19 @@ class Recorder:
                 if outage_of(error) is None:
                     raise
                 raise RecorderAway(AWAY) from None
+
+    async def admit_call(self, known: Known) -> None:
+        """Let in a call that begins, within the limits of its workspace and its session. Raises RateLimited, LimitReached, PriceUnknown, RecorderAway."""
+        limits, session = known.terms.limits, known.session
+        if limits is None:
+            return
+        money = limits.dollars_a_day if limits.session_dollars_a_day is None else limits.session_dollars_a_day
+        if money is not None and known.terms.rates is None and session.endpoint_id is not None:
+            raise PriceUnknown(
+                f"This workspace limits what it spends a day, and nobody has said what {session.public_name} costs. "
+                "An owner can: Settings, Usage."
+            )
+        await self._counters.admit(limits, session.pk)
 
     async def begin(self, known: Known) -> None:
         """Count a call that begins, before it costs anything: of many at once, those beyond the budget are refused. Raises BudgetSpent."""
@@ -210,6 +229,9 @@ class Recorder:
         if call.status == Call.Status.OK:
             known.graph.add([node_of(call)])
         self._background(in_database(live.tell, call.session_id))
+        if (limits := known.terms.limits) is not None:
+            dollars = call.cost or Decimal(0)
+            self._background(self._counters.add(limits, call.session_id, tokens=tokens, dollars=dollars))
 
     def remember(self, call_id: UUID, reply: Json) -> None:
         """Keep a reply in memory that is stored redacted, for an agent's library that missed it."""
@@ -346,11 +368,26 @@ def _load(digest: str, known: Known | None) -> Known | None:
         if found[2] != known.session.policy_id:  # another process led it to the champion
             used, known.session = known.session.tokens_used, good.select_related(*RELATED).get()
             known.session.tokens_used = used
+    known.terms = terms_of(known.session.workspace_id, known.session.policy_id, known.session.endpoint_id)
     calls = Call.objects.filter(session=known.session, status=Call.Status.OK)
     if last := known.graph.last:
         calls = calls.filter(id__gte=_shortly_before(last))
     known.graph.add(_node(*row) for row in calls.values_list(*NODE))
     return known
+
+
+async def _spent_since(workspace_id: UUID, session_id: UUID | None, since: datetime) -> Decimal:
+    """By the calls that are stored. Their ids begin with their time."""
+    return await in_database(_spent, workspace_id, session_id, since)
+
+
+def _spent(workspace_id: UUID, session_id: UUID | None, since: datetime) -> Decimal:
+    first = UUID(int=int(since.timestamp() * 1000) << 80)
+    calls = Call.objects.filter(session__workspace=workspace_id, pk__gte=first)
+    if session_id is not None:
+        calls = calls.filter(session=session_id)
+    spent: Decimal = calls.aggregate(spent=Sum("cost", default=Decimal(0)))["spent"]
+    return spent
 
 
 def _digest_key(session: Session) -> bytes:

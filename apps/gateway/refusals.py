@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from starlette.responses import JSONResponse
 
 
@@ -11,6 +13,10 @@ class GatewayRefusal(Exception):
     status = 400
     type = "invalid_request_error"
     code = "bad_request"
+    wait: float | None = None
+    """Seconds after which it may be asked again."""
+    is_soon = False
+    """An agent's library may well wait for it."""
 
     def body(self) -> dict[str, object]:
         return {"error": {"message": str(self), "type": self.type, "param": None, "code": self.code}}
@@ -18,6 +24,10 @@ class GatewayRefusal(Exception):
     def response(self, body: dict[str, object] | None = None) -> JSONResponse:
         """body: in another protocol's form."""
         headers = {"x-should-retry": "false"} if self.status != 503 else {"retry-after": "1"}
+        if self.wait is not None:
+            headers["retry-after"] = str(math.ceil(max(self.wait, 1.0)))
+            if self.is_soon:
+                del headers["x-should-retry"]
         return JSONResponse(body or self.body(), self.status, headers)
 
 
@@ -61,6 +71,35 @@ class BudgetSpent(GatewayRefusal):
     status = 429
     type = "insufficient_quota"
     code = "budget_spent"
+
+
+class RateLimited(GatewayRefusal):
+    """The workspace or the session has had as many requests or tokens in the last minute as it may have."""
+
+    status = 429
+    type = "requests"
+    code = "rate_limit_exceeded"
+    is_soon = True
+
+    def __init__(self, message: str, *, wait: float) -> None:
+        super().__init__(message)
+        self.wait = wait
+
+
+class LimitReached(BudgetSpent):
+    """The workspace or the session has spent as much today as it may."""
+
+    def __init__(self, message: str, *, wait: float) -> None:
+        super().__init__(message)
+        self.wait = wait
+
+
+class PriceUnknown(GatewayRefusal):
+    """What is spent is limited, and nobody can tell what this would cost."""
+
+    status = 403
+    type = "permission_error"
+    code = "price_unknown"
 
 
 class NotSupported(GatewayRefusal):

@@ -53,6 +53,8 @@ SEEN_FROM = {
         *(f"accounts:{name}" for name in ("change_role", "remove", "invite", "revoke_invitation", "audit")),
         *(f"redaction:{name}" for name in ("list", "new", "test", "remove")),
         *("v1:redaction_rules", "v1:redaction_test", "v1:redaction_rule_remove"),
+        *(f"gateway:{name}" for name in ("usage", "set_limits", "set_price", "remove_price")),
+        *("v1:prices", "v1:price_remove", "v1:usage_limits"),
         "accounts:revoke_token",  # of this token, which is an owner's
         *(f"v1:{name}" for name in ("member_role", "member_remove", "invitations", "invitation_revoke")),
         *("removal:rules", "removal:turn_rule", "removal:remove_rule", "v1:retention_rules", "v1:retention_rule"),

@@ -25,8 +25,10 @@ ASKING = {
     *("gateway:new_split", "gateway:change_split", "v1:traffic_splits", "v1:traffic_split"),
     *("gateway:new_feedback_key", "v1:feedback_keys"),
     *("redaction:remove", "v1:redaction_rule_remove"),
+    *(f"gateway:{name}" for name in ("set_limits", "set_price", "remove_price")),
+    *("v1:prices", "v1:price_remove", "v1:usage_limits"),
 }
-"""Who may do what, ways in, where models are reached, where events go, and what is stored again."""
+"""Who may do what, ways in, where models are reached, where events go, what is stored again, and what may be spent."""
 
 NOT_ASKING = {
     "accounts:change_password",  # has a field for the current one, whose tries are counted, too
@@ -44,6 +46,7 @@ NOT_ASKING = {
         "gateway:switch_split",
         "v1:traffic_split_switch",
     ),  # off is needed at once, and on leads to who was chosen before
+    "gateway:usage",
     *("gateway:feedback_keys", "gateway:revoke_feedback_key"),
     *("v1:feedback", "v1:feedback_key_revoke"),
     *("redaction:list", "redaction:new", "redaction:test", "v1:redaction_rules", "v1:redaction_test"),
@@ -145,7 +148,7 @@ def test_every_address_of_people_and_policies_is_decided_on():
         name
         for name in names
         if re.match(
-            r"accounts:|policies:|webhooks:|v1:polic|v1:member|v1:invitation|v1:publication|v1:webhook|gateway:.*split|v1:traffic_split|\w+:\w*feedback|redaction:|v1:redaction",
+            r"accounts:|policies:|webhooks:|v1:polic|v1:member|v1:invitation|v1:publication|v1:webhook|gateway:.*split|v1:traffic_split|\w+:\w*feedback|redaction:|v1:redaction|gateway:(?:usage|set_limits|.*_price)|v1:price|v1:usage",
             name,
         )
     }

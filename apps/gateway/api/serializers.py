@@ -152,6 +152,9 @@ class SessionSerializer(serializers.ModelSerializer[Session]):
     calls = serializers.IntegerField(source="call_count", default=0, read_only=True)
     trajectory = serializers.UUIDField(source="trajectory_id", default=None, allow_null=True, read_only=True)
     task = serializers.JSONField(read_only=True)
+    cost = serializers.SerializerMethodField(
+        help_text="Of its calls in US dollars, by the prices of their time: dollars (null: unknown), estimated_calls (the server counted no tokens), unknown_calls (there was no price)."
+    )
 
     class Meta:
         model = Session
@@ -174,7 +177,7 @@ class SessionSerializer(serializers.ModelSerializer[Session]):
                 "metadata",
             ),
             *("max_calls", "max_tokens", "idle_seconds", "expires_at", "created_at", "ended_at"),
-            *("success", "reward", "rewards", "calls", "trajectory", "problem"),
+            *("success", "reward", "rewards", "calls", "cost", "trajectory", "problem"),
         ]
         read_only_fields = fields
 
@@ -184,6 +187,11 @@ class SessionSerializer(serializers.ModelSerializer[Session]):
         if instance.split is not None and (instance.is_open or self.context.get("is_blind")):
             answer |= {"policy": None, "policy_name": instance.split.name, "drawn": None, "failover": ""}
         return answer
+
+    def get_cost(self, session: Session) -> dict[str, Any] | None:
+        """Null of a session that is just opened, and of a split's open one: a price would tell who answers."""
+        is_hidden = session.split is not None and session.is_open
+        return None if is_hidden or "cost_calls" not in vars(session) else session.cost.to_json()
 
     def get_url(self, session: Session) -> str:
         """Where to ask again."""
@@ -227,6 +235,7 @@ class TraceSerializer(serializers.Serializer[Any]):
     counts = serializers.DictField(
         child=serializers.IntegerField(), help_text="answered, failed, retried, seams, untrainable, tokens."
     )
+    cost = serializers.DictField(help_text="dollars (null: unknown), estimated_calls, unknown_calls.")
     events = SessionEventSerializer(many=True)
 
 

@@ -32,7 +32,7 @@ from apps.gateway.api.serializers import (
     TraceSerializer,
 )
 from apps.gateway.models import Session
-from apps.gateway.queries import counts_of, record_of, sessions_for_list
+from apps.gateway.queries import cost_of, counts_of, record_of, sessions_for_list
 from apps.gateway.splits.models import TrafficSplit
 from apps.gateway.splits.routing import open_split_session, unit_in, unit_of
 from apps.policies.models import Policy
@@ -244,6 +244,7 @@ class TraceView(_OneSession):
         trace = {
             "trajectory": record.to_json(),
             "counts": counts_of(session)._asdict(),
+            "cost": cost_of(session).to_json(),
             "events": session.events.order_by("pk"),
         }
         return Response(TraceSerializer(trace).data)

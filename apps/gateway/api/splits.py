@@ -135,7 +135,7 @@ class SplitStandingSerializer(SplitSerializer):
         """sessions, off_sessions (nobody was drawn), is_cut, mismatch (p of the shares that came about), is_alarming (p < 0.001), and by arm what came of it.
 
         By policy: share, sessions that it was drawn for, failed_over, abandoned, success {sessions, units, value, low, high}; and of the calls that
-        it answered: calls, errors, p50 and p95 in seconds.
+        it answered: calls, errors, p50 and p95 in seconds, and cost {dollars, estimated_calls, unknown_calls}.
         """
         return as_json(figures_of(split))
 
@@ -144,9 +144,14 @@ def as_json(figures: SplitFigures) -> dict[str, Any]:
     """The figures, policies by their ids."""
     arms = [
         {
-            **{name: value for name, value in each._asdict().items() if name not in ("policy", "arm", "outcomes")},
+            **{
+                name: value
+                for name, value in each._asdict().items()
+                if name not in ("policy", "arm", "outcomes", "cost")
+            },
             "policy": str(each.policy.pk),
             "success": each.outcomes._asdict() if each.outcomes else None,
+            "cost": each.cost.to_json(),
         }
         for each in figures.arms
     ]

@@ -13,6 +13,7 @@ from django.db.models.functions import Cast
 
 from apps.common.proportions import mismatch, wilson
 from apps.gateway.models import Call, Session, SessionQuerySet
+from apps.gateway.spending.costs import Cost, cost_in, sums
 from apps.gateway.splits.models import Arm, TrafficSplit, shares
 from apps.policies.models import Policy
 
@@ -48,6 +49,8 @@ class ArmFigures(NamedTuple):
     p50: float | None
     """Seconds to the end of the reply."""
     p95: float | None
+    cost: Cost
+    """Of those calls, and of those that the agent cancelled."""
 
 
 class SplitFigures(NamedTuple):
@@ -111,6 +114,7 @@ def figures_of(split: TrafficSplit) -> SplitFigures:
                 errors=answered["errors"],
                 p50=answered["p50"],
                 p95=answered["p95"],
+                cost=cost_in(answered),
             )
         )
     return SplitFigures(
@@ -123,16 +127,16 @@ def figures_of(split: TrafficSplit) -> SplitFigures:
 
 
 def _calls(among: SessionQuerySet) -> dict[UUID, dict[str, Any]]:
-    answered = Q(status=Call.Status.OK)
+    answered, cancelled = Q(status=Call.Status.OK), Q(status=Call.Status.CANCELLED)  # which cost, too
     rows = (
         Call.objects.filter(session__in=among)
-        .exclude(status=Call.Status.CANCELLED)
         .values("session__policy")
         .annotate(
-            count=Count("pk"),
-            errors=Count("pk", filter=~answered),
+            count=Count("pk", filter=~cancelled),
+            errors=Count("pk", filter=~answered & ~cancelled),
             p50=_Percentile("seconds", fraction=0.5, filter=answered),
             p95=_Percentile("seconds", fraction=0.95, filter=answered),
+            **sums(),
         )
         .order_by()
     )

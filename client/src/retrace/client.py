@@ -38,6 +38,7 @@ from retrace.resources.sessions import Sessions
 from retrace.resources.traces import Traces
 from retrace.resources.traffic_splits import TrafficSplits
 from retrace.resources.trajectories import Comments, Trajectories
+from retrace.resources.usage import Prices, UsageLimitsOfWorkspace
 from retrace.resources.webhooks import Webhooks
 from retrace.runners import Agent, serve_agent
 from retrace.sessions import Session
@@ -79,6 +80,8 @@ class _Operations(Resource[C], Generic[C]):
         self.feedback = FeedbackOfUsers(connection)
         self.feedback_keys = FeedbackKeys(connection)
         self.redaction_rules = RedactionRules(connection)
+        self.prices = Prices(connection)
+        self.usage_limits = UsageLimitsOfWorkspace(connection)
 
     def session(self, **session: Unpack[NewSession]) -> Session[C]:
         """A session for one episode of an agent, opened by `with`: its `base_url` and `api_key` go into the agent's library."""

@@ -39,6 +39,9 @@ class Session(Answer):
     reward: float | None
     rewards: Any  # Named rewards of the whole session.
     calls: int
+    cost: (
+        dict[str, Any] | None
+    )  # dollars (null: unknown), estimated_calls, unknown_calls. None of an open session of a split.
     trajectory: str | None
     problem: str  # Why it is no trajectory, where it could not become one.
 
@@ -66,6 +69,7 @@ class Trace(Answer):
 
     trajectory: dict[str, Any]  # Its longest path, in Retrace's own import format.
     counts: dict[str, int]  # answered, failed, retried, seams, untrainable, redacted, tokens.
+    cost: dict[str, Any]  # dollars (null: unknown), estimated_calls, unknown_calls.
     events: list[SessionEvent]
 
 

@@ -1,0 +1,150 @@
+"""Prices and usage limits over the API."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import serializers, status
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from apps.accounts.authentication import IsMember, RecentSignIn
+from apps.accounts.models import Role
+from apps.common.api import ListView, MemberView, RequestSerializer
+from apps.gateway.models import Price, UsageLimits
+from apps.gateway.spending import terms
+from apps.gateway.spending.models import DECIMALS, LIMITS, WHOLE_DIGITS
+from apps.policies.models import Endpoint, Policy
+
+DIGITS: dict[str, Any] = {"max_digits": WHOLE_DIGITS + DECIMALS, "decimal_places": DECIMALS, "min_value": 0}
+MONEY: dict[str, Any] = {"max_digits": 12, "decimal_places": 2, "min_value": 0}
+
+
+class PriceSerializer(serializers.ModelSerializer[Price]):
+    """What a million tokens cost, in US dollars."""
+
+    class Meta:
+        model = Price
+        fields = ["id", "policy", "endpoint", "input", "cached", "output", "created_at"]
+        read_only_fields = fields
+
+
+class NewPriceSerializer(RequestSerializer):
+    """A price to set: of a policy, or of all policies of an endpoint that have none of their own."""
+
+    policy = serializers.UUIDField(required=False, allow_null=True, default=None)
+    endpoint = serializers.UUIDField(required=False, allow_null=True, default=None)
+    input = serializers.DecimalField(**DIGITS)
+    cached = serializers.DecimalField(
+        **DIGITS, required=False, allow_null=True, default=None, help_text="Left out: as other input."
+    )
+    output = serializers.DecimalField(**DIGITS)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if (attrs["policy"] is None) == (attrs["endpoint"] is None):
+            raise ValidationError({"policy": ["Give a policy or an endpoint: one of the two."]})
+        return attrs
+
+
+class UsageLimitsSerializer(serializers.ModelSerializer[UsageLimits]):
+    """How much all calls may use together, and each session by itself. Null: as much as it likes."""
+
+    class Meta:
+        model = UsageLimits
+        fields = list(LIMITS)
+        read_only_fields = fields
+
+
+class NewUsageLimitsSerializer(RequestSerializer):
+    """All limits; what is left out is none."""
+
+    def get_fields(self) -> dict[str, Any]:
+        """One field for each limit."""
+        whole: dict[str, Any] = {"min_value": 1, "max_value": 2**31 - 1}
+        optional: dict[str, Any] = {"required": False, "allow_null": True, "default": None}
+        return {
+            name: serializers.DecimalField(**MONEY, **optional)
+            if "dollars" in name
+            else serializers.IntegerField(**whole, **optional)
+            for name in LIMITS
+        }
+
+
+class PricesView(ListView):
+    """What the workspace's policies cost."""
+
+    permission_classes = [IsMember, RecentSignIn]
+    needs = Role.OWNER
+
+    @extend_schema(
+        operation_id="prices_list", summary="List prices, newest first", responses=PriceSerializer(many=True)
+    )
+    def get(self, request: Request) -> Response:
+        return self.page_of(Price.objects.visible_to(self.member), PriceSerializer)
+
+    @extend_schema(
+        operation_id="prices_set",
+        summary="Set what a policy or an endpoint costs",
+        request=NewPriceSerializer,
+        responses={201: PriceSerializer, 400: OpenApiResponse(description="Refused, by field.")},
+    )
+    def post(self, request: Request) -> Response:
+        form = NewPriceSerializer(data=request.data)
+        form.is_valid(raise_exception=True)
+        facts = dict(form.validated_data)
+        for name, rows in (("policy", Policy.objects), ("endpoint", Endpoint.objects)):
+            if (pk := facts.pop(name)) is not None:
+                row = rows.visible_to(self.member).filter(pk=pk).first()
+                if row is None:
+                    raise ValidationError({name: [f"There is no {name} {pk} in this workspace."]})
+                facts[name] = row
+        price = terms.set_price(workspace=self.member.workspace, by=self.member.user, **facts)
+        return Response(PriceSerializer(price).data, status=status.HTTP_201_CREATED)
+
+
+class RemovePriceView(MemberView):
+    """The end of a price."""
+
+    permission_classes = [IsMember, RecentSignIn]
+    needs = Role.OWNER
+
+    @extend_schema(
+        operation_id="prices_remove",
+        summary="Remove a price: what calls cost from then on is unknown",
+        request=None,
+        responses={200: PriceSerializer},
+    )
+    def post(self, request: Request, price_id: UUID) -> Response:
+        rows = Price.objects.visible_to(self.member).select_related("workspace", "policy", "endpoint")
+        price = get_object_or_404(rows, pk=price_id)
+        answer = PriceSerializer(price).data
+        terms.remove_price(price=price, by=self.member.user)
+        return Response(answer)
+
+
+class UsageLimitsView(MemberView):
+    """How much may be used."""
+
+    permission_classes = [IsMember, RecentSignIn]
+    needs = Role.OWNER
+
+    @extend_schema(operation_id="usage_limits_read", summary="Read the usage limits", responses=UsageLimitsSerializer)
+    def get(self, request: Request) -> Response:
+        limits = UsageLimits.objects.visible_to(self.member).first() or UsageLimits()
+        return Response(UsageLimitsSerializer(limits).data)
+
+    @extend_schema(
+        operation_id="usage_limits_set",
+        summary="Set all usage limits",
+        request=NewUsageLimitsSerializer,
+        responses={200: UsageLimitsSerializer, 400: OpenApiResponse(description="Refused, by field.")},
+    )
+    def post(self, request: Request) -> Response:
+        form = NewUsageLimitsSerializer(data=request.data)
+        form.is_valid(raise_exception=True)
+        limits = terms.set_limits(workspace=self.member.workspace, by=self.member.user, limits=form.validated_data)
+        return Response(UsageLimitsSerializer(limits).data)

@@ -1,0 +1,64 @@
+"""What calls have cost, as people read it: what is unknown is said to be, and never counts as nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from django.db.models import Count, Q, Sum
+
+
+class Cost(NamedTuple):
+    """Of some calls, in US dollars."""
+
+    dollars: Decimal
+    """Of those whose cost is known or estimated."""
+    calls: int
+    estimated: int
+    """Of those the server counted no tokens, or the agent went away before it did."""
+    unknown: int
+    """Nobody had said what their policy costs."""
+
+    @property
+    def is_unknown(self) -> bool:
+        return self.calls > 0 and self.unknown == self.calls
+
+    def __str__(self) -> str:
+        if self.is_unknown:
+            return "unknown"
+        words = "at least " if self.unknown else "about " if self.estimated else ""
+        return words + dollars(self.dollars)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "dollars": None if self.is_unknown else format(self.dollars.normalize(), "f"),
+            "estimated_calls": self.estimated,
+            "unknown_calls": self.unknown,
+        }
+
+
+def sums(prefix: str = "") -> dict[str, Any]:
+    """Aggregates of calls, for `cost_in`. prefix: the way to them, such as `calls__`."""
+    has_cost = Q(**{f"{prefix}cost__isnull": False})
+    return {
+        "cost_dollars": Sum(f"{prefix}cost"),
+        "cost_calls": Count(f"{prefix}pk"),
+        "cost_estimated": Count(f"{prefix}pk", filter=has_cost & Q(**{f"{prefix}is_cost_estimated": True})),
+        "cost_known": Count(f"{prefix}pk", filter=has_cost),
+    }
+
+
+def cost_in(row: Mapping[str, Any]) -> Cost:
+    """Of what `sums` came to."""
+    calls = row.get("cost_calls") or 0
+    unknown = calls - (row.get("cost_known") or 0)
+    return Cost(row.get("cost_dollars") or Decimal(0), calls, row.get("cost_estimated") or 0, unknown)
+
+
+def dollars(amount: Decimal) -> str:
+    """With as many digits as tell something: $12.30, $0.0123, $0.00000012."""
+    if amount == 0 or amount >= 1:
+        return f"${amount:,.2f}"
+    places = min(12, 1 - amount.adjusted())  # two digits that aren't 0
+    return f"${amount:.{max(2, places)}f}"

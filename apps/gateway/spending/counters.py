@@ -1,0 +1,208 @@
+"""What a workspace and a session have used lately, counted in Valkey for all processes of the gateway at once.
+
+A minute is the last twelve slots of five seconds, by Valkey's clock alone: processes' clocks needn't agree. A request is looked at and counted in one
+script, so of many at once no more pass than may. Tokens and money are known at the end of a reply, so the call that goes beyond a limit passes, and the
+next one waits. Nothing is reserved, so a process that is killed leaves nothing behind that would have to be given back.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from decimal import ROUND_UP, Decimal
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import redis.asyncio
+from django.conf import settings
+from redis.exceptions import RedisError
+
+from apps.gateway.refusals import LimitReached, RateLimited, RecorderAway
+from apps.gateway.spending.models import UsageLimits
+
+NANO = Decimal(1_000_000_000)
+"""Money is counted in whole billionths of a dollar."""
+SPEND_SECONDS = 600
+"""After so long what was spent is added up from the database again: a process that was killed may have stored a call, and not counted it."""
+VALKEY_SECONDS = 2.0
+SLOTS = 13
+"""Of five seconds: twelve, and the one that goes on."""
+LUA_USED = """
+local function used(key, slot)
+  local sum, amounts, slots = 0, {}, {}
+  local all = redis.call('HGETALL', key)
+  for j = 1, #all, 2 do
+    local each = tonumber(all[j])
+    if each > slot - 13 then
+      amounts[each] = tonumber(all[j + 1]); sum = sum + amounts[each]; slots[#slots + 1] = each
+    else
+      redis.call('HDEL', key, all[j])
+    end
+  end
+  table.sort(slots)
+  return sum, amounts, slots
+end
+local time = redis.call('TIME')
+local now = tonumber(time[1]) + tonumber(time[2]) / 1000000
+local slot, day = math.floor(now / 5), math.floor(now / 86400)
+"""
+ADMIT = (
+    LUA_USED
+    + """
+local windows = tonumber(ARGV[1])
+for i = 1, windows do
+  local limit, add = tonumber(ARGV[2 * i]), tonumber(ARGV[2 * i + 1])
+  local sum, amounts, slots = used(KEYS[i], slot)
+  if sum >= limit or sum + add > limit then
+    local left = sum
+    for _, each in ipairs(slots) do
+      left = left - amounts[each]
+      if left < limit and left + add <= limit then return {1, i, tostring((each + 13) * 5 - now)} end
+    end
+    return {1, i, '60'}
+  end
+end
+for i = windows + 1, #KEYS do
+  local spent = redis.call('GET', KEYS[i] .. ':' .. day)
+  if not spent then return {3, i, tostring(day)} end
+  if tonumber(spent) >= tonumber(ARGV[windows + i + 1]) then return {2, i, tostring(86400 - now % 86400)} end
+end
+for i = 1, windows do
+  local add = tonumber(ARGV[2 * i + 1])
+  if add > 0 then redis.call('HINCRBY', KEYS[i], slot, add); redis.call('EXPIRE', KEYS[i], 120) end
+end
+return {0, 0, ''}
+"""
+)
+"""KEYS: of windows, then of money. ARGV: how many windows; limit and addition of each; limits of money."""
+ADD = """
+local time = redis.call('TIME')
+local slot, day = math.floor(tonumber(time[1]) / 5), math.floor(tonumber(time[1]) / 86400)
+local windows = tonumber(ARGV[1])
+for i = 1, windows do redis.call('HINCRBY', KEYS[i], slot, ARGV[2]); redis.call('EXPIRE', KEYS[i], 120) end
+for i = windows + 1, #KEYS do
+  local key = KEYS[i] .. ':' .. day
+  if redis.call('EXISTS', key) == 1 then redis.call('INCRBY', key, ARGV[3]) end
+end
+"""
+"""ARGV: how many windows; tokens; money. Where money isn't counted yet, it will be added up from the database, which has the call."""
+logger = logging.getLogger(__name__)
+
+
+class _Window(NamedTuple):
+    key: str
+    limit: int
+    addition: int
+    whose: str
+    unit: str
+
+
+class _Money(NamedTuple):
+    key: str
+    limit: Decimal
+    whose: str
+    session_id: UUID | None
+
+
+SpentSince = Callable[[UUID, UUID | None, datetime], Awaitable[Decimal]]
+"""What a workspace, or one session of it, has spent since a moment, by the database."""
+
+
+class Counters:
+    """One process' way to them."""
+
+    def __init__(self, spent_since: SpentSince) -> None:
+        self._spent_since = spent_since
+        self._valkey: redis.asyncio.Redis | None = None
+
+    async def admit(self, limits: UsageLimits, session_id: UUID) -> None:
+        """Count a request, or refuse it. While Valkey is away it passes uncounted, or is refused, by a setting.
+
+        Raises RateLimited, LimitReached, RecorderAway.
+        """
+        windows, money = _windows(limits, session_id), _money(limits, session_id)
+        keys = [*(each.key for each in windows), *(each.key for each in money)]
+        arguments: list[Any] = [len(windows)]
+        for window in windows:
+            arguments += [window.limit, window.addition]
+        arguments += [_nano(each.limit) for each in money]
+        try:
+            for _ in range(2 + len(money)):
+                kind, place, said = await self._run(ADMIT, keys, arguments)
+                if kind == 0:
+                    return
+                if kind == 1:
+                    raise _rate_limited(windows[place - 1], float(said))
+                each = money[place - 1 - len(windows)]
+                if kind == 2:
+                    raise LimitReached(
+                        f"{each.whose} may spend ${each.limit:,.2f} a day, and has. The next day begins at 0:00 UTC.",
+                        wait=float(said),
+                    )
+                await self._begin_day(limits.workspace_id, each, int(said))
+        except (RedisError, OSError, TimeoutError):
+            logger.warning("Valkey is away: the limits of workspace %s can't be looked at", limits.workspace_id)
+            if settings.GATEWAY_WITHOUT_DATABASE == "refuse":
+                raise RecorderAway("Limits can't be looked at now. Try again in a moment.") from None
+
+    async def add(self, limits: UsageLimits, session_id: UUID, *, tokens: int, dollars: Decimal) -> None:
+        """What a call that is stored has used."""
+        windows = [each for each in _windows(limits, session_id) if not each.addition]
+        keys = [*(each.key for each in windows), *(each.key for each in _money(limits, session_id))]
+        if keys and (tokens or dollars):
+            try:
+                await self._run(ADD, keys, [len(windows), tokens, _nano(dollars)])
+            except (RedisError, OSError, TimeoutError):
+                logger.warning("Valkey is away: a call of workspace %s isn't counted", limits.workspace_id)
+
+    async def _begin_day(self, workspace_id: UUID, money: _Money, day: int) -> None:
+        since = datetime.fromtimestamp(day * 86_400, UTC)
+        spent = await self._spent_since(workspace_id, money.session_id, since)
+        await self._client().set(f"{money.key}:{day}", _nano(spent), nx=True, ex=SPEND_SECONDS)
+
+    async def _run(self, script: str, keys: list[str], arguments: list[Any]) -> Any:
+        return await self._client().eval(script, len(keys), *keys, *arguments)
+
+    def _client(self) -> redis.asyncio.Redis:
+        if self._valkey is None:
+            self._valkey = redis.asyncio.Redis.from_url(
+                str(settings.CACHES["default"]["LOCATION"]),
+                socket_timeout=VALKEY_SECONDS,
+                socket_connect_timeout=VALKEY_SECONDS,
+                decode_responses=True,
+            )
+        return self._valkey
+
+
+def _windows(limits: UsageLimits, session_id: UUID) -> list[_Window]:
+    scopes = ((limits.workspace_id, "", "This workspace"), (session_id, "session_", "This session"))
+    found = []
+    for scope, prefix, whose in scopes:
+        for unit, addition in (("requests", 1), ("tokens", 0)):
+            limit = getattr(limits, f"{prefix}{unit}_a_minute")
+            if limit is not None:
+                found.append(_Window(f"gateway:{unit}:{scope}", limit, addition, whose, unit))
+    return found
+
+
+def _money(limits: UsageLimits, session_id: UUID) -> list[_Money]:
+    found = []
+    if limits.dollars_a_day is not None:
+        key = f"gateway:spent:{limits.workspace_id}"
+        found.append(_Money(key, limits.dollars_a_day, "This workspace", None))
+    if limits.session_dollars_a_day is not None:
+        found.append(_Money(f"gateway:spent:{session_id}", limits.session_dollars_a_day, "This session", session_id))
+    return found
+
+
+def _rate_limited(window: _Window, wait: float) -> RateLimited:
+    refusal = RateLimited(
+        f"{window.whose} may have {window.limit:,} {window.unit} a minute, and has had them.", wait=wait
+    )
+    refusal.type = window.unit
+    return refusal
+
+
+def _nano(dollars: Decimal) -> int:
+    return int((dollars * NANO).to_integral_value(ROUND_UP))

@@ -1,0 +1,72 @@
+"""Prices of tokens, and limits of use."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.db import models
+from django.db.models import CheckConstraint, Q, UniqueConstraint
+
+from apps.accounts.models import Role, WorkspaceModel, WorkspaceQuerySet
+from apps.policies.models import Endpoint, Policy
+
+WHOLE_DIGITS, DECIMALS = 8, 6
+"""Of a price: dollars for a million tokens."""
+
+
+class Price(WorkspaceModel):
+    """What a million tokens cost at a policy, or at all policies of an endpoint that have no price of their own. In US dollars."""
+
+    visible_from: ClassVar[Role] = Role.OWNER
+
+    policy = models.OneToOneField(Policy, on_delete=models.CASCADE, null=True, related_name="price")
+    endpoint = models.OneToOneField(Endpoint, on_delete=models.CASCADE, null=True, related_name="price")
+    input = models.DecimalField(max_digits=WHOLE_DIGITS + DECIMALS, decimal_places=DECIMALS)
+    cached = models.DecimalField(
+        max_digits=WHOLE_DIGITS + DECIMALS,
+        decimal_places=DECIMALS,
+        null=True,
+        help_text="Of tokens that came from a cache; null: as other input.",
+    )
+    output = models.DecimalField(max_digits=WHOLE_DIGITS + DECIMALS, decimal_places=DECIMALS)
+
+    objects = WorkspaceQuerySet["Price"].as_manager()
+
+    class Meta:
+        constraints = [
+            CheckConstraint(
+                condition=Q(policy=None, endpoint__isnull=False) | Q(policy__isnull=False, endpoint=None),
+                name="price_is_of_a_policy_or_an_endpoint",
+            ),
+            CheckConstraint(
+                condition=Q(input__gte=0, output__gte=0) & (Q(cached=None) | Q(cached__gte=0)),
+                name="prices_are_not_negative",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.policy or self.endpoint)
+
+
+class UsageLimits(WorkspaceModel):
+    """How much all calls of a workspace may use together, and each session by itself. Null: as much as it likes."""
+
+    visible_from: ClassVar[Role] = Role.OWNER
+
+    requests_a_minute = models.PositiveIntegerField(null=True)
+    tokens_a_minute = models.PositiveIntegerField(null=True)
+    dollars_a_day = models.DecimalField(max_digits=12, decimal_places=2, null=True, help_text="Days begin at 0:00 UTC.")
+    session_requests_a_minute = models.PositiveIntegerField(null=True)
+    session_tokens_a_minute = models.PositiveIntegerField(null=True)
+    session_dollars_a_day = models.DecimalField(max_digits=12, decimal_places=2, null=True)
+
+    objects = WorkspaceQuerySet["UsageLimits"].as_manager()
+
+    class Meta:
+        constraints = [UniqueConstraint(fields=["workspace"], name="one_usage_limits_per_workspace")]
+
+
+LIMITS = (
+    *("requests_a_minute", "tokens_a_minute", "dollars_a_day"),
+    *("session_requests_a_minute", "session_tokens_a_minute", "session_dollars_a_day"),
+)

@@ -1,0 +1,114 @@
+"""Prices and limits: set by owners, and known to each process for some seconds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import F, Q
+
+from apps.accounts import audit
+from apps.accounts.models import User, Workspace
+from apps.gateway.spending.models import LIMITS, Price, UsageLimits
+from apps.policies.models import Endpoint, Policy
+
+KNOWN_SECONDS = 5.0
+"""For how long a process goes on with the prices and limits that it knows."""
+MOST_KNOWN = 10_000
+MILLION = Decimal(1_000_000)
+_known: dict[tuple[UUID, UUID | None, UUID | None], tuple[float, Terms]] = {}
+"""By workspace, policy and endpoint, with the moment until which they hold."""
+
+
+class Rates(NamedTuple):
+    """Dollars for a million tokens."""
+
+    input: Decimal
+    cached: Decimal
+    output: Decimal
+
+    def cost(self, *, read: int, written: int, cached: int = 0) -> Decimal:
+        """In dollars. cached: how many of those read came from a cache."""
+        cached = min(cached, read)
+        return ((read - cached) * self.input + cached * self.cached + written * self.output) / MILLION
+
+
+class Terms(NamedTuple):
+    """What holds for the calls of a session."""
+
+    limits: UsageLimits | None
+    rates: Rates | None
+    """None: nobody has said what its policy costs."""
+
+
+NO_TERMS = Terms(None, None)
+
+
+def terms_of(workspace_id: UUID, policy_id: UUID | None, endpoint_id: UUID | None) -> Terms:
+    """As they were at most KNOWN_SECONDS ago."""
+    place = (workspace_id, policy_id, endpoint_id)
+    until, terms = _known.get(place, (0.0, NO_TERMS))
+    if time.monotonic() < until:
+        return terms
+    limits = UsageLimits.objects.filter(workspace=workspace_id).first()
+    if limits is not None and all(getattr(limits, name) is None for name in LIMITS):
+        limits = None
+    of = Q(policy=policy_id, policy__isnull=False) | Q(endpoint=endpoint_id, endpoint__isnull=False)
+    price = Price.objects.filter(of, workspace=workspace_id).order_by(F("policy").asc(nulls_last=True)).first()
+    rates = None
+    if price is not None:
+        rates = Rates(price.input, price.input if price.cached is None else price.cached, price.output)
+    if len(_known) >= MOST_KNOWN:
+        _known.clear()
+    _known[place] = time.monotonic() + KNOWN_SECONDS, Terms(limits, rates)
+    return _known[place][1]
+
+
+@transaction.atomic
+def set_price(
+    *,
+    workspace: Workspace,
+    by: User,
+    input: Decimal,
+    output: Decimal,
+    cached: Decimal | None = None,
+    policy: Policy | None = None,
+    endpoint: Endpoint | None = None,
+) -> Price:
+    """From the next call on, what tokens cost at a policy or an endpoint of the workspace: one of the two."""
+    price, _ = Price.objects.update_or_create(
+        workspace=workspace,
+        policy=policy,
+        endpoint=endpoint,
+        defaults={"input": input, "cached": cached, "output": output},
+    )
+    _record(price, by, "set price", input=str(input), output=str(output), cached=str(cached or ""))
+    return price
+
+
+@transaction.atomic
+def remove_price(*, price: Price, by: User) -> None:
+    """From the next call on, its cost is unknown. What calls have cost stays written down."""
+    if Price.objects.filter(pk=price.pk).delete()[0]:
+        _record(price, by, "removed price")
+
+
+@transaction.atomic
+def set_limits(*, workspace: Workspace, by: User, limits: Mapping[str, Any]) -> UsageLimits:
+    """From some seconds on, how much may be used. limits: all of LIMITS; None is no limit."""
+    row, _ = UsageLimits.objects.update_or_create(
+        workspace=workspace, defaults={name: limits.get(name) for name in LIMITS}
+    )
+    said = {name: str(limits[name]) for name in LIMITS if limits.get(name) is not None}
+    audit.record(
+        workspace=workspace, actor=by, action="set usage limits", subject=workspace.name, about=workspace, **said
+    )
+    return row
+
+
+def _record(price: Price, by: User, action: str, **detail: str) -> None:
+    audit.record(workspace=price.workspace, actor=by, action=action, subject=str(price), about=price, **detail)
