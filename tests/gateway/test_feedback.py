@@ -72,9 +72,10 @@ def test_no_other_address_answers_pages_of_other_sites(member: Membership) -> No
 def test_a_feedback_key_opens_nothing_else(secret: str) -> None:
     headers = {"authorization": f"Bearer {secret}"}
     opened = set()
-    for name, path in routes(get_resolver()):
+    for number, (name, path) in enumerate(routes(get_resolver())):
         if name.startswith("v1:") and "{" not in path and name != "v1:feedback":
-            answers = [Client().get(path, headers=headers), Client().post(path, headers=headers)]
+            visitor = Client(REMOTE_ADDR=f"10.0.{number // 256}.{number % 256}")  # one alone may not ask so often
+            answers = [visitor.get(path, headers=headers), visitor.post(path, headers=headers)]
             opened |= {name for answer in answers if answer.status_code not in (401, 405)}
     assert opened == set()
     assert Client().get(PATH, headers=headers).status_code == 405
