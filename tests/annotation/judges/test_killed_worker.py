@@ -44,13 +44,13 @@ def test_what_a_killed_worker_had_judged_stands_and_the_rest_is_judged_once(live
         )
         send_judge(queue=queue, policy=policy, mode=mode, prompt="Prefer what works.", requests_a_minute=600, by=None)
         wait(lambda judge: judge.answered >= 5)
-        live_stack.programs["worker-default"].kill()
+        live_stack.programs["worker-remote"].kill()
         stopped = Judge.objects.get()
         assert 5 <= stopped.answered < ITEMS, "it was killed midway"
         assert stopped.state == Judge.State.RUNNING
         before = set(JudgeAnswer.objects.values_list("pk", flat=True))
         Judge.objects.update(leased_until=now() - timedelta(seconds=1), requests_a_minute=100_000)  # a minute passes
-        live_stack.restart("worker-default")
+        live_stack.restart("worker-remote")
         judge = wait(lambda judge: judge.state == Judge.State.DONE)
         server.terminate()
     assert judge.attempt >= 2
