@@ -36,13 +36,15 @@ KINDS = {"whole": False, "streamed": True}
 
 
 def measure(size: Any) -> Iterator[Any]:
-    from apps.accounts.models import Workspace
+    from apps.accounts.models import Membership, Role, User, Workspace
     from apps.gateway.models import Call
     from apps.gateway.sessions import open_session
     from apps.policies.models import Endpoint, Policy
     from bench.harness import Figure, percentile, serving
 
     workspace = Workspace.objects.create(name="bench", slug="bench")
+    user = User.objects.create_user(email="researcher@example.org", name="Researcher")
+    member = Membership.objects.create(user=user, workspace=workspace, role=Role.RESEARCHER)
     with upstream() as direct, serving(1) as server:
         endpoint = Endpoint.objects.create(workspace=workspace, name="server", base_url=direct)
         policy = Policy.objects.create(
@@ -50,13 +52,13 @@ def measure(size: Any) -> Iterator[Any]:
         )
         through = f"{server.url}/gateway/v1"
         for kind, is_streamed in KINDS.items():
-            asyncio.run(play(through, keys(open_session, workspace, policy), is_streamed, turns=1))  # connections open
+            asyncio.run(play(through, keys(open_session, member, policy), is_streamed, turns=1))  # connections open
             taken: dict[str, list[tuple[float, float]]] = {direct: [], through: []}
             spans: dict[str, list[float]] = {direct: [], through: []}
             before, worked = Call.objects.count(), processor_seconds(server.pids)
             for _ in range(ROUNDS):
                 for url in (direct, through):
-                    opened = keys(open_session, workspace, policy)
+                    opened = keys(open_session, member, policy)
                     began = time.perf_counter()
                     taken[url] += asyncio.run(play(url, opened, is_streamed, turns=TURNS))
                     spans[url].append(time.perf_counter() - began)
@@ -95,8 +97,8 @@ def processor_seconds(pids: list[int]) -> float:
     return sum(each.user + each.system for each in times)
 
 
-def keys(open_session: Any, workspace: Any, policy: Any) -> list[str]:
-    return [open_session(workspace=workspace, policy=policy, by=None).key for _ in range(SESSIONS)]
+def keys(open_session: Any, member: Any, policy: Any) -> list[str]:
+    return [open_session(workspace=member.workspace, policy=policy, by=member.user).key for _ in range(SESSIONS)]
 
 
 async def play(url: str, opened: list[str], is_streamed: bool, *, turns: int) -> list[tuple[float, float]]:
