@@ -19,6 +19,8 @@ RESULTS = ROOT / "var" / "test-results"
 TEMPLATES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "templates").rglob("*.html"))
 # These start processes of their own: each pytest worker a stack, which the tests of a file share. Files go in the order of tests/conftest.py.
 ALONE = "browser or stack or gpu"
+# Of the others some wait for what they started, and a third worker uses the cores meanwhile.
+WORKERS = ("-n", "3")
 BY_FILE = ("--dist", "loadfile", "--no-loadscope-reorder")
 
 
@@ -55,7 +57,7 @@ CHECKS = [
     Check("lint", "import rules", [str(BIN / "lint-imports"), "--no-logo"]),
     Check("lint", "dead code", [sys.executable, ".ci/dead_code.py"]),
     Check("lint", "types", [str(BIN / "mypy"), "--num-workers", "2"]),
-    Check("tests", "tests", pytest("tests", "-n", "2", "-m", f"not ({ALONE} or vllm or long)")),
+    Check("tests", "tests", pytest("tests", *WORKERS, "-m", f"not ({ALONE} or vllm or long)")),
     Check("browser", "chromium", [sys.executable, "-m", "tests.browser.chromium"]),
     Check("browser", "browser tests", pytest("browser", "-n", "2", *BY_FILE, "-m", f"({ALONE}) and not long")),
     Check("long", "long journeys", pytest("long", "-n", "2", *BY_FILE, "-m", "long")),

@@ -13,6 +13,7 @@ from apps.policies import registration
 from tests import factories
 from tests.gateway.upstream import Upstream
 from tests.live import LiveStack
+from tests.white_space import collapsed
 
 AGENTS = 6
 TURNS = 8
@@ -95,6 +96,6 @@ def test_a_sessions_page_is_told_of_each_call_and_of_its_end(live_stack: LiveSta
         address, additional_headers={"Cookie": cookie, "Origin": live_stack.url}
     ) as socket:
         Player(live_stack.url, opened.key).ask([{"role": "user", "content": "Where is the lamp?"}])
-        assert "1 call so far" in str(socket.recv(timeout=20))
+        assert "1 call so far" in collapsed(str(socket.recv(timeout=20)))
         sessions.finish_session(session=opened.session, success=True)
-        assert "Open the replay" in str(socket.recv(timeout=20))
+        assert "Open the replay" in collapsed(str(socket.recv(timeout=20)))
