@@ -14,6 +14,7 @@ import hmac
 import os
 import secrets
 import sys
+import threading
 from collections import OrderedDict
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
@@ -65,6 +66,9 @@ NEUTRAL: dict[str, tuple[Any, ...]] = {
 """Parameters that would change what is sampled, which this server doesn't have, and the values that change nothing. Left out in silence the others
 would mislead."""
 
+
+LOADING = threading.Lock()
+"""transformers changes what all threads share while it loads a model: of two that load at once, one may get no weights."""
 
 BUSY = "The server answers as many chats as it can. Try again in a moment."
 
@@ -224,7 +228,8 @@ def load(folder: Path, name: str, stop: StopRequest) -> Chats:
     from trainer.rollouts.local import load_engine
 
     config = LocalPolicy(model=ModelConfig(path=str(folder)), name=name)
-    engine = load_engine(config, folder, stop)
+    with LOADING:  # not the event loop's: whoever asked may be gone before their model is loaded
+        engine = load_engine(config, folder, stop)
     engine.room = ROOM_BYTES // bytes_a_token(engine.model.config.get_text_config(), engine.model.dtype.itemsize)
     return Chats(engine, seed=secrets.token_hex(8))
 
