@@ -75,6 +75,7 @@ def facets_of(member: Membership, found: TrajectoryQuerySet, filters: Filters) -
             cursor.execute("SELECT set_config('statement_timeout', %s, true)", [str(PATIENCE_MS)])
             rows = list(found.order_by("-pk").values_list(*columns)[: SAMPLE + 1])
             judged = annotators.counts(member, [row[0] for row in rows[:SAMPLE]])
+            cursor.execute("SET LOCAL statement_timeout TO DEFAULT")  # a transaction around this one goes on without it
     except OperationalError as problem:
         raise TooSlow from problem
     counted = rows[:SAMPLE]
