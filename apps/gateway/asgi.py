@@ -16,10 +16,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from apps.accounts import api_tokens
-from apps.gateway.dialects.anthropic_messages import AnthropicMessages
 from apps.gateway.dialects.chat_completions import ChatCompletions
 from apps.gateway.dialects.dialect import Dialect
-from apps.gateway.dialects.openai_responses import OpenAIResponses
+from apps.gateway.dialects.steps import DIALECTS
 from apps.gateway.exchange import Exchange
 from apps.gateway.named_sessions import models_of, session_name
 from apps.gateway.recorder import Known, Recorder, in_database
@@ -31,8 +30,7 @@ from contract.values import mapping
 PREFIX = "/gateway/v1"
 RETRY_COUNT = "x-stainless-retry-count"
 """The header by which OpenAI's and Anthropic's libraries say that they send a request again."""
-DIALECTS = (ChatCompletions, AnthropicMessages, OpenAIResponses)
-ADDRESSES = ", ".join(f"POST {PREFIX}/{speaks.path}" for speaks in DIALECTS) + f", and GET {PREFIX}/models"
+ADDRESSES = ", ".join(f"POST {PREFIX}/{speaks.path}" for speaks in DIALECTS.values()) + f", and GET {PREFIX}/models"
 MOST_VALUES = 250_000
 """Of one request's JSON: a long chat has some ten thousand. More would hold up all other calls while it's looked through."""
 Answer = Callable[[Request], Coroutine[Any, Any, Response]]
@@ -164,7 +162,7 @@ async def _read(request: Request) -> bytes:
 
 gateway = Starlette(
     routes=[
-        *map(call_route, DIALECTS),
+        *map(call_route, DIALECTS.values()),
         Route(f"{PREFIX}/models", models, methods=["GET"]),
     ],
     exception_handlers={HTTPException: not_found, 404: not_found, 405: not_found},

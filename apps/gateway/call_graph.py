@@ -16,10 +16,15 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from apps.gateway.models import Join
+from apps.gateway.models import Call, Join
 from contract.chat_digests import DIGEST_BYTES
 
 Ids = NDArray[np.int32]
+NODE_COLUMNS = (
+    *("id", "body_digest", "chat_digest", "sequence_length", "sequence_digest", "tools_digest"),
+    *("prompt_tokens", "completion_tokens", "is_redacted"),
+)
+"""Of a call, in the order of `Node.of_columns`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +41,35 @@ class Node:
     """That it cost, for the session's budget."""
     is_redacted: bool = False
     """Something of its chat isn't stored."""
+
+    @classmethod
+    def of(cls, call: Call) -> Node:
+        return cls.of_columns(*(getattr(call, name) for name in NODE_COLUMNS))
+
+    @classmethod
+    def of_columns(
+        cls,
+        id: UUID,
+        body_digest: bytes,
+        chat_digest: bytes,
+        sequence_length: int | None,
+        sequence_digest: bytes | None,
+        tools_digest: bytes,
+        prompt_tokens: int | None,
+        completion_tokens: int | None,
+        is_redacted: bool,
+    ) -> Node:
+        """Digests may come as the database's memoryviews."""
+        return cls(
+            id,
+            bytes(body_digest),
+            bytes(chat_digest),
+            sequence_length,
+            None if sequence_digest is None else bytes(sequence_digest),
+            bytes(tools_digest),
+            (prompt_tokens or 0) + (completion_tokens or 0),
+            is_redacted,
+        )
 
 
 class Parent(NamedTuple):

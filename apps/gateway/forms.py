@@ -1,4 +1,4 @@
-"""The forms of traffic splits and feedback keys."""
+"""The forms of traffic splits, feedback keys, prices, and usage limits."""
 
 from __future__ import annotations
 
@@ -133,12 +133,13 @@ class UsageLimitsForm(forms.Form):
         for name in LIMITS:
             self.fields[name].label = name.removeprefix("session_").replace("_", " ").capitalize()
             self.fields[name].needed = True  # type: ignore[attr-defined]  # empty is a choice: it isn't called optional
+            self.fields[name].widget.attrs["placeholder"] = "No limit"
 
 
 class PriceForm(forms.Form):
     """What tokens cost at a policy, or at an endpoint."""
 
-    of = forms.ChoiceField(label="Of")
+    of = forms.ChoiceField(label="Policy or endpoint")
     input = forms.DecimalField(min_value=0, max_digits=WHOLE_DIGITS + DECIMALS, decimal_places=DECIMALS, label="Input")
     cached = forms.DecimalField(
         min_value=0, max_digits=WHOLE_DIGITS + DECIMALS, decimal_places=DECIMALS, required=False, label="From a cache"
@@ -149,7 +150,7 @@ class PriceForm(forms.Form):
 
     def __init__(self, *args: Any, member: Membership, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        policies = Policy.objects.visible_to(member).acting().order_by("-id")[:MOST_PRICED]
+        policies = _served(member)[:MOST_PRICED]
         endpoints = Endpoint.objects.visible_to(member).order_by("name")[:MOST_PRICED]
         self._named = {f"policy {each.pk}": each for each in policies} | {
             f"endpoint {each.pk}": each for each in endpoints
@@ -158,6 +159,10 @@ class PriceForm(forms.Form):
         cast("forms.ChoiceField", self.fields["of"]).choices = [
             (title, [(f"{kind} {each.pk}", str(each)) for each in rows]) for title, rows, kind in choices
         ]
+
+    @property
+    def has_choices(self) -> bool:
+        return bool(self._named)
 
     @property
     def price(self) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -10,6 +10,7 @@ from django.db.models import Count, OuterRef, Q, Subquery, Sum
 from django.utils.timezone import now
 
 from apps.accounts.models import Membership, Workspace
+from apps.common.ids import first_id_at
 from apps.gateway.models import Call, Join, Path, Session, SessionQuerySet
 from apps.gateway.session_trajectories import paths_of, trajectory_of
 from apps.gateway.spending.costs import Cost, cost_in, sums
@@ -50,11 +51,18 @@ def cost_of(session: Session) -> Cost:
     return cost_in(Call.objects.filter(session=session).aggregate(**sums()))
 
 
+def spent_since(since: datetime, workspace_id: UUID, session_id: UUID | None = None) -> Cost:
+    """By calls of a workspace, or of one session of it, that were stored since."""
+    calls = Call.objects.filter(session__workspace=workspace_id, pk__gte=first_id_at(since))
+    if session_id is not None:
+        calls = calls.filter(session=session_id)
+    return cost_in(calls.aggregate(**sums()))
+
+
 def spent_today(workspace: Workspace) -> Cost:
-    """By calls that began since 0:00 UTC. Their ids begin with their time."""
+    """Since 0:00 UTC."""
     midnight = now().astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    first = UUID(int=int(midnight.timestamp() * 1000) << 80)
-    return cost_in(Call.objects.filter(session__workspace=workspace, pk__gte=first).aggregate(**sums()))
+    return spent_since(midnight, workspace.pk)
 
 
 def counts_of(session: Session) -> Counts:

@@ -20,7 +20,7 @@ from channels.db import database_sync_to_async
 from django.conf import settings
 from django.core import serializers
 from django.db import transaction
-from django.db.models import F, OuterRef, Subquery, Sum
+from django.db.models import F, OuterRef, Subquery
 from django.db.models.functions import Greatest
 from django.utils.crypto import salted_hmac
 from django.utils.timezone import now
@@ -30,9 +30,10 @@ from apps.accounts.authentication import digest_of
 from apps.common.ids import new_id
 from apps.common.outages import outage_of
 from apps.gateway import live, sessions
-from apps.gateway.call_graph import CallGraph, Node
+from apps.gateway.call_graph import NODE_COLUMNS, CallGraph, Node
 from apps.gateway.models import Call, Session
 from apps.gateway.named_sessions import SessionName, member_with, named_session
+from apps.gateway.queries import spent_since
 from apps.gateway.refusals import BudgetSpent, NoSession, PriceUnknown, RecorderAway
 from apps.gateway.spending.counters import Counters
 from apps.gateway.spending.terms import NO_TERMS, Terms, terms_of
@@ -54,10 +55,6 @@ OVERLAP = timedelta(seconds=3)
 """Calls that another process stored this long before our latest one are looked for again: theirs may have been committed later."""
 FLUSH_SECONDS = 2.0
 AWAY = "Retrace's database doesn't answer. Try again in a moment."
-NODE = (
-    *("id", "body_digest", "chat_digest", "sequence_length", "sequence_digest", "tools_digest"),
-    *("prompt_tokens", "completion_tokens", "is_redacted"),
-)
 REPLAY_SECONDS = 120.0
 REPLAY_BYTES = 32 << 20
 """Of replies that are stored redacted: for so long, and as many, they are also kept as they were, in this process' memory."""
@@ -131,11 +128,10 @@ class Recorder:
         limits, session = known.terms.limits, known.session
         if limits is None:
             return
-        money = limits.dollars_a_day if limits.session_dollars_a_day is None else limits.session_dollars_a_day
-        if money is not None and known.terms.rates is None and session.endpoint_id is not None:
+        if limits.has_money and known.terms.rates is None and session.endpoint_id is not None:
             raise PriceUnknown(
-                f"This workspace limits what it spends a day, and nobody has said what {session.public_name} costs. "
-                "An owner can: Settings, Usage."
+                f"This workspace limits its daily spending, but {session.public_name} has no price. "
+                "An owner can set one under Settings, Usage."
             )
         await self._counters.admit(limits, session.pk)
 
@@ -227,7 +223,7 @@ class Recorder:
             self._may_have_spooled = True
             self._flush_soon()
         if call.status == Call.Status.OK:
-            known.graph.add([node_of(call)])
+            known.graph.add([Node.of(call)])
         self._background(in_database(live.tell, call.session_id))
         if (limits := known.terms.limits) is not None:
             dollars = call.cost or Decimal(0)
@@ -372,22 +368,13 @@ def _load(digest: str, known: Known | None) -> Known | None:
     calls = Call.objects.filter(session=known.session, status=Call.Status.OK)
     if last := known.graph.last:
         calls = calls.filter(id__gte=_shortly_before(last))
-    known.graph.add(_node(*row) for row in calls.values_list(*NODE))
+    known.graph.add(Node.of_columns(*row) for row in calls.values_list(*NODE_COLUMNS))
     return known
 
 
 async def _spent_since(workspace_id: UUID, session_id: UUID | None, since: datetime) -> Decimal:
-    """By the calls that are stored. Their ids begin with their time."""
-    return await in_database(_spent, workspace_id, session_id, since)
-
-
-def _spent(workspace_id: UUID, session_id: UUID | None, since: datetime) -> Decimal:
-    first = UUID(int=int(since.timestamp() * 1000) << 80)
-    calls = Call.objects.filter(session__workspace=workspace_id, pk__gte=first)
-    if session_id is not None:
-        calls = calls.filter(session=session_id)
-    spent: Decimal = calls.aggregate(spent=Sum("cost", default=Decimal(0)))["spent"]
-    return spent
+    cost = await in_database(spent_since, since, workspace_id, session_id)
+    return cost.dollars
 
 
 def _digest_key(session: Session) -> bytes:
@@ -398,31 +385,3 @@ def _digest_key(session: Session) -> bytes:
 def _shortly_before(call_id: UUID) -> UUID:
     moment = (call_id.int >> 80) - int(OVERLAP.total_seconds() * 1000)
     return UUID(int=max(moment, 0) << 80)
-
-
-def node_of(call: Call) -> Node:
-    """What the graph keeps of it."""
-    return _node(*(getattr(call, name) for name in NODE))
-
-
-def _node(
-    id: UUID,
-    body_digest: bytes,
-    chat_digest: bytes,
-    sequence_length: int | None,
-    sequence_digest: bytes | None,
-    tools_digest: bytes,
-    prompt_tokens: int | None,
-    completion_tokens: int | None,
-    is_redacted: bool,
-) -> Node:
-    return Node(
-        id,
-        bytes(body_digest),
-        bytes(chat_digest),
-        sequence_length,
-        None if sequence_digest is None else bytes(sequence_digest),
-        bytes(tools_digest),
-        (prompt_tokens or 0) + (completion_tokens or 0),
-        is_redacted,
-    )

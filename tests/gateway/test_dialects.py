@@ -11,7 +11,7 @@ import pytest
 
 from apps.accounts.models import Membership
 from apps.gateway import sessions
-from apps.gateway.dialects.anthropic_messages import AnthropicMessages
+from apps.gateway.dialects.anthropic_messages import AnthropicMessages, StreamedMessage
 from apps.gateway.dialects.chat_completions import ChatCompletions
 from apps.gateway.dialects.dialect import Asked, Dialect, named_event
 from apps.gateway.dialects.openai_responses import OpenAIResponses
@@ -209,6 +209,19 @@ def test_a_stream_is_put_together_to_the_reply_that_it_was_cut_from(
         ours.take_piece(event)
     assert theirs.reply() == ours.reply() == reply
     assert theirs.usage == ours.usage == speaks.usage_of(reply)
+
+
+def test_citations_that_come_one_by_one_stand_in_their_order() -> None:
+    streamed = StreamedMessage()
+    streamed.add({"type": "message_start", "message": {"role": "assistant", "content": []}})
+    block = {"type": "text", "text": "", "citations": [{"cited_text": "first"}]}
+    streamed.add({"type": "content_block_start", "index": 0, "content_block": block})
+    for words in ("second", "third"):
+        delta = {"type": "citations_delta", "citation": {"cited_text": words}}
+        streamed.add({"type": "content_block_delta", "index": 0, "delta": delta})
+    (whole,) = streamed.message()["content"]
+    assert [each["cited_text"] for each in whole["citations"]] == ["first", "second", "third"]
+    assert block["citations"] == [{"cited_text": "first"}]
 
 
 def test_a_refusal_of_chat_completions_is_openais(agent: Agent) -> None:

@@ -19,7 +19,8 @@ from apps.gateway.models import Call
 from apps.gateway.queries import cost_of
 from apps.gateway.recorder import Recorder
 from apps.gateway.spending import counters, terms
-from apps.gateway.spending.costs import Cost, dollars
+from apps.gateway.spending.costs import Cost, dollars, exact
+from apps.policies import registration
 from tests import factories
 from tests.gateway.conftest import Agent
 from tests.gateway.upstream import Upstream
@@ -115,6 +116,14 @@ def test_money_is_shown_with_the_digits_that_tell_something(amount: str, words: 
     assert Cost(Decimal(0), 2, 0, 2).to_json()["dollars"] is None
 
 
+@pytest.mark.parametrize(
+    ("price", "words"),
+    [("100", "$100.00"), ("0.500000", "$0.50"), ("0", "$0.00"), ("0.000125", "$0.000125"), ("12345.5", "$12,345.50")],
+)
+def test_prices_are_shown_exactly(price: str, words: str) -> None:
+    assert exact(Decimal(price)) == words
+
+
 def test_requests_beyond_a_minutes_limit_wait_for_all_processes_alike(
     agent: Agent, upstream: Upstream, limit: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,7 +165,7 @@ def test_money_is_limited_by_the_day_and_added_up_from_the_database_where_valkey
             valkey.delete(key)
     refused = agent.ask(ASK)
     assert (refused.status_code, error_of(refused)["code"]) == (429, "budget_spent")
-    assert "may spend $0.01 a day" in error_of(refused)["message"]
+    assert "limit of $0.01 per day" in error_of(refused)["message"]
     assert 1 <= int(refused.headers["retry-after"]) <= 86_400
     assert refused.headers["x-should-retry"] == "false"
 
@@ -176,9 +185,27 @@ def test_owners_set_prices_and_limits_on_a_page(client: Client, price: Callable[
     owner = factories.member(Role.OWNER, of=agent.session.workspace)
     client.force_login(owner.user)
     client.post("/settings/usage/limits/", {"requests_a_minute": "60", "dollars_a_day": "12.5"})
-    fields = {"of": f"policy {agent.session.policy_id}", "input": "0.5", "output": "1.5"}
+    fields = {"of": f"policy {agent.session.policy_id}", "input": "0.5", "output": "100"}
     client.post("/settings/usage/prices/", fields)
     assert client.post("/settings/usage/prices/", {**fields, "input": "-1"}).status_code == 422
     page = client.get("/settings/usage/").content.decode()
     assert 'value="12.50"' in page
-    assert "$0.5" in page
+    assert "$0.50" in page
+    assert "$100.00" in page
+
+
+@pytest.mark.django_db
+def test_only_what_answers_agents_can_have_a_price(client: Client) -> None:
+    owner = factories.member(Role.OWNER)
+    registration.register_served(
+        workspace=owner.workspace, name="clerk", base_url="https://models.example.org/v1", model="m", by=owner.user
+    )
+    factories.policy(of=owner.workspace, name="expert")  # plays inside Retrace, and answers nobody
+    client.force_login(owner.user)
+    page = client.get("/settings/usage/").content.decode()
+    assert ">clerk</option>" in page
+    assert "expert" not in page
+    client.force_login(factories.member(Role.OWNER).user)
+    page = client.get("/settings/usage/").content.decode()
+    assert "Set the price" not in page
+    assert "add an endpoint" in page

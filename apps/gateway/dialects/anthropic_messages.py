@@ -246,6 +246,7 @@ class StreamedMessage:
 class _Block:
     def __init__(self, begun: dict[str, Any]) -> None:
         self._block = begun
+        self._citations: list[Json] = list(begun.get("citations") or ())
         self._texts: dict[str, list[str]] = {}
         self._json: list[str] = []
 
@@ -254,13 +255,15 @@ class _Block:
         if kind == "input_json_delta":
             self._json.append(_text(delta["partial_json"]))
         elif kind == "citations_delta":
-            self._block["citations"] = [*(self._block.get("citations") or []), delta["citation"]]
+            self._citations.append(delta["citation"])
         elif name := JOINED.get(str(kind)):
             begun = [_text(self._block.get(name) or "")]
             self._texts.setdefault(name, begun).append(_text(delta[name]))
 
     def whole(self) -> dict[str, Any]:
         block = self._block | {name: "".join(pieces) for name, pieces in self._texts.items()}
+        if self._citations:
+            block["citations"] = self._citations
         if written := "".join(self._json):
             try:
                 block["input"] = jsontext.parse(written)

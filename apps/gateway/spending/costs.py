@@ -56,6 +56,12 @@ def cost_in(row: Mapping[str, Any]) -> Cost:
     return Cost(row.get("cost_dollars") or Decimal(0), calls, row.get("cost_estimated") or 0, unknown)
 
 
+def exact(amount: Decimal) -> str:
+    """A price with all its digits, at least two after the point: $100.00, $0.50, $0.000125."""
+    places = max(2, -int(amount.normalize().as_tuple().exponent))
+    return f"${amount:,.{places}f}"
+
+
 def dollars(amount: Decimal) -> str:
     """With as many digits as tell something: $12.30, $0.0123, $0.00000012."""
     if amount == 0 or amount >= 1:

@@ -26,9 +26,8 @@ NANO = Decimal(1_000_000_000)
 SPEND_SECONDS = 600
 """After so long what was spent is added up from the database again: a process that was killed may have stored a call, and not counted it."""
 VALKEY_SECONDS = 2.0
-SLOTS = 13
-"""Of five seconds: twelve, and the one that goes on."""
 LUA_USED = """
+-- A minute is twelve slots of five seconds, and the one that goes on.
 local function used(key, slot)
   local sum, amounts, slots = 0, {}, {}
   local all = redis.call('HGETALL', key)
@@ -137,7 +136,7 @@ class Counters:
                 each = money[place - 1 - len(windows)]
                 if kind == 2:
                     raise LimitReached(
-                        f"{each.whose} may spend ${each.limit:,.2f} a day, and has. The next day begins at 0:00 UTC.",
+                        f"{each.whose} has reached its limit of ${each.limit:,.2f} per day. The next day begins at 0:00 UTC.",
                         wait=float(said),
                     )
                 await self._begin_day(limits.workspace_id, each, int(said))
@@ -198,7 +197,7 @@ def _money(limits: UsageLimits, session_id: UUID) -> list[_Money]:
 
 def _rate_limited(window: _Window, wait: float) -> RateLimited:
     refusal = RateLimited(
-        f"{window.whose} may have {window.limit:,} {window.unit} a minute, and has had them.", wait=wait
+        f"{window.whose} has reached its limit of {window.limit:,} {window.unit} per minute.", wait=wait
     )
     refusal.type = window.unit
     return refusal

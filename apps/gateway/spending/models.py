@@ -8,6 +8,7 @@ from django.db import models
 from django.db.models import CheckConstraint, Q, UniqueConstraint
 
 from apps.accounts.models import Role, WorkspaceModel, WorkspaceQuerySet
+from apps.gateway.spending.costs import exact
 from apps.policies.models import Endpoint, Policy
 
 WHOLE_DIGITS, DECIMALS = 8, 6
@@ -47,6 +48,15 @@ class Price(WorkspaceModel):
     def __str__(self) -> str:
         return str(self.policy or self.endpoint)
 
+    @property
+    def in_words(self) -> dict[str, str]:
+        """By column of a table; "" for a cache without a price of its own."""
+        return {
+            "input": exact(self.input),
+            "cached": "" if self.cached is None else exact(self.cached),
+            "output": exact(self.output),
+        }
+
 
 class UsageLimits(WorkspaceModel):
     """How much all calls of a workspace may use together, and each session by itself. Null: as much as it likes."""
@@ -64,6 +74,11 @@ class UsageLimits(WorkspaceModel):
 
     class Meta:
         constraints = [UniqueConstraint(fields=["workspace"], name="one_usage_limits_per_workspace")]
+
+    @property
+    def has_money(self) -> bool:
+        """Whether calls have to have a price."""
+        return self.dollars_a_day is not None or self.session_dollars_a_day is not None
 
 
 LIMITS = (

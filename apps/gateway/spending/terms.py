@@ -86,7 +86,7 @@ def set_price(
         endpoint=endpoint,
         defaults={"input": input, "cached": cached, "output": output},
     )
-    _record(price, by, "set price", input=str(input), output=str(output), cached=str(cached or ""))
+    _record(price, by, "set price", input=str(input), output=str(output), cached="" if cached is None else str(cached))
     return price
 
 

@@ -35,7 +35,7 @@ def set_limits(request: HtmxRequest) -> HttpResponse:
     if not form.is_valid():
         return _page(request, limits=form, status=422)
     terms.set_limits(workspace=request.member.workspace, by=request.user, limits=form.cleaned_data)
-    messages.success(request, f"The limits hold within {terms.KNOWN_SECONDS:.0f} seconds.")
+    messages.success(request, f"Limits saved. They take effect within {terms.KNOWN_SECONDS:.0f} seconds.")
     return redirect("gateway:usage")
 
 
@@ -47,7 +47,7 @@ def set_price(request: HtmxRequest) -> HttpResponse:
     if not form.is_valid():
         return _page(request, price=form, status=422)
     price = terms.set_price(workspace=request.member.workspace, by=request.user, **form.price)
-    messages.success(request, f"The price of {price} holds for calls from now on.")
+    messages.success(request, f"Price of {price} saved. It applies to calls from now on.")
     return redirect("gateway:usage")
 
 
@@ -58,7 +58,7 @@ def remove_price(request: HtmxRequest, price_id: UUID) -> HttpResponse:
     rows = Price.objects.visible_to(request.member).select_related("workspace", "policy", "endpoint")
     price = get_object_or_404(rows, pk=price_id)
     terms.remove_price(price=price, by=request.user)
-    messages.success(request, f"What {price} costs is unknown from now on.")
+    messages.success(request, f"Price of {price} removed. The cost of its later calls is unknown.")
     return redirect("gateway:usage")
 
 
