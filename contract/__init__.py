@@ -1,4 +1,4 @@
-"""What every part of Retrace agrees on, declared once: configs, trajectories, rows, run events, references.
+"""Everything the parts of Retrace share, declared once: configs, trajectories, rows, run events, references.
 
 `apps`, `trainer` and `workers` import this package; it imports none of them, and neither Django nor torch.
 """

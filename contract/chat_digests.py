@@ -1,4 +1,4 @@
-"""Digests by which a chat is known again when an agent sends it back, whatever its library changed that says nothing."""
+"""Digests that identify a chat when an agent sends it back, ignoring insignificant changes its client library made."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ DIGEST_BYTES = 16
 
 
 def said(message: Json) -> Json:
-    """What a message says, without what libraries add to it or leave out: reasoning, nulls, empty lists, spacing in arguments.
+    """A message's content without what client libraries add or drop: reasoning, nulls, empty lists, spacing in arguments.
 
-    None for system messages, which don't count: some agents write the time into theirs at each turn.
+    None for system messages, which are ignored: some agents put the current time in theirs at each turn.
     """
     if not isinstance(message, dict):
         return message
@@ -36,7 +36,7 @@ def said(message: Json) -> Json:
 
 
 def prefix_digests(messages: Sequence[Json], said: Callable[[Json], Json] = said) -> list[bytes]:
-    """A digest for each beginning of a chat. said: what a message says, in other protocols than chat completions."""
+    """A digest of each prefix of a chat. said: extracts a message's content, for protocols other than chat completions."""
     chain, digests = b"", []
     for message in messages:
         if (words := said(message)) is not None:
@@ -53,5 +53,5 @@ def _called(call: Json) -> Json:
 
 
 def digest_of(value: Json) -> bytes:
-    """Of any JSON value: a whole request, or the tools in it."""
+    """A digest of any JSON value: a whole request, or its tools."""
     return hashlib.sha256(jsontext.canonical(value)).digest()[:DIGEST_BYTES]

@@ -1,4 +1,4 @@
-"""A whole chat completion in the form of a stream, for agents that read nothing else."""
+"""A complete chat completion as a stream of chunks, for agents that only read streams."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ OF_EVERY_CHUNK = ("id", "created", "model")
 
 
 def event_stream(completion: dict[str, Any], *, with_usage: bool) -> bytes:
-    """As it is sent, to its end."""
+    """The complete stream of server-sent events."""
     return b"".join(map(event, chunks_of(completion, with_usage=with_usage))) + b"data: [DONE]\n\n"
 
 
 def event(chunk: dict[str, Any]) -> bytes:
-    """One piece, as it is sent."""
+    """One chunk as a server-sent event."""
     return b"data: " + jsontext.dumps(chunk) + b"\n\n"
 
 
 def chunks_of(completion: dict[str, Any], *, with_usage: bool) -> list[dict[str, Any]]:
-    """Each choice in one piece, and its end. What a server says beside them, such as ids of tokens, stands in the first: readers add it up."""
+    """Two chunks per choice: its content and its end. A server's extra fields, such as token ids, go in the first, since readers concatenate them."""
     shared = {name: completion[name] for name in OF_EVERY_CHUNK if name in completion}
     shared["object"] = "chat.completion.chunk"
     beside = {name: value for name, value in completion.items() if name not in ("choices", "usage", "object")}

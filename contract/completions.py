@@ -1,4 +1,4 @@
-"""The messages of OpenAI's chat completions, and as trajectories hold them: arguments of calls are text there and objects here."""
+"""Converts messages between OpenAI's chat completions, where call arguments are text, and trajectories, where they're objects."""
 
 import json
 from typing import Any
@@ -11,7 +11,7 @@ ROLE_NAMES = {"function": "tool", "model": "assistant"}
 
 
 def for_wire(message: Message) -> Message:
-    """As the protocol wants it: arguments are text there."""
+    """The message in the protocol's form, with arguments as text."""
     if not message.get("tool_calls"):
         return message
     calls = []
@@ -23,9 +23,9 @@ def for_wire(message: Message) -> Message:
 
 
 def message_from(wire: dict[str, Any]) -> Message:
-    """Arguments that are a JSON object become one; others stay as the policy wrote them, for the environment to refuse.
+    """Decodes arguments that are a JSON object; others stay as the policy wrote them, for the environment to refuse.
 
-    Raises AttributeError or TypeError where it is no message.
+    Raises AttributeError or TypeError if it isn't a message.
     """
     content = wire.get("content") or ""
     message: Message = {"role": "assistant", "content": content if isinstance(content, list) else text_of(content)}
@@ -55,7 +55,7 @@ def call_from(wire: dict[str, Any]) -> dict[str, Any]:
 
 
 def arguments_of(wire: Any) -> Any:
-    """The object that arguments are the JSON text of; what is no object's text stays as it is."""
+    """Decodes arguments that are the JSON text of an object; anything else is returned unchanged."""
     arguments = wire or "{}"
     try:
         decoded = json.loads(arguments) if isinstance(arguments, str) else arguments
@@ -67,15 +67,15 @@ def arguments_of(wire: Any) -> Any:
 
 
 def written(wire: dict[str, Json]) -> Message:
-    """What a policy said, as a server or an agent tells it; nothing of it is lost."""
+    """The policy's message as a server or an agent reported it, without losing any field."""
     try:
         return message_from(wire)
-    except (AttributeError, TypeError):  # some server's own idea of a message
+    except (AttributeError, TypeError):  # a server's nonstandard message
         return {"role": "assistant", "content": jsontext.dumps(wire).decode()}
 
 
 def context_message(wire: dict[str, Json]) -> Message:
-    """A message that the agent sent, in the form of trajectories. Servers take more than one role and shape; nothing of it is lost."""
+    """A message that the agent sent, in trajectory form. Servers accept several roles and shapes; no field is lost."""
     role = str(wire.get("role") or "user")
     role = ROLE_NAMES.get(role, role)
     if role == "assistant":

@@ -1,6 +1,6 @@
-"""Which API keys of this process's environment go to which servers: those that ENDPOINT_KEYS says, and no others.
+"""Which API keys of this process's environment may be sent to which servers: only those that ENDPOINT_KEYS allows.
 
-Whoever may register a server also names the variable of its key, and must not have the key of another server sent to theirs.
+Whoever registers a server also names the variable of its key, and mustn't be able to have another server's key sent to theirs.
 This module imports nothing but the standard library: the web, the workers and the trainer's processes all ask it.
 """
 
@@ -10,20 +10,20 @@ from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 SETTING = "ENDPOINT_KEYS"
-"""The variable that says it, such as "VLLM_API_KEY=http://vllm:8000 OPENAI_API_KEY=https://api.openai.com"; one key may go to several."""
+"""The variable that lists them, such as "VLLM_API_KEY=http://vllm:8000 OPENAI_API_KEY=https://api.openai.com"; one key may be allowed for several servers."""
 PORTS = {"http": 80, "https": 443}
 
 
 class BadAddress(ValueError):
-    """No address of a server, or one whose path would not stay a path with more put behind it."""
+    """Not a server address, or one whose path would change meaning when more is appended."""
 
 
 class KeyRefused(Exception):
-    """There is no such key, or it does not go to this server: what was given, what to set."""
+    """There is no such key, or it may not be sent to this server. Says what to set."""
 
 
 class Address(NamedTuple):
-    """What tells servers apart. `path` has no slash at its end."""
+    """The parts that identify a server. `path` has no trailing slash."""
 
     scheme: str
     host: str
@@ -32,7 +32,7 @@ class Address(NamedTuple):
 
 
 class Permission(NamedTuple):
-    """The key in `variable` may go to addresses that begin with `prefix`."""
+    """The key in `variable` may be sent to addresses under `prefix`."""
 
     variable: str
     prefix: Address
@@ -44,23 +44,23 @@ def address_of(text: str) -> Address:
         parts = urlsplit(text)
         port = parts.port
     except ValueError as error:
-        raise BadAddress(f"{text!r} is no address: {error}.") from None
+        raise BadAddress(f"{text!r} isn't an address: {error}.") from None
     if parts.scheme not in PORTS or not parts.hostname:
-        raise BadAddress(f"{text!r} is no http:// or https:// address, such as http://127.0.0.1:8000/v1.")
+        raise BadAddress(f"{text!r} isn't an http:// or https:// address, such as http://127.0.0.1:8000/v1.")
     if "@" in parts.netloc:
-        raise BadAddress("The address holds a name or a password before its @. Leave them out.")
+        raise BadAddress("The address has a user name or password before its @. Leave them out.")
     if "?" in text or "#" in text:
-        raise BadAddress(f"{text!r} goes on after its path. Leave out everything from the ? or # on.")
-    # Programs do not agree on what these mean, and the key would go to whichever server the other one reads.
+        raise BadAddress(f"{text!r} has a query or fragment. Leave out everything from the ? or # on.")
+    # Parsers disagree on what these mean, so the key could be sent to a server other than the one checked here.
     if not text.isprintable() or any(character in text for character in " \\"):
-        raise BadAddress(f"{text!r} holds blanks, backslashes or characters that cannot be seen.")
+        raise BadAddress(f"{text!r} contains whitespace, backslashes, or invisible characters.")
     if {".", ".."} & set(unquote(parts.path).split("/")):
-        raise BadAddress(f"{text!r} has . or .. in its path. Write the path that is meant.")
+        raise BadAddress(f"{text!r} has . or .. in its path. Write the path without them.")
     return Address(parts.scheme, parts.hostname, PORTS[parts.scheme] if port is None else port, parts.path.rstrip("/"))
 
 
 def permissions(text: str) -> list[Permission]:
-    """What ENDPOINT_KEYS says. Raises ValueError."""
+    """Parse ENDPOINT_KEYS. Raises ValueError."""
     found = []
     for pair in text.split():
         variable, equals, prefix = pair.partition("=")
@@ -76,20 +76,20 @@ def permissions(text: str) -> list[Permission]:
 
 
 def check_key(variable: str, address: str, allowed: Iterable[Permission]) -> None:
-    """Raises KeyRefused where the key in `variable` may not go to `address`, BadAddress."""
+    """Raises KeyRefused if the key in `variable` may not be sent to `address`, or BadAddress."""
     wanted = address_of(address)
     for name, prefix in allowed:
         same_server = wanted[:3] == prefix[:3]
         if name == variable and same_server and f"{wanted.path}/".startswith(f"{prefix.path}/"):
             return
     raise KeyRefused(
-        f"The key in {variable} is not sent to {address}. Whoever operates Retrace allows it where web and workers run: "
+        f"The key in {variable} is not sent to {address}. To allow it, set this for the web server and the workers: "
         f"{variable}={_origin(wanted)} in {SETTING}."
     )
 
 
 def key_for(variable: str, address: str) -> str:
-    """The key in `variable`, to be sent to `address`; "" without a variable. Raises KeyRefused."""
+    """The key in `variable`, for requests to `address`; "" without a variable. Raises KeyRefused."""
     if not variable:
         return ""
     try:
@@ -98,7 +98,7 @@ def key_for(variable: str, address: str) -> str:
         raise KeyRefused(str(error)) from None
     if key := os.environ.get(variable):
         return key
-    raise KeyRefused(f"{variable} is not set in the environment of this process; {address} asks for a key.")
+    raise KeyRefused(f"{variable} isn't set in this process's environment; {address} needs a key.")
 
 
 def _origin(address: Address) -> str:

@@ -1,9 +1,9 @@
-"""Episodes of a training run that others play: how its trainer asks for them, and how its worker answers.
+"""Episodes of a training run that external runners play: how its trainer requests them, and how its worker answers.
 
-Both write files into the run's folder, each whole or not at all:
+Both write files into the run's folder, atomically:
 
-    episodes/<batch>.json        what the trainer wants; while the file is there, runners are given these episodes
-    episodes/<batch>/<id>.json   the worker's answer to one of them
+    episodes/<batch>.json        the trainer's request; while it exists, runners can lease these episodes
+    episodes/<batch>/<id>.json   the worker's answer for one of them
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ class WantedEpisode:
     """A UUID."""
     task: Task
     attempt: int
-    """Among those at this task in its batch."""
+    """Index among the attempts at this task in its batch."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """The episodes that a policy is to play before it changes."""
+    """The episodes that a policy must play before its weights are updated."""
 
     id: str
     """A UUID."""
     moment: str
-    """When in the training run, such as "step 3": which version of the policy acts."""
+    """The version of the policy, as a point in the training run, such as "step 3"."""
     address: str
-    """Where the policy answers chats, for the gateway alone: it holds a secret."""
+    """The policy's address, for the gateway only: it contains a secret."""
     lease_seconds: int
-    """A runner that is silent for so long has lost its episode."""
+    """A runner silent for this long loses its episode."""
     most_calls: int
-    """Of one episode."""
+    """Limits of one episode."""
     episodes: tuple[WantedEpisode, ...]
 
     @classmethod
@@ -71,19 +71,19 @@ class Batch:
 
 
 class EpisodeFolder:
-    """The files of one run."""
+    """The episode files of one run."""
 
     def __init__(self, run_folder: Path) -> None:
         self.path = run_folder / FOLDER
 
     def open(self, batch: Batch) -> None:
-        """Ask for a batch. What an earlier process of this run asked for is forgotten. Raises OSError."""
+        """Request a batch. Requests by earlier processes of this run are dropped. Raises OSError."""
         self.path.mkdir(exist_ok=True)
         self.close()
         write_whole(self.path / f"{batch.id}.json", jsontext.dumps(batch.to_json()))
 
     def close(self) -> None:
-        """Want nothing any more."""
+        """Withdraw the request."""
         for wanted in self.path.glob("*.json"):
             wanted.unlink(missing_ok=True)
         for answers in self.path.glob("*/"):
@@ -92,18 +92,18 @@ class EpisodeFolder:
             answers.rmdir()
 
     def batch(self) -> Batch | None:
-        """What the trainer wants now."""
+        """The batch that the trainer is requesting now."""
         for wanted in self.path.glob("*.json"):
             try:
                 return Batch.from_json(jsontext.loads(wanted.read_bytes()))
             except FileNotFoundError:
                 return None
             except (BadRow, LookupError, TypeError, jsontext.UnreadableJSON) as problem:
-                raise ValueError(f"{wanted} is no batch of episodes: {problem}") from None
+                raise ValueError(f"{wanted} isn't a batch of episodes: {problem}") from None
         return None
 
     def answer(self, batch: Batch, episode_id: str, trajectory: Trajectory | None) -> None:
-        """Tell the trainer how an episode went; None where nobody could play it. Raises OSError."""
+        """Give the trainer an episode's trajectory; None if nobody could play it. Raises OSError."""
         place = self.path / batch.id
         if not (self.path / f"{batch.id}.json").exists():
             return
@@ -112,11 +112,11 @@ class EpisodeFolder:
         write_whole(place / f"{episode_id}.json", jsontext.dumps(told))
 
     def answered(self, batch: Batch) -> set[str]:
-        """The ids of the episodes that have an answer."""
+        """The ids of the answered episodes."""
         return {file.stem for file in (self.path / batch.id).glob("*.json")}
 
     def answers(self, batch: Batch, *, but: set[str]) -> Iterator[tuple[str, Trajectory | None]]:
-        """What the worker has told of episodes other than `but`. Raises BadRow."""
+        """The worker's answers for episodes other than `but`. Raises BadRow."""
         for episode_id in sorted(self.answered(batch) - but):
             told = jsontext.loads((self.path / batch.id / f"{episode_id}.json").read_bytes())["trajectory"]
             yield episode_id, None if told is None else Trajectory.from_json(told)

@@ -1,8 +1,8 @@
-"""What a run says while it works: `events.jsonl`, one JSON object a line.
+"""The events of a running process: `events.jsonl`, one JSON object per line.
 
-Every line carries `seq` (1, 2, 3… without gaps, over resumes too), `at` (seconds since 1970, UTC) and `kind`; the rest
-are the fields of the class below with that kind. A reader keeps the byte offset it has reached, so that it can
-be killed and go on where it was. The file is only ever appended to, in whole lines.
+Every line carries `seq` (1, 2, 3… without gaps, even across resumes), `at` (seconds since 1970, UTC) and `kind`; the rest
+are the fields of the class below with that kind. A reader stores the byte offset it has reached, so that it can
+be killed and continue from there. The file is only appended to, in whole lines.
 """
 
 import json
@@ -23,13 +23,13 @@ class Event:
 
 @dataclass(frozen=True)
 class Started(Event):
-    """The model and the data are loaded and work begins (again, after a resume)."""
+    """The model and the data are loaded and work starts (or restarts, after a resume)."""
 
     kind = "started"
     total_steps: int
     """Optimizer steps of a training run, episodes of a rollout."""
     step: int = 0
-    """Where it begins: above 0 after a resume."""
+    """The first step: above 0 after a resume."""
     trainable_parameters: int = 0
     total_parameters: int = 0
     memory_mb: float = 0.0
@@ -40,7 +40,7 @@ class Started(Event):
 
 @dataclass(frozen=True)
 class Progress(Event):
-    """So many of so many steps are done."""
+    """Steps done, out of the total."""
 
     kind = "progress"
     step: int
@@ -99,7 +99,7 @@ class Warned(Event):
 
 @dataclass(frozen=True)
 class AlarmRaised(Event):
-    """A known way to go wrong has begun; see `trainer.alarms`."""
+    """A known failure mode was detected; see `trainer.alarms`."""
 
     kind = "alarm"
     step: int
@@ -107,25 +107,25 @@ class AlarmRaised(Event):
     message: str
     advice: str = ""
     setting: str = ""
-    """The path of the one setting to resume with; empty where none would help."""
+    """The path of the setting to change before resuming; empty if none would help."""
     value: bool | float | str | None = None
-    """What to change it to."""
+    """Its suggested value."""
 
 
 @dataclass(frozen=True)
 class Tracked(Event):
-    """The run's curves are shown elsewhere, too."""
+    """The run's curves are also logged to an external tracker."""
 
     kind = "tracked"
     name: str
-    """Of the tracker."""
+    """Name of the tracker."""
     url: str = ""
-    """Of the run's page there, if it has one on the web."""
+    """URL of the run's page there, if it has one."""
 
 
 @dataclass(frozen=True)
 class Heartbeat(Event):
-    """The process lives. Sent every ten seconds by a thread of its own, so a long step does not look dead."""
+    """The process is alive. A separate thread sends this every ten seconds, so that a long step doesn't look dead."""
 
     kind = "heartbeat"
     memory_mb: float = 0.0
@@ -133,7 +133,7 @@ class Heartbeat(Event):
 
 @dataclass(frozen=True)
 class Finished(Event):
-    """Done: the same object is in `report.json`."""
+    """The run is done. `report.json` holds the same object."""
 
     kind = "finished"
     report: dict[str, Any]
@@ -141,12 +141,12 @@ class Finished(Event):
 
 @dataclass(frozen=True)
 class RunCancelled(Event):
-    """Stopped on request. `checkpoint` is the folder to resume from, or "" where there is none."""
+    """Stopped on request. `checkpoint` is the folder to resume from, or "" if there is none."""
 
     kind = "cancelled"
     checkpoint: str = ""
     reason: str = ""
-    """Why, where the run paused itself."""
+    """The reason, if the run paused itself."""
 
 
 @dataclass(frozen=True)
@@ -164,11 +164,11 @@ class Failed(Event):
 
 EVENT_OF_KIND: dict[str, type[Event]] = {cls.kind: cls for cls in Event.__subclasses__()}
 LAST_KINDS = frozenset({Finished.kind, RunCancelled.kind, Failed.kind})
-"""After one of these the run is over; a resume adds a new `started`."""
+"""The run is over after one of these; a resume appends a new `started`."""
 
 
 class StampedEvent(NamedTuple):
-    """An event with its place and time in the file."""
+    """An event with its sequence number and time."""
 
     seq: int
     at: float
@@ -177,11 +177,11 @@ class StampedEvent(NamedTuple):
 
 @dataclass
 class EventReader:
-    """Reads what has been added since the last time; an unfinished last line waits for its end."""
+    """Reads events appended since the last call; an incomplete last line is left for the next one."""
 
     path: Path
     offset: int = 0
-    """Bytes read so far: store it to go on from here in another process."""
+    """Bytes read so far: store it to continue from here in another process."""
 
     def new_events(self) -> Iterator[StampedEvent]:
         if not self.path.exists():
@@ -196,7 +196,7 @@ class EventReader:
 
 
 def event_from_json(line: dict[str, Any]) -> StampedEvent:
-    """The event on one line. Fields that this version does not know are ignored; an unknown kind is a ValueError."""
+    """The event on one line. Unknown fields are ignored; an unknown kind raises ValueError."""
     cls = EVENT_OF_KIND.get(line.get("kind", ""))
     if cls is None:
         raise ValueError(f"Got an event of kind {line.get('kind')!r}, expected one of {sorted(EVENT_OF_KIND)}.")

@@ -1,4 +1,4 @@
-"""How a model on the Hugging Face hub is named, and how that is told from a folder."""
+"""Ids of models on the Hugging Face hub, and how they're distinguished from folders."""
 
 import re
 
@@ -7,8 +7,8 @@ _HUB_ID = re.compile(rf"(?:{_PART}/)?{_PART}")
 
 
 def is_hub_id(text: str) -> bool:
-    """Whether `text` is a hub id, such as `Qwen/Qwen3-0.6B`: `name` or `owner/name`, as the hub itself restricts them.
+    """Whether `text` is a hub id, such as `Qwen/Qwen3-0.6B`: `name` or `owner/name`, with the hub's own restrictions.
 
-    A folder is written with `/`, `./` or `../` at its beginning, so no text means both, whatever lies in the working directory.
+    A folder starts with `/`, `./` or `../`, so the two can't be confused, whatever the working directory contains.
     """
     return bool(_HUB_ID.fullmatch(text)) and "--" not in text and ".." not in text and not text.endswith(".git")

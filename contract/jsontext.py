@@ -1,10 +1,10 @@
-r"""JSON as agents really write it, read fast and written back without loss.
+r"""JSON as agents actually write it, parsed fast and written back without loss.
 
 orjson does nearly all of the work. It refuses lone surrogates (`"\ud800"`), NaN and WTF-8, all of which occur in recorded shell
-output, so a record that orjson refuses gets a second reading by the standard library. What is written is plain JSON that
-Postgres' `json` type keeps as it is: NUL and lone surrogates stay as their \u escapes.
+output, so a record that orjson refuses is parsed again by the standard library. The output is plain JSON that
+Postgres' `json` type stores unchanged: NUL and lone surrogates stay as their \u escapes.
 
-Integers beyond 64 bits become floats, as in JavaScript; the original record keeps their digits.
+Integers beyond 64 bits become floats, as in JavaScript; the original record keeps all digits.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ import orjson
 type_names = {dict: "an object", list: "a list", str: "a string", bool: "true or false", type(None): "null"}
 
 MAX_DEPTH = 250
-"""Levels of nesting a record may have. orjson writes 254; a reader of the stored rows needs a bound too."""
+"""Maximum nesting of a record. orjson can write 254 levels; readers of stored rows need a bound too."""
 MAX_DEPTH_OF_TEXT = 200
-"""The same of JSON in a text of a record, such as the arguments of a call."""
+"""Maximum nesting of JSON inside a string of a record, such as a call's arguments."""
 
 
 MAX_DIGITS = 300
-"""Of a whole number. Nothing that is counted or measured has more, and no float can hold more."""
+"""Maximum digits of an integer. No count or measurement has more, and no float can hold more."""
 
 
 MOST_VALUES = 100_000
-"""Values and names of a JSON text that somebody sends with a request. No form, list of ids, or message has as many."""
+"""Maximum number of values and names in JSON sent with a request. No form, list of ids, or message has as many."""
 
 
 _STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\Z)', re.DOTALL)
 
 
 class UnreadableJSON(ValueError):
-    """Why some bytes are not a JSON value that can be kept, in words for the person who wrote the file."""
+    """Why some bytes aren't a JSON value that can be stored, as a message for the file's author."""
 
 
 def loads(body: bytes) -> Any:
-    """Read one JSON value. Raises UnreadableJSON."""
+    """Parse one JSON value. Raises UnreadableJSON."""
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as refusal:
@@ -48,10 +48,10 @@ def loads(body: bytes) -> Any:
 
 
 def has_more_values(body: bytes, most: int) -> bool:
-    """Whether a JSON text has more than `most` values and names, told before it's read: a few megabytes of brackets take seconds to read and gigabytes to hold."""
+    """Whether JSON text has more than `most` values and names, without parsing it: a few MB of brackets take seconds and gigabytes to parse."""
     if len(body) <= most or _signs(body) + body.count(b'"') <= most:
         return False
-    # Some may stand in strings. What has very many strings has as many values, and would take as long to look through.
+    # Some may be inside strings. Text with very many strings has as many values, and would take as long to scan.
     strings = (body.count(b'"') - body.count(b'\\"')) // 2
     return strings > 2 * most or _signs(_STRINGS.sub(b"", body)) > most
 
@@ -61,7 +61,7 @@ def _signs(body: bytes) -> int:
 
 
 def parse(text: str) -> Any:
-    """Read one JSON value from text, which may hold lone surrogates. Raises UnreadableJSON."""
+    """Parse one JSON value from text, which may contain lone surrogates. Raises UnreadableJSON."""
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -69,7 +69,7 @@ def parse(text: str) -> Any:
 
 
 def dumps(value: Any) -> bytes:
-    """Write a value as it stands: the order of keys is kept. Raises UnreadableJSON where it is nested too deeply."""
+    """Write a value, keeping the order of keys. Raises UnreadableJSON if it's nested too deeply."""
     try:
         return orjson.dumps(value)
     except TypeError:
@@ -77,7 +77,7 @@ def dumps(value: Any) -> bytes:
 
 
 def canonical(value: Any) -> bytes:
-    """Write a value so that equal values give equal bytes, whatever the order of their keys."""
+    """Write a value so that equal values give equal bytes, regardless of key order."""
     try:
         return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
     except TypeError:
@@ -93,9 +93,9 @@ def _loads_slowly(body: bytes, refusal: orjson.JSONDecodeError) -> Any:
     try:
         text = body.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError as error:
-        raise UnreadableJSON(f"Byte {error.start + 1} (0x{body[error.start]:02x}) is not UTF-8.") from None
+        raise UnreadableJSON(f"Byte {error.start + 1} (0x{body[error.start]:02x}) isn't UTF-8.") from None
     try:
-        # strict=False lets raw control characters stand inside strings; NaN and Infinity have no JSON spelling.
+        # strict=False allows raw control characters inside strings; JSON can't represent NaN and Infinity.
         value = json.loads(text, strict=False, parse_constant=str, parse_int=_integer, parse_float=_float)
     except RecursionError:
         raise UnreadableJSON(f"Nested deeper than {MAX_DEPTH} levels.") from None
@@ -116,7 +116,7 @@ def _integer(digits: str) -> int:
 
 
 def _float(digits: str) -> float | str:
-    """A number that 64 bits can't hold stays as it's written, as NaN does: infinity would be stored as null."""
+    """A number beyond a 64-bit float stays text, as NaN does: infinity would be stored as null."""
     value = float(digits)
     return value if math.isfinite(value) else digits
 
@@ -128,7 +128,7 @@ def _dumps_slowly(value: Any, *, sort_keys: bool) -> bytes:
 
 
 def is_text_too_deep(text: str, value: Any) -> bool:
-    """Whether the value of a text inside of a record is nested so deeply that it has to stay text: around it there are more levels."""
+    """Whether JSON in a string of a record is nested too deeply to be decoded in place, since the record adds more levels."""
     return text.count("[") + text.count("{") > MAX_DEPTH_OF_TEXT and _is_deeper_than(value, MAX_DEPTH_OF_TEXT)
 
 

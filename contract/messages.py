@@ -1,4 +1,4 @@
-"""Chat messages, as trajectories and rows hold them: OpenAI's, with `reasoning_content` beside what was said."""
+"""Chat messages in trajectories and rows: OpenAI's format, plus `reasoning_content`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contract import jsontext
 from contract.values import BadRow, Json, text
 
 Message = dict[str, Any]
-"""role, content, and where they apply reasoning_content, tool_calls, tool_call_id, name."""
+"""role, content, and, where they apply, reasoning_content, tool_calls, tool_call_id, name."""
 ToolSchema = dict[str, Any]
 """{"type": "function", "function": {"name", "description", "parameters"}}"""
 
@@ -19,7 +19,7 @@ EXPECTED_CALL = 'A tool call is {"id": …, "type": "function", "function": {"na
 
 
 def checked(message: Json, where: str) -> Message:
-    """The message as it is. `where` names its place, such as "step 3". Raises BadRow."""
+    """Returns the message unchanged. `where` locates it for errors, such as "step 3". Raises BadRow."""
     if type(message) is not dict:
         raise BadRow(
             f"A message of {where} is {jsontext.describe(message)}.",
@@ -40,7 +40,7 @@ def checked(message: Json, where: str) -> Message:
 
 
 def text_of(content: Json, *, first: int | None = None) -> str:
-    """The words of a message's content, whatever its shape; only the beginning, where `first` says how much is enough."""
+    """The text of a message's content, whatever its shape; about the first `first` characters if given."""
     if type(content) is str:
         return content if first is None else content[:first]
     if type(content) is list:

@@ -1,4 +1,4 @@
-"""The questions of a queue, as JSON: what builders write, REST takes and gives, and `Queue.asks` keeps. Read here, and refused here by their place."""
+"""The questions of a queue as JSON, as REST and `Queue.asks` hold them. Parses them, with errors that say where."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from contract.quoting import legible
 Type = Literal["comparison", "scale", "choice", "choices", "text"]
 Scope = Literal["item", "step"]
 Value = int | str | list[str]
-"""An answer: a grade or a point, an option, options, or words."""
+"""An answer: a grade or a point, one option, several options, or text."""
 Answers = dict[str, Value]
 """Key of a question -> its answer."""
 
@@ -26,7 +26,7 @@ LONGEST_TEXT = 300
 LONGEST_ANSWER = 5000
 POINTS = range(2, 11)
 OPTIONS = range(2, 11)
-"""As many as there are digits to answer with."""
+"""At most as many as there are digit keys to answer with."""
 GRADES = {3: 1, 5: 2, 7: 3}
 """Points of a comparison -> its strongest grade: 5 points are −2 … +2."""
 KEY = re.compile(r"[\w-]{1,60}")
@@ -34,7 +34,7 @@ KEY = re.compile(r"[\w-]{1,60}")
 
 @dataclass(frozen=True)
 class Condition:
-    """When a question is asked: if an earlier one was answered with one of these."""
+    """Ask a question only if an earlier one was answered with one of these."""
 
     question: Annotated[str, Field(description="Key of an earlier question: a scale, a choice or choices.")]
     any_of: Annotated[tuple[int | str, ...], Field(description="Points of that scale, or some of its options.")]
@@ -44,24 +44,29 @@ class Condition:
 class Question:
     """One question of a queue."""
 
-    key: Annotated[str, Field(description="Names its answers, and never changes. Left out, it's made from the text.")]
-    name: Annotated[str, Field(description="What is asked.")]
+    key: Annotated[
+        str, Field(description="Identifies its answers, and never changes. If left out, it's derived from the text.")
+    ]
+    name: Annotated[str, Field(description="The question's text.")]
     points: Annotated[
-        int, Field(description="Of a scale 2 to 10, from 1 up; of a comparison 3, 5 or 7, with a tie in the middle.")
+        int,
+        Field(
+            description="For a scale, 2 to 10, starting at 1; for a comparison, 3, 5 or 7, with a tie in the middle."
+        ),
     ] = 5
-    low: Annotated[str, Field(description="What 1 on a scale means.")] = ""
-    high: Annotated[str, Field(description="What the highest point means.")] = ""
-    required: Annotated[bool, Field(description="Whether it must be answered where it is asked.")] = True
+    low: Annotated[str, Field(description="Meaning of 1 on a scale.")] = ""
+    high: Annotated[str, Field(description="Meaning of the highest point.")] = ""
+    required: Annotated[bool, Field(description="Whether it must be answered when it's asked.")] = True
     type: Annotated[
         Type,
         Field(
             description="`scale`; `choice` of one option; `choices`, any number of them; `text`; `comparison`, "
-            "of pairs only: which side is better in this respect."
+            "for pairs only: which side is better in this respect."
         ),
     ] = "scale"
-    options: Annotated[tuple[str, ...], Field(description="Of a choice or choices: 2 to 10.")] = ()
+    options: Annotated[tuple[str, ...], Field(description="For choice or choices: 2 to 10.")] = ()
     per: Annotated[Scope, Field(description="Asked once, or of every step.")] = "item"
-    when: Annotated[Condition | None, Field(description="Left out, it's always asked.")] = None
+    when: Annotated[Condition | None, Field(description="If left out, it's always asked.")] = None
 
     @property
     def most(self) -> int:
@@ -70,7 +75,7 @@ class Question:
 
     @property
     def values(self) -> Sequence[int | str]:
-        """The answers to choose from, in the order in which they are shown: of a comparison, what favors the left side first."""
+        """The possible answers in display order; for a comparison, those that favor the left side first."""
         match self.type:
             case "comparison":
                 return range(self.most, -self.most - 1, -1)
@@ -80,7 +85,7 @@ class Question:
                 return self.options
 
     def takes(self, value: Any) -> bool:
-        """Whether this can be its answer."""
+        """Whether `value` is a valid answer."""
         match self.type:
             case "comparison" | "scale":
                 return type(value) is int and value in self.values
@@ -93,13 +98,13 @@ class Question:
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> Self:
-        """From what `to_json` gave. What comes from outside is read by `read`."""
+        """Rebuild from `to_json`'s output. Input from outside goes through `read`."""
         when = kept.get("when")
         condition = Condition(when["question"], tuple(when["any_of"])) if when else None
         return cls(**{**kept, "options": tuple(kept.get("options", ())), "when": condition})
 
     def to_json(self) -> dict[str, Any]:
-        """As it is written: without what its type has no use for, and what is as usual."""
+        """As JSON, without fields that its type doesn't use or that have their default."""
         kept: dict[str, Any] = {"key": self.key, "name": self.name, "type": self.type}
         for name in OF_TYPE[self.type]:
             value = getattr(self, name)
@@ -120,13 +125,13 @@ OF_TYPE: dict[Type, tuple[str, ...]] = {
     "choices": ("options",),
     "text": (),
 }
-"""The fields that only some types have."""
+"""Fields that only some types have."""
 CONDITIONED = ("scale", "choice", "choices")
-"""Types whose answers can decide whether another question is asked. Who grades a comparison doesn't know which side is which."""
+"""Types whose answers can be conditions. Comparisons can't: annotators don't know which side is which."""
 
 
 def asked(questions: Sequence[Question], answers: Mapping[str, Any]) -> list[Question]:
-    """Those that are asked of who answers like this, in their order."""
+    """The questions that apply, given these answers, in order."""
     shown: dict[str, Question] = {}
     for question in questions:
         when = question.when
@@ -144,20 +149,20 @@ def _meets(value: Any, when: Condition) -> bool:
 
 
 class BadQuestions(ValueError):
-    """Why something is no list of questions: where, what was given, what was expected."""
+    """Not a valid list of questions: where, what was given, what was expected."""
 
 
 class Allowed(NamedTuple):
-    """What may be asked of the items of a queue."""
+    """Which questions the items of a queue allow."""
 
     comparisons: bool
     """Whether items have two sides."""
     steps: bool
-    """Whether items have steps of their own."""
+    """Whether items have steps."""
 
 
 def read(given: str | Sequence[Any], allowed: Allowed) -> tuple[Question, ...]:
-    """From JSON, or from what it holds. Empty text asks nothing. Raises BadQuestions."""
+    """Parse questions from JSON text or decoded JSON. Empty text means no questions. Raises BadQuestions."""
     lines: Sequence[int | None]
     if isinstance(given, str):
         values, lines = _parsed(given)
@@ -180,7 +185,7 @@ EXPECTED = 'a list of questions, such as [{"name": "Was it polite?", "type": "sc
 
 
 def _parsed(text: str) -> tuple[list[Any], list[int]]:
-    """The elements of a JSON list, and the line on which each begins."""
+    """The elements of a JSON list, with the line on which each starts."""
     if not text.strip():
         return [], []
     try:
@@ -197,7 +202,7 @@ def _parsed(text: str) -> tuple[list[Any], list[int]]:
     if not isinstance(whole, list):
         raise BadQuestions(f"Line 1: got {jsontext.describe(whole)}; expected {EXPECTED}.")
     decoder, lines, at = json.JSONDecoder(), [], text.index("[") + 1
-    for _ in whole[:MOST]:  # more are refused, and each takes as long as the text is
+    for _ in whole[:MOST]:  # more are refused anyway, and finding each one's line takes time proportional to the text
         at += len(text[at:]) - len(text[at:].lstrip(" \t\r\n,"))
         lines.append(text.count("\n", 0, at) + 1)
         at = decoder.raw_decode(text, at)[1]
@@ -205,7 +210,7 @@ def _parsed(text: str) -> tuple[list[Any], list[int]]:
 
 
 class _Reader:
-    """Reads one question, of which it is known where it stands and which ones come before it."""
+    """Parses one question, given its location and the questions before it."""
 
     def __init__(self, value: Any, place: str, allowed: Allowed, before: Sequence[Question]) -> None:
         self.place = place
@@ -226,7 +231,7 @@ class _Reader:
         kind: Type = self.one_of("type", get_args(Type), "scale")
         name = self.words("name", LONGEST_TEXT)
         if not name:
-            raise self.problem("name", "empty", "what is asked")
+            raise self.problem("name", "empty", "the question's text")
         question = Question(
             self.key(name),
             name,
@@ -340,11 +345,11 @@ class _Reader:
 
 
 def _is_storable(text: str) -> bool:
-    """Whether Postgres keeps it: no NUL, no half of a character."""
+    """Whether Postgres can store it: no NUL, no lone surrogate."""
     return "\x00" not in text and not any("\ud800" <= each <= "\udfff" for each in text)
 
 
 def slug(name: str) -> str:
-    """A key made from a text: “Was it polite?” is was-it-polite. Empty where it has no letter and no digit."""
+    """A key made from a text: “Was it polite?” is was-it-polite. Empty if it has no letter or digit."""
     words = re.sub(r"[^\w\s-]", "", unicodedata.normalize("NFKC", name).lower())
     return re.sub(r"[-\s]+", "-", words).strip("-_")[:60]

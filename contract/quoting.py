@@ -1,10 +1,10 @@
-"""Words of strangers inside sentences of ours."""
+"""Quoting untrusted text in messages."""
 
 LONGEST = 300
 
 
 def legible(text: str, most: int = LONGEST) -> str:
-    r"""`text` as an error may quote it: on one line, every character visible (`\x00`, `\ud800`, `\u202e`), at most `most` of them."""
+    r"""`text` as it may be quoted in an error: on one line, every character visible (`\x00`, `\ud800`, `\u202e`), at most `most` characters."""
     shown = " ".join(text[: 4 * most].split())
     if not shown.isprintable():
         shown = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in shown)

@@ -1,4 +1,4 @@
-"""What the contract says of itself in the docs: JSON Schemas and tables of fields. `python -m contract` writes them."""
+"""The contract's JSON Schemas and tables of fields in the docs. `python -m contract` writes them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from contract.trajectory import Trajectory
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 MARKED = re.compile(r"(<!-- fields: ([\w-]+) -->\n).*?(<!-- /fields -->)", re.DOTALL)
-"""A place in a page of the docs that holds the tables of a schema."""
+"""Marker in a docs page for the tables of a schema."""
 
 
 def schemas() -> dict[str, dict[str, Any]]:
-    """By the name of the file in docs/schemas/."""
+    """Schemas by file name in docs/schemas/."""
     return {
         **{f"run-{kind}": run_schema(cls) for kind, cls in RUN_CONFIGS.items()},
         "trajectory": described(Trajectory),
@@ -38,12 +38,12 @@ def schemas() -> dict[str, dict[str, Any]]:
 
 
 def questions_schema() -> dict[str, Any]:
-    """Of a list of questions, for OpenAPI."""
+    """Schema of a list of questions, for OpenAPI."""
     return {"type": "array", "items": for_openapi({**described(Question), "required": ["name"]})}
 
 
 def row_schemas() -> list[dict[str, Any]]:
-    """Of the rows of each type, for OpenAPI."""
+    """Schemas of the rows of each type, for OpenAPI."""
     return [for_openapi(schema) for name, schema in schemas().items() if name.startswith("rows-")]
 
 
@@ -67,7 +67,7 @@ def _event(cls: type[Event]) -> dict[str, Any]:
 
 
 def with_tables(page: str) -> str:
-    """A page of the docs with its tables as they are now."""
+    """A docs page with its tables regenerated."""
     known = schemas()
     return MARKED.sub(lambda place: f"{place[1]}\n{tables(known[place[2]])}\n\n{place[3]}", page)
 

@@ -1,4 +1,4 @@
-"""What a worker and a trainer tell each other of a run that another tracker shows, too: `tracking.json` in the run's folder."""
+"""What a worker and a trainer share about a run on an external tracker: `tracking.json` in the run's folder."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ TITLES: dict[str, str] = {
     "wandb": "Weights & Biases",
 }
 KEYS: dict[str, str] = {"wandb": "WANDB_API_KEY"}
-"""The variable of a tracker's key, among those that a training run sees only if it needs them."""
+"""The variable of each tracker's key; a training run sees it only if it uses that tracker."""
 FILE = "tracking.json"
 
 
 @dataclass(frozen=True)
 class Tracking:
-    """How the run is shown there."""
+    """A run on an external tracker."""
 
     name: str = ""
-    """What people call the run."""
+    """The run's display name."""
     page: str = ""
-    """The address of its page here; empty where the installation doesn't know its own."""
+    """URL of its page in Retrace; empty if the installation's own URL isn't set."""
     run: str = ""
-    """What the tracker calls it; empty until it has begun there. A resumed run goes on under this id."""
+    """The tracker's id of it; empty until it has started there. A resumed run continues under this id."""
 
 
 def read_tracking(folder: Path) -> Tracking:
-    """Nothing is known of a folder without the file."""
+    """Empty if the folder has no such file."""
     try:
         found = json.loads((folder / FILE).read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -1,9 +1,9 @@
-"""A trajectory: everything that one agent did at one task, step by step. As JSON, one a line, it is the format retrace/1.
+"""A trajectory: everything that one agent did at one task, step by step. As JSON, one per line, it's the format retrace/1.
 
 `context` is what the agent was shown and is never trained on; `message` is what the policy wrote. The contexts and messages of all steps,
-then `closing`, are exactly the chat.
+followed by `closing`, are exactly the chat.
 
-Everything else follows from the classes below: reading and writing, the JSON Schema in `docs/schemas/` and the table in `docs/importing.md`.
+Parsing, writing, the JSON Schema in `docs/schemas/`, and the table in `docs/importing.md` all derive from the classes below.
 """
 
 from __future__ import annotations
@@ -33,32 +33,32 @@ from contract.values import (
 FORMAT: Literal["retrace/1"] = "retrace/1"
 Reward = Annotated[float | None, "not finite where it could not be computed"]
 FOR_SIMULATED_USER = "For the simulated user only (the agent does not see this):\n"
-"""How an instruction begins that a simulated user plays by, and that no agent is shown."""
+"""Prefix of an instruction for a simulated user, which agents aren't shown."""
 EXPECTED_STEP = 'A step is {"context": [messages], "message": {"role": "assistant", …}, "reward": …, "done": …}.'
 
 
 @dataclass(slots=True)
 class Task:
-    """What an agent is asked to do, with all that is needed to set it up again."""
+    """What an agent is asked to do, with everything needed to set it up again."""
 
     __pydantic_config__: ClassVar = {"use_attribute_docstrings": True}
 
     key: str
-    """Names the task within its environment and workspace."""
+    """Identifies the task within its environment and workspace."""
     instruction: str = ""
-    """What is asked, in words."""
+    """The request, as text."""
     environment: str = ""
-    """Where the agent acts."""
+    """Environment that the agent acts in."""
     initial_state: Json = field(default_factory=dict)
     """How the environment is set up for it."""
     success_check: Json = field(default_factory=dict)
-    """How the environment tells whether it was done."""
+    """How the environment checks for success."""
     category: str = ""
-    """Of the task, to group tasks by."""
+    """Labels for grouping tasks."""
     difficulty: str = ""
     """Its level."""
     held_out: bool = False
-    """Nothing is trained on it."""
+    """Held out: never trained on."""
 
     @classmethod
     def from_json(cls, data: Json) -> Self:
@@ -82,19 +82,19 @@ class Step:
     message: Message
     """The assistant message that the policy wrote."""
     reward: Reward = None
-    """What the environment gave for it; null where nobody says."""
+    """The environment's reward for it; null if not reported."""
     done: bool = False
     """The episode ended here."""
     error: str | None = None
-    """How the call failed, where it did."""
+    """The call's error, if it failed."""
     seconds: float | None = None
-    """What the turn took."""
+    """Duration of the turn."""
     prompt_tokens: int | None = None
     """Tokens that the policy read."""
     completion_tokens: int | None = None
     """Tokens that the policy wrote."""
     info: JsonObject = field(default_factory=dict)
-    """Anything else. Rollouts keep `token_ids`, `context_ids` and `logprobs` here where the engine has them."""
+    """Anything else. Rollouts keep `token_ids`, `context_ids`, and `logprobs` here if the engine provides them."""
 
     @classmethod
     def from_json(cls, data: Json, index: int) -> Self:
@@ -120,14 +120,14 @@ class Step:
 
 @dataclass(slots=True)
 class Outcome:
-    """How it ended; null where nobody says."""
+    """How it ended; null if not reported."""
 
     __pydantic_config__: ClassVar = {"use_attribute_docstrings": True}
 
     reward: Reward = None
-    """Of the whole trajectory."""
+    """Total reward of the trajectory."""
     success: bool | None = None
-    """Whether the task was done."""
+    """Whether the task succeeded."""
     termination: str = ""
     """Why it ended. Rollouts say done, max_steps, max_tokens, timeout, policy_error or environment_error."""
 
@@ -146,13 +146,13 @@ class Trajectory:
     __pydantic_config__: ClassVar = {"use_attribute_docstrings": True}
 
     task: Task
-    """What was to be done."""
+    """The task."""
     steps: list[Step]
-    """What the agent did, turn by turn."""
+    """The agent's turns."""
     outcome: Outcome = field(default_factory=Outcome)
     """How it ended."""
     id: str = ""
-    """What its source calls it."""
+    """Its id at its source."""
     policy: str | None = None
     """Who acted."""
     tools: list[ToolSchema] = field(default_factory=list)
@@ -160,11 +160,11 @@ class Trajectory:
     closing: list[Message] = field(default_factory=list)
     """Messages after the last turn."""
     tags: list[str] = field(default_factory=list)
-    """Words to find it by."""
+    """Tags for finding it."""
     info: JsonObject = field(default_factory=dict)
     """Anything else."""
     format: Literal["retrace/1"] = FORMAT
-    """The only version there is; may be left out."""
+    """Format version; there is only one, and it may be left out."""
 
     @property
     def reward(self) -> float | None:
@@ -184,11 +184,11 @@ class Trajectory:
 
     @classmethod
     def from_json(cls, data: Json) -> Self:
-        """Read the decoded JSON of one line. Raises BadRow."""
+        """Parse the decoded JSON of one line. Raises BadRow."""
         if type(data) is not dict:
             raise BadRow(f"The record is {jsontext.describe(data)}.", "An object with `task` and `steps`.")
         if (given := text(data.get("format", FORMAT))) != FORMAT:
-            raise BadRow(f"The format is {given[:40]}.", f"`format` is {FORMAT}, the only version there is.")
+            raise BadRow(f"The format is {given[:40]}.", f"`format` is {FORMAT}, the only version.")
         return cls(
             task=Task.from_json(data.get("task")),
             steps=[Step.from_json(step, index) for index, step in enumerate(required_list(data, "steps"))],
@@ -208,7 +208,7 @@ class Trajectory:
         }
 
     def line(self, steps: Iterable[Step]) -> Iterator[bytes]:
-        """The pieces of its line in a file, with `steps` in place of its own, so that a long trajectory is never held whole."""
+        """Chunks of its line in a file, with `steps` instead of its own, so that a long trajectory is never in memory as a whole."""
         rest = {name: value for name, value in self.to_json().items() if name != "steps"}
         yield jsontext.dumps(rest)[:-1] + b',"steps":['
         for index, step in enumerate(steps):
@@ -216,14 +216,14 @@ class Trajectory:
         yield b"]}\n"
 
     def content_hash(self) -> bytes:
-        """SHA-256 of everything it says, whatever the order of its keys: two equal records are one trajectory.
+        """SHA-256 of its content, regardless of key order: two equal records are the same trajectory.
 
-        The policy, the id and the timings count, so repeated trials that happen to say the same stay apart.
+        The policy, the id, and the timings count, so identical repeated trials remain distinct.
         """
         return hashlib.sha256(jsontext.canonical(self.to_json())).digest()
 
 
-# How a field is read from JSON, by its type. Fields of other types are read by their class.
+# JSON parser of a field, by type. Fields of other types are parsed by their class.
 READERS: dict[Any, Callable[[Json], Any]] = {
     str: text,
     str | None: lambda value: text(value) or None,

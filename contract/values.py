@@ -1,4 +1,4 @@
-"""Reads loosely typed values of records that people and programs write: what a value means, or nothing where it means nothing."""
+"""Parses loosely typed values in imported records; None or empty for values without a meaning."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ JsonObject = dict[str, Any]
 
 
 class BadRow(ValueError):
-    """A record that can't be used: why, and what was expected in its place."""
+    """A record that can't be used: why, and what was expected instead."""
 
     def __init__(self, reason: str, expected: str) -> None:
         super().__init__(reason)
@@ -21,8 +21,8 @@ class BadRow(ValueError):
 
 
 def reward_of(value: Json) -> float | None:
-    """A number, a boolean or a number's text. NaN and infinity are what a reward is called that could not be computed: they are left for
-    whoever reads the record to tell of."""
+    """A number, a boolean, or a number as text. NaN and infinity mean that a reward couldn't be computed; they're
+    passed on for the caller to report."""
     kind = type(value)
     if kind not in (float, int, bool, str):
         return None
@@ -33,13 +33,13 @@ def reward_of(value: Json) -> float | None:
 
 
 def number(value: Json) -> float | None:
-    """A duration or a score: a number, a boolean or a number's text. None for null, NaN, infinity and all else."""
+    """A duration or a score: a number, a boolean, or a number as text. None for null, NaN, infinity, and anything else."""
     found = reward_of(value)
     return found if found is not None and math.isfinite(found) else None
 
 
 def count(value: Json) -> int | None:
-    """A number of tokens; None unless it is a whole number that a 32-bit column takes."""
+    """A number of tokens; None unless it's an integer that fits a 32-bit column."""
     if type(value) is float and value.is_integer():
         value = int(value)
     return value if type(value) is int and 0 <= value < 2**31 else None
@@ -50,7 +50,7 @@ NO = frozenset({"false", "no", "0", "0.0", "failure", "failed", "fail", "incorre
 
 
 def flag(value: Json) -> bool | None:
-    """A yes or no, also as 0/1 and in words; None where it is neither."""
+    """A boolean, also as 0/1 or text; None if it's neither."""
     if type(value) is bool:
         return value
     if value in (0, 1):
@@ -69,7 +69,7 @@ def text(value: Json) -> str:
 
 
 def mapping(value: Json) -> JsonObject:
-    """An object, or an empty one."""
+    """The value if it's an object, otherwise an empty one."""
     return value if type(value) is dict else {}
 
 
@@ -83,5 +83,5 @@ def required_list(row: JsonObject, key: str) -> list[Json]:
 
 
 def optional_list(row: JsonObject, key: str) -> list[Json]:
-    """A list, or an empty one where there is none. Raises BadRow where something else stands in its place."""
+    """A list; empty if missing. Raises BadRow for anything else."""
     return [] if row.get(key) is None else required_list(row, key)

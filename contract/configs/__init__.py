@@ -1,4 +1,4 @@
-"""What `run.json` may say: one frozen class for each kind of run.
+"""The contents of `run.json`: one frozen class for each kind of run.
 
     {"kind": "sft",          "model": {"scratch": {}},         "data": {"train": "demonstrations.jsonl"}}
     {"kind": "dpo",          "model": {"path": "../1/model"},  "data": {"train": "train.jsonl", "validation": "validation.jsonl"}}
@@ -10,8 +10,8 @@
     {"kind": "star",         "model": {"path": "../1/model"},  "tasks": {"environment": "office", "count": 200}, "rounds": 2}
     {"kind": "rollout",      "tasks": {"environment": "office", "count": 50}, "policy": {"engine": "local", "model": {"path": "../2/model"}}}
 
-Everything else has the default that its class states. Paths are relative to the folder of `run.json`. Unknown fields,
-wrong types and values out of range are refused by name, all at once.
+Everything else takes its class's default. Paths are relative to the folder of `run.json`. Unknown fields,
+wrong types, and values out of range are reported by name, all at once.
 """
 
 import hashlib
@@ -126,11 +126,11 @@ RUN_CONFIGS: Mapping[str, type[Config]] = {
     "rollout": RolloutConfig,
     "continuation": ContinuationConfig,
 }
-"""By kind of run."""
+"""Config class by kind of run."""
 
 
 def run_config_from_json(data: object) -> RunConfig:
-    """The config that decoded JSON stands for. Raises InvalidConfig."""
+    """Build a config from decoded JSON. Raises InvalidConfig."""
     if not isinstance(data, Mapping):
         raise refused(f"got {shown(data)}, expected an object with 'kind'")
     kind = data.get("kind")
@@ -147,12 +147,12 @@ def read_run_config(path: Path) -> RunConfig:
     except OSError as error:
         raise refused(f"Cannot read {path}: {error.strerror}.", advice="Give the path of a run.json.") from None
     except (ValueError, RecursionError) as error:
-        raise refused(f"{path} is no JSON: {error}.") from None
+        raise refused(f"{path} isn't JSON: {error}.") from None
     return run_config_from_json(data)
 
 
 def write_run_config(config: RunConfig, path: Path) -> None:
-    """Write it with all defaults spelled out, so that it means the same later."""
+    """Write `run.json` with all defaults spelled out, so that later changes of defaults don't affect it."""
     path.write_text(json.dumps(config.to_json(), indent=2) + "\n", encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""What a policy that takes over in the middle of an episode may be told."""
+"""Config of a continuation: a policy takes over in the middle of an episode."""
 
 from typing import ClassVar, Literal
 
@@ -7,24 +7,24 @@ from contract.configs.rollouts import Budget, PolicyConfig
 
 
 class ContinuationConfig(Config):
-    """A policy stands where a recorded episode stood: what would it do there, or how would it go on after a given action?"""
+    """Resume a recorded episode at a step: sample the policy's actions there, or let it continue after a given action."""
 
     tag: ClassVar[str] = "kind"
 
     policy: PolicyConfig
-    """Who takes over. Scripts cannot: they play an episode from its beginning."""
+    """The policy that takes over. Scripts can't: they play an episode from its beginning."""
     kind: Literal["continuation"] = "continuation"
     file: str = "trajectory.jsonl"
-    """The episode, in rich form, alone in its file."""
+    """The recorded episode, in rich form, alone in its file."""
     step: Whole = 0
-    """Before which turn to take over."""
+    """The turn before which the policy takes over."""
     action: str | None = None
-    """A JSON file with the assistant message to do there first, and go on from; None samples actions and does none."""
+    """A JSON file with the assistant message to execute first and continue from; None only samples actions."""
     count: Count = 4
-    """Actions to sample."""
+    """Number of actions to sample."""
     budget: Budget = Budget()
-    """When going on is cut short; its steps count those before, too."""
+    """When the episode is cut short; its step limit includes the steps before the takeover."""
     output: str = "continuation.jsonl"
-    """Where the sampled actions or the new trajectory go, one a line."""
+    """File for the sampled actions or the new trajectory, one per line."""
     seed: Seed = 0
-    """Fixes what is sampled."""
+    """Seed for sampling."""

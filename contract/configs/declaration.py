@@ -1,10 +1,10 @@
-"""How a config is declared: one pydantic class, and one line for each setting.
+"""How a config is declared: one pydantic class, with one annotated line for each setting.
 
     class DpoConfig(FileTrainingConfig):
         beta: Annotated[float, Field(ge=0.001, le=10), Setting(basic=True)] = 0.1
         \"\"\"How strongly to stay near the base policy.\"\"\"
 
-From that line come the field of the form, REST's schema, the JSON Schema in `docs/schemas/`, `run.json` and the error for a wrong value.
+The form field, REST's schema, the JSON Schema in `docs/schemas/`, `run.json`, and the validation errors come from that line.
 """
 
 from collections.abc import Mapping
@@ -17,27 +17,27 @@ from pydantic.json_schema import JsonSchemaValue
 from contract.configs.errors import translated
 
 Source = Literal["environment", "levels", "reward_model", "process_model", "judge"]
-"""What a workspace or an installation has to choose from; the contract knows only the kind."""
+"""Choices that depend on the workspace or the installation; the contract knows only their kind."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What a form needs to know of a field beyond its type, range, default and docstring."""
+    """What a form needs to know about a field beyond its type, range, default, and docstring."""
 
     title: str = ""
-    """Empty is made from the field's name."""
+    """If empty, it's derived from the field's name."""
     unit: str = ""
-    """Such as tokens or steps."""
+    """For example, tokens or steps."""
     basic: bool = False
-    """Shown at once; the others are folded."""
+    """Shown at first; the others are collapsed."""
     internal: str = ""
     """Why people can't set it; empty where they can."""
     labels: Mapping[str, str] = field(default_factory=dict)
-    """Words for each choice of a literal."""
+    """Label for each choice of a Literal."""
     source: Source | None = None
     """Where the choices come from, if they aren't fixed."""
     is_added: bool = False
-    """Runs were stored before it existed: at its default it leaves their hash as it was."""
+    """Added after the first runs were stored: left out of the hash when it has its default, so their hashes stay the same."""
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         """Title, unit and tier for JSON Schema."""
@@ -60,7 +60,7 @@ Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Whole = Annotated[int, Field(ge=0, le=1_000_000)]
 Seed = Annotated[int, Field(ge=0, le=LARGEST)]
 Words = Annotated[tuple[str, ...], Field(strict=False, max_length=100)]
-"""JSON has lists; a config holds tuples, so that it can't change."""
+"""Turns JSON's lists into tuples, so that a config is immutable."""
 
 
 def title_of(name: str) -> str:
@@ -69,7 +69,7 @@ def title_of(name: str) -> str:
 
 
 class Config(BaseModel):
-    """Frozen and strict: no unknown fields, no text for numbers. Python and JSON are held to the same rules."""
+    """Frozen and strict: no unknown fields, no text for numbers. The same rules apply to Python and JSON."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -81,10 +81,10 @@ class Config(BaseModel):
     )
 
     tag: ClassVar[str] = ""
-    """Name of the field that tells apart the members of a union of these classes, such as "kind"."""
+    """Name of the discriminator field in a union of these classes, such as "kind"."""
 
     def check(self) -> None:
-        """Refuse combinations of fields that make no sense together. Raises InvalidField."""
+        """Refuse invalid combinations of fields. Raises InvalidField."""
 
     @model_validator(mode="after")
     def _checked(self) -> Self:
@@ -93,16 +93,16 @@ class Config(BaseModel):
 
     @classmethod
     def from_json(cls, data: object) -> Self:
-        """Build one from decoded JSON. Raises InvalidConfig, which names every mistake."""
+        """Build a config from decoded JSON. Raises InvalidConfig, which lists every mistake."""
         try:
             return cls.model_validate(data)
         except ValidationError as error:
             raise translated(error, cls) from None
 
     def to_json(self) -> dict[str, Any]:
-        """Everything, defaults included, so that a stored file still means the same when defaults change."""
+        """All fields, defaults included, so that a stored file keeps its meaning when defaults change."""
         return self.model_dump(mode="json")
 
     def replaced(self, **changes: Any) -> Self:
-        """A copy with some fields changed, checked like any other."""
+        """A validated copy with some fields changed."""
         return type(self)(**{**dict(self), **changes})

@@ -1,4 +1,4 @@
-"""Mistakes in a config, in words: the field's path, what was given, what was expected, what to do."""
+"""Validation errors of a config as sentences: the field's path, what was given, what was expected, what to do."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NAMES = {
     "tuple_type": "a list",
 }
 MOST_PROBLEMS = 50
-"""That are told. Each takes a millisecond, and nobody reads on."""
+"""Most mistakes reported. Formatting each takes a millisecond, and nobody reads more."""
 LIMITS = ("greater_than", "greater_than_equal", "less_than", "less_than_equal")
 
 
@@ -37,7 +37,7 @@ class InvalidField(ValueError):
 
     @property
     def words(self) -> str:
-        """The problem as a sentence, for a place that names the field itself."""
+        """The problem as a sentence, for use where the field is already named."""
         sentence = f"{self.problem[:1].upper()}{self.problem[1:]}".rstrip(".") + "."
         return f"{sentence} {self.advice}".strip()
 
@@ -59,12 +59,12 @@ class InvalidConfig(ValueError):
 
 
 def refused(problem: str, *, field: str = "", advice: str = "") -> InvalidConfig:
-    """One mistake alone."""
+    """An error with a single mistake."""
     return InvalidConfig([InvalidField(field, problem, advice=advice)])
 
 
 def translated(error: ValidationError, cls: type[Config]) -> InvalidConfig:
-    """pydantic's errors about a `cls`, in our words; of very many the first ones."""
+    """pydantic's errors about a `cls` as our sentences; only the first ones if there are very many."""
     errors = error.errors(include_url=False)
     problems = [_translated(each, cls) for each in errors[:MOST_PROBLEMS]]
     if left := len(errors) - len(problems):
@@ -84,7 +84,9 @@ def _translated(error: Any, cls: type[Config]) -> InvalidField:
         known = owner.model_fields
         close = get_close_matches(str(error["loc"][-1]), known, n=1)
         return InvalidField(
-            path, "unknown field", advice=f"Did you mean {close[0]!r}?" if close else f"Known are {', '.join(known)}."
+            path,
+            "unknown field",
+            advice=f"Did you mean {close[0]!r}?" if close else f"Known fields: {', '.join(known)}.",
         )
     if kind in ("union_tag_invalid", "union_tag_not_found"):
         members = members_of(hint)
@@ -117,7 +119,7 @@ def located(cls: type[Config], location: tuple[int | str, ...]) -> tuple[str, ty
         members = members_of(current)
         if is_list(current):
             path, current = f"{path}[{part}]", item_of(current)
-        elif len(members) > 1:  # pydantic names the member of a union here; a path doesn't
+        elif len(members) > 1:  # pydantic includes the union member here; our path doesn't
             current = next((each for each in members if tag_of(each) == part), current)
         elif members:
             owner = members[0]
@@ -129,7 +131,7 @@ def located(cls: type[Config], location: tuple[int | str, ...]) -> tuple[str, ty
 
 
 def tag_of(member: type[Config]) -> str:
-    """What a member of a union says in the field that tells it apart."""
+    """The discriminator value of a union member."""
     tag: str = get_args(member.model_fields[member.tag].annotation)[0]
     return tag
 
@@ -145,7 +147,7 @@ def shown(value: object) -> str:
 
 
 def short(value: object) -> str:
-    if isinstance(value, int) and abs(value).bit_length() > 64:  # longer ones Python itself refuses to write
+    if isinstance(value, int) and abs(value).bit_length() > 64:  # Python refuses to format longer ones
         return f"a number of about {round(abs(value).bit_length() * 0.30103):,} digits"
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

@@ -1,4 +1,4 @@
-"""Every setting of a config as one list, for what shows or fills in settings: forms, REST's schema, docs."""
+"""Every setting of a config as a flat list, for forms, REST's schema, and the docs."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ KINDS: Mapping[Any, Kind] = {int: "whole", float: "number", str: "text", bool: "
 
 @dataclass(frozen=True)
 class ConfigField:
-    """One setting, wherever in the config it is."""
+    """One setting, at any depth in the config."""
 
     path: str
-    """From the top, with dots between."""
+    """Dotted path from the top of the config."""
     kind: Kind
     title: str
     help: str
     unit: str
     is_basic: bool
     section: str
-    """The title of the part that it belongs to; empty for the config's own."""
+    """The title of the nested config that holds it; empty at the top level."""
     default: Any
     range: Range
     choices: Mapping[str, str]
-    """Words for each; empty unless `kind` is choice."""
+    """Label of each choice; empty unless `kind` is choice."""
     source: Source | None
     internal: str
     """Why people can't set it; empty where they can."""
@@ -49,17 +49,17 @@ class ConfigField:
 
 @cache
 def fields_of(cls: type[Config]) -> tuple[ConfigField, ...]:
-    """The settings of `cls` and of the configs within it, in the order of their declaration, those of its bases first."""
+    """The settings of `cls` and its nested configs in declaration order, base classes first."""
     return tuple(_fields(cls, prefix="", section="", internal="", default=None))
 
 
 def settable_fields(cls: type[Config]) -> tuple[ConfigField, ...]:
-    """Those that people can set."""
+    """The settings that people can change."""
     return tuple(field for field in fields_of(cls) if not field.internal)
 
 
 def field_at(config: Config, path: str) -> ConfigField | None:
-    """The setting at a path of this config, also within a list, such as `rewards.terms[0].measure`; None where there is none."""
+    """The setting at a path of this config, which may index lists (`rewards.terms[0].measure`); None if there is none."""
     owner, in_list, rest = path.rpartition("].")
     if in_list:
         item = at(config, f"{owner}]")
@@ -68,7 +68,7 @@ def field_at(config: Config, path: str) -> ConfigField | None:
 
 
 def added_fields(cls: type[Config]) -> dict[str, Any]:
-    """The settings that came after the first runs were stored, each with its default."""
+    """The settings added after the first runs were stored, each with its default."""
     return {name: info.default for name, info in cls.model_fields.items() if _setting(info).is_added}
 
 
@@ -110,7 +110,7 @@ def _fields(
 
 
 def _setting(info: FieldInfo) -> Setting:
-    """The last one holds: an alias may bring one of its own."""
+    """The last `Setting` wins, since a type alias may carry one of its own."""
     return next((fact for fact in reversed(info.metadata) if isinstance(fact, Setting)), Setting())
 
 

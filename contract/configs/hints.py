@@ -1,4 +1,4 @@
-"""What the annotation of a field says: its members, its items, its range."""
+"""Reads the annotation of a field: union members, item type, range."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 class Range(NamedTuple):
-    """The values that a number may have."""
+    """The allowed range of a number."""
 
     low: float | None = None
-    """The least; None is any."""
+    """The minimum; None means no minimum."""
     high: float | None = None
     """The greatest."""
     is_open: bool = False
-    """`low` itself isn't allowed."""
+    """The minimum is exclusive."""
 
     def __str__(self) -> str:
         if self.low is not None and self.high is not None and not self.is_open:
@@ -32,7 +32,7 @@ class Range(NamedTuple):
 
 
 def range_of(field: FieldInfo) -> Range:
-    """From the field's metadata."""
+    """The range declared in the field's metadata."""
     low = high = None
     is_open = False
     for fact in field.metadata:
@@ -49,7 +49,7 @@ def range_of(field: FieldInfo) -> Range:
 
 
 def bare(hint: Any) -> Any:
-    """Without `Annotated` and without `None`."""
+    """The type without `Annotated` and without `None`."""
     if get_origin(hint) is Annotated:
         return bare(get_args(hint)[0])
     if get_origin(hint) in (Union, types.UnionType):
@@ -59,7 +59,7 @@ def bare(hint: Any) -> Any:
 
 
 def members_of(hint: Any) -> tuple[type[Config], ...]:
-    """The config classes that `hint` stands for: one, those of a union, or none."""
+    """The config classes in `hint`: one, the members of a union, or none."""
     hint = bare(hint)
     options = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
     return tuple(each for each in options if isinstance(each, type) and issubclass(each, BaseModel))  # type: ignore[misc]  # all our models are configs

@@ -1,4 +1,4 @@
-"""What online training may be told: a run that learns from rollouts made during it."""
+"""Config of online training: a run that learns from rollouts generated during the run."""
 
 from typing import Annotated, Literal
 
@@ -12,25 +12,25 @@ from contract.configs.training import TrainingConfig
 
 
 class TrainingTasksConfig(Config):
-    """Which tasks to learn from: drawn by the environment from its training split, or from a file."""
+    """The tasks to learn from: drawn by the environment from its training split, or read from a file."""
 
     environment: Annotated[str, Setting(source="environment", basic=True)] = "office"
-    """Where rollouts act. Its held-out tasks measure progress, so none of them is ever learned from."""
-    file: Annotated[str | None, internal("files stay on the worker")] = None
-    """A JSON Lines file with one task a line instead; held-out ones are refused."""
+    """The environment of the rollouts. Its held-out tasks measure progress, so they're never trained on."""
+    file: Annotated[str | None, internal("files are local to the worker")] = None
+    """A JSON Lines file with one task per line to use instead; held-out tasks are refused."""
     levels: Annotated[Words, Setting(source="levels", basic=True)] = ()
-    """Levels to draw from in turn, for training and for evaluation; empty is the environment's usual ones."""
+    """Levels to draw from in turn, for training and for evaluation; if empty, the environment's default levels."""
     count: Annotated[Count, Setting("Tasks", basic=True)] = 1000
-    """How many different tasks to draw."""
+    """Number of different tasks to draw."""
     seed: Annotated[Seed, Setting("Task seed")] = 0
     """Which ones."""
 
 
 class OnlineConfig(TrainingConfig):
-    """What GRPO and RLOO share. One step makes `optimizer.batch_size` × `gradient_accumulation` rollouts on each process."""
+    """Settings shared by GRPO and RLOO. One step generates `optimizer.batch_size` × `gradient_accumulation` rollouts on each process."""
 
     tasks: Annotated[TrainingTasksConfig, Setting("Tasks")] = TrainingTasksConfig()
-    """What to learn on."""
+    """Tasks to learn from."""
     played_by: Annotated[
         Literal["retrace", "runners"],
         Setting(
@@ -40,34 +40,34 @@ class OnlineConfig(TrainingConfig):
             is_added=True,
         ),
     ] = "retrace"
-    """Who runs the agent: Retrace itself, or programs of yours that call `retrace.run` and lease episodes."""
+    """What runs the agent: Retrace itself, or your own programs, which call `retrace.run` and lease episodes."""
     samples: Annotated[int, Field(ge=2, le=1024), Setting("Group size", unit="rollouts", basic=True)] = 8
-    """Rollouts of each task in a step: the group that each is compared with. Must divide the rollouts of a step (batch size × gradient accumulation)."""
+    """Rollouts of each task in a step, whose rewards are compared. Must divide the rollouts of a step (batch size × gradient accumulation)."""
     sampling: Annotated[Sampling, Setting("Sampling")] = Sampling(max_new_tokens=256)
-    """How turns are sampled; `max_new_tokens` is for one turn."""
+    """How turns are sampled; `max_new_tokens` applies to one turn."""
     budget: Annotated[Budget, Setting("Rollouts")] = Budget()
     """When an episode is cut short."""
     rewards: Annotated[RewardsConfig, Setting("Reward")] = RewardsConfig()
-    """What counts as good."""
+    """The reward terms."""
     beta: Annotated[float, Field(ge=0, le=10), Setting("KL penalty β", basic=True)] = 0.0
-    """Weight of the KL divergence from the base policy, which is its reference; 0 needs no reference model."""
+    """Weight of the KL divergence from the base policy, the reference model; 0 needs none."""
     epsilon: Annotated[float, Field(gt=0, le=10), Setting("Clip range, down")] = 0.2
-    """How far the probability of a token or sequence may fall, as a share, before its gradient is cut."""
+    """How far the probability of a token or sequence may fall, as a fraction, before its gradient is clipped."""
     epsilon_high: Annotated[float, Field(gt=0, le=10), Setting("Clip range, up")] = 0.28
-    """The same for a rise; above the lower one ("clip higher") unlikely tokens have room to become likely."""
+    """The same for a rise; a value above the lower clip range ("clip higher") lets unlikely tokens become likely."""
     updates: Annotated[Count, Setting("Updates on each rollout")] = 1
-    """Optimizer steps on the same rollouts. With 1 nothing is ever clipped."""
+    """Optimizer steps on the same rollouts. With 1, nothing is ever clipped."""
     mask_cut_off: Annotated[bool, Setting("Mask cut-off turns", is_added=True)] = False
-    """Leave turns that the token limit cut off out of the loss (DAPO's overlong filtering) instead of learning from them as mistakes."""
+    """Exclude turns cut off by the token limit from the loss (DAPO's overlong filtering) instead of learning from them as mistakes."""
     resample: Annotated[int, Field(ge=0, le=100), Setting("Dynamic sampling", unit="tries")] = 0
-    """How often, at most, tasks whose rollouts all got the same reward are exchanged for others within a step. With 0 they stay, without a gradient."""
+    """How many times per step tasks whose rollouts all got the same reward are replaced (DAPO's dynamic sampling). With 0 they stay, without a gradient."""
     lease_seconds: Annotated[int, Field(ge=10, le=86_400), Setting("Runner's lease", unit="seconds", is_added=True)] = (
         120
     )
-    """A runner that is silent for so long has lost its episode, which is given out again."""
+    """A runner silent for this long loses its episode, which is leased to another."""
     deadline_seconds: Annotated[Positive, Setting("Runners' deadline", unit="seconds", is_added=True)] = 1800.0
-    """So long after a step's first chat it goes on without the episodes that are still being played."""
-    held_out_file: Annotated[str | None, Setting(internal="files stay on the worker", is_added=True)] = None
+    """How long after its first chat a step waits for unfinished episodes before it continues without them."""
+    held_out_file: Annotated[str | None, Setting(internal="files are local to the worker", is_added=True)] = None
     """A JSON Lines file with the held-out tasks, where the training tasks come from a file."""
     held_out: Annotated[int, Field(ge=0, le=10_000), Setting("Held-out tasks", basic=True)] = 60
     """Held-out tasks attempted at each evaluation; 0 evaluates nothing."""

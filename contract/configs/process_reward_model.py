@@ -1,4 +1,4 @@
-"""What a process reward model's training may be told."""
+"""Config of process reward model training."""
 
 from typing import Annotated, Literal
 
@@ -8,10 +8,10 @@ from contract.configs.training import FileTrainingConfig
 
 
 class ProcessRewardModelConfig(FileTrainingConfig):
-    """A process reward model: how good each turn is, read at its end."""
+    """A process reward model: scores each turn at its last token."""
 
     kind: Literal["process_reward_model"] = "process_reward_model"
     error_weight: Annotated[float, Field(ge=0.001, le=1000)] = 1.0
-    """How much more a bad turn counts than another. Raise it where errors are rare and are missed."""
+    """Weight of a bad turn relative to others. Raise it if errors are rare and get missed."""
     first_error_only: bool = True
-    """Learn nothing from turns after the first error, which few annotators judge alike (Lightman et al., 2023)."""
+    """Ignore turns after the first error, on which annotators rarely agree (Lightman et al., 2023)."""

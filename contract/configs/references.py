@@ -1,4 +1,4 @@
-"""What a config refers to by the id that Retrace gave it: the policies behind learned reward terms."""
+"""Policies that a config refers to by their id in Retrace: those behind learned reward terms."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class Reference(NamedTuple):
     field: str
     """Its dotted path in the config."""
     source: Source
-    """Policies can stand there."""
+    """Only reward terms that take a policy have one."""
     policy: str
     """The id."""
     term: RewardTerm
 
 
 def references_of(config: TrainingConfig) -> list[Reference]:
-    """In the order of the terms."""
+    """The references, in the order of the terms."""
     if not isinstance(config, OnlineConfig):
         return []
     return [
@@ -38,10 +38,10 @@ def references_of(config: TrainingConfig) -> list[Reference]:
 
 
 def policy_source(term: type[RewardTerm]) -> Source | None:
-    """The kind of policies that a term's class needs; None where it needs none."""
+    """The kind of policies that a term's class needs; None if it needs none."""
     return next((field.source for field in fields_of(term) if field.name == "policy"), None)
 
 
 def with_terms(config: Online, terms: Sequence[RewardTerm]) -> Online:
-    """The same run with other terms."""
+    """A copy of the config with other reward terms."""
     return config.replaced(rewards=config.rewards.replaced(terms=tuple(terms)))

@@ -1,4 +1,4 @@
-"""What a reward model's training may be told."""
+"""Config of reward model training."""
 
 from typing import Annotated, Literal
 
@@ -14,8 +14,8 @@ class RewardModelConfig(FileTrainingConfig):
     center: Annotated[float, Field(ge=0, le=10)] = 0.01
     """Weight of the squared mean reward, which keeps rewards near zero (Eisenstein et al., 2023)."""
     soft_labels: bool = True
-    """Learn from `soft_label` and `label_weight` where rows have them; off takes the chosen side for certain and its `weight`."""
+    """Learn from `soft_label` and `label_weight` where rows have them; when off, the chosen side is taken as certain, with the row's `weight`."""
     margin: Annotated[float, Field(ge=0, le=10)] = 0.0
-    """The least difference of rewards to ask for, for each grade of a row's `strength`; a row's own `margin` is added."""
+    """Required reward margin per grade of a row's `strength`; the row's own `margin` is added."""
     tie_margin: Annotated[float, Field(ge=0, le=10)] = 0.0
-    """Rewards that differ by less are likely a tie (log θ of Rao and Kupper, 1967). 0 counts a tie as half a win for each side."""
+    """Rewards that differ by less are likely a tie (log θ in Rao and Kupper, 1967). 0 counts a tie as half a win for each side."""

@@ -1,8 +1,8 @@
-"""What a run's reward is made of: terms that each score whole rollouts and, where they can, single turns.
+"""The reward of a run: a sum of terms that score whole rollouts and, where they can, single turns.
 
     {"terms": [{"component": "outcome"}, {"component": "step_cost", "weight": 0.1}, {"component": "tool_use", "weight": 0.3}]}
 
-The total is the weighted sum. Each term's value lies between its `LOW` and `HIGH`, so that weights can be compared.
+The total is the weighted sum. Each term's value lies between its `LOW` and `HIGH`, so that weights are comparable.
 """
 
 from typing import Annotated, ClassVar, Literal
@@ -13,51 +13,51 @@ from contract.configs.declaration import Config, Count, Positive, Seed, Setting,
 from contract.configs.errors import InvalidField
 
 RESOLVED = "the worker looks up where the policy's weights are"
-ON_SERVER = "it belongs to the policy's endpoint, and the worker looks it up"
-JUDGE_MODES = {"absolute": "Each rollout by itself", "ranking": "The rollouts of a group against each other"}
+ON_SERVER = "the worker looks it up at the policy's endpoint"
+JUDGE_MODES = {"absolute": "Each rollout on its own", "ranking": "Rollouts of a group against each other"}
 MOST_TERMS = 50
 Weight = Annotated[float, Field(ge=0, le=1000), Setting(basic=True)]
 
 
 class RewardTerm(Config):
-    """One thing that counts."""
+    """One weighted term of the reward."""
 
     tag: ClassVar[str] = "component"
     TITLE: ClassVar[str] = ""
-    """What people call the component."""
+    """Display name of the component."""
     LOW: ClassVar[float] = 0.0
-    """The least value that the component gives."""
+    """The component's minimum value."""
     HIGH: ClassVar[float] = 1.0
     """The greatest."""
     IS_LEARNED: ClassVar[bool] = False
-    """A model's opinion, which a policy can learn to please instead of doing its task."""
+    """Whether a model gives the score, which a policy can learn to exploit instead of doing its task."""
 
     weight: Weight = 0.1
-    """What its value is multiplied by in the total; 0 only logs it."""
+    """Factor of its value in the total; with 0 it's only logged."""
     name: Annotated[str, Field(max_length=40, pattern=r"^[\w .-]*$"), Setting("Name in curves")] = ""
-    """Empty is the component's own name."""
+    """If empty, the component's name."""
 
     @property
     def sway(self) -> float:
-        """By how much it can move the total: its weight times its range."""
+        """How much it can change the total: its weight times its range."""
         return self.weight * (self.HIGH - self.LOW)
 
 
 class OutcomeTerm(RewardTerm):
-    """What the environment says of the end: its reward, cut to -1 … 1, or 1 for success and 0 for failure."""
+    """The environment's outcome: its reward, clipped to -1 … 1, or 1 for success and 0 for failure."""
 
     TITLE = "Environment outcome"
     LOW = -1.0
 
     component: Literal["outcome"] = "outcome"
     weight: Weight = 1.0
-    """The others' weights are measured against it."""
+    """The weights of other terms are relative to it."""
     measure: Annotated[Literal["reward", "success"], Setting("Outcome measure")] = "reward"
-    """The environment's graded reward, or success alone; where the environment tells only the other, that one."""
+    """Use the environment's graded reward, or only success; if the environment reports only one of the two, that one is used."""
 
 
 class StepCostTerm(RewardTerm):
-    """Each turn costs: 0 for none, -1 at the limit."""
+    """A cost for each turn: 0 for no turns, -1 at the limit."""
 
     TITLE = "Step cost"
     LOW = -1.0
@@ -65,11 +65,11 @@ class StepCostTerm(RewardTerm):
 
     component: Literal["step_cost"] = "step_cost"
     limit: Annotated[Count, Setting("Limit", unit="turns")] = 12
-    """Turns that cost 1 in all."""
+    """Number of turns at which the cost reaches 1."""
 
 
 class FormatTerm(RewardTerm):
-    """The share of turns that can be read: known tools, JSON arguments, nothing missing or unknown."""
+    """The share of well-formed turns: known tools, JSON arguments, no missing or unknown arguments."""
 
     TITLE = "Format"
 
@@ -77,7 +77,7 @@ class FormatTerm(RewardTerm):
 
 
 class ToolUseTerm(RewardTerm):
-    """Right tools, right arguments, right order, against the calls that solve the task (ToolRL, RLTR)."""
+    """How well tools, arguments, and order match the calls that solve the task (ToolRL, RLTR)."""
 
     TITLE = "Tool choice and arguments"
 
@@ -85,7 +85,7 @@ class ToolUseTerm(RewardTerm):
 
 
 class SubgoalsTerm(RewardTerm):
-    """The share of the task's sub-goals that were reached."""
+    """The share of the task's subgoals that were reached."""
 
     TITLE = "Sub-goals"
 
@@ -93,7 +93,7 @@ class SubgoalsTerm(RewardTerm):
 
 
 class SafetyTerm(RewardTerm):
-    """-1 where a hard rule was broken; else minus the share of turns that broke a soft one."""
+    """-1 if a hard rule was broken; otherwise minus the share of turns that broke a soft one."""
 
     TITLE = "Safety"
     LOW = -1.0
@@ -103,16 +103,16 @@ class SafetyTerm(RewardTerm):
 
 
 class LearnedOutcomeTerm(RewardTerm):
-    """What a reward model says of the whole rollout."""
+    """A reward model's score of the whole rollout."""
 
     TITLE = "Learned outcome reward"
     LOW = -1.0
     IS_LEARNED = True
 
     policy: Annotated[str, Setting("Reward model", source="reward_model", basic=True)] = ""
-    """A reward model of the workspace (over REST, its id)."""
+    """A reward model of the workspace (its id, over REST)."""
     path: Annotated[str, internal(RESOLVED)] = ""
-    """Where it is: a folder (relative to run.json, or absolute) or a hub id."""
+    """Location of the model: a folder (relative to run.json, or absolute) or a hub id."""
     component: Literal["learned_outcome"] = "learned_outcome"
     batch_size: Annotated[Count, Setting(unit="rollouts")] = 8
     """Rollouts in one forward pass."""
@@ -123,19 +123,19 @@ class LearnedOutcomeTerm(RewardTerm):
 
 
 class LearnedProcessTerm(RewardTerm):
-    """What a process reward model says of each turn; the rollout's value is their mean, or the lowest."""
+    """A process reward model's score of each turn; the rollout's value is their mean or minimum."""
 
     TITLE = "Learned process reward"
     LOW = -1.0
     IS_LEARNED = True
 
     policy: Annotated[str, Setting("Process reward model", source="process_model", basic=True)] = ""
-    """A process reward model of the workspace (over REST, its id)."""
+    """A process reward model of the workspace (its id, over REST)."""
     path: Annotated[str, internal(RESOLVED)] = ""
-    """Where it is: a folder (relative to run.json, or absolute) or a hub id."""
+    """Location of the model: a folder (relative to run.json, or absolute) or a hub id."""
     component: Literal["learned_process"] = "learned_process"
     reduce: Annotated[Literal["mean", "lowest"], Setting("Rollout's value")] = "mean"
-    """How the turns' scores become the rollout's."""
+    """How the turns' scores are combined into the rollout's."""
     batch_size: Annotated[Count, Setting(unit="rollouts")] = 8
     """Rollouts in one forward pass."""
 
@@ -151,32 +151,32 @@ class JudgeTerm(RewardTerm):
     IS_LEARNED = True
 
     policy: Annotated[str, Setting("Judge", source="judge", basic=True)] = ""
-    """A served model of the workspace (over REST, its id)."""
+    """A served model of the workspace (its id, over REST)."""
     url: Annotated[str, internal(ON_SERVER)] = ""
-    """Base address with version, such as http://127.0.0.1:8000/v1."""
+    """Base URL including the version, such as http://127.0.0.1:8000/v1."""
     model: Annotated[str, internal(ON_SERVER)] = ""
     """The judge's name on that server."""
     component: Literal["judge"] = "judge"
     mode: Annotated[Literal["absolute", "ranking"], Setting("Judged", basic=True, labels=JUDGE_MODES)] = "absolute"
-    """Ranking shows the judge a whole group at once: easier for it than a scale, and only differences within a group teach."""
+    """Ranking shows the judge a whole group at once, which is easier than a scale; only differences within a group matter."""
     rubric: Annotated[str, Field(min_length=1, max_length=4000)] = (
         "Did the agent do exactly what it was asked, without needless or harmful steps?"
     )
-    """What is asked of it."""
+    """What the judge is asked."""
     prompt_version: Literal["1"] = "1"
-    """Of the instructions around the rubric. Another wording gets another version, so that runs can be compared."""
+    """Version of the instructions around the rubric. It changes with their wording, so that runs can be compared."""
     seed: Seed = 0
-    """In which order a group's rollouts are shown."""
+    """Seed for the order in which a group's rollouts are shown."""
     api_key_variable: Annotated[str, internal(ON_SERVER)] = ""
     """Name of the environment variable that holds the key; the key itself is never stored in run.json."""
     timeout_seconds: Annotated[Positive, Setting("Time limit", unit="seconds")] = 60.0
-    """For one answer."""
+    """Timeout of one request."""
     parallel: Annotated[int, Field(ge=1, le=256)] = 8
-    """Questions at once."""
+    """Concurrent requests."""
     most_characters: Annotated[int, Field(ge=1000, le=10_000_000), Setting("Longest transcript", unit="characters")] = (
         60_000
     )
-    """Of a transcript; a longer one loses its middle."""
+    """Maximum length of a transcript; the middle of a longer one is cut out."""
 
     def check(self) -> None:
         if not self.policy and not self.url:
@@ -202,12 +202,12 @@ AnyTerm = Annotated[
 
 
 class RewardsConfig(Config):
-    """What a run is rewarded for. By default for its outcome alone."""
+    """What a run is rewarded for; by default, only the outcome."""
 
     terms: Annotated[
         tuple[AnyTerm, ...], Field(strict=False, max_length=MOST_TERMS), Setting("Reward terms", basic=True)
     ] = (OutcomeTerm(),)
-    """Each with its weight."""
+    """The terms, each with its weight."""
 
     def check(self) -> None:
         if not self.terms:
@@ -216,20 +216,20 @@ class RewardsConfig(Config):
         for index, name in enumerate(names):
             if name in names[:index]:
                 raise InvalidField(
-                    f"terms[{index}].name", f"{name!r} is taken", advice="Give one of the two a name of its own."
+                    f"terms[{index}].name", f"{name!r} is already used", advice="Give one of the two another name."
                 )
 
     @property
     def outcome_measure(self) -> str:
-        """The path, in a run's config, of how the outcome is measured; "" where the outcome doesn't count."""
+        """The config path of the outcome term's `measure`; "" if there is no outcome term."""
         places = (index for index, term in enumerate(self.terms) if isinstance(term, OutcomeTerm) and term.weight)
         return next((f"rewards.terms[{index}].measure" for index in places), "")
 
     @property
     def warning(self) -> str:
-        """Why a failed rollout might be rewarded more than a successful one; "" where it can't be.
+        """Why a failed rollout might be rewarded more than a successful one; "" if it can't.
 
-        Success is worth the outcome's weight; the other terms together can differ by their weights times their ranges.
+        Success is worth the outcome's weight; the other terms together can differ by the sum of weight × range.
         """
         outcome = sum(term.weight for term in self.terms if isinstance(term, OutcomeTerm))
         others = sum(term.sway for term in self.terms if not isinstance(term, OutcomeTerm))
@@ -246,5 +246,5 @@ def component_of(term: RewardTerm) -> str:
 
 
 def name_of(term: RewardTerm) -> str:
-    """What curves call it."""
+    """Its name in curves."""
     return term.name or component_of(term)

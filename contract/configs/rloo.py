@@ -1,4 +1,4 @@
-"""What REINFORCE with a leave-one-out baseline may be told."""
+"""Config of REINFORCE with a leave-one-out baseline."""
 
 from typing import Annotated, Literal
 
@@ -11,4 +11,4 @@ class RlooConfig(OnlineConfig):
 
     kind: Literal["rloo"] = "rloo"
     normalize: Annotated[bool, Setting("Normalize advantages")] = False
-    """Bring the advantages of a step to mean 0 and spread 1."""
+    """Normalize the advantages of a step to mean 0 and standard deviation 1."""

@@ -1,4 +1,4 @@
-"""JSON Schema of configs: of a whole run.json for the docs, and of what a launch may set for REST."""
+"""JSON Schemas of configs: of a complete run.json for the docs, and of the settings of a launch for REST."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def run_schema(cls: type[Config]) -> dict[str, Any]:
 
 
 def launch_schema(cls: type[TrainingConfig]) -> dict[str, Any]:
-    """Of the settings that people can change, every one optional, in the dialect of OpenAPI 3.0 and without references."""
+    """Schema of the settings that people can change, all optional, in OpenAPI 3.0's dialect without `$ref`."""
     whole = cls.model_json_schema()
     schema = for_openapi(whole)
     for name in (cls.tag, "data"):
@@ -27,7 +27,7 @@ def launch_schema(cls: type[TrainingConfig]) -> dict[str, Any]:
 
 
 def for_openapi(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """In the dialect of OpenAPI 3.0, without references and without what people can't set."""
+    """The schema in OpenAPI 3.0's dialect, without `$ref` and without settings that people can't change."""
     inlined: dict[str, Any] = _inlined(schema, schema.get("$defs", {}))
     return inlined
 

@@ -1,4 +1,4 @@
-"""What supervised fine-tuning may be told."""
+"""Config of supervised fine-tuning."""
 
 from typing import Annotated, Literal
 
@@ -11,4 +11,4 @@ class SftConfig(FileTrainingConfig):
 
     kind: Literal["sft"] = "sft"
     model: Annotated[ModelConfig, Setting("Model")]
-    """The policy or model to begin from; alone of all algorithms this one can begin with a new model."""
+    """The policy or model to start from. Only SFT can start from a new model."""

@@ -1,6 +1,6 @@
-"""The one way out: every HTTP request and websocket that Retrace opens to a server that somebody named goes through here.
+"""Outgoing connections: every HTTP request and websocket to an address that a user named goes through here.
 
-`transport` makes clients and sockets, `networks` says which addresses they may connect to, `replies` what may be told of a reply.
-Addresses are checked when a connection is made, after the name was resolved, so neither a redirect nor a name that changes its
-mind gets around the check. Only `transport` and `replies` import httpx.
+`transport` makes clients and sockets, `networks` decides which addresses they may connect to, `replies` what may be reported of a reply.
+Addresses are checked at connection time, after name resolution, so neither redirects nor DNS rebinding
+get around the check. Only `transport` and `replies` import httpx.
 """

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 NETWORKS = "OUTGOING_NETWORKS"
 """The variable that names private networks, such as "127.0.0.0/8,10.0.0.0/8"."""
 WEBHOOK_NETWORKS = "WEBHOOK_NETWORKS"
-"""The variable that does the same for webhooks, which may not reach the networks of model servers: a POST there could change what they serve."""
+"""The same for webhooks, which may not reach the networks of model servers: a POST there could change what they serve."""
 SERVICES = "OUTGOING_REFUSED_SERVICES"
 """The variable that names Retrace's own services, such as "127.0.0.1:8000". `make run` and the workers set it."""
 LOOPBACK = "127.0.0.0/8,::1/128"
@@ -26,22 +26,22 @@ METADATA = frozenset(
         ("169.254.169.254", "169.254.170.2", "fd00:ec2::254", "100.100.100.200", "168.63.129.16", "192.0.0.192"),
     )
 )
-"""Where clouds hand credentials to whoever asks from inside: AWS and most others, ECS, AWS over IPv6, Alibaba, Azure, Oracle."""
+"""Cloud metadata services, which give credentials to anyone who asks from inside: AWS and most others, ECS, AWS over IPv6, Alibaba, Azure, Oracle."""
 NEVER = tuple(map(ip_network, ("0.0.0.0/8", "::/128", "224.0.0.0/4", "ff00::/8", "255.255.255.255/32")))
-"""No server has these addresses: "this host", multicast and broadcast."""
+"""Addresses that no server has: "this host", multicast, and broadcast."""
 NAT64 = ip_network("64:ff9b::/96")
 UNCLEAR = tuple(map(ip_network, ("::/96", "64:ff9b:1::/48", "2001::/32", "fec0::/10", "192.0.0.0/24")))
-"""Addresses whose bits alone don't tell where they lead: IPv4-compatible, local NAT64, Teredo, site-local, and those of IETF protocols,
-which older versions of Python take for global.
+"""Addresses whose destination can't be told from their bits: IPv4-compatible, local NAT64, Teredo, site-local, and IETF protocol
+assignments, which older versions of Python consider global.
 """
 
 
 class AddressRefused(OSError):
-    """This installation doesn't connect to that address. Trying again won't help."""
+    """This installation doesn't connect to that address. Retrying won't help."""
 
 
 class Service(NamedTuple):
-    """A program of this installation that no endpoint may turn out to be."""
+    """A service of this installation, which endpoints may not point to."""
 
     host: str
     port: int
@@ -49,7 +49,7 @@ class Service(NamedTuple):
 
 @dataclass(frozen=True)
 class OutgoingRules:
-    """What an installation allows."""
+    """Which addresses an installation may connect to."""
 
     networks: tuple[Network, ...] = ()
     services: tuple[Service, ...] = ()
@@ -58,12 +58,12 @@ class OutgoingRules:
 
     @classmethod
     def for_webhooks(cls) -> Self:
-        """The rules of this process for addresses that events are sent to. Raises ValueError."""
+        """This process's rules for webhook addresses. Raises ValueError."""
         return cls.from_environment(setting=WEBHOOK_NETWORKS)
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ, *, setting: str = NETWORKS) -> Self:
-        """The rules of this process. Without OUTGOING_NETWORKS only production is closed to loopback. Raises ValueError."""
+        """This process's rules. Without OUTGOING_NETWORKS, loopback is refused only in production. Raises ValueError."""
         default = "" if environment.get("RETRACE_ENV") == "production" else LOOPBACK
         services = services_in(environment.get(SERVICES, ""))
         services += [
@@ -76,14 +76,14 @@ class OutgoingRules:
         )
 
     def to_environment(self) -> dict[str, str]:
-        """The same rules for a child process, which may not see the addresses of the database and of Valkey."""
+        """The same rules for a child process, which mustn't see the addresses of the database and Valkey."""
         return {
             NETWORKS: ",".join(map(str, self.networks)),
             SERVICES: ",".join(f"{host_in_url(service.host)}:{service.port}" for service in self.services),
         }
 
     def reachable(self, host: str, port: int, resolved: Iterable[str]) -> list[str]:
-        """The addresses among `resolved`, which `host` stands for, that may be connected to. Raises AddressRefused for none."""
+        """The addresses in `resolved` (of `host`) that may be connected to. Raises AddressRefused if there are none."""
         addresses = [ip_address(each.partition("%")[0]) for each in resolved]
         allowed = [address for address in addresses if self.allows(address)]
         if not allowed:
@@ -121,7 +121,7 @@ class OutgoingRules:
 
 
 def destination(address: Address) -> Address:
-    """Where packets to `address` end up: IPv6 can carry an IPv4 address in itself (mapped, NAT64, 6to4)."""
+    """Where packets to `address` end up: an IPv6 address can embed an IPv4 address (mapped, NAT64, 6to4)."""
     if isinstance(address, IPv6Address):
         if address in NAT64:
             return IPv4Address(int(address) & 0xFFFF_FFFF)
@@ -130,7 +130,7 @@ def destination(address: Address) -> Address:
 
 
 def networks_in(text: str, setting: str = NETWORKS) -> list[Network]:
-    """The networks that a setting names, with commas or blanks between. Raises ValueError."""
+    """The networks that a setting lists, separated by commas or spaces. Raises ValueError."""
     try:
         return [ip_network(part) for part in text.replace(",", " ").split()]
     except ValueError as error:
@@ -140,7 +140,7 @@ def networks_in(text: str, setting: str = NETWORKS) -> list[Network]:
 
 
 def services_in(text: str) -> list[Service]:
-    """The services that a setting names, with commas or blanks between. Raises ValueError."""
+    """The services that a setting lists, separated by commas or spaces. Raises ValueError."""
     services = []
     for part in text.replace(",", " ").split():
         host, _, port = part.rpartition(":")
@@ -151,7 +151,7 @@ def services_in(text: str) -> list[Service]:
 
 
 def service_of_url(url: str) -> Service | None:
-    """Where a database listens; None for a Unix socket, which no endpoint's address reaches."""
+    """The host and port in a database's URL; None for a Unix socket, which an endpoint's address can't reach."""
     parts = urlsplit(url)
     if not parts.hostname or parts.scheme not in SERVICE_PORTS:
         return None
@@ -163,7 +163,7 @@ def host_in_url(host: str) -> str:
 
 
 def resolve(host: str, port: int) -> list[str]:
-    """The addresses that a host stands for; none where nobody knows it. As the system reads it: 0177.1 and 2130706433 are 127.0.0.1."""
+    """The addresses of a host; none if it doesn't resolve. Parsed as the system does: 0177.1 and 2130706433 are 127.0.0.1."""
     try:
         return list(dict.fromkeys(str(info[4][0]) for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)))
     except (OSError, UnicodeError):
@@ -178,7 +178,7 @@ def is_loopback(host: str) -> bool:
 
 
 def is_of_this_machine(address: Address) -> bool:
-    """Whether packets to `address` wouldn't leave this machine: they'd come from the address that they go to. Sends nothing."""
+    """Whether `address` belongs to this machine: packets to it would have it as their source, too. Sends nothing."""
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:

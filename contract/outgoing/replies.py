@@ -1,7 +1,7 @@
-"""What may be told of a reply that isn't the one that was asked for.
+"""What may be reported of an unexpected reply.
 
-Whoever registers a server reads these sentences. A body is quoted only where it's an error of the protocol that was spoken; what
-something else said at that address (a metadata service, another team's database) isn't theirs to read.
+Whoever registers a server reads these messages. A body is quoted only if it's an error in the expected protocol; what
+another service at that address says (a metadata service, another team's database) isn't theirs to read.
 """
 
 import json
@@ -13,18 +13,18 @@ from contract.quoting import legible
 
 
 def problem_of(response: httpx.Response) -> str:
-    """Why a server didn't do what it was asked to, in a sentence without its period."""
+    """Why a request failed, as a sentence without its period."""
     status = response.status_code
     if response.is_redirect:
         return f"it redirects ({status}), and redirects aren't followed"
     if status in (401, 403):
-        problem = f"it refuses the key, or wants one ({status})"
+        problem = f"it refuses the key, or requires one ({status})"
     elif status == 404:
-        problem = "it knows no such path or model (404)"
+        problem = "it has no such path or model (404)"
     elif status == 429:
-        problem = "it has too much to do (429)"
+        problem = "it's overloaded (429)"
     elif response.is_client_error:
-        problem = f"it refuses the request ({status})"
+        problem = f"it refused the request ({status})"
     elif response.is_server_error:
         problem = f"it failed ({status})"
     else:
@@ -34,7 +34,7 @@ def problem_of(response: httpx.Response) -> str:
 
 
 def error_in(body: bytes | str) -> str:
-    """The message of an error in the protocol of OpenAI, as vLLM and others also send it; else ""."""
+    """The message of an error in OpenAI's protocol, which vLLM and others also use; otherwise ""."""
     try:
         reply: Any = json.loads(body)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Clients and sockets that connect only where the rules allow it, and read only so much for so long."""
+"""Clients and sockets that connect only where the rules allow, with limits on the size and duration of a reply."""
 
 import asyncio
 import socket
@@ -14,16 +14,16 @@ import httpx
 from contract.outgoing.networks import AddressRefused, OutgoingRules, resolve
 
 LARGEST_REPLY = 64 * 1024 * 1024
-"""Bytes of one reply, its headers included."""
+"""Maximum bytes of one reply, including headers."""
 READ_AT_ONCE = 4096
-"""Bytes that an event loop reads of a reply before others have their turn: cut into chunks of a byte each, they take it about ten milliseconds."""
+"""Bytes of a reply that an event loop reads before it yields: as one-byte chunks, they take about ten milliseconds."""
 IDLE_SECONDS = 3.0
-"""For how long an idle connection is kept. uvicorn, and with it vLLM, closes one after 5 s; a request on its way meanwhile would be lost."""
+"""How long an idle connection is kept. uvicorn, and so vLLM, closes one after 5 s; a request sent meanwhile would be lost."""
 Client = httpx.Client
 AsyncClient = httpx.AsyncClient
-"""What `http_client` and `async_http_client` make, for annotations: nobody else makes one."""
+"""What `http_client` and `async_http_client` return, for annotations; don't construct it yourself."""
 UNPACKED = {"Accept-Encoding": "identity"}
-"""A packed reply could be small on its way and fill the memory here, so none is asked for and none is taken."""
+"""A small compressed reply could fill the memory here (a zip bomb), so compression is neither requested nor accepted."""
 
 
 def http_client(
@@ -33,16 +33,16 @@ def http_client(
     timeout: float,
     rules: Callable[[], OutgoingRules] = OutgoingRules.from_environment,
 ) -> httpx.Client:
-    """A client for one server. `timeout`: seconds for connecting, and for a whole reply. Raises AddressRefused, and so do its requests.
+    """A client for one server. `timeout`: seconds for connecting, and for the whole reply. It and its requests raise AddressRefused.
 
-    rules: gives those that hold when a connection is made.
+    rules: returns the rules in force when a connection is made.
     """
     return httpx.Client(
         base_url=_parsed(base_url),
         headers={**(headers or {}), **UNPACKED},
         timeout=timeout,
         transport=_Transport(partial(_reachable, rules=rules)),
-        trust_env=False,  # neither proxies nor the keys in ~/.netrc
+        trust_env=False,  # ignore proxies and the keys in ~/.netrc
         follow_redirects=False,
     )
 
@@ -55,9 +55,9 @@ def async_http_client(
     connections: int,
     is_own: bool = False,
 ) -> httpx.AsyncClient:
-    """As `http_client`, for as many requests at once as there are `connections`.
+    """Like `http_client`, for up to `connections` concurrent requests.
 
-    is_own: a process of this installation named the address, and no person did; so the rules for others' addresses don't apply.
+    is_own: the address came from a process of this installation, not from a user, so the rules don't apply.
     """
     return httpx.AsyncClient(
         base_url=_parsed(base_url),
@@ -71,7 +71,7 @@ def async_http_client(
 
 def connected_socket(host: str, port: int, *, timeout: float) -> socket.socket:
     """A connected socket, for protocols other than HTTP. Raises AddressRefused, OSError."""
-    problem: OSError = OSError(f"{host} is not known here")
+    problem: OSError = OSError(f"{host} can't be resolved")
     for address in _reachable(host, port):
         try:
             return socket.create_connection((address, port), timeout)
@@ -86,11 +86,11 @@ def _parsed(base_url: str) -> httpx.URL:
         url.host  # noqa: B018  # which may be no name, too: httpx finds out when it's read
         return url
     except (httpx.InvalidURL, UnicodeError) as error:
-        raise AddressRefused(f"{base_url} is no address of a server: {error}.") from None
+        raise AddressRefused(f"{base_url} isn't a server address: {error}.") from None
 
 
 def _reachable(host: str, port: int, rules: Callable[[], OutgoingRules] = OutgoingRules.from_environment) -> list[str]:
-    """Checked addresses of a host, none where nobody knows it. Raises AddressRefused."""
+    """Checked addresses of a host; none if it doesn't resolve. Raises AddressRefused."""
     resolved = resolve(host, port)
     return rules().reachable(host, port, resolved) if resolved else []
 
@@ -98,7 +98,7 @@ def _reachable(host: str, port: int, rules: Callable[[], OutgoingRules] = Outgoi
 class _Transport(httpx.HTTPTransport):
     def __init__(self, addresses: Callable[[str, int], list[str]]) -> None:
         super().__init__()
-        # httpx has no public way to hand a network backend to its pool; its version is pinned.
+        # httpx has no public way to pass a network backend to its pool; its version is pinned.
         self._pool = httpcore.ConnectionPool(
             ssl_context=httpx.create_ssl_context(), keepalive_expiry=IDLE_SECONDS, network_backend=_Backend(addresses)
         )
@@ -135,11 +135,11 @@ class _AsyncTransport(httpx.AsyncHTTPTransport):
 
 def _refuse_packed(response: httpx.Response) -> None:
     if response.headers.get("Content-Encoding", "identity").strip().lower() not in ("", "identity"):
-        raise httpx.ReadError("the reply is compressed, which was not asked for")
+        raise httpx.ReadError("the reply is compressed, which wasn't requested")
 
 
 class _Bounds:
-    """How much of a reply has come, and since when: a reply begins with the last piece of its request."""
+    """Bytes of a reply received, and since when: the clock starts with the last chunk of the request."""
 
     def __init__(self) -> None:
         self.asked()
@@ -152,7 +152,7 @@ class _Bounds:
             return None
         left = self._since + timeout - time.monotonic()
         if left <= 0:
-            raise httpcore.ReadTimeout(f"the reply was not over after {timeout:.0f} s")
+            raise httpcore.ReadTimeout(f"the reply wasn't complete after {timeout:.0f} s")
         return left
 
     def count(self, piece: bytes) -> bytes:
@@ -175,7 +175,7 @@ class _Backend(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
-        problem: Exception = httpcore.ConnectError(f"{host} is not known here")
+        problem: Exception = httpcore.ConnectError(f"{host} can't be resolved")
         for address in self._addresses(host, port):
             try:
                 return _Stream(self._inner.connect_tcp(address, port, timeout, local_address, socket_options))
@@ -220,7 +220,7 @@ class _AsyncBackend(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        problem: Exception = httpcore.ConnectError(f"{host} is not known here")
+        problem: Exception = httpcore.ConnectError(f"{host} can't be resolved")
         for address in await asyncio.to_thread(self._addresses, host, port):
             try:
                 return _AsyncStream(

@@ -1,4 +1,4 @@
-"""The rows of datasets: what a frozen version's files hold, what REST exports, what the trainer and TRL take."""
+"""The rows of datasets: in a frozen version's files, in REST exports, and as input of the trainer and TRL."""
 
 from collections.abc import Mapping
 
@@ -14,4 +14,4 @@ ROWS: Mapping[str, type] = {
     "demonstrations": DemonstrationRow,
     "unpaired": UnpairedRow,
 }
-"""By the name of the row type."""
+"""Row class by name of the row type."""

@@ -1,7 +1,7 @@
 """How a row type is declared: a dataclass with a field for each column of its files, in their order.
 
-What is learned from (messages, tools, numbers, yes or no) is read and checked by its type. Words about a row (ids, names, who judged) are
-written for people and read by nobody, so readers leave them out.
+Columns to learn from (messages, tools, numbers, booleans) are parsed and checked by type. Text columns about a row (ids, names, annotators)
+are only for people, so readers skip them.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from contract.values import JsonObject
 Messages = list[Message]
 Share = Annotated[float, Ge(0), Le(1)]
 Weight = Annotated[float, Ge(0)]
-# Columns of several row types, with what they hold.
+# Columns of several row types, with their descriptions.
 Tools = Annotated[
     list[ToolSchema],
-    Field(description="The functions that were offered, as one JSON string."),
+    Field(description="The tools that were offered, as one JSON string."),
     WithJsonSchema({"type": "string"}),
 ]
 RowId = Annotated[str, Field(description="Of the row.")]
-TaskKey = Annotated[str, Field(description="What was to be done.")]
+TaskKey = Annotated[str, Field(description="What the agent was asked to do.")]
 EnvironmentName = Annotated[str, Field(description="Where.")]
-TrajectoryId = Annotated[str, Field(description="Id of the trajectory, empty where there is none.")]
-PolicyName = Annotated[str, Field(description="Name of its policy, empty where unknown.")]
+TrajectoryId = Annotated[str, Field(description="Id of the trajectory, empty if there is none.")]
+PolicyName = Annotated[str, Field(description="Name of its policy, empty if unknown.")]
 Annotators = Annotated[
     list[str],
     Field(
@@ -62,7 +62,7 @@ class Column(NamedTuple):
 
 
 def foreign(default: Any) -> Any:
-    """A column that Retrace reads where others wrote it, and never writes."""
+    """A column that Retrace reads from others' files and never writes."""
     return field(default=default, metadata={"is_foreign": True})
 
 
@@ -74,12 +74,12 @@ def message_columns(cls: type) -> tuple[str, ...]:
 
 @cache
 def further_columns(cls: type) -> tuple[Column, ...]:
-    """Those after the messages and `tools`."""
+    """The columns after the messages and `tools`."""
     return tuple(Column(name, KINDS[_bare(hint)]) for name, hint in _hints(cls) if _bare(hint) in KINDS)
 
 
 def numbers_in(cls: type, row: JsonObject) -> JsonObject:
-    """What `row` says in the numeric columns of `cls`; null is as if it said nothing. Raises ValueError."""
+    """The values in the numeric columns of `cls`; null counts as missing. Raises ValueError."""
     found = {name: read(row, name) for name, read in _readers(cls)}
     return {name: value for name, value in found.items() if value is not None}
 
@@ -102,26 +102,26 @@ def messages_in(row: JsonObject, name: str) -> list[Message]:
 
 
 def completion_in(row: JsonObject, name: str) -> list[Message]:
-    """Messages with an assistant's among them. Raises ValueError."""
+    """Messages with at least one from the assistant. Raises ValueError."""
     messages = messages_in(row, name)
     if not turns_in(messages):
-        raise ValueError(f"{name} has no assistant message, so there is nothing to learn")
+        raise ValueError(f"{name} has no assistant message, so there is nothing to learn from")
     return messages
 
 
 def turns_in(messages: list[Message]) -> int:
-    """A turn is an assistant message."""
+    """The number of turns (assistant messages)."""
     return sum(message["role"] == "assistant" for message in messages)
 
 
 def tools_in(row: JsonObject) -> list[ToolSchema]:
-    """A list of schemas, or its JSON. Raises ValueError."""
+    """`tools` as a list of schemas; it may be given as JSON text. Raises ValueError."""
     tools = row.get("tools") or []
     if isinstance(tools, str):
         try:
             tools = json.loads(tools)
         except (ValueError, RecursionError):
-            raise ValueError("tools is text but no JSON") from None
+            raise ValueError("tools is text but not JSON") from None
     if not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools):
         raise ValueError(f"tools is {described(tools)}, not a list of schemas")
     return tools
@@ -154,13 +154,13 @@ def share_in(row: JsonObject, name: str) -> float | None:
 
 
 def described(value: Any) -> str:
-    """For errors: its type and its beginning."""
+    """A value in an error: its type and the start of its text."""
     text = json.dumps(value, default=str)
     return f"{type(value).__name__} {text if len(text) <= 40 else text[:37] + '...'}"
 
 
 READERS: dict[Any, Callable[[JsonObject, str], float | None]] = {float: number_in, Weight: weight_in, Share: share_in}
-"""How a numeric column is read, by its type."""
+"""Parser of a numeric column, by type."""
 
 
 @cache

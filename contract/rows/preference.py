@@ -29,16 +29,16 @@ from contract.values import JsonObject
 
 @dataclass(slots=True)
 class PreferenceRow:
-    """Two ways to go on from the same prompt, the better one first."""
+    """Two continuations of the same prompt, the better one first."""
 
     __pydantic_config__: ClassVar = {"use_attribute_docstrings": True}
 
     prompt: Messages
-    """Chat messages that both trajectories truly share: all leading steps that are the same to the byte, and what came before the first that isn’t."""
+    """Chat messages that both trajectories share: all leading steps that are byte-identical, and the context of the first that isn’t."""
     chosen: Messages
-    """The rest of the better one: assistant turns with tool and user messages between them, ending with the last assistant turn."""
+    """The rest of the better trajectory: assistant turns with tool and user messages between them, ending with the last assistant turn."""
     rejected: Messages
-    """The rest of the other one."""
+    """The rest of the other trajectory."""
     tools: Tools = field(default_factory=list)
     id: RowId = ""
     task: TaskKey = ""
@@ -48,35 +48,35 @@ class PreferenceRow:
     chosen_policy: PolicyName = ""
     rejected_policy: PolicyName = ""
     adjudication: str = ""
-    """Id of the reviewer’s decision that made the row, empty where votes did."""
-    # No column that Retrace writes may be `margin`: TRL gives that a meaning of its own.
+    """Id of the reviewer’s decision behind the row, empty if it comes from votes."""
+    # Retrace must not write a column named `margin`, which has its own meaning in TRL.
     strength: float = 0.0
     """Mean strength of the votes for the winner, 1 to 3."""
     weight: Weight = 1.0
-    """How much the row counts. With `majority` lead / votes, or the lead in likelihood where habits or skills are known; with `each` 1 / rows of the pair."""
+    """Weight of the row. With `majority`, lead / votes, or the lead in likelihood if a model of the annotators was fitted; with `each`, 1 / rows of the pair."""
     soft_label: Share | None = None
-    """How likely it is that the chosen one is the better one (with `each` it can be below ½: others know better)."""
+    """Probability that the chosen side is better (with `each` it can be below ½, if other annotators outweigh this one)."""
     label_weight: Weight = 1.0
-    """How much that says: the chance that either is better, so ties lower it; with `each` shared among the pair’s rows."""
+    """Weight of the soft label: the probability that either side is better, so ties lower it; with `each`, divided among the pair’s rows."""
     shown_left: Share | None = None
-    """The share of the judgments in which the chosen one stood on the left."""
+    """Share of the judgments in which the chosen side was shown on the left."""
     votes_for: int = 0
-    """Judgments for the chosen one."""
+    """Judgments for the chosen side."""
     votes_against: int = 0
-    """Judgments for the other one."""
+    """Judgments for the rejected side."""
     votes_tied: int = 0
     """Judgments for neither."""
     annotators: Annotators = field(default_factory=list)
     judgements: JudgmentIds = field(default_factory=list)
     items: ItemIds = field(default_factory=list)
     margin: float | None = foreign(None)
-    """Read from other people’s files, never written: the least difference of rewards that a reward model is asked for."""
+    """Read from others’ files, never written: the reward margin required of a reward model."""
     tie: bool = foreign(False)
-    """Read from other people’s files, never written: neither is better, `chosen` only comes first."""
+    """Read from others’ files, never written: a tie; `chosen` is merely listed first."""
 
     @classmethod
     def from_json(cls, row: JsonObject) -> Self:
-        """Also of a step preference. Raises ValueError."""
+        """Also reads step preferences. Raises ValueError."""
         return cls(
             prompt=messages_in(row, "prompt"),
             chosen=completion_in(row, "chosen"),
@@ -98,22 +98,22 @@ class StepPreferenceRow:
     chosen: Messages
     """The better action: one assistant message."""
     rejected: Messages
-    """The other one."""
+    """The other action."""
     tools: Tools = field(default_factory=list)
     id: RowId = ""
     task: TaskKey = ""
     environment: EnvironmentName = ""
     chosen_run: str = ""
-    """Id of the trajectory that the better action is from, empty for a correction."""
+    """Id of the trajectory with the better action, empty for a correction."""
     rejected_run: TrajectoryId = ""
     chosen_policy: PolicyName = ""
     rejected_policy: PolicyName = ""
     origin: str = ""
-    """`correction`, or `divergence` where two trajectories part."""
+    """`correction`, or `divergence` where two trajectories diverge."""
     weight: Weight = 1.0
-    """How much the row counts."""
+    """Weight of the row."""
     step: int = 0
-    """Which step, from 0."""
+    """Index of the step, from 0."""
     annotators: Annotators = field(default_factory=list)
     judgements: JudgmentIds = field(default_factory=list)
     items: ItemIds = field(default_factory=list)

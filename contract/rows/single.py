@@ -1,4 +1,4 @@
-"""Rows of one trajectory: demonstrations, unpaired rows, process labels."""
+"""Rows from a single trajectory: demonstrations, unpaired rows, process labels."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class DemonstrationRow:
     run: TrajectoryId = ""
     policy: PolicyName = ""
     weight: Weight = 1.0
-    """How much the row counts."""
+    """Weight of the row."""
     train_turns: list[bool] = field(default_factory=list)
-    """For each assistant message whether it is worth learning; empty learns all."""
+    """For each assistant message, whether to learn from it; empty means all."""
     origin: str = ""
     """`accepted` or `corrected`."""
     annotators: Annotators = field(default_factory=list)
@@ -64,9 +64,9 @@ def _train_turns(row: JsonObject, messages: Messages) -> list[bool]:
     if flags is None:
         return []
     if not isinstance(flags, list) or len(flags) != turns or not all(isinstance(flag, bool) for flag in flags):
-        raise ValueError(f"train_turns is {described(flags)}, not a list of {turns} times true or false")
+        raise ValueError(f"train_turns is {described(flags)}, not a list of {turns} booleans")
     if not any(flags):
-        raise ValueError("train_turns is false for every turn, so there is nothing to learn")
+        raise ValueError("train_turns is false for every turn, so there is nothing to learn from")
     return flags
 
 
@@ -77,7 +77,7 @@ class UnpairedRow:
     __pydantic_config__: ClassVar = {"use_attribute_docstrings": True}
 
     prompt: Messages
-    """What came before the first turn."""
+    """The messages before the first turn."""
     completion: Messages
     """The rest."""
     label: bool
@@ -89,7 +89,7 @@ class UnpairedRow:
     run: TrajectoryId = ""
     policy: PolicyName = ""
     weight: Weight = 1.0
-    """How much the row counts."""
+    """Weight of the row."""
     annotators: Annotators = field(default_factory=list)
     judgements: JudgmentIds = field(default_factory=list)
     items: ItemIds = field(default_factory=list)
@@ -119,11 +119,11 @@ class ProcessLabelsRow:
     run: TrajectoryId = ""
     policy: PolicyName = ""
     weight: Weight = 1.0
-    """How much the row counts."""
+    """Weight of the row."""
     step_labels: list[float | None] = field(default_factory=list)
-    """For each assistant message −1 bad, 0 neutral, +1 good, or a mean of several judgments; null where nobody judged."""
+    """For each assistant message, −1 bad, 0 neutral, +1 good, or the mean of several judgments; null if nobody judged it."""
     first_error: int | None = None
-    """The turn of the first error, from 0; −1 for none; null where nobody looked for it, or annotators disagree."""
+    """Index of the turn with the first error, from 0; −1 for none; null if nobody looked for it, or annotators disagree."""
     annotators: Annotators = field(default_factory=list)
     judgements: JudgmentIds = field(default_factory=list)
     items: ItemIds = field(default_factory=list)

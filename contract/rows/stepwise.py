@@ -1,8 +1,8 @@
-"""Process labels in TRL's stepwise supervision form: a prompt, a completion for each step, and whether each is right.
+"""Process labels in TRL's stepwise supervision form: a prompt, a completion for each step, and a label for each.
 
-The form holds text, so chats are written out: what is said before the first turn is the prompt; a completion is what came back since the turn
-before, if anything, and the turn itself. It has no label for "nobody judged this": a row ends before the first such step. A neutral step counts
-as right, as in Lightman et al. (2023).
+The form holds text, so chats are rendered as text: everything before the first turn is the prompt; a completion is what came back since the
+previous turn, if anything, and the turn itself. It has no label for unjudged steps: a row ends before the first one. A neutral step counts
+as correct, as in Lightman et al. (2023).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from contract.values import JsonObject, mapping
 
 
 class StepwiseRow(TypedDict):
-    """As TRL's trainers of process reward models read it."""
+    """A row for TRL's process reward model trainer."""
 
     prompt: str
     completions: list[str]
@@ -25,7 +25,7 @@ class StepwiseRow(TypedDict):
 
 
 def stepwise(row: JsonObject) -> StepwiseRow | None:
-    """A row of process labels in this form; None where not even its first step is labeled. Raises ValueError."""
+    """Converts a row of process labels; None if its first step isn't labeled. Raises ValueError."""
     labeled = ProcessLabelsRow.from_json(row)
     labels = _labels(labeled.step_labels, labeled.first_error)
     if not labels:

@@ -75,7 +75,7 @@ def test_a_stored_config_reads_back_the_same(tmp_path: Path, config: Any):
         ({**DPO, "beta": 0}, "beta: got 0, expected 0.001 to 10"),
         ({**DPO, "lora": {"targets": ["q_proj", 1]}}, "lora.targets[1]: got 1 (int), expected text"),
         ({**DPO, "model": {}}, "model.path: give either a path (folder or hub id) or scratch"),
-        ({**DPO, "model": {"scratch": {"heads": 5}}}, "model.scratch.heads: 5 does not divide hidden = 192"),
+        ({**DPO, "model": {"scratch": {"heads": 5}}}, "model.scratch.heads: 5 doesn't divide hidden = 192"),
         (
             {"kind": "rollout", "policy": {"engine": "magic"}},
             "policy.engine: got 'magic' (str), expected 'scripted' or",
@@ -101,7 +101,7 @@ def test_a_near_miss_is_suggested():
 def test_python_is_held_to_the_same_rules_as_json():
     with pytest.raises(ValidationError, match="warmup_steps"):
         OptimizerConfig(warmup_steps=-1)
-    with pytest.raises(ValidationError, match="scratch: a policy without training"):
+    with pytest.raises(ValidationError, match="scratch: an untrained policy"):
         LocalPolicy(model=ModelConfig(scratch=ScratchConfig()))
 
 
@@ -190,7 +190,7 @@ def test_a_file_that_is_missing_or_no_json_is_a_configuration_failure(tmp_path: 
     with pytest.raises(InvalidConfig, match="Cannot read"):
         read_run_config(tmp_path / "run.json")
     (tmp_path / "run.json").write_text("{")
-    with pytest.raises(InvalidConfig, match="is no JSON"):
+    with pytest.raises(InvalidConfig, match="isn't JSON"):
         read_run_config(tmp_path / "run.json")
 
 

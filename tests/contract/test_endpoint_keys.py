@@ -68,7 +68,7 @@ def test_a_key_is_read_where_it_may_be_sent(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("ENDPOINT_KEYS", ALLOWED)
     assert key_for("VLLM_API_KEY", "http://vllm:8000/v1") == "secret"
     monkeypatch.delenv("VLLM_API_KEY")
-    with pytest.raises(KeyRefused, match="VLLM_API_KEY is not set"):
+    with pytest.raises(KeyRefused, match="VLLM_API_KEY isn't set"):
         key_for("VLLM_API_KEY", "http://vllm:8000/v1")
 
 

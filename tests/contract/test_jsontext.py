@@ -48,7 +48,7 @@ def test_writing_keeps_the_order_of_keys_and_the_canonical_form_does_not():
         (b"[" * 100_000 + b"]" * 100_000, "Nested deeper than 250 levels."),
         (b'{"a":' * 2000 + b"1" + b"}" * 2000, "Nested deeper than 250 levels."),
         (rb'["\ud800",' + b"[" * 100_000 + b"]" * 100_001, "Nested deeper than 250 levels."),
-        ("é".encode("latin-1").join([b'"caf', b'"']), "Byte 5 (0xe9) is not UTF-8."),
+        ("é".encode("latin-1").join([b'"caf', b'"']), "Byte 5 (0xe9) isn't UTF-8."),
         (b"{'a': 1}", "Not JSON: expecting property name enclosed in double quotes: line 1 column 2 (char 1)."),
         (b'{"a": 1,}', "Not JSON: illegal trailing comma before end of object"),
         (b'{"a": 1} x', "Not JSON: extra data: line 1 column 10 (char 9)."),

@@ -79,7 +79,7 @@ def test_an_error_of_the_server_comes_through_unchanged(agent: Agent, upstream: 
     response = agent.ask(ASK)
     assert (response.status_code, response.content) == (422, upstream.error)
     call = Call.objects.get()
-    assert (call.status, call.http_status, call.error) == ("failed", 422, "it refuses the request (422): too hot")
+    assert (call.status, call.http_status, call.error) == ("failed", 422, "it refused the request (422): too hot")
 
 
 def test_what_something_else_says_at_that_address_is_nobodys_to_read(agent: Agent, upstream: Upstream) -> None:

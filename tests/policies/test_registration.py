@@ -202,7 +202,7 @@ def test_each_replica_is_checked_as_the_first_server_is(settings):
     first = {"workspace": workspace, "base_url": "http://vllm:8000/v1"}
     with pytest.raises(BadEndpoint, match="The key in VLLM_API_KEY is not sent to http://elsewhere:8000/v1"):
         register_server(**first, replicas=["http://elsewhere:8000/v1"], key_variable="VLLM_API_KEY")
-    with pytest.raises(BadEndpoint, match="is no http:// or https:// address"):
+    with pytest.raises(BadEndpoint, match="isn't an http:// or https:// address"):
         register_server(**first, replicas=["file:///etc/passwd"])
     with pytest.raises(BadEndpoint, match="stands there twice"):
         register_server(**first, replicas=["http://vllm:8000/v1/"])

@@ -42,7 +42,7 @@ def test_a_trajectory_reads_back_the_same(tmp_path: Path):
     [
         ("{", "Row 2 of rows.jsonl cannot be used: it is no JSON"),
         ("[1]", "Row 2 of rows.jsonl cannot be used: it is a list. Expected a JSON object."),
-        ('{"format": "other"}', "The format is other. Expected `format` is retrace/1, the only version there is."),
+        ('{"format": "other"}', "The format is other. Expected `format` is retrace/1, the only version."),
         ('{"format": "retrace/1", "steps": []}', "`task` has no key. Expected `task` is an object such as"),
         ('{"format": "retrace/1", "task": {"key": "k"}}', "`steps` is missing. Expected `steps` is a list."),
     ],

@@ -51,7 +51,7 @@ def test_tools_may_be_text_and_columns_of_others_do_no_harm(tmp_path: Path):
         ({"prompt": ["hi"]}, "prompt[0] has the role None"),
         ({"chosen": [ASK]}, "chosen has no assistant message, so there is nothing to learn"),
         ({"chosen": [{**GOOD, "tool_calls": [{"name": "add"}]}]}, "chosen[0] has a tool call without function.name"),
-        ({"tools": "{"}, "tools is text but no JSON"),
+        ({"tools": "{"}, "tools is text but not JSON"),
         ({"tools": {"a": 1}}, 'tools is dict {"a": 1}, not a list of schemas'),
         ({"weight": -1}, "weight is -1, not 0 or more"),
         ({"margin": "big"}, 'margin is str "big", not a number'),
@@ -108,7 +108,7 @@ def test_single_runs_come_from_rows_of_their_own_from_both_sides_of_a_pair_and_f
     ("read", "row", "problem"),
     [
         (read_unpaired, {"prompt": [ASK], "completion": [GOOD], "label": 1}, "label is int 1, not true or false"),
-        (read_demonstrations, {"messages": [ASK, GOOD], "train_turns": [True, False]}, "not a list of 1 times true"),
+        (read_demonstrations, {"messages": [ASK, GOOD], "train_turns": [True, False]}, "not a list of 1 booleans"),
         (read_demonstrations, {"messages": [ASK, GOOD], "train_turns": [False]}, "there is nothing to learn"),
         (read_preferences, {**ROW, "soft_label": 1.5}, "soft_label is 1.5, not from 0 to 1"),
     ],

@@ -330,7 +330,7 @@ def test_a_run_is_launched_followed_and_cancelled_over_the_api(client):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"config": {"batchsize": 1}}, {"config": "Unknown field. Known are"}),
+        ({"config": {"batchsize": 1}}, {"config": "Unknown field. Known fields"}),
         ({"algorithm": "ppo"}, {"algorithm": "“ppo” isn't one of the choices"}),
         ({"base": None}, {"base": "starts from a model"}),
     ],

@@ -85,7 +85,7 @@ def test_grades_come_back_in_order_and_missing_ones_are_missing(address: str, mo
 def test_a_key_that_is_not_there_is_refused_at_the_start(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("JUDGE_KEY", raising=False)
     monkeypatch.setenv("ENDPOINT_KEYS", "JUDGE_KEY=http://127.0.0.1:9")
-    with pytest.raises(ConfigFailure, match="JUDGE_KEY is not set"):
+    with pytest.raises(ConfigFailure, match="JUDGE_KEY isn't set"):
         Judge(JudgeTerm(url="http://127.0.0.1:9/v1", model="judge", api_key_variable="JUDGE_KEY"))
 
 

@@ -101,8 +101,8 @@ def test_an_odd_message_is_kept_and_the_episode_goes_on(tmp_path: Path, server: 
 @pytest.mark.parametrize(
     ("status", "message"),
     [
-        (404, "it knows no such path or model (404)"),
-        (401, "it refuses the key, or wants one (401)"),
+        (404, "it has no such path or model (404)"),
+        (401, "it refuses the key, or requires one (401)"),
         (503, "gave no answer in 6 tries: it failed (503)"),
     ],
 )

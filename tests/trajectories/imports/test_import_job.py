@@ -201,7 +201,7 @@ def test_a_ten_megabyte_cell_goes_in_whole():
             b'{"task": {"key": "k"}, "steps": [], "info": ' + b"[" * 90_000 + b"]" * 90_000 + b"}",
             "Nested deeper than 250 levels.",
         ),
-        (b'{"task": {"key": "caf\xe9"}, "steps": []}', "Byte 22 (0xe9) is not UTF-8."),
+        (b'{"task": {"key": "caf\xe9"}, "steps": []}', "Byte 22 (0xe9) isn't UTF-8."),
         (b"[1, 2]", "The record is a list."),
         (b"null", "The record is null."),
     ],
