@@ -1,4 +1,4 @@
-"""Which metrics are drawn together, in which group, and how. Pure. The metrics' names are TRL's."""
+"""Which metrics share a chart, in which group, and how they're drawn. Pure. Metric names are TRL's."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from functools import cached_property
 from apps.training.spreads import band_of
 
 HIDDEN = frozenset({"rewards/total/mean"})
-"""TRL counts the sum of all components as a component; it is `reward`."""
+"""TRL logs the sum of all reward functions as one more reward function; it equals `reward`."""
 CLOCKS = frozenset({"tokens", "rollouts"})
-"""Counts since the beginning of the run, which curves can be drawn over."""
+"""Running totals that can serve as a chart's x axis."""
 
 
 @dataclass(frozen=True)
 class Family:
-    """Metrics that share a scale. A `*` in a name stands for whatever was measured."""
+    """Metrics that share a scale. A `*` in a name matches anything."""
 
     title: str
     metrics: tuple[str, ...]
@@ -26,7 +26,7 @@ class Family:
 
     @property
     def key(self) -> str:
-        """Names it in addresses and in what a browser remembers."""
+        """Identifies the family in URLs and in the browser's stored preferences."""
         return self.title.lower().replace(" ", "-")
 
     @cached_property
@@ -34,7 +34,7 @@ class Family:
         return re.compile("|".join(re.escape(metric).replace(r"\*", "[^/]+") for metric in self.metrics))
 
     def measured(self, metrics: Iterable[str]) -> list[str]:
-        """Those of `metrics` that belong here, in the order of the family's names."""
+        """The members of `metrics` that belong to this family, in the order of its names."""
         found = [metric for metric in sorted(metrics) if self.pattern.fullmatch(metric) and metric not in HIDDEN]
         return sorted(
             found, key=lambda metric: self.metrics.index(metric) if metric in self.metrics else len(self.metrics)
@@ -51,32 +51,32 @@ class Group:
 
 @dataclass(frozen=True)
 class Axis:
-    """What a chart's values are measured on."""
+    """A y axis."""
 
     title: str = ""
-    """Empty where the chart's own title says it."""
+    """Empty if the chart's own title is enough."""
     unit: str = ""
     format: str = ""
 
 
 @dataclass(frozen=True)
 class Series:
-    """A curve."""
+    """One curve."""
 
     metric: str
     name: str
     band: str = ""
-    """What the band around it spans; empty where none was measured."""
+    """What the band around the curve spans; empty if no spread was measured."""
     is_right: bool = False
-    """Measured on the right axis."""
+    """Drawn against the right axis."""
 
 
 @dataclass(frozen=True)
 class Chart:
-    """What one figure shows."""
+    """The content of one figure."""
 
     key: str
-    """Names it on the page, and in what a browser remembers."""
+    """Identifies the chart on the page and in the browser's stored preferences."""
     title: str
     group: str
     left: Axis
@@ -170,10 +170,10 @@ KL = next(family for family in FAMILIES if "kl" in family.metrics)
 
 
 def charts_of(metrics: Collection[str], learned: Sequence[str] = ()) -> list[Chart]:
-    """A chart for each family that was measured, in the order of GROUPS.
+    """A chart for each family with measured metrics, in the order of GROUPS.
 
-    `learned` names the terms of the reward that are a model's opinion: where there are some, their curves meet those of success in one
-    chart, with the KL divergence beside it, right after the first group.
+    `learned` names the learned reward terms. If there are any, their curves are drawn with those of success in one chart,
+    with the KL divergence beside it, right after the first group.
     """
     charts = [
         Chart(
@@ -196,9 +196,9 @@ def charts_of(metrics: Collection[str], learned: Sequence[str] = ()) -> list[Cha
 
 
 def over_optimization(metrics: Collection[str], learned: Sequence[str]) -> Chart | None:
-    """Learned rewards on the left, success on the right: a policy that pleases the model and not the task makes them part (Gao et al., 2023).
+    """Learned rewards on the left axis, success on the right: the curves diverge when the policy exploits the reward model (Gao et al., 2023).
 
-    Held-out success where it was measured, else that of the training rollouts.
+    Uses held-out success if it was measured, otherwise that of the training rollouts.
     """
     rewards = [
         Series(metric, f"{name}, {'held out' if metric.startswith('eval/') else 'training'}")
@@ -222,12 +222,12 @@ def over_optimization(metrics: Collection[str], learned: Sequence[str]) -> Chart
 
 
 def is_drawn(metric: str) -> bool:
-    """Whether some chart shows it, or can be drawn over it."""
+    """Whether some chart draws it, or can use it as the x axis."""
     return metric in CLOCKS or any(family.measured([metric]) for family in FAMILIES)
 
 
 def name_of(metric: str) -> str:
-    """What the legend calls it."""
+    """The metric's label in the legend."""
     if level := metric.partition("eval/success/")[2]:
         return f"held out, {level}"
     if component := re.fullmatch(r"(?:eval/)?rewards/([^/]+)/mean", metric):

@@ -1,4 +1,4 @@
-"""Several runs side by side: where their settings differ. Pages overlay their curves."""
+"""Several runs side by side: which settings differ. Pages overlay their curves."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Setting:
 
 
 def settings_of(runs: Sequence[Run]) -> list[Setting]:
-    """Every setting, those that differ first."""
+    """Every setting, with those that differ first."""
     flat = [_facts(run) | _flat(run.config) for run in runs]
     names = dict.fromkeys(name for each in flat for name in each)
     settings = [Setting(name, [each.get(name, "–") for each in flat]) for name in names]

@@ -1,7 +1,7 @@
-"""Episodes of training runs and of rollouts whose agent lives elsewhere: leased by runners, answered once each. Those of a run are opened by its
-worker; those of rollouts by `runner_rollouts`.
+"""Episodes of training runs and rollouts whose agent runs outside Retrace. Runners lease them, and each is answered once.
 
-A lease is the session that it opens: calls, events and renewals keep it, and one that is silent or abandoned gives its episode back.
+A run's episodes are opened by its worker; those of rollouts by `runner_rollouts`. Leasing an episode opens a session: its calls, events, and
+renewals keep the lease, and a session that goes silent or is abandoned returns its episode.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from contract.episodes import Batch
 from contract.trajectory import Trajectory
 
 MOST_LOSSES = 3
-"""An episode that was lost so often isn't given out again: whatever it is that runners die of, it isn't the policy's doing."""
+"""Times an episode may be lost before it's no longer leased: whatever crashes its runners isn't the policy's doing."""
 KEPT_BATCHES = 2
-"""Of a run, with their sessions: the open one, and the one before, so that who is late still hears that it's over."""
+"""Batches kept per run, with their sessions: the open one and the previous one, so that late runners are still told it's over."""
 
 
 class Lease(NamedTuple):
@@ -48,7 +48,7 @@ class Lease(NamedTuple):
 
 @transaction.atomic
 def open_batch(run: Run, batch: Batch) -> None:
-    """Give out what the trainer wants, and nothing else of this run any more. Told twice, it's one batch."""
+    """Open a batch of episodes for the trainer and close all others of this run. Idempotent."""
     if EpisodeBatch.objects.filter(pk=batch.id, closed_at=None).exists():
         return
     close_batches(run)
@@ -74,7 +74,7 @@ def open_batch(run: Run, batch: Batch) -> None:
 
 @transaction.atomic
 def close_batches(run: Run) -> None:
-    """Give out nothing of the run any more. Sessions that still go on are abandoned; those of the batches before are forgotten."""
+    """Close the run's batches: open sessions are abandoned, and all but the latest batches are deleted."""
     batches = EpisodeBatch.objects.filter(run=run)
     batches.filter(closed_at=None).update(closed_at=now())
     _give_back_all(Session.objects.open().filter(episode__batch__run=run), "The step went on without it.")
@@ -84,7 +84,7 @@ def close_batches(run: Run) -> None:
 
 
 def ended_episodes(batch_id: UUID) -> Iterator[tuple[Episode, Trajectory | None]]:
-    """Episodes whose end the trainer doesn't know yet, each with its rollout; with None where it's given up."""
+    """Episodes whose end hasn't been reported to the trainer, each with its rollout, or None if it was given up."""
     unanswered = Episode.objects.filter(batch=batch_id, answered_at=None).select_related("session")
     for episode in unanswered.filter(Q(session__state=Session.State.FINISHED) | Q(losses__gte=MOST_LOSSES)):
         is_finished = episode.session is not None and episode.session.state == Session.State.FINISHED
@@ -92,7 +92,7 @@ def ended_episodes(batch_id: UUID) -> Iterator[tuple[Episode, Trajectory | None]
 
 
 def mark_answered(episode: Episode) -> None:
-    """The trainer knows."""
+    """Record that the trainer has the result."""
     Episode.objects.filter(pk=episode.pk).update(answered_at=now())
 
 
@@ -105,7 +105,7 @@ def lease(
     rollouts_id: UUID | None = None,
     token: ApiToken | None = None,
 ) -> Lease | None:
-    """An episode for a runner, or None where there is nothing to play now."""
+    """Lease an episode to a runner; None if there's nothing to play now."""
     while True:
         with transaction.atomic():
             waiting = _waiting(member, environment, run_id, rollouts_id)
@@ -113,7 +113,7 @@ def lease(
             if episode is None:
                 return None
             if episode.session is not None and not _is_lost(episode):
-                continue  # it ended, or went on, while it was looked for
+                continue  # it ended or was renewed after the query
             if episode.losses >= MOST_LOSSES:
                 episode.save()
                 continue
@@ -123,7 +123,7 @@ def lease(
 
 
 def _waiting(member: Membership, environment: str, run_id: UUID | None, rollouts_id: UUID | None) -> QuerySet[Episode]:
-    """What nobody plays, of the runs and rollouts that go on, the oldest batch first."""
+    """Unleased episodes of active runs and rollouts, oldest batch first."""
     free = (
         Q(session=None)
         | Q(session__state=Session.State.ABANDONED)
@@ -145,7 +145,7 @@ def _waiting(member: Membership, environment: str, run_id: UUID | None, rollouts
 
 
 def _is_lost(episode: Episode) -> bool:
-    """Count the loss of its session, unless that was just finished or renewed."""
+    """Count the loss of its session, unless it was just finished or renewed."""
     session = Session.objects.select_for_update().filter(episode=episode).first()
     if session is not None and session.state != Session.State.ABANDONED:
         if not session.is_open or session.expires_at > now():
@@ -169,13 +169,13 @@ def _give_back_all(sessions: QuerySet[Session], problem: str) -> None:
 
 
 def close_batch(batch: EpisodeBatch, problem: str) -> None:
-    """Give out nothing of it any more. Sessions that still go on are abandoned, for the reason given."""
+    """Close a batch. Open sessions are abandoned with `problem` as the reason."""
     EpisodeBatch.objects.filter(pk=batch.pk).update(closed_at=now())
     _give_back_all(Session.objects.open().filter(episode__batch=batch), problem)
 
 
 def _leased(episode: Episode, *, member: Membership, runner: str, token: ApiToken | None) -> Lease | None:
-    """None where nobody can answer it; then its rollouts have failed."""
+    """The lease; None if no server can answer for the policy, in which case its rollouts fail."""
     batch = episode.batch
     facts: dict[str, Any] = {
         "workspace": member.workspace,

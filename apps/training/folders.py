@@ -1,4 +1,4 @@
-"""Where a run keeps its files: a folder under RUNS_DIR that the workers and the web share."""
+"""The folder of a run's files, under RUNS_DIR, which the workers and the web processes share."""
 
 import os
 import shlex
@@ -27,7 +27,7 @@ class RunFolder:
 
     @property
     def log(self) -> Path:
-        """What the child printed, over all attempts."""
+        """Output of the child process, across all attempts."""
         return self.path / "log.txt"
 
     @property
@@ -40,11 +40,11 @@ class RunFolder:
 
     @property
     def lock(self) -> Path:
-        """Held by the child for as long as it lives, so that no second one can write here."""
+        """Locked by the child process for as long as it lives, so that no second one can write here."""
         return self.path / "lock"
 
     def free_bytes(self) -> int:
-        """Space left on the disk that holds the folder (which may not exist yet)."""
+        """Free space on the disk that holds the folder (which may not exist yet)."""
         place = self.path
         while not place.exists():
             place = place.parent
@@ -53,19 +53,19 @@ class RunFolder:
 
     @property
     def command_line(self) -> str:
-        """What starts the run, as typed in a shell: it does exactly what the worker does."""
+        """The shell command that starts the run exactly as the worker does."""
         command = [*settings.TRAINER_COMMAND, str(self.config)]
         return f"cd {shlex.quote(str(settings.BASE_DIR))} && {shlex.join(command)}"
 
 
 @dataclass(frozen=True)
 class LogPart:
-    """A piece of the log, and the byte offset after it: ask for what follows with it."""
+    """A part of the log, with the byte offset to continue from."""
 
     text: str
     end: int
     skipped: int
-    """Bytes before this piece that were left out."""
+    """Bytes left out before this part."""
 
 
 def folder_of(run_id: UUID) -> RunFolder:
@@ -74,9 +74,9 @@ def folder_of(run_id: UUID) -> RunFolder:
 
 
 def read_log(folder: RunFolder, *, after: int | None = None, limit: int = LOG_TAIL_BYTES) -> LogPart:
-    """The log from byte `after` on (from its tail when None), at most its last `limit` bytes. A log that cannot be read is empty.
+    """The log from byte `after` on (from its tail if None), at most its last `limit` bytes. An unreadable log is empty.
 
-    The piece ends with a whole line unless the child is gone for good and its last line has no end.
+    The part ends with a complete line, unless the child has exited and its last line is unterminated.
     """
     try:
         with folder.log.open("rb") as log:
@@ -87,18 +87,18 @@ def read_log(folder: RunFolder, *, after: int | None = None, limit: int = LOG_TA
             data = log.read(limit)
     except OSError:
         return LogPart("", 0, 0)
-    if start > begin and b"\n" in data:  # begin with a whole line too
+    if start > begin and b"\n" in data:  # start with a complete line, too
         cut = data.index(b"\n") + 1
         start, data = start + cut, data[cut:]
     return LogPart(_plain(data.decode("utf-8", "replace")), start + len(data), start - begin)
 
 
 def last_lines(folder: RunFolder, count: int = 30) -> list[str]:
-    """The end of the log, for a failure's card."""
+    """The end of the log, for the card of a failure."""
     return read_log(folder, limit=16 * 1024).text.splitlines()[-count:]
 
 
 def _plain(text: str) -> str:
-    """What a terminal would leave standing: of a line that rewrites itself (progress bars), the last state."""
+    """The text as a terminal would leave it: only the last state of lines that overwrite themselves (progress bars)."""
     lines = (line.rstrip("\r").rsplit("\r", 1)[-1] for line in text.replace("\0", "␀").split("\n"))
     return "\n".join(lines)

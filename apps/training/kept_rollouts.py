@@ -1,5 +1,5 @@
-"""The rollouts behind a point of a run's curves. The trainer keeps some of each step in the run's folder; a person who wants to read
-them has them stored as trajectories, where they can be replayed and sent to a queue.
+"""The rollouts behind a point of a run's curves. The trainer keeps some of each step in the run's folder; on request they're stored as
+trajectories, which can be replayed and sent to a queue.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class Sampled:
     """The steps of which a run kept rollouts."""
 
     training: list[int]
-    """Rollouts that it learned from."""
+    """Steps with rollouts that the run learned from."""
     evaluation: list[int]
-    """Attempts at held-out tasks."""
+    """Steps with attempts at held-out tasks."""
 
     @property
     def steps(self) -> list[int]:
@@ -42,7 +42,7 @@ class Sampled:
 
 
 def sampled(run: Run) -> Sampled:
-    """What lies in the run's folder. Reads names only."""
+    """The steps found in the run's folder. Reads file names only."""
     steps: dict[str, list[int]] = {"step": [], "evaluation": []}
     for path in (folder_of(run.pk).path / "rollouts").glob("*.jsonl"):
         if match := FILE.fullmatch(path.name):
@@ -52,9 +52,9 @@ def sampled(run: Run) -> Sampled:
 
 @transaction.atomic
 def open_sampled(*, run: Run, step: int, by: User) -> str:
-    """Store the rollouts of the newest kept step that is not after `step`; the tag by which the list finds them.
+    """Store the rollouts of the newest kept step up to `step`; returns the tag that selects them in the list.
 
-    Asked twice, the second finds them stored. Raises NotSampled.
+    Idempotent. Raises NotSampled.
     """
     found = sampled(run)
     kept = max((each for each in found.steps if each <= step), default=None)
@@ -74,14 +74,14 @@ def open_sampled(*, run: Run, step: int, by: User) -> str:
 
 
 def _prepared(run: Run, path: Path, *, tags: list[str]) -> list[Prepared]:
-    """Whole lines only: the trainer may be writing the last one."""
+    """Reads complete lines only, since the trainer may be writing the last one."""
     if path.stat().st_size > LARGEST_BYTES:
         raise NotSampled(f"{path.name} is larger than {LARGEST_BYTES >> 20} MiB; lower the number of rollouts kept.")
     prepared = []
     for line in path.read_bytes().splitlines(keepends=True):
         if line.endswith(b"\n"):
             record = read_line(line)
-            record.policy = None  # the policy in the making has no name yet; the run is what they come from
+            record.policy = None  # the policy in training isn't registered yet; their source is the run
             record.info = {**record.info, "run": str(run.pk)}
             record.tags = [*record.tags, *tags]
             prepared.append(prepare(record, line))

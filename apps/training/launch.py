@@ -1,7 +1,7 @@
-"""Launching a run: a worker is asked what only it can tell about the plan, whether the model is there, how large it is, whether it fits; then what the plan says is stored.
+"""Launching a run: a worker checks what only it can (that the model is there, its size, whether it fits); then the plan is stored.
 
-The page asks, a worker of the `default` queue answers within a second or so, and the answer waits in the cache under the plan's own hash. Nothing depends on
-it: the worker that takes the run looks again before it starts anything.
+A worker of the `default` queue answers the page within about a second, and its answer is cached under the plan's hash. Nothing relies on
+it: the worker that takes the run checks again before it starts anything.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from apps.webhooks.events import EventType
 
 CHECK_TASK = "preflight.check"
 ASKED_SECONDS = 20
-"""After so long without an answer the question is asked again."""
+"""The question is asked again after this long without an answer."""
 ANSWER_SECONDS = 120
-"""Folders and free memory change, so answers are short-lived."""
+"""Answers expire soon, since folders and free memory change."""
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """One reason against, and what to change."""
+    """One reason why the plan can't run, and what to change."""
 
     field: str
     message: str
@@ -45,29 +45,29 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Check:
-    """A worker's answer; `pending` until there is one."""
+    """A worker's answer; `pending` until it arrives."""
 
     state: Literal["pending", "passed", "refused"] = "pending"
     refusals: list[Refusal] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     parameters: int | None = None
     memory_mb: float | None = None
-    """What the run will need at its peak, as far as can be said."""
+    """Estimated peak memory of the run."""
     capacity_mb: float | None = None
-    """What the training worker has; None when none has told."""
+    """Memory of the training worker; None if no worker has reported it."""
     device: str = ""
     disk_mb: float | None = None
-    """What checkpoints and the model will take."""
+    """Disk space for checkpoints and the model."""
     seconds_low: float | None = None
-    """What training will take lies between this and the next; where both are one figure, it is right within a factor of two or so."""
+    """Lower end of the estimated training time. If both ends are equal, the estimate is only good to about a factor of two."""
     seconds_high: float | None = None
     time_words: str = ""
-    """What the time rests on, or why nobody knows it."""
+    """What the estimate is based on, or why there is none."""
     run_json: str = ""
 
     @property
     def memory_size(self) -> float | None:
-        """In bytes, for the page."""
+        """Estimated memory in bytes, for the page."""
         return self.memory_mb * 1e6 if self.memory_mb is not None else None
 
     @property
@@ -80,16 +80,16 @@ class Check:
 
 
 class RefusedByWorker(LaunchRefused):
-    """A worker looked and said no."""
+    """A worker checked the plan and refused it."""
 
 
 def key_of(plan: Plan) -> str:
-    """Names the plan's answer. Equal plans share it."""
+    """The cache key of the plan's answer, shared by equal plans."""
     return "preflight:" + hashlib.sha256(json.dumps(plan.as_json(), sort_keys=True).encode()).hexdigest()
 
 
 def check_with_worker(plan: Plan) -> Check:
-    """The answer if there is one, else a pending one; the question goes out once."""
+    """The cached answer, or a pending one. The question is sent only once."""
     key = key_of(plan)
     if (answer := cache.get(key)) is not None:
         return _read(answer)
@@ -99,7 +99,7 @@ def check_with_worker(plan: Plan) -> Check:
 
 
 def wait_for_check(plan: Plan, *, seconds: float) -> Check:
-    """The same, with some patience."""
+    """The same, waiting up to `seconds` for the answer."""
     deadline = time.monotonic() + seconds
     while (check := check_with_worker(plan)).state == "pending" and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -107,14 +107,14 @@ def wait_for_check(plan: Plan, *, seconds: float) -> Check:
 
 
 def refuse_if_known(plan: Plan, *, seconds: float) -> None:
-    """Raises RefusedByWorker if a worker says within `seconds` that it cannot be."""
+    """Raises RefusedByWorker if a worker refuses the plan within `seconds`."""
     check = wait_for_check(plan, seconds=seconds)
     for refusal in check.refusals:
         raise RefusedByWorker(refusal.message, field=refusal.field)
 
 
 def answer(key: str, check: Check) -> None:
-    """For the worker."""
+    """Store a worker's answer."""
     cache.set(key, asdict(check), ANSWER_SECONDS)
 
 
@@ -126,7 +126,7 @@ TASK = "training.run"
 
 
 def _write_down(run: Run, event: Event) -> None:
-    """Put it on the run's timeline, and show it to those who look at the run."""
+    """Add it to the run's timeline and to the open pages of the run."""
     if event.text:
         RunEvent.objects.create(run=run, kind=event.kind, text=event.text)
     transaction.on_commit(lambda: show(run.pk), robust=True)
@@ -154,7 +154,7 @@ RUNS = register(
 
 @transaction.atomic
 def launch_run(*, plan: Plan, by: User) -> Run:
-    """Queue the run that `plan` describes, and register its base if the hub has it and the workspace doesn't know it yet."""
+    """Queue the run that `plan` describes. A base from the hub is registered if the workspace doesn't have it yet."""
     base = plan.base
     if plan.hub_id:
         base = register_hub_base(workspace=plan.workspace, hub_id=plan.hub_id, by=by)

@@ -1,6 +1,6 @@
-"""Who learned from what: from the rows of a version, from the policy that a run began from, or from one that its reward asks.
+"""Lineage: what was trained on the rows of a version, from the policy a run started from, or with one as its reward.
 
-Both directions are walked by the database, so what is read takes the same number of queries however long a chain is.
+The database walks both directions recursively, so the number of queries doesn't depend on the length of a chain.
 """
 
 from __future__ import annotations
@@ -51,15 +51,15 @@ CHILDREN = """
 
 @dataclass(frozen=True)
 class Origin:
-    """A policy that another one descends from, the run that made it, and the rows which that run learned from."""
+    """A policy that another one descends from, the run that made it, and the rows that run was trained on."""
 
     policy: Policy
     depth: int
     reward: RunReward | None = None
-    """The reward term that it is in the run above; None where that run began from it."""
+    """The reward term that it was in the run above; None if that run started from it."""
     judgments: int = 0
     is_repeated: bool = False
-    """It stands further up already, with everything below it."""
+    """Already listed further up, with everything below it."""
 
     @property
     def run(self) -> Run | None:
@@ -72,26 +72,26 @@ class Origin:
 
 @dataclass(frozen=True)
 class Learner:
-    """Something that learned: a run, and the policy that it made if it has finished. A policy whose making nobody recorded has no run."""
+    """A run, and the policy it made if it has finished. A policy whose training wasn't recorded has no run."""
 
     depth: int
     run: Run | None
     policy: Policy | None
     reward: RunReward | None = None
-    """The reward term through which it learned; None where it learned from rows, or began from what is above it."""
+    """The reward term through which it was trained; None if it was trained on rows or started from the entry above."""
     version: Version | None = None
-    """The rows that it learned from; None where it learned from what is above it."""
+    """The rows it was trained on; None if it descends from the entry above."""
     is_repeated: bool = False
-    """It stands further up already, with everything below it."""
+    """Already listed further up, with everything below it."""
 
 
 def origins_of(policy: Policy) -> list[Origin]:
-    """The policy itself and, indented below each, what it began from and what rewarded it."""
+    """The policy itself and, indented below each, its base and the policies that rewarded it."""
     return _origins([(policy, None)])
 
 
 def origins_of_run(run: Run) -> list[Origin]:
-    """The same for a run, which may have made nothing yet: its base, then its rewards."""
+    """The same for a run, which may not have made a policy yet: its base, then its rewards."""
     rewards = run.rewards.select_related("policy").order_by("pk")
     base: list[tuple[Policy, RunReward | None]] = [(run.base, None)] if run.base else []
     return _origins([*base, *((reward.policy, reward) for reward in rewards)])
@@ -128,12 +128,12 @@ def _origins(roots: Sequence[tuple[Policy, RunReward | None]]) -> list[Origin]:
 
 
 def learners_from(policy: Policy) -> list[Learner]:
-    """Every run that began from the policy or was rewarded by it, and what learned from theirs in turn."""
+    """Every run that started from the policy or was rewarded by it, and recursively what was trained from theirs."""
     return _learners([], [policy.pk])
 
 
 def learners_from_versions(versions: Collection[UUID]) -> list[Learner]:
-    """Every run on the versions, and what learned from theirs in turn."""
+    """Every run trained on the versions, and recursively what was trained from theirs."""
     if not versions:
         return []
     return _learners(list(_runs().filter(version__in=versions).order_by("pk")[:MOST_LINES]), [])
@@ -206,7 +206,7 @@ def _rewards() -> QuerySet[RunReward]:
 
 
 def judgments_in(versions: Collection[UUID]) -> Counter[UUID]:
-    """How many judgments are in the rows of each version."""
+    """The number of judgments behind the rows of each version."""
     counted: Counter[UUID] = Counter()
     if versions:
         pairs = VersionPreference.objects.filter(version__in=versions).values_list("version")
@@ -218,14 +218,14 @@ def judgments_in(versions: Collection[UUID]) -> Counter[UUID]:
 
 
 class Use(NamedTuple):
-    """The versions whose rows hold a judgment, and what learned from them."""
+    """The versions whose rows hold a judgment, and what was trained on them."""
 
     versions: list[Version]
     learners: list[Learner]
 
 
 def use_of(*, judgment: UUID | None = None, item: int | None = None, trajectory: UUID | None = None) -> Use:
-    """What became of one judgment, of those of an item, or of those of a trajectory."""
+    """How one judgment, an item's judgments, or a trajectory's judgments were used."""
     if judgment:
         pair, single = Q(preference=judgment), Q(inspection=judgment) | Q(rating=judgment)
     else:
@@ -240,7 +240,7 @@ def use_of(*, judgment: UUID | None = None, item: int | None = None, trajectory:
 
 
 def judgment_for(member: Membership, judgment_id: UUID) -> Judgement | None:
-    """The judgment, of whatever kind, with where it was given; None where the member sees none."""
+    """The judgment, of any kind, with its item and queue; None if the member may not see it."""
     for kind in KINDS.values():
         found = kind.model.objects.visible_to(member).filter(pk=judgment_id)
         judgment: Judgement | None = found.select_related("annotator", "queue", "item__task").first()

@@ -1,4 +1,4 @@
-"""Tells the pages that watch a run or a batch of rollouts."""
+"""Live updates for the pages of a run or a batch of rollouts."""
 
 from typing import Any
 from uuid import UUID
@@ -31,7 +31,7 @@ def rollouts_group(batch_id: UUID) -> str:
 
 
 def run_context(run: Run) -> dict[str, Any]:
-    """What the live parts of a run's page show."""
+    """Template context for the live parts of a run's page."""
     log = folder_of(run.pk).log
     return {
         "run": run,
@@ -45,7 +45,7 @@ def run_context(run: Run) -> dict[str, Any]:
 
 
 def rollouts_context(batch: RolloutBatch) -> dict[str, Any]:
-    """What the live part of a batch's page shows."""
+    """Template context for the live part of a batch's page."""
     arrived = Trajectory.objects.filter(rollout_batch=batch).select_related("task")
     light = arrived.defer("tools", "closing", "info", "task__initial_state", "task__success_check")
     return {
@@ -68,19 +68,19 @@ def _by_task(batch: RolloutBatch) -> list[OnTask]:
 
 
 def show(run_id: UUID) -> None:
-    """Send the state of a run to everyone who looks at it."""
+    """Send a run's current state to everyone viewing it."""
     run = Run.objects.select_related("version__dataset", "base", "result", "created_by").get(pk=run_id)
     send(run_group(run_id), render_to_string("training/_live.html", run_context(run)))
 
 
 def show_rollouts(batch_id: UUID) -> None:
-    """Send the state of a batch to everyone who looks at it."""
+    """Send a batch's current state to everyone viewing it."""
     batch = RolloutBatch.objects.select_related("policy", "created_by").get(pk=batch_id)
     send(rollouts_group(batch_id), render_to_string("training/_rollouts_live.html", rollouts_context(batch)))
 
 
 class RunConsumer(LiveConsumer):
-    """Everything that happens to one run."""
+    """Live updates of one run."""
 
     def find_group(self, member: Membership) -> str | None:
         run_id: UUID = self.scope["url_route"]["kwargs"]["run_id"]
@@ -88,7 +88,7 @@ class RunConsumer(LiveConsumer):
 
 
 class RolloutsConsumer(LiveConsumer):
-    """Everything that happens to one batch of rollouts."""
+    """Live updates of one batch of rollouts."""
 
     def find_group(self, member: Membership) -> str | None:
         batch_id: UUID = self.scope["url_route"]["kwargs"]["batch_id"]

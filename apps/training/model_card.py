@@ -1,4 +1,4 @@
-"""The model card: what a policy is, what it learned from, and how well it does. As Markdown, with the YAML head that model hubs read."""
+"""The model card: what a policy is, what it was trained on, and how well it does. Markdown, with the YAML front matter that model hubs read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FILE = "README.md"
 
 
 def model_card(policy: Policy) -> str:
-    """Nothing in it says who annotated: of judgments it has the number."""
+    """Names no annotators, only the number of judgments."""
     origins = origins_of(policy)
     run: Run | None = getattr(policy, "made_by", None)
     lines = [
@@ -51,7 +51,7 @@ def model_card(policy: Policy) -> str:
 
 
 def _head(policy: Policy, origins: Sequence[Origin], run: Run | None) -> list[str]:
-    """A hub's id as JSON, which YAML reads: nothing in it can end the line."""
+    """The YAML front matter. Strings are JSON-encoded, which is valid YAML and can't break out of a line."""
     began = [each.policy for each in origins if each.reward is None]
     root = began[-1].location if began else ""
     tags = ["agent", "retrace", *([run.algorithm] if run else [])]
@@ -75,7 +75,7 @@ def _made(policy: Policy, run: Run | None) -> str:
 
 
 def _origin(origin: Origin) -> tuple[str, ...]:
-    """A line for each policy that has a part in this one, those behind another indented below it."""
+    """A line for each ancestor of the policy, indented below its descendant."""
     name = f"{'&nbsp;' * 4 * origin.depth}{plain(origin.policy.name)}"
     if origin.reward is not None:
         part = f"reward: {plain(origin.reward.term)}, weight {origin.reward.weight:g}"
@@ -113,7 +113,7 @@ def _success(levels: Sequence[AtLevel]) -> list[str]:
 
 
 def _settings(run: Run) -> list[tuple[str, str]]:
-    """The ones that people look at first; none where they were stored by a version that knew others."""
+    """The basic settings; none if the config was stored by a release with other fields."""
     try:
         config = stored_config(run, run.config)
     except InvalidConfig:

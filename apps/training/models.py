@@ -1,4 +1,4 @@
-"""Training runs: what was asked, what is happening, what came of it."""
+"""Training runs: their configs, progress, and results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from apps.trajectories.models import RolloutBatch
 
 
 class RunQuerySet(JobQuerySet["Run"]):
-    """A name for runs that wait, are held or were orphaned."""
+    """Names the runs that are waiting, held by a worker, or orphaned."""
 
 
 class Run(Job):
@@ -44,9 +44,9 @@ class Run(Job):
         FAILED = "failed", "Failed"
 
     ONLINE = (Algorithm.GRPO, Algorithm.RLOO, Algorithm.STAR)
-    """Learn from rollouts of their own in an environment, not from a dataset version."""
+    """Algorithms that learn from rollouts of their own in an environment, not from a dataset version."""
 
-    PHASES = {  # a class variable of Job
+    PHASES = {  # overrides the class variable of Job
         State.QUEUED: Phase.WAITING,
         State.STARTING: Phase.RUNNING,
         State.RUNNING: Phase.RUNNING,
@@ -114,7 +114,7 @@ class Run(Job):
 
     @property
     def seconds_left(self) -> float | None:
-        """At the pace of this attempt's steps and evaluations; before the first step, what its worker expected."""
+        """Estimated from the pace of this attempt's steps and evaluations; before the first step, the worker's estimate."""
         if self.phase not in HELD or not self.running_since:
             return None
         if self.step_seconds is None:
@@ -126,7 +126,7 @@ class Run(Job):
 
     @property
     def left_because(self) -> str:
-        """What `seconds_left` rests on."""
+        """What `seconds_left` is based on."""
         if self.step_seconds is None:
             return self.expected_because
         words = f"from this run’s own pace: {quantities.duration(self.step_seconds)} a step"
@@ -148,7 +148,7 @@ class Run(Job):
 
 
 class RunReward(models.Model):
-    """A policy that was a term of a run's reward: what it was taught to like is in whatever the run made."""
+    """A policy that was a term of a run's reward, and so influenced the policy the run made."""
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="rewards")
     policy = models.ForeignKey(Policy, on_delete=models.PROTECT, related_name="rewarded")
@@ -164,7 +164,7 @@ class RunReward(models.Model):
 
 
 class Metric(models.Model):
-    """What the trainer measured at one step. A resumed run writes the same steps again; the later values hold."""
+    """The metrics of one step. A resumed run repeats some steps; the later values replace the earlier ones."""
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="metrics")
     step = models.PositiveIntegerField()
@@ -176,7 +176,7 @@ class Metric(models.Model):
 
 
 class RunEvent(models.Model):
-    """Something that happened to a run, in words for people."""
+    """Something that happened to a run, as text for people."""
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="events")
     at = models.DateTimeField(db_default=Now())
@@ -192,9 +192,7 @@ class RunEvent(models.Model):
 
 
 class EpisodeBatch(models.Model):
-    """Episodes that are given out to runners while `closed_at` is null: those that the weights of a run are to play before they change, or those
-    of a batch of rollouts.
-    """
+    """Episodes that runners can lease while `closed_at` is null: those to be played with a run's current weights, or those of a batch of rollouts."""
 
     id = models.UUIDField(primary_key=True, editable=False, help_text="As the trainer names it.")
     run = models.ForeignKey(Run, on_delete=models.CASCADE, null=True, related_name="episode_batches")
@@ -224,7 +222,7 @@ class EpisodeBatch(models.Model):
 
 
 class Episode(models.Model):
-    """An attempt at a task that a runner plays: in one session at a time, in another when that is lost."""
+    """An attempt at a task by a runner: in one session at a time, and in a new one if that session is lost."""
 
     id = models.UUIDField(primary_key=True, editable=False, help_text="As the trainer names it.")
     batch = models.ForeignKey(EpisodeBatch, on_delete=models.CASCADE, related_name="episodes", db_index=False)

@@ -1,4 +1,4 @@
-"""Tasks of environments that only a workspace's own runners know."""
+"""Tasks of environments that are known only from a workspace's own runners."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ MOST_ENVIRONMENTS = 200
 
 
 def tasks_in(workspace_id: UUID, environment: str, levels: Sequence[str] = ()) -> QuerySet[Task]:
-    """Those that were attempted there, of some levels or of all."""
+    """Tasks attempted in `environment`, of the given levels or of all."""
     found = Task.objects.filter(workspace=workspace_id, environment=environment)
     return found.filter(difficulty__in=levels) if levels else found
 
 
 def own_environments(workspace_id: UUID, *, held_out: bool = False) -> list[tuple[str, int]]:
-    """Their names, each with its number of tasks to learn from, or of those that are held out; those with the most tasks first."""
+    """Environment names, each with its number of training tasks (or held-out ones), most tasks first."""
     known = Task.objects.filter(workspace=workspace_id).exclude(environment="")
     counted = known.values_list("environment").annotate(count=Count("pk", filter=Q(held_out=held_out)))
     return list(counted.filter(count__gt=0).order_by("-count", "environment")[:MOST_ENVIRONMENTS])

@@ -1,4 +1,4 @@
-"""How fast earlier runs were: those that learned from rollouts by their metrics, those that read a version by what was measured of them."""
+"""The pace of earlier runs: online runs from their metrics, runs on a version from their recorded measurements."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from apps.datasets.models import Version
 from apps.training.models import Metric, Run
 
 NEWEST = 3
-"""Runs to go by: what is older met another machine, or another version."""
+"""Runs to consider; older ones ran on other machines or releases."""
 LEAST_STEPS = 3
 SAME_SIZE = 0.1
-"""Models whose sizes differ by less count as one size: a run counts its adapters too."""
+"""Relative difference in parameters below which two models count as the same size, since a run's count includes its adapters."""
 
 
 class Range(NamedTuple):
-    """Seconds."""
+    """A range in seconds."""
 
     low: float
     high: float
 
 
 class Alike(NamedTuple):
-    """What two runs have in common whose paces can be compared: a model of one size, trained in the same way on the same kind of device."""
+    """What two runs must share for their paces to be comparable: model size, training method, and kind of device."""
 
     parameters: int
     with_adapters: bool
     on_gpu: bool | None
-    """None where nobody knows."""
+    """None if unknown."""
 
     def among(self, runs: QuerySet[Run]) -> QuerySet[Run]:
         runs = runs.filter(parameters__range=(self.parameters * (1 - SAME_SIZE), self.parameters * (1 + SAME_SIZE)))
@@ -43,20 +43,20 @@ class Alike(NamedTuple):
 
 
 class Pace(NamedTuple):
-    """How long a step of an earlier run took: all but its slowest and fastest tenth."""
+    """The duration of an earlier run's steps, without the slowest and fastest tenth."""
 
     run: str
     rollouts: int
-    """A step."""
+    """Rollouts per step."""
     most_tokens: int
-    """That one rollout was allowed to write."""
+    """Token limit of one rollout."""
     step: Range
-    """Playing and learning."""
+    """Generating rollouts and updating the policy."""
     playing: Range
 
 
 def paces_of(workspace: Workspace, alike: Alike, *, environment: str) -> list[Pace]:
-    """Of the newest online runs in `environment` with such a model; two queries."""
+    """Paces of the newest online runs in `environment` with a comparable model; two queries."""
     runs: QuerySet[Run] = Run.objects.filter(
         workspace=workspace,
         algorithm__in=(Run.Algorithm.GRPO, Run.Algorithm.RLOO),
@@ -90,7 +90,7 @@ def _usual(seconds: Sequence[float]) -> Range:
 
 
 class EarlierRun(NamedTuple):
-    """What a step of a finished run took, and what it had to do in it."""
+    """The duration of a finished run's steps, and the work in each."""
 
     version: Version
     config: dict[str, Any]
@@ -99,9 +99,9 @@ class EarlierRun(NamedTuple):
 
 
 def earlier_runs(alike: Alike, *, algorithm: str) -> list[EarlierRun]:
-    """The newest runs of this installation that read a version and trained such a model.
+    """The newest runs of this installation that trained a comparable model on a version.
 
-    Of all workspaces: nothing of them is shown but their number, and machines are no slower for somebody else. One query.
+    Across all workspaces: only their number is shown, and hardware speed doesn't depend on the workspace. One query.
     """
     runs = alike.among(Run.objects.filter(state=Run.State.FINISHED, algorithm=algorithm, step_seconds__isnull=False))
     newest = runs.select_related("version").order_by("-finished_at")[:NEWEST]

@@ -1,4 +1,4 @@
-"""The plan of a run: a preset with some settings changed, validated once against the algorithm's config and what the workspace has."""
+"""The plan of a run: a preset with some settings changed, validated once against the algorithm's config and the workspace."""
 
 from __future__ import annotations
 
@@ -55,29 +55,29 @@ USUAL: dict[str, str] = {
     "unpaired": Run.Algorithm.KTO,
     "steps": Run.Algorithm.PROCESS_REWARD_MODEL,
 }
-"""What rows of each type are mostly frozen for."""
+"""The default algorithm for each row type."""
 GIVEN_BY_BASE = "the base policy has a shape of its own; leave the base out to make a new model"
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A run that does not exist yet, and could."""
+    """A validated run that hasn't been launched."""
 
     workspace: Workspace
     name: str
     algorithm: str
     version: Version | None
-    """None for what learns from its own rollouts."""
+    """None if the algorithm learns from its own rollouts."""
     base: Policy | None
-    """One that is not saved yet is a model on the hub, which the launch registers."""
+    """If unsaved, a model on the hub, which the launch registers."""
     preset: str
     config: TrainingConfig
-    """Whole and checked. Where the model and the rows lie is written by the worker that takes the run."""
+    """Complete and validated. The paths of the model and the rows are filled in by the worker that takes the run."""
     rewards: tuple[LearnedReward, ...] = ()
 
     @property
     def stored(self) -> dict[str, Any]:
-        """The config as a run keeps it: without what the worker writes."""
+        """The config as stored with the run: without the fields that the worker fills in."""
         config = self.config.to_json()
         for name in ("kind", "model", "data"):
             config.pop(name, None)
@@ -87,7 +87,7 @@ class Plan:
 
     @property
     def hub_id(self) -> str:
-        """Of a base that this workspace has not registered yet; empty for any other."""
+        """The hub id of a base that isn't registered in this workspace yet; otherwise empty."""
         return self.base.location if self.base is not None and self.base._state.adding else ""
 
     @property
@@ -99,7 +99,7 @@ class Plan:
         return self.config.steps(self.config.tasks.count * self.config.samples)
 
     def as_json(self) -> dict[str, Any]:
-        """What a worker needs to check it; equal plans give equal JSON."""
+        """What a worker needs to check the plan; equal plans give equal JSON."""
         return {
             "workspace": str(self.workspace.pk),
             "algorithm": self.algorithm,
@@ -121,7 +121,7 @@ def plan_run(
     changes: Mapping[str, Any] | None = None,
     name: str = "",
 ) -> Plan:
-    """A preset with `changes`, a partial config, over it. Raises LaunchRefused."""
+    """Apply `changes`, a partial config, to a preset and validate the result. Raises LaunchRefused."""
     for field, choice, known in (
         ("algorithm", algorithm, TRAINING_CONFIGS),
         ("preset", preset, PRESETS),
@@ -153,7 +153,7 @@ def plan_run(
 
 
 def preset_config(*, preset: str, algorithm: str, method: str, base: Policy | None) -> TrainingConfig:
-    """The preset alone, with all its defaults: what empty fields of a form stand for."""
+    """The unchanged preset with all its defaults, which empty form fields stand for."""
     start = PRESETS[preset].config(algorithm=algorithm, method=method, parameters=parameters_of(base))
     return TRAINING_CONFIGS[algorithm].from_json({**start, **_placeholders(algorithm, base)})
 
@@ -167,7 +167,7 @@ def _config(
     changes: Mapping[str, Any],
     workspace: Workspace,
 ) -> TrainingConfig:
-    """Raises InvalidConfig."""
+    """The validated config. Raises InvalidConfig."""
     cls = TRAINING_CONFIGS[algorithm]
     changes = _with_usual_alpha(changes)
     problems = _forbidden(cls, changes)
@@ -197,14 +197,14 @@ def _config(
 
 
 def _placeholders(algorithm: str, base: Policy | None) -> dict[str, Any]:
-    """What the worker will write, as far as validation needs it."""
+    """Stand-ins for the fields that the worker fills in, as far as validation needs them."""
     model: dict[str, Any] = {"scratch": {}} if base is None and algorithm == Run.Algorithm.SFT else {"path": "base"}
     reads_rows = issubclass(TRAINING_CONFIGS[algorithm], FileTrainingConfig)
     return {"kind": algorithm, "model": model, **({"data": {"train": "train.jsonl"}} if reads_rows else {})}
 
 
 def _with_usual_alpha(changes: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Another rank keeps an adapter's scale: alpha is twice the rank unless it is given."""
+    """Keeps an adapter's scale when only the rank is changed: alpha defaults to twice the rank."""
     lora = changes.get("lora")
     if not isinstance(lora, Mapping) or "alpha" in lora or not isinstance(rank := lora.get("rank"), int):
         return changes
@@ -212,7 +212,7 @@ def _with_usual_alpha(changes: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _forbidden(cls: type[TrainingConfig], changes: Mapping[str, Any]) -> list[InvalidField]:
-    """Settings that only Retrace writes."""
+    """Errors for settings that only Retrace may write."""
     return [
         InvalidField(field.path, f"can’t be set: {field.internal}")
         for field in fields_of(cls)
@@ -221,7 +221,7 @@ def _forbidden(cls: type[TrainingConfig], changes: Mapping[str, Any]) -> list[In
 
 
 def _forbidden_in_terms(config: TrainingConfig) -> list[InvalidField]:
-    """The same of reward terms: where weights lie and where judges answer follows from the policy that a term names."""
+    """The same for reward terms: paths of weights and addresses of judges follow from the policy that a term names."""
     terms = config.rewards.terms if isinstance(config, OnlineConfig) else ()
     return [
         InvalidField(f"rewards.terms[{index}].{field.path}", f"can’t be set: {field.internal}")
@@ -237,12 +237,12 @@ def _has(changes: Any, path: str) -> bool:
 
 
 def stored_config(run: Run, config: Mapping[str, Any]) -> TrainingConfig:
-    """What `config`, as the run keeps one, stands for. Raises InvalidConfig."""
+    """Rebuild the config from its stored form. Raises InvalidConfig."""
     return TRAINING_CONFIGS[run.algorithm].from_json({**_placeholders(run.algorithm, run.base), **config})
 
 
 def merged(start: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """`start` with `changes` over it, object by object; lists are replaced."""
+    """`changes` merged recursively into `start`; lists are replaced."""
     both = dict(start)
     for name, value in changes.items():
         known = both.get(name)
@@ -251,7 +251,7 @@ def merged(start: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, An
 
 
 def _environment_problems(config: TrainingConfig, workspace: Workspace) -> list[InvalidField]:
-    """What this installation doesn't have."""
+    """Errors for environments that this installation doesn't have."""
     if not isinstance(config, OnlineConfig | StarConfig):
         return []
     tasks = config.tasks
@@ -271,7 +271,7 @@ def _environment_problems(config: TrainingConfig, workspace: Workspace) -> list[
 
 
 def _tracker_problems(config: TrainingConfig) -> list[InvalidField]:
-    """The same of trackers."""
+    """The same for trackers."""
     if config.tracker in available_trackers():
         return []
     known = " or ".join(map(repr, available_trackers()))
@@ -280,12 +280,12 @@ def _tracker_problems(config: TrainingConfig) -> list[InvalidField]:
 
 
 def available_trackers() -> list[str]:
-    """What a run here may report to."""
+    """The trackers that runs on this installation can report to."""
     return ["none", *(name for name in settings.TRACKERS if name != "none")]
 
 
 def _own_task_problems(config: OnlineConfig, workspace: Workspace) -> list[InvalidField]:
-    """Whether the workspace has enough tasks that only its runners know."""
+    """Errors if the workspace has too few tasks of a runners' environment."""
     tasks = config.tasks
     known = [name for name, _ in own_environments(workspace.pk)]
     if tasks.environment not in known:
@@ -353,7 +353,7 @@ def _check_base(base: Policy | None, algorithm: Run.Algorithm, workspace: Worksp
 
 
 def parameters_of(base: Policy | None) -> int | None:
-    """How large the base is, where it is known. A new model is small."""
+    """The base's number of parameters if known. A new model is small."""
     if base is None:
         return 0
     known: int | None = base.settings.get("parameters")
@@ -361,6 +361,6 @@ def parameters_of(base: Policy | None) -> int | None:
 
 
 def default_name(algorithm: Run.Algorithm, version: Version | None, config: TrainingConfig) -> str:
-    """What a run is called when nobody says."""
+    """The name of a run that wasn't given one."""
     environment = config.tasks.environment if isinstance(config, OnlineConfig | StarConfig) else ""
     return f"{algorithm.label} {f'on {version}' if version else f'in {environment}'}"[:180]

@@ -1,4 +1,4 @@
-"""Starting points of a run: partial configs, and the learning rates that algorithms usually want."""
+"""Starting points of a run: partial configs, and typical learning rates of the algorithms."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from contract.configs.paths import at, in_words, replaced
 
 METHODS = {"full": "Every weight", "lora": "LoRA adapters", "qlora": "QLoRA: adapters on 4-bit weights"}
 SMALL_MODEL = 20_000_000
-"""Parameters below which a model learns only with the large learning rates of training from scratch."""
+"""Models with fewer parameters need the large learning rates of training from scratch."""
 SMALL_TURN, TURN = 48, 512
-"""Tokens. A model that thinks before it calls needs some hundreds: cut off in its thought it calls nothing, and no rollout succeeds."""
+"""Max tokens of a turn. A reasoning model needs several hundred: if it's cut off while thinking, it never calls a tool, and no rollout succeeds."""
 PATIENCE_SECONDS = 3600.0
-"""Of a rollout that is learned from. All of a step wait for each other's turns, so its time is the machine's and not the policy's: cut short by the
-clock it would be unlearned for in progress on a slow one."""
+"""Time limit of a training rollout. All rollouts of a step wait for each other's turns, so the time depends on the machine rather than the policy;
+a tight limit would penalize progress on slow machines.
+"""
 SMALL_LENGTH, LENGTH = 2048, 4096
-"""Tokens. An agent's trajectory begins with its tools and rules, and rows that are longer teach nothing."""
+"""Max tokens of a row. An agent's trajectory begins with its tools and rules, and longer rows are dropped from training."""
 LORA_RANK = 16
 
 
@@ -36,7 +37,7 @@ class Preset:
     online_steps: int = 20
 
     def config(self, *, algorithm: str, method: str, parameters: int | None) -> dict[str, Any]:
-        """What it sets for this algorithm on a model of so many parameters (None where nobody knows); the rest has its defaults."""
+        """The preset's settings for this algorithm and model size in parameters (None if unknown); the rest keep their defaults."""
         small = parameters is not None and parameters < SMALL_MODEL
         if algorithm in (Run.Algorithm.GRPO, Run.Algorithm.RLOO):
             config = self._online(small=small)
@@ -66,7 +67,7 @@ class Preset:
         return {"optimizer": optimizer, "checkpoints": {"every": 10 if self.max_steps else 50}}
 
     def _online(self, *, small: bool) -> dict[str, Any]:
-        """Rollouts cost more than updates, so these are counted in steps: of 32 rollouts, 4 tasks with 8 each, or of twice as many where they cost little."""
+        """Rollouts cost more than updates, so the length is in steps of 32 rollouts (4 tasks with 8 each), or 64 where rollouts are cheap."""
         optimizer = {
             "max_steps": self.online_steps,
             "batch_size": 16 if small else 4,
@@ -84,7 +85,7 @@ class Preset:
 
 @dataclass(frozen=True)
 class Rule:
-    """What every preset of online training has set, and why."""
+    """A setting shared by every preset of online training, and the reason for it."""
 
     setting: str
     value: Any
@@ -92,7 +93,7 @@ class Rule:
 
 
 OUTCOME_MEASURE = "rewards.terms[0].measure"
-"""In a preset, whose only term is the outcome."""
+"""Path in a preset, whose only reward term is the outcome."""
 ONLINE_RULES = (
     Rule(
         OUTCOME_MEASURE,
@@ -106,11 +107,11 @@ ONLINE_RULES = (
     ),
     Rule("optimizer.schedule", "linear", "a rate that falls to 0 lets a long run settle"),
 )
-"""`docs/learning.md` has what was measured, and what was not."""
+"""See `docs/learning.md` for what was measured and what wasn't."""
 
 
 class RuleKept(NamedTuple):
-    """For the page."""
+    """A rule that a config follows, for the page."""
 
     title: str
     value: str
@@ -118,7 +119,7 @@ class RuleKept(NamedTuple):
 
 
 def rules_kept(config: TrainingConfig) -> list[RuleKept]:
-    """Those that the config keeps to; none but of online training."""
+    """The rules that the config follows; empty unless it's online training."""
     if not isinstance(config, OnlineConfig):
         return []
     kept = []
@@ -155,7 +156,7 @@ PRESETS: Mapping[str, Preset] = {
 
 
 def _learning_rate(algorithm: str, method: str, *, small: bool) -> float:
-    """Usual values: preferences want smaller steps than imitation, adapters larger ones than whole weights."""
+    """Typical values: lower for preference learning than for imitation, higher for adapters than for full weights."""
     small_one, adapters, whole = LEARNING_RATES[Run.Algorithm(algorithm)]
     if small:
         return small_one
@@ -172,4 +173,4 @@ LEARNING_RATES: Mapping[str, tuple[float, float, float]] = {
     Run.Algorithm.RLOO: (3e-4, 2e-5, 1e-6),
     Run.Algorithm.STAR: (2e-3, 1e-4, 1e-5),
 }
-"""Of a small model, of adapters, of whole weights."""
+"""For a small model, for adapters, for full weights."""

@@ -1,4 +1,4 @@
-"""What a worker writes about the run it holds: news while it goes on, and the policy that it made. All of it may be told twice."""
+"""What a worker records about the run it holds: progress, and the resulting policy. All writes are idempotent."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from apps.training.models import Metric, Run, RunEvent
 
 
 class Happening(NamedTuple):
-    """Something to put on the run's timeline."""
+    """An entry for the run's timeline."""
 
     at: datetime
     kind: str
@@ -32,7 +32,7 @@ class Happening(NamedTuple):
 
 @dataclass(frozen=True)
 class Beginning:
-    """The child has loaded everything and its first step begins."""
+    """The child process has loaded everything and is about to take its first step."""
 
     at: datetime
     step: int
@@ -43,7 +43,7 @@ class Beginning:
 
 @dataclass(frozen=True)
 class News:
-    """What some consecutive events of the trainer come to. `seq` and `offset` are those of the last one."""
+    """The combined effect of consecutive trainer events. `seq` and `offset` are those of the last one."""
 
     seq: int
     offset: int
@@ -57,7 +57,7 @@ class News:
     memory_mb: float | None = None
     metrics: dict[int, dict[str, float | None]] = field(default_factory=dict)
     measured_at: dict[int, datetime] = field(default_factory=dict)
-    """When the last of a step's metrics were logged; now, where it is not said."""
+    """When each step's last metrics were logged; the current time if missing."""
     happenings: list[Happening] = field(default_factory=list)
 
 
@@ -74,9 +74,9 @@ MEASURED = (
 
 @transaction.atomic
 def apply(*, run: Run, news: News) -> bool:
-    """Store `news`, all or nothing; False when it is stored already.
+    """Store `news` atomically; False if it's already stored.
 
-    Raises Superseded when the run is no longer this attempt's.
+    Raises Superseded when another attempt holds the run.
     """
     changes: dict[str, Any] = {
         "events_seq": news.seq,
@@ -94,7 +94,7 @@ def apply(*, run: Run, news: News) -> bool:
     for name in MEASURED:
         if (value := getattr(news, name)) is not None:
             changes[name] = value
-    if news.checkpoint_step is not None:  # it gets on, so the workers that vanished before were not lost in a row
+    if news.checkpoint_step is not None:  # progress: earlier losses of workers weren't consecutive
         changes |= {"losses": 0, "loss": ""}
         run.losses = 0
     held = Run.objects.held(run.attempt).filter(pk=run.pk)
@@ -111,13 +111,13 @@ def apply(*, run: Run, news: News) -> bool:
 
 
 def _store_metrics(run: Run, news: News) -> None:
-    """Add to the values of each step. An evaluation may report on a step that has training metrics already."""
+    """Merge values into each step. An evaluation may report on a step that already has training metrics."""
     if not news.metrics:
         return
     table, moment = Metric._meta.db_table, now()
     with connection.cursor() as cursor:
         cursor.executemany(
-            f'INSERT INTO {table} (run_id, step, "values", at) VALUES (%s, %s, %s, %s) '  # a constant of ours
+            f'INSERT INTO {table} (run_id, step, "values", at) VALUES (%s, %s, %s, %s) '  # the table name is our own constant
             f'ON CONFLICT (run_id, step) DO UPDATE SET "values" = {table}."values" || excluded."values", at = excluded.at',
             [
                 (run.pk, step, json.dumps(values), news.measured_at.get(step, moment))
@@ -128,7 +128,7 @@ def _store_metrics(run: Run, news: News) -> None:
 
 @transaction.atomic
 def finish(*, run: Run, report: dict[str, Any]) -> None:
-    """The run is done: what it made becomes a policy. Raises Superseded."""
+    """Mark the run as done and register the policy it made. Raises Superseded."""
     lifecycle.finish(run, report=report)
     policy = register_result(run)
     RunEvent.objects.create(run=run, kind="finished", text=f"Finished. It created {policy.name}.")
@@ -147,7 +147,7 @@ KIND_MADE_BY = {
 
 
 def register_result(run: Run) -> Policy:
-    """The policy that `run` made; the same one when asked twice. Call it inside the transaction that ends the run."""
+    """The policy that `run` made. Idempotent. Call it in the transaction that ends the run."""
     if run.result is not None:
         return run.result
     policy = Policy.objects.create(

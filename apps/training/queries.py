@@ -1,4 +1,4 @@
-"""What the pages and the API read about runs."""
+"""Queries on runs for the pages and the API."""
 
 from __future__ import annotations
 
@@ -26,31 +26,31 @@ RUN_COLUMNS = (by_name("Run", "name", "pk"), by_age("Launched"))
 
 @dataclass(frozen=True)
 class Headway:
-    """How far a run is, in words."""
+    """A run's progress as text."""
 
     words: str
     end: str
     done: int | None
     total: int
     because: str = ""
-    """What the time that is left rests on."""
+    """What the remaining time is based on."""
 
 
 @dataclass(frozen=True)
 class EpisodesOfRunners:
-    """How the episodes are that a run's weights play now, or those of rollouts, in other people's programs."""
+    """Progress of the episodes that runners are playing for a run's current weights or for a batch of rollouts."""
 
     moment: str
-    """Of a run; empty for rollouts."""
+    """The point in the training run; empty for rollouts."""
     total: int
     done: int
     playing: list[tuple[str, int]]
-    """Each runner that has episodes now, with how many, the busiest first."""
+    """Runners with leased episodes and how many each has, most first."""
     waiting: int
     given_up: int
-    """Lost so often that nobody is given them any more."""
+    """Episodes lost too often to be leased again."""
     command: str
-    """Starts a runner."""
+    """The shell command that starts a runner."""
 
     @property
     def words(self) -> str:
@@ -58,7 +58,7 @@ class EpisodesOfRunners:
 
 
 def episodes_of_runners(run: Run) -> EpisodesOfRunners | None:
-    """None where Retrace plays them itself, or no batch is open."""
+    """None if Retrace plays the episodes itself, or no batch is open."""
     if run.config.get("played_by") != "runners" or not run.is_active:
         return None
     batch = run.episode_batches.filter(closed_at=None).first()
@@ -66,7 +66,7 @@ def episodes_of_runners(run: Run) -> EpisodesOfRunners | None:
 
 
 def episodes_of_rollouts(batch: RolloutBatch) -> EpisodesOfRunners | None:
-    """None where Retrace plays them itself, or nothing is given out."""
+    """None if Retrace plays the episodes itself, or none are open."""
     if not (batch.is_of_runners and batch.is_active):
         return None
     given_out = EpisodeBatch.objects.filter(rollouts=batch, closed_at=None).first()
@@ -96,7 +96,7 @@ def _standing_of(batch: EpisodeBatch, environment: str) -> EpisodesOfRunners:
 
 
 def runs_for_list(member: Membership) -> QuerySet[Run]:
-    """What a row of the list shows, without the heavy columns."""
+    """The columns of the run list, without large fields."""
     return (
         Run.objects.visible_to(member)
         .select_related("version__dataset", "base", "result", "created_by")
@@ -105,7 +105,7 @@ def runs_for_list(member: Membership) -> QuerySet[Run]:
 
 
 def runs_for_comparing(member: Membership) -> QuerySet[Run]:
-    """Runs with their settings, without what came of them."""
+    """Runs with their settings but without their results."""
     return (
         Run.objects.visible_to(member)
         .select_related("version__dataset", "base")
@@ -114,7 +114,7 @@ def runs_for_comparing(member: Membership) -> QuerySet[Run]:
 
 
 def runs_for_api(member: Membership) -> QuerySet[Run]:
-    """Runs with their learned rewards and, newest first, their alarms and the settings that were changed on a resume."""
+    """Runs with their learned rewards and, newest first, their alarms and the settings changed on resume."""
     events = RunEvent.objects.order_by("-id")
     return Run.objects.visible_to(member).prefetch_related(
         "rewards",
@@ -124,14 +124,14 @@ def runs_for_api(member: Membership) -> QuerySet[Run]:
 
 
 def run_for_page(member: Membership) -> QuerySet[Run]:
-    """A run with everything that its page names."""
+    """A run with everything its page shows."""
     return Run.objects.visible_to(member).select_related(
         "version__dataset", "base", "result", "created_by", "workspace"
     )
 
 
 def headway(run: Run, *, at: datetime | None = None) -> Headway:
-    """Where the run stands and, once it has a pace, how long it will still take."""
+    """The run's progress and, once its pace is known, the remaining time."""
     moment = at or now()
     total = run.total_steps
     steps = f"step {run.step:,} of {total:,}" if total else f"step {run.step:,}"
@@ -161,11 +161,11 @@ def _took(run: Run) -> str:
 
 @dataclass(frozen=True)
 class Lineage:
-    """Where a run comes from: the judgments of its version and who gave them."""
+    """The judgments behind a run's version, and who gave them."""
 
     judgements: int
     annotators: list[tuple[str, str, int]]
-    """Kind, name, judgments: the most active first."""
+    """(kind, name, number of judgments), most active first."""
     more_annotators: int
 
 
@@ -173,7 +173,7 @@ SHOWN_ANNOTATORS = 6
 
 
 def lineage_of(run: Run) -> Lineage | None:
-    """The people, models and rules behind the rows; three queries."""
+    """The people, models, and rules behind the rows; three queries."""
     if run.version_id is None:
         return None
     pairs = VersionPreference.objects.filter(version=run.version_id)

@@ -1,4 +1,4 @@
-"""Why a run can't be launched. Each refusal has a name, and says what to change."""
+"""Reasons why a run can't be launched, each with its own class and advice."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from contract.configs import InvalidConfig
 
 
 class LaunchRefused(Exception):
-    """Why this run cannot start. `field` is what to change."""
+    """The run can't start. `field` is what to change."""
 
     field = ""
 
@@ -16,7 +16,7 @@ class LaunchRefused(Exception):
 
 
 class SettingsRefused(LaunchRefused):
-    """Some settings are wrong; `problems` has each by its path."""
+    """Some settings are invalid; `problems` lists them by path."""
 
     field = "config"
 
@@ -30,13 +30,13 @@ class UnknownChoice(LaunchRefused):
 
 
 class VersionMissing(LaunchRefused):
-    """The algorithm learns from a dataset version."""
+    """The algorithm requires a dataset version."""
 
     field = "version"
 
 
 class VersionUnused(LaunchRefused):
-    """The algorithm learns from its own rollouts, and a version would say otherwise."""
+    """The algorithm learns from its own rollouts, so it takes no version."""
 
     field = "version"
 
@@ -48,7 +48,7 @@ class NotFrozen(LaunchRefused):
 
 
 class WrongRows(LaunchRefused):
-    """The version's rows are of a type that the algorithm cannot read."""
+    """The algorithm can't train on the version's row type."""
 
     field = "version"
 
@@ -60,24 +60,24 @@ class SplitEmpty(LaunchRefused):
 
 
 class DataTooSmall(LaunchRefused):
-    """Fewer training rows than one optimizer step takes."""
+    """There are fewer training rows than one optimizer step needs."""
 
     field = "version"
 
 
 class BaseMissing(LaunchRefused):
-    """The algorithm needs a model to begin from."""
+    """The algorithm requires a base model."""
 
     field = "base"
 
 
 class NotTrainable(LaunchRefused):
-    """The base has no weights that a run could change."""
+    """The base has no trainable weights."""
 
     field = "base"
 
 
 class FolderMissing(LaunchRefused):
-    """The base's folder is not where runs keep their models."""
+    """The base's folder is outside the folder of models."""
 
     field = "base"

@@ -1,4 +1,4 @@
-"""What an alarm advises, carried out: the run goes on from its checkpoint with the one setting changed that the alarm names."""
+"""Applies an alarm's remedy: the run resumes from its checkpoint with the one setting changed that the alarm names."""
 
 from __future__ import annotations
 
@@ -18,39 +18,39 @@ from contract.configs.paths import at, in_words, replaced
 
 
 class RemedyRefused(Exception):
-    """Why the run can't be resumed with what the alarm names."""
+    """The alarm's remedy can't be applied."""
 
 
 class NoRemedy(RemedyRefused):
-    """The alarm names no setting, or one that the algorithm doesn't have any more."""
+    """The alarm names no setting, or one that the algorithm no longer has."""
 
 
 class RemedyInUse(RemedyRefused):
-    """The setting has that value already."""
+    """The setting already has that value."""
 
 
 @dataclass(frozen=True)
 class Alarm:
-    """An alarm as the run's page shows it."""
+    """An alarm as shown on the run's page."""
 
     id: int
     text: str
     is_open: bool
-    """It names a setting whose value isn't in use yet."""
+    """Whether it recommends a value that isn't in use yet."""
 
 
 def alarms_of(run: Run, *, most: int) -> list[Alarm]:
-    """The newest first."""
+    """The run's alarms, newest first."""
     rows = run.events.filter(kind="alarm").order_by("-id")[:most]
     return [Alarm(row.pk, row.text, _is_open(run, row)) for row in rows]
 
 
 @transaction.atomic
 def resume_with_remedy(*, run: Run, alarm: RunEvent, by: User) -> Run:
-    """Change the setting that `alarm` names and queue the run again; it goes on from its last checkpoint.
+    """Change the setting that `alarm` names and queue the run again, to resume from its last checkpoint.
 
-    The run stays the same one, with its base, its version and its result; the timeline keeps what was changed, from which step on.
-    Raises RemedyRefused, and NotResumable where the run goes on or is over.
+    The run keeps its identity, base, version, and result; the timeline records what changed and from which step.
+    Raises RemedyRefused, or NotResumable if the run is active or done.
     """
     run = Run.objects.select_for_update(of=("self",)).select_related("base").get(pk=run.pk)
     if not run.is_resumable:
@@ -96,5 +96,5 @@ def _is_open(run: Run, alarm: RunEvent) -> bool:
         return False
     try:
         return bool(at(stored_config(run, run.config), setting) != alarm.details.get("value"))
-    except InvalidConfig:  # of an earlier release
+    except InvalidConfig:  # stored by an earlier release
         return False

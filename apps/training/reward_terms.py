@@ -1,4 +1,4 @@
-"""The policies behind a run's learned reward terms, and the formula that people read."""
+"""The policies behind a run's learned reward terms, and the reward formula shown to people."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ WORDS: dict[str, str] = {
     "judge": "a served model",
 }
 TermKind = Literal["outcome", "environment", "learned"]
-"""Success itself, what else the environment or the transcript tells, or a model's opinion."""
+"""The outcome itself, another signal from the environment or the transcript, or a model's score."""
 
 
 @dataclass(frozen=True)
 class LearnedReward:
-    """One learned term of a plan."""
+    """One learned reward term of a plan."""
 
     term: str
-    """The term's name in curves."""
+    """The term's name in metrics."""
     component: str
     weight: float
     policy: Policy
 
 
 def candidates(member: Membership, source: Source) -> QuerySet[Policy]:
-    """The policies of the workspace that can stand behind a term."""
+    """The policies of the workspace that can be used for a term."""
     policies = Policy.objects.visible_to(member).filter(archived_at=None).defer("report").order_by("-id")
     match source:
         case "reward_model":
@@ -52,7 +52,7 @@ def candidates(member: Membership, source: Source) -> QuerySet[Policy]:
 
 
 def learned_rewards(config: TrainingConfig, member: Membership) -> tuple[LearnedReward, ...]:
-    """The learned terms with their policies, found within what the member may see. Raises InvalidConfig."""
+    """The learned terms with their policies, limited to those the member may see. Raises InvalidConfig."""
     rewards, problems = [], []
     for reference in references_of(config):
         policy = candidates(member, reference.source).filter(pk__in=_uuids(reference.policy)).first()
@@ -71,7 +71,7 @@ def learned_rewards(config: TrainingConfig, member: Membership) -> tuple[Learned
 
 @dataclass(frozen=True)
 class FormulaPart:
-    """One summand of the total, and its place in a bar of how far each can move the total."""
+    """One summand of the total reward, and its segment of a bar that shows how far each can move the total."""
 
     weight: str
     words: str
@@ -80,7 +80,7 @@ class FormulaPart:
     low: str
     high: str
     start: float
-    """Of the bar, in percent."""
+    """Start of the segment, in percent."""
     width: float
 
     @property
@@ -89,7 +89,7 @@ class FormulaPart:
 
 
 def formula(rewards: RewardsConfig, learned: Sequence[LearnedReward] = ()) -> list[FormulaPart]:
-    """total = weight · term + …, for people. Success alone moves the total by the outcome's weight, so the outcome's part of the bar is that."""
+    """total = weight · term + …, for people. A success moves the total by the outcome's weight, which is therefore the size of its segment."""
     policies = {reward.term: reward.policy.name for reward in learned}
     sways = [term.weight if isinstance(term, OutcomeTerm) else term.sway for term in rewards.terms]
     whole = sum(sways) or 1.0
@@ -109,7 +109,7 @@ def formula(rewards: RewardsConfig, learned: Sequence[LearnedReward] = ()) -> li
 
 
 def lowest(term: RewardTerm) -> float:
-    """The least that the term gives."""
+    """The lowest value of the term."""
     return 0.0 if isinstance(term, OutcomeTerm) and term.measure == "success" else term.LOW
 
 
@@ -120,12 +120,12 @@ def kind_of(term: type[RewardTerm]) -> TermKind:
 
 
 def spoken(title: str) -> str:
-    """A title within a sentence: "Step cost" is "step cost", "LLM judge" stays."""
+    """A title in the middle of a sentence: "Step cost" becomes "step cost", "LLM judge" stays."""
     return title if title[:2].isupper() else title[:1].lower() + title[1:]
 
 
 def _uuids(text: str) -> list[UUID]:
-    """The id that `text` is; none where it is something else."""
+    """The UUID in `text`, if it is one."""
     try:
         return [UUID(text)]
     except ValueError:

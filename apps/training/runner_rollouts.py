@@ -1,6 +1,6 @@
-"""Rollouts that runners play in other people's programs: started, given out, counted as sessions end, and over by their end or their deadline.
+"""Rollouts played by runners outside Retrace: started, opened for leasing, counted as sessions end, and closed when done or past their deadline.
 
-No worker has such a batch while it's played, so it runs without a lease, and every step is safe to take twice.
+No worker holds such a batch while it's played, so the job runs without a lease, and every step is idempotent.
 """
 
 from __future__ import annotations
@@ -48,21 +48,21 @@ DEADLINE_SECONDS = 24 * 3600
 LONGEST_DEADLINE = 7 * 24 * 3600
 MOST_CALLS = 20
 MOST_BYTES = 64_000_000
-"""Of the tasks of all episodes: each keeps its own."""
+"""Total size of the tasks of all episodes; each episode stores its own copy."""
 USUAL_COUNT = 30
-"""Of tasks that are drawn."""
+"""Default number of tasks to draw."""
 LISTED = "listed"
-"""In place of a split: the tasks were named, and not all are held out."""
+"""Stands in for a split if the tasks were listed and not all of them are held out."""
 
 
 class NobodyServes(RolloutRefused):
-    """The policy has no server, so runners have nowhere to send their chats."""
+    """No endpoint serves the policy, so there's nowhere for runners to send their chats."""
 
 
 def draw_tasks(
     workspace_id: UUID, environment: str, *, split: str, count: int, seed: int = 0, levels: Sequence[str] = ()
 ) -> list[Task]:
-    """Tasks of a workspace's environment, as many as there are of those that are asked for. The same seed draws the same ones. Raises UnknownTasks."""
+    """Draw up to `count` matching tasks of a workspace's environment. Deterministic for a seed. Raises UnknownTasks."""
     held_out = split == "held_out"
     known = tasks_in(workspace_id, environment, levels).filter(held_out=held_out)
     drawn = known.annotate(place=MD5(Concat(Value(f"{seed} "), "key"))).order_by("place", "pk")[:count]
@@ -86,7 +86,7 @@ def start_for_runners(
     levels: Sequence[str] = (),
     **facts: Any,
 ) -> RolloutBatch:
-    """Start rollouts at the tasks that a member listed or, without any, at some that are drawn. Raises RolloutRefused."""
+    """Start rollouts at the tasks that a member listed or, without any, at tasks drawn at random. Raises RolloutRefused."""
     drawn: dict[str, Any] = {}
     if not listed:
         drawn = {"split": split, "seed": seed, "levels": levels}
@@ -120,7 +120,7 @@ def start_runner_rollouts(
 ) -> RolloutBatch:
     """Have runners let `policy` attempt each of `tasks`, `samples` times.
 
-    split, seed, levels: how the tasks were drawn, where they weren't listed. Raises RolloutRefused.
+    split, seed, levels: how the tasks were drawn, if they weren't listed. Raises RolloutRefused.
     """
     if policy.workspace_id != workspace.pk or place_of(policy) is None:
         raise NobodyServes(
@@ -190,7 +190,7 @@ def _refuse_too_much(tasks: Sequence[Task], samples: int) -> None:
 
 
 def give_out(batch_id: UUID) -> None:
-    """Let runners lease what hasn't been played of a batch that waits. Told twice, the second finds nothing to do."""
+    """Let runners lease the unplayed episodes of a waiting batch. Idempotent."""
     with transaction.atomic():
         job = lifecycle.claim(ROLLOUTS, batch_id)
         if job is None:
@@ -198,7 +198,7 @@ def give_out(batch_id: UUID) -> None:
         lifecycle.write(job, leased_until=None, worker="")
         batch = EpisodeBatch.objects.select_for_update().get(rollouts=job)
         EpisodeBatch.objects.filter(pk=batch.pk).update(closed_at=None, began_at=None)
-        # What was given up, or finished without a chat, before it was resumed gets another try.
+        # Episodes that were given up, or finished without a chat, before the resume get another try.
         is_played = Q(session__state=Session.State.FINISHED, session__paths__isnull=False)
         unplayed = Episode.objects.filter(batch=batch).exclude(is_played).values("pk")
         is_silent = Episode.objects.filter(pk__in=unplayed, session__state=Session.State.FINISHED).values("pk")
@@ -208,7 +208,7 @@ def give_out(batch_id: UUID) -> None:
 
 
 def count_all() -> None:
-    """Count what runners have come to, and end what has no more to come."""
+    """Count finished episodes of all batches, and close those that are complete."""
     for batch_id in list(
         EpisodeBatch.objects.filter(closed_at=None).exclude(rollouts=None).values_list("rollouts", flat=True)
     ):
@@ -216,8 +216,8 @@ def count_all() -> None:
 
 
 def count(batch_id: UUID) -> None:
-    """Count what has come of one batch of rollouts, and end it where no more is to come."""
-    with suppress(Superseded):  # it was stopped meanwhile, and is looked at again
+    """Count the finished episodes of one batch, and close it if it's complete."""
+    with suppress(Superseded):  # it was canceled meanwhile; the next pass handles it
         if _count(batch_id):
             live.show_rollouts(batch_id)
 
@@ -249,7 +249,7 @@ def _count(batch_id: UUID) -> bool:
 
 
 def _is_over(batch: EpisodeBatch, *, played: int) -> bool:
-    """Every episode has ended, or something was played and the deadline has passed, as in a step of a training run."""
+    """Whether every episode has ended, or some were played and the deadline has passed, as in a step of a training run."""
     if not Episode.objects.filter(batch=batch, answered_at=None).exists():
         return True
     if not (played and batch.began_at and batch.deadline_seconds):

@@ -1,4 +1,4 @@
-"""A run's curves as pages fetch them: once, and then what is new after a step. What was measured is thinned where it is long."""
+"""A run's curves as pages fetch them: first all, then what's new after a step. Long series are downsampled."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ MOST_AVERAGED = 32
 
 
 class Point(NamedTuple):
-    """The values around one step: means, and how far they spread where several steps were put together.
+    """The values around one step: means, and their spread where several steps were merged.
 
-    A value that was no number (NaN, infinity) is None.
+    Non-finite values (NaN, infinity) are None.
     """
 
     step: int
     at: float
-    """Seconds since 1970, when the last of the values was logged."""
+    """Unix time in seconds at which the last of the values was logged."""
     means: dict[str, float | None]
     lows: dict[str, float | None]
     highs: dict[str, float | None]
 
     @property
     def numbers(self) -> dict[str, float]:
-        """The means that are numbers."""
+        """The finite means."""
         return {name: value for name, value in self.means.items() if value is not None}
 
 
 def metric_points(run_id: UUID, *, after: int = -1, most: int) -> list[Point]:
-    """The run's metrics above step `after`, at most `most` points: where there are more steps, neighbors become their mean.
+    """The run's metrics after step `after`, as at most `most` points; if there are more steps, neighbors are averaged.
 
-    A mean is over MOST_AVERAGED evenly spaced steps at most, and over every evaluation, which are few. So a run of 100,000 steps
+    A mean covers at most MOST_AVERAGED evenly spaced steps, plus every evaluation, since those are few. So a run of 100,000 steps
     costs little more than one of 10,000. The database does the averaging.
     """
     metrics = Metric.objects.filter(run=run_id, step__gt=after)
@@ -78,18 +78,18 @@ def metric_points(run_id: UUID, *, after: int = -1, most: int) -> list[Point]:
 
 MOST_POINTS = 400
 DECLARATION = hashlib.sha256(repr((GROUPS, WORDS, MOST_POINTS)).encode()).hexdigest()[:8]
-"""Changes when the same measurements would be shown in another way."""
+"""Changes when the same measurements would be displayed differently."""
 
 
 def state_of(run: Run, *, after: int) -> str:
-    """Changes whenever `series_of` would answer something else."""
+    """Changes whenever the result of `series_of` would."""
     steps = sampled(run).steps
     parts = (run.pk.hex, run.attempt, run.events_seq, run.step, len(steps), max(steps, default=0), after, DECLARATION)
     return "-".join(map(str, parts))
 
 
 def series_of(run: Run, *, after: int = -1) -> dict[str, Any]:
-    """What was measured above step `after`, as JSON: columns over rows of steps, and the charts that show them.
+    """The metrics after step `after`, as JSON: columns over rows of steps, and the charts that show them.
 
     {
         "steps": [1, 2, 5],
@@ -99,7 +99,7 @@ def series_of(run: Run, *, after: int = -1) -> dict[str, Any]:
         "sampled": [5]                          # steps whose rollouts can be opened
     }
 
-    A column without `rows` has a value in every row. What was no number is null; what was not measured is left out.
+    A column without `rows` has a value in every row. Non-finite values are null; missing ones are left out.
     """
     points = metric_points(run.pk, after=after, most=MOST_POINTS)
     began = _began(run) if points else 0.0
@@ -116,7 +116,7 @@ def series_of(run: Run, *, after: int = -1) -> dict[str, Any]:
 
 
 def table_of(chart: Chart, points: Sequence[Point]) -> Iterator[tuple[int, list[float | None]]]:
-    """The step and, for each series of the chart, its value, where there is one of any."""
+    """Each step with the value of every series of the chart, for steps that have at least one."""
     for point in points:
         values = [point.means.get(series.metric) for series in chart.series]
         if any(value is not None for value in values):
@@ -129,7 +129,7 @@ def _began(run: Run) -> float:
 
 
 def _column(points: Sequence[Point], name: str, is_averaged: bool) -> dict[str, Any]:
-    """The clocks of a thinned run are those of the last step put together; everything else is a mean, with the ends of its band."""
+    """For the running totals, the value of the last merged step; for everything else, the mean with the ends of its band."""
     rows = [row for row, point in enumerate(points) if name in point.means]
     known = [points[row] for row in rows]
     values = [point.highs[name] if name in CLOCKS else point.means[name] for point in known]
@@ -155,5 +155,5 @@ def _as_json(chart: Chart, averaged: Collection[str]) -> dict[str, Any]:
 
 
 def _short(value: float | None) -> float | None:
-    """Six digits: more than a screen shows, less than a double takes on its way."""
+    """Rounded to six significant digits: more than a screen shows, less than the JSON of a double."""
     return None if value is None else float(f"{value:.6g}")

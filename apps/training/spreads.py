@@ -1,4 +1,4 @@
-"""How sure a point of a curve is, or how far what it averages is spread. Pure."""
+"""Uncertainty or spread around the points of a curve. Pure."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import NamedTuple
 from apps.common.proportions import wilson
 
 SHARES = {"success": "rollouts_scored", "eval/success": "eval/rollouts_scored"}
-"""Shares, and the metric that counts what each is a share of."""
+"""Metrics that are proportions, each with the metric that holds its denominator."""
 BUCKET = "lowest to highest of the steps put together"
 
 
 class Ends(NamedTuple):
-    """Of a band, at one step. None where a value was no number."""
+    """The ends of a band at one step; None for a non-finite value."""
 
     low: float | None
     high: float | None
 
 
 def band_of(metric: str, measured: Collection[str]) -> str:
-    """What the metric's own band spans; empty where its spread was not measured."""
+    """What the metric's band spans; empty if its spread wasn't measured."""
     if SHARES.get(metric, "") in measured:
         return "95 % interval"
     if _extremes_of(metric, measured):
@@ -29,7 +29,7 @@ def band_of(metric: str, measured: Collection[str]) -> str:
 
 
 def ends_of(metric: str, values: Mapping[str, float | None]) -> Ends | None:
-    """The ends of the metric's own band; None where its spread was not measured."""
+    """The ends of the metric's band; None if its spread wasn't measured."""
     value = values[metric]
     counted = SHARES.get(metric, "")
     if counted in values:

@@ -1,4 +1,4 @@
-"""Tasks as people list them for runners: a line each."""
+"""Parses a list of tasks for runners, one per line."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from contract.values import BadRow
 
 MOST_TASKS = 5000
 LONGEST_TASK = 100_000
-"""Characters, as JSON."""
+"""Characters of JSON."""
 LONGEST_KEY, LONGEST_NAME, LONGEST_LEVEL = 300, 100, 50
 GIVEN = ("key", "instruction", "initial_state", "success_check", "category", "difficulty", "held_out")
 
 
 class BadTask(ValueError):
-    """Which task can't be read, and what was expected."""
+    """A task can't be read. The message says which, and what was expected."""
 
 
 def read_tasks(text: str) -> list[Task]:
-    """A task for each line that isn't empty: a JSON object, or else an instruction. Raises BadTask."""
+    """One task per nonempty line, either a JSON object or a plain instruction. Raises BadTask."""
     tasks: list[Task] = []
     for number, line in enumerate(text.splitlines(), start=1):
         if not (line := line.strip()):
@@ -39,7 +39,7 @@ def read_tasks(text: str) -> list[Task]:
 
 
 def read_task(given: Any, place: str) -> Task:
-    """One task. Without a key, its instruction names it. Raises BadTask, which begins with its place."""
+    """One task. Without a key, it's named by its instruction. Raises BadTask, whose message begins with `place`."""
     if not isinstance(given, dict):
         raise BadTask(f"{place} is no object. {EXPECTED}")
     if unknown := sorted(set(given) - set(GIVEN)):

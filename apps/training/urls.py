@@ -1,4 +1,4 @@
-"""Pages of runs and rollouts, and their part of the API."""
+"""URLs of the pages and the API of runs and rollouts."""
 
 from django.urls import path
 

@@ -1,4 +1,4 @@
-"""Episodes over the API: runners lease them, play each in the session that comes with it, and finish that."""
+"""REST for episodes: runners lease them, play each in the session it comes with, and finish that session."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from apps.trajectories.rollouts.rollout_batches import ROLLOUTS
 
 
 class LeaseSerializer(RequestSerializer):
-    """Which episodes a runner can play."""
+    """The episodes that a runner can play."""
 
     runner = serializers.CharField(max_length=200, help_text="What it's called where people look at the training run.")
     environment = serializers.CharField(
@@ -35,7 +35,7 @@ class LeaseSerializer(RequestSerializer):
 
 
 class EpisodeSerializer(serializers.Serializer[Lease]):
-    """An episode to play, and where. Its agent sends chats to `base_url` with `api_key`, as to OpenAI."""
+    """An episode to play and its session. The agent sends its chats to `base_url` with `api_key`, as it would to OpenAI."""
 
     id = serializers.UUIDField(source="episode.pk")
     run = serializers.UUIDField(source="episode.batch.run_id", allow_null=True, help_text="The training run.")
@@ -58,21 +58,21 @@ class EpisodeSerializer(serializers.Serializer[Lease]):
     max_calls = serializers.IntegerField(source="episode.batch.most_calls")
 
     def get_run_name(self, lease: Lease) -> str:
-        """Of the training run, or what the rollouts are of."""
+        """The training run's name, or a name for the rollouts."""
         batch = lease.episode.batch
         return batch.run.name if batch.run else ROLLOUTS.title(cast("RolloutBatch", batch.rollouts))
 
     def get_base_url(self, lease: Lease) -> str:
-        """For the agent's library."""
+        """The base URL for the agent's client library."""
         return base_url_of(self.context["request"])
 
 
 class EpisodeLeaseView(MemberView):
-    """The next episode for a runner."""
+    """Lease the next episode to a runner."""
 
     needs = Role.RESEARCHER
     throttle_classes = (AgentRateThrottle,)
-    keeps_answers = False  # they hold the session's key, of which only the hash is stored
+    keeps_answers = False  # the answer holds the session's key, of which only the hash is stored
 
     @extend_schema(
         operation_id="episodes_lease",

@@ -1,4 +1,4 @@
-"""GET /api/v1/lineage/: where a policy or a training run comes from, and what learned from it, from rows or from a judgment."""
+"""GET /api/v1/lineage/: where a policy or a training run comes from, and what was trained on it, on rows, or on a judgment."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class NamedSerializer(serializers.Serializer[Any]):
 
 
 class TermSerializer(serializers.ModelSerializer[RunReward]):
-    """The term of a reward through which something was learned."""
+    """The reward term through which a policy influenced a run."""
 
     class Meta:
         model = RunReward
@@ -48,7 +48,7 @@ class TermSerializer(serializers.ModelSerializer[RunReward]):
 
 
 class OriginSerializer(serializers.Serializer[Origin]):
-    """A policy, indented below what descends from it."""
+    """A policy, indented below its descendant."""
 
     depth = serializers.IntegerField()
     policy = NamedSerializer()
@@ -64,7 +64,7 @@ class OriginSerializer(serializers.Serializer[Origin]):
 
 
 class LearnerSerializer(serializers.Serializer[Learner]):
-    """A training run and what it made, indented below what it learned from."""
+    """A training run and the policy it made, indented below what it was trained from."""
 
     depth = serializers.IntegerField()
     run = NamedSerializer(allow_null=True)
@@ -77,7 +77,7 @@ class LearnerSerializer(serializers.Serializer[Learner]):
 
 
 class LineageSerializer(serializers.Serializer[Any]):
-    """Both directions."""
+    """Ancestors and descendants."""
 
     origins = OriginSerializer(many=True)
     versions = NamedSerializer(many=True, help_text="Whose rows hold the judgment, or one of the item or trajectory.")
@@ -85,7 +85,7 @@ class LineageSerializer(serializers.Serializer[Any]):
 
 
 class LineageView(MemberView):
-    """Both directions of lineage."""
+    """Base of the lineage views."""
 
     needs = Role.RESEARCHER
 
@@ -95,7 +95,7 @@ class LineageView(MemberView):
 
 
 class PolicyLineageView(LineageView):
-    """Of a policy."""
+    """Lineage of a policy."""
 
     @extend_schema(
         operation_id="lineage_policy",
@@ -108,7 +108,7 @@ class PolicyLineageView(LineageView):
 
 
 class RunLineageView(LineageView):
-    """Of a training run."""
+    """Lineage of a training run."""
 
     @extend_schema(operation_id="lineage_run", summary="Where a training run comes from", responses=LineageSerializer)
     def get(self, request: Request, run_id: UUID) -> Response:
@@ -120,7 +120,7 @@ class RunLineageView(LineageView):
 
 
 class VersionLineageView(LineageView):
-    """Of a version's rows."""
+    """Runs trained on a version's rows."""
 
     @extend_schema(operation_id="lineage_version", summary="What learned from a version", responses=LineageSerializer)
     def get(self, request: Request, version_id: UUID) -> Response:
@@ -130,7 +130,7 @@ class VersionLineageView(LineageView):
 
 
 class JudgmentLineageView(LineageView):
-    """Of one judgment."""
+    """Runs trained on one judgment."""
 
     @extend_schema(operation_id="lineage_judgment", summary="What learned from a judgment", responses=LineageSerializer)
     def get(self, request: Request, judgment_id: UUID) -> Response:
@@ -140,7 +140,7 @@ class JudgmentLineageView(LineageView):
 
 
 class ItemLineageView(LineageView):
-    """Of the judgments of an item."""
+    """Runs trained on an item's judgments."""
 
     @extend_schema(
         operation_id="lineage_item", summary="What learned from the judgments of an item", responses=LineageSerializer
@@ -151,7 +151,7 @@ class ItemLineageView(LineageView):
 
 
 class TrajectoryLineageView(LineageView):
-    """Of the judgments of a trajectory."""
+    """Runs trained on a trajectory's judgments."""
 
     @extend_schema(
         operation_id="lineage_trajectory",

@@ -17,7 +17,7 @@ from apps.training.model_card import model_card
 
 
 class ModelCardView(MemberView):
-    """A policy's card, as a README in Markdown."""
+    """A policy's model card, as a Markdown README."""
 
     needs = Role.RESEARCHER
 

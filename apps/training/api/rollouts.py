@@ -1,4 +1,4 @@
-"""Rollouts over the API: start, follow, cancel, resume."""
+"""REST for rollouts: start, poll, cancel, resume."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from contract.trajectory import Task
 
 
 class RolloutsSerializer(serializers.ModelSerializer[RolloutBatch]):
-    """A policy's attempts at tasks. `/trajectories?rollouts=<id>` lists what came of them."""
+    """A policy's attempts at tasks. `/trajectories?rollouts=<id>` lists the resulting trajectories."""
 
     url = serializers.SerializerMethodField()
     error = serializers.CharField()
@@ -39,12 +39,12 @@ class RolloutsSerializer(serializers.ModelSerializer[RolloutBatch]):
         read_only_fields = fields
 
     def get_url(self, batch: RolloutBatch) -> str:
-        """Where to ask again."""
+        """The address to poll."""
         return reverse("rollout", kwargs={"batch_id": batch.pk}, request=self.context["request"])
 
 
 class StartRolloutsSerializer(RequestSerializer):
-    """Who attempts what, how often. The same seed draws the same tasks."""
+    """Which policy attempts which tasks, and how often. The same seed draws the same tasks."""
 
     policy = serializers.UUIDField(help_text="A language model, a script, or a served model.")
     environment = serializers.CharField(max_length=100)
@@ -176,7 +176,7 @@ class RolloutView(_OneBatch):
 
 
 class CancelRolloutsView(_OneBatch):
-    """Stop rollouts."""
+    """Cancel rollouts."""
 
     @extend_schema(
         operation_id="rollouts_cancel",
@@ -193,7 +193,7 @@ class CancelRolloutsView(_OneBatch):
 
 
 class ResumeRolloutsView(_OneBatch):
-    """Take rollouts up again."""
+    """Resume rollouts."""
 
     @extend_schema(
         operation_id="rollouts_resume",

@@ -1,4 +1,4 @@
-"""Runs over the API: launch, follow, cancel, resume."""
+"""REST for training runs: launch, poll, cancel, resume."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CHECK_PATIENCE_SECONDS = 5.0
 
 
 class RewardSerializer(serializers.ModelSerializer[RunReward]):
-    """A policy of the workspace that is a term of a run's reward."""
+    """A policy of the workspace that serves as a term of a run's reward."""
 
     class Meta:
         model = RunReward
@@ -44,7 +44,7 @@ class RewardSerializer(serializers.ModelSerializer[RunReward]):
 
 
 class AlarmSerializer(serializers.ModelSerializer[RunEvent]):
-    """A known way to go wrong that was seen in a run's curves, and the one setting to resume with."""
+    """A known failure mode detected in a run's curves, and the one setting to change on resume."""
 
     setting = serializers.CharField(source="details.setting", default="", help_text="Its path in the config.")
     value = serializers.JSONField(source="details.value", default=None, help_text="What to change it to.")
@@ -56,7 +56,7 @@ class AlarmSerializer(serializers.ModelSerializer[RunEvent]):
 
 
 class ChangeSerializer(serializers.ModelSerializer[RunEvent]):
-    """A setting that was changed when the run was resumed: `details` has setting, from, to, and the step it holds from."""
+    """A setting that was changed when the run was resumed: `details` has setting, from, to, and the first step it applies to."""
 
     class Meta:
         model = RunEvent
@@ -65,7 +65,7 @@ class ChangeSerializer(serializers.ModelSerializer[RunEvent]):
 
 
 class RunSerializer(serializers.ModelSerializer[Run]):
-    """A run: what was asked, how far it is, what came of it."""
+    """A run: its config, its progress, and its result."""
 
     url = serializers.SerializerMethodField()
     rewards = RewardSerializer(many=True, read_only=True, help_text="The learned terms of its reward.")
@@ -95,7 +95,7 @@ class RunSerializer(serializers.ModelSerializer[Run]):
         read_only_fields = fields
 
     def get_url(self, run: Run) -> str:
-        """Where to ask again."""
+        """The address to poll."""
         return reverse("run", kwargs={"run_id": run.pk}, request=self.context["request"])
 
 
@@ -111,11 +111,11 @@ class RunSerializer(serializers.ModelSerializer[Run]):
     }
 )
 class ConfigField(serializers.DictField):
-    """A partial config: what it may hold depends on the algorithm, and is checked with the plan."""
+    """A partial config. The allowed fields depend on the algorithm and are validated with the plan."""
 
 
 class LaunchSerializer(RequestSerializer):
-    """A run to launch. `config` changes settings of the preset, in the shape of the algorithm's run.json."""
+    """A run to launch. `config` overrides settings of the preset, in the format of the algorithm's run.json."""
 
     algorithm = serializers.ChoiceField(choices=Run.Algorithm.choices)
     version = serializers.UUIDField(
@@ -137,7 +137,7 @@ class LaunchSerializer(RequestSerializer):
 
 
 class PointSerializer(serializers.Serializer[Any]):
-    """What was measured at a step; where steps were put together, their means."""
+    """The metrics at a step, or their means where steps were merged."""
 
     step = serializers.IntegerField()
     values = serializers.DictField(child=serializers.FloatField())
@@ -228,7 +228,7 @@ class RunView(MemberView):
 
 
 class MetricsView(MemberView):
-    """What a run measured."""
+    """A run's metrics."""
 
     needs = Role.RESEARCHER
 
@@ -260,7 +260,7 @@ class MetricsView(MemberView):
 
 
 class CancelView(MemberView):
-    """Stop a run."""
+    """Cancel a run."""
 
     needs = Role.RESEARCHER
 
@@ -280,7 +280,7 @@ class CancelView(MemberView):
 
 
 class ResumeView(MemberView):
-    """Take a run up again."""
+    """Resume a run."""
 
     needs = Role.RESEARCHER
 
@@ -300,7 +300,7 @@ class ResumeView(MemberView):
 
 
 class ResumeWithView(MemberView):
-    """Take a run up again with what an alarm advises."""
+    """Resume a run with the setting that an alarm recommends."""
 
     needs = Role.RESEARCHER
 

@@ -1,1 +1,1 @@
-"""What researchers send to launch runs and rollouts."""
+"""Forms for launching runs and rollouts."""

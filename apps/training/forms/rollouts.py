@@ -17,7 +17,7 @@ from contract.trajectory import Task
 
 
 class RolloutForm(forms.Form):
-    """Who attempts what, how often."""
+    """Which policy attempts which tasks, and how often."""
 
     policy = forms.ModelChoiceField(Policy.objects.none(), empty_label="Choose a policy")
     environment = forms.ChoiceField(choices=())
@@ -65,7 +65,7 @@ class RolloutForm(forms.Form):
 
 
 class RunnerRolloutForm(forms.Form):
-    """Whose policy runners play with, and at which tasks."""
+    """Which policy answers the runners' agents, and at which tasks."""
 
     policy = forms.ModelChoiceField(
         Policy.objects.none(), empty_label="Choose a policy", help_text="One that a server answers for."

@@ -1,4 +1,4 @@
-"""The form of a new run: what to train on what, and every setting of the chosen algorithm."""
+"""The form of a new run: base, data, and every setting of the chosen algorithm."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ TERM_AT = re.compile(r"rewards\.terms\[(\d+)\]\.?(.*)")
 
 
 class VersionChoice(forms.ModelChoiceField):  # type: ignore[type-arg]  # generic in the stubs only
-    """A frozen version, with its size."""
+    """A frozen version, labeled with its size."""
 
     def label_from_instance(self, obj: Version) -> str:
         kind = obj.row_type.replace("_", " ")
@@ -43,7 +43,7 @@ class VersionChoice(forms.ModelChoiceField):  # type: ignore[type-arg]  # generi
 
 
 class RunForm(forms.Form):
-    """Empty settings mean what the preset says, which their placeholders show."""
+    """Empty settings take the preset's values, which their placeholders show."""
 
     algorithm = forms.ChoiceField(choices=Run.Algorithm.choices, initial=Run.Algorithm.DPO, widget=forms.RadioSelect)
     version = VersionChoice(
@@ -103,7 +103,7 @@ class RunForm(forms.Form):
 
     @cached_property
     def settings(self) -> list[ConfigField]:
-        """Those of the chosen algorithm."""
+        """The settings of the chosen algorithm."""
         return settings_shown(
             TRAINING_CONFIGS[self.chosen_algorithm],
             with_adapters=self._choice("method", METHODS, "full") != "full",
@@ -113,12 +113,12 @@ class RunForm(forms.Form):
 
     @property
     def basic(self) -> list[forms.BoundField]:
-        """What most people look at."""
+        """The settings shown at first."""
         return [self[form_name(setting.path)] for setting in self.settings if setting.is_basic]
 
     @property
     def advanced(self) -> list[tuple[str, list[forms.BoundField]]]:
-        """The rest, by section."""
+        """The remaining settings, by section."""
         sections: dict[str, list[forms.BoundField]] = {}
         for setting in self.settings:
             if not setting.is_basic:
@@ -127,30 +127,30 @@ class RunForm(forms.Form):
 
     @property
     def is_advanced_open(self) -> bool:
-        """Something is wrong there."""
+        """Whether an advanced setting has an error."""
         return any(field.errors for _, fields in self.advanced for field in fields)
 
     @property
     def terms(self) -> list[TermRow]:
-        """Of the reward; none where an algorithm has no reward."""
+        """The rows of reward terms; empty if the algorithm has no reward."""
         return rows_of(self) if isinstance(self.usual, OnlineConfig) else []
 
     @property
     def formula(self) -> list[FormulaPart]:
-        """The reward of the plan; that of the preset while there is none."""
+        """The reward of the plan, or of the preset until there is a plan."""
         if self.plan is not None and isinstance(self.plan.config, OnlineConfig):
             return formula(self.plan.config.rewards, self.plan.rewards)
         return formula(self.usual.rewards) if isinstance(self.usual, OnlineConfig) and not self.is_bound else []
 
     @property
     def reward_warning(self) -> str:
-        """Why a failed rollout might be rewarded more than a successful one."""
+        """Explains how a failed rollout could earn more than a successful one; empty if none can."""
         config = self.plan.config if self.plan else self.usual
         return config.rewards.warning if isinstance(config, OnlineConfig) else ""
 
     @property
     def is_online(self) -> bool:
-        """Learns from rollouts of its own."""
+        """Whether the algorithm learns from rollouts generated during the run."""
         return self.chosen_algorithm in Run.ONLINE
 
     @property
@@ -159,14 +159,14 @@ class RunForm(forms.Form):
 
     @property
     def chosen_version(self) -> Version | None:
-        """The version that a link came from."""
+        """The version preselected by the link to this page."""
         if (given := _uuid(self.initial.get("version"))) is None:
             return None
         return Version.objects.visible_to(self.member).frozen().filter(pk=given).first()
 
     @property
     def unchosen(self) -> dict[str, str]:
-        """What the method needs and nobody has chosen yet: by field, in words. To lack it is no mistake while one still chooses."""
+        """Required fields that are still empty, with a hint for each. While the form is being filled in, these aren't errors."""
         needed = {}
         if not self.is_online:
             needed["version"] = "a dataset version"
@@ -201,7 +201,7 @@ class RunForm(forms.Form):
             self.plan = plan_run(
                 member=self.member,
                 algorithm=cleaned["algorithm"],
-                version=None if self.is_online else cleaned["version"],  # hidden then, and whatever it holds
+                version=None if self.is_online else cleaned["version"],  # the field is hidden then; ignore its value
                 base=cleaned["base"] or cleaned["hub_base"],
                 preset=cleaned["preset"],
                 method=cleaned["method"],
@@ -216,7 +216,7 @@ class RunForm(forms.Form):
         return cleaned
 
     def field_at(self, path: str) -> str | None:
-        """The form's field behind a dotted path of a config."""
+        """The form field for a dotted path of a config."""
         if found := TERM_AT.fullmatch(path):
             place = int(found[1])
             component = self._sent_terms[place]["component"] if place < len(self._sent_terms) else ""

@@ -1,4 +1,4 @@
-"""Form fields from the declaration of a config: one for each setting, empty where the preset holds."""
+"""Form fields derived from a config's declaration: one per setting; empty means the preset's value."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def form_name(path: str) -> str:
 
 
 def form_field(field: ConfigField, *, preset: Any, choices: Callable[[Source], Choices]) -> forms.Field:
-    """What one fills in for a setting. Ranges are checked by the config alone, which knows the words for them."""
+    """The form field of a setting. Only the config checks ranges, since it has the error messages for them."""
     label = f"{field.title} ({field.unit})" if field.unit else field.title
     common: dict[str, Any] = {"required": False, "label": label, "help_text": field.help}
     if field.kind == "choice" or field.source in ("environment", "reward_model", "process_model", "judge"):
@@ -45,13 +45,13 @@ def form_field(field: ConfigField, *, preset: Any, choices: Callable[[Source], C
 
 
 def limits(field: ConfigField) -> dict[str, str]:
-    """For the browser. An open lower end has no attribute."""
+    """HTML attributes for the browser's own validation. An exclusive lower bound has none."""
     ends = {"min": None if field.range.is_open else field.range.low, "max": field.range.high}
     return {name: f"{end:.10g}" for name, end in ends.items() if end is not None}
 
 
 def value_of(field: ConfigField, cleaned: Any) -> Any:
-    """What the config takes for what was filled in; None where nothing was."""
+    """The config value of a form value; None if the field is empty."""
     if cleaned in (None, ""):
         return None
     if field.kind == "switch":
@@ -62,7 +62,7 @@ def value_of(field: ConfigField, cleaned: Any) -> Any:
 def settings_shown(
     cls: type[Config], *, with_adapters: bool, from_scratch: bool, trackers: Sequence[str]
 ) -> list[ConfigField]:
-    """The settings that people can set, without those of what the run doesn't have, and without what is not to be chosen here."""
+    """The settings that people can change, without those that don't apply to this run or have no options here."""
     hidden = [] if with_adapters else ["lora."]
     hidden += [] if from_scratch else ["model.scratch."]
     hidden += [] if len(trackers) > 1 else ["tracker"]

@@ -1,4 +1,4 @@
-"""The rows of reward terms: a weight takes a term into the reward, no weight leaves it out."""
+"""The rows of reward terms: a term with a weight is part of the reward, one without is left out."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TERMS: Mapping[str, type[RewardTerm]] = {
     str(cls.model_fields[cls.tag].default): cls  # type: ignore[misc]  # the union's members are all terms
     for cls in members_of(item_of(RewardsConfig.model_fields["terms"].annotation))
 }
-"""By component, in the order of their declaration."""
+"""Reward terms by component, in order of declaration."""
 
 
 def term_field_name(component: str, field: ConfigField) -> str:
@@ -29,7 +29,7 @@ def term_field_name(component: str, field: ConfigField) -> str:
 
 @dataclass(frozen=True)
 class TermRow:
-    """One component on the page."""
+    """One reward component on the page."""
 
     component: str
     title: str
@@ -42,12 +42,12 @@ class TermRow:
 
     @property
     def is_open(self) -> bool:
-        """Its further settings hold something."""
+        """Whether any of its advanced settings is filled in."""
         return any(field.errors or field.value() for field in self.more)
 
 
 def term_form_fields(choices: Callable[[Source], Choices], preset: RewardsConfig) -> dict[str, forms.Field]:
-    """All terms' fields. A weight is filled in where the preset has the term; the rest of it is what empty fields stand for."""
+    """The fields of all terms. Weights are filled in for terms of the preset, whose other values apply where fields are empty."""
     known = {component_of(term): term for term in preset.terms}
     found: dict[str, forms.Field] = {}
     for component in TERMS:
@@ -83,7 +83,7 @@ def rows_of(form: forms.Form) -> list[TermRow]:
 
 
 def terms_from(cleaned: Mapping[str, Any], preset: RewardsConfig) -> list[dict[str, Any]]:
-    """The terms with a weight, as a config takes them; what is empty is as in the preset."""
+    """The terms that have a weight, as a config takes them; empty fields take the preset's values."""
     known = {component_of(term): term.to_json() for term in preset.terms}
     terms = []
     for component in TERMS:

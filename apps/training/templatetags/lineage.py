@@ -1,4 +1,4 @@
-"""What pages of other apps say about who learned from what."""
+"""Template tags with which pages of other apps show lineage."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ register.simple_tag(lineage.use_of)
 
 @register.simple_tag
 def where_from(subject: Policy | Run) -> list[lineage.Origin]:
-    """What a policy or a run descends from."""
+    """The ancestors of a policy or a run."""
     return lineage.origins_of(subject) if isinstance(subject, Policy) else lineage.origins_of_run(subject)
 
 
 @register.simple_tag
 def what_learned(subject: Policy | Version) -> list[lineage.Learner]:
-    """What learned from a policy, or from a version's rows."""
+    """What was trained from a policy, or on a version's rows."""
     if isinstance(subject, Policy):
         return lineage.learners_from(subject)
     return lineage.learners_from_versions([subject.pk])

@@ -1,4 +1,4 @@
-"""The page of one judgment: which versions have it, and what learned from them."""
+"""The page of one judgment: which versions contain it, and what was trained on them."""
 
 from __future__ import annotations
 

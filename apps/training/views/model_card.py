@@ -1,4 +1,4 @@
-"""A policy's card, to be put beside its weights."""
+"""Download of a policy's model card, to be put beside its weights."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from apps.training.model_card import FILE, model_card
 @require_safe
 @at_least(Role.RESEARCHER)
 def download_card(request: HtmxRequest, policy_id: UUID) -> HttpResponse:
-    """As a README."""
+    """The card as README.md."""
     policy = get_object_or_404(Policy.objects.visible_to(request.member), pk=policy_id)
     headers = {"Content-Disposition": f'attachment; filename="{FILE}"'}
     return HttpResponse(model_card(policy), content_type="text/markdown; charset=utf-8", headers=headers)

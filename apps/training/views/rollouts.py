@@ -27,7 +27,7 @@ from apps.trajectories.rollouts.rollout_batches import RolloutRefused, start_rol
 @require_http_methods(["GET", "HEAD", "POST"])
 @at_least(Role.RESEARCHER)
 def new(request: HtmxRequest) -> HttpResponse:
-    """Choose who attempts what."""
+    """Choose a policy and tasks, and start."""
     if request.method != "POST":
         form = RolloutForm(member=request.member, initial={"policy": request.GET.get("policy")})
         return render(request, "training/new_rollouts.html", {"form": form})
@@ -56,7 +56,7 @@ def new(request: HtmxRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @at_least(Role.RESEARCHER)
 def new_of_runners(request: HtmxRequest) -> HttpResponse:
-    """Choose who answers runners, at which tasks."""
+    """Choose the policy that answers runners, and the tasks."""
     if request.method != "POST":
         form = RunnerRolloutForm(member=request.member, initial={"policy": request.GET.get("policy")})
         return render(request, "training/new_runner_rollouts.html", {"form": form})
@@ -85,7 +85,7 @@ def new_of_runners(request: HtmxRequest) -> HttpResponse:
 
 @require_safe
 def show(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
-    """One batch: how far it is, what has arrived."""
+    """One batch: its progress and its trajectories."""
     batch = _find(request, batch_id)
     return render(
         request, "training/rollouts.html", {**rollouts_context(batch), "command": folder_of(batch.pk).command_line}
@@ -95,13 +95,13 @@ def show(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
 @fragment_of(lambda batch_id, **_: reverse("training:rollouts", args=[batch_id]))
 @require_safe
 def live(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
-    """The live part alone."""
+    """Only the live part."""
     return render(request, "training/_rollouts_live.html", rollouts_context(_find(request, batch_id)))
 
 
 @require_POST
 def cancel(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
-    """Stop it; what has arrived stays."""
+    """Cancel the batch; its finished trajectories stay."""
     batch = _find(request, batch_id)
     try:
         lifecycle.cancel(batch, by=request.user)
@@ -113,7 +113,7 @@ def cancel(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
 
 @require_POST
 def resume(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
-    """Play what is left to play."""
+    """Resume with the tasks that are left."""
     batch = _find(request, batch_id)
     try:
         lifecycle.resume(batch, by=request.user)

@@ -59,7 +59,7 @@ def runs(request: HtmxRequest) -> HttpResponse:
 @require_safe
 @at_least(Role.RESEARCHER)
 def compare(request: HtmxRequest) -> HttpResponse:
-    """Two to six runs side by side; with fewer, the choice of them."""
+    """Two to six runs side by side; with fewer, the page to choose them."""
     wanted = [UUID(text) for text in request.GET.getlist("run") if _is_uuid(text)]
     found = {run.pk: run for run in runs_for_comparing(request.member).filter(pk__in=wanted[: MOST_RUNS + 1])}
     chosen = [found[pk] for pk in dict.fromkeys(wanted) if pk in found]
@@ -90,7 +90,7 @@ def _is_uuid(text: str) -> bool:
 @require_http_methods(["GET", "HEAD", "POST"])
 @at_least(Role.RESEARCHER)
 def new(request: HtmxRequest) -> HttpResponse:
-    """Choose what to train; launch it."""
+    """Choose what to train, and launch it."""
     if request.method != "POST":
         chosen = request.GET.dict()
         form = RunForm(member=request.member, initial=chosen)
@@ -117,7 +117,7 @@ def _new_page(request: HtmxRequest, form: RunForm, status: int = 200) -> HttpRes
 @require_POST
 @at_least(Role.RESEARCHER)
 def settings_for(request: HtmxRequest) -> HttpResponse:
-    """The settings of the chosen algorithm, with what was filled in so far and the preset's values behind the rest."""
+    """The settings of the chosen algorithm, with the values entered so far and the preset's values as placeholders."""
     form = RunForm(member=request.member, initial=request.POST.dict())
     return render(request, "training/_settings.html", {"form": form})
 
@@ -125,7 +125,7 @@ def settings_for(request: HtmxRequest) -> HttpResponse:
 @require_POST
 @at_least(Role.RESEARCHER)
 def check(request: HtmxRequest) -> HttpResponse:
-    """What would happen if the form were launched now: refusals, size, command."""
+    """What would happen if the form were submitted now: refusals, estimates, command."""
     form = RunForm(request.POST, member=request.member)
     if not form.is_valid() or form.plan is None:
         return render(request, "training/_check.html", {"form": form})
@@ -146,7 +146,7 @@ def check(request: HtmxRequest) -> HttpResponse:
 
 @require_safe
 def show(request: HtmxRequest, run_id: UUID) -> HttpResponse:
-    """One run: is it healthy, is it learning, what came of it."""
+    """One run: its health, its curves, and its result."""
     run = get_object_or_404(run_for_page(request.member), pk=run_id)
     folder = folder_of(run.pk)
     context = {
@@ -163,18 +163,18 @@ def show(request: HtmxRequest, run_id: UUID) -> HttpResponse:
 @fragment_of(lambda run_id, **_: reverse("training:run", args=[run_id]))
 @require_safe
 def live(request: HtmxRequest, run_id: UUID) -> HttpResponse:
-    """The live parts alone, for pages that missed something or cannot open a websocket."""
+    """Only the live parts, for pages that missed an update or can't open a websocket."""
     run = get_object_or_404(run_for_page(request.member), pk=run_id)
     return render(request, "training/_live.html", run_context(run))
 
 
 @require_safe
 def series(request: HtmxRequest, run_id: UUID) -> HttpResponseBase:
-    """The curves as JSON: all of them, or with `?after=` a step what is new above it."""
+    """The curves as JSON: all of them, or with `?after=` only what's new after that step."""
     run = get_object_or_404(Run.objects.visible_to(request.member).only(*SERIES_STATE), pk=run_id)
     after = whole_number(request.GET.get("after"), otherwise=-1)
 
-    @cache_control(private=True, no_cache=True)  # a browser keeps it, and asks whether it still holds
+    @cache_control(private=True, no_cache=True)  # the browser caches it and revalidates
     @etag(lambda _: f'"{state_of(run, after=after)}"')
     def answer(_: HtmxRequest) -> HttpResponse:
         return JsonResponse(series_of(run, after=after))
@@ -184,7 +184,7 @@ def series(request: HtmxRequest, run_id: UUID) -> HttpResponseBase:
 
 @require_safe
 def tables(request: HtmxRequest, run_id: UUID) -> HttpResponse:
-    """The curves as tables, for readers of screens and browsers without scripts."""
+    """The curves as tables, for screen readers and browsers without JavaScript."""
     run = get_object_or_404(Run.objects.visible_to(request.member).select_related("version"), pk=run_id)
     points = metric_points(run.pk, most=MOST_POINTS)
     charts = charts_of({name for point in points for name in point.means})
@@ -194,7 +194,7 @@ def tables(request: HtmxRequest, run_id: UUID) -> HttpResponse:
 
 @require_POST
 def open_rollouts(request: HtmxRequest, run_id: UUID) -> HttpResponse:
-    """The rollouts behind a point of a curve, in the list of trajectories."""
+    """Opens the rollouts behind a point of a curve in the list of trajectories."""
     run = get_object_or_404(Run.objects.visible_to(request.member), pk=run_id)
     try:
         tag = open_sampled(run=run, step=whole_number(request.POST.get("step"), otherwise=0), by=request.user)
@@ -206,7 +206,7 @@ def open_rollouts(request: HtmxRequest, run_id: UUID) -> HttpResponse:
 
 @require_safe
 def log(request: HtmxRequest, run_id: UUID) -> JsonResponse:
-    """What the child printed after a byte."""
+    """The child process's output from a byte offset on."""
     run = get_object_or_404(Run.objects.visible_to(request.member).only("id"), pk=run_id)
     part = read_log(folder_of(run.pk), after=whole_number(request.GET.get("after"), otherwise=0))
     return JsonResponse({"text": part.text, "end": part.end, "skipped": part.skipped})
@@ -214,7 +214,7 @@ def log(request: HtmxRequest, run_id: UUID) -> JsonResponse:
 
 @require_POST
 def cancel(request: HtmxRequest, run_id: UUID) -> HttpResponse:
-    """Ask for its end."""
+    """Request cancellation."""
     run = get_object_or_404(Run.objects.visible_to(request.member), pk=run_id)
     try:
         lifecycle.cancel(run, by=request.user)
@@ -225,7 +225,7 @@ def cancel(request: HtmxRequest, run_id: UUID) -> HttpResponse:
 
 @require_POST
 def resume(request: HtmxRequest, run_id: UUID) -> HttpResponse:
-    """Go on from its last checkpoint; with `alarm`, under the setting that this alarm names."""
+    """Resume from the last checkpoint; with `alarm`, with the setting that the alarm recommends."""
     run = get_object_or_404(Run.objects.visible_to(request.member), pk=run_id)
     try:
         if "alarm" in request.POST:
