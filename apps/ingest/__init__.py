@@ -1,5 +1,5 @@
-"""Reads files of trajectories, in the formats of many tools, into `contract.trajectory`. Knows no database and no Django.
+"""Reads trajectory files in the formats of many tools into `contract.trajectory`. Depends on no database and not on Django.
 
-From the bytes up: `files` (what a file is packed in, and how its records lie) → `normalization` and `traces` (one form for chats, outcomes,
-spans) → `formats` (a module a format) → `recognition` (which format a file is) → `upload` (a file or a whole archive, record by record).
+In processing order: `files` (compression, containers, and how records are laid out) → `normalization` and `traces` (one form for chats, outcomes,
+and spans) → `formats` (one module per format, and which format a record has) → `upload` (a file or a whole archive, record by record).
 """

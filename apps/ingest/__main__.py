@@ -1,7 +1,7 @@
-"""Reads files of trajectories, in any format that is known, and writes retrace/1 JSON Lines: `python -m apps.ingest FILE…`
+"""Reads trajectory files in any known format and writes retrace/1 JSON Lines: `python -m apps.ingest FILE…`
 
-Record by record, to standard output; what can't be read, and what was left out, to standard error, with its place. Ends with 1 where
-something could not be read, with 2 where a file could not be opened or is of no format that is known.
+Writes to standard output record by record; reports what couldn't be read and what was left out on standard error, with its location. Exits with 1 if
+something couldn't be read, and with 2 if a file couldn't be opened or its format is unknown.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ REJECTED, REFUSED = 1, 2
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The exit status."""
+    """Returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m apps.ingest", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("files", nargs="+", metavar="FILE", type=Path)
     return max(map(_read, parser.parse_args(arguments).files))
@@ -65,6 +65,6 @@ def _tell(place: str, words: str) -> None:
 if __name__ == "__main__":
     try:
         sys.exit(main(sys.argv[1:]))
-    except BrokenPipeError:  # whoever reads has enough
+    except BrokenPipeError:  # the reader closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)

@@ -1,6 +1,6 @@
-"""Archives of files, zip or tar: what is inside is read file by file, as if each had been uploaded by itself.
+"""Zip and tar archives: the files inside are read one by one, as if each had been uploaded by itself.
 
-Names inside are shown and tell a format's reader what its file is called; they are never used as paths.
+Names inside are displayed and passed to format readers as file names; they are never used as paths.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ from apps.ingest.normalization.evaluation_reports import HEAD, MOST_BYTES, SCORE
 DATA = (".json", ".jsonl", ".ndjson", ".traj", ".eval", ".parquet", ".csv", ".tsv")
 PACKED = (".gz", ".zst")
 IN_MEMORY = 16 << 20
-"""Bytes of a file that are unpacked into memory; larger ones lie on disk while they are read."""
+"""Bytes of a file unpacked into memory; larger files are spooled to disk while they are read."""
 
 BLOCK = 1 << 20
 TAR_BLOCK = 512
 MOST_FILES = 200_000
 MOST_ENTRIES = 2 * MOST_FILES
-"""Of a tar archive, folders and links included."""
+"""Limit for a tar archive, folders and links included."""
 MOST_HEADER_BYTES = 1 << 16
 MOST_PATHS = 128 << 20
-"""Characters of all paths of a tar archive together. They are kept, and a packed archive can hold very long ones."""
+"""Total characters of all paths in a tar archive. They are kept in memory, and a compressed archive can hold very long ones."""
 MOST_REPORT_BYTES = 2 << 30
-"""What is unpacked of an archive's reports, together."""
+"""Total bytes unpacked from an archive's evaluation reports."""
 LONG_HEADERS = (
     *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK),
     *(tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
 )
 BROKEN = (
     *(zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, zlib.error, zstandard.ZstdError, EOFError),
-    RecursionError,  # headers of headers without end
+    RecursionError,  # endlessly nested headers
 )
 
 
 class _Header(tarfile.TarInfo):
-    """A header of a tar archive, whose names and remarks are of any size and are read into memory as a whole."""
+    """A tar header with a size limit: names and comments can be of any size, and tarfile reads them whole into memory."""
 
     def _proc_member(self, archive: tarfile.TarFile) -> Any:
         if self.size < 0 or (self.type in LONG_HEADERS and self.size > MOST_HEADER_BYTES):
@@ -58,17 +58,17 @@ class _Header(tarfile.TarInfo):
 
 
 class Member(NamedTuple):
-    """A file of an archive."""
+    """A file in an archive."""
 
     path: str
-    """As the archive spells it, with its folders."""
+    """As spelled in the archive, including folders."""
     open: Callable[[], IO[bytes]]
     passing: int = 0
-    """Bytes that are unpacked also where it is passed over: a tar is read from one end to the other."""
+    """Bytes unpacked even if the member is skipped: a tar is read sequentially."""
 
 
 class Folder:
-    """An archive's files of data, unpacked one at a time."""
+    """An archive's data files, unpacked one at a time."""
 
     def __init__(self, members: Callable[[], Iterator[Member]], packed: IO[bytes], *, most_bytes: int) -> None:
         self._members = members
@@ -76,17 +76,17 @@ class Folder:
         self._most = most_bytes
         self._unpacked = 0
         self.passed_over: list[str] = []
-        """Files that by their name hold no data."""
+        """Files skipped because their names aren't those of data files."""
 
     @property
     def bytes_read(self) -> int:
-        """Bytes of the archive that have been read so far."""
+        """Bytes of the archive read so far."""
         return self._packed.tell()
 
     def outcomes(self) -> Outcomes:
-        """What the archive's reports say of its trajectories, as far as it can be read; whatever is wrong with it is said where its files are read.
+        """The outcomes in the archive's reports, as far as they can be read; errors in the archive are reported when its files are read.
 
-        Raises UnreadableFile where they hold more than can be kept.
+        Raises UnreadableFile if they hold more than can be kept.
         """
         found = Outcomes()
         paths: list[str] = []
@@ -115,7 +115,7 @@ class Folder:
         return found
 
     def files(self) -> Iterator[tuple[str, IO[bytes] | UnreadableFile]]:
-        """Each file of data by its path: unpacked, or why it cannot be. Raises UnreadableFile where the archive itself breaks."""
+        """Each data file by its path: unpacked, or why it can't be. Raises UnreadableFile if the archive itself is damaged."""
         try:
             for count, member in enumerate(self._members()):
                 if count == MOST_FILES:
@@ -152,7 +152,7 @@ class Folder:
 
 
 def _take_report(found: Outcomes, member: Member) -> int:
-    """How many bytes were looked at."""
+    """Adds the member to `found` if it's a report. Returns the number of bytes read."""
     with member.open() as packed:
         head, rest = packed.read(HEAD), b""
         if begins_like_report(member.path, head):
@@ -163,7 +163,7 @@ def _take_report(found: Outcomes, member: Member) -> int:
 
 
 def open_folder(file: IO[bytes], *, most_bytes: int) -> Folder | None:
-    """The folder in an archive; None where the file is something else. `file` then stands where it stood."""
+    """The files of an archive; None if the file isn't one. Leaves the position of `file` unchanged."""
     begun = file.tell()
     magic = file.read(4)
     file.seek(begun)
@@ -177,9 +177,9 @@ def _of_zip(file: IO[bytes]) -> Callable[[], Iterator[Member]] | None:
         refuse_large_directory(file)
         archive = zipfile.ZipFile(file)
     except zipfile.BadZipFile:
-        return None  # said where single files are opened
+        return None  # reported when it's opened as a single file
     if not {*HEADERS}.isdisjoint(archive.namelist()):
-        return None  # a log of Inspect is one file
+        return None  # an Inspect log is one file
 
     def members() -> Iterator[Member]:
         for each in archive.infolist():

@@ -1,4 +1,4 @@
-"""A record of an upload becomes trajectories: each with a task of its own where the record says of none, and with rewards that are numbers."""
+"""Turns a record of an upload into trajectories. Those without a task get one of their own, and rewards that aren't finite numbers are removed."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from contract import jsontext
 T = TypeVar("T")
 
 TIMES = 25
-"""How many times as many bytes as a record has its trajectories may have together: what they share is kept with each of them."""
+"""Limit for the size of a record's trajectories together, as a multiple of the record's: each of them repeats what they share."""
 LEAST_ROOM, MOST_ROOM = 32 << 20, 256 << 20
-"""So much a small record's may have, and so much a large one's, unless it's less than MOST_TIMES its own size."""
+"""Bounds for that limit, for small and for large records, unless MOST_TIMES the record's own size is more."""
 MOST_TIMES = 4
 MOST_TRAJECTORIES = 100_000
-"""Of one record: they're in memory together."""
+"""Per record, since they're in memory together."""
 FEW_TRAJECTORIES, BYTES_A_TRAJECTORY = 200, 10
-"""So many any record may hold, and one more for each so many of its bytes: the answers of a prompt that are paired with one another multiply."""
+"""Every record may hold this many, plus one for each BYTES_A_TRAJECTORY of its bytes: pairing all answers to a prompt multiplies them."""
 COPIES = 20
-"""How many trajectories keep the same original: one trace can have thousands of chats."""
+"""How many trajectories keep the same original, since one trace can have thousands of chats."""
 KEPT_ELSEWHERE = jsontext.dumps(
     {"original": f"It's kept with the first {COPIES} of the trajectories that were read from the same record."}
 )
@@ -35,14 +35,14 @@ logger = logging.getLogger(__name__)
 
 
 class Found(NamedTuple):
-    """A record as written, and who can read it."""
+    """A raw record and the format that reads it."""
 
     row: RawRow
     format: Format | None
-    """None only where the row has a problem."""
+    """None only if the row has a problem."""
     filename: str
     outcomes: Outcomes | None = None
-    """In an archive, what its reports say of its trajectories."""
+    """For archives: the outcomes in its reports."""
 
 
 class Run(NamedTuple):
@@ -50,13 +50,13 @@ class Run(NamedTuple):
 
     record: TrajectoryRecord
     original: bytes
-    """What it was read from, as JSON."""
+    """The JSON that it was read from."""
     verdict: bool | None
-    """Whether a report beside the trajectory says that it was a success, where the trajectory itself does not say. No part of its content."""
+    """Success according to a report beside the trajectory, if the trajectory itself doesn't give it. Not part of its content."""
 
 
 class Verdict(NamedTuple):
-    """What a record of a report says of an instance."""
+    """A report's result for an instance."""
 
     row: RawRow
     instance: str
@@ -64,18 +64,18 @@ class Verdict(NamedTuple):
 
 
 class Reading:
-    """Reads a record once. What is wrong with it is then known, not raised."""
+    """Reads a record once. Errors are stored, not raised."""
 
     def __init__(self, found: Found) -> None:
         self._found = found
         self.verdict: Verdict | None = None
         self.refusal: BadRow | None = None
-        """Why the record, or with BadParts some of its trajectories, can't be read."""
+        """Why the record, or with BadParts some of its trajectories, couldn't be read."""
         self.warnings: list[str] = []
         """What was left out of trajectories that were read."""
 
     def each(self, make: Callable[[Run], T]) -> list[T]:
-        """What `make` makes of each trajectory of the record that counts."""
+        """Apply `make` to each trajectory of the record and collect the results."""
         made: list[T] = []
         row, format, filename, _ = self._found
         if format is None:
@@ -91,7 +91,7 @@ class Reading:
             self.refusal = refusal
         except jsontext.UnreadableJSON as error:
             self.refusal = BadRow(str(error), "One JSON value in UTF-8.")
-        except Exception as error:  # a record so odd that its format stumbles must not take the others with it
+        except Exception as error:  # a bug in a format must not fail the other records
             logger.exception("Record %s of %s broke the reader of %s", row.position, filename, format.name)
             reason = f"It couldn't be read as {format.title} ({type(error).__name__}: {error})."
             self.refusal = BadRow(reason, f"One record: {format.shape}.")
@@ -105,7 +105,7 @@ class Reading:
             self.verdict = Verdict(row, *format.judges(given))
         room, originals = _Room(len(body)), _Originals(body)
         for place, record in enumerate(format.read(given, filename)):
-            is_judged = outcomes and (place == 0 or record.part is not None)  # others are of agents that it started
+            is_judged = outcomes and (place == 0 or record.part is not None)  # the others belong to sub-agents
             if outcomes and is_judged:
                 outcomes.tell(record, row.file)
             self.warnings += _without_odd_rewards(record)
@@ -118,7 +118,7 @@ class Reading:
 
 
 class _Room:
-    """How many more trajectories a record may become, and how many bytes they may have."""
+    """How many more trajectories a record may produce, and their total bytes."""
 
     def __init__(self, size: int) -> None:
         self.trajectories = min(MOST_TRAJECTORIES, max(FEW_TRAJECTORIES, size // BYTES_A_TRAJECTORY))
@@ -139,7 +139,7 @@ class _Room:
 
 
 class _Originals:
-    """What each trajectory of a record was read from, as JSON."""
+    """The JSON that each trajectory of a record was read from."""
 
     def __init__(self, body: bytes) -> None:
         self.body = body
@@ -156,14 +156,14 @@ class _Originals:
 
 
 def read_line(line: bytes) -> TrajectoryRecord:
-    """The trajectory of a line that a process of this product wrote. Raises UnreadableJSON or BadRow."""
+    """The trajectory on a line written by one of our own processes. Raises UnreadableJSON or BadRow."""
     [record] = named("retrace").read(jsontext.loads(line), "")
     _without_odd_rewards(record)
     return record
 
 
 def _without_odd_rewards(record: TrajectoryRecord) -> list[str]:
-    """Take out rewards that are no numbers one could learn from; answers what they were."""
+    """Remove rewards that can't be trained on; returns a warning that lists them."""
     odd: list[tuple[str, StepRecord | Outcome]] = [
         (f"step {place}", step) for place, step in enumerate(record.steps) if _is_odd(step.reward)
     ]
@@ -187,7 +187,8 @@ def _is_odd(reward: float | None) -> bool:
 
 
 def _name_task(record: TrajectoryRecord) -> None:
-    """Trajectories of which nothing says what was asked don't become one task: each gets its own, the same whenever the same trajectory comes again."""
+    """Give a trajectory without a prompt a task of its own, so that such trajectories don't share one. The key is derived from its content,
+    so it's stable across imports."""
     task = record.task
     if task.key:
         return

@@ -1,4 +1,4 @@
-"""What every format is read into: the trajectory of `contract.trajectory`, and what is known of it only while it is read."""
+"""The result of reading any format: the trajectory of `contract.trajectory`, plus data needed only while reading."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ __all__ = [
 
 
 class BadParts(BadRow):
-    """Some trajectories of a record cannot become trajectories; those that were given before this is raised do."""
+    """Some trajectories of a record can't be read; those yielded before this was raised are kept."""
 
 
 @dataclass(slots=True)
 class TrajectoryRecord(Trajectory):
-    """One attempt at a task, as a format gives it. In apps the models have the bare names, so these are called records."""
+    """One attempt at a task, as a format yields it. Named record because the models in apps have the bare names."""
 
     part: Json = None
-    """Of a source's record that holds several trajectories, what is this one's: kept as its original instead of the whole, once for each."""
+    """For source records with several trajectories, this trajectory's part of it: kept as its original instead of the whole record."""
 
 
 T = TypeVar("T")
 MOST_NAMED = 20
-"""Trajectories of one record whose refusals are told one by one."""
+"""Trajectories of one record whose errors are reported individually."""
 
 
 def numbered(called: str, parts: Iterable[T]) -> Iterator[tuple[str, T]]:
@@ -53,9 +53,9 @@ def numbered(called: str, parts: Iterable[T]) -> Iterator[tuple[str, T]]:
 def read_each(
     parts: Iterable[tuple[str, T]], read: Callable[[T], Iterable[TrajectoryRecord]]
 ) -> Iterator[TrajectoryRecord]:
-    """The trajectories of a record that holds several, by their names. One that cannot be read keeps no other from coming in. Raises BadParts.
+    """The trajectories of a record with several named parts. One that can't be read doesn't affect the others. Raises BadParts.
 
-    Parts are taken one at a time: a few thousand bytes can hold millions, of which only the first will be wanted.
+    Parts are consumed lazily: a few thousand bytes can hold millions, of which only the first will be needed.
     """
     refusals: list[BadRow] = []
     parts = iter(parts)

@@ -1,4 +1,4 @@
-"""The records of an upload, each with its format: of the file itself, or of all the files in an archive. The first records say which format it is."""
+"""The records of an upload, each with its format: from a single file or all files in an archive. The first records determine the format."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from apps.ingest.records import Json
 from contract import jsontext
 
 MOST_NAMED = 20
-"""Files that are named where there is something to say of many."""
+"""How many files a message names."""
 
 REPORTS_ALONE = "The archive holds reports of evaluations alone. Pack them with the trajectories that they judge."
 
@@ -34,7 +34,7 @@ class Upload:
 
     @property
     def bytes_read(self) -> int:
-        """Bytes of the file as it lies on disk that have been read so far."""
+        """Bytes of the file on disk read so far."""
         return self._reading.bytes_read if self._reading else 0
 
     def __iter__(self) -> Iterator[Found]:
@@ -61,7 +61,7 @@ class Upload:
                 yield found._replace(row=found.row._replace(position=position, file=path), outcomes=outcomes)
                 position += 1
         if not is_known and outcomes.read and not refused:
-            # They hold no trajectories, but outcomes of trajectories that may be here.
+            # The reports hold no trajectories, but outcomes of trajectories that may have been imported before.
             judged = (_of_member(path, file, self._limits) for path, file in folder.files() if path in outcomes.read)
             for found in itertools.chain.from_iterable(judged):
                 if found.format:
@@ -76,7 +76,7 @@ class Upload:
 
 
 def _of_member(path: str, file: IO[bytes] | UnreadableFile, limits: Limits) -> Iterator[Found]:
-    """The records of one file; what is wrong with it as a whole is one more, with a problem and on no line."""
+    """The records of one file; a problem with the whole file is one more record, on line 0."""
     name = PurePosixPath(path).name
     if isinstance(file, UnreadableFile):
         yield Found(RawRow(0, 0, b"", str(file)), None, name)
@@ -111,7 +111,7 @@ def _named(paths: list[str]) -> str:
 
 
 SAMPLES = 20
-"""Records that may be unreadable before the first one that shows the format."""
+"""How many records may be unreadable before the first one that shows the format."""
 
 SAMPLE_BYTES = 32 << 20
 
@@ -122,7 +122,7 @@ LISTED = "What can be imported is listed on the page of imports and in docs/impo
 
 
 class Recognized(NamedTuple):
-    """A file whose format is known, with all of its records ahead."""
+    """A file with a known format, positioned at its first record."""
 
     source: Source
     rows: Iterator[RawRow]
@@ -130,12 +130,12 @@ class Recognized(NamedTuple):
 
 
 def recognize_file(file: IO[bytes], limits: Limits = USUAL) -> Recognized:
-    """Look at the first records of a file. Raises UnreadableFile or UnknownFormat."""
+    """Examine the first records of a file. Raises UnreadableFile or UnknownFormat."""
     source = open_source(file, most_bytes=limits.unpacked)
     rows = source.rows(limit=limits.record)
     head, samples = _sample(rows)
     if samples and not _is_known(samples[0]) and _is_known(samples[:1]):
-        # Messages or events, not records: all of them together are one trajectory.
+        # Messages or events, not records: together they are one trajectory.
         file.seek(0)
         source = open_source(file, most_bytes=limits.unpacked)
         rows = as_one(source.rows(limit=limits.record), limits.record)
@@ -161,7 +161,7 @@ def recognize(rows: list[Json]) -> Format:
 
 
 def _sample(rows: Iterator[RawRow]) -> tuple[list[RawRow], list[Json]]:
-    """The first records up to one that some format recognizes, as written and parsed."""
+    """The first records up to one that some format recognizes, raw and parsed."""
     head: list[RawRow] = []
     samples: list[Json] = []
     size = 0
@@ -184,7 +184,7 @@ def _is_known(value: Json) -> bool:
     try:
         return formats.format_of(value) is not None
     except AmbiguousFormat:
-        return True  # said where the format is asked for
+        return True  # reported when the format is determined
 
 
 def _seen(row: Json, *, deeper: bool = True) -> str:
@@ -202,13 +202,13 @@ def _seen(row: Json, *, deeper: bool = True) -> str:
 
 
 def _one_of_many(row: Json) -> Json:
-    """The first of the records that an object may hold by their names; None where it holds none."""
+    """The first of the records that an object may hold by name; None if it holds none."""
     values = list(row.values()) if isinstance(row, dict) else []
     return values[0] if len(values) > 1 and all(isinstance(each, dict) and each for each in values) else None
 
 
 def _nearest(row: Json) -> str:
-    """The formats that share most keys with a record, or with those that it holds, and what of theirs is lacking."""
+    """The formats that share the most keys with a record or its nested records, and the keys that are missing."""
     inside = _one_of_many(row)
     row = row if inside is None else inside
     near: list[tuple[int, int, str]] = []
@@ -224,7 +224,7 @@ def _nearest(row: Json) -> str:
 
 
 def _advice(row: Json) -> str:
-    """What to do with a record that is nearly something."""
+    """What to do with a record that almost fits a format."""
     if not isinstance(row, dict):
         return ""
     if "action" in row:

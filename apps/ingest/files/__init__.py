@@ -1,1 +1,1 @@
-"""From the bytes of an upload to records, whatever they are wrapped in; what the records say is not read here."""
+"""Turns the bytes of an upload into records, whatever container they are in; the records themselves aren't interpreted here."""

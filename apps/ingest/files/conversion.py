@@ -1,4 +1,4 @@
-"""Files that hold no JSON text but can be turned into it, piece by piece."""
+"""Streaming conversion to JSON of files that aren't JSON text."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 
 
 class Unusable(ValueError):
-    """Why a file cannot be turned into JSON; the message goes on after “The file is”."""
+    """Why a file can't be converted to JSON; the message completes “The file is”."""
 
 
 class Pieces(io.RawIOBase):
-    """What an iterator gives, as a stream; no more than a piece of it is in memory."""
+    """A stream over an iterator of bytes; holds at most one piece in memory."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces
-        self._left = memoryview(b"")  # of bytes, each block would copy all that is left
+        self._left = memoryview(b"")  # slicing bytes would copy the remainder for each block
         self._refusal: Unusable | None = None
 
     def readable(self) -> bool:
@@ -28,7 +28,7 @@ class Pieces(io.RawIOBase):
         if not self._left:
             try:
                 self._left = memoryview(next(self._pieces, b""))
-            except Unusable as error:  # whoever has read something good asks once more, and must hear it again
+            except Unusable as error:  # a caller that got some data reads once more, and must get the error again
                 self._refusal = error
                 raise
         piece = self._left[: len(buffer)]

@@ -1,7 +1,7 @@
-"""Tables as text, such as CSV, as JSON Lines: a row a line, its cells under the names of the first row.
+"""Converts text tables such as CSV to JSON Lines: one object per row, with the first row's cells as keys.
 
-Cells are text; what is empty is left out. Formats read numbers, and yes and no, as they do elsewhere. Where a cell holds a list or an object, as
-JSON or as Python and numpy print it (so pandas writes tables), it is one, unless it may be what somebody said.
+Cells are text; empty ones are left out. Formats parse numbers and booleans as they do elsewhere. A cell that holds a list or an object, as
+JSON or as Python and numpy print it (as pandas writes tables), is parsed, unless it may be the text of a message.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from contract import jsontext
 
 DELIMITERS = (",", "\t", ";")
 MOST_CELL_BYTES = 64 << 20
-"""A quote that is never closed must not take the rest of the file for a cell."""
+"""Keeps an unclosed quote from reading the rest of the file as one cell."""
 
-csv.field_size_limit(MOST_CELL_BYTES)  # of this process
+csv.field_size_limit(MOST_CELL_BYTES)  # process-wide
 
 MOST_PRINTED = 1_000_000
-"""Characters of a cell that is read as Python: its parser takes some hundred bytes a character of short literals."""
+"""Maximum characters of a cell parsed as Python: the parser takes some hundred bytes per character of short literals."""
 
 _WORDS = re.compile(
     r"(prompt|instruction|input|query|post|response|completion|output|answer|chosen|rejected|solution|text|content|message$|action|obs|thought)",
     re.IGNORECASE,
 )
-"""Columns, by the beginnings of their names, whose text somebody said: a call in JSON, say, is a whole answer."""
+"""Prefixes of names of columns that hold message text: a call in JSON, for example, can be a complete answer."""
 
 _SPEAKERS = {"role", "from"}
 
@@ -38,14 +38,14 @@ _PRINTED = re.compile(
       | (?P<array>\barray(?=\(\[)) | (?P<type>(?<=\]),\s*dtype=\w+(?=\))) | (?P<gap>(?<=['"}\]])\s++(?=['"{\[]))""",
     re.VERBOSE,
 )
-"""What numpy prints otherwise than Python: `array([…], dtype=object)`, and space for commas, where Python would make one
-text of two. Strings are passed over; escapes outside of them, too, lest each of many quotes be looked at as the beginning of one."""
+"""Where numpy's output differs from Python's: `array([…], dtype=object)`, and spaces instead of commas, where Python would concatenate
+two strings. Strings are skipped; so are escapes outside them, so that each of many quotes isn't tried as the start of a string."""
 
 _NAME = re.compile(r"\s*[^\W\d][\w .:/()\[\]-]{0,79}")
 
 
 def delimiter_of(head: bytes, *, is_whole: bool) -> str | None:
-    """What parts the cells of a table; None where the beginning of the file (`is_whole`: all of it) is no table."""
+    """The delimiter of a table; None if the beginning of the file (`is_whole`: all of it) isn't one."""
     text = head.decode("utf-8", "replace")
     for delimiter in DELIMITERS:
         rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
@@ -60,7 +60,7 @@ def delimiter_of(head: bytes, *, is_whole: bool) -> str | None:
 
 
 class Sheet(Pieces):
-    """Reads the table row by row."""
+    """Reads a text table row by row."""
 
     def __init__(self, stream: io.BufferedReader, delimiter: str) -> None:
         super().__init__(_lines(io.TextIOWrapper(stream, encoding="utf-8", newline=""), delimiter))
@@ -92,7 +92,7 @@ def _line(values: dict[str, Any], cells: dict[str, str]) -> bytes:
 
 
 def _value(name: str, cell: str) -> Any:
-    """The list or object in a cell; its text where it holds none, or may be what somebody said."""
+    """The list or object in a cell; the cell's text if it holds none or may be message text."""
     if cell.lstrip()[:1] not in ("[", "{"):
         return cell
     try:

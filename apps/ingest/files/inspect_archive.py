@@ -1,8 +1,8 @@
-"""Inspect's `.eval` archives as a stream of JSON: for each sample a log that holds the header and this one sample.
+"""Converts Inspect's `.eval` archives to a stream of JSON: for each sample, a log with the header and that sample alone.
 
 An `.eval` file is a zip archive of `header.json` (in `_journal/start.json` while the evaluation runs) and
-`samples/<id>_epoch_<n>.json`. Names inside are never used as paths. Newer ones pack with zstd, which Python's zipfile learns
-in 3.14, so those members are unpacked here.
+`samples/<id>_epoch_<n>.json`. Names inside are never used as paths. Newer versions compress with zstd, which Python's zipfile supports
+from 3.14 on, so those members are decompressed here.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ ZIP = b"PK\x03\x04"
 ZSTD_METHOD = 93
 ENCRYPTED = 1
 LOCAL_HEADER = struct.Struct("<26xHH")
-"""Of a member: 26 bytes that the directory has too, the lengths of its name and of its extra field."""
+"""Local header of a member: skips 26 bytes that the central directory repeats, then the lengths of the name and the extra field."""
 HEADERS = ("header.json", "_journal/start.json")
 MOST_HEADER_BYTES = 16 << 20
 MOST_DIRECTORY_BYTES = 128 << 20
-"""Of a zip archive's list of what is in it, which is read as a whole."""
+"""Size of a zip archive's central directory, which is read whole."""
 BLOCK = 1 << 20
 
 
 def refuse_large_directory(file: IO[bytes]) -> None:
-    """Raises zipfile.BadZipFile."""
+    """Refuse a zip archive whose central directory is too large to read. Raises zipfile.BadZipFile."""
     end = zipfile._EndRecData(file)  # type: ignore[attr-defined]  # no public way in, the same in every version
     if end and end[zipfile._ECD_SIZE] > MOST_DIRECTORY_BYTES:  # type: ignore[attr-defined]
         raise zipfile.BadZipFile("its directory is larger than it can be")
@@ -56,10 +56,10 @@ class _Part(io.RawIOBase):
 
 
 class EvalArchive(Pieces):
-    """Reads the archive sample by sample; no sample is in memory as a whole."""
+    """Reads the archive sample by sample; no sample is held whole in memory."""
 
     def __init__(self, file: IO[bytes], passed: Callable[[int], None]) -> None:
-        """`passed` is told how many bytes of the archive have been read. Raises Unusable."""
+        """`passed` is called with the number of bytes of the archive read so far. Raises Unusable."""
         self._passed = passed
         try:
             refuse_large_directory(file)
@@ -69,7 +69,7 @@ class EvalArchive(Pieces):
             raise Unusable(f"a damaged zip archive ({error}). Upload it again") from None
 
     def _about(self) -> bytes:
-        """What the header says of the evaluation, as JSON."""
+        """The header's description of the evaluation, as JSON."""
         names = set(self._zip.namelist())
         name = next((name for name in HEADERS if name in names), None)
         if name is None:
@@ -105,7 +105,7 @@ class EvalArchive(Pieces):
 
 
 def opened(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
-    """A member as a stream. Raises Unusable where it is locked or packed in a way that is not known."""
+    """Open a member as a stream. Raises Unusable if it's encrypted or its compression method is unknown."""
     if member.flag_bits & ENCRYPTED:
         raise Unusable("an encrypted zip archive. Unpack it and pack it without a password")
     if member.compress_type != ZSTD_METHOD:

@@ -1,6 +1,6 @@
-"""Parquet files, as most data sets are published, as JSON Lines: a row a line.
+"""Converts Parquet files, the usual format of published data sets, to JSON Lines: one line per row.
 
-Arrow gives every object of a column the same keys and fills those that an object lacks with null, so nulls inside rows are left out:
+Arrow gives all objects in a column the same keys and fills missing ones with null, so nulls inside rows are dropped:
 `{"name": "look", "arguments": {"path": "a", "query": null}}` was `{"path": "a"}` when it was written.
 """
 
@@ -18,28 +18,28 @@ from apps.ingest.files.conversion import Pieces, Unusable
 
 PARQUET = b"PAR1"
 ROWS = 16
-"""Rows unpacked at once: whole row groups may hold gigabytes, and a single long trajectory megabytes."""
+"""Rows unpacked at once: whole row groups may be gigabytes, and a single long trajectory megabytes."""
 
 PAGE_BYTES = 1 << 20
-"""Read at a time from a column, instead of all that a row group has of it."""
+"""Bytes read from a column at a time, instead of its whole part of the row group."""
 
 BATCH_BYTES = 64 << 20
-"""Of the rows that are unpacked at once, by what a row has on average: wide rows come one by one."""
+"""Limit for the rows unpacked at once, estimated from the average row size: wide rows are unpacked one by one."""
 
 MOST_VALUES = 16 << 20
-"""Values that a row group may have in a column. Equal ones take no room, so a kilobyte can hold billions of them in one row."""
+"""Maximum values of a column in a row group. Equal values take no space, so a kilobyte can hold billions in one row."""
 
 DICTIONARY_BYTES = 2 << 20
 DICTIONARY_RATIO = 50
-"""A dictionary that takes more than this in the file, or a column that unpacks to more than so many times its size, is left as a dictionary:
-many rows may name one long value. Other columns are spelled out, which is ten times as fast."""
+"""A column with a dictionary larger than this in the file, or an unpacked size above this ratio, stays dictionary-encoded,
+since many rows may refer to one long value. Other columns are decoded, which is ten times as fast."""
 
 
 class Table(Pieces):
-    """Reads the file some rows at a time."""
+    """Reads a Parquet file a few rows at a time."""
 
     def __init__(self, file: IO[bytes], size: int, passed: Callable[[int], None]) -> None:
-        """`passed` is told how many of the `size` bytes of the file, about, have been read. Raises Unusable."""
+        """`passed` is called with about how many of the file's `size` bytes have been read. Raises Unusable."""
         try:
             metadata = pq.read_metadata(file)
             file.seek(0)
@@ -65,7 +65,7 @@ def _lines(table: Any, size: int, passed: Callable[[int], None]) -> Iterator[byt
             for place in range(0, batch.num_rows, at_once):
                 for row in batch.slice(place, at_once).to_pylist(maps_as_pydicts="lossy"):
                     yield orjson.dumps(_without_nulls(row), default=_spelled, option=orjson.OPT_NON_STR_KEYS) + b"\n"
-    except MemoryError:  # Arrow's is one, too
+    except MemoryError:  # includes Arrow's, which is a subclass
         raise Unusable("a Parquet file with a row that takes more memory than there is. Write shorter values") from None
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise _damaged(error) from None
@@ -80,7 +80,7 @@ def _columns(group: Any) -> Iterator[Any]:
 
 
 def _heavy(metadata: Any) -> set[str]:
-    """The columns whose values may be much longer than what the file has of them."""
+    """The columns whose values may be much larger than their encoded size in the file."""
     return {
         column.path_in_schema
         for group in _row_groups(metadata)
@@ -96,7 +96,7 @@ def _heavy(metadata: Any) -> set[str]:
 
 
 def _rows_at_once(metadata: Any) -> int:
-    """How many rows fit into memory together. Raises Unusable where a single one may not."""
+    """How many rows fit into memory together. Raises Unusable if a single one may not."""
     widest = 1
     for group in _row_groups(metadata):
         values = max((column.num_values for column in _columns(group)), default=0)
@@ -116,7 +116,7 @@ def _without_nulls(value: Any) -> Any:
 
 
 def _spelled(value: Any) -> str:
-    """Bytes, which are pictures mostly, in base64; decimals, durations and the like as text."""
+    """Bytes, which are mostly images, as base64; decimals, durations, and the like as text."""
     return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
 
 

@@ -1,8 +1,8 @@
-"""Cuts a stream of bytes into records without reading more than one of them at a time.
+"""Splits a stream of bytes into records, with at most one of them in memory.
 
-Three layouts occur: a record a line (JSON Lines), one JSON list of records, and whole JSON values one after another (a
-pretty-printed object; what `jq` prints). The list is cut here rather than by a streaming parser: the pieces stay byte for
-byte as they were written, one broken record does not end the file, and lone surrogates survive (yajl replaces them).
+Three layouts occur: one record per line (JSON Lines), one JSON list of records, and consecutive whole JSON values (a
+pretty-printed object; `jq` output). Lists are split here instead of by a streaming parser: records stay byte for
+byte as written, one broken record doesn't end the file, and lone surrogates survive (yajl replaces them).
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ EXCERPT = 2000
 """Bytes kept of a record that is too long to read."""
 
 _TO_BRACKET = re.compile(rb'(?:[^"\[\]{}]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+([\[\]{}"]?)', re.DOTALL)
-"""Trajectories to the next bracket outside strings; stops at the quote of a string that goes on beyond the buffer."""
+"""Matches up to the next bracket outside strings; stops at the quote of a string that continues beyond the buffer."""
 
 _REST_OF_STRING = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+("?)', re.DOTALL)
 _BLANKS = re.compile(rb"[ \t\r\n]*+")
 _SCALAR_END = re.compile(rb"[,\]\s]")
 
 DEEPEST = 10_000
-"""Levels whose brackets are matched by kind; below that they are only counted, so that hostile nesting costs no memory."""
+"""Nesting levels whose brackets are matched by kind; deeper ones are only counted, so that hostile nesting costs no memory."""
 
 
 class Layout(StrEnum):
-    """How records lie in a file."""
+    """How records are laid out in a file."""
 
     LINES = "lines"
     LIST = "list"
@@ -38,13 +38,13 @@ class Layout(StrEnum):
 
 
 class RawRow(NamedTuple):
-    """A record as written. With a `problem` it cannot be read, and `body` is its beginning."""
+    """A record as written. If it has a `problem`, it can't be read, and `body` is its beginning."""
 
-    position: int  # its place among the file's records, from 0
+    position: int  # index among the file's records, from 0
     line: int  # the line it starts on, from 1; in a JSON list its number; 0 for a file as a whole
     body: bytes
     problem: str = ""
-    file: str = ""  # inside an archive, the path of the file that holds it
+    file: str = ""  # in an archive, the path of the file that holds it
 
 
 class Readable(Protocol):
@@ -53,7 +53,7 @@ class Readable(Protocol):
 
 
 def split(stream: Readable, layout: Layout, *, limit: int) -> Iterator[RawRow]:
-    """The records of a stream. One longer than `limit` bytes is passed over and comes back as a problem."""
+    """The records of a stream. A record longer than `limit` bytes is skipped and reported as a problem."""
     if layout is Layout.LINES:
         return _lines(stream, limit)
     return _Scanner(stream, limit, in_list=layout is Layout.LIST).rows()
@@ -64,7 +64,7 @@ def too_long(limit: int) -> str:
 
 
 def as_one(rows: Iterator[RawRow], limit: int) -> Iterator[RawRow]:
-    """All rows as a list that is the last record; before it, each by itself, what cannot be read, such as a line that was cut off."""
+    """All rows as a single list, the last record; rows that can't be read, such as a truncated line, come before it individually."""
     bodies: list[bytes] = []
     size = position = 0
     for row in rows:
@@ -83,7 +83,7 @@ def as_one(rows: Iterator[RawRow], limit: int) -> Iterator[RawRow]:
 
 
 def grouped(rows: Iterator[RawRow], limit: int, begins: Callable[[Any, Any], bool]) -> Iterator[RawRow]:
-    """Rows that belong together as lists, one group in memory at a time; `begins` says of a row and the one before whether it is another group's."""
+    """Groups consecutive rows into lists, one group in memory at a time; `begins(last, row)` says whether a row starts a new group."""
     group: list[RawRow] = []
     last: Any = None
     position = size = 0
@@ -141,7 +141,7 @@ def _lines(stream: Readable, limit: int) -> Iterator[RawRow]:
 
 
 class _Scanner:
-    """Follows the brackets of JSON values, block by block. Every byte is looked at once, and only the current record is held."""
+    """Tracks the brackets of JSON values, block by block. Reads each byte once and holds only the current record."""
 
     def __init__(self, stream: Readable, limit: int, *, in_list: bool) -> None:
         self._stream = stream
@@ -150,7 +150,7 @@ class _Scanner:
         self._buffer = b""
         self._at = 0
         self._line = 1
-        self._counted = 0  # newlines before this offset of the buffer are in _line
+        self._counted = 0  # _line includes the newlines before this offset of the buffer
         self._position = 0
 
     def rows(self) -> Iterator[RawRow]:
@@ -193,7 +193,7 @@ class _Scanner:
         return self._line
 
     def _fill(self) -> bool:
-        """Replace the used-up buffer by the next block; False at the end of the file."""
+        """Replace the used-up buffer with the next block; False at the end of the file."""
         self._line_now()
         self._buffer = self._stream.read(BLOCK)
         self._at = self._counted = 0
@@ -251,8 +251,8 @@ class _Scanner:
         return row
 
     def _rest_of_string(self, held: _Held, start: int) -> bool:
-        """Pass over a string that the buffer does not end; False where the file ends in it."""
-        # A backslash that ends the buffer would lose the character it escapes: `tail` carries it over.
+        """Skip a string that continues beyond the buffer; False if the file ends inside it."""
+        # A backslash at the end of the buffer would be separated from the character it escapes, so `tail` carries it over.
         found = _REST_OF_STRING.match(self._buffer, self._at)
         while True:
             assert found is not None, "every part of the pattern may be empty"
@@ -270,7 +270,7 @@ class _Scanner:
             found = _REST_OF_STRING.match(self._buffer)
 
     def _lost_its_way(self, held: _Held, line: int) -> RawRow:
-        """A `]` where a `}` was due, or the reverse: where the next record starts is anyone's guess, except at a line's beginning."""
+        """A mismatched bracket: the start of the next record is unknown, except at the beginning of a line."""
         problem = "Its brackets do not match."
         while True:
             end = self._buffer.find(b"\n", self._at)
@@ -284,7 +284,7 @@ class _Scanner:
                 return RawRow(self._position, self._position + 1 if rest else line, held.body(), problem + rest)
 
     def _scalar(self) -> RawRow:
-        """A number, a bare string or rubbish between records."""
+        """A number, a bare string, or garbage between records."""
         line = self._line_now()
         if self._buffer[self._at : self._at + 1] == b'"':
             held, start = _Held(self._limit), self._at
@@ -303,7 +303,7 @@ class _Scanner:
 
 
 class _Held:
-    """The bytes of the current record, as far as they may be held."""
+    """The bytes of the current record, up to the limit."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit

@@ -1,7 +1,7 @@
-"""Opens an uploaded file: takes off its compression, refuses what is not text, finds out how its records lie.
+"""Opens an uploaded file: decompresses it, refuses what isn't text, and detects the layout of its records.
 
-Inspect's archives, Parquet files and tables as text are turned into JSON on the way. Archives inside archives, pickles and the like are refused by their
-first bytes, with what to do instead. Nothing is ever unpickled.
+Inspect's archives, Parquet files, and text tables are converted to JSON on the way. Nested archives, pickles, and the like are refused by their
+first bytes, with advice. Nothing is ever unpickled.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ from contract import jsontext
 
 
 class Limits(NamedTuple):
-    """Bounds in bytes."""
+    """Limits in bytes."""
 
     unpacked: int = 100 << 30
-    """What a compressed file, or all files of an archive together, may unpack to."""
+    """Unpacked size of a compressed file, or of all files in an archive together."""
 
     record: int = 128 << 20
-    """One record, the most that is held in memory at once."""
+    """Size of one record, which is the most held in memory at once."""
 
 
 USUAL = Limits()
 
 
 HEAD = 1 << 20
-"""Bytes looked at to find the layout."""
+"""Bytes examined to detect the layout."""
 
 RATIO = 500
-"""A compressed file may grow so many times; logs reach 50, and deflate cannot exceed about 1,030."""
+"""Maximum compression ratio; logs reach 50, and deflate can't exceed about 1,030."""
 
 RATIO_FROM = 256 << 20
-"""Unpacked bytes from which the ratio counts."""
+"""Unpacked size above which the ratio is checked."""
 
 
 class UnreadableFile(ValueError):
-    """Why nothing can be read from a file, in words for the person who sent it."""
+    """Why a file can't be read, worded for the person who sent it."""
 
 
 _REFUSED: tuple[tuple[bytes, str], ...] = (
@@ -82,26 +82,26 @@ ZSTD = b"\x28\xb5\x2f\xfd"
 
 @dataclass(slots=True)
 class Source:
-    """An open file of records. Iterating `rows` reads it once, from the start."""
+    """An open file of records. `rows` reads it once, from the start."""
 
     stream: io.BufferedReader
     layout: Layout
     counter: _Counting
 
     def rows(self, *, limit: int) -> Iterator[RawRow]:
-        """The records, one at a time. Raises UnreadableFile where the compression breaks."""
+        """The records, one at a time. Raises UnreadableFile if decompression fails."""
         return split(self.stream, self.layout, limit=limit)
 
     @property
     def bytes_read(self) -> int:
-        """Bytes of the file as it lies on disk that have been read so far."""
+        """Bytes of the file on disk read so far."""
         return self.counter.count
 
 
 def open_source(file: IO[bytes], *, most_bytes: int, layout: Layout | None = None) -> Source:
-    """Look into a file from its start. Raises UnreadableFile when it is not text in a layout of JSON.
+    """Open a file from its start. Raises UnreadableFile if it isn't JSON text in a known layout.
 
-    `most_bytes` bounds what it may unpack to; `layout` says how the records lie where the caller knows better.
+    `most_bytes` limits its unpacked size; `layout` overrides detection.
     """
     counter = _Counting(file)
     turned = _turned(file, counter)
@@ -110,7 +110,7 @@ def open_source(file: IO[bytes], *, most_bytes: int, layout: Layout | None = Non
         layout = layout or turned.layout
     else:
         stream = _unpacked(io.BufferedReader(counter, BLOCK), counter, most_bytes)
-    # One read of the raw stream fills the buffer (see _Bounded), so this is all of the head.
+    # One read of the raw stream fills the buffer (see _Bounded), so this is the whole head.
     head = stream.peek(HEAD)[:HEAD]
     if head.startswith(_BOM):
         stream.read(len(_BOM))
@@ -125,7 +125,7 @@ def open_source(file: IO[bytes], *, most_bytes: int, layout: Layout | None = Non
 
 
 def layout_of(head: bytes, *, is_whole: bool) -> Layout:
-    """How records lie, from a file's beginning (`is_whole`: that is all there is)."""
+    """Detect the layout from a file's beginning (`is_whole`: the whole file)."""
     lines = [line for line in head.split(b"\n") if not line.isspace() and line]
     if not lines:
         raise UnreadableFile("The file is empty.")
@@ -142,7 +142,7 @@ def layout_of(head: bytes, *, is_whole: bool) -> Layout:
         return Layout.VALUES
     if complete and _is_json(complete[0]):
         return Layout.LIST if first.startswith(b"[") and is_whole and len(lines) == 1 else Layout.LINES
-    # The first line alone is not a value: pretty-printed, unless a later line is a whole record, which makes it a bad row.
+    # The first line alone isn't a JSON value: the file is pretty-printed, unless a later line is a whole record, which makes the first a bad row.
     if any(line.lstrip()[:1] == first[:1] and len(line) > 2 and _is_json(line) for line in complete[1:4]):
         return Layout.LINES
     if first.startswith(b"["):
@@ -196,7 +196,7 @@ class _Turned(NamedTuple):
 
 
 def _turned(file: IO[bytes], counter: _Counting) -> _Turned | None:
-    """The JSON of a file that is an archive or a table; None for text."""
+    """A file that is an archive or a table, converted to JSON; None for text."""
     begun = file.tell()
     magic = file.read(4)
     size = file.seek(0, io.SEEK_END)
@@ -212,7 +212,7 @@ def _turned(file: IO[bytes], counter: _Counting) -> _Turned | None:
 
 
 class _Counting(io.RawIOBase):
-    """Counts the bytes that pass."""
+    """Counts the bytes read through it."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -222,7 +222,7 @@ class _Counting(io.RawIOBase):
         return True
 
     def reached(self, count: int) -> None:
-        """What reads the file by itself has come so far."""
+        """Set the count, for readers that access the file directly."""
         self.count = count
 
     def readinto(self, buffer: Any) -> int:
@@ -232,10 +232,10 @@ class _Counting(io.RawIOBase):
 
 
 class _Bounded(io.RawIOBase):
-    """Unpacks no more than is sane: a small file must not fill the machine."""
+    """Stops unpacking at a size or ratio that no honest file has: a small file must not fill the machine."""
 
     def __init__(self, unpacked: Any, packed: _Counting, most_bytes: int) -> None:
-        # read1, because read loses what it has unpacked when it meets the end of a cut-off file.
+        # read1, because read loses what it has unpacked when it meets the end of a truncated file.
         self._read = unpacked.read1
         self._packed = packed
         self._most = most_bytes
@@ -262,12 +262,12 @@ class _Bounded(io.RawIOBase):
 
 
 def _fill(buffer: Any, read: Callable[[int], bytes]) -> int:
-    """Read until the buffer is full, the source ends, or it breaks after something good (it will break again at the next read)."""
+    """Read until the buffer is full, the source ends, or it fails after returning data (it will fail again at the next read)."""
     filled = 0
     while filled < len(buffer):
         try:
             data = read(len(buffer) - filled)
-        except Exception:  # whatever a decompressor raises on damaged data; what came before it is good
+        except Exception:  # whatever a decompressor raises on damaged data; the data before it is good
             if filled:
                 break
             raise

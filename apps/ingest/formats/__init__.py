@@ -1,4 +1,4 @@
-"""The formats that can be imported, a module each, and which of them a record is. Adding one is adding a module that defines `FORMAT`."""
+"""The formats that can be imported, one module each, and their recognition. To add one, add a module that defines `FORMAT`."""
 
 from __future__ import annotations
 
@@ -15,66 +15,67 @@ Row = Json
 """A parsed record of a file: an object, or a list of messages."""
 
 FEW = 8
-"""Elements of a list, or values of an object, that are looked into for a key."""
+"""How many elements of a list, or values of an object, are searched for a key."""
 
 LISTED = "[]."
-"""How a key begins that is looked for in the elements of a record that is a list."""
+"""Prefix of keys that are looked up in the elements of a record that is a list."""
 
 
 @dataclass(frozen=True)
 class Format:
-    """How the files of one tool are recognized and read."""
+    """How to recognize and read the files of one tool."""
 
     name: str
-    """Stored with the batch and, as its source, with each trajectory."""
+    """Identifier stored with the batch and, as its source, with each trajectory."""
 
     title: str
-    """What people call it."""
+    """Display name."""
 
     shape: str
-    """What one record looks like, in a line."""
+    """What one record looks like, in one line."""
 
     keys: tuple[str, ...]
-    """What tells a record of it: alternatives, each the keys that must all be there, as in “reward info.task”. A key may lie inside
-    objects and lists; `*` is any key. A record that has none of the alternatives is never of this format."""
+    """Keys that identify a record: alternatives, each a set of keys that must all be present, as in “reward info.task”. A key may be nested in
+    objects and lists; `*` is any key. A record with none of the alternatives is never of this format."""
 
     read: Callable[[Row, str], Iterator[TrajectoryRecord]]
-    """The trajectories of a record; the second argument is the file's name. Raises BadRow."""
+    """Yields the trajectories of a record; the second argument is the file's name. Raises BadRow."""
 
     accepts: Callable[[Row], bool] | None = None
-    """What keys alone don't tell, such as their values."""
+    """Checks beyond the presence of keys, such as their values."""
 
     gather: Callable[[Iterator[RawRow], int], Iterator[RawRow]] | None = None
-    """Puts together what lies in several records of a file; the second argument is the most bytes that one may have."""
+    """Joins what is spread over several records of a file; the second argument is the maximum size of a joined record in bytes."""
 
     judges: Callable[[Row], tuple[str, bool]] | None = None
-    """Of reports, which hold no trajectories but outcomes of trajectories: the instance that a record is about, and whether it was resolved. Raises BadRow."""
+    """For reports, which hold outcomes of trajectories instead of trajectories: the instance that a record is about, and whether it was
+    resolved. Raises BadRow."""
 
     general: bool = False
-    """A shape so common that records of specific formats have it: yields to all of them."""
+    """A shape so common that records of specific formats match it too: yields to all of them."""
 
     yields_to: tuple[str, ...] = ()
-    """Formats that win where a record could be of them as well, also general ones."""
+    """Formats, including general ones, that take precedence when a record matches both."""
 
     def recognizes(self, row: Row) -> bool:
-        """Whether a record could be of this format; another may win, see `format_of`."""
+        """Whether a record matches this format; another may take precedence, see `format_of`."""
         return any(all(has(row, key) for key in keys.split()) for keys in self.keys) and (
             self.accepts is None or self.accepts(row)
         )
 
     def gives_way(self, other: Format) -> bool:
-        """Whether the other wins where a record could be of both."""
+        """Whether the other format takes precedence when a record matches both."""
         if self.name in other.yields_to:
             return False
         return other.name in self.yields_to or (self.general and not other.general)
 
 
 class UnknownFormat(ValueError):
-    """A file of no format that is known, or of none alone. The message says what was seen, and what comes near."""
+    """No known format, or more than one, matches a file. The message says what was seen and what comes close."""
 
 
 class AmbiguousFormat(UnknownFormat):
-    """Several formats recognize a record, and none is declared to win."""
+    """Several formats match a record, and none is declared to take precedence."""
 
     def __init__(self, claimants: list[Format]) -> None:
         super().__init__(f"Could be {' or '.join(format.title for format in claimants)}")
@@ -82,7 +83,7 @@ class AmbiguousFormat(UnknownFormat):
 
 @cache
 def known() -> tuple[Format, ...]:
-    """Every format, by name."""
+    """Every format, sorted by name."""
     found: list[Format] = [
         importlib.import_module(f"{__name__}.{module.name}").FORMAT for module in pkgutil.iter_modules(__path__)
     ]
@@ -90,10 +91,10 @@ def known() -> tuple[Format, ...]:
 
 
 def format_of(row: Row, *, besides: str = "") -> Format | None:
-    """The format of a record, of those that aren't called `besides`; None where no format recognizes it. Raises AmbiguousFormat."""
+    """The format of a record, leaving out the one named `besides`; None if no format matches. Raises AmbiguousFormat."""
     claimants: list[Format] = []
     for format in sorted(known(), key=lambda format: format.general):
-        # Whoever could not win is not asked: general formats look at more than others do.
+        # Formats that can't win aren't asked: general formats examine more than others.
         if format.name != besides and not any(map(format.gives_way, claimants)) and format.recognizes(row):
             claimants.append(format)
     winners = [format for format in claimants if not any(map(format.gives_way, claimants))]
@@ -103,34 +104,34 @@ def format_of(row: Row, *, besides: str = "") -> Format | None:
 
 
 def named(name: str) -> Format:
-    """The format of that name. Raises KeyError."""
+    """The format with that name. Raises KeyError."""
     return {format.name: format for format in known()}[name]
 
 
 def holds_no_runs(name: str) -> bool:
-    """Whether files of the format of that name hold outcomes alone."""
+    """Whether files of that format hold only outcomes."""
     return any(format.judges for format in known() if format.name == name)
 
 
 def titled(name: str) -> str:
-    """What people call the format of that name; the name itself where the format is gone."""
+    """The display name of a format; the name itself if the format no longer exists."""
     return next((format.title for format in known() if format.name == name), name)
 
 
 def alone_or_listed(*keys: str) -> tuple[str, ...]:
-    """Keys of records that are an object or a list of such objects: those of the object, and the same in a list (`[].type`)."""
+    """Keys for records that are an object or a list of such objects: the object's keys, and the same in a list (`[].type`)."""
     return (*keys, *(" ".join(f"{LISTED}{key}" for key in alternative.split()) for alternative in keys))
 
 
 def has(row: Row, key: str) -> bool:
-    """Whether a record has a key such as `info.task`, also in the first elements of lists. Only `[].` looks into a record that is a list itself."""
+    """Whether a record has a key such as `info.task`, including in the first elements of lists. Only `[].` searches a record that is a list."""
     if type(row) is not (list if key.startswith(LISTED) else dict):
         return False
     values = [row]
     names = key.removeprefix(LISTED).split(".")
     for place, name in enumerate(names):
         objects = [each for value in values for each in _objects(value)][: FEW * FEW]
-        if any(".".join(names[place:]) in each for each in objects):  # tables have dots in the names of columns
+        if any(".".join(names[place:]) in each for each in objects):  # tables have dots in column names
             return True
         if name == "*":
             values = [value for each in objects for value in list(each.values())[:FEW]]
@@ -140,7 +141,7 @@ def has(row: Row, key: str) -> bool:
 
 
 def _objects(value: Json) -> list[dict[str, Json]]:
-    """The value, or the first objects of a list, or of lists in a list."""
+    """The value as an object, or the first objects of a list, or of lists in a list."""
     if type(value) is dict:
         return [value]
     if type(value) is not list:

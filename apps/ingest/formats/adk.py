@@ -1,4 +1,4 @@
-"""Sessions of Google's Agent Development Kit: `events` of authors, with Gemini's contents. All agents of a session are one policy."""
+"""Sessions of Google's Agent Development Kit: `events` by author, with Gemini contents. All agents of a session are one policy."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     model, before = "", None
     for event in map(mapping, required_list(row, "events")):
         at = number(event.get("timestamp"))
-        if event.get("partial") is not True:  # streamed pieces come again, whole
+        if event.get("partial") is not True:  # streamed chunks are repeated in full
             _add(conversation, event, lasted(before, at))
         model = text(first_of(event, "modelVersion", "model_version")) or model
         before = before if at is None else at

@@ -1,7 +1,7 @@
-"""Traces of OpenAI's Agents SDK: `trace` and `trace.span` objects, a line each, in a list, or spans in their trace.
+"""Traces of OpenAI's Agents SDK: `trace` and `trace.span` objects, one per line, in a list, or spans nested in their trace.
 
-What models were told and said is in spans of the type `generation`; those of the type `response` name an answer that OpenAI keeps, so
-they tell nothing unless whoever recorded them put the chat beside it.
+Models' inputs and outputs are in `generation` spans; `response` spans only name a response stored at OpenAI, so
+they are useless unless the recorder included the chat.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LISTS = ("data", "traces", "spans")
 
 
 def _objects(row: Json) -> Iterator[dict[str, Any]]:
-    """The traces and spans in a record, however it holds them."""
+    """The traces and spans in a record, however it nests them."""
     for each in row if type(row) is list else [row]:
         about = mapping(each)
         if text(about.get("object")) in ("trace", "trace.span"):

@@ -1,9 +1,9 @@
 """ATIF, the Agent Trajectory Interchange Format (Harbor), versions 1.0 to 1.7.
 
-A step carries the observation that its own tool calls brought; here that opens the next step's context. Two kinds of agent steps are
-not what the policy produced in this trajectory, and become context: copies from an earlier run (`is_copied_context`) and calls that a
-program made (`llm_call_count` 0). ATIF names no task and no reward: equal prompts are the same task, and the outcome stays unknown.
-Sub-agents embedded in a file are trajectories of their own.
+A step carries the observation from its own tool calls; here that opens the next step's context. Two kinds of agent steps are
+not what the policy produced in this trajectory, and become context: copies from an earlier run (`is_copied_context`) and calls made by a
+program (`llm_call_count` 0). ATIF has no task and no reward: equal prompts are the same task, and the outcome stays unknown.
+Embedded sub-agents become trajectories of their own.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
 
 
 def _runs(row: dict[str, Json]) -> Iterator[TrajectoryRecord]:
-    """The run and, after it, those of the sub-agents that it holds."""
+    """The run, followed by those of its sub-agents."""
     conversation = Conversation()
     for given in required_list(row, "steps"):
         _add(conversation, given)
@@ -84,7 +84,7 @@ def _add(conversation: Conversation, given: Json) -> None:
 
 
 def _not_the_policys(given: dict[str, Any]) -> list[Message]:
-    """An agent step as context: its message, marked, and what it brought."""
+    """An agent step as context: its marked message and its results."""
     aside = Conversation()
     for message in (_message("assistant", given), *_answers(given)):
         aside.add(message)
@@ -110,7 +110,7 @@ def _message(role: str, given: dict[str, Any]) -> Message:
 
 
 def _answers(given: dict[str, Any]) -> list[Message]:
-    """What came back: tool results where tools were called, else what the user's side or the terminal said."""
+    """The results: tool results if tools were called, otherwise messages from the user or the terminal."""
     called = bool(given.get("tool_calls"))
     answers: list[Message] = []
     for result in _results(given):

@@ -1,8 +1,8 @@
-"""Chats of AutoGen and AG2: results of a team (version 0.4 on, messages with `source`), and chat histories (0.2, messages with `name`).
+"""Chats of AutoGen and AG2: team results (version 0.4 and later, messages with `source`) and chat histories (0.2, messages with `name`).
 
-All agents of a team are one policy, each message with its speaker's name. What a program said in an agent's name is context: summaries of tools'
-results and, where messages say what models used, those that say nothing. A history of 0.2 is told by whoever began the chat, so the proxy
-of the user has the role “assistant” there and the agents have “user”: names tell who is who.
+All agents of a team are one policy, each message with its speaker's name. Messages that a program wrote under an agent's name are context: summaries
+of tool results and, where messages report model usage, those that report none. A 0.2 history is from the perspective of the agent that began it,
+so the user proxy has the role “assistant” there and the agents have “user”: roles are derived from names.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PEOPLE = frozenset({"user", "human", "admin", "user_proxy", "userproxy", "user_p
 
 
 def _found(row: Json) -> tuple[str, list[dict[str, Any]]]:
-    """Where the messages are, and they; an empty list where there are none of AutoGen's."""
+    """The key of the messages, and the messages; an empty list if they aren't AutoGen's."""
     for key in KEYS if type(row) is dict else ("",):
         given = row.get(key) if key else row
         messages = [mapping(each) for each in given] if type(given) is list else []
@@ -61,7 +61,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
 
 
 def _of_team(given: dict[str, Any], is_told: bool) -> Iterator[Message]:
-    """`is_told`: messages say what models used, so that one that does not is a program's."""
+    """`is_told`: messages report model usage, so one that doesn't was written by a program."""
     kind, name, content = text(given.get("type")), text(given.get("source")), given.get("content")
     usage = given.get("models_usage")
     if kind == "ToolCallExecutionEvent":
@@ -95,7 +95,7 @@ def _of_history(given: dict[str, Any]) -> Iterator[Message]:
 
 
 def _parts(content: Json) -> Json:
-    """Words and pictures; an object, which a model was asked to fill in, as JSON."""
+    """Text and images; a structured object, which a model was asked to fill in, as JSON."""
     if type(content) is not list:
         return text(content)
     return [{"type": "text", "text": part} if type(part) is str else _picture(mapping(part)) for part in content]

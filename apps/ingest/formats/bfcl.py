@@ -1,4 +1,4 @@
-"""Results of the Berkeley Function Calling Leaderboard, as far as they hold the dialogue: `inference_log`, which runs of several turns have."""
+"""Results of the Berkeley Function Calling Leaderboard that include the dialogue: `inference_log`, present for multi-turn runs."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
 
 
 def _entries(turn: dict[str, Any]) -> Iterator[Json]:
-    """What was noted in the steps of a turn, in their order."""
+    """The entries of a turn's steps, in order."""
     steps = [key for key in turn if key.startswith(STEP) and key.removeprefix(STEP).isdecimal()]
     for step in sorted(steps, key=lambda key: int(key.removeprefix(STEP))):
         yield from required_list(turn, step)
 
 
 def _is_said(entry: Json) -> bool:
-    """The rest is the harness's own notes."""
+    """Whether an entry is a message; the rest are the harness's own notes."""
     return mapping(entry).get("role") in ("assistant", "tool", "user", "system")
 
 
 def _message(entry: dict[str, Any]) -> Message:
-    """Calls are objects with a tool's name and its arguments; of models that write them as text they stay text."""
+    """Calls are objects of tool name and arguments; models that write calls as text keep them as text."""
     content = entry.get("content")
     if entry.get("role") != "assistant" or type(content) is not list or not all(map(_is_call, content)):
         return {key: value for key, value in entry.items() if key != "class_name"}

@@ -1,6 +1,6 @@
-"""ChatGPT's export (`conversations.json`): conversations with a `mapping` of messages to those that they answer.
+"""ChatGPT's export (`conversations.json`): conversations with a `mapping`, a tree of messages.
 
-What was edited or answered again is a trajectory of its own, of the same task; the one that was left open comes first. A message to a tool is a call.
+Edited messages and regenerated answers make separate trajectories of one task; the branch that was open comes first. A message to a tool is a call.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from contract import jsontext
 
 SHAPE = "conversations with `mapping`, an object of nodes with `message`, `parent` and `children`"
 RECAP = "reasoning_recap"
-"""What the page says of an answer: nobody's words."""
+"""A caption that the page shows for reasoning; not a message."""
 REMEMBERED = frozenset({"user_editable_context", "model_editable_context"})
-"""Custom instructions and memories, kept as hidden messages of others."""
+"""Custom instructions and memories, stored as hidden messages."""
 
 Node = dict[str, Any]
 
@@ -72,7 +72,7 @@ def _said(kind: str, content: dict[str, Any]) -> Json:
 
 
 def _part(part: Json) -> Json:
-    """Text, or what else was shown: pictures are named, not held, in an export."""
+    """Text, or a reference to other content: exports name images without including them."""
     if type(part) is str:
         return {"type": "text", "text": part}
     about = dict(mapping(part))

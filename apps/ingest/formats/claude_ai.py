@@ -1,6 +1,6 @@
 """Claude.ai's export (`conversations.json`): conversations with `chat_messages` of “human” and “assistant”.
 
-What was edited or answered again is a trajectory of its own. Text of attached files is part of what a person said.
+Edited messages and regenerated answers make separate trajectories. The text of attachments is part of the person's message.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from contract import jsontext
 
 SHAPE = "conversations with `uuid` and `chat_messages`, each with `sender` and `text` or `content`"
 ASIDE = frozenset({"token_budget", "flag"})
-"""Parts that nobody said."""
+"""Content parts that aren't part of the message."""
 
 Said = dict[str, Any]
 
@@ -53,7 +53,7 @@ def _message(given: Said) -> Message:
 
 
 def _plain(part: Json) -> Json:
-    """A part without its times and its citations' marks, where it is text."""
+    """A part; text parts lose their timestamps and citation marks."""
     return {"type": "text", "text": part.get("text")} if kind_of(part) == "text" else part
 
 

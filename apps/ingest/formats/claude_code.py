@@ -1,7 +1,7 @@
-"""Sessions of Claude Code, as it keeps or prints them: a line for each message; agents that a session started are trajectories of their own.
+"""Sessions of Claude Code, as it stores or prints them: one line per message; subagents that a session started are trajectories of their own.
 
-What the agent went back from is left out: the chat is what leads to the last line. An answer lies in several lines, one for each of its
-parts, and its tools' results may hang on any of them.
+Rewound branches are left out: the chat is the path to the last line. One answer spans several lines, one for each
+content part, and its tool results may be attached to any of them.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from contract import jsontext
 
 EXPECTED = "Lines with `sessionId`, `uuid`, `parentUuid`, `type` and `message`, as Claude Code keeps them."
 ASIDE = ("summary", "file-history-snapshot", "queue-operation", "system", "progress", "attachment")
-"""Lines of these types stand beside the chat; a session may begin with one."""
+"""Lines of these types aren't part of the chat; a session may begin with one."""
 SYNTHETIC = "<synthetic>"
-"""The model of answers that Claude Code made up itself, such as of an error."""
+"""The model name of messages that Claude Code generates itself, such as errors."""
 OF_SESSION = ("cwd", "gitBranch", "version")
 
 Line = dict[str, Any]
 
 
 class Thread(NamedTuple):
-    """Whose chat a line is of: the session's own, or that of an agent which it started."""
+    """The chat that a line belongs to: the session's own, or a subagent's."""
 
     session: str
     agent: str
@@ -61,7 +61,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     of_line: dict[str, Thread] = {}
     for line in lines:
         before = of_line.get(text(line.get("parentUuid") or line.get("logicalParentUuid")))
-        # Several sessions may lie in one file; a session that goes on from another one leads back to it.
+        # One file may hold several sessions; a resumed session links back to the one it continues.
         session = before.session if before else text(line.get("sessionId"))
         own = text(line.get("agentId")) or (before.agent if before else "") or line["uuid"]
         thread = Thread(session, own if line.get("isSidechain") else "")
@@ -80,7 +80,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
 
 
 def _streamed(lines: list[Line]) -> list[Line]:
-    """The lines as sessions have them, also where they were printed (`--output-format stream-json`) and follow one another."""
+    """The lines in stored-session form, including printed ones (`--output-format stream-json`), which simply follow one another."""
     last: dict[Thread, str] = {}
     found: list[Line] = []
     for place, line in enumerate(lines):
@@ -116,7 +116,7 @@ def _run(thread: str, lines: list[Line], title: str) -> TrajectoryRecord:
     ending = next((line for line in reversed(lines) if line.get("type") == "result"), {})
     return TrajectoryRecord(
         task=TaskRecord(
-            # What is printed lacks the prompt, so each such session is a task of its own.
+            # Printed sessions lack the prompt, so each is a task of its own.
             key=prompt_key(conversation.opening) if conversation.opening else session,
             instruction=prompt_of(asked),
         ),
@@ -141,7 +141,7 @@ def _is_said(line: Line) -> bool:
 
 
 def _path(lines: list[Line]) -> list[Line]:
-    """The lines of the chat that leads to the last one, with all results of the tools that it called."""
+    """The path of lines that leads to the last one, with all results of the tool calls on it."""
     by_id = {line["uuid"]: line for line in lines}
     kept: set[str] = set()
     here: Line | None = next((line for line in reversed(lines) if _is_said(line)), None)
@@ -161,7 +161,7 @@ def _parts(line: Line, kind: str) -> list[dict[str, Any]]:
 
 
 def _answers_joined(lines: list[Line]) -> list[tuple[Message, list[Line]]]:
-    """Messages, each with its lines: the parts of an answer, which bear one id, are put together where it began."""
+    """Messages with their lines: the parts of an answer, which share an id, are joined where it began."""
     found: list[tuple[Message, list[Line]]] = []
     answers: dict[str, int] = {}
     for line in lines:

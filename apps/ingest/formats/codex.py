@@ -1,6 +1,6 @@
-"""Sessions of the Codex CLI (`rollout-….jsonl`): a line for each item, all of a file one trajectory.
+"""Sessions of the Codex CLI (`rollout-….jsonl`): one line per item; a file is one trajectory.
 
-The items are those of OpenAI's Responses; events, which repeat them for the screen, are left out but for the tokens that they count.
+Items are those of OpenAI's Responses API; events, which repeat them for display, are ignored except for token counts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ EXPECTED = "Lines with `type` and `payload`, among them `response_item`, as the 
 TYPES = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
 OF_SESSION = ("cwd", "cli_version", "originator", "git")
 MADE_UP = ("<user_instructions>", "<environment_context>", "<permissions", "# AGENTS.md instructions")
-"""How messages begin that the CLI, and no user, puts before the first one."""
+"""Beginnings of messages that the CLI, not the user, puts before the first prompt."""
 
 
 def _accepts(row: Json) -> bool:
@@ -34,8 +34,8 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
 
 
 def _sessions(lines: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """The lines of each session, where several files were put into one. A session that goes on from an older one repeats the
-    beginning of that, with what was said of it, so only one that began later is another."""
+    """The lines of each session, for concatenated files. A resumed session repeats the
+    beginning of the earlier one, including its metadata, so only a later start time marks a new session."""
     found: list[list[dict[str, Any]]] = [[]]
     began = ""
     for line in lines:
@@ -87,7 +87,7 @@ def _instruct(conversation: Conversation, session: dict[str, Any]) -> None:
 
 
 def _message(item: dict[str, Any]) -> Message | None:
-    """An item as the chat reads it; None where it says nothing."""
+    """An item as a chat message; None if it has no content."""
     kind = text(item.get("type"))
     if kind == "reasoning":
         said = first_of(item, "content") or item.get("summary")

@@ -1,7 +1,7 @@
-"""Chats of VS Code and GitHub Copilot, as *Chat: Export Session…* writes them, or as they lie under `chatSessions` (also `.jsonl`).
+"""Chats of VS Code and GitHub Copilot, as *Chat: Export Session…* writes them, or as stored under `chatSessions` (including `.jsonl`).
 
-Where Copilot kept what it sent to the model and heard (`toolCallRounds`), that is the trajectory; else it is what was shown, in which results of tools
-are not told.
+If Copilot kept the model's inputs and outputs (`toolCallRounds`), they are the trajectory; otherwise it's what was displayed, which lacks tool
+results.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from contract import jsontext
 SHAPE = "`requests`, each with a `message` and its `response`, or lines of changes to them"
 _BEGUN = re.compile(rb'\s*\{\s*"kind"\s*:\s*0\b')
 SET, PUSHED = 1, 2
-"""Kinds of changes; the first line, of the kind 0, is the session as it was."""
+"""Kinds of change; the first line, of kind 0, is the initial session."""
 INSIDE = ("value", "text", "content", "parts", "node", "children", "result")
-"""Where what a tool answered keeps its words: a tree of what was to be shown to the model."""
+"""Where tool results keep their text: a tree of what was to be rendered for the model."""
 SAID = ("", "markdownContent", "text")
-"""Kinds of parts that are words of the model."""
+"""Kinds of parts that hold the model's text."""
 
 
 def _accepts(row: Json) -> bool:
@@ -40,7 +40,7 @@ def _accepts(row: Json) -> bool:
 
 
 def _gather(rows: Iterator[RawRow], limit: int) -> Iterator[RawRow]:
-    """All lines of a session that is kept as changes are one record."""
+    """Joins all lines of a session stored as changes into one record."""
     first = next(rows, None)
     if first is None:
         return iter(())
@@ -77,7 +77,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
 
 
 def _replayed(lines: list[Json]) -> dict[str, Any]:
-    """The session after all changes that its lines say. Raises BadRow."""
+    """The session after all changes in its lines. Raises BadRow."""
     session = mapping(mapping(lines[0]).get("v"))
     for line in map(mapping, lines[1:]):
         *path, last = optional_list(line, "k") or [None]
@@ -119,7 +119,7 @@ def _answers(request: dict[str, Any]) -> Iterator[Message]:
 
 
 def _shown(request: dict[str, Any]) -> Iterator[Message]:
-    """Answers as they were shown. Of tools that is words made for the page, which the model did not write: context."""
+    """Answers as displayed. Text displayed for tools was written for the page, not by the model: context."""
     said: Message = {"role": "assistant", "content": ""}
     for part in map(mapping, optional_list(request, "response")):
         kind, words = text(part.get("kind")), _shown_words(part.get("value"))
@@ -145,7 +145,7 @@ def _shown_words(given: Json) -> str:
 
 
 def _words(given: Json) -> Iterator[str]:
-    """The words in a result, in order; the whole of it where it keeps them elsewhere."""
+    """The text in a result, in order; the whole result if its text is elsewhere."""
     if type(given) is str:
         yield given
     elif type(given) is list:

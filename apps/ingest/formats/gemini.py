@@ -1,4 +1,4 @@
-"""Chats as Gemini's API takes them: `contents` of `parts`, in tuning files and in logged requests with their answers."""
+"""Chats in the form of Gemini's API: `contents` of `parts`, in tuning files and in logged requests with their responses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from contract import jsontext
 SHAPE = "`contents`, a list of objects with `role` and `parts`, alone or in a `request` beside its `response`"
 
 OTHERS = frozenset({"type", "part_kind"})
-"""Keys that say of a part what it is, in messages of the Vercel AI SDK and of Pydantic AI; Gemini has no need of them."""
+"""Keys that give a part's type in messages of the Vercel AI SDK and Pydantic AI; Gemini's parts don't have them."""
 
 
 def _request(row: Json) -> dict[str, Json] | None:

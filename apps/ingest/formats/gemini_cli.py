@@ -52,7 +52,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
 
 
 def _words(content: Json) -> Json:
-    """Text, or parts as Gemini has them."""
+    """Text, or parts in Gemini's form."""
     if type(content) is not list:
         return text(content)
     said = read_payload([{"role": "user", "parts": content}], "user").messages

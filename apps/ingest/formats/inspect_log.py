@@ -1,8 +1,8 @@
-"""Logs of Inspect (UK AI Security Institute): one object with `eval`, about the evaluation, and `samples`, each one trajectory.
+"""Logs of Inspect (UK AI Security Institute): one object with `eval`, which describes the evaluation, and `samples`, each one trajectory.
 
-`.eval` archives hold the same in pieces; `archives` puts them together again. Texts that the log keeps apart (“attachment://…”) are put back.
-The first score is the outcome: Inspect's own C and I are right and wrong, and numbers are rewards. Log schema version 2 was read;
-a later one that keeps the fields used here is read as well.
+`.eval` archives hold the same in pieces, which `inspect_archive` joins. Texts stored separately (“attachment://…”) are put back.
+The first score is the outcome: Inspect's C and I mean correct and incorrect, and numbers are rewards. Written for log schema version 2;
+later versions that keep the fields used here work too.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 """Correct, partially correct, incorrect, no answer."""
 ATTACHED = "attachment://"
 MOST_ATTACHED = 64 << 20
-"""Characters of a sample's attachments, each as often as it's named: a megabyte that is named ten thousand times is ten gigabytes."""
+"""Characters of a sample's attachments, counted per reference: a megabyte that is referenced ten thousand times is ten gigabytes."""
 OF_MESSAGE = ("id", "source", "role", "model", "metadata", "internal")
 OF_SAMPLE = ("epoch", "scores", "metadata", "model_usage", "total_time", "working_time", "error", "limit", "uuid")
 
@@ -82,7 +82,7 @@ def _run(sample: dict[str, Any], about: dict[str, Any]) -> TrajectoryRecord:
 def _add(conversation: Conversation, given: Json, calls: dict[str, dict[str, Any]]) -> None:
     about = mapping(given)
     if not about:
-        conversation.add(given)  # says what is wrong with it
+        conversation.add(given)  # raises the error for it
         return
     message = {key: value for key, value in about.items() if key not in OF_MESSAGE and value is not None}
     message["role"] = about.get("role")
@@ -102,7 +102,7 @@ def _add(conversation: Conversation, given: Json, calls: dict[str, dict[str, Any
 
 
 def _calls_of_the_model(sample: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The log's events of the model's being called, by the id of the message that came of it."""
+    """The log's model-call events, by the id of the resulting message."""
     found: dict[str, dict[str, Any]] = {}
     for event in map(mapping, optional_list(sample, "events")):
         if event.get("event") == "model":
@@ -113,14 +113,14 @@ def _calls_of_the_model(sample: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 class _Attachments:
-    """Texts that a sample keeps apart from where they were said."""
+    """Texts that a sample stores separately and references."""
 
     def __init__(self, texts: dict[str, Any]) -> None:
         self.texts = texts
         self.room = MOST_ATTACHED
 
     def put_into(self, value: Json) -> Json:
-        """The value with every attachment in its place, and pictures as chat messages spell them. Raises BadRow."""
+        """The value with every attachment in place, and images in the form of chat messages. Raises BadRow."""
         if type(value) is str:
             return self._text(value) if value.startswith(ATTACHED) else value
         if type(value) is list:
@@ -143,7 +143,7 @@ class _Attachments:
 
 
 def _outcome(scores: dict[str, Any]) -> tuple[float | None, bool | None]:
-    """Reward and success of the first score that says either."""
+    """Reward and success from the first score that has either."""
     for score in scores.values():
         value = mapping(score).get("value")
         if type(value) is str and value in GRADES:
@@ -162,7 +162,7 @@ def _ending(sample: dict[str, Any]) -> str:
         return "error"
     choices = mapping(sample.get("output")).get("choices")
     reason = text(mapping(choices[0]).get("stop_reason")) if type(choices) is list and choices else ""
-    return "" if reason == "tool_calls" else reason  # that is how a turn ended, and says nothing of the trajectory
+    return "" if reason == "tool_calls" else reason  # the reason that a turn ended, not the trajectory
 
 
 FORMAT = Format(

@@ -1,6 +1,7 @@
-"""InterCode results: an object of episodes by number, each with parallel lists of actions, observations and rewards (Yang et al., 2023, arXiv 2306.14898).
+"""InterCode results: an object of episodes by number, each with parallel lists of actions, observations, and rewards (Yang et al., 2023,
+arXiv 2306.14898).
 
-The reward is the best one reached, and success is a reward of 1, as the paper counts it; which policy played stands in the file's name alone.
+The reward is the highest one reached, and success is a reward of 1, as in the paper; the policy is only in the file's name.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def _is_episode(value: Json) -> bool:
 
 
 def _episodes(row: Json) -> dict[str, Json]:
-    """By their numbers. One file has them beside a description, under `logs`."""
+    """Episodes by number. One variant nests them under `logs`, beside a description."""
     return mapping(mapping(row).get("logs")) or mapping(row)
 
 
@@ -59,7 +60,7 @@ def _run(part: dict[str, Json], filename: str) -> Iterator[TrajectoryRecord]:
 
 
 def _plain(episode: dict[str, Any], name: str) -> dict[str, Json]:
-    """The episode in Retrace's simple form: an observation stands before the action that it led to."""
+    """The episode in Retrace's simple form, where an observation precedes the action taken on it."""
     taken = _of_lists(mapping(episode.get("turn_history"))) if "turn_history" in episode else _of_pairs(episode)
     observations = [None, *(seen for _, seen in taken)]
     best = reward_of(first_of(mapping(episode.get("summary")), "max_reward"))
@@ -82,12 +83,12 @@ def _plain(episode: dict[str, Any], name: str) -> dict[str, Json]:
 
 
 def _dataset(episode: dict[str, Any]) -> str:
-    """Task numbers count within a dataset, which is named by its file."""
+    """Task numbers are per data set, which is named by its file."""
     return PurePosixPath(text(episode.get("dataset"))).stem
 
 
 def _of_lists(history: dict[str, Any]) -> list[tuple[dict[str, Json], Json]]:
-    """Each step with what was seen after it. Lists that end before the actions do say nothing of the last ones."""
+    """Each step with the observation after it. Lists shorter than the actions leave the last steps without values."""
     actions = required_list(history, "actions")
     others = (optional_list(history, key) for key in ("thoughts", "rewards", "valid_action", "observations"))
     thoughts, rewards, valid, seen = (chain(each, [None] * len(actions)) for each in others)

@@ -1,7 +1,7 @@
-"""Two answers side by side, as data sets of preferences keep them: two trajectories of one task.
+"""Two answers side by side, as in preference data sets: two trajectories of one task.
 
-Every data set spells in its own way which one was preferred (1 and 2, 0 and 1, names), so that is not guessed. The columns that say it are kept
-with both trajectories, for a researcher who says what they mean and makes judgments of them; `chosen` and `rejected` become tags too.
+Data sets encode the preferred side differently (1 and 2, 0 and 1, names), so it isn't guessed. The columns that hold it are kept
+with both trajectories, for a researcher who maps them to judgments; `chosen` and `rejected` also become tags.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from apps.ingest.records import BadRow, Json, TrajectoryRecord, read_each
 from contract import jsontext
 
 COMPARED = "compared"
-"""What both trajectories keep: `pair`, a digest of the record that held them, and `side`, which of its answers is theirs."""
+"""Info key of both trajectories: `pair`, a digest of the record, and `side`, which of its answers this is."""
 NAMES = ("chosen", "rejected")
 PAIRED = (
     *("response", "response_", "output", "output_", "completion", "completion_", "answer", "answer_"),
@@ -28,9 +28,9 @@ PAIRED = (
 )
 IN_ONE = "summary"
 SIDES = (("a", "b", "c"), ("A", "B", "C"), ("0", "1", "2"), ("1", "2", "3"), ("j", "k", "l"))
-"""How the two sides of a pair are called, `response_a` and `response_b`, say; with the third name there are more than two answers."""
+"""Names of the two sides, as in `response_a` and `response_b`; a column with the third name means more than two answers."""
 MODELS = ("model_{}", "{}_model", "{}-model", "generator_{}", "response_{}_source")
-"""How the columns are called that say which model wrote a side."""
+"""Patterns of the columns that name the model of a side."""
 ASKED = (
     *("prompt", "messages", "conversations", "conversation", "context", "history"),
     *("instruction", "question", "query", "input", "post", "info.post"),
@@ -39,7 +39,7 @@ EXPECTED = "Question (`prompt`, as text or messages) beside `chosen` and `reject
 
 
 class Pair(NamedTuple):
-    """The names of the columns that hold the two answers, and what each side is called."""
+    """The columns of the two answers, and the name of each side."""
 
     columns: tuple[str, str]
     sides: tuple[str, str]
@@ -61,21 +61,21 @@ def _pair_of(row: Json) -> Pair | None:
 
 
 def _in_one_column(row: dict[str, Json]) -> list[dict[str, Json]]:
-    """The two answers where one column holds both, as the comparisons of OpenAI's summaries have it."""
+    """The two answers if one column holds both, as in OpenAI's summary comparisons."""
     answers = row.get("summaries")
     both = [mapping(answer) for answer in answers] if type(answers) is list and len(answers) == 2 else []
     return both if all(type(answer.get("text")) is str for answer in both) else []
 
 
 def _rows(row: dict[str, Json], pair: Pair) -> Iterable[dict[str, Json]]:
-    """The record as one row for each of its pairs, each answer in a column of its own."""
+    """The record as one row per pair, with each answer in its own column."""
     if both := _in_one_column(row):
         shared = {key: value for key, value in row.items() if key != "summaries"}
         models = {f"model_{place}": answer["policy"] for place, answer in enumerate(both) if "policy" in answer}
         return [{**shared, **models, **{name: each["text"] for name, each in zip(pair.columns, both, strict=True)}}]
     first, second = (row[name] for name in pair.columns)
     if _are_texts(first) and _are_texts(second) and not _are_texts(listed(row.get("prompt"))):
-        # Several good answers and several bad ones, each text a whole one.
+        # Several good and several bad answers, each a complete text.
         return ({**row, pair.columns[0]: good, pair.columns[1]: bad} for good in first for bad in second)
     return [row]
 
@@ -102,7 +102,7 @@ def _sides(row: dict[str, Json], pair: Pair) -> Iterator[tuple[str, dict[str, Js
 
 
 def _side(row: dict[str, Json], record: str, pair: Pair, place: int) -> dict[str, Json]:
-    """The row as one side has it: with its own answer and its own model, and without the other's answer."""
+    """The row for one side: its own answer and model, without the other's."""
     ours, others = pair.sides[place], pair.sides[1 - place]
     side = {key: value for key, value in row.items() if key != pair.columns[1 - place]}
     for spelling in MODELS:
@@ -133,7 +133,7 @@ def _run(side: dict[str, Json], pair: Pair) -> TrajectoryRecord:
 
 
 def _turns(prompts: Json, answers: Json) -> list[Json]:
-    """A chat whose turns lie in two lists, what a user said and what was answered; empty where they lie otherwise."""
+    """A chat whose turns are in two parallel lists, user messages and answers; empty if the data isn't like that."""
     asked, answered = listed(prompts) or [], listed(answers) or []
     if len(asked) != len(answered) or not all(type(each) is str for each in asked):
         return []
@@ -148,12 +148,12 @@ def _turns(prompts: Json, answers: Json) -> list[Json]:
 
 
 def _is_whole(answer: list[Json]) -> bool:
-    """Whether an answer begins with what was asked, as UltraFeedback's and the Arena's do."""
+    """Whether an answer includes the prompt, as in UltraFeedback and the Arena."""
     return role_of(answer[0]) in ("user", "system")
 
 
 def _prompt(side: dict[str, Json]) -> tuple[list[str], list[Json]]:
-    """The columns that say what was asked, and what they say."""
+    """The columns of the prompt, and its messages."""
     for name in ASKED:
         asked = inside(side, name)
         if said := _said(mapping(asked).get("full_text", asked), "user"):  # WebGPT's questions are objects
@@ -162,17 +162,17 @@ def _prompt(side: dict[str, Json]) -> tuple[list[str], list[Json]]:
 
 
 def _said(value: Json, role: str) -> list[Json]:
-    """Text, a message or several as messages; an empty list where it is none of them."""
+    """Text, one message, or several as a list of messages; an empty list for anything else."""
     if type(value) is str and (written := transcript(value)):
         return written
     if role_of(value):
         return [value]
     entries = listed(value) or (listed(f"[{value}]") if type(value) is str and value.startswith("{") else []) or []
-    # Of text in a cell only what names its speaker plainly: an answer may be a call in JSON, which has a `type`, too.
+    # Text in a cell is parsed only if it names its speaker explicitly: an answer may be a call in JSON, which also has a `type`.
     is_plain = type(value) is not str or not {"role", "from"}.isdisjoint(mapping(entries[0] if entries else None))
     if entries and is_plain and role_of(entries[0]):
         return entries
-    is_said = type(value) is str and (value or role == "assistant")  # who answers nothing has answered
+    is_said = type(value) is str and (value or role == "assistant")  # an empty answer is an answer
     return [{"role": role, "content": value}] if is_said else []
 
 

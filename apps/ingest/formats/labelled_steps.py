@@ -1,7 +1,7 @@
-"""Solutions step by step, with what people or machines said of each step: PRM800K, Math-Shepherd, ProcessBench and sets like them.
+"""Step-by-step solutions with labels for each step by people or models: PRM800K, Math-Shepherd, ProcessBench, and similar sets.
 
-Each step is a turn of the policy. What was said of a step stays with it (`rating`, `label`), and what was said of all of them (the index of the
-first wrong one) with the trajectory; neither counts until a researcher says what it means.
+Each step is a turn of the policy. Step labels stay with their step (`rating`, `label`), and labels of the whole solution (the index of the
+first wrong step) with the trajectory; neither counts until a researcher maps its meaning.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from contract import jsontext
 
 SHAPE = "a problem (`problem`, `prompt`, …) beside `steps` as texts; PRM800K's `question` and `label`; Math-Shepherd's `input` and `label`"
 MARK = "ки"
-"""What Math-Shepherd writes after each step, and a label of one character in its place."""
+"""Math-Shepherd's marker after each step; in `label`, a one-character label replaces it."""
 FIRST_STEP = "Step 1:"
 
 
@@ -70,7 +70,7 @@ def _turn(words: Json) -> Message:
 
 
 def _of_prm800k(row: dict[str, Json]) -> TrajectoryRecord:
-    """The way that was gone: of each step's completions the chosen one, else the first; the others stay with it."""
+    """The path that was taken: each step's chosen completion, or else the first; the others are kept with the step."""
     question, label = row["question"], row["label"]
     turns: list[Message] = []
     replaced: list[Json] = []
@@ -79,7 +79,7 @@ def _of_prm800k(row: dict[str, Json]) -> TrajectoryRecord:
         chosen, by_hand = step.get("chosen_completion"), mapping(step.get("human_completion"))
         place = chosen if type(chosen) is int and chosen < len(completions) else 0
         others = completions[:place] + completions[place + 1 :]
-        if by_hand and chosen is None:  # a person wrote on: no word of the policy
+        if by_hand and chosen is None:  # a person wrote this continuation, not the policy
             turns.append({**_turn(by_hand.get("text")), "weight": 0})
             replaced += completions
         elif completions:
@@ -96,7 +96,7 @@ def _of_prm800k(row: dict[str, Json]) -> TrajectoryRecord:
 
 
 def _of_math_shepherd(row: dict[str, Json]) -> TrajectoryRecord:
-    """Both texts are the same but for the labels, which stand where the other has its marks."""
+    """Both texts are the same except that `label` has labels in place of the markers."""
     given, labelled = row["input"].split(MARK), row["label"]
     problem, step, first = given[0].rpartition(FIRST_STEP)
     if not problem.strip():

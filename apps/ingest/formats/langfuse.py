@@ -1,6 +1,6 @@
-"""Traces of Langfuse: an object with `trace` and its `observations`, or the trace itself with `observations`, as its REST API answers.
+"""Langfuse traces: an object with `trace` and its `observations`, or the trace itself with `observations`, as its REST API returns it.
 
-Each chat of a trace is a trajectory. Scores named reward or success, or alike, are the outcome; all scores are kept.
+Each chat of a trace is a trajectory. Scores named reward, success, or similar are the outcome; all scores are kept.
 """
 
 from __future__ import annotations

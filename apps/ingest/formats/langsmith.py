@@ -1,6 +1,6 @@
-"""Trajectories of LangSmith: single ones (`run_type`, `inputs`, `outputs`), as its SDK and its exports give them, or with their `child_runs`.
+"""LangSmith runs: single ones (`run_type`, `inputs`, `outputs`), as its SDK and its exports give them, or with their `child_runs`.
 
-Those of a file are put together by trace. The outcome is feedback named success, correctness, reward and the like, where there is one.
+The runs in a file are grouped by trace. The outcome is feedback named success, correctness, reward, or similar, if there is any.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
 
 
 def _of_root(run: dict[str, Any]) -> Iterator[TrajectoryRecord]:
-    """A trace of which the first trajectory alone was exported: its output is the whole chat, or what came after its input."""
+    """A trace of which only the root run was exported: its output is the whole chat, or what came after its input."""
     heard = read_payload(run.get("inputs") or None, "user").messages
     said = read_payload(run.get("outputs") or None, "assistant").messages
     is_whole = bool(heard) and [(each["role"], each.get("content")) for each in said[: len(heard)]] == [
@@ -52,7 +52,7 @@ def _of_root(run: dict[str, Any]) -> Iterator[TrajectoryRecord]:
 
 
 def _runs(given: Json, trace: str) -> Iterator[dict[str, Any]]:
-    """The trajectories and those inside them, each with its trace."""
+    """The runs and those nested in them, each with its trace."""
     for run in map(mapping, given if type(given) is list else ()):
         own = text(run.get("trace_id")) or trace or text(run.get("id"))
         yield {**{key: value for key, value in run.items() if key != "child_runs"}, "trace_id": own}

@@ -1,4 +1,4 @@
-"""Messages as Letta's API answers them: entries with `message_type`, in which reasoning, calls and their results are entries of their own."""
+"""Messages as Letta's API returns them: entries with `message_type`, where reasoning, calls, and results are separate entries."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
 
 
 def _message(entry: dict[str, Any]) -> Iterator[Message]:
-    """What an entry says; nothing for those that count tokens or say why it ended."""
+    """The messages of an entry; none for usage statistics and stop reasons."""
     kind = text(entry.get("message_type"))
     if kind in ROLES:
         yield {"role": ROLES[kind], "content": entry.get("content")}

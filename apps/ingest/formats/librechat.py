@@ -1,4 +1,4 @@
-"""Conversations that LibreChat exports: `messages` that name the one that they answer. Other branches are trajectories of their own."""
+"""LibreChat's exported conversations: `messages` that name their parent. Other branches are trajectories of their own."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Said = dict[str, Any]
 
 
 def _all(given: list[Json]) -> Iterator[Said]:
-    """The messages, also where each holds those that answer it."""
+    """The messages, including replies nested inside them."""
     for message in map(mapping, given):
         yield message
         yield from _all(optional_list(message, "children"))

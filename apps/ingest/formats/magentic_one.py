@@ -1,6 +1,6 @@
-"""Logs of Magentic-One's teams (`log.jsonl`): what its agents said, a line each, between events of its machinery.
+"""Logs of Magentic-One teams (`log.jsonl`): agents' messages, one per line, between internal events.
 
-All agents are one policy, each turn with its speaker's name. What a person asked, and what the program that leads the team noted of its end, is
+All agents are one policy, each turn with its speaker's name. Prompts by a person, and the orchestrator's notes on the ending, are
 context.
 """
 

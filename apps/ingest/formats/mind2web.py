@@ -1,6 +1,6 @@
-"""Mind2Web: what people did on web pages, an action with its page a step. `action_reprs` says each action as the agents of its paper do.
+"""Mind2Web: people's actions on web pages, each step an action and its page. `action_reprs` words each action as the paper's agents do.
 
-In Multimodal-Mind2Web each action is a row, with a screenshot; the rows of a task lie one after another.
+In Multimodal-Mind2Web each action is a row, with a screenshot; the rows of a task are consecutive.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from apps.ingest.records import BadRow, Json, StepRecord, TaskRecord, Trajectory
 from contract import jsontext
 
 OF_ROW = "target_action_reprs"
-"""What a row says of its action, where each is a row of its own."""
+"""A row's own action, in files with one row per action."""
 SHAPE = "`annotation_id`, `confirmed_task`, `action_reprs` and `actions`"
 
 
@@ -28,7 +28,7 @@ def _begins(last: Json, row: Json) -> bool:
 
 
 def _whole(rows: list[dict[str, Json]]) -> dict[str, Json]:
-    """The task whose actions are these rows, or the one row that it is."""
+    """Joins the rows of a task's actions, or returns the single row that already holds them."""
     if OF_ROW not in rows[0]:
         return rows[0]
     return {**rows[0], "actions": rows, "action_reprs": [row.get(OF_ROW) for row in rows]}
@@ -63,7 +63,7 @@ def _step(action: dict[str, Json], words: str) -> StepRecord:
     page = text(first_of(action, "cleaned_html", "raw_html"))
     picture = mapping(action.get("screenshot")).get("bytes")
     seen: Json = page
-    if type(picture) is str:  # base64, as Parquet's bytes are read
+    if type(picture) is str:  # base64, which is how Parquet's bytes are read
         kind = "image/png" if picture.startswith("iVBOR") else "image/jpeg"
         seen = [
             {"type": "text", "text": page},

@@ -1,7 +1,7 @@
 """mini-swe-agent trajectories: a chat with the whole API response beside each answer, and a last message of role `exit`.
 
 Version 1.0 writes commands as fenced bash blocks, 1.1 calls a tool. Whether the patch works is in another file (the
-evaluation report), so success stays unknown, unless a data set that was made of such files says it in a column.
+evaluation report), so success stays unknown unless a derived data set gives it in a column.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
 
 
 def _add(conversation: Conversation, message: Json, clock: float | None) -> float | None:
-    """Take one message; answers the time at which it was there, for the duration of the next step."""
+    """Take one message; returns its timestamp, for the duration of the next step."""
     extra = mapping(mapping(message).get("extra"))
     if extra:
         message = {key: value for key, value in message.items() if key != "extra"}
@@ -97,7 +97,7 @@ def _describe(step: StepRecord, extra: dict[str, Json]) -> None:
 
 
 def _command_in(said: str) -> str:
-    """What the first block of shell code holds; "" where there is none. Its end is looked for by itself: blank lines may be many."""
+    """The content of the first shell code block; "" if there is none. Its end is searched for separately: there may be many blank lines."""
     begin = _BASH_BLOCK.search(said)
     end = said.find("\n```", begin.end() - 1) if begin else -1
     return said[begin.end() : end] if begin and end >= 0 else ""

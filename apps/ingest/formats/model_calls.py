@@ -1,6 +1,6 @@
-"""Logs of the calls that an agent made of its model, a line each, as AppWorld (`lm_calls.jsonl`), AutoGen (`LLMCall`) and SWE-agent keep them.
+"""Logs of an agent's model calls, one per line, as AppWorld (`lm_calls.jsonl`), AutoGen (`LLMCall`), and SWE-agent write them.
 
-Each call is given all that was said before it, so the calls of a file are put together to the chats that they are of, as in traces. A request and its
+Each call's input is the whole chat so far, so a file's calls are joined into chats, as in traces. A request and its
 response may be two lines.
 """
 
@@ -40,7 +40,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
             _add(spans, asked, line)
             asked = {}
             continue
-        if asked:  # its answer was not kept
+        if asked:  # the answer to the previous request wasn't kept
             _add(spans, asked, {})
         asked = line if line.get("type") == REQUEST and "messages" in line else {}
         if not asked and _is_call(line):
@@ -55,7 +55,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
 
 
 def _add(spans: list[Span], asked: dict[str, Any], answered: dict[str, Any]) -> None:
-    """One more call, after the others; `asked` and `answered` may be one line."""
+    """Append a call; `asked` and `answered` may be the same line."""
     answer = first_of(answered, "output", "response", "outputs")
     usage = mapping(mapping(answer).get("usage"))
     begun, ended = (seconds_of(line.get("timestamp")) for line in (asked, answered))
@@ -77,7 +77,7 @@ def _add(spans: list[Span], asked: dict[str, Any], answered: dict[str, Any]) -> 
 
 
 def _message(answer: Json) -> Json:
-    """SWE-agent's list of outputs as the message that the first one is; any other answer as it is."""
+    """The first message in SWE-agent's list of outputs; any other answer unchanged."""
     first = mapping(answer[0]) if type(answer) is list and answer else {}
     if type(first.get("message")) is not str:
         return answer

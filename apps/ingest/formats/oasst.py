@@ -1,6 +1,6 @@
-"""OpenAssistant's conversations: trees of messages, or their messages as rows of a table. Each way through a tree is a trajectory of its task.
+"""OpenAssistant conversations: message trees, or their messages as table rows. Each path through a tree is a trajectory of its task.
 
-People wrote both sides. What they ranked stays with each answer, and the rank of its last answer with each trajectory.
+People wrote both sides. Each answer keeps its rank, and each trajectory the rank of its last answer.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SHAPE = "`message_tree_id` with `prompt` and its `replies`, or with `message_id`
 TREE = "message_tree_id"
 ROLES = {"prompter": "user", "assistant": "assistant"}
 BESIDE = ("rank", "labels", "lang", "review_result", "synthetic", "model_name")
-"""What is said of a message that stays with the answer that it is."""
+"""Message fields kept with the answer."""
 
 Node = dict[str, Any]
 
@@ -35,7 +35,7 @@ def _accepts(row: Json) -> bool:
 
 
 def _gather(rows: Iterator[RawRow], limit: int) -> Iterator[RawRow]:
-    """The messages of a tree lie one after another."""
+    """The messages of a tree are consecutive."""
     return grouped(rows, limit, lambda last, row: not _is_message(row) or mapping(last).get(TREE) != row[TREE])
 
 
@@ -64,7 +64,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
 
 
 def _take(nodes: dict[str, Node], root: Node, parent: str) -> None:
-    """A message and all that answer it, each by its name and with whom it answers."""
+    """Add a message and all replies below it to `nodes`, by id and with their parents."""
     waiting = [(root, parent)]
     while waiting:
         node, above = waiting.pop()

@@ -1,6 +1,6 @@
-"""Chats that Open WebUI exports: `chat` with a `history` of messages. Other branches, and answers of other models, are trajectories of their own.
+"""Open WebUI's exported chats: `chat` with a `history` of messages. Other branches and other models' answers are trajectories of their own.
 
-It writes the model's reasoning, its calls and what tools answered into the answer as `<details>`: they are taken apart again.
+Answers embed reasoning, calls, and tool results as `<details>` elements, which are parsed back out.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from contract import jsontext
 
 SHAPE = "`chat` with `history`, whose `messages` have `role`, `content` and `parentId`"
 BESIDE = ("annotation", "usage", "files", "sources", "error")
-"""Keys of messages that say something of them."""
+"""Keys of messages that are kept as metadata."""
 
 _DETAILS = re.compile(r'<details type="(reasoning|tool_calls|code_interpreter)"')
 _ATTRIBUTE = re.compile(r'(?<![a-z_])([a-z_]+)="([^"]*)"')
@@ -59,7 +59,7 @@ def _messages(given: Said) -> Iterator[Message]:
 
 
 def _parts(content: str) -> Iterator[Json]:
-    """What was said, thought, called and heard, in order."""
+    """Text, reasoning, calls, and results, in order."""
     end = 0
     for number, found in enumerate(_details_in(content)):
         if said := content[end : found.begin].strip("\n"):
@@ -87,7 +87,7 @@ def _parts(content: str) -> Iterator[Json]:
 
 
 class Details(NamedTuple):
-    """A folded part of a message, from `begin` to `end` in its text."""
+    """A `<details>` element, from `begin` to `end` in the message's text."""
 
     begin: int
     end: int
@@ -97,7 +97,7 @@ class Details(NamedTuple):
 
 
 def _details_in(content: str) -> Iterator[Details]:
-    """One after the other, each end looked for once: a pattern for the whole would look for it anew from every beginning."""
+    """Finds elements one after another, searching for each end once: a pattern for a whole element would search again from every start."""
     after = 0
     while opening := _DETAILS.search(content, after):
         closed = content.find(">", opening.end())
@@ -122,7 +122,7 @@ def _unquoted(thought: str) -> Iterator[str]:
 
 
 def _decoded(written: str) -> Json:
-    """Text that was written as a JSON string."""
+    """The content of a JSON string; other text unchanged."""
     try:
         found = jsontext.parse(written)
     except jsontext.UnreadableJSON:

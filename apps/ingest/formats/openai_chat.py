@@ -1,6 +1,6 @@
-"""OpenAI-style chat messages with tool calls: an object with `messages`, or the bare list of them.
+"""OpenAI-style chat messages with tool calls: an object with `messages`, or the bare list.
 
-Data sets keep the messages under many names, also as JSON text and as parallel lists, and name speakers in many ways; all of that is read.
+Data sets put messages under many names, also as JSON text and as parallel lists, and name speakers in many ways; all of these are read.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ MESSAGES = (
     *("chat_history", "user_input"),
 )
 WRITTEN_DOWN = ("chat", "conversation", "dialogue", "dialog")
-"""Where a chat may stand as one text."""
+"""Columns that may hold a chat as plain text."""
 WHO_SPEAKS = ("role", "from", "type")
-"""Keys of messages that lie alone."""
+"""Keys that identify a single message without a chat around it."""
 ANSWERS = ("response", "output", "completion")
 
 
 def _found(row: Json) -> tuple[str, list[Json]] | None:
-    """Where the messages are, and they."""
+    """The key of the messages, and the messages."""
     if type(row) is list:
         return ("", row) if row else None
     for name in MESSAGES if type(row) is dict else ():
@@ -49,7 +49,7 @@ def _found(row: Json) -> tuple[str, list[Json]] | None:
 
 def _accepts(row: Json) -> bool:
     found = _found(row)
-    if found is None or (type(row) is dict and ("chosen" in row or "rejected" in row)):  # half a pair
+    if found is None or (type(row) is dict and ("chosen" in row or "rejected" in row)):  # one side of a pair
         return False
     return bool(role_of(found[1][0])) and "trajectory_format" not in row
 
@@ -69,7 +69,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
 
 
 def _apart(messages: list[Json]) -> list[tuple[str, dict[str, Json]]]:
-    """The chats that single messages are of, by name; none where they name no chat, or the same one."""
+    """Single messages grouped by the chat they name; none if they name no chat or the same one."""
     for key in NAMES_OF_CHAT:
         names = [named(mapping(message).get(key)) or "" for message in messages]
         if all(names) and len({*names}) > 1:
@@ -81,7 +81,7 @@ def _apart(messages: list[Json]) -> list[tuple[str, dict[str, Json]]]:
 
 
 def _given(row: Json) -> tuple[str, list[Json]]:
-    """Messages that begin with something unknown, for the refusal to say with what; or none at all."""
+    """Messages that begin with something unknown, so that the error can quote it; or none at all."""
     messages = first_of(row, *MESSAGES[:4]) if type(row) is dict else row
     if messages == [] and type(row) is dict and Columns(row).take(named, TASK):
         return "messages", []  # a trajectory that never began
@@ -93,7 +93,7 @@ def _given(row: Json) -> tuple[str, list[Json]]:
 
 
 def _several(row: dict[str, Json]) -> Iterator[dict[str, Json]]:
-    """A row for each of the answers that a logged request got."""
+    """One row for each of the answers to a logged request."""
     holders = [(name, row[name]) for name in ANSWERS if type(mapping(row.get(name)).get("choices")) is list]
     if type(row.get("choices")) is list:
         return ({**row, "choices": [choice]} for choice in row["choices"])
@@ -101,7 +101,7 @@ def _several(row: dict[str, Json]) -> Iterator[dict[str, Json]]:
 
 
 def _answer(row: dict[str, Json], messages: list[Json]) -> list[Json]:
-    """The answer of a logged request, which stands beside its messages; nothing where it is among them already."""
+    """The answer to a logged request, stored beside its messages; empty if it's already among them."""
     answered = row if "choices" in row else first_of(row, *ANSWERS)
     answered = first_of(mapping(answered), "body") or answered
     choices = mapping(answered).get("choices")

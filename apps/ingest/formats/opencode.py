@@ -1,4 +1,4 @@
-"""Sessions of opencode, as `opencode export` writes them: messages of `info` and `parts`; a call's part holds its result."""
+"""opencode sessions, as `opencode export` writes them: messages of `info` and `parts`; a call's part includes its result."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def _message(about: dict[str, Any], parts: list[Json]) -> Message:
 
 
 def _plain(part: dict[str, Any]) -> Json:
-    """A part without what is only for the screen: its name, its times, where it is of."""
+    """A part without display data: its id, its times, its source."""
     if part.get("type") in ("text", "reasoning"):
         return {"type": part["type"], "text": part.get("text")}
     return part
 
 
 def _describe(conversation: Conversation, made: int, about: dict[str, Any]) -> None:
-    """What a message says of the one answer that it is; where it holds several, it is not known which took what."""
+    """Adds a message's usage to its step; if it made several steps, the usage of each is unknown."""
     if len(conversation.steps) != made + 1:
         return
     step, tokens, times = conversation.steps[made], mapping(about.get("tokens")), mapping(about.get("time"))

@@ -1,7 +1,7 @@
-"""OpenHands: rows of its evaluations (`output.jsonl`) and saved trajectories, as events of version 0 and of the agent SDK (version 1).
+"""OpenHands: evaluation rows (`output.jsonl`) and saved trajectories, as events of version 0 and of the agent SDK (version 1).
 
-Events tell what happened, not what the model was sent: its answers are taken from the responses that version 0 keeps beside actions,
-and otherwise put together from thought and call. Events of the machinery (states, recalls, condensations) are left out.
+Events record what happened, not what the model was sent: answers are taken from the responses that version 0 stores beside actions,
+and otherwise composed from thought and call. Internal events (states, recalls, condensations) are left out.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from contract import jsontext
 EXPECTED = "An object whose `history` is a list of events with `source`, or the list alone."
 KINDS = ("SystemPromptEvent", "MessageEvent", "ActionEvent", "ObservationEvent", "AgentErrorEvent")
 HISTORIES = ("history", "trajectory")
-"""Columns of events: what evaluations write, and what its web page sends as feedback."""
+"""Columns of events: in evaluations, and in feedback sent from the web page."""
 MACHINERY = frozenset({"recall", "change_agent_state", "agent_state_changed", "condensation", "null", "pause", "stop"})
 ASIDE = frozenset(
     {"thought", "security_risk", "confirmation_state", "is_confirmed", "hidden", "blocking", "keep_prompt"}
 )
-"""Arguments of an action that are not the model's."""
+"""Action arguments that the model didn't write."""
 
 PLACES = ("[].", *(f"{key}." for key in HISTORIES))
-"""Where events lie, as keys begin."""
+"""Key prefixes of events."""
 
 
 def _events(row: Json) -> list[dict[str, Any]]:
@@ -98,7 +98,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
 
 
 def _version_0(event: dict[str, Any], told: set[str]) -> Iterator[Message]:
-    """The messages of an event; `told` holds the responses that were told already, by the first of their calls."""
+    """The messages of an event; `told` holds the responses already emitted, by the id of their first call."""
     args, call = mapping(event.get("args")), mapping(event.get("tool_call_metadata"))
     kind = text(first_of(event, "action", "observation"))
     if kind in MACHINERY:
@@ -161,7 +161,7 @@ def _sdk(event: dict[str, Any]) -> Iterator[Message]:
 
 
 def _called(event: dict[str, Any]) -> Iterator[Message]:
-    """Thought and call. The further calls of an answer have no thought and follow it, so they are told as calls alone."""
+    """Thought and call. Further calls of the same answer follow without a thought, so they are emitted as calls alone."""
     action = mapping(event.get("action"))
     plain = {
         "id": event.get("tool_call_id"),
@@ -181,7 +181,7 @@ def _called(event: dict[str, Any]) -> Iterator[Message]:
 
 
 def _model(events: list[dict[str, Any]]) -> str | None:
-    """The model that a response names, for saved trajectories, which say it nowhere else."""
+    """The model named in a response: saved trajectories name it nowhere else."""
     found = (text(mapping(mapping(e.get("tool_call_metadata")).get("model_response")).get("model")) for e in events)
     return next(filter(None, found), None)
 

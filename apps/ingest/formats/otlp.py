@@ -1,6 +1,6 @@
-"""Traces of OpenTelemetry as its Collector writes them (OTLP as JSON): an object with `resourceSpans`, one a line or one a file.
+"""OpenTelemetry traces as the Collector writes them (OTLP as JSON): objects with `resourceSpans`, one per line or one per file.
 
-A file's spans are gathered by trace first. Each chat of a trace is a trajectory; traces in which no model was called are passed over.
+A file's spans are first grouped by trace. Each chat of a trace is a trajectory; traces without model calls are skipped.
 """
 
 from __future__ import annotations

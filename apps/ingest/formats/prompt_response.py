@@ -1,7 +1,7 @@
-"""A question and its answer in two columns, as instruction data sets and dumps of rollouts keep them: a trajectory of one step.
+"""A question and its answer in two columns, as in instruction data sets and rollout dumps: a trajectory of one step.
 
-An answer may be calls alone: a list of `{"name", "arguments"}`, as data sets of function calling have it. Several answers are several
-trajectories of one task; lists beside them that are as long (`rewards`, `models`) say something of each. `completions` beside `labels` are the
+An answer may be calls alone: a list of `{"name", "arguments"}`, as in function-calling data sets. Several answers are several
+trajectories of one task; lists of the same length beside them (`rewards`, `models`) apply to each. `completions` beside `labels` are the
 steps of one answer.
 """
 
@@ -21,12 +21,12 @@ from contract import jsontext
 ANSWERS = ("completion", "response", "output", "answers", "generation", "generated_text", "prediction")
 SEVERAL = ("completions", "responses", "generations", "outputs", "samples", "candidates", "answers")
 WORDS = ("answer", "text", "content")
-"""Where the words of one of several answers stand, where each is an object; `wrapped` reads those that are under one of ANSWERS."""
+"""Keys of the text in answers that are objects; `wrapped` reads those under one of ANSWERS."""
 RUNS = (
     *("messages", "conversation", "conversations", "trajectory", "traj", "steps", "turns", "events"),
     *("intermediate_steps", "transitions", "chat_history", "inference_log"),
 )
-"""Columns that hold a trajectory; where one of them is not understood, question and answer are not all that was said."""
+"""Columns that hold a trajectory: if one of them isn't understood, question and answer aren't the whole chat."""
 EXPECTED = f"One of {', '.join(PROMPTS)} and one of {', '.join(ANSWERS)}, as text or as chat messages."
 
 
@@ -63,7 +63,7 @@ def _run(row: dict[str, Json]) -> Iterator[TrajectoryRecord]:
 
 
 def _earlier(row: dict[str, Json]) -> list[Json]:
-    """What was said before, as instruction data sets keep it: pairs of a question and its answer."""
+    """Earlier turns, as instruction data sets store them: pairs of question and answer."""
     pairs = listed(row.get("history")) or []
     if not all(type(pair) is list and len(pair) == 2 and all(type(said) is str for said in pair) for pair in pairs):
         return []
@@ -75,7 +75,7 @@ def _earlier(row: dict[str, Json]) -> list[Json]:
 
 
 def _labelled(row: dict[str, Json]) -> list[tuple[str, Json]]:
-    """The steps of one answer with their labels, as TRL has them for process reward models; none where `completions` are several answers."""
+    """The steps of one answer with their labels, as in TRL's process reward data; none if `completions` are several answers."""
     steps, labels = listed(row.get("completions")) or [], listed(row.get("labels")) or []
     if len(steps) != len(labels) or not all(type(step) is str for step in steps):
         return []
@@ -83,7 +83,7 @@ def _labelled(row: dict[str, Json]) -> list[tuple[str, Json]]:
 
 
 def _each(row: dict[str, Json]) -> Iterator[dict[str, Json]]:
-    """A row for each of several answers; none where there are no such."""
+    """A row for each of several answers; none if there aren't several."""
     for name in SEVERAL:
         answers = listed(row.get(name)) or []
         if place := _place_of_words(answers):
@@ -100,7 +100,7 @@ def _each(row: dict[str, Json]) -> Iterator[dict[str, Json]]:
 
 
 def _place_of_words(answers: list[Json]) -> str:
-    """The key under which each of several answers says its words; "" where they are no such objects."""
+    """The key that holds each answer's text; "" if the answers aren't such objects."""
     if not answers or not all(type(answer) is dict for answer in answers):
         return ""
     return next((key for key in WORDS if all(said(answer.get(key)) for answer in answers)), "")
@@ -111,7 +111,7 @@ def _without(answer: dict[str, Json], place: str) -> dict[str, Json]:
 
 
 def _said(row: dict[str, Json], names: tuple[str, ...], role: str) -> tuple[str, list[Json]]:
-    """The column that says something, and what it says as messages; an empty list where none does."""
+    """The first column with messages, and the messages; an empty list if there is none."""
     for name in names:
         value = row.get(name)
         entries = listed(value) or []

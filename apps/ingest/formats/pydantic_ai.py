@@ -1,4 +1,4 @@
-"""Message histories of Pydantic AI: requests and responses in turn, each made of parts; a list, or a list under another key."""
+"""Pydantic AI message histories: alternating requests and responses, each made of parts; a list, or a list under another key."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KINDS = ("request", "response")
 
 
 def _found(row: Json) -> list[dict[str, Any]]:
-    """The turns; an empty list where there are none of this kind."""
+    """The turns; an empty list if the record isn't of this kind."""
     given = row.get("messages") if type(row) is dict else row
     first = mapping(given[0]) if type(given) is list and given else {}
     parts = first.get("parts")
@@ -46,7 +46,7 @@ def _messages(turns: list[dict[str, Any]]) -> Iterator[Message]:
     instructed = None
     for turn in turns:
         if turn.get("kind") == "request":
-            if turn.get("instructions") and turn["instructions"] != instructed:  # they stand in every request
+            if turn.get("instructions") and turn["instructions"] != instructed:  # repeated in every request
                 instructed = turn["instructions"]
                 yield {"role": "system", "content": instructed}
             yield from (_heard(mapping(part)) for part in required_list(turn, "parts"))
@@ -74,7 +74,7 @@ def _heard(part: dict[str, Any]) -> Message:
 
 
 def _written(part: dict[str, Any]) -> Json:
-    """A part of a response as chats have it; what a tool of the provider's returned is among them."""
+    """A response part in chat form, including results of the provider's built-in tools."""
     kind = part.get("part_kind")
     if kind == "text":
         return {"type": "text", "text": part.get("content")}

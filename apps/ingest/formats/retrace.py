@@ -1,4 +1,4 @@
-"""Retrace's own JSON Lines, the rich form: what rollouts write and exports give, read back without loss."""
+"""Retrace's own JSON Lines, rich form: as written by rollouts and exports, read back without loss."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Retrace's own JSON Lines, the simple form: a task id, an instruction, and steps of observation, action, reward and done.
+"""Retrace's own JSON Lines, simple form: a task id, an instruction, and steps of observation, action, reward, and done.
 
-Many data sets have this form under other names, or as one list of actions beside one of observations; those are read as well.
+Many data sets have this form under other names, or as parallel lists of actions and observations; those are read too.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Memories of smolagents: the steps of a trajectory, alone (`get_full_steps()`), in its result, or as the messages that its GAIA runs keep.
+"""smolagents memories: the steps of a trajectory, alone (`get_full_steps()`), in its result, or as the messages stored by its GAIA runs.
 
-An agent that writes code calls no tool: what smolagents notes as a call of `python_interpreter` is the code in its words, and is left out.
+A code-writing agent calls no tool: what smolagents records as a `python_interpreter` call is the code in its text, and is left out.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _take_step(conversation: Conversation, given: dict[str, Any]) -> None:
         call for call in _calls(given.get("tool_calls")) if mapping(call.get("function")).get("name") != WRITTEN_CODE
     ]
     if words is None and not calls:
-        return  # the model gave no answer
+        return  # the model didn't answer
     step = conversation.add({"role": "assistant", "content": words, "tool_calls": calls})
     failed = mapping(given.get("error"))
     for observed in (given.get("observations"), failed.get("message")):

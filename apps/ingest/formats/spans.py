@@ -1,7 +1,7 @@
-"""Spans of OpenTelemetry as its SDKs print them, as Arize Phoenix exports them, and in traces of MLflow: one a line, in a list, in `spans`, or
-rows of a table.
+"""OpenTelemetry spans as its SDKs print them, as Arize Phoenix exports them, and in MLflow traces: one per line, in a list, in `spans`, or
+as table rows.
 
-They are put together by trace; attributes are read in the vocabularies that OTLP files have. The outcome is what MLflow's assessments say.
+They are grouped by trace; attributes are read in the same vocabularies as OTLP files. The outcome comes from MLflow's assessments.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from contract import jsontext
 SHAPE = "spans with `context` (`trace_id`, `span_id`) and `attributes`, one a line or in `spans`"
 COLUMN = "attributes."
 ENCODED = "mlflow."
-"""How the names of attributes begin whose values are JSON text."""
+"""Prefix of attributes whose values are JSON text."""
 FAILED = ("ERROR", "STATUS_CODE_ERROR")
 DURATION = re.compile(r"PT(?:([\d.]+)H)?(?:([\d.]+)M)?(?:([\d.]+)S)?")
 LATEST = 1e11
-"""Seconds since 1970 beyond which a moment is in milliseconds; beyond a million times that, in nanoseconds."""
+"""Seconds since 1970 above which a timestamp is in milliseconds; above a million times that, in nanoseconds."""
 
 
 def _is_span(given: Json) -> bool:
@@ -41,7 +41,7 @@ def _is_span(given: Json) -> bool:
 def _spans(row: Json) -> Iterator[dict[str, Any]]:
     for each in row if type(row) is list else [row]:
         about = mapping(each)
-        if type(about.get("trace")) is str and "labels" in about:  # TRAIL's rows, with what people said of it
+        if type(about.get("trace")) is str and "labels" in about:  # TRAIL's rows, which include human annotations
             about = mapping(decoded(about["trace"]))
         inside = first_of(about, "spans") or mapping(about.get("data")).get("spans")
         if _is_span(each):
@@ -51,7 +51,7 @@ def _spans(row: Json) -> Iterator[dict[str, Any]]:
 
 
 def _in_trees(given: list[Json]) -> Iterator[Json]:
-    """The spans, each before those inside it, in the spelling of the SDKs."""
+    """The spans, each before its children, with the SDKs' key names."""
     waiting = given[::-1]
     while waiting:
         span = waiting.pop()
@@ -135,7 +135,7 @@ def _span(given: dict[str, Any]) -> Span:
 
 
 def _attributes(given: dict[str, Any]) -> dict[str, Json]:
-    """Flat, as SDKs have them: names with dots, also where an export made objects and lists of these."""
+    """Attributes in the SDKs' flat form with dotted names, flattening objects and lists that exports made of them."""
     flat = dict(_flat(mapping(given.get("attributes")), ""))
     for name, value in given.items():
         if name.startswith(COLUMN) and value is not None:
@@ -164,7 +164,7 @@ def _listed(given: Json) -> list[Json]:
 
 
 def _moment(given: Json) -> float | None:
-    """Seconds since 1970, from ISO 8601 or from a count of seconds, milliseconds or nanoseconds."""
+    """Seconds since 1970, from ISO 8601 or from a count of seconds, milliseconds, or nanoseconds."""
     found = seconds_of(given) if type(given) is str else number(given)
     if found is None or found < LATEST:
         return found

@@ -1,7 +1,7 @@
-"""Steps that lie one by one, each a line or a row of a table: OSWorld's `traj.jsonl`, and logs of environments with a number for each step.
+"""Separate steps, each a line or a table row: OSWorld's `traj.jsonl`, and environment logs with step numbers.
 
-A run begins where the episode has another name, or where the number of the step does not go up. OSWorld's files say neither task nor outcome: in an
-archive the folders that they lie in do.
+A new run begins when the episode's name changes or the step number doesn't increase. OSWorld's files have neither task nor outcome: in an
+archive, their folders do.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ OF_RUN = (
 OF_OSWORLD = frozenset({"step_num", "action_timestamp", "screenshot_file"})
 OSWORLD = "osworld"
 FAILED = "Error"
-"""Where OSWorld says in a line of its own that a trajectory was cut off."""
+"""Key of OSWorld's separate line for a truncated trajectory."""
 
 
 def _number(line: Json) -> float | None:
@@ -49,7 +49,7 @@ def _accepts(row: Json) -> bool:
 
 
 def _begins(last: Json, line: Json) -> bool:
-    """Whether a line is of another trajectory than the one before."""
+    """Whether a line begins another trajectory."""
     names, after = (named(first_of(mapping(each), *EPISODES)) for each in (last, line))
     numbers = _number(last), _number(line)
     return names != after if names and after else None not in numbers and numbers[0] >= numbers[1]  # type: ignore[operator]
@@ -69,7 +69,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     is_osworld = steps[0].keys() >= OF_OSWORLD
     run["steps"] = [_of_osworld(step) if is_osworld else _without(step, OF_RUN) for step in steps]
     if is_osworld:
-        alone = prompt_key([{"role": "steps", "content": lines}])  # in an archive its folder tells more
+        alone = prompt_key([{"role": "steps", "content": lines}])  # in an archive, the folder gives the real task
         run |= {"task_id": run["task_id"] or alone, "environment": OSWORLD}
     if error := next((text(line[FAILED]) for line in lines if FAILED in line), ""):
         run["termination"] = error
@@ -77,7 +77,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
 
 
 def _of_osworld(step: dict[str, Any]) -> dict[str, Any]:
-    """What the model wrote is its `response`. Steps have no reward of their own: the 0 that is written there says nothing."""
+    """The model's text is `response`. Steps have no rewards of their own: the recorded 0 is meaningless."""
     return {**_without(step, ("response", "reward")), "model_output": step.get("response")}
 
 

@@ -1,8 +1,8 @@
 """SWE-agent `.traj`, 0.x and 1.x.
 
-`history` is the chat; `trajectory` adds each action's parsed form, duration and shell state, and the actions that the history lacks. Demonstrations
+`history` is the chat; `trajectory` adds each action's parsed form, duration, and shell state, and actions missing from the history. Demonstrations
 (`is_demo`, whatever their role) were shown to the agent and are context. Some files have only a history, some histories lack the last action,
-and `trajectory[].messages` of 1.x repeats the whole prompt in every step and is left out.
+and `trajectory[].messages` in 1.x, which repeats the whole prompt in every step, is ignored.
 """
 
 from __future__ import annotations
@@ -112,14 +112,14 @@ def _add(conversation: Conversation, given: Json) -> None:
 
 
 def _join(conversation: Conversation, moves: list[dict[str, Any]]) -> None:
-    """Tell each step what its move in `trajectory` adds, and add the moves that the history lacks: they were made, too."""
+    """Add to each step the data of its move in `trajectory`, and add the moves that the history lacks: they were made, too."""
     steps, conversation.steps = conversation.steps, []
     ending, conversation.waiting = conversation.waiting, []
     place = 0
     for index, step in enumerate(steps):
         surplus = max(0, len(moves) - place - (len(steps) - index))
         ahead = range(place, min(place + surplus + 1, len(moves)))
-        # Edited histories differ from their moves in a word; with none to spare, the next one is meant.
+        # Edited histories differ slightly from their moves; with no surplus moves left, the next move is taken.
         found = next((at for at in ahead if _is_move_of(step, moves[at])), place if surplus == 0 else None)
         conversation.waiting += step.context
         if found is not None and found < len(moves):
@@ -143,7 +143,7 @@ def _is_move_of(step: StepRecord, move: dict[str, Any]) -> bool:
 
 
 def _make(conversation: Conversation, move: dict[str, Any]) -> None:
-    """A step of a move alone, and what came back."""
+    """A step from a move alone, with its observation."""
     conversation.add({"role": "assistant", "content": text(move.get("response"))})
     conversation.steps[-1].info["action"] = text(move.get("action"))
     _describe(conversation.steps[-1], move)
@@ -151,7 +151,7 @@ def _make(conversation: Conversation, move: dict[str, Any]) -> None:
 
 
 def _hear(conversation: Conversation, move: dict[str, Any]) -> None:
-    """What a move brought back. The last one's never reached the history: the trajectory was over."""
+    """Add a move's observation. The last one never reached the history: the trajectory was over."""
     observation = text(move.get("observation"))
     if observation:
         answers = conversation.steps[-1].message.get("tool_calls")
@@ -166,7 +166,7 @@ def _describe(step: StepRecord, move: dict[str, Any]) -> None:
 
 
 def _history_of(moves: list[dict[str, Any]]) -> list[Message]:
-    """A chat from the moves alone, for files without a history."""
+    """A chat built from the moves alone, for files without a history."""
     prompt = (moves[0].get("query") or moves[0].get("messages")) if moves else None
     messages: list[Message] = prompt if type(prompt) is list else []
     messages = [

@@ -1,7 +1,7 @@
-"""Reports of SWE-bench's harness and of those that write the like: which instances were resolved. Trajectories that are here already get these outcomes.
+"""Reports of SWE-bench's harness and similar ones: which instances were resolved. Trajectories imported earlier get these outcomes.
 
-One about many names them in `resolved_ids` and `unresolved_ids` (older ones in `resolved`), one about one has it for its key; a line an instance,
-or a table of them, is read as well.
+A report on many instances lists them in `resolved_ids` and `unresolved_ids` (older ones in `resolved`); one on a single instance has its name as
+the key; one instance per line, or a table of them, is read as well.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from contract import jsontext
 SHAPE = "`resolved_ids` and `unresolved_ids`, or `instance_id` and `resolved`: outcomes of trajectories that are here already"
 LISTS = ("resolved_ids", "unresolved_ids")
 OLDER = frozenset({"no_generation", "no_logs", "generated", "applied"})
-"""What stands beside `resolved` in the older reports."""
+"""Keys beside `resolved` in older reports."""
 OF_PATCH = frozenset({"patch_is_None", "patch_exists", "patch_successfully_applied", "tests_status"})
 VERDICT = {"instance_id", "resolved"}
 
@@ -42,7 +42,7 @@ def _is_of_one(given: Json) -> bool:
 
 
 def _gather(rows: Iterator[RawRow], limit: int) -> Iterator[RawRow]:
-    """A record for each instance."""
+    """Splits reports into one record per instance."""
     position = 0
     for row in rows:
         for body in [row.body] if row.problem else _records(row.body):

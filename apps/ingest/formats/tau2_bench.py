@@ -1,7 +1,7 @@
 """tau2-bench results: one object with `simulations`, the `tasks` they attempt and `info` about agent, user and domain.
 
-The simulated user has tools of its own. What it calls and what it is answered (`requestor` “user”) never reaches the agent, so it is
-kept beside the chat, in `info`, not in a step's context. The scenario that the user plays is kept with the task and says so.
+The simulated user has tools of its own. Its calls and their results (`requestor` “user”) never reach the agent, so they are
+kept beside the chat, in `info`, not in a step's context. The user's scenario is kept with the task and labeled as such.
 """
 
 from __future__ import annotations
@@ -100,14 +100,14 @@ def _run(
 
 
 def _unpacked(given: Json) -> list[dict[str, Any]]:
-    """Several tool results may travel as one message."""
+    """The tool results in a message that bundles several; otherwise the message."""
     message = mapping(given)
     together = message.get("tool_messages")
     return [mapping(each) for each in together] if type(together) is list else [message]
 
 
 def _is_of_the_user(message: dict[str, Any]) -> bool:
-    """Whether it is a call that the simulated user makes, or its answer."""
+    """Whether a message is a call by the simulated user, or its result."""
     if message.get("role") == "tool":
         return message.get("requestor") == "user"
     return message.get("role") == "user" and bool(message.get("tool_calls"))

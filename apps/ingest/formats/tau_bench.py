@@ -1,6 +1,6 @@
 """tau-bench results: a customer-service agent, a simulated user, and a reward for the state of the shop's database at the end.
 
-The instruction of the simulated user is not part of the agent's context; it is kept with the task and says so. A run that
+The simulated user's instruction is not part of the agent's context; it is kept with the task and labeled as such. A run that
 crashed has a row too, with an error in `info` and no messages.
 """
 
@@ -74,7 +74,7 @@ def _task(row: dict[str, Json], task: dict[str, Json], domain: str) -> TaskRecor
     number_of_task = row.get("task_id")
     key = "" if number_of_task is None else text(number_of_task)
     if not domain or not key:
-        # Task 0 of one domain is not task 0 of another; the user's instruction tells them apart.
+        # Task 0 of one domain is not task 0 of another; the user's instruction distinguishes them.
         key += ("-" if key else "") + hashlib.sha256(jsontext.canonical(task)).hexdigest()[:12]
     return TaskRecord(
         key=key,
@@ -92,7 +92,7 @@ def _domain(messages: list[Json], filename: str) -> str:
 
 
 def _policy(filename: str) -> str | None:
-    """The model, as far as the file's name gives it: tau-bench writes it nowhere else."""
+    """The model from the file's name: tau-bench records it nowhere else."""
     stem = re.sub(r"\.jsonl?(\.gz|\.zst)?$", "", filename)
     found = _RUN_NAME.match(stem) or _PUBLISHED_NAME.match(stem)
     return found["model"] if found else None

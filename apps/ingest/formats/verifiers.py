@@ -1,7 +1,7 @@
-"""Rows of `prompt`, `completion` and `reward`: the results.jsonl of verifiers, and the prompt–completion sets that TRL reads.
+"""Rows of `prompt`, `completion`, and `reward`: verifiers' results.jsonl, and the prompt–completion sets that TRL reads.
 
-Tool calls there are JSON strings of JSON strings, and results carry no call ids. Every numeric column is a metric whose name differs by
-environment. A completion that is plain text comes from a base model without a chat.
+Tool calls are doubly encoded JSON strings, and results carry no call ids. Every numeric column is a metric, with names that
+vary by environment. A plain-text completion comes from a base model without a chat template.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     prompt, completion = _messages(row, "prompt", "user"), _messages(row, "completion", "assistant")
     trajectory = chat_trajectory(Chat(row, prompt + completion, USED))
     environment = text(first_of(row, "env_id", "task"))
-    # `example_id` counts within one trajectory of one environment, so what was asked says which runs share a task. Games ask all
-    # their players the same; there the hidden answer, or what `info` says of the example, is the difference.
+    # `example_id` is only unique within one run of one environment, so runs with equal prompts share a task. Games give all
+    # players the same prompt; there the hidden answer, or the example's `info`, distinguishes them.
     hidden = {key: value for key, value in mapping(row.get("info")).items() if key != "oai_tools"}
     if Columns(row).take(named, TASK) is None:
         trajectory.task.key = prompt_key([*prompt, {"role": "answer", "content": [row.get("answer"), hidden]}])
@@ -62,7 +62,7 @@ def _is_metric(row: dict[str, Json], key: str) -> bool:
 def _messages(row: dict[str, Json], key: str, role: str) -> list[Json]:
     given = row.get(key)
     if type(given) is str and (entries := listed(given)) and role_of(entries[0]):
-        given = entries  # messages in a cell of a table, as JSON
+        given = entries  # messages in a table cell, as JSON
     if type(given) is str:
         return [{"role": role, "content": given}]
     if type(given) is not list:

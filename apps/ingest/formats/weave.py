@@ -1,6 +1,6 @@
-"""Calls that W&B Weave logged, a line each or in a list, and results of HAL (Holistic Agent Leaderboard), which hold them by task.
+"""Calls logged by W&B Weave, one per line or in a list, and results of HAL (Holistic Agent Leaderboard), which hold them by task.
 
-The longest chat of a task is its trajectory, with the outcome that HAL's results give; other chats, such as of sub-agents, are trajectories without one.
+The longest chat of a task is its trajectory, with the outcome from HAL's results; other chats, such as sub-agents', are trajectories without one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _is_call(given: Json) -> bool:
 
 
 def _calls(row: Json) -> list[dict[str, Any]]:
-    """The calls in a record; gathered lines are a list, also where the only one is HAL's."""
+    """The calls in a record; gathered lines form a list, even if the only one is HAL's."""
     each = row if type(row) is list else [row]
     held = [call for one in each for call in optional_list(mapping(one), LOGGED) if _is_call(call)]
     return held or [call for call in each if _is_call(call)]

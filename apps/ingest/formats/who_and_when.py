@@ -1,7 +1,7 @@
-"""Who&When: failed trajectories of teams of agents, where a person named the decisive mistake (Zhang et al., 2025, arXiv 2505.00212).
+"""Who&When: failed trajectories of agent teams, where a person marked the decisive mistake (Zhang et al., 2025, arXiv 2505.00212).
 
-All agents of a team are one policy here, each message with its speaker's name: what a person said and what a terminal printed is context, all else is
-a step. The mistake is kept with its step (what a terminal printed is the mistake of who had it run) and, as an index among the steps, with the trajectory.
+All agents of a team are one policy, each message with its speaker's name: human messages and terminal output are context, everything else is
+a step. The mistake is kept with its step (for terminal output, the step that ran the command) and, as a step index, with the trajectory.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
 
 
 def _message(given: dict[str, Json], *, is_first: bool) -> Json:
-    """One entry of the history as a chat message."""
+    """A history entry as a chat message."""
     role, content = text(given.get("role")), given.get("content")
     speaker = text(given.get("name")) or role.split(" (")[0]
     if is_first or role == "human":

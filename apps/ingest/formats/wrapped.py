@@ -1,7 +1,7 @@
 """Records of another format inside an object: `{"results": […]}`, `{"run-1": {…}, "run-2": {…}}`, `{"task_id": …, "trials": […]}`, tables as JSON.
 
-What such an object says of task, policy and tools holds for the records inside that do not say it themselves. It is one record, so all of it
-must fit into one.
+The object's task, policy, and tools apply to the records inside that lack their own. It's read as one record, so all of it
+must fit the size limit of one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from apps.ingest.normalization.roles import role_of
 from apps.ingest.records import BadRow, Json, TrajectoryRecord, numbered, read_each
 
 DEEPEST = 3
-"""Objects inside objects that are looked into: tasks, their trajectories, and a wrapper around all."""
+"""Levels of nesting searched: tasks, their trajectories, and a wrapper around everything."""
 
 SHARED = frozenset(
     {
@@ -39,21 +39,21 @@ SHARED = frozenset(
 
 
 OF_ONE = frozenset({"steps", "trajectory_steps", "transitions", "turns", "trajectory", "traj", "episode"})
-"""Lists of what belongs to one trajectory: their elements are no trajectories, whatever they look like."""
+"""Lists that belong to a single trajectory: their elements aren't trajectories, whatever they look like."""
 DESCRIBED = "columns"
-"""What descriptions of data sets say of their columns: which is the prompt, and which the answer. No record, though it reads like one."""
+"""A data set description's roles of its columns, such as prompt and answer. It looks like a record but isn't one."""
 TOLD_OF_EACH = frozenset(name for name in (*REWARD, *SUCCESS, *POLICY, *TERMINATION) if "." not in name)
 
 
 class Inside(NamedTuple):
-    """The records in an object, and what they are."""
+    """The records in an object, and their format."""
 
     records: list[Json]
     format: Format
 
 
 def _with_what_is_beside(row: dict[str, Json], name: str) -> list[Json]:
-    """The records under a name, each with what the object says of all of them, and of each of them in lists as long."""
+    """The records under a name, with the fields that the object gives for all of them, and for each of them in lists of the same length."""
     value = row[name]
     of_all = {key: each for key, each in row.items() if key in SHARED and key != name}
     beside = {key: each for key, each in row.items() if type(each) is list and key != name}
@@ -69,7 +69,7 @@ def _with_what_is_beside(row: dict[str, Json], name: str) -> list[Json]:
 
 
 def _tabled(row: dict[str, Json]) -> list[Json]:
-    """The records of a table as pandas writes it (a column or a row an object, or cells apart from names), or as a hub's viewer does."""
+    """The records of a table as pandas writes it (an object per column or row, or cells separate from names), or as a hub's viewer does."""
     columns, cells = row.get("columns"), row.get("data")
     if type(columns) is list and type(cells) is list and all(type(name) is str for name in columns):
         return [dict(zip(columns, each, strict=False)) for each in cells if type(each) is list]
@@ -95,12 +95,12 @@ def _inside(row: Json, depth: int = DEEPEST) -> Inside | None:
             continue
         records = _with_what_is_beside(row, name)
         if format := _known(records[0], depth):
-            # Steps one by one are a trajectory, and their list is the record of it.
+            # Separate steps form one trajectory, and their list is its record.
             return Inside([records] if format.name == "step-lines" else records, format)
     objects = {name: value for name, value in row.items() if type(value) is dict and name != DESCRIBED}
     for name, value in objects.items():
         format = _known(value, depth)
-        if format is None or format.name == "prompt-response":  # two words that mean something else as often
+        if format is None or format.name == "prompt-response":  # these two keys are too often something else
             continue
         if len(objects) == len(row) > 1:
             return Inside([{"id": label, **each} for label, each in objects.items()], format)

@@ -1,1 +1,1 @@
-"""What formats share: the many names under which logs and data sets write messages, calls, outcomes."""
+"""Shared by the formats: the many names under which logs and data sets store messages, calls, and outcomes."""

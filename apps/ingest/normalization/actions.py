@@ -1,7 +1,7 @@
-"""Steps of observation, action, reward and done, under the names that environments' logs and data sets give them.
+"""Steps of observation, action, reward, and done, under the names used by environment logs and data sets.
 
-Some are one list of actions beside one of observations. An observation stands before the action that it led to; one that is called
-`observation` and written after the action is what that action brought, as ReAct logs have it.
+Some are parallel lists of actions and observations. An observation normally precedes the action taken on it; one named
+`observation` and written after the action is that action's result, as in ReAct logs.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ PARALLEL = {
     "screenshots": "screenshot",
     "step_instructions": "step_instruction",
 }
-"""Lists that may stand beside a list of actions, and what each of their elements is to its step."""
+"""Lists that may accompany a list of actions, and the step field that each element becomes."""
 BEFORE = ("obs", "observation", "state", "axtree", "axtree_txt", "accessibility_tree", "a11y_tree")
 AFTER = ("next_obs", "next_observation", "next_state", "result")
 WRITTEN = ("raw_prediction", "llm_output", "model_output")
-"""What the model wrote, where the action beside it was read out of that."""
+"""The model's raw output, if the action beside it was parsed from it."""
 THOUGHT = ("reasoning", "thought", "thinking", "reasoning_content")
 DONE = ("done", "terminated", "terminal")
 CALLED = ("name", "tool", "tool_name", "function", "action_type")
@@ -67,7 +67,7 @@ EXPECTED_STEP = 'A step is {"obs": …, "action": …, "reward": …, "done": �
 
 
 class Moves(NamedTuple):
-    """The steps of a row as it gives them."""
+    """The steps of a row, unparsed."""
 
     columns: tuple[str, ...]
     steps: list[Json]
@@ -75,7 +75,7 @@ class Moves(NamedTuple):
 
 
 def moves_in(row: dict[str, Json]) -> Moves | None:
-    """The steps of a row, whatever they are called; None where there are none."""
+    """The steps of a row under any of their names; None if there are none."""
     for name in STEPS:
         steps = _unnested(listed(row.get(name)) or [])
         if (
@@ -101,7 +101,7 @@ def moves_in(row: dict[str, Json]) -> Moves | None:
 
 
 def _unnested(steps: list[Json]) -> list[Json]:
-    """The steps of AgentNet, which keeps what each says under `value`: its `code` is what was done, its `action` that in words."""
+    """The steps of AgentNet, which nests each step's fields under `value`: `code` is the action, and `action` its description."""
     if not all(type(mapping(mapping(step).get("value")).get("code")) is str for step in steps):
         return steps
     return [
@@ -111,7 +111,7 @@ def _unnested(steps: list[Json]) -> list[Json]:
 
 
 def _invoked(row: dict[str, Json]) -> list[Json]:
-    """The steps of LangChain's AgentExecutor, which pairs each call with what it brought, and the answer after them."""
+    """The steps of LangChain's AgentExecutor, which pairs each call with its result, and the final answer."""
     pairs = listed(row.get("intermediate_steps")) or []
     if not all(type(pair) is list and len(pair) == 2 and "tool" in mapping(pair[0]) for pair in pairs):
         return []
@@ -128,13 +128,13 @@ def _invoked(row: dict[str, Json]) -> list[Json]:
 
 
 def _is_anothers(row: dict[str, Json], step: dict[str, Json]) -> bool:
-    """Whether a chat beside the moves says more, or they are SWE-agent's or OpenHands'."""
+    """Whether a chat beside the moves has more detail, or the steps are in SWE-agent's or OpenHands' format."""
     is_event = "source" in step and "args" in step  # OpenHands
     return is_event or "response" in step or "messages" in row or "history" in row
 
 
 def _required_steps(row: dict[str, Json]) -> list[Json]:
-    """The steps of a row that has no moves. Raises BadRow."""
+    """The `steps` of a row in which no moves were found. Raises BadRow."""
     steps = listed(row.get("steps"))
     if steps is None:
         found = f"`steps` is {jsontext.describe(row['steps'])}." if "steps" in row else "`steps` is missing."
@@ -153,7 +153,7 @@ def _steps(row: dict[str, Json], moves: Moves, instruction: str) -> tuple[list[S
         says_nothing = "action" in about and not first_of(about, *WRITTEN, *THOUGHT)
         is_end = index == len(moves.steps) - 1 and (bool(heard) or says_nothing)
         if about.get("action") is None and steps and is_end:
-            # Loops over an environment often log where it ended, too, and the reward that came with it.
+            # Environment loops often log the final state and its reward as an extra step.
             steps[-1].done = steps[-1].done or _is_done(about)
             if reward := reward_of(about.get("reward")):
                 steps[-1].reward = (steps[-1].reward or 0.0) + reward
@@ -195,7 +195,7 @@ def _steps(row: dict[str, Json], moves: Moves, instruction: str) -> tuple[list[S
 
 
 def _is_written_after(step: Json, instruction: str) -> bool:
-    """Whether a step's `observation` is what its action brought: it is written after it, and does not give the task."""
+    """Whether a step's `observation` is its action's result: it's written after the action and doesn't contain the task."""
     keys = list(mapping(step))
     if "observation" not in keys or "action" not in keys or "obs" in keys:
         return False
@@ -208,7 +208,7 @@ def _is_done(step: dict[str, Json]) -> bool:
 
 
 def _context(heard: list[Json], call_id: str) -> list[Message]:
-    """What was observed, once where it stands after one step and before the next; first the result of a call, if one was made."""
+    """The observations, without a repeat at the boundary of two steps; the first is the result of a call, if one was made."""
     once = heard[:1] if len(heard) > 1 and heard[0] == heard[1] else heard
     return [_heard(observation, call_id if place == 0 else "") for place, observation in enumerate(once)]
 
@@ -220,7 +220,7 @@ def _heard(observation: Json, call_id: str) -> Message:
 
 
 def _said(given: dict[str, Any], index: int) -> tuple[Message, str]:
-    """The assistant message of an action, and the id of the call it makes (or "")."""
+    """The assistant message of an action, and the id of its call (or "")."""
     action = given["action"]
     message: Message = {"role": "assistant", "content": None}
     if thought := first_of(given, *THOUGHT):
@@ -229,7 +229,7 @@ def _said(given: dict[str, Any], index: int) -> tuple[Message, str]:
     name = next((key for key in CALLED if type(about.get(key)) is str and about[key]), "")
     arguments = first_of(about, *ARGUMENTS)
     if name and (arguments is None or type(arguments) in (dict, str)):
-        if arguments is None:  # they stand beside the name
+        if arguments is None:  # they are beside the name
             arguments = {key: value for key, value in about.items() if key not in (name, "id", *ARGUMENTS)}
         call_id = text(about.get("id")) or f"call_{index}"
         function = {"name": about[name], "arguments": arguments}
@@ -240,7 +240,7 @@ def _said(given: dict[str, Any], index: int) -> tuple[Message, str]:
 
 
 def read_moves(row: Json, filename: str = "") -> Iterator[TrajectoryRecord]:
-    """The run of a row that has moves. Raises BadRow."""
+    """Yields the run of a row that has moves. Raises BadRow."""
     if type(row) is not dict:
         raise BadRow(f"The record is {jsontext.describe(row)}.", "An object with `task_id`, `instruction` and `steps`.")
     moves = moves_in(row) or Moves(("steps",), _required_steps(row))

@@ -1,4 +1,4 @@
-"""Chats that people edited and had answered again: a tree of messages, of which each way from its root to an end is a trajectory."""
+"""Chats with edited messages and regenerated answers: a message tree in which each path from the root to a leaf is a trajectory."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from apps.ingest.normalization.conversation import Conversation
 from apps.ingest.records import BadParts, BadRow, Json, Message, TrajectoryRecord
 
 MOST_WAYS = 200
-"""Of one chat: each of them is stored whole."""
+"""Paths per chat, since each is stored in full."""
 MOST_MESSAGES = 200_000
-"""Of all ways together, also of those on which nobody answered: a chat of 50,000 messages that parts at each has a billion."""
+"""Messages of all paths together, including those without an answer: a chat of 50,000 messages that branches at each has a billion."""
 
 T = TypeVar("T")
 
 
 def ways(nodes: Mapping[str, T], parent_of: Callable[[T], str], current: str = "") -> Iterator[list[T]]:
-    """The nodes from the root to each end, that of `current` first. A node whose parent is not there is a root."""
+    """The path from the root to each leaf, that of `current` first. A node whose parent is missing is a root."""
     parents = {name: parent_of(node) for name, node in nodes.items()}
     answered = set(parents.values())
     for end in sorted((name for name in nodes if name not in answered), key=lambda name: name != current):
@@ -38,9 +38,9 @@ def runs_along(
     info: dict[str, Json],
     expected: str,
 ) -> Iterator[TrajectoryRecord]:
-    """A run for each way on which an assistant answered: `told` gives its messages, and the last model of it is the policy.
+    """One run per path with an assistant's answer: `told` returns its messages; the policy is the last model on the path.
 
-    Raises BadRow where nobody answered, and BadParts where there are too many ways.
+    Raises BadRow if no path has an answer, and BadParts if there are too many.
     """
     number = length = 0
     for place, way in enumerate(found):

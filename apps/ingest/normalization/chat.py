@@ -1,4 +1,4 @@
-"""A chat and what its row says of it, as a trajectory: what every format shares whose trajectories are chats."""
+"""Builds a trajectory from a chat and its row's columns; shared by all formats whose trajectories are chats."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ NAMES_OF_CHAT = (
     *("conversation_id", "conversationId", "session_id", "sessionId", "thread_id", "threadId", "chat_id"),
     *("trajectory_id", "traj_id", "dialogue_id", "episode_id", "conversation_hash"),
 )
-"""What messages that lie one by one call the chat that they are of."""
+"""Columns in which single messages name their chat."""
 
 
 class Chat(Columns):
-    """A row's messages, and its other columns."""
+    """A row's messages and its other columns."""
 
     def __init__(self, row: dict[str, Json], messages: list[Json], taken: tuple[str, ...]) -> None:
         super().__init__(row, (*USED, *taken))
@@ -41,9 +41,9 @@ class Chat(Columns):
 
 
 def chat_trajectory(chat: Chat) -> TrajectoryRecord:
-    """A chat and what its row says about it; columns that say nothing known are kept in `info`. Raises BadRow."""
+    """The trajectory of a chat; columns with unknown meaning are kept in `info`. Raises BadRow."""
     row = chat.row
-    # In a response as OpenAI's API gives it, and in nothing else, this is the system prompt.
+    # In a Responses API object, and nowhere else, `instructions` is the system prompt.
     system = chat.take(_prompt, (*SYSTEM, "instructions") if row.get("object") == "response" else SYSTEM)
     if system and chat.messages and role_of(chat.messages[0]) != "system":
         chat.messages = [{"role": "system", "content": system}, *chat.messages]
@@ -55,7 +55,7 @@ def chat_trajectory(chat: Chat) -> TrajectoryRecord:
     opening = opening_of(conversation)
     usage = mapping(first_of(row, "usage") or inside(row, "response.usage"))
     if usage and conversation.steps:
-        # A row of an API log: its usage is that of the answer it records.
+        # A row of an API log: its usage belongs to the answer that it records.
         conversation.steps[-1].prompt_tokens = count(usage.get("prompt_tokens"))
         conversation.steps[-1].completion_tokens = count(usage.get("completion_tokens"))
     instance, key = chat.take(named, INSTANCE), chat.take(named, TASK)
@@ -87,7 +87,7 @@ def chat_trajectory(chat: Chat) -> TrajectoryRecord:
 
 
 def opening_of(conversation: Conversation) -> list[Message]:
-    """What the agent was asked: all that it heard up to the first word of a user, who may answer its greeting."""
+    """The prompt: all messages up to the first from a user, who may be answering the agent's greeting."""
     heard: list[Message] = []
     for step in conversation.steps:
         heard += step.context
@@ -97,12 +97,12 @@ def opening_of(conversation: Conversation) -> list[Message]:
 
 
 def _after_demonstrations(opening: list[Message]) -> list[Message]:
-    """Where somebody else's turns come first, what was asked is what comes after them."""
+    """What follows the last assistant message in the opening, so that demonstrations aren't part of the prompt."""
     last = max((place for place, message in enumerate(opening) if message["role"] == "assistant"), default=-1)
     return opening[last + 1 :]
 
 
 def _prompt(given: Json) -> Json:
-    """A system prompt beside the messages: text, or parts of it."""
+    """A system prompt stored beside the messages, as text or parts."""
     is_said = bool(given.strip()) if type(given) is str else type(given) is list and bool(given)
     return given if is_said else None

@@ -1,6 +1,6 @@
-"""What a record says of its trajectory besides the messages: task, policy, outcome, under the names that published data sets give them.
+"""A record's task, policy, and outcome, under the names that published data sets use for them.
 
-What is asked for under many names is found under the first that holds something readable; everything else stays, in `rest`.
+Each is read from the first of its possible columns with a readable value; all other columns stay in `rest`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from apps.ingest.records import Json, StepRecord
 from contract import jsontext
 
 INSTANCE = ("instance_id", "instance.instance_id", "ds.instance_id")
-"""A name that is the same in everybody's data."""
+"""Identifiers that are the same in all data sets."""
 TASK = (
     *("task_id", *INSTANCE, "item_id", "problem_id", "question_id", "prompt_id", "query_id", "task_name"),
     *("task.key", "task.id", "task.task_id", "task.name", "metadata.task_id", "info.task_id"),
@@ -23,7 +23,7 @@ INSTRUCTION = (
     *("task.instruction", "task.goal", "task.description", "task_info.instruction", "instance.problem_statement"),
 )
 PROMPTS = ("prompt", "instruction", "input", "question", "query", "problem")
-"""What a model was asked, in rows of a question and its answer."""
+"""The prompt, in rows of a question and its answer."""
 ENVIRONMENT = ("environment", "env", "env_name", "env_id", "domain", "benchmark", "data_source", "task.environment")
 POLICY = (
     *("policy", "model", "model_name", "model_id", "model_name_or_path", "generator", "policy.name", "model.name"),
@@ -74,14 +74,14 @@ T = TypeVar("T")
 
 
 class Columns:
-    """The columns of a record, taken one after another."""
+    """The columns of a record, consumed by name."""
 
     def __init__(self, row: dict[str, Json], taken: Iterable[str] = ()) -> None:
         self.row = row
         self._taken = set(taken)
 
     def take(self, read: Callable[[Json], T | None], names: Iterable[str]) -> T | None:
-        """The first of these columns that `read` makes something of. A name with a dot is that of a value inside, which stays where it is."""
+        """The first of these columns for which `read` returns a value. A dotted name refers to a nested value, which isn't removed from `rest`."""
         for name in names:
             value = inside(self.row, name)
             if value is not None and (found := read(value)) is not None:
@@ -90,11 +90,11 @@ class Columns:
         return None
 
     def rest(self) -> dict[str, Json]:
-        """What was not taken, because nobody asked or because it said nothing that could be understood."""
+        """The columns that weren't taken or couldn't be read."""
         return {key: value for key, value in self.row.items() if key not in self._taken and value is not None}
 
     def take_rewards(self, steps: list[StepRecord]) -> float | None:
-        """The run's reward: what is stated, else the sum of its steps'. A list as long as the steps is theirs."""
+        """The run's stated reward, or else the sum of its steps' rewards. A list with one reward per step is assigned to the steps."""
         stated = self.take(reward_of, REWARD)
         each = self.take(lambda given: _numbers(given, len(steps)), REWARDS)
         if each is None:
@@ -106,7 +106,7 @@ class Columns:
 
 
 def inside(row: dict[str, Json], name: str) -> Json:
-    """The value under a name, or under the names along a dotted path."""
+    """The value under a name or a dotted path."""
     *path, last = name.split(".")
     for key in path:
         row = mapping(row.get(key))
@@ -114,28 +114,28 @@ def inside(row: dict[str, Json], name: str) -> Json:
 
 
 def named(value: Json) -> str | None:
-    """A name: text that is not empty, or a number."""
+    """A name: nonempty text, or a number."""
     return str(value) if (type(value) is str and value) or type(value) in (int, float) else None
 
 
 def said(value: Json) -> str | None:
-    """Text that is not empty."""
+    """Nonempty text."""
     return value if type(value) is str and value else None
 
 
 def succeeded(row: dict[str, Json], columns: Columns) -> bool | None:
-    """Whether the trajectory succeeded; also by `target`, where that is no number but yes or no."""
+    """Whether the trajectory succeeded, also from a boolean `target`."""
     found = columns.take(flag, SUCCESS)
     return columns.take(_yes_or_no, ("target",)) if found is None else found
 
 
 def _yes_or_no(value: Json) -> bool | None:
-    """A boolean, also as tables write it."""
+    """A boolean, or its spelling in tables."""
     return flag(value) if type(value) is bool or (type(value) is str and value.lower() in ("true", "false")) else None
 
 
 def listed(value: Json) -> list[Json] | None:
-    """A list, also as JSON text, or as an object of equally long lists: so tables keep lists of objects."""
+    """A list, also from JSON text or from an object of equally long lists, the two ways in which tables store lists of objects."""
     if type(value) is str and value.lstrip()[:1] in ("[", "{"):
         try:
             value = jsontext.parse(value)
@@ -149,7 +149,7 @@ def listed(value: Json) -> list[Json] | None:
 
 
 def with_subject(row: dict[str, Json], asked: str, prompt: list[Json]) -> tuple[list[str], list[Json]]:
-    """Question, and the columns that say it: of Alpaca's instructions also what they are about, which stands beside them."""
+    """The prompt and its columns: Alpaca-style instructions are joined with their `input`."""
     subject = row.get("input")
     if asked != "instruction" or type(subject) is not str or not prompt[0].get("content"):
         return [asked], prompt
@@ -157,7 +157,7 @@ def with_subject(row: dict[str, Json], asked: str, prompt: list[Json]) -> tuple[
 
 
 def _numbers(value: Json, count: int) -> list[float] | None:
-    """As many numbers as there are steps."""
+    """A list with exactly one number per step."""
     if type(value) is not list or len(value) != count:
         return None
     found = [reward for each in value if (reward := reward_of(each)) is not None]

@@ -1,9 +1,9 @@
-"""Chat messages, in the many spellings that logs hold, made into one: OpenAI's, with tool calls that have ids.
+"""Normalizes chat messages from the many forms in logs to OpenAI's, with tool calls that have ids.
 
-What is normalized: tool calls as JSON strings or flat objects, arguments encoded twice, calls and results without ids (matched by order),
-the legacy `function_call` and role `function`, typed content parts of Anthropic and others, reasoning under its various keys, speakers under
-theirs (`speakers`), calls and reasoning that are entries of their own.
-What is left as it was produced: every text, every argument, the order of messages.
+Normalized are: tool calls as JSON strings or flat objects, doubly encoded arguments, calls and results without ids (matched by order),
+the legacy `function_call` and role `function`, typed content parts of Anthropic and others, the various keys of reasoning and
+of speakers (`roles`), and calls and reasoning that are separate entries.
+Left unchanged: every text, every argument, the order of messages.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NOT_LEARNT = {
     **dict.fromkeys(("loss", "train", "training", "trainable"), (False,)),
     **dict.fromkeys(("weight", "loss_mask", "loss_weight"), (0,)),
 }
-"""What data sets write beside an assistant's turn that is not to be learned: keys, and their values that say so."""
+"""Keys and values with which data sets mark an assistant turn as excluded from training."""
 
 TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
 REASONING_PARTS = frozenset({"reasoning", "thinking"})
@@ -33,29 +33,29 @@ REASONING_KEYS = ("reasoning_content", "reasoning", "thinking")
 MESSAGE_KEYS = frozenset(
     {"role", "content", "tool_calls", "name", "refusal", "audio", "function_call", *REASONING_KEYS}
 )
-"""Keys of an assistant message that are the message; whatever else stands beside them goes to the step's `info`."""
+"""Keys that make up an assistant message; all others go to the step's `info`."""
 
 ASIDE = frozenset({"role", "name", "id", "tool_call_id", "call_id", "model", "timestamp", "created_at", "status"})
-"""Keys that say something of a message and never what was said."""
+"""Metadata keys, which never hold message text."""
 
 
 MOST_OPEN = 1000
-"""Calls, the latest, that wait for what their tools answer: each answer looks through them. An answer that names its call needs none of them."""
+"""The most recent calls kept waiting for results, since each result searches them. A result with a call id doesn't need them."""
 
 
 class Conversation:
-    """Takes messages one by one and cuts them into steps: a step ends with each assistant message."""
+    """Takes messages one by one and splits them into steps: a step ends with each assistant message."""
 
     def __init__(self) -> None:
         self.steps: list[StepRecord] = []
         self.waiting: list[Message] = []
-        self._unanswered: deque[tuple[str, str]] = deque(maxlen=MOST_OPEN)  # (call id, tool name) in the order called
+        self._unanswered: deque[tuple[str, str]] = deque(maxlen=MOST_OPEN)  # (call id, tool name) in call order
         self._calls = 0
         self._is_thinking = False  # the last entry was reasoning alone
 
     @property
     def opening(self) -> list[Message]:
-        """What was said before the agent's first turn."""
+        """The messages before the agent's first turn."""
         return self.steps[0].context if self.steps else self.waiting
 
     def run(
@@ -68,7 +68,7 @@ class Conversation:
         id: str = "",
         info: dict[str, Json] | None = None,
     ) -> TrajectoryRecord:
-        """The run that this chat is, of a source that names no task: its task is what was asked, which is the opening unless given."""
+        """The run of this chat, for sources that name no task: the task is derived from `asked`, which defaults to the opening."""
         asked = self.opening if asked is None else asked
         return TrajectoryRecord(
             task=TaskRecord(key=prompt_key(asked), instruction=prompt_of(asked), environment=environment),
@@ -81,7 +81,7 @@ class Conversation:
         )
 
     def add(self, given: Json) -> StepRecord | None:
-        """Take the next message. Answers the step it completes, if it is an assistant's. Raises BadRow."""
+        """Add the next message. Returns the step it completes, if it's an assistant message. Raises BadRow."""
         if type(given) is not dict:
             raise BadRow(
                 f"A message is {jsontext.describe(given)}.", "Each message is an object with `role` and `content`."
@@ -103,7 +103,7 @@ class Conversation:
         return None
 
     def _interrupted(self, given: Message) -> StepRecord | None:
-        """An assistant's message that holds what tools answered. Answers the last of its steps."""
+        """Add an assistant message that contains tool results. Returns the last of its steps."""
         step = None
         for message in turns_in(given):
             if message["role"] == "tool":
@@ -118,11 +118,11 @@ class Conversation:
             thought = self.steps.pop()
             step.context = thought.context
             reasoning = [each.message.get("reasoning_content") for each in (thought, step)]
-            if any(reasoning):  # it is empty where a provider keeps it for itself
+            if any(reasoning):  # it's empty if a provider withholds it
                 step.message["reasoning_content"] = "\n\n".join(filter(None, reasoning))
         self._is_thinking = False
         if any(given.get(key) in values for key, values in NOT_LEARNT.items()):
-            # Who made the data says that it is not to be learned: a demonstration, or a prompt that is played as a chat.
+            # Marked as not for training by the data set's author: a demonstration, or a prompt in the form of a chat.
             mark: Message = {key: given[key] for key in NOT_LEARNT if key in given}
             self.waiting = [*step.context, {**step.message, **mark}]
             return None
@@ -131,7 +131,7 @@ class Conversation:
         return step
 
     def _part_of_a_turn(self, role: str, given: Message) -> StepRecord | None:
-        """A call or reasoning that is an entry of its own: what follows it unheard, and what it follows, is the same turn."""
+        """Add a separate call or reasoning entry: it belongs to the same turn as adjacent entries with no message in between."""
         if role == REASONING:
             step = self._turn({"role": "assistant", "content": None, "reasoning_content": _thought(given["content"])})
             self._is_thinking = True
@@ -193,12 +193,12 @@ class Conversation:
         return message
 
     def _answered(self, given: Message, name: str) -> str:
-        """Strike a call off the open ones; a result that names none answers the first open call (of its tool, if it has a name)."""
+        """Remove a call from the open ones; a result without a call id answers the first open call (of its tool, if it has a name)."""
         identifier = given.get("tool_call_id") or given.get("call_id")
         if not identifier and type(given.get("tool_call_ids")) is list and given["tool_call_ids"]:  # SWE-agent
             identifier = given["tool_call_ids"][0]
         if not identifier and any(call[0] == given.get("id") for call in self._unanswered):
-            identifier = given["id"]  # tau2; elsewhere `id` is the message's own
+            identifier = given["id"]  # tau2; elsewhere `id` is the message's id
         if type(identifier) is str and identifier:
             still_open = (call for call in self._unanswered if call[0] != identifier)
             self._unanswered = deque(still_open, maxlen=MOST_OPEN)
@@ -210,7 +210,7 @@ class Conversation:
         return ""
 
     def _heard(self, given: Message) -> None:
-        """A message to the agent. Logs of Anthropic and others carry tool results inside user messages: each becomes a message of its own."""
+        """Add a message to the agent. Anthropic's and other logs put tool results inside user messages: each becomes a message of its own."""
         content = given.get("content")
         if type(content) is str:
             self.waiting.append({key: value for key, value in given.items() if value is not None})
@@ -226,13 +226,13 @@ class Conversation:
 
 
 def _results_in(given: Message) -> list[Message]:
-    """What tools answered, as messages, in the parts of one."""
+    """The tool results among a message's parts, as messages."""
     content = given.get("content")
     return [result for part in content if (result := result_of(part))] if type(content) is list else []
 
 
 def _refuse_silence(given: Message) -> None:
-    """Words under a key that is not known would be lost without a word. Raises BadRow."""
+    """Refuse text under an unknown key, which would be lost silently. Raises BadRow."""
     if not MESSAGE_KEYS.isdisjoint(given.keys() - {"role", "name"}):
         return
     unread = [key for key, value in given.items() if key not in ASIDE and type(value) in (str, list, dict) and value]
@@ -242,7 +242,7 @@ def _refuse_silence(given: Message) -> None:
 
 
 def to_steps(messages: Iterable[Json]) -> Conversation:
-    """Cut a chat into steps; what follows the last assistant message is in `waiting`. Raises BadRow."""
+    """Split a chat into steps; what follows the last assistant message is in `waiting`. Raises BadRow."""
     conversation = Conversation()
     for message in messages:
         conversation.add(message)
@@ -250,15 +250,15 @@ def to_steps(messages: Iterable[Json]) -> Conversation:
 
 
 def normal_call(given: Json) -> dict[str, Any]:
-    """One tool call as {id, type, function: {name, arguments}}; its id is "" where it has none. Raises BadRow."""
+    """One tool call as {id, type, function: {name, arguments}}; a missing id is "". Raises BadRow."""
     call = given
-    for _ in range(2):  # a JSON string that may hold another
+    for _ in range(2):  # may be doubly encoded
         if type(call) is str:
             call = _decoded(call)
     if type(call) is not dict:
         raise BadRow(f"A tool call is {jsontext.describe(call)}.", EXPECTED_CALL)
     function = call.get("function")
-    if type(function) is str:  # Inspect: the name beside its arguments
+    if type(function) is str:  # Inspect: the name is beside its arguments
         function = {"name": function, "arguments": call.get("arguments")}
     elif type(function) is not dict:
         function = call
@@ -271,7 +271,7 @@ def normal_call(given: Json) -> dict[str, Any]:
     if type(arguments) is str and arguments.startswith('"'):
         inner = _decoded(arguments)
         arguments = inner if type(inner) is str else arguments
-    # OpenAI's Responses have both: `id` is the item's own there.
+    # In OpenAI's Responses, which have both, `id` is the item's.
     identifier = first_of(call, "call_id", "tool_call_id", "id") or ""
     return {"id": str(identifier), "type": "function", "function": {"name": name, "arguments": arguments}}
 
@@ -280,7 +280,7 @@ EXPECTED_CALL = 'A tool call is {"id": …, "type": "function", "function": {"na
 
 
 def _calls_in(given: Message) -> list[Json]:
-    """The calls of an entry that is nothing else: the entry itself, or what it says as JSON or as Python spells it. Raises BadRow."""
+    """The calls of a call entry: the entry itself, or its content as JSON or a Python literal. Raises BadRow."""
     calls = given.get("content")
     if calls is None:
         return [given]
@@ -295,7 +295,7 @@ def _calls_in(given: Message) -> list[Json]:
 
 
 def _thought(given: Json) -> str:
-    """Reasoning as text, also from a summary in parts."""
+    """Reasoning as text, including from a summary in parts."""
     if type(given) is list:
         return "\n\n".join(
             _as_text(first_of(part, "text", "content") if type(part) is dict else part) for part in given
@@ -304,7 +304,7 @@ def _thought(given: Json) -> str:
 
 
 def tool_schemas(given: Json) -> list[Json]:
-    """The tools a policy was offered, as OpenAI function schemas, from a list, a JSON string of one, or bare functions."""
+    """The tools offered to the policy as OpenAI function schemas, from a list, a JSON string of one, or bare functions."""
     tools = _decoded(given) if type(given) is str else given
     if type(tools) is dict:
         tools = [tools]
@@ -330,7 +330,7 @@ def _tool_schema(tool: Json) -> Json:
 
 
 def _split_parts(message: Message) -> list[Json]:
-    """Move reasoning and calls out of an assistant's typed parts; answers the calls. What remains is its content."""
+    """Remove reasoning and calls from an assistant's typed parts and return the calls. The remaining parts are its content."""
     calls: list[Json] = []
     reasoning: list[str] = []
     rest: list[Json] = []
@@ -351,7 +351,7 @@ def _split_parts(message: Message) -> list[Json]:
 
 
 def _content(given: Json) -> Json:
-    """Text stays text; a list of one text part is its text; other lists keep their parts; a bare JSON value is written out."""
+    """Text stays text; a list with a single text part becomes that text; other lists keep their parts; a bare JSON value is serialized."""
     if type(given) is str:
         return given
     if given is None:
@@ -367,7 +367,7 @@ def _content(given: Json) -> Json:
 
 
 def _part(part: dict[str, Any]) -> dict[str, Any]:
-    """A text part in OpenAI's spelling; any other part as it is."""
+    """A text part in OpenAI's form; any other part unchanged."""
     kind = kind_of(part)
     if kind in TEXT_PARTS or (not kind and "text" in part):
         return {"type": "text", "text": _as_text(part.get("text", part.get("value")))}
@@ -381,7 +381,7 @@ def _as_text(value: Json) -> str:
 
 
 def _decoded(text: str) -> Json:
-    """A JSON string's value, or the string itself where it is not JSON."""
+    """A JSON string's value, or the string itself if it isn't JSON."""
     try:
         return jsontext.parse(text)
     except jsontext.UnreadableJSON:

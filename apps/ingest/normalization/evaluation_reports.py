@@ -1,6 +1,6 @@
-"""What evaluations found, where an archive keeps it in files of its own beside the trajectories: trials of Harbor, reports of SWE-bench.
+"""Evaluation outcomes that an archive keeps in separate files beside the trajectories: Harbor trials, SWE-bench reports.
 
-An outcome is told of a trajectory only where it is plain whose it is: a trial's of the trajectories in its folder, a report's of an instance that was run once
+An outcome is assigned only if its trajectory is unambiguous: a trial's to the trajectories in its folder, a report's to an instance that was run once
 in the folder of the report.
 """
 
@@ -18,50 +18,50 @@ from contract import jsontext
 
 HEAD = 512
 BEGINNING = b'"total_instances"'
-"""With which the reports of SWE-bench begin, whatever they are called."""
+"""How SWE-bench reports begin, whatever their name."""
 NAMES = ("result.json", "report.json", "results.json")
 MOST_BYTES = 16 << 20
-"""Of one report."""
+"""Size of one report."""
 MOST_KEPT = 128 << 20
-"""Bytes, about, that are kept of all reports of an archive."""
+"""Approximate bytes kept of all reports of an archive."""
 BYTES_A_NAME = 100
 OF_APPWORLD = re.compile(r"(?:^|/)tasks/([^/]+)/logs/lm_calls\.jsonl(?:\.gz)?$")
 SCORE, OF_OSWORLD = "result.txt", "traj.jsonl"
-"""The files in which OSWorld keeps a trajectory and what it came to."""
+"""The files in which OSWorld keeps a trajectory's outcome and the trajectory."""
 OF_APPWORLD_FOUND = "evaluations"
-"""The folder in which AppWorld keeps what it found, a file for each set of tasks."""
+"""AppWorld's folder of results, one file per set of tasks."""
 ASIDE = ("results", "evaluation", "reports", OF_APPWORLD_FOUND)
-"""Folders of reports that lie beside the trajectories: what is in them counts for all around them."""
+"""Report folders beside the trajectories: they apply to everything in their parent folder."""
 OF_TRIALS = ("task_name", "verifier_result", "exception_info")
-"""What is used of a trial."""
+"""The fields of a trial that are used."""
 OF_TRIAL = "trajectory"
-"""How the files begin that hold what a trial's own agent did; others there are of agents that summed up for it."""
+"""Prefix of the files with a trial's own agent; the others are of agents that summarized for it."""
 
 
 @dataclass
 class Outcomes:
-    """What the reports of an archive say, by the folders that it holds for."""
+    """The outcomes in an archive's reports, by the folders that they apply to."""
 
     trials: dict[PurePosixPath, dict[str, Any]] = field(default_factory=dict)
     reports: dict[PurePosixPath, list[dict[str, bool]]] = field(default_factory=dict)
     read: set[str] = field(default_factory=set)
-    """The files that were reports, which hold no trajectories."""
+    """Files that were reports, which hold no trajectories."""
     paths: dict[str, set[PurePosixPath]] = field(default_factory=dict)
-    """Where an instance lies that was judged: the outermost folder or file of its name."""
+    """Where each judged instance is: the outermost folder or file named after it."""
     scores: dict[PurePosixPath, float] = field(default_factory=dict)
-    """What OSWorld's `result.txt` says of the trajectory in its folder."""
+    """The score in OSWorld's `result.txt`, by folder."""
     told: set[PurePosixPath] = field(default_factory=set)
-    """Folders of agents whose trial has a trajectory: what else lies there is the agent's own record of the same trajectory."""
+    """Agent folders whose trial has a trajectory: other files there are the agent's own records of it."""
     kept: int = 0
-    """Bytes, about."""
+    """Approximate number of bytes."""
 
     @property
     def is_full(self) -> bool:
-        """Nothing more may be taken: a small archive can hold very much."""
+        """Nothing more may be taken: a small archive can hold a lot."""
         return self.kept > MOST_KEPT
 
     def take(self, path: str, body: bytes) -> None:
-        """Take what a file says, if it is a report."""
+        """Add a file's outcomes, if it's a report."""
         try:
             row = jsontext.loads(body)
         except jsontext.UnreadableJSON:
@@ -80,14 +80,14 @@ class Outcomes:
         self.read.add(path)
 
     def take_score(self, path: str, body: bytes) -> None:
-        """Take the number that a file of OSWorld holds, if it is one."""
+        """Add the score in an OSWorld file, if it's a number."""
         score = number(body.decode("utf-8", "replace").strip())
         if score is not None:
             self.scores[PurePosixPath(path).parent] = score
             self.read.add(path)
 
     def see(self, paths: list[str]) -> None:
-        """Note where trajectories lie that were judged."""
+        """Record where the judged trajectories are."""
         judged = {instance for reports in self.reports.values() for report in reports for instance in report}
         for place in map(PurePosixPath, paths if judged else ()):
             for each in (*reversed(place.parents), place):
@@ -98,12 +98,12 @@ class Outcomes:
         self.told = {p.parent for p in places if p.name == f"{OF_TRIAL}.json" and p.parent.parent in self.trials}
 
     def holds_no_run(self, path: str) -> bool:
-        """Whether a file is a report, or tells once more what a trial's trajectory tells."""
+        """Whether a file is a report, or a second record of a trial's trajectory."""
         place = PurePosixPath(path)
         return path in self.read or (not _is_of_trial(place) and not self.told.isdisjoint(place.parents))
 
     def tell(self, record: TrajectoryRecord, path: str) -> None:
-        """Say of a trajectory in the file at `path` what its trial says, as far as it does not say it itself."""
+        """Fill in what the trajectory in the file at `path` lacks from its trial or its folders."""
         place = PurePosixPath(path)
         _tell_place(record, place)
         if record.reward is None and place.name == OF_OSWORLD:
@@ -113,7 +113,7 @@ class Outcomes:
             _tell_trial(record, trial)
 
     def verdict(self, record: TrajectoryRecord, path: str) -> bool | None:
-        """Whether the nearest report says that a trajectory was a success; None where reports differ, or may be of another trajectory of the same instance."""
+        """Whether the nearest report marks a trajectory as a success; None if reports differ or may be about another run of the same instance."""
         place, names = PurePosixPath(path), {record.task.key, record.id}
         for folder in place.parents:
             found = {(name, report[name]) for report in self.reports.get(folder, ()) for name in names & report.keys()}
@@ -124,14 +124,14 @@ class Outcomes:
 
 
 def begins_like_report(path: str, head: bytes) -> bool:
-    """Whether a file may be a report, by its name and its first bytes."""
+    """Whether a file may be a report, judging by its name and first bytes."""
     place = PurePosixPath(path)
     is_named = place.name in NAMES or place.parent.name == OF_APPWORLD_FOUND
     return path.endswith(".json") and (is_named or BEGINNING in head)
 
 
 def verdicts_in(row: Json) -> dict[str, bool | None]:
-    """Instances, and whether they were resolved, of a report about many or about one; None where it says both."""
+    """Instances and whether they were resolved, from a report about one or many; None if it says both."""
     about = mapping(row)
     found: dict[str, bool | None] = {}
     for key in ("resolved_ids", "unresolved_ids", "resolved"):
@@ -150,7 +150,7 @@ def _names(given: Json) -> Iterator[str]:
 
 
 def _tell_place(record: TrajectoryRecord, place: PurePosixPath) -> None:
-    """Name the task where a benchmark names it nowhere but in the folders of its files."""
+    """Set the task where a benchmark names it only in its folder names."""
     if place.name == OF_OSWORLD and record.task.environment == "osworld":
         record.task.key, record.task.category = place.parent.name or record.task.key, place.parent.parent.name
     elif found := OF_APPWORLD.search(str(place)):

@@ -1,4 +1,4 @@
-"""Reads the loosely typed fields of foreign records: what a value means, or nothing where it means nothing."""
+"""Reads loosely typed fields of foreign records: a value's meaning, or None if it has none."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ __all__ = [
 
 
 def succeeded_by(reward: float | None) -> bool | None:
-    """Whether a trajectory succeeded, of benchmarks that give 1 for success."""
+    """Whether a trajectory succeeded, for benchmarks that use a reward of 1 for success."""
     return None if reward is None or not math.isfinite(reward) else reward >= 1
 
 
 def seconds_of(value: Json) -> float | None:
-    """A moment in ISO 8601 as seconds since 1970; None where it is none."""
+    """A time in ISO 8601 as seconds since 1970; None if it isn't one."""
     try:
         return datetime.fromisoformat(value).timestamp() if type(value) is str else None
     except ValueError:
@@ -42,7 +42,7 @@ def seconds_of(value: Json) -> float | None:
 
 
 def lasted(start: float | None, end: float | None) -> float | None:
-    """Seconds between two moments; None where one is unknown, or clocks disagree."""
+    """Seconds between two times; None if one is unknown, or if the clocks disagree."""
     return None if start is None or end is None or end < start else end - start
 
 
@@ -55,7 +55,7 @@ def first_of(row: dict[str, Json], *keys: str) -> Json:
 
 
 def prompt_of(messages: list[Message]) -> str:
-    """What a person asked: the first thing that a user said, or the system prompt where no user said anything."""
+    """The first user message, or the system prompt if no user message has text."""
     for role in ("user", "system", "developer"):
         for message in messages:
             if message["role"] == role and (said := text_of(message.get("content"))).strip():
@@ -64,7 +64,7 @@ def prompt_of(messages: list[Message]) -> str:
 
 
 def prompt_key(messages: list[Json]) -> str:
-    """A task key for trajectories that name no task: equal prompts are the same task. "" where nothing was asked, which is no task in common."""
+    """A task key for trajectories that name no task: equal prompts are the same task. "" for an empty prompt, which identifies no task."""
     if not any(_says(mapping(message).get("content")) for message in messages):
         return ""
     asked = [[mapping(message).get("role"), mapping(message).get("content")] for message in messages]

@@ -1,7 +1,7 @@
-"""Parts of a message as APIs, SDKs and agents write them: which of them are calls, and which are what a tool answered.
+"""Message parts as APIs, SDKs, and agents write them: which are calls, and which are tool results.
 
-Some keep what a tool answered inside the assistant's own message: search results of Anthropic's API, the messages that the Vercel AI SDK
-shows, sessions of opencode. The policy wrote none of that, so such a message is cut where it was interrupted.
+Some keep tool results inside the assistant's message: Anthropic's search results, the UI messages of the Vercel AI
+SDK, opencode sessions. The policy wrote none of them, so such a message is split where it was interrupted.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from apps.ingest.records import Json, Message
 
 CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use", "tool_call", "function_call"})
 BOUNDS = frozenset({"step-start", "step-finish"})
-"""Parts that say nothing but where an answer of the model begins or ends."""
+"""Parts that only mark the start or end of a model response."""
 FAILED = frozenset({"output-error", "error"})
 ANSWERED = frozenset({"output-available", "result", "completed"})
 
 
 def kind_of(part: Json) -> str:
-    """The type that a part says it is, or ""."""
+    """A part's `type`, or ""."""
     kind = part.get("type") if type(part) is dict else None
     return kind if type(kind) is str else ""
 
 
 def call_of(given: Json) -> Json | None:
-    """The call that a part is, or holds; None where it is something else."""
+    """The call that a part is or contains; None otherwise."""
     part, kind = mapping(given), kind_of(given)
     if kind in CALLS and ("name" in part or "value" in part or "function" in part):
         return part.get("value", part)
@@ -44,12 +44,12 @@ def call_of(given: Json) -> Json | None:
 
 
 def result_of(given: Json) -> Message | None:
-    """What a tool answered, where a part is that or holds it."""
+    """The tool result that a part is or contains, as a message; None otherwise."""
     part, kind = mapping(given), kind_of(given)
     gemini = first_of(part, "function_response", "functionResponse")
     if type(gemini) is dict:
         return _answer(gemini.get("id"), gemini.get("name"), gemini.get("response"))
-    if kind.endswith("tool_result"):  # Anthropic: also `web_search_tool_result` and the like
+    if kind.endswith("tool_result"):  # Anthropic: includes `web_search_tool_result` and the like
         return _answer(part.get("tool_use_id"), None, part.get("content"), is_error=bool(part.get("is_error")))
     if kind == "tool-result":
         return _answer(part.get("toolCallId"), part.get("toolName"), first_of(part, "output", "result"))
@@ -65,9 +65,9 @@ def result_of(given: Json) -> Message | None:
 
 
 def turns_in(message: Message) -> Iterator[Message]:
-    """The messages of an assistant's one that holds what tools answered: its answers, each with the results that interrupted it.
+    """Splits an assistant message that contains tool results: into its answers, each followed by the results that interrupted it.
 
-    A part may be a call with its result. Such calls in a row were made at once, unless a bound stands between them.
+    A part may be a call with its result. Consecutive calls of this kind were made in parallel, unless a boundary separates them.
     """
     about = {key: value for key, value in message.items() if key != "content"}
     said: list[Json] = []
@@ -93,7 +93,7 @@ def turns_in(message: Message) -> Iterator[Message]:
 
 
 def in_parts(message: Message) -> Message:
-    """The message with its parts as its content, where it keeps them under `parts` or its calls under `toolInvocations` (Vercel AI SDK)."""
+    """The message with its parts as `content` if they are under `parts`, or its calls under `toolInvocations` (Vercel AI SDK)."""
     parts, invoked = message.get("parts"), message.get("toolInvocations")
     is_more = type(parts) is list and any(kind_of(part) not in ("", "text") for part in parts)
     if type(parts) is list and parts and (is_more or not message.get("content")):
@@ -108,7 +108,7 @@ def in_parts(message: Message) -> Message:
 
 
 def _invocation(part: dict[str, Any]) -> tuple[dict[str, Json], Message | None] | None:
-    """A call and, once it is there, its result, in one part of the Vercel AI SDK or of opencode."""
+    """A call and its result, if present, from one part of the Vercel AI SDK or opencode."""
     kind = kind_of(part)
     is_old = kind == "tool-invocation"
     if is_old:
@@ -130,7 +130,7 @@ def _invocation(part: dict[str, Any]) -> tuple[dict[str, Json], Message | None] 
 
 def _answer(identifier: Json, name: Json, said: Json, *, is_error: bool = False) -> Message:
     value = mapping(said)
-    if (kind := kind_of(value)) and "value" in value:  # the AI SDK says what kind of output it is
+    if (kind := kind_of(value)) and "value" in value:  # the AI SDK gives the type of the output
         said, is_error = value["value"], is_error or kind.startswith("error")
     message: Message = {"role": "tool", "content": said}
     message |= {"tool_call_id": identifier} if identifier else {}

@@ -1,6 +1,6 @@
-"""Who speaks in a message and what is said, whatever a log or a data set calls the two.
+"""The role and content of a message, under any names that logs and data sets use for them.
 
-`{"from": "gpt", "value": …}`, `{"type": "ai", "content": …}`, `{"role": "ai", "text": …}` and the items of OpenAI's Responses become
+`{"from": "gpt", "value": …}`, `{"type": "ai", "content": …}`, `{"role": "ai", "text": …}`, and items of OpenAI's Responses become
 messages with `role` and `content`.
 """
 
@@ -12,7 +12,7 @@ from apps.ingest.records import Json, Message
 from contract.messages import ROLES
 
 WRAPPED = frozenset({"type", "parts", "toolInvocations"})
-"""Keys of messages whose words may lie elsewhere, too."""
+"""Keys of messages whose text may be elsewhere, too."""
 CALL = "function_call"
 REASONING = "reasoning"
 
@@ -31,36 +31,36 @@ SPEAKERS = {
     **dict.fromkeys(("computer_call", "local_shell_call", "mcp_call"), CALL),
     "reasoning": REASONING,
 }
-"""What speakers are called, and the role that this is. Calls and reasoning of their own are parts of an assistant's turn."""
+"""Speaker names and their roles. Separate calls and reasoning are parts of an assistant's turn."""
 
 SPOKEN = {
     "system": ("value", "text", "system_prompt"),
     "tool": ("value", "text", "output", "result"),
     REASONING: ("value", "text", "summary"),
 }
-"""Where what is said stands when it is not under `content`; for other roles `OFTEN`."""
+"""Keys that may hold the text instead of `content`; `OFTEN` for other roles."""
 OFTEN = ("value", "text")
 ANSWERED = ("outputs", "results", "output")
-"""Where an item of the Responses keeps what a tool that is built in answered."""
+"""Keys of a built-in tool's results in a Responses item."""
 OF_ITEM = frozenset(
     {"role", "id", "call_id", "tool_call_id", "name", "status", "pending_safety_checks", "container_id", *ANSWERED}
 )
-"""What an item says besides what its call does."""
+"""Keys of an item besides the arguments of its call."""
 
 
 def role_of(message: Json) -> str:
-    """The role of whoever speaks, `function_call` or `reasoning`; "" where this is no message of anybody known."""
+    """A message's role, `function_call`, or `reasoning`; "" if it isn't a message with a known speaker."""
     if type(message) is not dict or ("message" in message and _key(message) == "type"):
-        return ""  # an event about a message, perhaps
+        return ""  # possibly an event about a message
     message = _unwrapped(message)
     return SPEAKERS.get(_plain(message.get(_key(message))), "")
 
 
 def spelled(message: Message) -> Message:
-    """The message with `role` and `content`; as it is where nobody known speaks."""
+    """The message with `role` and `content`; unchanged if its speaker is unknown."""
     given = message.get("role")
     if type(given) is str and given in ROLES and type(message.get("content")) is str and not WRAPPED & message.keys():
-        return message  # as most are
+        return message  # the usual case
     message = in_parts(_unwrapped(message))
     key, role = _key(message), role_of(message)
     if not role:
@@ -80,7 +80,7 @@ def spelled(message: Message) -> Message:
 
 
 def _unwrapped(message: Message) -> Message:
-    """A message of LangChain out of the wrapping that it is stored in."""
+    """A LangChain message without its serialization wrapper."""
     kind, inside = message.get("type"), message.get("data")
     if type(kind) is str and type(inside) is dict and "content" in inside and "content" not in message:
         return {**inside, "type": kind}
@@ -91,7 +91,7 @@ def _unwrapped(message: Message) -> Message:
 
 
 def _named(call: Message, kind: str) -> Message:
-    """A call among the items of OpenAI's Responses. A tool that is built in has its type for a name, and what it does beside it."""
+    """A call among Responses items. A built-in tool is named by its type, with its arguments as further keys."""
     answered = first_of(call, *ANSWERED)
     arguments = call.get("arguments")
     if arguments is None:
@@ -109,7 +109,7 @@ def _key(message: Message) -> str:
 
 
 def _plain(name: Json) -> str:
-    """A speaker's name without its case and its hyphens: `Function-Call`, `AIMessage`."""
+    """A speaker's name without case, hyphens, and class suffixes: `Function-Call`, `AIMessage`."""
     if type(name) is not str:
         return ""
     return name.lower().replace("-", "_").removesuffix("chunk").removesuffix("message")

@@ -1,4 +1,4 @@
-"""Instances of SWE-bench, which agents' own logs name and describe each in its way."""
+"""SWE-bench instances, which each agent's logs name and describe differently."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ _ISSUE = re.compile(r"\bISSUE:\Z")
 
 
 def issue_of(prompt: str) -> str:
-    """The issue to solve, out of the prompt that wraps it; the whole prompt where no wrapping is known."""
+    """The issue to solve, extracted from its prompt; the whole prompt if its template is unknown."""
     return _between_lines(prompt) or _in_tags(prompt) or prompt
 
 
 def _between_lines(prompt: str) -> str:
-    """What stands between a line that ends in "ISSUE:" and one that begins with "INSTRUCTIONS:". Each line is looked at once."""
+    """The text between a line that ends in "ISSUE:" and one that begins with "INSTRUCTIONS:". Each line is examined once."""
     lines = prompt.split("\n")
     begin = next((at for at, line in enumerate(lines) if _ISSUE.search(line.rstrip())), len(lines))
     rest = range(begin + 1, len(lines))
@@ -29,11 +29,11 @@ def _in_tags(prompt: str) -> str:
 
 
 def instance_environment(instance: str) -> str:
-    """Instances such as `owner__repository-123` are the same task in every agent's logs."""
+    """The environment of an instance: `owner__repository-123` is the same task in every agent's logs."""
     return "swe-bench" if _is_instance(instance) else "swe-agent"
 
 
 def _is_instance(name: str) -> bool:
-    """Whether a name is spelled like `django__django-11099`. One pattern for all of it would try each of many dashes and underscores with each other."""
+    """Whether a name looks like `django__django-11099`. A single regex would backtrack over combinations of many dashes and underscores."""
     repository, _, number = name.rpartition("-")
     return number.isdecimal() and "__" in repository[1:-1] and _NAME.fullmatch(repository) is not None

@@ -1,4 +1,4 @@
-"""Chats that are written down as one text, a paragraph for each turn: `Human: …` and `Assistant: …`, or `USER: …` and `ASSISTANT: …`."""
+"""Chats written as one text, one paragraph per turn: `Human: …` and `Assistant: …`, or `USER: …` and `ASSISTANT: …`."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ SPEAKER = re.compile(r"(?:\A|\n\n)(Human|Assistant|USER|ASSISTANT|FUNCTION RESPO
 ROLES = {"Human": "user", "USER": "user", "Assistant": "assistant", "ASSISTANT": "assistant"}
 BEGINNING = ("\n\nHuman:", "USER: ")
 ENDS = "<|endoftext|>"
-"""What some write after each answer: a sign for a tokenizer, no word of anybody."""
+"""An end-of-text token that some write after each answer; not part of the text."""
 
 
 def transcript(text: str) -> list[Message]:
-    """The messages of such a text; an empty list where it is something else.
+    """The messages of such a text; an empty list for anything else.
 
-    An empty assistant's turn at the end is the place where an answer is asked for, and no turn.
+    An empty assistant turn at the end only marks where the answer goes, and is dropped.
     """
     if not text.startswith(BEGINNING):
         return []

@@ -1,5 +1,5 @@
-"""Trajectories out of traces: what observability tools record of an agent is spans in time, not a chat.
+"""Trajectories from traces: observability tools record an agent as timed spans, not as a chat.
 
-`payloads` reads the messages that a span was given or answered, in the spellings of many frameworks; `threads` puts the model calls of a trace
-together into chats. The formats beside them turn a tool's export into spans.
+`payloads` reads the messages in a span's input and output, in the forms of many frameworks; `threads` joins a trace's model calls
+into chats. The formats that use them convert a tool's export to spans.
 """

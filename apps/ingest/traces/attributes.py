@@ -1,6 +1,6 @@
-"""Spans of OpenTelemetry as calls of models and tools, by what their attributes say.
+"""OpenTelemetry spans as model and tool calls, derived from their attributes.
 
-Four vocabularies are read: OpenTelemetry's own for generative AI (`gen_ai.input.messages`, and the events and indexed attributes of its earlier
+Four conventions are read: OpenTelemetry's own for generative AI (`gen_ai.input.messages`, and the events and indexed attributes of its earlier
 versions, which OpenLLMetry writes too), OpenInference (`llm.input_messages.0.message.role`), the Vercel AI SDK (`ai.prompt.messages`), and MLflow
 (`mlflow.spanInputs`).
 """
@@ -33,7 +33,7 @@ MODELS = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name", "ai
 NAME_OF_TOOL = ("gen_ai.tool.name", "tool.name", "ai.toolCall.name", "traceloop.entity.name")
 CALL_ID = ("gen_ai.tool.call.id", "ai.toolCall.id", "tool_call.id")
 DETAILS = "gen_ai.client.inference.operation.details"
-"""The event that bears a call's messages where its span doesn't."""
+"""The event that holds a call's messages if its span doesn't."""
 ROLES_OF_EVENTS = {f"gen_ai.{role}.message": role for role in ("system", "user", "assistant", "tool")}
 
 
@@ -48,7 +48,7 @@ def span_of(
     end: float | None,
     error: str | None,
 ) -> Span:
-    """One span; `events` are its events' names and attributes, times are in seconds since 1970."""
+    """Builds a span; `events` are names and attributes, times are in seconds since 1970."""
     for event, body in events:
         if event == DETAILS:
             attributes = {**body, **attributes}
@@ -73,7 +73,7 @@ def span_of(
 
 
 def kind_of(attributes: Attributes) -> Literal["model", "tool", "other"]:
-    """Whether a model or a tool was called."""
+    """Whether the span is a model call, a tool call, or neither."""
     operation = text(attributes.get("gen_ai.operation.name"))
     kind = text(first_of(attributes, *KINDS)).lower()
     sdk = text(attributes.get("ai.operationId"))
@@ -81,7 +81,7 @@ def kind_of(attributes: Attributes) -> Literal["model", "tool", "other"]:
         return "tool"
     if operation in MODEL_OPERATIONS or kind in MODEL_KINDS or sdk.endswith((".doGenerate", ".doStream")):
         return "model"
-    # Before there were names of operations, a request for a model said what it was.
+    # Before operation names existed, model calls were recognizable by their requested model.
     return "model" if not (operation or kind or sdk) and "gen_ai.request.model" in attributes else "other"
 
 
@@ -111,14 +111,14 @@ def _answer(attributes: Attributes, events: list[tuple[str, Attributes]]) -> Jso
 
 
 def _said(role: str, body: Attributes) -> Message:
-    """The message of an event: its body, or what its attributes say."""
+    """The message of an event, from its body or its attributes."""
     inner = mapping(decoded(body.get("message")))
     said = first_of(body, "content", "gen_ai.prompt", "gen_ai.completion", "gen_ai.event.content")
     return {"role": role, "content": said, **{key: body[key] for key in ("tool_calls", "id") if body.get(key)}, **inner}
 
 
 def _indexed(attributes: Attributes, prefix: str) -> list[Json]:
-    """The messages under `prefix.0.role`, `prefix.0.tool_calls.0.name` and so on; OpenInference puts a level of its own around each."""
+    """The messages under `prefix.0.role`, `prefix.0.tool_calls.0.name`, and so on; OpenInference wraps each in an extra level."""
     tree = nested(attributes, prefix)
     return [_message(mapping(each)) for each in tree] if type(tree) is list else []
 
@@ -135,7 +135,7 @@ def _message(given: dict[str, Any]) -> Message:
 
 
 def nested(attributes: Attributes, prefix: str) -> Json:
-    """The value that attributes with dotted names spell: objects, and lists where all names are numbers. None where there are none."""
+    """The value encoded by attributes with dotted names: objects, and lists where all names are numbers. None if there are none."""
     tree: dict[str, Any] = {}
     for name, value in attributes.items():
         if not name.startswith(f"{prefix}."):
@@ -182,7 +182,7 @@ def _tokens(attributes: Attributes, *names: str) -> int | None:
 
 
 def plain(given: Json) -> Attributes:
-    """From the list of keys and typed values that OTLP has in place of an object."""
+    """Converts OTLP's list of keys and typed values to an object."""
     if type(given) is dict:
         return given
     pairs = (mapping(each) for each in given) if type(given) is list else ()
@@ -191,7 +191,7 @@ def plain(given: Json) -> Attributes:
 
 def _value(given: dict[str, Any]) -> Json:
     kind, value = next(iter(given.items()), ("", None))
-    if kind == "intValue":  # 64 bits, so it is written as text
+    if kind == "intValue":  # 64 bits, so written as text
         written = str(value)
         return int(written) if written.lstrip("-").isdecimal() else value
     if kind == "arrayValue":

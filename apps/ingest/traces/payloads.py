@@ -1,7 +1,7 @@
-"""The messages in what frameworks record as a model call's input and output.
+"""The messages in a model call's recorded input and output, in the forms of many frameworks.
 
-Read: chats of OpenAI (also its Responses), Anthropic, Gemini, LangChain, the Vercel AI SDK and OpenTelemetry's parts, alone or wrapped in the
-request or answer that carried them, as values or as JSON text. Each message comes out with keys that chats have, and no others.
+Supported: OpenAI chats and Responses, Anthropic, Gemini, LangChain, the Vercel AI SDK, and OpenTelemetry's parts, alone or wrapped in their
+request or response, as values or as JSON text. Output messages have only the keys of chat messages.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ KEPT = frozenset(
         *("type", "call_id", "arguments", "output", "summary"),  # of the Responses' items
     }
 )
-"""Keys of messages and of the Responses' items; what else stands there is about the recording."""
+"""Keys of messages and of Responses items; all others are recording metadata."""
 LISTS = ("messages", "input", "contents", "prompt", "args", "output", "items")
-"""Where a request or an answer keeps its messages."""
+"""Keys under which a request or a response keeps its messages."""
 MOST_WRAPPINGS = 6
 MOST_ENCODINGS = 3
 NOTHING = {"content": "role"}
-"""What is written for an empty prompt by one widely used exporter."""
+"""How one widely used exporter writes an empty prompt."""
 
 
 class Payload(NamedTuple):
-    """What was said in it, and the tools that were offered there."""
+    """The messages, and the tools offered with them."""
 
     messages: list[Message]
     tools: list[Json]
 
 
 def read_payload(given: Json, role: str) -> Payload:
-    """The messages of an input or an output; `role` is who speaks where it does not say."""
+    """The messages of an input or an output; `role` is the default role."""
     found = _Found(role)
     found.take(given)
     return Payload(found.messages, found.tools)
@@ -100,7 +100,7 @@ class _Found:
             self._say(text(value if said is None else said))
 
     def _take_request(self, value: dict[str, Any], depth: int) -> None:
-        """A request, or an answer, around its messages."""
+        """Take a request's or a response's messages."""
         config = mapping(value.get("config"))
         system = first_of(value, "system", "instructions", "system_instruction") or config.get("system_instruction")
         key = next(key for key in LISTS if value.get(key))
@@ -118,7 +118,7 @@ class _Found:
         message = spelled(given)
         content = decoded(message.get("content")) if message["role"] == "tool" else message.get("content")
         if message["role"] == "tool" and mapping(content).get("type") == "function" and "function" in mapping(content):
-            self.tools += tool_schemas([content])  # LangChain's callbacks name the tools so
+            self.tools += tool_schemas([content])  # how LangChain's callbacks record tool schemas
             return
         calls = message.get("tool_calls") or mapping(message.get("additional_kwargs")).get("tool_calls")
         kept: Message = {key: value for key, value in message.items() if key in KEPT and value is not None}
@@ -138,7 +138,7 @@ class _Found:
 
 
 def _of_parts(message: Message, parts: list[Json]) -> list[Message]:
-    """Messages of one whose content is parts: results of tools become messages of their own."""
+    """Splits a message whose content is parts: tool results become separate messages."""
     content: list[Json] = []
     results: list[Message] = []
     calls: list[Json] = []
@@ -149,7 +149,7 @@ def _of_parts(message: Message, parts: list[Json]) -> list[Message]:
             calls.append(call)
         elif (result := result_of(part)) is not None:
             results.append(result)
-        elif part.get("thought") is True and type(said := part.get("text")) is str:  # Gemini's
+        elif part.get("thought") is True and type(said := part.get("text")) is str:  # Gemini
             content.append({"type": "reasoning", "text": said})
         elif data := mapping(first_of(part, "inlineData", "inline_data")):
             kind = text(first_of(data, "mimeType", "mime_type"))
@@ -169,7 +169,7 @@ def _of_parts(message: Message, parts: list[Json]) -> list[Message]:
 
 
 def _unwrapped(value: dict[str, Any]) -> Json:
-    """What a wrapper holds; None where this is none."""
+    """The content of a wrapper; None if the value isn't one."""
     if type(value.get("message")) in (dict, list) and not role_of(value):
         return value["message"]
     for key in ("choices", "candidates", "generations"):
@@ -185,7 +185,7 @@ def _unwrapped(value: dict[str, Any]) -> Json:
 
 
 def _is_part(value: Json) -> bool:
-    """A piece of one message rather than a message."""
+    """Whether the value is a message part rather than a message."""
     kind = mapping(value).get("type")
     return not role_of(value) and (
         kind in ("text", "tool_use", "tool-call", "thinking") or "toolCallId" in mapping(value)
@@ -193,7 +193,7 @@ def _is_part(value: Json) -> bool:
 
 
 def decoded(given: Json) -> Json:
-    """What a text of JSON says, also where it was encoded twice or spelled by Python; other text as it is."""
+    """The value of JSON text, including doubly encoded JSON and Python literals; other text unchanged."""
     for _ in range(MOST_ENCODINGS):
         if type(given) is not str or given.lstrip()[:1] not in ("{", "[", '"'):
             break
@@ -205,9 +205,9 @@ def decoded(given: Json) -> Json:
 
 
 def _parted(words: str) -> tuple[str, str] | None:
-    """What an agent said of a call, and what the function answered, which BeeAI writes into the agent's own message.
+    """Splits an agent message in which BeeAI embeds a function's output: the agent's own text, and the output.
 
-    No pattern: one with three gaps takes minutes where a text repeats its words a thousand times.
+    No regex: one with three gaps takes minutes on a text that repeats its keywords a thousand times.
     """
     lines = f"\n{words}"
     given = lines.rfind("\nFunction Input:", 0, max(0, lines.rfind("\nFunction Output:")))

@@ -1,4 +1,4 @@
-"""Traces whose calls lie in one record, told apart by a name that each of them bears."""
+"""Traces whose calls are in one record, grouped by a trace id on each call."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def read_by_trace(
     *,
     expected: str,
 ) -> Iterator[TrajectoryRecord]:
-    """The trajectories of each trace in which a model was called, whose messages were recorded. Raises BadRow."""
+    """The trajectories of each trace with a model call whose messages were recorded. Raises BadRow."""
     traces: dict[str, list[Call]] = {}
     for call in calls:
         traces.setdefault(trace_of(call), []).append(call)
@@ -28,7 +28,7 @@ def read_by_trace(
     if not told:
         count = sum(map(len, traces.values()))
         raise BadRow(f"None of the {count:,} records is a call of a model with what was said.", expected)
-    # Each trace's calls are kept as its original.
+    # A trace's calls are kept as its original.
     parts = [(f"Trace {trace}", traces[trace]) for trace in told]
     yield from read_each(parts, lambda of_trace: runs_in(trace_of(of_trace[0]), of_trace, spans[trace_of(of_trace[0])]))
 

@@ -1,4 +1,4 @@
-"""Spans of one trace that lie in several records, put into one: collectors write what has ended every few seconds, whatever it belongs to."""
+"""Groups the spans of each trace into one record: collectors write finished spans every few seconds, with traces interleaved."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ SPANS = "SELECT about, body FROM span WHERE trace = ? ORDER BY rowid"
 
 
 class SpanRow(NamedTuple):
-    """A span as it is kept between reading and writing."""
+    """A span as stored between reading and writing."""
 
     trace: str
     line: int
     calls_model: bool
     about: bytes
-    """The resource and the scope that it was recorded in, as JSON."""
+    """Its resource and scope, as JSON."""
     body: bytes
 
 
 def gathered(rows: Iterator[RawRow], limit: int) -> Iterator[RawRow]:
-    """A record for each trace in which a model was called, in the order they begin; before them what cannot be read.
+    """One record for each trace with a model call, in the order they begin; unreadable rows come first.
 
-    Spans wait in a file, not in memory. Where no trace calls a model the first one is given, and where there are no spans a record
-    without any, to be refused with the reason.
-    Raises OSError where there is no room for them.
+    Spans are stored in a temporary file, not in memory. If no trace has a model call, the first trace is yielded, and if there are no spans, a record
+    without any, so that they are refused with the reason.
+    Raises OSError if there is no disk space for them.
     """
     try:
-        # A generator may be closed by another thread than the one that ran it.
+        # A generator may be closed by a different thread than the one that ran it.
         with (
             TemporaryDirectory(prefix="retrace-spans-") as folder,
             closing(sqlite3.connect(Path(folder) / "spans", check_same_thread=False)) as kept,
@@ -81,7 +81,7 @@ def _gathered(rows: Iterator[RawRow], limit: int, kept: sqlite3.Connection) -> I
 
 
 def _spans_in(row: RawRow) -> list[SpanRow] | None:
-    """The spans of a record; None where it is none of spans, or cannot be read."""
+    """The spans of a record; None if it has none or can't be read."""
     if row.problem:
         return None
     try:
@@ -92,9 +92,9 @@ def _spans_in(row: RawRow) -> list[SpanRow] | None:
 
 
 def groups_in(record: dict[str, Any]) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
-    """The spans of a record by the resource and scope, an object of both, that they were recorded in. Raises BadRow."""
+    """The spans of a record, grouped by an object of their resource and scope. Raises BadRow."""
     for resource in map(mapping, required_list(record, "resourceSpans")):
-        # The second name is that of versions before 1.0.
+        # The second name is from versions before 1.0.
         key = "scopeSpans" if "scopeSpans" in resource else "instrumentationLibrarySpans"
         for scope in map(mapping, optional_list(resource, key)):
             about = {"resource": mapping(resource.get("resource")), "scope": mapping(scope.get("scope"))}
@@ -107,7 +107,7 @@ def _row(span: dict[str, Any], about: bytes, line: int) -> SpanRow:
 
 
 def record_of(spans: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """An object with `resourceSpans` that holds these spans, each with what it was recorded in, as JSON."""
+    """An object with `resourceSpans` that holds these spans, given as pairs of resource and scope, and span, both as JSON."""
     groups: list[bytes] = []
     for about, each in groupby(spans, key=lambda span: span[0]):
         told = jsontext.loads(about)

@@ -1,8 +1,8 @@
-"""Chats out of the spans of a trace: which model calls go on from one another, and what each of them added.
+"""Reconstructs chats from a trace's spans: which model calls continue one another, and what each added.
 
-A call is given all that was said before, so the last call of a thread holds its chat; the earlier ones say how long each turn took. A call
-that is given nothing of the kind goes on from the one before it, with what tools answered in between. Agents that were begun with other words
-are threads, and trajectories, of their own.
+A call's input includes everything said before, so the last call of a thread holds its chat; earlier calls give the duration of each turn. A call
+whose input has no history continues the previous call, with the tool results in between. Agents with a different opening
+are separate threads, and separate trajectories.
 """
 
 from __future__ import annotations
@@ -24,70 +24,70 @@ EXPECTED = "A trace holds at least one call of a model, with what it was given o
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A call of a model or of a tool, as it was recorded."""
+    """A recorded model or tool call."""
 
     id: str
     kind: Literal["model", "tool", "other"]
     parent: str = ""
     name: str = ""
     start: float = 0.0
-    """Seconds since 1970; 0 where it is not said."""
+    """Seconds since 1970; 0 if unknown."""
     end: float | None = None
     model: str = ""
     given: Json = None
     answer: Json = None
     tools: list[Json] = field(default_factory=list)
     call_id: str = ""
-    """Of a tool: which call it answered."""
+    """For tools: the id of the call it answered."""
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     error: str | None = None
 
 
 LOOKED_BACK = 500
-"""Threads, the latest that began with the same words, that a call may go on from."""
+"""How many threads with the same opening, the latest, are considered as predecessors of a call."""
 
 
 class Thread:
-    """One chat, as it grows. What is new is looked at alone: a chat of thousands of calls may grow by one message with each."""
+    """A chat as it grows. Only what's new is processed: a chat of thousands of calls may grow by one message with each."""
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
         self.last = 0
-        """The latest of its turns that a call made."""
+        """Index of the latest turn made by a call."""
         self.began = 0.0
-        """When that call began, in seconds."""
+        """Start time of that call, in seconds."""
         self._open_calls = OpenCalls()
         self._read = 0
         self.calls: dict[int, Span] = {}
-        """The model's calls, by which of the chat's turns they made."""
+        """The model calls, by the turn that they made."""
         self.tools: list[Json] = []
         self.opening = ""
 
     def is_continued_by(self, turns: int, opening: str) -> bool:
-        """Whether a call that was given so many turns after this opening goes on from the last one, or tries again what failed."""
+        """Whether a call whose input has this opening and number of turns continues the last call, or retries it after a failure."""
         is_again = turns == self.last and self.calls[turns].answer is None
         return opening == self.opening and (turns > self.last or is_again)
 
     def go_on(self, span: Span, heard: Payload, turns: int, opening: str) -> None:
-        """With a call that was given all that was said before it."""
+        """Continue with a call whose input includes the whole chat."""
         self.messages = [*heard.messages]
         self._open_calls, self._read = OpenCalls(), 0
         self.opening = opening
         self._add(span, heard.tools, turns)
 
     def append(self, span: Span, heard: Sequence[Message]) -> None:
-        """With a call that was given what is new, or nothing."""
+        """Continue with a call whose input has only new messages, or none."""
         self.messages += heard
         self._add(span, [], self.last + 1)
 
     def end_with(self, answer: Json) -> None:
-        """Take this for the last turn if its call recorded no answer."""
+        """Use this as the last turn if its call recorded no answer."""
         if self.calls[self.last].answer is None:
             self.messages += _as_assistant(read_payload(answer, "assistant").messages)
 
     def results(self, tools: ToolSpans, until: float) -> list[Message]:
-        """What tools answered since its last call that it has no result of yet."""
+        """The tool results since its last call that the chat doesn't include yet."""
         for message in self.messages[self._read :]:
             self._open_calls.add(message)
         self._read = len(self.messages)
@@ -108,9 +108,9 @@ def _as_assistant(messages: list[Message]) -> list[Message]:
 def runs_of(
     spans: Sequence[Span], *, trace: str, about: dict[str, Any], answer: Json = None
 ) -> Iterator[TrajectoryRecord]:
-    """The trajectories that a trace records, in the order they began; `about` goes into their info. Raises BadRow where there is none.
+    """The trajectories in a trace, in the order they began; `about` goes into their info. Raises BadRow if there is none.
 
-    `answer` is what the trace itself says came out: the last turn, where its call recorded none.
+    `answer` is the trace's own output: it becomes the last turn if its call recorded no answer.
     """
     ordered = sorted(spans, key=lambda span: span.start)
     tools = ToolSpans(ordered)
@@ -134,7 +134,7 @@ def runs_of(
 
 
 def threads_of(spans: Sequence[Span], tools: ToolSpans) -> list[Thread]:
-    """The chats in a trace's spans, which are in the order they began."""
+    """The chats in a trace's spans, which must be ordered by start."""
     threads: list[Thread] = []
     by_opening: dict[str, deque[Thread]] = defaultdict(lambda: deque(maxlen=LOOKED_BACK))
     for span in _model_calls(spans):
@@ -154,7 +154,7 @@ def threads_of(spans: Sequence[Span], tools: ToolSpans) -> list[Thread]:
 
 
 def _model_calls(spans: Sequence[Span]) -> list[Span]:
-    """Without those around another one, which record the same, and without those that recorded nothing."""
+    """The model calls, without those that enclose another one, which record the same, and without empty ones."""
     parents = {span.id: span.parent for span in spans}
     around: set[str] = set()
     for span in spans:
@@ -181,13 +181,13 @@ def _has_cycle(spans: Sequence[Span]) -> bool:
 
 
 def _measured(messages: list[Message]) -> tuple[int, str]:
-    """How many turns of the agent there were, and what was said before the first."""
+    """The number of agent turns, and the text before the first."""
     conversation = to_steps(messages)
     return len(conversation.steps), "\n".join(text_of(message["content"]) for message in conversation.opening)
 
 
 def _tell(steps: list[StepRecord], calls: dict[int, Span]) -> None:
-    """Say of each turn what its call knew."""
+    """Add each call's timing, usage, and error to its turn."""
     for turn, span in calls.items():
         if turn < len(steps):
             step = steps[turn]

@@ -1,4 +1,4 @@
-"""What tools answered in a trace, for chats that called them and record no result of it."""
+"""Finds tool results in a trace's spans for chats that made the calls but don't include the results."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 class OpenCalls(Conversation):
-    """Takes the messages of a chat one by one, and knows which of its calls have no result yet: MOST_OPEN of them, the latest."""
+    """Takes the messages of a chat one by one and tracks the calls without a result: the latest MOST_OPEN of them."""
 
     def __init__(self) -> None:
         super().__init__()
         self.calls: dict[str, Json] = {}
-        """By id, in the order they were made."""
+        """By id, in call order."""
         self._with_result: set[str] = set()
 
     def _call(self, given: Json) -> Json:
@@ -43,10 +43,10 @@ class OpenCalls(Conversation):
 
 
 class ToolSpans:
-    """The spans of tools, by which call they answered and by what the tool is called. So a chat looks at no more of them than may be its own."""
+    """Tool spans indexed by call id and by tool name, so that a chat only looks at spans that may be its own."""
 
     def __init__(self, spans: Sequence[Span]) -> None:
-        """Of a trace's spans, which are in the order they began."""
+        """Spans must be ordered by start."""
         self._spans = [span for span in spans if span.kind == "tool"]
         self._starts = [span.start for span in self._spans]
         self._places: dict[tuple[str, str], list[int]] = defaultdict(list)
@@ -55,7 +55,7 @@ class ToolSpans:
             self._places["name", span.name].append(place)
 
     def results(self, open_calls: Mapping[str, Json], since: float, until: float) -> list[Message]:
-        """The answers to these calls, by id, among the spans that began in that time, as messages in the order of the spans."""
+        """The results of these calls (by id), from spans that began in the interval, as messages in span order."""
         calls = dict(open_calls)
         names = Counter(call["function"]["name"] for call in calls.values())
         end = bisect_left(self._starts, until)
@@ -70,11 +70,11 @@ class ToolSpans:
             place, at, key = heappop(waiting)
             kind, name = key
             if name not in calls if kind == "id" else not names[name]:
-                continue  # whatever else bears this name answers no call of this chat
+                continue  # other spans of this tool answer no call of this chat
             if at + 1 < len(self._places[key]):
                 heappush(waiting, (self._places[key][at + 1], at + 1, key))
             if place == last:
-                continue  # it's here by its other name, too
+                continue  # already found under its other key
             last = place
             span = self._spans[place]
             same_name = (call for call in calls.values() if call["function"]["name"] == span.name)
@@ -89,7 +89,7 @@ class ToolSpans:
 
 
 def _said(span: Span) -> Json:
-    """What a tool answered: text as it is, and out of the wrapping of the Model Context Protocol."""
+    """A tool's result: text as it is, or unwrapped from the Model Context Protocol."""
     said = read_payload(span.answer, "tool").messages
     if len(said) == 1 and said[0].get("content") is not None:
         return said[0]["content"]
