@@ -1,5 +1,5 @@
-"""Freezing judgments into versions that never change.
+"""Freezes judgments into immutable versions.
 
-`recipe` says which rules, `selection` finds the judgments and their verdicts, `rows` spells each as a row, `files` keeps what came of it;
-`build` joins them and `freezing` makes it final. `card` says what is in a version, and from whom.
+`recipe` declares the rules, `selection` finds the judgments and decides their verdicts, `rows` turns each verdict into a row, and `files` stores
+the result; `build` joins them and `freezing` makes it final. `card` documents what a version contains and whose judgments it's made from.
 """

@@ -42,7 +42,7 @@ class DatasetSerializer(serializers.ModelSerializer[Dataset]):
 
 
 class NewDatasetSerializer(RequestSerializer):
-    """A dataset to make."""
+    """A dataset to create."""
 
     name = serializers.CharField(max_length=200)
     description = serializers.CharField(default="", allow_blank=True)
@@ -50,7 +50,7 @@ class NewDatasetSerializer(RequestSerializer):
 
 
 class RecipeSerializer(RequestSerializer):
-    """The rules of a version. The same rules over the same judgments give the same bytes."""
+    """The rules of a version. The same rules over the same judgments give identical bytes."""
 
     queues = serializers.ListField(child=serializers.UUIDField(), help_text="Queues whose judgments go in.")
     row_type = Chosen(CHOICES["row_type"], default="preference", help_text="What a row is; see the table in the docs.")
@@ -96,7 +96,7 @@ class RecipeSerializer(RequestSerializer):
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """The recipe's own checks, so that pages and API refuse alike."""
+        """Runs the recipe's own validation, so that pages and the API return the same errors."""
         plain = {name: list(value) if isinstance(value, set) else value for name, value in attrs.items()}
         try:
             return {"recipe": Recipe.from_json(plain)}
@@ -140,7 +140,7 @@ class VersionSerializer(serializers.ModelSerializer[Version]):
 
 
 class DatasetView(MemberView):
-    """A view below a dataset."""
+    """Base of the views below a dataset."""
 
     needs = Role.RESEARCHER
 
@@ -152,7 +152,7 @@ class DatasetView(MemberView):
         return get_object_or_404(versions, dataset=key, number=number)
 
     def frozen(self, key: object, number: int) -> Version:
-        """Raises Conflict where the version is not frozen: there is nothing to hand out."""
+        """Raises Conflict if the version isn't frozen, since it has no files yet."""
         version = self.version(key, number)
         if version.is_active:
             raise Conflict(f"Version {number} is still being frozen: {version.rows_done} rows so far. Ask again soon.")
@@ -239,7 +239,7 @@ class VersionDetail(DatasetView):
 
 
 class VersionCard(DatasetView):
-    """What is in a version, from whom, and how much they agree."""
+    """A version's contents, its annotators, and their agreement."""
 
     @extend_schema(
         operation_id="versions_card",
@@ -259,7 +259,7 @@ class VersionCard(DatasetView):
 
 
 class VersionRows(DatasetView):
-    """The rows of one split as a file."""
+    """Download the rows of one split."""
 
     @extend_schema(
         operation_id="versions_rows",
@@ -299,7 +299,7 @@ class VersionRows(DatasetView):
 
 
 def _choice(request: Request, name: str, choices: list[str]) -> str:
-    """A query parameter that is one of `choices`, the first by default."""
+    """A query parameter with one of `choices`; the first is the default."""
     given = request.query_params.get(name, choices[0])
     if given not in choices:
         raise ValidationError({name: [f"{given!r} is unknown; expected one of {', '.join(choices)}."]})

@@ -1,4 +1,4 @@
-"""The dataset card: what is in a version, from whom, and how much they agree. As JSON and as Markdown."""
+"""The dataset card: a version's contents, its annotators, and their agreement. As JSON and as Markdown."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NO_LICENCE = "Not stated. The rows quote the trajectories they were made from, a
 
 
 def make_card(version: Version, figures: Figures) -> dict[str, Any]:
-    """The card as stored with the version. People appear by pseudonym; models and rules as what they are."""
+    """The card as stored with the version. People appear under pseudonyms; models and rules under their names."""
     queues = Queue.objects.filter(pk__in=version.recipe["queues"]).order_by("name", "pk")
     annotators = Annotator.objects.in_bulk(figures.judgements)
     judged = sum(figures.judgements.values())
@@ -56,7 +56,7 @@ def _annotators(known: dict[UUID, Annotator], figures: Figures) -> list[dict[str
 
 
 def _policies(figures: Figures) -> list[dict[str, Any]]:
-    """Whose trajectories the rows hold: on which side of a pair, or in a row of their own."""
+    """The policies that generated the rows' trajectories: per side for pairs, or for rows of a single trajectory."""
     counts = {"chosen": figures.chosen_policies, "rejected": figures.rejected_policies, "rows": figures.policies}
     names = sorted({name for counted in counts.values() for name in counted})
     used = {side: counted for side, counted in counts.items() if counted}
@@ -68,7 +68,7 @@ def _sorted(counts: dict[str, int]) -> dict[str, int]:
 
 
 def public_card(version: Version) -> dict[str, Any]:
-    """The card with everything that identifies the version, as REST hands it out: no ids of annotators."""
+    """The card with the version's identity, as returned by REST: without the ids of annotators."""
     card = {
         **version.card,
         "annotators": [{k: v for k, v in who.items() if k != "id"} for who in version.card.get("annotators", [])],
@@ -90,7 +90,7 @@ def public_card(version: Version) -> dict[str, Any]:
 
 
 def markdown(version: Version) -> str:
-    """The card as a README for people, with the YAML head that dataset hubs read."""
+    """The card as a README, with the YAML front matter that dataset hubs read."""
     card = version.card
     rows = sum(version.row_counts.values())
     people = [who for who in card["annotators"] if who["kind"] == Annotator.Kind.PERSON]
@@ -178,7 +178,7 @@ def _kind_lines(card: dict[str, Any]) -> list[str]:
 
 
 def _judged_words(card: dict[str, Any]) -> str:
-    """Pairs, trajectories, or both."""
+    """Whether pairs, trajectories, or both were judged."""
     pairs, runs = card["pairs"], card.get("runs", 0)
     counted = [(pairs, "pairs of agent trajectories"), (runs, "agent trajectories")]
     return " and ".join(f"{count} {what}" for count, what in counted if count) or "nothing"

@@ -1,4 +1,4 @@
-"""The figures of a dataset card, gathered row by row while a version is built."""
+"""The statistics of a dataset card, accumulated row by row while a version is built."""
 
 from __future__ import annotations
 
@@ -34,26 +34,27 @@ class Side:
 
 
 class Agreement:
-    """How far those agree who judged pairs, over the judgments that the recipe counts: people and, where machines judged as well, all.
+    """Agreement on pairs, over the judgments that the recipe counts: among people and, if models or rules judged too, among all annotators.
 
-    Gathers pair by pair: what is kept is how many pairs were judged alike, however many there are."""
+    Accumulated pair by pair. Only counts of identically judged pairs are kept, so memory doesn't grow with the number of pairs.
+    """
 
     def __init__(self, machines: Collection[UUID] = ()) -> None:
-        """`machines`: of the annotators, those that are models or rules."""
+        """`machines`: the annotators that are models or rules."""
         self.machines = machines
         self.strengths: dict[str, Counter[tuple[int, ...]]] = {"people": Counter(), "all": Counter()}
         self.have_judged: set[bool] = set()
-        """Machines (True) and people (False), so far."""
+        """Which of models and rules (True) and people (False) have judged so far."""
 
     def add(self, votes: Sequence[Vote]) -> None:
-        """Add what different annotators said of one pair."""
+        """Add the votes of different annotators on one pair."""
         judged = {vote.annotator: vote.strength for vote in votes}
         self.have_judged.update(who in self.machines for who in judged)
         self.strengths["all"][_pattern(judged.values())] += 1
         self.strengths["people"][_pattern(said for who, said in judged.items() if who not in self.machines)] += 1
 
     def to_json(self) -> dict[str, Any]:
-        """By whose judgments (people, all): raw agreement, Krippendorff's alphas and Fleiss' kappa, as `agreement.to_json` gives them."""
+        """For people and for all: raw agreement, Krippendorff's alphas, and Fleiss' kappa, in the format of `agreement.to_json`."""
         found = {}
         for among, is_told in (("people", self.have_judged != {True}), ("all", True in self.have_judged)):
             if is_told:
@@ -68,18 +69,18 @@ def _pattern(strengths: Iterable[int]) -> tuple[int, ...]:
 
 @dataclass
 class Figures:
-    """Counts over judgments, pairs and rows. A few numbers a row stay in memory, never its text."""
+    """Counts of judgments, pairs, and rows. Keeps a few numbers per row in memory, never its text."""
 
     pairs: int = 0
     judgements: Counter[UUID] = field(default_factory=Counter)
-    """By annotator."""
+    """Judgments by annotator."""
     strengths: Counter[str] = field(default_factory=Counter)
     left: int = 0
     sided: int = 0
-    """Judgments that preferred a side, of which it is known which was the left one."""
+    """Judgments that preferred a side and recorded which side was on the left."""
     dropped: Counter[Drop] = field(default_factory=Counter)
     rows: Counter[str] = field(default_factory=Counter)
-    """By split."""
+    """Rows by split."""
     tasks: dict[str, set[UUID]] = field(default_factory=dict)
     chosen_policies: Counter[str] = field(default_factory=Counter)
     rejected_policies: Counter[str] = field(default_factory=Counter)
@@ -92,11 +93,11 @@ class Figures:
     runs: int = 0
     """Single trajectories that were judged."""
     policies: Counter[str] = field(default_factory=Counter)
-    """Of rows made of one trajectory."""
+    """Policies of rows made from one trajectory."""
     whole: Side = field(default_factory=Side)
-    """Lengths of such rows."""
+    """Lengths of rows made from one trajectory."""
     kinds: Counter[str] = field(default_factory=Counter)
-    """What rows other than preferences say, or where they come from."""
+    """Counts of the labels or sources of rows other than preferences."""
 
     def count_votes(self, votes: list[Vote]) -> None:
         """Add the counted votes on one pair."""
@@ -118,7 +119,7 @@ class Figures:
         self.judgements.update(annotators)
 
     def count_run_row(self, messages: list[bytes], *, split: str, task: UUID, environment: str, policy: str) -> None:
-        """Add one row that was made of a single trajectory."""
+        """Add one row made from a single trajectory."""
         self.rows[split] += 1
         self.tasks.setdefault(split, set()).add(task)
         self.environments[environment] += 1
@@ -126,7 +127,7 @@ class Figures:
         self.whole.add(messages)
 
     def count_row(self, sides: Sides, *, split: str, task: UUID, environment: str, policies: tuple[str, str]) -> None:
-        """Add one row."""
+        """Add one row made from a pair."""
         self.rows[split] += 1
         self.tasks.setdefault(split, set()).add(task)
         self.environments[environment] += 1
@@ -140,7 +141,7 @@ class Figures:
 
 
 def spread(values: array[int]) -> dict[str, int]:
-    """Smallest, median, 90th percentile (nearest rank) and largest; zeros where there are none."""
+    """Minimum, median, 90th percentile (nearest rank), and maximum; zeros if there are no values."""
     ordered = sorted(values) or [0]
     last = len(ordered) - 1
     return {
@@ -152,7 +153,7 @@ def spread(values: array[int]) -> dict[str, int]:
 
 
 def share(successes: int, trials: int) -> dict[str, Any]:
-    """A share with its 95 % interval; nulls where there were no trials."""
+    """A proportion with its 95% interval; nulls if there were no trials."""
     if not trials:
         return {"count": 0, "of": 0, "share": None, "low": None, "high": None}
     low, high = wilson(successes, trials)
@@ -166,18 +167,18 @@ def share(successes: int, trials: int) -> dict[str, Any]:
 
 
 class AgreementRow(NamedTuple):
-    """A line of a card about agreement."""
+    """A row of the card's agreement table."""
 
     whose: str
-    """Whose judgments these are, in words."""
+    """The group whose judgments these are, as text."""
     raw: Mapping[str, Any]
     alpha: Mapping[str, Any]
     level: str
-    """Of the alpha."""
+    """The alpha's level of measurement."""
 
 
 def agreement_rows(card: Mapping[str, Any]) -> list[AgreementRow]:
-    """What a card says of agreement: of people first. Cards of long ago hold one figure for all, without an interval."""
+    """A card's agreement, people first. Cards of old releases hold one figure for all, without an interval."""
     found = card.get("agreement", {})
     if "observed" in found:
         both = {"items": found["pairs"], "low": None, "high": None}

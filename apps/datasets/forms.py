@@ -1,4 +1,4 @@
-"""What people fill in: a dataset's name, and the rules of a version."""
+"""Forms for a dataset's name and for the rules of a version."""
 
 from __future__ import annotations
 
@@ -145,10 +145,10 @@ class RecipeForm(forms.Form):
 
     @property
     def has_annotators(self) -> bool:
-        """Whether there is anybody to leave out."""
+        """Whether there are annotators that could be excluded."""
         return bool(self._choices("without_annotators").queryset)
 
     @property
     def shares(self) -> list[forms.BoundField]:
-        """The three shares, side by side."""
+        """The three split shares, side by side."""
         return [self[split.value] for split in Split]

@@ -1,4 +1,7 @@
-"""Asking for a version, building it in the background, and making it final. Building reads the database in streams; memory holds one row at a time."""
+"""Requesting a version, building it in the background, and making it final.
+
+Building streams from the database and holds one row at a time in memory.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,7 @@ TASK = "freezing.freeze"
 
 
 def _announce(version: Version, event: Event) -> None:
-    """Show it to those who look, and leave nothing behind of attempts that came to nothing."""
+    """Update the open pages, and delete the files of unsuccessful attempts."""
     if event.kind in ("finished", "failed"):
         discard(version, range(1, version.attempt + (event.kind == "failed")))
     transaction.on_commit(lambda: live.version_changed(version.pk), robust=True)
@@ -72,11 +75,11 @@ RENEW_AFTER_SECONDS = 1.0
 
 
 class NothingToFreeze(ValueError):
-    """The recipe leaves no row."""
+    """The recipe matches no rows."""
 
 
 class NameTaken(ValueError):
-    """The workspace has a dataset of that name."""
+    """The workspace already has a dataset of that name."""
 
 
 @transaction.atomic
@@ -97,15 +100,15 @@ def create_dataset(*, name: str, description: str, licence: str, by: Membership)
 
 @transaction.atomic
 def request_version(*, dataset: Dataset, recipe: Recipe, by: Membership) -> Version:
-    """Make the next version of a dataset and have a worker build it. Raises BadRecipe and NothingToFreeze.
+    """Create the next version of a dataset and have a worker build it. Raises BadRecipe and NothingToFreeze.
 
-    The recipe gets its moment here, the present at the latest: what is judged later is left to the next version, however long
-    building takes. So do the flagged items that it leaves out.
+    The recipe's cutoff time is set here, to the present at the latest, so judgments made while the version is built go into the next one.
+    The flagged items that it leaves out are fixed here, too.
     """
     recipe = replace(recipe, without_items=items_left_out(replace(recipe, until=None)))
     recipe = replace(recipe, until=min(recipe.until or now(), now()))
     queues = Queue.objects.visible_to(by).filter(pk__in=recipe.queues).order_by("pk")
-    # Nobody deletes one of them from now on: whoever wants to finds this version first.
+    # Locked so that a concurrent deletion of a queue waits for this version and sees it.
     kinds = list(queues.select_for_update(of=("self",), no_key=True).values_list("kind", flat=True))
     if len(kinds) != len(recipe.queues):
         raise BadRecipe(
@@ -114,7 +117,7 @@ def request_version(*, dataset: Dataset, recipe: Recipe, by: Membership) -> Vers
     check_kinds(recipe, kinds)
     if not leaves_rows(recipe, dataset.workspace):
         raise NothingToFreeze("These rules leave no rows. Choose other queues, wait for judgments, or relax the rules.")
-    Dataset.objects.select_for_update().get(pk=dataset.pk)  # two requests at once get two numbers
+    Dataset.objects.select_for_update().get(pk=dataset.pk)  # concurrent requests get different numbers
     latest = dataset.versions.aggregate(latest=Max("number"))["latest"] or 0
     version = Version.objects.create(
         workspace=dataset.workspace,
@@ -137,7 +140,7 @@ def request_version(*, dataset: Dataset, recipe: Recipe, by: Membership) -> Vers
 
 
 def freeze(version_id: UUID) -> bool:
-    """Build a version and make it final. False where there is nothing to do: it is final, failed, or in another worker's hands."""
+    """Build a version and make it final. False if there's nothing to do: it's final, failed, or held by another worker."""
     version = lifecycle.claim(VERSIONS, version_id)
     if version is None:
         return False
@@ -157,7 +160,7 @@ def freeze(version_id: UUID) -> bool:
 
 
 class _Progress:
-    """Renews the lease and tells the watchers, at most once a second."""
+    """Renews the lease and updates the open pages, at most once a second."""
 
     def __init__(self, version: Version) -> None:
         self.version = version
@@ -173,7 +176,7 @@ class _Progress:
 
 
 def _fresh_folder(version: Version) -> Path:
-    """An empty folder for this attempt; those of killed attempts go."""
+    """An empty folder for this attempt; folders of killed attempts are deleted."""
     root = Path(settings.VAR) / "freezing"
     root.mkdir(parents=True, exist_ok=True)
     for old in root.glob(f"{version.pk}-*"):
@@ -207,14 +210,14 @@ def _reasons(built: Built) -> str:
 
 
 class Built(NamedTuple):
-    """A version's finished files, still in the attempt's own folder, and its figures."""
+    """A version's finished files, still in the attempt's own folder, and its statistics."""
 
     files: dict[Split, dict[str, FileFacts]]
     figures: Figures
 
 
 class Builder:
-    """One pass over everything that a version's recipe lets in."""
+    """One pass over everything that a version's recipe selects."""
 
     def __init__(self, version: Version, folder: Path, *, progress: Callable[[int, int], None]) -> None:
         self.version = version
@@ -223,7 +226,7 @@ class Builder:
         self.materials = Materials(version)
 
     def build(self) -> Built:
-        """Settle the splits, then write every row. What an attempt before this one recorded is replaced."""
+        """Assign the splits, then write every row. Replaces what earlier attempts recorded."""
         VersionPreference.objects.filter(version=self.version).delete()
         VersionJudgement.objects.filter(version=self.version).delete()
         recipe, figures = self.materials.recipe, self.materials.figures
@@ -255,11 +258,11 @@ class Builder:
             yield from RunRows(self.materials, row_type.runs).write(files)
 
     def _record(self, sources: Sequence[Source]) -> None:
-        """Write which judgments went into which rows."""
+        """Record which judgments went into which rows."""
         version = self.version.pk
         pairs = [(version, s.preference, s.task, s.split, s.row) for s in sources if s.preference]
         runs = [(version, s.inspection, s.rating, s.task, s.split, s.row) for s in sources if not s.preference]
-        # The commit that makes the version final waits for the disk; an attempt that is lost begins anew.
+        # Only the commit that makes the version final has to reach the disk; a lost attempt starts over.
         with unawaited():
             _copy("datasets_versionpreference (version_id, preference_id, task_id, split, row)", pairs)
             _copy("datasets_versionjudgement (version_id, inspection_id, rating_id, task_id, split, row)", runs)

@@ -21,9 +21,9 @@ class Split(models.TextChoices):
 
 
 class TaskSplit(models.Model):
-    """The split a task is in. Written once, forever: a model must never have trained on what it is tested on.
+    """The split of a task. Written once and never changed: a model must never be tested on what it was trained on.
 
-    The database refuses every later change, and `train` for a task that is held out (triggers, see the migrations).
+    Database triggers refuse later changes, and `train` for a held-out task (see the migrations).
     """
 
     task = models.OneToOneField(Task, on_delete=models.CASCADE, primary_key=True, related_name="split")
@@ -59,7 +59,7 @@ class VersionQuerySet(JobQuerySet["Version"]):
 
 
 class Version(Job):
-    """Judgments frozen into rows. Once frozen nothing about it changes (a trigger sees to it), and `content_hash` proves it."""
+    """Judgments frozen into rows. A trigger keeps frozen versions from changing, and `content_hash` proves that they haven't."""
 
     class State(models.TextChoices):
         WAITING = "waiting", "Waiting"
@@ -67,7 +67,7 @@ class Version(Job):
         FROZEN = "frozen", "Frozen"
         FAILED = "failed", "Failed"
 
-    PHASES = {  # a class variable of Job
+    PHASES = {  # overrides the class variable of Job
         State.WAITING: Phase.WAITING,
         State.FREEZING: Phase.RUNNING,
         State.FROZEN: Phase.DONE,
@@ -118,7 +118,7 @@ class Version(Job):
 
     @property
     def state_so_far(self) -> str:
-        """As clients are told: a version that waits for a worker is on its way to being frozen."""
+        """The state shown to clients: a version that waits for a worker counts as being frozen."""
         return self.State.FREEZING if self.state == self.State.WAITING else self.state
 
     @property
@@ -135,15 +135,15 @@ class Version(Job):
 
 
 class VersionPreference(models.Model):
-    """Which judgment went into which row of which version: the arrow back from a policy to a person.
+    """Which judgment went into which row of which version: the link from a policy back to a person.
 
-    A foreign key of two columns, (task, split) to TaskSplit, makes a task in two splits impossible, in one version and across
-    all of them (see the migration: Django has no field for such a key).
+    A composite foreign key, (task, split) to TaskSplit, keeps a task from being in two splits, within one version and across
+    all of them (see the migration; Django has no field for composite keys).
     """
 
     version = models.ForeignKey(Version, on_delete=models.CASCADE, related_name="sources", db_index=False)
     preference = models.ForeignKey(Preference, on_delete=models.PROTECT, related_name="used_in")
-    # The key of two columns leads to the task as well, so the database need not look for it twice.
+    # The composite key already enforces the reference to the task, so the database needn't check it twice.
     task = models.ForeignKey(Task, on_delete=models.PROTECT, related_name="+", db_constraint=False)
     split = models.CharField(max_length=10, choices=Split.choices)
     row = models.PositiveIntegerField(help_text="Row number within the split, from 0.")
@@ -159,7 +159,7 @@ class VersionJudgement(models.Model):
     version = models.ForeignKey(Version, on_delete=models.CASCADE, related_name="judgements", db_index=False)
     inspection = models.ForeignKey(Inspection, on_delete=models.PROTECT, null=True, related_name="used_in")
     rating = models.ForeignKey(Rating, on_delete=models.PROTECT, null=True, related_name="used_in")
-    # The key of two columns leads to the task as well, so the database need not look for it twice.
+    # The composite key already enforces the reference to the task, so the database needn't check it twice.
     task = models.ForeignKey(Task, on_delete=models.PROTECT, related_name="+", db_constraint=False)
     split = models.CharField(max_length=10, choices=Split.choices)
     row = models.PositiveIntegerField(help_text="Row number within the split, from 0.")

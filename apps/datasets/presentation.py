@@ -1,4 +1,4 @@
-"""A version's card and rows in the shape that pages show."""
+"""A version's card and rows prepared for display."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from apps.trajectories.rendering.text import excerpt, legible, one_line
 Message = dict[str, Any]
 SIDES = ("chosen", "rejected", "completion", "messages")
 MANY_MESSAGES = 12
-"""Messages of a side that are shown; the replay shows them all."""
+"""Maximum number of messages shown per side; the replay shows all of them."""
 
 
 class MessageView(NamedTuple):
-    """A chat message to read."""
+    """A chat message for display."""
 
     role: str
     text: str
     cut: int
-    """Characters that are not shown."""
+    """Number of characters left out."""
     calls: list[str]
     reasoning: str
 
@@ -46,7 +46,7 @@ class SideView(NamedTuple):
 
 
 class RowView(NamedTuple):
-    """A row to read."""
+    """A row for display."""
 
     number: int
     row: dict[str, Any]
@@ -54,13 +54,13 @@ class RowView(NamedTuple):
     sides: list[SideView]
     tools: list[str]
     facts: list[str]
-    """What was judged, in words."""
+    """What was judged, as text."""
     judged_by: list[tuple[str, str]]
-    """Who judged it, and the id of their judgment."""
+    """(annotator, judgment id) of each judgment behind the row."""
 
 
 def row_view(sample: SampleRow) -> RowView:
-    """A sample row with its messages cut to a screenful."""
+    """A sample row with its messages truncated for display."""
     row = sample.row
     return RowView(
         sample.number,
@@ -128,18 +128,18 @@ def _call(function: dict[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class AnnotatorView:
-    """Somebody who judged: their name for owners, otherwise what the rows call them."""
+    """An annotator: under their name for owners, otherwise under the name used in the rows."""
 
     name: str
     label: str
     kind: str
     judgements: int
     source: str
-    """Where they judged, if elsewhere."""
+    """Where they judged, if outside Retrace."""
 
 
 def annotator_views(version: Version, member: Membership) -> list[AnnotatorView]:
-    """Who judged. Owners see whose pseudonym is whose; machines are shown as what they are."""
+    """The annotators. Owners see who is behind each pseudonym; models and rules are shown under their names."""
     entries = version.card["annotators"]
     names: dict[str, str] = {}
     if member.is_owner:
@@ -185,7 +185,7 @@ def split_views(version: Version) -> list[SplitView]:
 
 
 def policy_views(version: Version) -> dict[str, Any]:
-    """Whose trajectories are in it, and on which side: the sides that there are, and a row of counts for each policy."""
+    """Row counts by policy and side: the sides that occur, and a line of counts for each policy."""
     policies = version.card["policies"]
     sides = [side for side in ("chosen", "rejected", "rows") if any(side in policy for policy in policies)]
     rows = [(policy["name"], [policy.get(side, 0) for side in sides]) for policy in policies]
@@ -193,7 +193,7 @@ def policy_views(version: Version) -> dict[str, Any]:
 
 
 def dropped_views(version: Version) -> list[tuple[str, int]]:
-    """Why what was judged is no row, in words."""
+    """Reasons why judged items became no rows, as text, with counts."""
     return [(REASONS[Drop(reason)], count) for reason, count in version.card["dropped"].items()]
 
 
@@ -201,7 +201,7 @@ OF_PAIRS = ("aggregation", "minimum_confidence", "minimum_strength", "ties", "bo
 
 
 def rule_views(version: Version) -> list[tuple[str, str]]:
-    """The recipe as facts, without rules that such rows do not follow."""
+    """The recipe as (title, value) pairs, without rules that don't apply to its row type."""
     recipe = version.recipe
     silent = () if ROW_TYPES[version.row_type].pairs else OF_PAIRS
     rules = [key for key in rule_names.NAMES if key in recipe and key not in silent]

@@ -1,4 +1,4 @@
-"""What a recipe would make, before anything is frozen."""
+"""A preview of what a recipe would produce."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from apps.datasets.selection.survey import Survey, survey
 
 
 class SplitPreview(NamedTuple):
-    """One split, as it would be."""
+    """One split of the preview."""
 
     split: Split
     tasks: int
     new_tasks: int
-    """Tasks that would get this split now, forever."""
+    """Tasks that would be permanently assigned to this split."""
     rows: int
     share: float
 
 
 class Preview(NamedTuple):
-    """A version, as it would be."""
+    """A version as it would be frozen."""
 
     survey: Survey
     splits: list[SplitPreview]
     dropped: list[tuple[str, int]]
-    """Reasons in words, and how many."""
+    """(reason, count) of what would be dropped."""
     flagged: int = 0
-    """Flagged items of its queues that go in like the others."""
+    """Flagged items of its queues that would be included."""
 
     @property
     def warnings(self) -> list[str]:
-        """What someone should know before freezing."""
+        """What to know before freezing."""
         found = []
         if self.flagged:
             found.append(
@@ -52,7 +52,7 @@ class Preview(NamedTuple):
 
 
 def preview(recipe: Recipe, workspace: Workspace) -> Preview:
-    """Count rows, tasks and what is dropped. Reads judgments only, not one step."""
+    """Count rows, tasks, and drops. Reads only judgments, no steps."""
     found = survey(recipe, workspace)
     entries = found.tasks.values()
     chosen = assign([entry.task for entry in entries], shares=recipe.shares, seed=recipe.seed)

@@ -1,4 +1,4 @@
-"""Reads shared by pages and API."""
+"""Queries shared by pages and API."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from apps.datasets.models import Dataset, Version
 
 DATASET_COLUMNS = (by_name("Name", "name"), by_age("Made"))
 SAMPLE_BYTES = 4 * 1024 * 1024
-"""How far into a file samples are looked for: a row may be huge."""
+"""How much of a file is searched for samples, since a row may be huge."""
 
 
 def datasets_for_list(member: Membership) -> QuerySet[Dataset]:
@@ -35,35 +35,35 @@ def datasets_for_list(member: Membership) -> QuerySet[Dataset]:
 
 
 def freezable_queues(member: Membership) -> QuerySet[Queue]:
-    """Queues with at least one standing judgment, newest first."""
+    """Queues with at least one valid judgment, newest first."""
     standing = (kind.standing.filter(queue=OuterRef("pk")) for kind in KINDS.values())
     judged = reduce(or_, (Q(Exists(judgements)) for judgements in standing))
     return Queue.objects.visible_to(member).filter(judged).order_by("-pk")
 
 
 def judging_annotators(member: Membership) -> QuerySet[Annotator]:
-    """Those who judged anything in the workspace."""
+    """Annotators who judged anything in the workspace."""
     given = (kind.model.objects.filter(annotator=OuterRef("pk")) for kind in KINDS.values())
     judged = reduce(or_, (Q(Exists(judgements)) for judgements in given))
     return Annotator.objects.visible_to(member).filter(judged).order_by("kind", "name")
 
 
 class Frozen(NamedTuple):
-    """The newest version that a queue's judgments went into."""
+    """The newest version that contains a queue's judgments."""
 
     version: Version
     next_number: int | None
-    """Of the version that would have what was judged or decided since; None where nothing was."""
+    """Number of the version that would contain the judgments and decisions made since; None if there are none."""
 
 
 def frozen_of(queue: Queue, member: Membership) -> Frozen | None:
-    """How far the judgments of `queue` are frozen. None where no version has them, or this member sees none."""
+    """How far the judgments of `queue` have been frozen. None if no version contains them, or this member may see none."""
     versions = Version.objects.visible_to(member).exclude(state=Version.State.FAILED).select_related("dataset")
     having = versions.filter(recipe__queues__contains=[str(queue.pk)]).defer("card", "files")
     newest = having.order_by("-pk").first()
     if newest is None:
         return None
-    # What is taken back is judged anew, so the newest of what came tells of that as well.
+    # A withdrawn judgment is judged again, so the newest creation times cover withdrawals, too.
     latest = [
         Subquery(rows.filter(queue=OuterRef("pk")).order_by("-pk").values("created_at")[:1])
         for rows in (kind_of(queue).model.objects.all(), Adjudication.objects.all())
@@ -75,20 +75,20 @@ def frozen_of(queue: Queue, member: Membership) -> Frozen | None:
 
 
 def next_number(dataset: Dataset) -> int:
-    """Of the version that would be frozen next."""
+    """The number of the version that would be frozen next."""
     latest = dataset.versions.order_by("-number").values_list("number", flat=True).first()
     return (latest or 0) + 1
 
 
 class SampleRow(NamedTuple):
-    """A row as a page shows it."""
+    """A row as shown on a page."""
 
     number: int
     row: dict[str, Any]
 
 
 def sample_rows(version: Version, split: str, *, start: int, count: int) -> list[SampleRow]:
-    """Up to `count` rows of a split from row `start` on, as far as the first megabytes of its file reach."""
+    """Up to `count` rows of a split from row `start` on, limited to the first megabytes of its file."""
     found: list[SampleRow] = []
     read = 0
     with default_storage.open(version.files["jsonl"][split]["name"], "rb") as file:

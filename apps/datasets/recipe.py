@@ -1,4 +1,4 @@
-"""What to freeze and by which rules. The same recipe over the same judgments gives the same bytes."""
+"""What to freeze and by which rules. The same recipe over the same judgments gives identical bytes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAX_SEED: Final = 2**31 - 1
 
 
 class BadRecipe(ValueError):
-    """A recipe that cannot be followed: which field, and what it should be."""
+    """An invalid recipe: which field, and what was expected."""
 
     def __init__(self, field: str, problem: str) -> None:
         super().__init__(f"{field}: {problem}")
@@ -41,17 +41,18 @@ class Recipe:
     """The rules of one version, stored with it."""
 
     queues: tuple[str, ...]
-    """Ids of the queues whose judgments go in, sorted."""
+    """Ids of the source queues, sorted."""
     row_type: str = "preference"
-    """What a row is. See `rows`; each type is read from queues of some kinds only."""
+    """The row type; see `rows`. Each type is made only from queues of certain kinds."""
     judgements: str = "majority"
-    """majority: one row a pair, for the side that more annotators preferred. each: one row a judgment."""
+    """majority: one row per pair, for the side that more annotators preferred. each: one row per judgment."""
     minimum_margin: int = 1
-    """With majority: by how many votes the winner must lead."""
+    """With majority: the minimum lead of the winner, in votes."""
     aggregation: str = "votes"
-    """How likely it is that the chosen trajectory is the better one, the row's `soft_label`. votes: its share of the votes that prefer a trajectory.
-    dawid_skene: from everybody's habits (which way, and how often, each errs). glad: from everybody's skill and each pair's
-    difficulty. With the last two they also decide which trajectory a majority row chooses."""
+    """How the row's `soft_label` is estimated: the probability that the chosen trajectory is better. votes: its share of the votes that prefer a
+    trajectory. dawid_skene: from a confusion matrix per annotator. glad: from annotator skill and pair difficulty.
+    With the last two they also decide which trajectory a majority row chooses.
+    """
     adjudicated: str = "win"
     """What a reviewer decided. win: of a pair it is the only row, whatever the votes; of a trajectory, what they overruled counts for nothing.
     ignore: as if it were not there."""
@@ -74,13 +75,13 @@ class Recipe:
     train: int = DEFAULT_SHARES["train"]
     validation: int = DEFAULT_SHARES["validation"]
     test: int = DEFAULT_SHARES["test"]
-    """Shares in percent for tasks that have no split yet; they add up to 100."""
+    """Shares in percent for tasks without a split; the three add up to 100."""
     seed: int = 0
-    """Decides which tasks without a split go where."""
+    """Determines the order in which new tasks are assigned to splits."""
     surrogates: str = "replace"
-    """Lone surrogates, which no tokenizer can read: replace them by U+FFFD, or keep their JSON escapes."""
+    """Lone surrogates, which no tokenizer can encode: replace them by U+FFFD, or keep their JSON escapes."""
     until: datetime | None = None
-    """Only what was judged, and not yet taken back, by this moment. Set when the version is made."""
+    """Cutoff: only judgments made by this time and not withdrawn by then. Set when the version is created."""
 
     def __post_init__(self) -> None:
         if not self.queues:
@@ -125,7 +126,7 @@ class Recipe:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Recipe:
-        """Raises BadRecipe."""
+        """Decode a stored recipe. Raises BadRecipe."""
         known = {field.name for field in fields(cls)}
         if unknown := sorted(set(data) - known):
             raise BadRecipe(unknown[0], f"There is no such rule; known are {', '.join(sorted(known))}.")
@@ -146,7 +147,7 @@ class Recipe:
 
 
 def check_kinds(recipe: Recipe, kinds: Iterable[str]) -> None:
-    """Raises BadRecipe where a queue of such a kind makes no rows of the recipe's type."""
+    """Raises BadRecipe if a queue of one of these kinds makes no rows of the recipe's type."""
     fitting = ROW_TYPES[recipe.row_type].queue_kinds
     if unfit := sum(kind not in fitting for kind in kinds):
         wanted = " or ".join(f"“{Queue.Kind(kind).label.lower()}”" for kind in fitting)

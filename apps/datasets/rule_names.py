@@ -1,4 +1,4 @@
-"""The rules of a recipe in words: the form that asks for them and the page of a version say the same."""
+"""A recipe's rules as text, shared by the form and the page of a version."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ CHOICES: dict[str, dict[Any, str]] = {
 
 
 def in_words(rule: str, value: Any) -> str:
-    """What a recipe says about one rule."""
+    """A rule's value as text."""
     known = CHOICES.get(rule, {})
     if isinstance(value, list):
         return ", ".join(known.get(each, str(each)) for each in value)

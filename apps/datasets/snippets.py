@@ -1,4 +1,4 @@
-"""What to paste in order to take a version out: for the shell and for Python."""
+"""Code for downloading a version from the shell and from Python."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OPTIONS = {"SFT": ", assistant_only_loss=True"}
 
 
 def in_trl(row_type: str) -> tuple[str, str]:
-    """The lines that import TRL's trainer for such rows and use it; empty where it has none."""
+    """The lines that import and use TRL's trainer for such rows; empty if it has none."""
     name = ROW_TYPES[row_type].trainer
     if not name:
         return "", ""
@@ -34,13 +34,13 @@ def in_trl(row_type: str) -> tuple[str, str]:
 
 
 def _fetching(address: str, name: str) -> str:
-    """One command for all splits, each under its own name, empty ones too: the version's hash is of all of them."""
+    """One command that downloads all splits under their own names, including empty ones, since the version's hash covers all of them."""
     splits = ",".join(split.value for split in Split)
     return f'curl --fail --compressed -H "Authorization: Bearer $RETRACE_TOKEN" \\\n  "{address}&split={{{splits}}}" -o "{name}"'
 
 
 def snippets(request: HttpRequest, version: Version) -> list[Snippet]:
-    """Commands with this version's addresses; the token is the reader's to fill in."""
+    """Commands with this version's URLs; the reader fills in the token."""
     address = request.build_absolute_uri(reverse("v1:rows", args=[version.dataset_id, version.number]))
     filled = [split.value for split in Split if version.row_counts.get(split.value)]
     first = filled[0] if filled else Split.TRAIN.value

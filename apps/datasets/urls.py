@@ -1,4 +1,4 @@
-"""Addresses of datasets: pages, and the API's part."""
+"""URLs of the pages and the API of datasets."""
 
 from django.urls import path
 
@@ -29,7 +29,7 @@ _things = [
     ("datasets/<uuid:dataset_id>/versions/<int:number>/rows", VersionRows, "rows"),
     ("datasets/<uuid:dataset_id>/versions/<int:number>/card", VersionCard, "card"),
 ]
-# A slash at the end is taken too, undocumented: half of all clients write one.
+# Also accepts a trailing slash, undocumented, since many clients send one.
 api = [
     *(path(route, view.as_view(), name=name) for route, view, name in _things),
     *(path(f"{route}/", view.as_view(schema=None)) for route, view, _ in _things),

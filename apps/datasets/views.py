@@ -1,4 +1,4 @@
-"""Pages of datasets: the list, freezing with a live preview, and what is in a version."""
+"""Pages of datasets: the list, freezing with a live preview, and a version's contents."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def new_version(request: HtmxRequest, dataset_id: UUID) -> HttpResponse:
 @require_POST
 @at_least(Role.RESEARCHER)
 def preview(request: HtmxRequest, dataset_id: UUID) -> HttpResponse:
-    """What the form as it stands would freeze."""
+    """What submitting the form now would freeze."""
     found = _dataset(request, dataset_id)
     form = RecipeForm(request.POST, member=request.member)
     context: dict[str, Any] = {"dataset": found, "form": form, "next_number": next_number(found)}
@@ -152,7 +152,7 @@ def version_live(request: HtmxRequest, dataset_id: UUID, number: int) -> HttpRes
 @require_safe
 @at_least(Role.RESEARCHER)
 def rows(request: HtmxRequest, dataset_id: UUID, number: int) -> HttpResponse:
-    """The rows of one split, a few at a time."""
+    """The rows of one split, paginated."""
     found = _frozen(request, dataset_id, number)
     split = request.GET.get("split", Split.TRAIN.value)
     if split not in Split.values:
@@ -175,7 +175,7 @@ def rows(request: HtmxRequest, dataset_id: UUID, number: int) -> HttpResponse:
 @require_safe
 @at_least(Role.RESEARCHER)
 def file(request: HtmxRequest, dataset_id: UUID, number: int) -> HttpResponseBase:
-    """A file of the version, for the browser; programs use the API."""
+    """A file of the version for the browser; programs use the API."""
     found = _frozen(request, dataset_id, number)
     format, split = request.GET.get("format", "jsonl"), request.GET.get("split", Split.TRAIN.value)
     if format == STEPWISE and found.row_type == PROCESS_LABELS and split in Split.values:
@@ -205,7 +205,7 @@ def card_markdown(request: HtmxRequest, dataset_id: UUID, number: int) -> HttpRe
 @require_POST
 @at_least(Role.RESEARCHER)
 def verify(request: HtmxRequest, dataset_id: UUID, number: int) -> HttpResponse:
-    """Hash the files again, now."""
+    """Hash the files again now."""
     found = _frozen(request, dataset_id, number)
     verification = verification_of(found)
     if request.htmx:
@@ -234,7 +234,7 @@ def _frozen(request: HtmxRequest, dataset_id: UUID, number: int) -> Version:
 
 
 def _without(request: HtmxRequest) -> str:
-    """The annotator that a link asks to leave out; the form knows whether there is one of that id."""
+    """The annotator that a link asks to exclude; the form checks that it exists."""
     try:
         return str(UUID(request.GET.get("without", "")))
     except ValueError:
@@ -242,7 +242,7 @@ def _without(request: HtmxRequest) -> str:
 
 
 def _queue(request: HtmxRequest) -> Queue | None:
-    """The queue that a link came from."""
+    """The queue given by the link to this page."""
     given = request.GET.get("queue", "")
     try:
         return Queue.objects.visible_to(request.member).filter(pk=UUID(given)).first() if given else None
@@ -251,7 +251,7 @@ def _queue(request: HtmxRequest) -> Queue | None:
 
 
 def _initial(request: HtmxRequest, found: Dataset) -> dict[str, Any]:
-    """The rules of the dataset's latest version, or the defaults, with the queue that a link came from."""
+    """The rules of the dataset's latest version, or the defaults, with the queue given by the link to this page."""
     latest = found.versions.order_by("-number").values_list("recipe", flat=True).first() or {}
     initial = {name: value for name, value in latest.items() if name not in ("until", "without_items")}
     if queue := _queue(request):
@@ -267,7 +267,7 @@ def _queues(request: HtmxRequest, found: Version) -> list[tuple[Queue, str]]:
 
 
 def _contents(found: Version) -> list[tuple[str, int]] | None:
-    """What its rows say, counted; None for rows of whole pairs, which have figures of their own."""
+    """Counts of the rows' contents; None for rows made from pairs, which have other figures."""
     if "kinds" not in found.card:
         return None
     return [(name.replace("_", " "), number) for name, number in found.card["kinds"].items()]

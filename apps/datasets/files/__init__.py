@@ -1,1 +1,1 @@
-"""The files of a version: written once, kept, handed out, proven."""
+"""The files of a version: writing, storage, export, verification."""

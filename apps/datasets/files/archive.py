@@ -1,4 +1,4 @@
-"""Files of a version that are made while they are sent: all splits in one archive, and step labels in the form that TRL calls stepwise."""
+"""Exports that are generated while they're sent: all splits in one archive, and step labels in TRL's stepwise format."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from contract import jsontext
 from contract.rows.stepwise import stepwise
 
 STEPWISE = "stepwise"
-"""The name of the format, for versions of process labels."""
+"""Name of the format, for versions of process labels."""
 PROCESS_LABELS = "steps"
-"""The row type of these."""
+"""The row type of process labels."""
 
 
 def archive(request: HttpRequest, version: Version, card: str) -> StreamingHttpResponse:
-    """Every split as JSON Lines, the empty ones too since the version's hash is of all, and the card, in one zip."""
+    """One zip with every split as JSON Lines and the card. Empty splits are included, since the version's hash covers all of them."""
     name = f"{version.dataset_id}-v{version.number}.zip"
     headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "private, no-transform"}
     body = _nothing() if request.method == "HEAD" else _zipped(version, card)
@@ -31,7 +31,7 @@ def archive(request: HttpRequest, version: Version, card: str) -> StreamingHttpR
 
 
 def stepwise_rows(request: HttpRequest, version: Version, split: str) -> StreamingHttpResponse:
-    """The rows of a split with the columns `prompt`, `completions` and `labels`; rows without a labeled first step are left out."""
+    """The rows of a split with the columns `prompt`, `completions`, and `labels`; rows without a label at the first step are left out."""
     facts = version.files["jsonl"][split]
     name = f"{version.dataset_id}-v{version.number}-{split}-{STEPWISE}.jsonl"
     headers = {
@@ -61,7 +61,7 @@ def _written(lines: Sequence[bytes]) -> bytes:
 
 
 class _Sink(io.RawIOBase):
-    """Keeps what is written to it until it is taken away."""
+    """Buffers what is written to it until it's read."""
 
     def __init__(self) -> None:
         self.parts: list[bytes] = []

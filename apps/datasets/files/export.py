@@ -1,4 +1,4 @@
-"""Handing out the files of a frozen version: whole or in ranges, compressed where asked, never in memory."""
+"""Serves the files of a frozen version: whole or in ranges, compressed on request, without loading them into memory."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 
 
 class Span(NamedTuple):
-    """Bytes `start` to `end` of a file, `end` excluded; empty where the file has none of those asked for."""
+    """Bytes `start` to `end` of a file, `end` exclusive; empty if the requested range lies outside the file."""
 
     start: int
     end: int
 
 
 def export(request: HttpRequest, version: Version, *, format: str, split: str) -> HttpResponseBase:
-    """The answer to a request for one file of a frozen version.
+    """The response to a request for one file of a frozen version.
 
-    The entity tag is the file's SHA-256: a client that has the file gets 304, a broken download resumes where it stopped, and a range
-    of another file is never mistaken for one of this.
+    The entity tag is the file's SHA-256: a client that has the file gets 304, an interrupted download resumes where it stopped, and a range
+    of another file is never mistaken for one of this file.
     """
     facts = version.files[format][split]
     tag = f'"{facts["sha256"]}"'
@@ -70,7 +70,7 @@ def export(request: HttpRequest, version: Version, *, format: str, split: str) -
 
 
 def wanted_span(request: HttpRequest, *, size: int, tag: str) -> Span | None:
-    """The one range asked for; None for the whole file, which also answers several ranges and ranges of another file (RFC 9110, 14.2)."""
+    """The single range requested; None for the whole file, which also answers multiple ranges and ranges of another file (RFC 9110, 14.2)."""
     asked = RANGE.fullmatch(request.headers.get("Range", "").replace(" ", ""))
     if asked is None or asked[1] == asked[2] == "" or request.headers.get("If-Range", tag) != tag:
         return None
@@ -83,7 +83,7 @@ def wanted_span(request: HttpRequest, *, size: int, tag: str) -> Span | None:
 
 
 def accepts_gzip(request: HttpRequest) -> bool:
-    """Whether the client takes gzip, by name or by `*`, and did not refuse it with q=0."""
+    """Whether the client accepts gzip, by name or by `*`, and didn't refuse it with q=0."""
     offers = {}
     for part in request.headers.get("Accept-Encoding", "").lower().split(","):
         coding, _, weight = part.partition(";")
@@ -92,7 +92,7 @@ def accepts_gzip(request: HttpRequest) -> bool:
 
 
 def _body(request: HttpRequest, pieces: AsyncIterator[bytes], *, status: int = 200) -> HttpResponseBase:
-    """A streamed body, or none for HEAD: streamed too, as Django would say of another that the file has 0 bytes."""
+    """A streamed body, or none for HEAD. HEAD's is streamed, too, since Django would otherwise set Content-Length to 0."""
     return StreamingHttpResponse(_nothing() if request.method == "HEAD" else pieces, status=status)
 
 
@@ -102,7 +102,7 @@ async def _nothing() -> AsyncIterator[bytes]:
 
 
 async def pieces(name: str, span: Span) -> AsyncIterator[bytes]:
-    """The bytes of a stored file. Reading happens in threads, so a slow disk or bucket holds up nobody else's request."""
+    """The bytes of a stored file. Reads in threads, so that a slow disk or bucket doesn't block other requests."""
     file = await asyncio.to_thread(default_storage.open, name, "rb")
     try:
         await asyncio.to_thread(file.seek, span.start)
@@ -115,7 +115,7 @@ async def pieces(name: str, span: Span) -> AsyncIterator[bytes]:
 
 
 async def _zipped(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """gzip at its fastest: the point is a slow line, not a small file."""
+    """Compress at gzip's fastest level, which matters more for slow connections than file size does."""
     squeeze = zlib.compressobj(level=1, wbits=31)
     async for piece in pieces:
         if squeezed := await asyncio.to_thread(squeeze.compress, piece):

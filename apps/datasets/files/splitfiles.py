@@ -1,6 +1,6 @@
-"""The files of a version: JSON Lines and Parquet for each split, written once, hashed while they are written.
+"""The files of a version: JSON Lines and Parquet for each split, written once and hashed while written.
 
-Writing, hashing and compressing hold no interpreter lock, so a second thread does them while the next rows are made.
+Writing, hashing, and compressing release the GIL, so a second thread does them while the next rows are made.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ from apps.datasets.rows.row_type import Layout
 from contract import jsontext
 
 ROW_GROUP_BYTES: Final = 4 * 1024 * 1024
-"""Of JSON: what a split holds in memory before it is written, several times over."""
+"""Bytes of JSON per row group. A split holds several times this in memory before it's written."""
 
 
 class Row(NamedTuple):
-    """One row, as its layout orders it."""
+    """One row, in the order of its layout."""
 
     messages: tuple[list[bytes], ...]
-    """For each message column its encoded messages, one at least."""
+    """The encoded messages of each message column, at least one per column."""
     tools: bytes
-    """A JSON string that holds a JSON list."""
+    """A JSON string that contains a JSON list."""
     about: dict[str, Any]
-    """The further columns, in the layout's order."""
+    """The remaining columns, in the layout's order."""
 
 
 class TooLarge(ValueError):
-    """A version's rows take more room than a version may have."""
+    """A version's rows exceed the size limit."""
 
 
 class Room:
     """How many bytes of JSON Lines the splits of a version may have together.
 
-    Rows repeat what they share: each corrected step of a trajectory brings all steps before it, and each pair both of its trajectories.
+    Rows duplicate what they share: each corrected step of a trajectory repeats all steps before it, and each pair repeats both of its trajectories.
     """
 
     def __init__(self, most: int) -> None:
@@ -63,7 +63,7 @@ class Room:
 
 
 class FileFacts(NamedTuple):
-    """A finished file."""
+    """Size, hash, and row count of a finished file."""
 
     path: Path
     rows: int
@@ -72,7 +72,7 @@ class FileFacts(NamedTuple):
 
 
 class SplitFiles:
-    """Writes the rows of one split to `<split>.jsonl` and `<split>.parquet` in a folder of this attempt's own, group by group."""
+    """Writes the rows of one split to `<split>.jsonl` and `<split>.parquet`, group by group, in a folder that belongs to this attempt."""
 
     def __init__(self, folder: Path, split: Split, layout: Layout, writing: Executor, room: Room) -> None:
         self.split = split
@@ -98,7 +98,7 @@ class SplitFiles:
         self._written: Future[None] | None = None
 
     def add(self, row: Row) -> int:
-        """Take a row; answers its number. Raises TooLarge, and what went wrong with rows before it."""
+        """Add a row and return its number. Raises TooLarge, and errors from writing earlier rows."""
         line = self._line(row)
         self._room.take(len(line))
         self._waiting.append((line, row))
@@ -109,12 +109,12 @@ class SplitFiles:
         return self.rows - 1
 
     def close(self) -> None:
-        """Finish the files, or abandon them half written: the folder is thrown away then. Nothing may be writing any more."""
+        """Close the files. Unfinished ones are invalid; their folder is deleted. No writer thread may be active."""
         self._lines.close()
         self._table.close()
 
     def finish(self) -> dict[str, FileFacts]:
-        """Close both files and answer what is in them, by format. Raises what went wrong with a row."""
+        """Close both files and return their facts by format. Raises errors from writing rows."""
         self._hand_over()
         self._settle()
         self.close()
@@ -124,7 +124,7 @@ class SplitFiles:
         }
 
     def _hand_over(self) -> None:
-        """Have what waits written. One group is in the making and one in writing, never more."""
+        """Hand the pending rows to the writer thread. At most one group is being filled and one being written."""
         self._settle()
         if self._waiting:
             self._written = self._writing.submit(self._write, self._waiting)
@@ -145,8 +145,8 @@ class SplitFiles:
     def _line(self, row: Row) -> bytes:
         lists = row.messages
         if self.rows == 0:
-            # `datasets` takes the column types from the file's first rows: messages with different keys become its Json type,
-            # which keeps mixed tool calls apart. A file that begins with plain chats would get a rigid struct instead.
+            # `datasets` infers column types from the file's first rows. Messages with different keys get its Json type,
+            # which supports mixed tool calls; a file that begins with plain chats would get a fixed struct instead.
             lists = tuple(map(_marked, lists))
         named = zip(self.layout.messages, lists, strict=True)
         messages = b",".join(b'"%b":[%b]' % (name.encode(), b",".join(each)) for name, each in named)
@@ -161,13 +161,13 @@ class SplitFiles:
 
 
 def _marked(messages: Sequence[bytes]) -> list[bytes]:
-    """The same messages; the first says that nobody is named in it, unless it names somebody."""
+    """The same messages, with a null `name` in the first unless it has one."""
     first = jsontext.loads(messages[0])
     return [encode({**first, "name": first.get("name")}, keep_surrogates=True), *messages[1:]]
 
 
 def _messages(lists: Sequence[Sequence[bytes]]) -> pa.Array:
-    """Lists of encoded messages as an Arrow column, without decoding one."""
+    """Lists of encoded messages as an Arrow column, without decoding any."""
     flat = [message for messages in lists for message in messages]
     texts = pa.StringArray.from_buffers(len(flat), _ends(map(len, flat)), pa.py_buffer(b"".join(flat)))
     ends = pa.Array.from_buffers(pa.int32(), len(lists) + 1, [None, _ends(map(len, lists))])
@@ -175,17 +175,17 @@ def _messages(lists: Sequence[Sequence[bytes]]) -> pa.Array:
 
 
 def _ends(lengths: Iterable[int]) -> pa.Buffer:
-    """Arrow's offsets: where each value begins and the last one ends."""
+    """Arrow's offsets: the start of each value and the end of the last."""
     return pa.py_buffer(array("i", accumulate(lengths, initial=0)))
 
 
 def sha256_of(path: Path) -> str:
-    """Hex digest of a file, read in pieces."""
+    """Hex digest of a file, read in chunks."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def content_hash(sums: dict[Split, str]) -> str:
-    """SHA-256 of what `sha256sum train.jsonl validation.jsonl test.jsonl` prints, so that anyone can check it with two commands."""
+    """SHA-256 of the output of `sha256sum train.jsonl validation.jsonl test.jsonl`, so that anyone can check it with two commands."""
     listing = "".join(f"{sums[split]}  {split.value}.jsonl\n" for split in Split)
     return hashlib.sha256(listing.encode()).hexdigest()

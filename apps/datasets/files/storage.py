@@ -1,4 +1,4 @@
-"""Where the files of a version stay, and the removal of those that no version came of."""
+"""Storage of a version's files, and removal of files from unsuccessful attempts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FORMATS = ("jsonl", "parquet")
 
 
 def store(version: Version, files: Mapping[Split, Mapping[str, FileFacts]]) -> dict[str, dict[str, Any]]:
-    """Move this attempt's files to where they stay, each in one rename (local storage) or one upload. By format and split: name and facts."""
+    """Move this attempt's files to permanent storage, each in one rename (local storage) or upload. Returns facts by format and split."""
     return {
         format: {split.value: _stored(version, split, format, files[split][format]) for split in Split}
         for format in FORMATS
@@ -30,11 +30,11 @@ def store(version: Version, files: Mapping[Split, Mapping[str, FileFacts]]) -> d
 
 
 def discard(version: Version, attempts: Iterable[int]) -> None:
-    """Delete what attempts that came to nothing have stored, as far as the storage lets us: nothing refers to it."""
+    """Delete what unsuccessful attempts have stored, as far as the storage allows. Nothing refers to these files."""
     for name in [_name(version, *which) for which in product(attempts, Split, FORMATS)]:
         try:
             default_storage.delete(name)
-        except Exception:  # each storage has errors of its own
+        except Exception:  # each storage backend has its own exceptions
             log.exception("%s of %s stays in the storage; nothing refers to it", name, version)
 
 
@@ -47,12 +47,12 @@ def _stored(version: Version, split: Split, format: str, facts: FileFacts) -> di
 
 
 def _name(version: Version, attempt: int, split: Split, format: str) -> str:
-    """Attempts share no names: one that was believed dead may still be storing, or deleting, while another finishes."""
+    """A name unique to the attempt: an attempt that was believed dead may still store or delete files while another finishes."""
     return f"datasets/{version.dataset_id}/v{version.number}/{split.value}-{attempt}.{format}"
 
 
 class _Finished(File):  # type: ignore[type-arg]  # the stubs make it generic, Django does not
-    """A file that the storage may take by renaming it."""
+    """A file that the storage may move instead of copying."""
 
     def __init__(self, file: object, path: Path) -> None:
         super().__init__(file, name=path.name)  # type: ignore[arg-type]  # any binary file
@@ -65,6 +65,6 @@ class _Finished(File):  # type: ignore[type-arg]  # the stubs make it generic, D
 def _make_read_only(name: str) -> None:
     try:
         path = Path(default_storage.path(name))
-    except NotImplementedError:  # a bucket; its own rules protect it
+    except NotImplementedError:  # a bucket; access is controlled by its own policies
         return
     path.chmod(stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH)

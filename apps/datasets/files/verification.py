@@ -1,4 +1,4 @@
-"""Proving that a version is what it was when it was frozen: its files are hashed again."""
+"""Verifies that a version is unchanged since it was frozen, by hashing its files again."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from apps.datasets.models import Split, Version
 
 
 class Check(NamedTuple):
-    """One file, hashed again."""
+    """The result of hashing one file again."""
 
     name: str
     rows: int
     expected: str
     found: str
-    """The hash of what is there; empty where the file is missing."""
+    """The file's current hash; empty if the file is missing."""
 
     @property
     def holds(self) -> bool:
@@ -26,7 +26,7 @@ class Check(NamedTuple):
 
 
 class Verification(NamedTuple):
-    """All files of a version, and its content hash worked out anew from the files."""
+    """All files of a version, and its content hash recomputed from them."""
 
     checks: list[Check]
     content_hash: str
@@ -37,7 +37,7 @@ class Verification(NamedTuple):
 
 
 def verify(version: Version) -> Verification:
-    """Hash every file of a frozen version. Reads all of them; memory stays flat."""
+    """Hash every file of a frozen version. Reads all of them in constant memory."""
     checks = [
         Check(f"{split.value}.{format}", facts["rows"], facts["sha256"], _sha256(facts["name"]))
         for format in ("jsonl", "parquet")

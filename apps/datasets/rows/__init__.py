@@ -1,6 +1,6 @@
-"""What a version's rows are made of: a module for each row type, and what they share.
+"""Making a version's rows: one module per row type, plus shared code.
 
-A row type is declared by `row_type.RowType`. To add one, write its module and name it here; recipes, forms, REST, cards, files, and export follow.
+A row type is declared by `row_type.RowType`. To add one, write its module and register it here; recipes, forms, REST, cards, files, and export follow.
 """
 
 from apps.datasets.rows.demonstration import DEMONSTRATION

@@ -1,11 +1,11 @@
-r"""Chat messages as rows hold them, in the spelling that TRL and chat templates read. Equal messages are equal bytes.
+r"""Normalizes chat messages for rows, in the format that TRL and chat templates expect. Equal messages become equal bytes.
 
-- Tool-call arguments are objects, which chat templates expect; a string that holds a JSON object becomes that object. Where they are
-  no JSON object, or hold a whole number beyond 64 bits, they stay the string that the policy wrote.
-- Content is always text: typed parts are joined, and a part that is no text is named in brackets. `developer` messages are `system`
-  messages, which every chat template knows.
-- `tools` is one JSON string. As a column of structs Arrow would merge the schemas of different tools into one with nulls.
-- NUL characters stay. Lone surrogates, which no tokenizer can read, become U+FFFD unless the recipe keeps them.
+- Tool-call arguments are objects, which chat templates expect; a string that holds a JSON object is decoded to that object. If they aren't
+  a JSON object, or contain an integer beyond 64 bits, they stay the string that the policy wrote.
+- Content is always text: typed parts are joined, and a non-text part is named in brackets. `developer` messages become `system`
+  messages, which every chat template supports.
+- `tools` is one JSON string. As a column of structs, Arrow would merge the schemas of different tools into one with nulls.
+- NUL characters stay. Lone surrogates, which no tokenizer can encode, become U+FFFD unless the recipe keeps them.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ Json = Any
 LONG_NUMBER = re.compile(r"\d{19,}")
 SURROGATE = re.compile("[\ud800-\udfff]")
 PLAIN = ["role", "content"]
-"""Keys of a message that is written as it stands."""
+"""Keys of a message that is written unchanged."""
 CALL = b'"tool_call'
-"""How the key of every id of a call begins, and that of the calls themselves."""
+"""Prefix of the keys that hold tool calls and their ids."""
 
 
 class Turn(NamedTuple):
-    """One assistant turn as encoded messages: what came before it, and what it said."""
+    """One assistant turn as encoded messages: the messages before it, and its own."""
 
     context: list[bytes]
     message: bytes
 
 
 def alike(one: bytes, other: bytes) -> bool:
-    """Whether two encoded messages are the same but for the ids of calls."""
+    """Whether two encoded messages are equal except for tool-call ids."""
     return one == other or (CALL in one and CALL in other and _without_ids(one) == _without_ids(other))
 
 
@@ -54,7 +54,7 @@ def _without_ids(message: bytes) -> bytes:
 
 
 def read_turns(steps: bytes, *, keep_surrogates: bool = False) -> list[Turn]:
-    """A run's stored steps, a JSON list of [context, message], as turns of encoded messages."""
+    """A trajectory's stored steps, a JSON list of [context, message], as turns of encoded messages."""
     return [
         Turn([encode_message(heard, keep_surrogates) for heard in context], encode_message(message, keep_surrogates))
         for context, message in jsontext.loads(steps)
@@ -62,7 +62,7 @@ def read_turns(steps: bytes, *, keep_surrogates: bool = False) -> list[Turn]:
 
 
 def encode_message(given: dict[str, Json], keep_surrogates: bool = False) -> bytes:
-    """One chat message in the spelling that chat templates expect, as JSON. Keys come in one order, so equal messages are equal bytes."""
+    """One chat message in the format that chat templates expect, as JSON. Keys have a fixed order, so equal messages are equal bytes."""
     message = _spelled(given)
     try:
         return orjson.dumps(message)
@@ -71,7 +71,7 @@ def encode_message(given: dict[str, Json], keep_surrogates: bool = False) -> byt
 
 
 def _spelled(given: dict[str, Json]) -> dict[str, Json]:
-    # Written out, and the usual cases first: this trajectories for every message of every row.
+    # Unrolled, with the common cases first, since this runs for every message of every row.
     role, content = given["role"], given.get("content")
     if type(content) is not str:
         content = _text(content)
@@ -91,7 +91,7 @@ def _spelled(given: dict[str, Json]) -> dict[str, Json]:
 
 
 def encode(value: Json, *, keep_surrogates: bool = False) -> bytes:
-    """JSON in UTF-8. Lone surrogates are replaced by U+FFFD, or kept as their escapes."""
+    """UTF-8 JSON. Lone surrogates are replaced by U+FFFD, or kept as escapes."""
     try:
         return orjson.dumps(value)
     except TypeError:
@@ -101,7 +101,7 @@ def encode(value: Json, *, keep_surrogates: bool = False) -> bytes:
 def _encode_slowly(value: Json, keep_surrogates: bool) -> bytes:
     if keep_surrogates:
         return json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode()
-    # Deep nesting is the other thing that orjson refuses; json writes it.
+    # orjson also refuses deep nesting, which json supports.
     return json.dumps(without_surrogates(value), ensure_ascii=False, separators=(",", ":")).encode()
 
 
@@ -117,7 +117,7 @@ def without_surrogates(value: Json) -> Json:
 
 
 def encode_tools(chosen: Sequence[Json], rejected: Sequence[Json]) -> bytes:
-    """The tools that either trajectory was offered, each once, as a JSON string holding a JSON list."""
+    """The tools offered in either trajectory, without duplicates, as a JSON string that contains a JSON list."""
     tools = list(chosen)
     tools += [tool for tool in rejected if tool not in tools]
     return orjson.dumps(encode(tools).decode())
@@ -164,7 +164,7 @@ def _arguments(given: Json) -> Json:
 
 
 def _exactly(text: str) -> Json:
-    """Raises ValueError for a whole number that would come back as another."""
+    """Raises ValueError for an integer that wouldn't survive decoding unchanged."""
     return json.loads(text, parse_int=_int64)
 
 
@@ -175,8 +175,8 @@ def _int64(digits: str) -> int:
     return number
 
 
-# The lateral join walks the primary key run by trajectory, so nothing is sorted and one trajectory is held at a time. Its order follows the array's;
-# `read` checks that rather than sorting hundreds of megabytes on the server.
+# The lateral join walks the primary key trajectory by trajectory, so nothing is sorted and one trajectory is held at a time. Rows follow the
+# array's order; `read` checks that instead of sorting hundreds of megabytes on the server.
 STEPS = """
 SELECT run.place, step.texts, (SELECT tools FROM trajectories_trajectory WHERE id = run.id)
 FROM unnest(%s::uuid[]) WITH ORDINALITY AS run (id, place)
@@ -185,27 +185,27 @@ CROSS JOIN LATERAL (
 ) AS step
 """
 RUNS_AT_ONCE = 4
-"""Received together: a trajectory with all that was observed may be large."""
+"""Trajectories fetched per round trip; few, since a trajectory with its observations may be large."""
 
 
 class Chat(NamedTuple):
-    """What was said in a trajectory, as JSON text that was kept as it came."""
+    """A trajectory's chat, as undecoded JSON text."""
 
     steps: bytes
-    """A list of [context, message]."""
+    """JSON list of [context, message]."""
     tools: bytes
-    """A list of the tools that the trajectory was offered."""
+    """JSON list of the tools offered in the trajectory."""
 
 
 class _Bytes(Loader):
-    """Hands over a json value's text undecoded: orjson reads bytes faster than psycopg makes strings."""
+    """Returns a json value's text undecoded, since orjson reads bytes faster than psycopg builds strings."""
 
     def load(self, data: Buffer) -> bytes:
         return bytes(data)
 
 
 def read_chats(runs: Sequence[UUID | str]) -> Generator[Chat, None, None]:
-    """What was said in each trajectory, in the order asked for. Read it to its end, or close it: the connection is free only then."""
+    """Each trajectory's chat, in the order of `runs`. Exhaust or close the generator: the connection is busy until then."""
     with connection.cursor() as cursor:
         raw: Any = cursor.cursor
         raw.adapters.register_loader("json", _Bytes)

@@ -1,4 +1,4 @@
-"""Demonstrations: trajectories that were accepted, and trajectories up to a correction."""
+"""Demonstrations: accepted trajectories, and trajectories up to a correction."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from contract.rows import DemonstrationRow
 
 
 def _decide(votes: Sequence[RunVote], minimum_margin: int, steps: int) -> RunDecision:
-    """The run if it is accepted; and up to each annotator's first correction, that in place of what the policy did. Bad turns are not learned."""
+    """The whole trajectory if accepted; and per annotator, the part up to their first correction, with that as its end. Bad turns are masked."""
     verdicts = []
     lead = sum(vote.opinion for vote in votes)
     if lead >= minimum_margin:
@@ -31,18 +31,18 @@ def _decide(votes: Sequence[RunVote], minimum_margin: int, steps: int) -> RunDec
 
 
 def _not_bad(votes: Sequence[RunVote], steps: int) -> list[bool]:
-    """For each of the first steps whether nobody's labels, taken together, call it bad."""
+    """For each of the first `steps` steps, whether no label, over all votes, calls it bad."""
     return [sum(vote.labels.get(step, 0) for vote in votes) >= 0 for step in range(steps)]
 
 
 def _right_before(vote: RunVote, steps: int) -> list[bool]:
-    """The same of one vote's first steps; what came after its first error is not learned unless it was labeled by itself."""
+    """The same for one vote. Steps after its first error count as bad unless they were labeled individually."""
     error = steps if vote.first_error is None or vote.first_error < 0 else vote.first_error
     return [good and (step < error or step in vote.labels) for step, good in enumerate(_not_bad([vote], steps))]
 
 
 def _messages(turns: Sequence[Turn], correction: RunCorrection | None) -> Messages:
-    """The whole trajectory, or the trajectory up to a step and the better action there, which is where the row ends."""
+    """The whole trajectory, or the part up to a step with the corrected action, which ends the row."""
     if correction is None:
         return (whole(turns),)
     step, better = correction

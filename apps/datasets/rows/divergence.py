@@ -1,10 +1,10 @@
-"""Two trajectories of one task as a preference: the prompt that both share, and what differs after it. Pure.
+"""Two trajectories of one task as a preference: the shared prompt, and what differs after it. Pure.
 
-- **prompt** is what both trajectories truly share: every leading step that is the same in both, and the messages before the first step that is
-  not. The same means down to the byte, but for the ids of calls, which servers draw by chance: the prompt has those of the chosen trajectory.
-  Where the trajectories were opened differently, it is the messages that the openings have in common.
+- **prompt** is what both trajectories share: every leading step that's equal in both, and the messages before the first step that isn't.
+  Equal means byte for byte except tool-call ids, which servers generate at random: the prompt has those of the chosen trajectory.
+  If the openings differ, it's their common prefix of messages.
 - **chosen** and **rejected** hold the rest: assistant turns with the tool and user messages between them. Messages after the
-  last assistant turn are left out: nothing follows them that could be better or worse.
+  last assistant turn are left out, since no action follows them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from apps.datasets.rows.chat_encoding import Turn, alike
 
 ASSISTANT = b'{"role":"assistant"'
-"""How `encode_message` begins what an assistant said."""
+"""Prefix of an assistant message encoded by `encode_message`."""
 
 
 class Sides(NamedTuple):
@@ -25,7 +25,7 @@ class Sides(NamedTuple):
     chosen: list[bytes]
     rejected: list[bytes]
     shared_turns: int = 0
-    """Turns in the prompt: the step at which the trajectories part."""
+    """Turns in the prompt: the step at which the trajectories diverge."""
 
 
 class Unusable(Exception):
@@ -37,26 +37,26 @@ class SameRuns(Unusable):
 
 
 class NoTurn(Unusable):
-    """Where the trajectories part it is not the agent's turn, or one trajectory is only the beginning of the other."""
+    """Where the trajectories diverge it isn't the agent's turn, or one trajectory is a prefix of the other."""
 
 
 class NothingBefore(Unusable):
-    """The run begins with an action, so there is no prompt."""
+    """The trajectory begins with an action, so there's no prompt."""
 
 
 class NoSharedStart(Unusable):
-    """There is no message that both trajectories begin with, so there is no prompt."""
+    """The trajectories share no first message, so there's no prompt."""
 
 
 def sides(chosen: Sequence[Turn], rejected: Sequence[Turn]) -> Sides:
-    """Cut two trajectories, each of one turn or more, into the shared prompt and what differs. Raises Unusable."""
+    """Split two trajectories, each of at least one turn, into the shared prompt and what differs. Raises Unusable."""
     shortest = min(len(chosen), len(rejected))
     same = 0
     while same < shortest and _same(chosen[same], rejected[same]):
         same += 1
     if same == len(chosen) == len(rejected):
         raise SameRuns
-    # Each side keeps at least one turn of its own, even where one trajectory is the beginning of the other.
+    # Each side keeps at least one turn of its own, even if one trajectory is a prefix of the other.
     shared = min(same, shortest - 1)
     opening = chosen[shared].context
     common = _common(opening, rejected[shared].context)
@@ -66,7 +66,7 @@ def sides(chosen: Sequence[Turn], rejected: Sequence[Turn]) -> Sides:
             raise NoSharedStart
         return Sides(prompt, _after(chosen[shared:], common), _after(rejected[shared:], common), shared)
     if shared:
-        # The same action was answered differently: a prompt ends before an assistant turn, so that turn opens both sides.
+        # The same action got different responses. A prompt ends before an assistant turn, so that turn begins both sides.
         shared -= 1
         opening = chosen[shared].context
         prompt = [message for turn in chosen[:shared] for message in (*turn.context, turn.message)] + opening
@@ -79,7 +79,7 @@ def sides(chosen: Sequence[Turn], rejected: Sequence[Turn]) -> Sides:
 
 
 def first_actions(chosen: Sequence[Turn], rejected: Sequence[Turn]) -> Sides:
-    """Only the two actions at which the trajectories part. Raises Unusable."""
+    """Only the two actions at which the trajectories diverge. Raises Unusable."""
     whole = sides(chosen, rejected)
     better, worse = whole.chosen[0], whole.rejected[0]
     if alike(better, worse) or not (better.startswith(ASSISTANT) and worse.startswith(ASSISTANT)):

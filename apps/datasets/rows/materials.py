@@ -1,4 +1,4 @@
-"""What the rows of a version are made with: its recipe, the names to be used, the splits, and the figures that gather on the way."""
+"""Everything needed to make a version's rows: its recipe, the names of policies and annotators, the splits, and the statistics."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Files = dict[Split, SplitFiles]
 
 
 class Source(NamedTuple):
-    """A judgment of one of the three kinds that went into a row."""
+    """A judgment, of one of three kinds, that went into a row."""
 
     task: UUID
     split: str
@@ -33,7 +33,7 @@ class Source(NamedTuple):
 
 
 class Materials:
-    """Shared by everything that makes rows for one version."""
+    """State shared by all row writers of one version."""
 
     def __init__(self, version: Version) -> None:
         self.version = version
@@ -49,14 +49,14 @@ class Materials:
         self._tools: dict[tuple[bytes, ...], bytes] = {}
 
     def name_of(self, policy: UUID | None) -> str:
-        """Empty where unknown: Arrow would type a null column by chance."""
+        """The policy's name; empty if unknown, since a null column's Arrow type would depend on the data."""
         return self.policies.get(policy, "") if policy else ""
 
     def turns(self, steps: bytes) -> list[Turn]:
         return read_turns(steps, keep_surrogates=self.keep_surrogates)
 
     def tools_text(self, *runs: bytes) -> bytes:
-        """The tools that the trajectories were offered, each once. Trajectories of one environment share theirs, so the last combinations are kept."""
+        """The tools offered in the trajectories, without duplicates. Cached, since trajectories of one environment share their tools."""
         text = self._tools.get(runs)
         if text is None:
             if len(self._tools) >= TOOLS_KEPT:

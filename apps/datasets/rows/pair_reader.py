@@ -1,4 +1,7 @@
-"""From two stored trajectories to the messages of their rows: the heavier half of freezing pairs, so a process of its own can read the next pairs meanwhile."""
+"""Reads the messages of pair rows from two stored trajectories.
+
+It's the slower half of freezing pairs, so it can run in a process of its own, one chunk ahead.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +27,12 @@ class PairRequest(NamedTuple):
 
 
 class PairMessages(NamedTuple):
-    """What two trajectories come to."""
+    """The rows of two trajectories."""
 
     tools: tuple[bytes, bytes]
-    """That the first trajectory was offered, and that the second was: JSON text."""
+    """The tools offered in the first and the second trajectory, as JSON text."""
     rows: list[Sides | Unusable]
-    """For each row its messages, or why there is none."""
+    """Each row's messages, or why it can't be made."""
 
 
 class PairReader(NamedTuple):
@@ -39,7 +42,7 @@ class PairReader(NamedTuple):
     keep_surrogates: bool
 
     def read(self, requests: Sequence[PairRequest]) -> Generator[PairMessages, None, None]:
-        """The rows of each two trajectories, in order. Read it to its end, or close it: it streams from the database."""
+        """The rows of each pair, in order. Exhaust or close the generator: it streams from the database."""
         runs = [run for pair in requests for run in (pair.first, pair.second)]
         with closing(chat_encoding.read_chats(runs)) as chats:
             for pair, one, other in zip(requests, chats, chats, strict=True):
@@ -58,28 +61,28 @@ class PairReader(NamedTuple):
 
 
 class PairReaderProcess:
-    """A pair reader at work elsewhere. A request of some hundred pairs fits into a pipe, so it may wait there."""
+    """A pair reader in a child process. A request of a few hundred pairs fits into the pipe's buffer, so it can be sent ahead."""
 
     def __init__(self, reader: PairReader) -> None:
         self._process = SecondProcess(__name__)
         self._process.send((reader, connection.settings_dict["NAME"]))
 
     def ask(self, requests: Sequence[PairRequest]) -> None:
-        """Have these read, after all that was asked before. Raises Stopped."""
+        """Queue these requests after all earlier ones. Raises Stopped."""
         self._process.send(list(requests))
 
     def answers(self, count: int) -> Iterator[PairMessages]:
-        """The next answers, in the order of asking. Raises Stopped."""
+        """The next `count` results, in the order of the requests. Raises Stopped."""
         for _ in range(count):
             yield self._process.receive()
 
     def close(self) -> None:
-        """End it, whatever it is doing."""
+        """Terminate it, whatever it's doing."""
         self._process.close()
 
 
 def main() -> None:
-    """Read what standard input asks for until it ends."""
+    """Read requests from standard input until it ends."""
     requests, answers = standard_streams()
     reader, database = pickle.load(requests)
     connection.settings_dict["NAME"] = database
@@ -89,7 +92,7 @@ def main() -> None:
                 write(found, answers)
             answers.flush()
     except (EOFError, BrokenPipeError):
-        return  # nothing more is asked, or nobody listens
+        return  # no more requests, or nobody reads the results
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""From judged pairs to rows."""
+"""Turns judged pairs into rows."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from apps.datasets.selection.votes import Verdict
 
 PAIRS_AT_ONCE = 96
 STEPS_AT_ONCE = 4096
-"""Both bound how long one query runs, and with it how long the lease goes without being renewed."""
+"""Both limits bound the duration of a query, and so the time between renewals of the lease."""
 
 WORTH_A_PROCESS = 4000
-"""Rows: a process of its own takes a second to start."""
+"""Number of rows from which a separate process pays off; starting one takes a second."""
 
 DROPS = {SameRuns: Drop.SAME, NoTurn: Drop.NO_TURN}
 
@@ -37,14 +37,14 @@ class PairRows:
         self.figures = materials.figures
 
     def write(self, files: Files, *, expected: int) -> Iterator[list[Source]]:
-        """Write everything, a few rows at a time; answers what went into them. `expected`: rows, about."""
+        """Write everything in small batches, yielding the judgments behind each. `expected`: approximate number of rows."""
         reader = PairReader(self.recipe.row_type, self.materials.keep_surrogates)
         with closing(_read(_chunks(self._usable()), reader, expected)) as pairs:
             for chunk, messages in pairs:
                 yield list(self._write(chunk, messages, files))
 
     def _usable(self) -> Iterator[JudgedPair]:
-        """Count every pair's votes; pass on those pairs that may make a row."""
+        """Count every pair's votes; yield the pairs that may make a row."""
         for judged in judged_pairs(self.recipe, self.materials.version.workspace):
             self.figures.count_votes(judged.counted)
             if judged.decision.dropped:
@@ -103,7 +103,7 @@ class PairRows:
 def _read(
     chunks: Iterable[list[JudgedPair]], reader: PairReader, expected: int
 ) -> Generator[tuple[list[JudgedPair], Iterator[PairMessages]], None, None]:
-    """Each chunk with what its pairs come to. A large version is read by a process of its own, one chunk ahead."""
+    """Each chunk with the rows of its pairs. Large versions are read in a separate process, one chunk ahead."""
     if expected < WORTH_A_PROCESS:
         for chunk in chunks:
             with closing(reader.read([_request(judged) for judged in chunk])) as messages:

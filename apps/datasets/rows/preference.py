@@ -1,4 +1,4 @@
-"""Preferences: the better of two trajectories, from the first step at which they part."""
+"""Preferences: the better of two trajectories, from the first step at which they differ."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from apps.datasets.selection.votes import Verdict
 from contract.rows import PreferenceRow
 
 DECIMALS = 6
-"""Of likelihoods: what two machines may differ in beyond that must not change a version's hash."""
+"""Rounding of probabilities, so that floating-point differences between machines don't change a version's hash."""
 
 
 def _about(verdict: Verdict, _: Sides) -> dict[str, Any]:

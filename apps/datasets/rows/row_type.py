@@ -1,4 +1,4 @@
-"""What every row type declares: its columns, which judgments make its rows, and how. One module of this package declares each."""
+"""The declaration of a row type: its columns, which judgments make its rows, and how. Each module of this package declares one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DTYPES = {"text": "string", "number": "float64", "count": "int64", "flag": "bool
 
 @dataclass(frozen=True)
 class Layout:
-    """What a row type's files hold: lists of messages, `tools`, then what is known of the row."""
+    """The columns of a row type's files: lists of messages, `tools`, then metadata."""
 
     row: type
     """The contract's declaration of the row."""
@@ -45,7 +45,7 @@ class Layout:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """As Parquet stores it, with the features of `datasets` in its metadata."""
+        """The Parquet schema, with the features of `datasets` in its metadata."""
         return pa.schema(
             [
                 *((name, pa.list_(pa.json_())) for name in self.messages),
@@ -56,7 +56,7 @@ class Layout:
         )
 
     def _features(self) -> dict[str, Any]:
-        """The columns in the words of `datasets`, so that messages come back as objects."""
+        """The columns as `datasets` features, so that messages load as objects."""
         return {
             **{name: {"feature": {"_type": "Json"}, "_type": "List"} for name in self.messages},
             "tools": _value("text"),
@@ -75,7 +75,7 @@ def _value(kind: str) -> dict[str, str]:
 Messages = tuple[list[bytes], ...]
 """A list of encoded messages for each of the layout's message columns."""
 RunCorrection = tuple[int, bytes]
-"""A step, and the better action there as an encoded message."""
+"""A step, and the corrected action as an encoded message."""
 
 
 @dataclass(frozen=True)
@@ -83,9 +83,9 @@ class PairRule:
     """How a verdict on two trajectories of a task becomes a row."""
 
     sides: Callable[[Sequence[Turn], Sequence[Turn]], Sides]
-    """The messages, of the chosen trajectory and the rejected one. Raises Unusable."""
+    """Makes the messages from the chosen and the rejected trajectory. Raises Unusable."""
     about: Callable[[Verdict, Sides], dict[str, Any]]
-    """The columns that only this row type has."""
+    """The columns specific to this row type."""
 
 
 @dataclass(frozen=True)
@@ -93,11 +93,11 @@ class RunRule:
     """How the votes on a single trajectory become rows."""
 
     decide: Callable[[Sequence[RunVote], int, int], RunDecision]
-    """Of the votes, the smallest lead that the recipe asks for, and how many steps the trajectory has."""
+    """Takes the votes, the recipe's minimum margin, and the trajectory's number of steps."""
     messages: Callable[[Sequence[Turn], RunCorrection | None], Messages]
-    """Raises Unusable."""
+    """Makes the row's messages. Raises Unusable."""
     divides_weight: bool = False
-    """Whether rows made of each judgment of one trajectory share a weight of 1 among them."""
+    """Whether the rows made from each judgment of one trajectory share a total weight of 1."""
 
 
 @dataclass(frozen=True)
@@ -106,20 +106,20 @@ class RowType:
 
     name: str
     title: str
-    """On pages."""
+    """Title on pages."""
     layout: Layout
     queue_kinds: tuple[str, ...]
-    """The kinds of queues whose judgments make such rows. Not the model's enumeration: a second process reads pairs without Django's models."""
+    """Kinds of queues whose judgments make such rows. Not the model's enum, since the pair-reader process doesn't load Django's models."""
     tags: tuple[str, ...]
-    """On the dataset card."""
+    """Tags on the dataset card."""
     pairs: PairRule | None = None
     runs: RunRule | None = None
     contents: Callable[[Mapping[str, Any]], list[str]] | None = None
-    """What the card counts of a row's columns; None where it has figures on pairs instead."""
+    """What the card counts in a row's columns; None if it has figures on pairs instead."""
     trainer: str = ""
-    """TRL's trainer that reads such rows as they are, by the first part of its name."""
+    """Name prefix of the TRL trainer that reads such rows as they are."""
 
 
 def whole(turns: Sequence[Turn]) -> list[bytes]:
-    """Every message up to the last turn. Messages after it are left out: nothing follows them that could be better or worse."""
+    """Every message up to the last turn. Messages after it are left out, since no action follows them."""
     return [message for turn in turns for message in (*turn.context, turn.message)]

@@ -1,4 +1,4 @@
-"""From judged trajectories to rows."""
+"""Turns judged trajectories into rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from contract import jsontext
 
 RUNS_AT_ONCE = 128
 STEPS_AT_ONCE = 4096
-"""Both bound how long one query runs, and with it how long the lease goes without being renewed."""
+"""Both limits bound the duration of a query, and so the time between renewals of the lease."""
 
 
 class RunRows:
@@ -34,7 +34,7 @@ class RunRows:
         self.figures = materials.figures
 
     def write(self, files: Files) -> Iterator[list[Source]]:
-        """Write everything, a few rows at a time; answers what went into them."""
+        """Write everything in small batches, yielding the judgments behind each."""
         for chunk in _chunks(self._usable()):
             yield list(self._write(chunk, files))
 

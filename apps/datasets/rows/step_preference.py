@@ -1,4 +1,4 @@
-"""Step preferences: the better of two actions, where two trajectories part or where an annotator corrected one."""
+"""Step preferences: the better of two actions, where two trajectories diverge or where an annotator corrected one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _about_divergence(verdict: Verdict, found: Sides) -> dict[str, Any]:
 
 
 def _decide(votes: Sequence[RunVote], _: int, __: int) -> RunDecision:
-    """Every correction is better than what the policy did there."""
+    """Every correction is preferred to the policy's action at that step."""
     verdicts = [
         RunVerdict((vote,), 1.0, {"origin": "correction", "step": correction[0]}, correction)
         for vote in votes
@@ -37,7 +37,7 @@ def _decide(votes: Sequence[RunVote], _: int, __: int) -> RunDecision:
 
 
 def corrected_action(turns: Sequence[Turn], correction: RunCorrection | None) -> Messages:
-    """Prompt, chosen, rejected: the trajectory up to a step, the better action, and what the policy did.
+    """Prompt, chosen, rejected: the trajectory up to a step, the corrected action, and the policy's action.
 
     Raises SameRuns and NothingBefore.
     """

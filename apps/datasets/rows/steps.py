@@ -1,4 +1,4 @@
-"""Process labels: a trajectory with a label at each step, and where it first went wrong."""
+"""Process labels: a trajectory with a label at each step, and its first error."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from contract.rows import ProcessLabelsRow
 
 
 def _decide(votes: Sequence[RunVote], _: int, steps: int) -> RunDecision:
-    """Each step's mean label, and the first error where more than half of those who looked agree on it."""
+    """Each step's mean label, and the first error if more than half of those who looked for one agree on it."""
     labels: list[float | None] = []
     for step in range(steps):
         values = [vote.labels[step] for vote in votes if step in vote.labels]

@@ -1,4 +1,4 @@
-"""Unpaired trajectories: desirable or not, each by itself."""
+"""Unpaired trajectories: each labeled desirable or undesirable."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from contract.rows import UnpairedRow
 
 
 def _decide(votes: Sequence[RunVote], minimum_margin: int, _: int) -> RunDecision:
-    """Desirable where more accept the trajectory than not."""
+    """Desirable if more annotators accept the trajectory than don't."""
     lead = sum(vote.opinion for vote in votes)
     if not any(vote.opinion for vote in votes):
         return RunDecision([], [Drop.NO_OPINION])
@@ -24,7 +24,7 @@ def _decide(votes: Sequence[RunVote], minimum_margin: int, _: int) -> RunDecisio
 
 
 def _messages(turns: Sequence[Turn], _: RunCorrection | None) -> Messages:
-    """Prompt and completion: what came before the first turn, and the rest. Raises NothingBefore."""
+    """Prompt and completion: the messages before the first turn, and the rest. Raises NothingBefore."""
     prompt = turns[0].context
     if not prompt:
         raise NothingBefore

@@ -1,1 +1,1 @@
-"""Which judgments a recipe takes, what they come to together, and which split each task is in."""
+"""Selects the judgments for a recipe, aggregates them, and assigns each task to a split."""

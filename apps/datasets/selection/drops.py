@@ -1,4 +1,4 @@
-"""Why something that was judged is not a row."""
+"""Reasons why something that was judged makes no row."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Drop(StrEnum):
-    """Why something that was judged is not a row."""
+    """Why something that was judged makes no row."""
 
     TIE = "tie"
     BOTH_BAD = "both_bad"

@@ -1,4 +1,7 @@
-"""The judgments that a recipe asks for, pair by pair, in an order that depends on nothing but the data; where the recipe says so, with what everybody's habits or skills say about each pair."""
+"""The judgments that a recipe selects, pair by pair, in an order that depends only on the data.
+
+If the recipe uses a label-aggregation model, each pair comes with the model's estimate.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +23,8 @@ from apps.datasets.selection.drops import Drop
 from apps.datasets.selection.splits import SplitTask
 from apps.datasets.selection.votes import Belief, Decision, Ruling, Vote, counted, decide, decide_by, latest
 
-# A pair is unordered here: trajectory `first` has the smaller id, and strengths are turned to favor it. Two queues may hold the
-# same two trajectories the other way round.
+# A pair is unordered here: trajectory `first` has the smaller id, and strengths are signed to favor it. Two queues may hold the
+# same two trajectories in opposite order.
 JUDGEMENTS = """
 SELECT t.id, t.environment, t.key, t.held_out, ts.split,
        x.id::text, y.id::text, x.step_count, y.step_count, x.policy_id, y.policy_id,
@@ -51,7 +54,7 @@ class Pair(NamedTuple):
 
     task: SplitTask
     first: str
-    """Ids of trajectories and judgments are text here: they are only compared, written and passed on, which text is quicker at."""
+    """Ids of trajectories and judgments are text here: they're only compared and passed on, and text is faster than UUIDs."""
     second: str
     first_steps: int
     second_steps: int
@@ -60,11 +63,11 @@ class Pair(NamedTuple):
     items: tuple[int, ...]
     votes: tuple[Vote, ...]
     ruling: Ruling | None
-    """The newest decision of a reviewer, where there is one."""
+    """The newest decision of a reviewer, if any."""
 
 
 class JudgedPair(NamedTuple):
-    """A pair and what its counted votes come to."""
+    """A pair and the decision from its counted votes."""
 
     pair: Pair
     counted: list[Vote]
@@ -72,20 +75,20 @@ class JudgedPair(NamedTuple):
 
 
 def annotators_of(recipe: Recipe, workspace: Workspace) -> dict[UUID, Annotator]:
-    """Those whose judgments the recipe lets in."""
+    """The annotators whose judgments the recipe includes."""
     chosen = Annotator.objects.filter(workspace=workspace, kind__in=recipe.annotator_kinds)
     return {annotator.pk: annotator for annotator in chosen.exclude(pk__in=recipe.without_annotators)}
 
 
 def items_left_out(recipe: Recipe) -> tuple[int, ...]:
-    """The flagged items that it leaves out: those that it names or, before its version is made, those that are flagged now."""
+    """The flagged items that it excludes: those it lists or, before its version is created, those flagged now."""
     if recipe.flagged == "keep" or recipe.without_items or recipe.until:
         return recipe.without_items
     return tuple(flagged_items(recipe.queues))
 
 
 def judged_pairs(recipe: Recipe, workspace: Workspace) -> Iterator[JudgedPair]:
-    """Every pair with a judgment that the recipe lets in, through a server-side cursor: memory does not grow with their number."""
+    """Every pair with a judgment that the recipe includes, through a server-side cursor, so memory doesn't grow with their number."""
     believed = _beliefs(recipe, workspace)
     for pair in _pairs(recipe, workspace):
         votes = counted(pair.votes, recipe)
@@ -99,7 +102,7 @@ def judged_pairs(recipe: Recipe, workspace: Workspace) -> Iterator[JudgedPair]:
 
 
 def _beliefs(recipe: Recipe, workspace: Workspace) -> Beliefs:
-    """What people's habits say of every pair: that takes all judgments at once, so they are read a time before. Empty for plain votes."""
+    """The aggregation model's estimate for every pair, fitted in a separate pass over all judgments. Empty for plain votes."""
     if recipe.aggregation == "votes":
         return {}
     pairs = ((pair.first, pair.second, counted(pair.votes, recipe)) for pair in _pairs(recipe, workspace))
@@ -107,7 +110,7 @@ def _beliefs(recipe: Recipe, workspace: Workspace) -> Beliefs:
 
 
 def _unfit(pair: Pair) -> Drop | None:
-    """Why no judgment could make this pair a row."""
+    """Why this pair can't make a row, whatever its judgments."""
     if not (pair.first_steps and pair.second_steps):
         return Drop.NO_STEPS
     if pair.task.held_out and pair.task.split == Split.TRAIN:
@@ -149,13 +152,13 @@ def _pair(rows: list[tuple[Any, ...]]) -> Pair:
 
 
 Beliefs = dict[tuple[str, str], Belief]
-"""By the pair's first and second trajectory."""
+"""Keyed by (first trajectory, second trajectory)."""
 
 SECOND, NEITHER, FIRST = range(3)
 
 
 def beliefs(pairs: Iterable[tuple[str, str, Sequence[Vote]]], aggregation: str) -> Beliefs:
-    """For each pair (first trajectory, second run, counted votes) that has a vote."""
+    """An estimate for each pair (first trajectory, second trajectory, counted votes) that has a vote."""
     names: list[tuple[str, str]] = []
     given: list[tuple[int, UUID, int]] = []
     for first, second, votes in pairs:
@@ -174,7 +177,7 @@ def _label(vote: Vote) -> int:
 
 
 def _by_skill(votes: Votes) -> Floats:
-    """GLAD knows two answers: ties say how likely neither is, by their share; the other judgments which trajectory it is otherwise."""
+    """GLAD is binary: the share of ties gives the probability of neither; the other votes, that of each trajectory otherwise."""
     neither = majority(votes)[:, NEITHER]
     decided = votes.label != NEITHER
     known, annotator = np.unique(votes.annotator[decided], return_inverse=True)

@@ -1,4 +1,4 @@
-"""Votes on a single trajectory, and what they come to: the facts that deciding reads and writes."""
+"""Votes on a single trajectory, and the decisions made from them."""
 
 from __future__ import annotations
 
@@ -17,46 +17,46 @@ class RunVote:
     judgement: UUID
     annotator: UUID
     kind: str
-    """Of its queue."""
+    """The queue's kind."""
     opinion: int
-    """+1 the trajectory is accepted, −1 it is not, 0 neither."""
+    """+1 the trajectory is accepted, −1 it isn't, 0 neither."""
     first_error: int | None = None
-    """Index of the first wrong step; −1 where somebody looked and found none; None where nobody looked."""
+    """Index of the first wrong step; −1 if the annotator found none; None if they didn't look for one."""
     labels: Mapping[int, int] = field(default_factory=dict)
-    """Step -> −1, 0 or +1, as labeled by hand: what a first error filled in is not a label."""
+    """Step -> −1, 0, or +1, only as labeled by hand: labels filled in from a first error don't count."""
     corrections: tuple[tuple[int, bytes, UUID | None], ...] = ()
-    """(step, the better message as JSON, the policy that it was sampled from), in the order of steps."""
+    """(step, the better message as JSON, the policy it was sampled from), in the order of steps."""
 
 
 class RunVerdict(NamedTuple):
-    """A row: what it says beyond the trajectory's messages, and on whose word."""
+    """A row: its columns beyond the trajectory's messages, and the judgments behind it."""
 
     votes: tuple[RunVote, ...]
     weight: float
     about: dict[str, Any]
-    """The columns that only this row type has."""
+    """The columns specific to this row type."""
     correction: tuple[int, bytes, UUID | None] | None = None
-    """The better action that ends or parts the row."""
+    """The corrected action that ends the row or is its chosen side."""
 
 
 class RunDecision(NamedTuple):
-    """What the votes on one trajectory come to."""
+    """The decision from the votes on one trajectory."""
 
     verdicts: list[RunVerdict]
     dropped: list[Drop]
 
 
 def latest_of_each(votes: Sequence[RunVote]) -> list[RunVote]:
-    """Of each annotator's several judgments of one trajectory (in different queues) the newest of a kind, oldest first: ids grow with time."""
+    """Each annotator's newest judgment of each kind, oldest first, since one trajectory may be in several queues. Ids increase with time."""
     ordered = sorted(votes, key=lambda vote: vote.judgement)
     newest = {(vote.annotator, vote.kind): vote for vote in ordered}
     return sorted(newest.values(), key=lambda vote: vote.judgement)
 
 
 def standing(votes: Sequence[tuple[RunVote, UUID | None]]) -> list[RunVote]:
-    """From votes, each with the judgment of its item that a reviewer upheld: those upheld; else the newest of each annotator.
+    """The votes that count, given votes each paired with the judgment of its item that a reviewer upheld: those upheld; otherwise each annotator's newest.
 
-    What a reviewer overruled counts for nothing, also where the author of what they upheld is left out.
+    What a reviewer overruled is ignored, even if the author of the upheld judgment is excluded.
     """
     upheld = [vote for vote, stands in votes if vote.judgement == stands]
     return upheld or latest_of_each([vote for vote, stands in votes if stands is None])

@@ -1,4 +1,4 @@
-"""The judgments of single trajectories that a recipe asks for, trajectory by trajectory, in an order that depends on nothing but the data."""
+"""The judgments of single trajectories that a recipe selects, trajectory by trajectory, in an order that depends only on the data."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ AND (%(until)s::timestamptz IS NOT NULL OR p.retracted_at IS NULL)
 
 
 class JudgedRun(NamedTuple):
-    """A run, the votes on it that count, and what they come to."""
+    """A trajectory, its counted votes, and the decision from them."""
 
     task: SplitTask
     run: UUID
@@ -70,7 +70,7 @@ class JudgedRun(NamedTuple):
 
 
 def judged_runs(recipe: Recipe, workspace: Workspace) -> Iterator[JudgedRun]:
-    """Every run with a judgment that the recipe lets in, through a server-side cursor."""
+    """Every trajectory with a judgment that the recipe includes, through a server-side cursor."""
     with connection.chunked_cursor() as cursor:
         cursor.cursor.itersize = 1000
         cursor.execute(
@@ -137,7 +137,7 @@ def _decoded(value: Any) -> dict[str, Any]:
 
 
 def decide_run(votes: Sequence[RunVote], recipe: Recipe, *, steps: int) -> RunDecision:
-    """Apply the recipe to the counted votes on one trajectory of so many steps."""
+    """Apply the recipe to the counted votes on one trajectory with this number of steps."""
     if not votes:
         return RunDecision([], [Drop.OVERRULED])
     rule = ROW_TYPES[recipe.row_type].runs

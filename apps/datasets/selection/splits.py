@@ -1,4 +1,4 @@
-"""Which split a task goes to. Decided once for each task of a workspace, and never again."""
+"""Assigns tasks to splits: once for each task of a workspace, and never again."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from apps.datasets.models import Split, TaskSplit
 
 
 class SplitTask(NamedTuple):
-    """What the choice depends on."""
+    """The inputs of the assignment."""
 
     id: UUID
     environment: str
     key: str
     held_out: bool
     split: str | None
-    """The split it is in already, if any."""
+    """Its current split, if any."""
 
 
 def assign(tasks: Iterable[SplitTask], *, shares: Mapping[Split, int], seed: int) -> dict[UUID, Split]:
-    """A split for each task: the one it has, else the one that is furthest below its share. Pure.
+    """A split for each task: its current one, else the one furthest below its target share. Pure.
 
-    New tasks come in an order that the seed shuffles. Held-out tasks never go to train. Counting instead of drawing keeps small
-    datasets near their shares.
+    New tasks are assigned in an order shuffled by the seed. Held-out tasks never go to train. Counting instead of drawing at random keeps small
+    datasets close to their target shares.
     """
     tasks = list(tasks)
     chosen = {task.id: Split(task.split) for task in tasks if task.split}
@@ -53,9 +53,9 @@ def _shuffled(task: SplitTask, seed: int) -> bytes:
 def settle(
     tasks: Sequence[SplitTask], *, workspace: Workspace, shares: Mapping[Split, int], seed: int
 ) -> dict[UUID, Split]:
-    """Write the splits of those tasks that have none, and answer where each task is from now on.
+    """Store splits for the tasks that have none, and return every task's split.
 
-    The workspace's row is locked meanwhile, so two freezes cannot assign the same tasks differently or miscount each other's.
+    Locks the workspace's row, so concurrent freezes can't assign the same tasks differently or miscount each other's.
     """
     Workspace.objects.select_for_update(no_key=True).get(pk=workspace.pk)
     ids = [task.id for task in tasks]

@@ -1,4 +1,4 @@
-"""What a recipe comes to, before any step is read."""
+"""Counts what a recipe would produce, without reading any steps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from apps.datasets.selection.splits import SplitTask
 
 @dataclass
 class TaskRows:
-    """A task and how many rows its pairs make."""
+    """A task and the number of rows from its pairs."""
 
     task: SplitTask
     rows: int = 0
@@ -25,7 +25,7 @@ class TaskRows:
 
 @dataclass
 class Survey:
-    """What a recipe comes to, before any step is read."""
+    """What a recipe would produce, counted without reading any steps."""
 
     judgements: int = 0
     """Votes that were counted."""
@@ -38,7 +38,7 @@ class Survey:
     """Tasks with at least one row."""
 
     def add(self, task: SplitTask, *, votes: int, rows: int, dropped: Sequence[Drop]) -> None:
-        """Count what came of one pair or trajectory."""
+        """Count the outcome of one pair or trajectory."""
         self.judgements += votes
         if dropped:
             self.dropped.update(dropped)
@@ -48,7 +48,7 @@ class Survey:
 
 
 def survey(recipe: Recipe, workspace: Workspace) -> Survey:
-    """Count what the recipe would make. Two trajectories that say the same are found only when their steps are read."""
+    """Count what the recipe would produce. Pairs of identical trajectories aren't detected, since that requires their steps."""
     found = Survey()
     for pair, votes, decision in judged_pairs(recipe, workspace):
         found.add(pair.task, votes=len(votes), rows=len(decision.verdicts), dropped=decision.dropped)
@@ -61,7 +61,7 @@ def survey(recipe: Recipe, workspace: Workspace) -> Survey:
 
 
 def leaves_rows(recipe: Recipe, workspace: Workspace) -> bool:
-    """Whether the recipe would make any; reads judgments only up to the first one that does."""
+    """Whether the recipe would produce any rows; reads judgments only up to the first one that does."""
     return any(pair.decision.verdicts for pair in judged_pairs(recipe, workspace)) or any(
         run.decision.verdicts for run in judged_runs(recipe, workspace)
     )

@@ -1,4 +1,4 @@
-"""Votes on a pair, and what they come to: rows, or the reason why there is none. Pure."""
+"""Votes on a pair, and the decision from them: rows, or the reason why there are none. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from uuid import UUID
 
 from apps.datasets.selection.drops import Drop
 
-if TYPE_CHECKING:  # a recipe names row types, which are described with verdicts
+if TYPE_CHECKING:  # avoids an import cycle: a recipe names row types, whose declarations use verdicts
     from apps.datasets.recipe import Recipe
 
 
@@ -18,10 +18,10 @@ class Vote(NamedTuple):
     preference: str
     annotator: UUID
     strength: int
-    """In favor of the first trajectory: +3 … −3."""
+    """Positive favors the first trajectory: +3 … −3."""
     both_bad: bool
     first_was_left: bool | None
-    """None: nothing says it."""
+    """None if it wasn't recorded."""
 
     @property
     def is_tie(self) -> bool:
@@ -29,7 +29,7 @@ class Vote(NamedTuple):
 
 
 class Belief(NamedTuple):
-    """How likely it is that the first trajectory is the better one, that neither is, and that the second is. They add up to 1."""
+    """The probabilities that the first trajectory is better, that neither is, and that the second is. They sum to 1."""
 
     first: float
     neither: float
@@ -40,13 +40,13 @@ class Belief(NamedTuple):
         return self.first + self.second
 
     def soft_label(self, *, first_won: bool) -> float:
-        """How likely the winner is the better trajectory, given that one of them is."""
+        """The probability that the winner is the better trajectory, given that one of them is."""
         winner = self.first if first_won else self.second
         return winner / self.decided if self.decided else 0.5
 
 
 def shares(votes: Sequence[Vote]) -> Belief:
-    """What the votes say when everybody is believed alike: each answer's share of them."""
+    """The share of each answer, with all annotators weighted equally."""
     if not votes:
         return Belief(0.0, 1.0, 0.0)
     first = len([vote for vote in votes if vote.strength > 0]) / len(votes)
@@ -59,12 +59,12 @@ class Ruling(NamedTuple):
 
     id: UUID
     strength: int
-    """In favor of the first trajectory: +3 … −3."""
+    """Positive favors the first trajectory: +3 … −3."""
     both_bad: bool
 
 
 class Tally(NamedTuple):
-    """Votes on a pair, by what they say of the winner."""
+    """The votes on a pair: for the winner, against it, and neither."""
 
     votes_for: int
     votes_against: int
@@ -72,7 +72,7 @@ class Tally(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """A row: which trajectory won, by how much, and on whose word."""
+    """A row: the winning trajectory, its margin, and the judgments behind it."""
 
     first_won: bool
     strength: float
@@ -80,23 +80,23 @@ class Verdict(NamedTuple):
     weight: float
     """With majority: lead divided by votes, 1 when unanimous. With each: 1 divided by the pair's rows."""
     soft_label: float
-    """How likely it is that the winner is the better trajectory, 0 … 1."""
+    """Probability that the winner is the better trajectory, 0 … 1."""
     label_weight: float
-    """How much that says: the chance that either is better; with each, shared among the pair's rows."""
+    """Weight of the soft label: the probability that either is better; with each, divided among the pair's rows."""
     votes: tuple[Vote, ...]
-    """The votes that were counted, those against the winner too."""
+    """The votes that were counted, including those against the winner."""
     ruling: UUID | None = None
-    """The reviewer's decision that made it so."""
+    """The reviewer's decision, if one determined the verdict."""
 
     @property
     def shown_left(self) -> float:
-        """The share of the votes in which the winner stood on the left; a half where there is none."""
+        """The share of the votes in which the winner was shown on the left; a half if it isn't known for any."""
         if not self.votes:
             return 0.5
         return sum(vote.first_was_left == self.first_won for vote in self.votes) / len(self.votes)
 
     def tally(self) -> Tally:
-        """How many voted for the winner, against it, and for neither."""
+        """The number of votes for the winner, against it, and for neither."""
         for_first = sum(vote.strength > 0 for vote in self.votes)
         for_second = sum(vote.strength < 0 for vote in self.votes)
         tied = len(self.votes) - for_first - for_second
@@ -104,18 +104,15 @@ class Verdict(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """What the votes on one pair come to."""
+    """The decision from the votes on one pair."""
 
     verdicts: list[Verdict]
     dropped: list[Drop]
     """With majority at most one, for the pair; with each, one for each judgment that made no row."""
 
 
-# Deciding ---------------------------------------------------------------------------------------------------------------
-
-
 def counted(votes: Sequence[Vote], recipe: Recipe) -> list[Vote]:
-    """The votes that take part: of an annotator's several on one pair (in different queues) the latest, and no tie that is dropped."""
+    """The votes that count: each annotator's latest on a pair that is in several queues, without dropped ties."""
     if len(votes) > 1:
         votes = latest(votes)
     return [
@@ -127,13 +124,13 @@ def counted(votes: Sequence[Vote], recipe: Recipe) -> list[Vote]:
 
 
 def latest(votes: Sequence[Vote]) -> list[Vote]:
-    """Of each annotator the newest vote, oldest first: ids grow with time."""
+    """Each annotator's newest vote, oldest first. Ids increase with time."""
     latest = {vote.annotator: vote for vote in sorted(votes, key=lambda vote: vote.preference)}
     return sorted(latest.values(), key=lambda vote: vote.preference)
 
 
 def decide(votes: Sequence[Vote], recipe: Recipe, belief: Belief | None = None) -> Decision:
-    """Apply the recipe to the counted votes on one pair. `belief`: what aggregation says of it; None for the votes themselves."""
+    """Apply the recipe to the counted votes on one pair. `belief`: the aggregation model's estimate; None to use the vote shares."""
     believed = belief or shares(votes)
     if recipe.judgements == "each":
         return _each(votes, recipe, believed)
@@ -141,7 +138,7 @@ def decide(votes: Sequence[Vote], recipe: Recipe, belief: Belief | None = None) 
 
 
 def decide_by(ruling: Ruling, votes: Sequence[Vote], recipe: Recipe) -> Decision:
-    """What a reviewer decided holds, with certainty; the votes are named beside it, as they were."""
+    """A reviewer's decision determines the row with certainty; the votes are recorded unchanged."""
     if ruling.strength == 0:
         return Decision([], [Drop.BOTH_BAD if ruling.both_bad else Drop.TIE])
     if abs(ruling.strength) < recipe.minimum_strength:
@@ -165,7 +162,7 @@ def _majority(votes: Sequence[Vote], recipe: Recipe, belief: Belief) -> Decision
 
 
 def _believed(votes: Sequence[Vote], recipe: Recipe, belief: Belief) -> Decision:
-    """The side that is more likely the better one, whoever has more votes. Its weight is its lead in likelihood."""
+    """Chooses the more probable side, whatever the majority. The row's weight is the lead in probability."""
     if not votes:
         return Decision([], [])
     if belief.neither > max(belief.first, belief.second):
@@ -179,7 +176,7 @@ def _believed(votes: Sequence[Vote], recipe: Recipe, belief: Belief) -> Decision
 def _won(first_won: bool, weight: float, votes: Sequence[Vote], recipe: Recipe, belief: Belief) -> Decision:
     sign = 1 if first_won else -1
     winning = [sign * vote.strength for vote in votes if sign * vote.strength > 0]
-    strength = sum(winning) / len(winning) if winning else 1.0  # believed against every vote: slightly
+    strength = sum(winning) / len(winning) if winning else 1.0  # chosen against every vote: counts as slightly better
     if strength < recipe.minimum_strength:
         return Decision([], [Drop.WEAK])
     soft_label = belief.soft_label(first_won=first_won)

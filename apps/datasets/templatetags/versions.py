@@ -1,4 +1,4 @@
-"""What pages of other apps say about versions."""
+"""Template tags with which pages of other apps show versions."""
 
 from django import template
 
@@ -11,5 +11,5 @@ register = template.Library()
 
 @register.simple_tag
 def frozen_judgements(queue: Queue, member: Membership) -> Frozen | None:
-    """How far a queue's judgments are frozen; None where no version has them or this member sees none."""
+    """How far a queue's judgments have been frozen; None if no version has them or this member may see none."""
     return frozen_of(queue, member)
