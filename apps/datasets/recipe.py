@@ -54,24 +54,25 @@ class Recipe:
     With the last two they also decide which trajectory a majority row chooses.
     """
     adjudicated: str = "win"
-    """What a reviewer decided. win: of a pair it is the only row, whatever the votes; of a trajectory, what they overruled counts for nothing.
-    ignore: as if it were not there."""
+    """How a reviewer's decisions count. win: on a pair, it makes the only row, whatever the votes; on a trajectory, overruled judgments are ignored.
+    ignore: decisions have no effect.
+    """
     minimum_confidence: int = 50
-    """In percent: a majority row needs at least this soft label."""
+    """With majority: minimum soft label of a row, in percent."""
     minimum_strength: int = 1
     """1 slightly, 2 clearly, 3 much better; with majority, the mean over those who voted for the winner."""
     ties: str = "count"
-    """A tie never makes a row. count: it is in the card's figures and lowers a row's weight. drop: as if never given."""
+    """A tie never makes a row. count: it's included in the card's figures and lowers a row's weight. drop: it's ignored."""
     both_bad: str = "count"
     """The same for "both bad"."""
     annotator_kinds: tuple[str, ...] = KINDS
-    """Whose judgments count: people, models, rules. Rows and card say which is which."""
+    """The kinds of annotators whose judgments count: people, models, rules. Rows and card name the kind."""
     without_annotators: tuple[str, ...] = ()
-    """Ids of annotators whose judgments are left out."""
+    """Ids of annotators whose judgments are excluded."""
     flagged: str = "keep"
-    """Items that an annotator flagged. keep: judged like the others. leave_out: those that are flagged when the version is made."""
+    """How flagged items count. keep: like the others. leave_out: items that are flagged when the version is created are excluded."""
     without_items: tuple[int, ...] = ()
-    """Ids of those, sorted, with leave_out. Set when the version is made: a flag that comes or goes later changes nothing."""
+    """With leave_out, the sorted ids of the excluded items. Set when the version is created, so later changes of flags have no effect."""
     train: int = DEFAULT_SHARES["train"]
     validation: int = DEFAULT_SHARES["validation"]
     test: int = DEFAULT_SHARES["test"]

@@ -1,6 +1,6 @@
-"""From the name that people know to the one that a server knows.
+"""Resolves published names to the names that servers know.
 
-A publication's name is an alias that servers never hear of. Whoever asks a server resolves it here, at that moment: what is live then is what answers.
+A publication's name is an alias that the server itself doesn't know. Every request resolves it here when it's made, so it goes to whatever is live then.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from apps.policies.models import Endpoint, Policy, Publication
 
 
 class Served(NamedTuple):
-    """A policy behind an endpoint, and what its servers call it."""
+    """A policy at an endpoint, with its model name there."""
 
     endpoint: Endpoint
     name: str
     is_published: bool
-    """Retrace put it there, under a name that no other policy ever gets; else somebody typed the name of a model."""
+    """Published by Retrace, under a name unique to the policy; otherwise a model name that somebody entered."""
 
 
 def served(policy: Policy) -> Served | None:
-    """Where `policy` is served: as it was published last, else by its own endpoint; None where it isn't."""
+    """Where `policy` is served: by its latest live publication, else by its own endpoint; None if neither exists."""
     live = policy.publications.live().exclude(endpoint=None).select_related("endpoint").order_by("-live_at").first()
     if live is not None and live.endpoint is not None:
         return Served(live.endpoint, live.served_name, is_published=True)
@@ -31,9 +31,9 @@ def served(policy: Policy) -> Served | None:
 
 
 def run_to_ask(policy: Policy) -> str:
-    """By which id this installation's own server of small models knows `policy`, where it may be asked for it; else empty.
+    """The model id of `policy` on this installation's own server of small models; empty if that server may not load it.
 
-    It loads what lies in the folder of the training run, so there's nothing to prove as of a policy that is published.
+    The server loads the training run's own folder, so no canary is needed, unlike for a publication.
     """
     parameters = policy.settings.get("parameters")
     if not settings.LOCAL_MODELS_URL or not parameters or parameters > settings.LOCAL_MODELS_PARAMETERS:
@@ -43,7 +43,7 @@ def run_to_ask(policy: Policy) -> str:
 
 
 def resolved(endpoint: Endpoint, name: str) -> Served:
-    """What a name at an endpoint stands for: what its workspace has published under it, else a model that the servers call so."""
+    """The model behind a name at an endpoint: the workspace's live publication of that name, else the server's model of that name."""
     live = Publication.objects.live().filter(workspace=endpoint.workspace_id, endpoint=endpoint, name=name).first()
     if live is None:
         return Served(endpoint, name, is_published=False)

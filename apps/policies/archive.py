@@ -1,4 +1,4 @@
-"""A folder as a tar archive, made while it is sent. Weights do not compress, so it is not compressed."""
+"""Streams a folder as an uncompressed tar archive, since weights don't compress."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ PIECE_BYTES = 1 << 20
 
 
 def published_folder(publication: Publication) -> Path | None:
-    """The folder that a worker wrote for this very publication; None where `location` names any other place."""
+    """The folder that a worker wrote for this publication; None if `location` points anywhere else."""
     place = Path(publication.location).resolve()
     root = Path(settings.PUBLISHED_DIR).resolve()
     return place if place.is_relative_to(root) and place.name == publication.pk.hex and place.is_dir() else None
 
 
 def tar_of(place: Path, *, within: str) -> Iterator[bytes]:
-    """The files of a folder, under the name `within`, links left out. A file that is longer by the time it is read is cut at the size it had."""
+    """The files of a folder, under the name `within`, without links. A file that grows meanwhile is cut at its original size."""
     for path in sorted(each for each in place.rglob("*") if each.is_file() and not each.is_symlink()):
         entry = TarInfo(f"{within}/{path.relative_to(place)}")
         entry.size = path.stat().st_size

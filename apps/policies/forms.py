@@ -1,4 +1,4 @@
-"""The forms that register and publish a policy."""
+"""Forms to register and publish a policy."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ NEEDED: dict[str, tuple[str, ...]] = {
     Policy.Kind.SCRIPTED: ("script",),
     Policy.Kind.ENDPOINT: ("location", "base_url"),
 }
-"""What each kind cannot do without."""
+"""The fields that each kind requires."""
 
 
 class PolicyForm(forms.Form):
-    """Which of its fields count depends on the kind; the others are ignored."""
+    """The form of a new policy. Fields that don't apply to its kind are ignored."""
 
     kind = forms.ChoiceField(choices=KINDS, widget=forms.RadioSelect, initial=Policy.Kind.MODEL)
     name = forms.CharField(max_length=200)
@@ -65,7 +65,7 @@ class PolicyForm(forms.Form):
         return data
 
     def register(self, *, workspace: Workspace, by: User) -> Policy:
-        """Register what the valid form describes. Raises PolicyRefused."""
+        """Register the policy described by the valid form. Raises PolicyRefused."""
         given = self.cleaned_data
         name, description = given["name"], given["description"]
         match given["kind"]:
@@ -90,7 +90,7 @@ class PolicyForm(forms.Form):
 
 
 class PublishForm(forms.Form):
-    """How a policy leaves: only the ways that its run's weights allow. The server's fields do not count for a folder."""
+    """How to publish a policy: only the ways that its run's weights support. The server's fields are ignored for a folder."""
 
     way = forms.ChoiceField(choices=(), widget=forms.RadioSelect, label="How")
     name = forms.CharField(
@@ -128,7 +128,7 @@ class PublishForm(forms.Form):
         self.fields["endpoint"].initial = known[0] if len(known) == 1 else None
 
     def publish(self, *, by: User) -> Publication:
-        """Ask for what the valid form describes. Raises PublishingRefused, BadEndpoint."""
+        """Request the publication described by the valid form. Raises PublishingRefused, BadEndpoint."""
         given = self.cleaned_data
         endpoint = None
         if given["way"] != Publication.Way.FOLDER:

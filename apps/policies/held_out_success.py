@@ -1,7 +1,7 @@
-"""How good policies are on held-out tasks, without pooling what can't be pooled: each level by itself, and two policies on the tasks that both attempted.
+"""Success of policies on held-out tasks, without pooling incomparable results: each level separately, and two policies on the tasks that both attempted.
 
-A share over whatever tasks a policy happened to get says as much of the tasks as of the policy. Attempts at one task are averaged first: the task
-is the unit of evidence.
+A success rate over whichever tasks a policy happened to get reflects the tasks as much as the policy. Attempts at one task are averaged first: the
+task is the unit of analysis.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from apps.policies.models import Policy, Promotion
 
 
 class OnTask(NamedTuple):
-    """A policy at one held-out task."""
+    """A policy on one held-out task."""
 
     environment: str
     level: str
     share: float
-    """Of its attempts that succeeded."""
+    """The success rate of its attempts."""
 
 
 class AtLevel(NamedTuple):
-    """A policy at the held-out tasks of one level, with the 95 % interval of its success."""
+    """A policy on the held-out tasks of one level, with the 95% interval of its success."""
 
     environment: str
     level: str
@@ -40,7 +40,7 @@ class AtLevel(NamedTuple):
 
 
 class AgainstChampion(NamedTuple):
-    """A policy's success less the champion's, in points, over the tasks that both attempted."""
+    """A policy's success minus the champion's, in percentage points, over the tasks that both attempted."""
 
     environment: str
     champion: str
@@ -61,14 +61,14 @@ class AgainstChampion(NamedTuple):
 
 
 class HeldOutSuccess(NamedTuple):
-    """What a list and a page of policies say."""
+    """What the list and the page of a policy show."""
 
     levels: list[AtLevel]
     against: list[AgainstChampion]
 
 
 def held_out_success(member: Membership, policies: Collection[Policy]) -> dict[UUID, HeldOutSuccess]:
-    """Of each of these policies; two queries."""
+    """The success of each policy; two queries."""
     current = Promotion.objects.visible_to(member).current().select_related("policy")
     champions = {each.environment: each.policy for each in current}
     wanted = {policy.pk for policy in (*policies, *champions.values())}
@@ -88,12 +88,12 @@ def held_out_success(member: Membership, policies: Collection[Policy]) -> dict[U
 
 
 def levels_of_policy(policy: Policy) -> list[AtLevel]:
-    """Its success, level by level; one query."""
+    """A policy's success by level; one query."""
     return levels_of(_by_task(Policy.objects.filter(pk=policy.pk))[policy.pk].values())
 
 
 def levels_of(attempted: Iterable[OnTask]) -> list[AtLevel]:
-    """Success level by level, each with its own tasks."""
+    """Success by level, each over its own tasks."""
     shares: dict[tuple[str, str], list[float]] = defaultdict(list)
     for each in attempted:
         shares[each.environment, each.level].append(each.share)
@@ -113,7 +113,7 @@ def _against(environment: str, champion: Policy, mine: dict[UUID, OnTask], its: 
 
 
 def _by_task(policies: QuerySet[Policy]) -> dict[UUID, dict[UUID, OnTask]]:
-    """Trajectories and tasks are reached through their relations: that app knows this one."""
+    """Reached through relations, since the trajectories app depends on this one."""
     attempts = policies.filter(
         trajectories__rollout_batch__isnull=False,
         trajectories__success__isnull=False,

@@ -1,7 +1,7 @@
-"""Where the model of a policy lies: with the run that made it, in a folder under MODEL_ROOTS, or on the hub.
+"""Where a policy's model is stored: with the run that made it, in a folder under MODEL_ROOTS, or on the hub.
 
-What a run here made is reached through the run, never through text; the workers and the web share RUNS_DIR. A location that somebody typed is checked when it is
-registered and, by the worker, each time that it is used: the row may be older than the settings, or may not have come through a form.
+The model of a local run is found through the run, never through a text field; the workers and the web share RUNS_DIR. A location that somebody entered is
+checked at registration and again by the worker at each use, since the row may predate the current settings or may not have come from a form.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from contract.hub_ids import is_hub_id
 
 
 class LocationRefused(Exception):
-    """Nothing may be loaded from there, and why."""
+    """The location may not be loaded; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class HubModel:
 
 
 def checked_location(location: str) -> str:
-    """The location that somebody typed, in its one spelling. Looks at no disk: the web may run on another machine than the workers.
+    """Normalizes a location that somebody entered. Doesn't touch the disk, since the web may run on another machine than the workers.
 
     Raises LocationRefused.
     """
@@ -46,13 +46,13 @@ def checked_location(location: str) -> str:
 
 
 def refuse_unusable_location(policy: Policy) -> None:
-    """What the web can tell of a language model before a worker takes the job. Raises LocationRefused."""
+    """The checks of a language model that the web can do before a worker takes the job. Raises LocationRefused."""
     if weights_of_run(policy) is None:
         checked_location(policy.location)
 
 
 def model_source(policy: Policy, *, workspace_id: UUID) -> Path | HubModel:
-    """What is loaded for `policy` on behalf of a workspace: an existing folder, or a hub model. Raises LocationRefused."""
+    """What to load for `policy` on behalf of a workspace: an existing folder, or a hub model. Raises LocationRefused."""
     if policy.workspace_id != workspace_id:
         raise LocationRefused("The policy belongs to another workspace.")
     if weights := weights_of_run(policy):
@@ -66,9 +66,9 @@ def model_source(policy: Policy, *, workspace_id: UUID) -> Path | HubModel:
 
 
 def _existing_folder(location: str) -> Path:
-    """The folder with its symbolic links resolved; each of its files must lie under MODEL_ROOTS as well.
+    """The folder with its symbolic links resolved; each of its files must also lie under MODEL_ROOTS.
 
-    What lies outside is refused in the same words whether it exists or not.
+    A location outside gets the same error whether it exists or not.
     """
     try:
         place = Path(location).resolve()
@@ -77,7 +77,7 @@ def _existing_folder(location: str) -> Path:
             raise LocationRefused(f"There is no folder {location}. Copy the model there, or correct the location.")
         for path in place.rglob("*"):
             _refuse_outside(path.resolve(), location)
-    except (OSError, RuntimeError):  # links in a circle, or a folder that this worker may not read
+    except (OSError, RuntimeError):  # circular links, or a folder that this worker may not read
         raise LocationRefused(f"The folder {location} cannot be read. Check its permissions and links.") from None
     return place
 
@@ -86,7 +86,7 @@ def _refuse_outside(place: Path, location: str) -> None:
     ours = (settings.RUNS_DIR, settings.PUBLISHED_DIR)
     if not _lies_in(place, [root.resolve() for root in settings.MODEL_ROOTS]):
         raise _outside(location)
-    if _lies_in(place, [Path(folder).resolve() for folder in ours]):  # roots may hold them; workspaces share them
+    if _lies_in(place, [Path(folder).resolve() for folder in ours]):  # workspaces share these folders
         raise _outside(location)
 
 
@@ -105,18 +105,18 @@ def _outside(location: str) -> LocationRefused:
 
 @dataclass(frozen=True)
 class Weights:
-    """What its run left behind. The layout is the trainer's."""
+    """The files that a run left behind. The trainer defines the layout."""
 
     run: Path
 
     @property
     def model(self) -> Path:
-        """The whole model."""
+        """Folder of the whole model."""
         return self.run / "model"
 
     @property
     def adapter(self) -> Path:
-        """The LoRA adapter alone; there is none after full fine-tuning."""
+        """Folder of only the LoRA adapter; missing after full fine-tuning."""
         return self.run / "adapter"
 
     @property
@@ -129,7 +129,7 @@ class Weights:
 
 
 def weights_of_run(policy: Policy) -> Weights | None:
-    """The files of the run that made the policy; None where no run of its own workspace did. `location` has no say in it."""
+    """The files of the run that made the policy; None if no run of its own workspace did. Ignores `location`."""
     run = getattr(policy, "made_by", None)
     if run is None or run.workspace_id != policy.workspace_id:
         return None
@@ -137,5 +137,5 @@ def weights_of_run(policy: Policy) -> Weights | None:
 
 
 def weights_of(policy: Policy) -> Weights | None:
-    """The same for what can be published: language models."""
+    """The same, only for policies that can be published: language models."""
     return weights_of_run(policy) if policy.kind == Policy.Kind.MODEL else None

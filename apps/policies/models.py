@@ -1,4 +1,4 @@
-"""What acts, what scores, and which of them is the champion."""
+"""Policies (models that act or score), their endpoints and publications, and which one is the champion."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from apps.jobs.models import Job, JobQuerySet, Phase
 
 class PolicyQuerySet(WorkspaceQuerySet["Policy"]):
     def acting(self) -> Self:
-        """Those that can attempt a task."""
+        """Policies that can attempt a task."""
         return self.filter(archived_at=None).exclude(kind__in=Policy.SILENT)
 
     def trainable(self) -> Self:
-        """Those whose weights a run can start from."""
+        """Policies whose weights a run can start from."""
         return self.filter(kind=Policy.Kind.MODEL, archived_at=None)
 
 
 class Policy(WorkspaceModel):
-    """Something that produced trajectories, or scores them: weights, a script, a served model, or only a name."""
+    """Something that generated trajectories, or scores them: weights, a script, a served model, or only a name."""
 
     class Kind(models.TextChoices):
         MODEL = "model", "Language model"
@@ -34,7 +34,7 @@ class Policy(WorkspaceModel):
         EXTERNAL = "external", "Known by name only"
 
     SILENT = (Kind.REWARD_MODEL, Kind.PROCESS_MODEL, Kind.EXTERNAL)
-    """They score, or nobody here has them: none can attempt a task."""
+    """Kinds that can't attempt a task: they only score, or the model isn't available here."""
 
     name = models.CharField(max_length=200)
     kind = models.CharField(max_length=20, choices=Kind.choices)
@@ -80,12 +80,12 @@ class Checkpoint(models.Model):
 
 class EndpointQuerySet(WorkspaceQuerySet["Endpoint"]):
     def sharing(self, addresses: list[str]) -> Self:
-        """Those of any workspace behind which one of these servers is."""
+        """Endpoints of any workspace that include one of these servers."""
         return self.filter(Q(base_url__in=addresses) | Q(replicas__overlap=addresses))
 
 
 class Endpoint(WorkspaceModel):
-    """An OpenAI-compatible server, such as vLLM, or several that serve the same. The key comes from the environment, never from the database."""
+    """An OpenAI-compatible server, such as vLLM, or several replicas of one. The key comes from the environment, never from the database."""
 
     name = models.CharField(max_length=100)
     base_url = models.URLField(max_length=300)
@@ -111,20 +111,20 @@ class Endpoint(WorkspaceModel):
 
     @property
     def addresses(self) -> list[str]:
-        """All of its servers, each with its version: http://127.0.0.1:8000/v1."""
+        """The base URLs of all its servers, with the version: http://127.0.0.1:8000/v1."""
         return [self.base_url, *self.replicas]
 
 
 class PromotionQuerySet(WorkspaceQuerySet["Promotion"]):
     def current(self) -> Self:
-        """The latest of each environment: its policy is the champion there."""
+        """The latest promotion of each environment, whose policy is the champion there."""
         return self.order_by("environment", "-id").distinct("environment")
 
 
 class Promotion(WorkspaceModel):
-    """The fact that a policy became champion of an environment: by whom, why, on what evidence. The latest one holds.
+    """A policy became champion of an environment: by whom, why, on what evidence. The latest one counts.
 
-    Rolling back is another promotion, of the policy before.
+    A rollback is another promotion, of the previous policy.
     """
 
     environment = models.CharField(max_length=100)
@@ -146,15 +146,15 @@ class PublicationQuerySet(JobQuerySet["Publication"]):
         return self.filter(state=Publication.State.LIVE)
 
     def beside(self, publication: Publication) -> Self:
-        """All that were ever published in the same place under the same name."""
+        """All publications, past and present, in the same place under the same name."""
         return self.filter(workspace=publication.workspace_id, endpoint=publication.endpoint_id, name=publication.name)
 
 
 class Publication(Job):
-    """A policy made available under a name: in a folder, or on a server. The live one of a name is what answers.
+    """A policy made available under a name: in a folder, or on a server. The live publication of a name is the one that answers.
 
-    Servers don't know the name, only `served_name`: Retrace resolves the one to the other whenever it asks a server. So the old and the new one are
-    loaded side by side, and what makes the new one live is a single write here. Rolling back is another publication, of the policy before.
+    Servers don't know the name, only `served_name`: Retrace translates it with each request. So the old and the new policy are loaded at the
+    same time, and switching to the new one is a single write here. A rollback is another publication, of the previous policy.
     """
 
     class Way(models.TextChoices):
@@ -170,7 +170,7 @@ class Publication(Job):
         REFUSED = "refused", "Refused by the canary"
         FAILED = "failed", "Failed"
 
-    PHASES = {  # a class variable of Job
+    PHASES = {  # overrides the class variable of Job
         State.WAITING: Phase.WAITING,
         State.WORKING: Phase.RUNNING,
         State.LIVE: Phase.DONE,

@@ -1,4 +1,4 @@
-"""Which policy is the champion of an environment, who made it so, and the way back."""
+"""Champions of environments: promotion and rollback."""
 
 from typing import Any
 
@@ -20,17 +20,17 @@ class AlreadyChampion(Exception):
 
 
 class NothingToRollBackTo(Exception):
-    """There was no champion before the current one."""
+    """There's no previous champion."""
 
 
 def champion(*, workspace: Workspace, environment: str) -> Policy | None:
-    """The policy that is promoted in `environment` now."""
+    """The current champion of `environment`."""
     latest = _history(workspace, environment).select_related("policy").order_by("-id").first()
     return latest.policy if latest else None
 
 
 def champions(*, workspace: Workspace, environment: str) -> list[Policy]:
-    """Who was promoted in `environment` and not rolled back from, one after the other: the last one is the champion."""
+    """The champions of `environment` that weren't rolled back, in order; the last one is the current champion."""
     found: list[Policy] = []
     for promotion in _history(workspace, environment).select_related("policy").order_by("id"):
         if promotion.is_rollback:
@@ -44,7 +44,7 @@ def champions(*, workspace: Workspace, environment: str) -> list[Policy]:
 def promote(
     *, policy: Policy, environment: str, by: User, reason: str, evidence: dict[str, Any] | None = None
 ) -> Promotion:
-    """Make `policy` the champion. Raises AlreadyChampion where it is that."""
+    """Make `policy` the champion. Raises AlreadyChampion."""
     _lock(policy.workspace)
     current = champion(workspace=policy.workspace, environment=environment)
     if current == policy:
@@ -54,9 +54,9 @@ def promote(
 
 @transaction.atomic
 def roll_back(*, workspace: Workspace, environment: str, by: User, reason: str) -> Promotion:
-    """Promote the champion before the current one again. Raises NothingToRollBackTo.
+    """Promote the previous champion again. Raises NothingToRollBackTo.
 
-    Going back twice goes back two champions, as undo does; it does not swing between two.
+    Repeated rollbacks go further back, like undo, instead of toggling between two.
     """
     _lock(workspace)
     reigns = champions(workspace=workspace, environment=environment)
@@ -70,7 +70,7 @@ def _history(workspace: Workspace, environment: str) -> Any:
 
 
 def _lock(workspace: Workspace) -> None:
-    """Promotions of a workspace happen one after the other: each records what it replaced."""
+    """Serializes a workspace's promotions, since each records which one it replaced."""
     Workspace.objects.select_for_update(no_key=True).get(pk=workspace.pk)
 
 

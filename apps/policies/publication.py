@@ -1,4 +1,4 @@
-"""Asking for a policy to be published, and for the one before it. A worker does it and proves it."""
+"""Requests to publish a policy, or to roll back to the previous one. A worker carries them out and verifies them."""
 
 from __future__ import annotations
 
@@ -47,39 +47,39 @@ Way = Publication.Way
 
 
 class PublishingRefused(Exception):
-    """Why it cannot be published. `field` is what to change."""
+    """The policy can't be published. `field` is what to change."""
 
     field = ""
 
 
 class NotPublishable(PublishingRefused):
-    """Only language models whose run left their weights here can be published."""
+    """Only language models whose run left its weights here can be published."""
 
 
 class NoCanary(PublishingRefused):
-    """Its run left nothing by which a server could prove what it serves."""
+    """The run recorded no canary with which a server could prove what it serves."""
 
 
 class NoAdapter(PublishingRefused):
-    """Its run trained every weight, so there is no adapter to swap."""
+    """The run trained all weights, so there's no adapter to load."""
 
     field = "way"
 
 
 class BadName(PublishingRefused):
-    """Clients write the name into requests, and it becomes a folder's."""
+    """The name doesn't suit requests and folder names."""
 
     field = "name"
 
 
 class NoServer(PublishingRefused):
-    """A served policy needs a server."""
+    """A server is required, unless the policy is published as a folder."""
 
     field = "endpoint"
 
 
 class UnderWay(PublishingRefused):
-    """Something is being published under this name at this moment."""
+    """Another publication under this name is in progress."""
 
     field = "name"
 
@@ -92,7 +92,7 @@ class NothingBefore(PublishingRefused):
 def publish_policy(
     *, policy: Policy, way: str, name: str, endpoint: Endpoint | None = None, by: User | None, is_rollback: bool = False
 ) -> Publication:
-    """Have a worker publish `policy` under `name`. What is live there stays so until the new one is proven.
+    """Have a worker publish `policy` under `name`. The current publication stays live until the new one is verified.
 
     Raises PublishingRefused.
     """
@@ -128,7 +128,7 @@ def publish_policy(
 
 
 def served_name(publication: Publication) -> str:
-    """What servers call it, such as office-1f0c5b7a93d2: the end of its id is random. Nothing where no server has it."""
+    """The model's name on the server, such as office-1f0c5b7a93d2; the suffix comes from the id and is random. Empty if it isn't served."""
     return f"{publication.name}-{publication.pk.hex[-12:]}" if publication.endpoint_id else ""
 
 
@@ -154,7 +154,7 @@ def _refuse_what_cannot_be(policy: Policy, way: str, name: str, endpoint: Endpoi
 def roll_back_publication(*, publication: Publication, by: User) -> Publication:
     """Publish again what was live under the same name before. Raises PublishingRefused.
 
-    Going back twice goes back two policies, as undo does; the canary is asked again each time.
+    Repeated rollbacks go further back, like undo; each is verified with the canary again.
     """
     publication = Publication.objects.select_for_update(of=["self"]).select_related("policy").get(pk=publication.pk)
     if publication.state != Publication.State.LIVE:
@@ -169,7 +169,7 @@ def roll_back_publication(*, publication: Publication, by: User) -> Publication:
 
 
 def publication_history(publication: Publication) -> list[Publication]:
-    """What was live under its name, oldest first, without what was rolled back. The last one is live, or was."""
+    """The publications under its name that weren't rolled back, oldest first. The last one is live or was the last to be."""
     lived: list[Publication] = []
     everything = Publication.objects.beside(publication).exclude(live_at=None)
     for each in everything.select_related("policy__workspace", "endpoint").order_by("live_at", "id"):

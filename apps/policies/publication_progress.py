@@ -1,4 +1,4 @@
-"""What a worker writes about a publication that it holds. All of it may be told twice."""
+"""State changes of a publication, written by the worker that holds it. All are idempotent."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ State = Publication.State
 
 @transaction.atomic
 def go_live(publication: Publication, *, canary: dict[str, Any], location: str) -> None:
-    """It is proven and answers under its name: what was live there is replaced. Raises Superseded."""
+    """Mark it as verified and live, and what was live under its name as replaced. Raises Superseded."""
     beside = Publication.objects.beside(publication).live()
-    if publication.way == Publication.Way.RESTART:  # the server forgot its adapters with its model, whosever they were
+    if publication.way == Publication.Way.RESTART:  # the restart dropped all adapters on the server, of every workspace
         assert publication.endpoint is not None, "a constraint holds it"
         there = Endpoint.objects.sharing(publication.endpoint.addresses)
         beside = Publication.objects.filter(endpoint__in=there).live()
@@ -36,12 +36,12 @@ def go_live(publication: Publication, *, canary: dict[str, Any], location: str) 
 
 
 def refuse(publication: Publication, *, reason: str, canary: dict[str, Any]) -> None:
-    """What answered is not the policy. What was live before still is. Raises Superseded."""
+    """Record that the server's answers don't match the policy. The previous publication stays live. Raises Superseded."""
     lifecycle.fail(publication, Failure("refused", reason), state=State.REFUSED, canary=canary)
 
 
 def withdraw(publication: Publication, *, reason: str, canary: dict[str, Any]) -> None:
-    """It was live and the canary refuses it now: nothing answers under its name any more. Told twice, the second does nothing."""
+    """Take down a live publication whose canary now fails; nothing answers under its name any more. Idempotent."""
     Publication.objects.live().filter(pk=publication.pk).update(
         state=State.REFUSED, failure=Failure("refused", reason).as_json(), canary=canary, ended_at=now()
     )

@@ -1,4 +1,4 @@
-"""What the pages and the API read about policies. Runs and rollouts are reached through their relations: those apps know this one."""
+"""Queries on policies for the pages and the API. Runs and rollouts are reached through relations, since those apps depend on this one."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from apps.policies.models import Policy, Promotion, Publication
 SHOWN_ROLLOUTS = 20
 POLICY_COLUMNS = (by_name("Policy", "name"), by_age("Since"))
 NOWHERE = Value(UUID(int=0))
-"""Stands for no server: in SQL nothing equals NULL."""
+"""Stands for no server, since NULL equals nothing in SQL."""
 _DONE_HELD_OUT = Q(rollouts__config__tasks__split="held_out")
 
 
 def policies_for_list(member: Membership) -> QuerySet[Policy]:
-    """What a row of the list shows: its parent, the run that made it, how it did on held-out tasks."""
+    """The columns of the policy list: parent, training run, and success on held-out tasks."""
     return (
         Policy.objects.visible_to(member)
         .filter(archived_at=None)
@@ -34,7 +34,7 @@ def policies_for_list(member: Membership) -> QuerySet[Policy]:
 
 
 def champions_of(member: Membership) -> dict[Any, list[str]]:
-    """The environments of which a policy is champion, by the policy's id."""
+    """The environments in which each policy is champion, keyed by policy id."""
     found: dict[Any, list[str]] = {}
     for promotion in Promotion.objects.visible_to(member).current():
         found.setdefault(promotion.policy_id, []).append(promotion.environment)
@@ -42,12 +42,12 @@ def champions_of(member: Membership) -> dict[Any, list[str]]:
 
 
 def publications_of(policy: Policy) -> QuerySet[Publication]:
-    """Where it was published, newest first, as its page shows it. `depth` says how many policies one could go back through."""
+    """The publications of a policy, newest first, for its page. `depth` is the number of policies that a rollback could go back through."""
     place = Coalesce(OuterRef("endpoint"), NOWHERE)
     beside = Publication.objects.alias(place=Coalesce("endpoint", NOWHERE)).filter(
         workspace=OuterRef("workspace"), name=OuterRef("name"), place=place, live_at__isnull=False
     )
-    # A rollback takes what was rolled back off, and stands for what was before it.
+    # A rollback removes the publication it undoes and stands for the one before that.
     gone, lived = (Count("pk", filter=Q(is_rollback=was)) for was in (True, False))
     depth = beside.order_by().values("name").annotate(depth=lived - gone).values("depth")
     shown = policy.publications.select_related("endpoint", "by", "policy").order_by("-id")
@@ -55,5 +55,5 @@ def publications_of(policy: Policy) -> QuerySet[Publication]:
 
 
 def policy_for_page(member: Membership) -> QuerySet[Policy]:
-    """A policy with everything that its page names."""
+    """A policy with everything its page shows."""
     return Policy.objects.visible_to(member).select_related("endpoint", "made_by")

@@ -1,4 +1,4 @@
-"""Making a policy known that no run here made: a base model, a script, a served model. And names for new ones."""
+"""Registers policies that no local run made: a base model, a script, a served model. Also finds free names for new ones."""
 
 from __future__ import annotations
 
@@ -19,37 +19,37 @@ from contract.hub_ids import is_hub_id
 
 KEY_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*_API_KEY")
 MOST_REPLICAS = 31
-"""Each is asked when something is published, and once a minute."""
+"""Each replica is contacted on every publication and once a minute."""
 
 
 class PolicyRefused(Exception):
-    """Why it cannot be registered. `field` is what to change."""
+    """The policy can't be registered. `field` is what to change."""
 
     field = ""
 
 
 class NameTaken(PolicyRefused):
-    """Policies of a workspace are told apart by their names."""
+    """Names of policies are unique in a workspace."""
 
     field = "name"
 
 
 class NoSuchPlace(PolicyRefused):
-    """The location is neither a folder that may be named nor a hub id, or there is no such script."""
+    """The location is neither an allowed folder nor a hub id, or the script doesn't exist."""
 
     field = "location"
 
 
 class BadEndpoint(PolicyRefused):
-    """The server's address or its key's variable cannot be used."""
+    """The server's address or its key's variable is invalid."""
 
     field = "base_url"
 
 
 def register_model(*, workspace: Workspace, name: str, location: str, description: str = "", by: User) -> Policy:
-    """A language model from a folder under MODEL_ROOTS on the workers' machines, or from the hub. Raises PolicyRefused.
+    """Register a language model from a folder under MODEL_ROOTS on the workers' machines, or from the hub. Raises PolicyRefused.
 
-    Whether it is there is checked when a run or rollouts use it: the web may run on another machine.
+    Whether it exists is checked when a run or rollouts use it, since the web may run on another machine.
     """
     try:
         location = checked_location(location)
@@ -59,7 +59,7 @@ def register_model(*, workspace: Workspace, name: str, location: str, descriptio
 
 
 def hub_base(*, workspace: Workspace, hub_id: str) -> Policy:
-    """The workspace's policy of a model on the hub; not saved yet where there is none. Raises NoSuchPlace for all that is no hub id."""
+    """The workspace's policy for a model on the hub; unsaved if there's none yet. Raises NoSuchPlace if `hub_id` isn't one."""
     if not is_hub_id(hub_id):
         raise NoSuchPlace(
             f"{hub_id!r} is no hub id, such as Qwen/Qwen3-0.6B: an owner and a name, or a name alone. "
@@ -71,7 +71,7 @@ def hub_base(*, workspace: Workspace, hub_id: str) -> Policy:
 
 @transaction.atomic
 def register_hub_base(*, workspace: Workspace, hub_id: str, by: User) -> Policy:
-    """The same, saved. Asked for twice at once, it is registered once."""
+    """The same, saved. Concurrent calls register it once."""
     Workspace.objects.select_for_update(no_key=True).get(pk=workspace.pk)
     policy = hub_base(workspace=workspace, hub_id=hub_id)
     if not policy._state.adding:
@@ -82,7 +82,7 @@ def register_hub_base(*, workspace: Workspace, hub_id: str, by: User) -> Policy:
 
 
 def register_script(*, workspace: Workspace, name: str, script: str, description: str = "", by: User) -> Policy:
-    """A scripted rule of a built-in environment. Raises PolicyRefused."""
+    """Register a script of a built-in environment. Raises PolicyRefused."""
     if script not in SCRIPTS:
         raise NoSuchPlace(f"There is no script {script!r}; known: {', '.join(SCRIPTS)}.")
     return _register(workspace, name, Policy.Kind.SCRIPTED, script, description, by)
@@ -99,7 +99,7 @@ def register_served(
     description: str = "",
     by: User,
 ) -> Policy:
-    """A model behind an OpenAI-compatible server, such as vLLM. Raises PolicyRefused."""
+    """Register a model behind an OpenAI-compatible server, such as vLLM. Raises PolicyRefused."""
     if not model:
         raise NoSuchPlace("Give the model's name on that server.")
     endpoint = register_server(workspace=workspace, base_url=base_url, key_variable=key_variable)
@@ -109,10 +109,10 @@ def register_served(
 def register_server(
     *, workspace: Workspace, base_url: str, replicas: Sequence[str] = (), key_variable: str = ""
 ) -> Endpoint:
-    """An OpenAI-compatible server, or several that serve the same; the same endpoint when told twice. Raises BadEndpoint.
+    """Register an OpenAI-compatible server, or several replicas; returns the existing endpoint if there's one. Raises BadEndpoint.
 
-    The key stays in the workers' environment, and goes only where ENDPOINT_KEYS says. Its variable must end in _API_KEY, so that
-    nobody can have another secret of the worker sent anywhere.
+    The key stays in the workers' environment and is only sent where ENDPOINT_KEYS allows. Its variable must end in _API_KEY, so that
+    no other secret of the worker can be sent anywhere.
     """
     if not base_url:
         raise BadEndpoint("Give the address of the server, such as http://127.0.0.1:8000/v1.")
@@ -136,14 +136,14 @@ def register_server(
 
 
 def _checked_address(address: str, key_variable: str) -> str:
-    """The address in its one spelling. Raises BadEndpoint."""
+    """The normalized address. Raises BadEndpoint."""
     try:
         address_of(address)
         if key_variable:
             check_key(key_variable, address, settings.ENDPOINT_KEYS)
     except (BadAddress, KeyRefused) as refused:
         raise BadEndpoint(str(refused)) from None
-    return address.rstrip("/")  # two spellings are one server
+    return address.rstrip("/")  # one server has one spelling
 
 
 def _register(
@@ -173,10 +173,10 @@ def _endpoint_name(workspace: Workspace, base_url: str) -> str:
 
 
 def free_name(*, workspace_id: UUID, wanted: str) -> str:
-    """`wanted`, or `wanted (2)`, `wanted (3)`…: the first that no policy of the workspace has.
+    """`wanted`, or the first of `wanted (2)`, `wanted (3)`… that no policy of the workspace has.
 
-    Two runs may finish at the same moment with one name; the unique constraint then refuses the second, and the worker
-    that is refused tries again.
+    If two runs finish at the same moment with one name, the unique constraint refuses the second, and its worker
+    tries again.
     """
     taken = set(
         Policy.objects.filter(workspace=workspace_id, name__startswith=wanted[:190]).values_list("name", flat=True)

@@ -1,4 +1,4 @@
-"""A policy's figures, for people. Pure."""
+"""Formats a policy's report for people. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from apps.common.quantities import duration, figure, percent
 
 
 class Figure(NamedTuple):
-    """One line of a report. `before` is empty for what is measured once."""
+    """One line of a report. `before` is empty for figures measured once."""
 
     name: str
     before: str
@@ -35,12 +35,12 @@ SHARES = {
 
 
 def report_rows(report: Mapping[str, Any]) -> list[Figure]:
-    """What the run measured, before and after, in the order that matters."""
+    """The run's figures, before and after, most important first."""
     return list(_rows(report))
 
 
 class CalibrationPoint(NamedTuple):
-    """How often the model was right where it was about so confident."""
+    """The accuracy of the model at about this confidence."""
 
     confidence: float
     accuracy: float
@@ -48,13 +48,13 @@ class CalibrationPoint(NamedTuple):
 
 
 def calibration_of(report: Mapping[str, Any]) -> list[CalibrationPoint]:
-    """A reward model's curve; empty for anything else."""
+    """A reward model's calibration curve; empty for anything else."""
     bins = (report.get("calibration") or {}).get("bins") or []
     return [CalibrationPoint(each["confidence"], each["accuracy"], each["n"]) for each in bins]
 
 
 def _held_out_rows(report: Mapping[str, Any]) -> Iterator[Figure]:
-    """What reward models are judged by."""
+    """The held-out metrics of reward models."""
     for path, name in SHARES.items():
         part, _, key = path.rpartition(".")
         if (share := (report.get(part, {}) if part else report).get(key) or {}).get("n"):

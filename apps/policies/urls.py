@@ -1,4 +1,4 @@
-"""Pages of policies, and their part of the API."""
+"""URLs of the pages and the API of policies."""
 
 from django.urls import path
 

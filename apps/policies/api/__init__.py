@@ -1,1 +1,1 @@
-"""Policies and their publications over REST."""
+"""REST for policies and their publications."""

@@ -1,4 +1,4 @@
-"""Policies, the servers of those that are served, and champions, over the API."""
+"""REST for policies, endpoints, and champions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NewPolicySerializer = request_of(PolicyForm, "NewPolicy")
 
 
 class PolicySerializer(serializers.ModelSerializer[Policy]):
-    """A policy: what it is, what it was made from, how it does."""
+    """A policy: its kind, its parent and run, and its measured success."""
 
     champion_of = serializers.SerializerMethodField()
     run = serializers.SerializerMethodField()
@@ -42,12 +42,12 @@ class PolicySerializer(serializers.ModelSerializer[Policy]):
         read_only_fields = fields
 
     def get_champion_of(self, policy: Policy) -> list[str]:
-        """The environments that it is the champion of."""
+        """The environments in which it's the champion."""
         champions: dict[Any, list[str]] = self.context["champions"]
         return champions.get(policy.pk, [])
 
     def get_run(self, policy: Policy) -> UUID | None:
-        """The run that made it."""
+        """The training run that made it."""
         run = getattr(policy, "made_by", None)
         return run.pk if run else None
 
@@ -98,7 +98,7 @@ class PolicyView(MemberView):
 
 
 class EndpointSerializer(serializers.ModelSerializer[Endpoint]):
-    """A server of models, or several that serve the same. Its key is the workers' and is never told."""
+    """A model server, or several replicas that serve the same models. Its key is known only to the workers and never returned."""
 
     class Meta:
         model = Endpoint
@@ -107,7 +107,7 @@ class EndpointSerializer(serializers.ModelSerializer[Endpoint]):
 
 
 class EndpointsView(ListView):
-    """The servers that policies are reached at."""
+    """The workspace's endpoints."""
 
     needs = Role.RESEARCHER
 
@@ -119,7 +119,7 @@ class EndpointsView(ListView):
 
 
 class ChampionSerializer(serializers.ModelSerializer[Promotion]):
-    """Which policy is the champion of an environment, since when, and why."""
+    """The champion of an environment, since when, and why."""
 
     class Meta:
         model = Promotion
@@ -128,7 +128,7 @@ class ChampionSerializer(serializers.ModelSerializer[Promotion]):
 
 
 class RollBackChampionSerializer(RequestSerializer):
-    """Where to make the champion before the current one champion again, and why."""
+    """The environment in which to restore the previous champion, and why."""
 
     environment = serializers.CharField(max_length=100)
     reason = serializers.CharField(max_length=2000)
@@ -150,7 +150,7 @@ class ChampionsView(ListView):
 
 
 class RollBackChampionView(MemberView):
-    """The way back."""
+    """Restore the previous champion."""
 
     needs = Role.RESEARCHER
 

@@ -20,7 +20,7 @@ from apps.policies.registration import MOST_REPLICAS, PolicyRefused, register_se
 
 
 class PublicationSerializer(serializers.ModelSerializer[Publication]):
-    """A policy under a name: how far it is, and what the canary found."""
+    """A policy published under a name: its progress, and the result of the canary."""
 
     server = serializers.CharField(source="endpoint.base_url", default="", read_only=True)
     error = serializers.CharField(read_only=True)
@@ -71,7 +71,7 @@ class PublishSerializer(RequestSerializer):
 
 
 class PublicationsView(ListView):
-    """Where a policy was published."""
+    """A policy's publications."""
 
     needs = Role.RESEARCHER
     permission_classes = [IsMember, RecentSignIn]
@@ -132,7 +132,7 @@ class PublicationView(MemberView):
 
 
 class RollBackView(MemberView):
-    """Undo a publication."""
+    """Roll back a publication."""
 
     needs = Role.RESEARCHER
     permission_classes = [IsMember, RecentSignIn]

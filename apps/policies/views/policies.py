@@ -35,7 +35,7 @@ from apps.policies.reports import calibration_of, report_rows
 @require_safe
 @at_least(Role.RESEARCHER)
 def policies(request: HtmxRequest) -> HttpResponse:
-    """Who is champion, who descends from whom, how good each is on held-out tasks."""
+    """The policies with their champions, descent, and success on held-out tasks."""
     sorting = sorting_by(POLICY_COLUMNS, request.GET.get("sort", ""))
     found = policies_for_list(request.member)
     page = page_of(found, cursor=request.GET.get("cursor", ""), order=sorting.fields, size=50)
@@ -47,7 +47,7 @@ def policies(request: HtmxRequest) -> HttpResponse:
 
 @require_safe
 def show(request: HtmxRequest, policy_id: UUID) -> HttpResponse:
-    """One policy: where it comes from, what came from it, how it does."""
+    """One policy: its ancestors, its descendants, and its results."""
     policy = get_object_or_404(policy_for_page(request.member), pk=policy_id)
     context = {
         "policy": policy,
@@ -76,7 +76,7 @@ def show(request: HtmxRequest, policy_id: UUID) -> HttpResponse:
 @at_least(Role.RESEARCHER)
 @needs_recent_sign_in("register a policy")
 def register(request: HtmxRequest) -> HttpResponse:
-    """Make a base model, a script or a served model known."""
+    """Register a base model, a script, or a served model."""
     if request.method != "POST":
         return render(request, "policies/register.html", {"form": PolicyForm()})
     form = PolicyForm(request.POST)

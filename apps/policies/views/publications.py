@@ -1,4 +1,4 @@
-"""Pages of publishing: from a policy to what answers."""
+"""Pages for publishing policies."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from apps.policies.registration import PolicyRefused
 @require_http_methods(["GET", "HEAD", "POST"])
 @needs_recent_sign_in("publish a policy")
 def publish(request: HtmxRequest, policy_id: UUID) -> HttpResponse:
-    """Choose how and where, and ask for it."""
+    """Choose how and where to publish, and request it."""
     policy = _policy(request, policy_id)
     if weights_of(policy) is None:
         raise Http404
@@ -47,7 +47,7 @@ def publish(request: HtmxRequest, policy_id: UUID) -> HttpResponse:
 @fragment_of(lambda policy_id, **_: reverse("policies:policy", args=[policy_id]) + "#publications")
 @require_safe
 def publications(request: HtmxRequest, policy_id: UUID) -> HttpResponse:
-    """The part of a policy's page that moves while it is being published."""
+    """The part of a policy's page that updates while it's being published."""
     policy = _policy(request, policy_id)
     context = {"policy": policy, "publications": publications_of(policy)}
     return render(request, "policies/_publications.html", context)
@@ -56,7 +56,7 @@ def publications(request: HtmxRequest, policy_id: UUID) -> HttpResponse:
 @require_POST
 @needs_recent_sign_in("roll back a publication")
 def roll_back(request: HtmxRequest, publication_id: UUID) -> HttpResponse:
-    """Publish again what had the name before."""
+    """Publish again what was live under the name before."""
     found = get_object_or_404(
         Publication.objects.visible_to(request.member).select_related("policy"), pk=publication_id
     )
@@ -71,7 +71,7 @@ def roll_back(request: HtmxRequest, publication_id: UUID) -> HttpResponse:
 
 @require_safe
 def download_folder(request: HtmxRequest, publication_id: UUID) -> HttpResponseBase:
-    """A published folder as one file."""
+    """A published folder as a tar archive."""
     folders = Publication.objects.visible_to(request.member).filter(way=Publication.Way.FOLDER).exclude(location="")
     found = get_object_or_404(folders, pk=publication_id)
     if (folder := published_folder(found)) is None:
