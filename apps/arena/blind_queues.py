@@ -20,7 +20,7 @@ Two agents did the same task. Which one would you rather have working for you?
 
 
 def blind_queue(experiment: Experiment, pairs: Sequence[Pair], **selection: Any) -> Queue:
-    """A queue of these pairs, whose name says nothing about who made the trajectories: annotators see it."""
+    """A queue of these pairs, with a name that doesn't reveal the policies, since annotators see it."""
     return create_queue_of_pairs(
         workspace=experiment.workspace,
         created_by=experiment.created_by,

@@ -1,4 +1,4 @@
-"""What a researcher fills in."""
+"""Forms to start an experiment, and to promote or roll back."""
 
 from typing import Any, cast
 
@@ -19,7 +19,7 @@ MOST_ENVIRONMENTS = 200
 
 
 class _RuleForm(forms.Form):
-    """What every experiment settles before it begins."""
+    """Settings common to all experiments."""
 
     name = forms.CharField(max_length=200)
     overlap = forms.IntegerField(
@@ -49,14 +49,14 @@ class _RuleForm(forms.Form):
 
     @property
     def plan(self) -> dict[str, Any]:
-        """What starts it. The seed is a fresh one, so that nobody tunes a policy to the tasks that experiments always draw."""
+        """Arguments for starting the experiment. The seed is fresh, so that nobody can tune a policy to the tasks that experiments draw."""
         chosen = {name: value for name, value in self.cleaned_data.items() if name != "min_tasks"}
         rule = StoppingRule(min_tasks=self.cleaned_data["min_tasks"])
         return {**chosen, "rule": rule, "seed": int(get_random_string(9, "123456789"))}
 
 
 class _PlanForm(_RuleForm):
-    """What every experiment on tasks settles before it begins."""
+    """Settings common to all experiments on tasks."""
 
     policy_a = forms.ModelChoiceField(
         Policy.objects.none(), label="Policy A", empty_label="Choose a policy", help_text="Usually the champion."
@@ -80,7 +80,7 @@ class _PlanForm(_RuleForm):
 
     @property
     def policies(self) -> PolicyQuerySet:
-        """Who may be compared."""
+        """The policies that may be compared."""
         return Policy.objects.visible_to(self.member).acting()
 
     def clean(self) -> dict[str, Any]:
@@ -91,7 +91,7 @@ class _PlanForm(_RuleForm):
 
 
 class ExperimentForm(_PlanForm):
-    """Two policies, the tasks they attempt, and when it ends."""
+    """Two policies, the tasks they attempt, and the stopping rule."""
 
     levels = forms.MultipleChoiceField(
         choices=[(level, level) for level in LEVELS],
@@ -142,7 +142,7 @@ class ExperimentForm(_PlanForm):
 
 
 class RecordedExperimentForm(_PlanForm):
-    """Two policies that have attempted the same tasks, which of these, and when it ends."""
+    """Two policies that have attempted the same tasks, which of these tasks, and the stopping rule."""
 
     tasks = forms.IntegerField(
         min_value=2,
@@ -168,13 +168,13 @@ class RecordedExperimentForm(_PlanForm):
 
     @property
     def policies(self) -> PolicyQuerySet:
-        """Also those that are known by name only: they have done what was imported."""
+        """Includes policies known by name only, since their trajectories were imported."""
         scoring = (Policy.Kind.REWARD_MODEL, Policy.Kind.PROCESS_MODEL)
         return Policy.objects.visible_to(self.member).filter(archived_at=None).exclude(kind__in=scoring)
 
 
 class LiveExperimentForm(_RuleForm):
-    """A traffic split whose two arms are compared while agents use it, and when it ends."""
+    """A traffic split whose two arms are compared in use, and the stopping rule."""
 
     split = forms.ModelChoiceField(
         TrafficSplit.objects.none(),
@@ -197,7 +197,7 @@ class LiveExperimentForm(_RuleForm):
 
 
 class PromotionForm(forms.Form):
-    """Who becomes champion, and why."""
+    """The new champion, and the reason."""
 
     policy = forms.ModelChoiceField(Policy.objects.none(), empty_label="Choose one of the two")
     reason = forms.CharField(max_length=2000, widget=forms.Textarea(attrs={"rows": 3}))
@@ -211,6 +211,6 @@ class PromotionForm(forms.Form):
 
 
 class ReasonForm(forms.Form):
-    """Why a champion is taken back."""
+    """The reason for a rollback."""
 
     reason = forms.CharField(max_length=2000)

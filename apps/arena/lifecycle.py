@@ -1,4 +1,4 @@
-"""Starting an experiment, moving it along, and ending it."""
+"""Starting, advancing, and ending an experiment."""
 
 from collections.abc import Callable
 from dataclasses import asdict
@@ -30,11 +30,11 @@ from apps.webhooks.events import EventType
 from apps.webhooks.outbox import announce
 
 UNFINISHED = "Rollouts did not finish: "
-"""How the error of an experiment begins that may go on when its rollouts do."""
+"""Prefix of the error of experiments that can continue once their rollouts do."""
 
 
 class NotRunning(Exception):
-    """The experiment is decided already, or never got as far as judgments."""
+    """The experiment is already decided, or never reached labeling."""
 
 
 @transaction.atomic
@@ -54,10 +54,10 @@ def start_experiment(
     by: User,
     steps: int | None = None,
 ) -> Experiment:
-    """Let both policies attempt the same held-out tasks; the blind queue follows when both are done.
+    """Let both policies attempt the same held-out tasks; the blind queue is created when both are done.
 
-    Everything that decides the outcome later (tasks, seed, stopping rule) is written down now. A run is cut after `steps`; None
-    leaves that to the trainer. In an environment that isn't one of Retrace's, runners play. Raises RolloutRefused.
+    Everything that determines the outcome (tasks, seed, stopping rule) is fixed now. A trajectory is cut off after `steps`; None
+    uses the trainer's default. Environments that aren't built in are played by runners. Raises RolloutRefused.
     """
     plan = {
         "tasks": tasks,
@@ -73,7 +73,7 @@ def start_experiment(
     if environment in ENVIRONMENTS:
         facts |= {"tasks": {**drawn, "count": tasks}, "seed": seed, "budget": {"steps": steps} if steps else None}
         start: Callable[..., RolloutBatch] = rollout_batches.start_rollouts
-    else:  # drawn once: the workspace's tasks may become more between the two
+    else:  # drawn once for both, since the workspace's tasks may grow in between
         facts |= {**drawn, "tasks": draw_tasks(workspace.pk, environment, count=tasks, **drawn)}
         facts |= {"max_calls": steps} if steps else {}
         start = start_runner_rollouts
@@ -94,7 +94,7 @@ def start_experiment(
 
 
 def advance(experiment: Experiment) -> None:
-    """Take the next step that is due, if one is: make the queue, or end by the rule. Safe to call at any time, by anyone."""
+    """Take the next step if one is due: create the queue, or end by the rule. Safe to call at any time, concurrently."""
     if experiment.state == Experiment.State.ROLLING_OUT:
         _make_queue(experiment)
     elif experiment.state == Experiment.State.LABELLING:
@@ -125,7 +125,7 @@ def _make_queue(experiment: Experiment) -> None:
 
 
 def make_queue_of(locked: Experiment, matching: Matching) -> None:
-    """Have people judge these pairs blind; the experiment is being labeled from then on."""
+    """Create a blind queue of these pairs and move the experiment to labeling."""
     if not (matching.pairs or matching.alike):
         locked.state = Experiment.State.FAILED
         locked.error = "The two policies have no finished task in common, so there is nothing to compare."
@@ -139,7 +139,7 @@ def make_queue_of(locked: Experiment, matching: Matching) -> None:
 
 
 def take_up_again() -> int:
-    """Let experiments go on that failed because rollouts did, once those are resumed or done; how many. The queue follows as usual."""
+    """Continue experiments that failed with their rollouts, once those are resumed or done; returns how many. The queue follows as usual."""
     going_on = RolloutBatch.objects.exclude(state__in=[JobState.FAILED, JobState.CANCELLED])
     failed = Experiment.objects.filter(state=Experiment.State.FAILED, queue=None, error__startswith=UNFINISHED)
     resumed = failed.filter(rollouts_a__in=going_on, rollouts_b__in=going_on)
@@ -158,24 +158,24 @@ def _end_by_rule(experiment: Experiment) -> None:
 
 
 def stop_experiment(*, experiment: Experiment, by: User) -> None:
-    """End before the rule does. The verdict says so: such a result is a look, not a decision. Raises NotRunning."""
+    """End before the stopping rule does. The verdict records that, since it doesn't have the rule's guarantee. Raises NotRunning."""
     figures = standing(experiment)
     if not _end(experiment, figures, by=by):
         raise NotRunning(f"{experiment} isn't being labeled, so there is nothing to stop.")
 
 
 def evidence_of(experiment: Experiment) -> dict[str, Any]:
-    """What a promotion refers to: the experiment, and its verdict or, while it runs, its figures of this moment."""
+    """The evidence of a promotion: the experiment, and its verdict or, while it runs, its current figures."""
     figures = experiment.verdict or standing(experiment).as_evidence()
     return {"experiment": str(experiment.pk), "name": experiment.name, **figures}
 
 
 @transaction.atomic
 def promote_from(*, experiment: Experiment, policy: Policy, by: User, reason: str) -> None:
-    """Make one of the two champion, on the evidence of this moment.
+    """Make one of the two policies the champion, on the current evidence.
 
-    A traffic split that fed the experiment goes off, so that the champion answers all there, and with it the experiment ends: nothing more
-    would come. Raises AlreadyChampion where nothing would change.
+    A traffic split that feeds the experiment is switched off, so that all traffic goes to the champion. The experiment ends with it, since no more
+    sessions would arrive. Raises AlreadyChampion if nothing would change.
     """
     split = experiment.split if experiment.split and experiment.split.is_on else None
     ends = experiment.split is not None and experiment.state == Experiment.State.LABELLING

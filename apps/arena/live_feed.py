@@ -1,6 +1,6 @@
 """Live experiments: the sessions of a traffic split feed a blind queue as they end.
 
-One pair a task, of the first attempt of either side. Further attempts at it would change the score of a task that is judged already, and the
+Each task gets one pair, from the first attempt of either side. Further attempts would change the score of a task that is already judged, and the
 confidence sequence takes each score once, in the order in which they became known.
 """
 
@@ -25,9 +25,9 @@ from apps.gateway.splits.models import Arm, TrafficSplit
 from apps.policies import promotions
 
 BATCH = 500
-"""Sessions that are taken up in one transaction."""
+"""Sessions processed per transaction."""
 MOST_BATCHES = 10
-"""In one go: other experiments wait for the same worker."""
+"""Batches per call, since other experiments wait for the same worker."""
 Side = LiveAttempt.Side
 
 
@@ -89,7 +89,7 @@ def _refuse_what_cannot_feed(split: TrafficSplit, arms: list[Arm]) -> None:
 
 
 def feed(experiment: Experiment) -> int:
-    """Take up the sessions that have ended since; returns how many. Whoever comes second finds nothing left to do."""
+    """Process the sessions that have ended since the last call; returns how many. A concurrent call finds nothing left to do."""
     total = 0
     for _ in range(MOST_BATCHES):
         taken = _feed_batch(experiment.pk)
@@ -101,7 +101,7 @@ def feed(experiment: Experiment) -> int:
 
 @transaction.atomic
 def _feed_batch(experiment_id: UUID) -> int:
-    # Without a join: whoever waited for the row would get it as it is now, and what it refers to as it was before.
+    # No join here: after waiting for the lock, this row would be current but the joined rows would be stale.
     experiment = Experiment.objects.select_for_update().get(pk=experiment_id)
     if experiment.state != Experiment.State.LABELLING or _is_closed(experiment.queue):
         return 0
@@ -125,7 +125,7 @@ def _is_closed(queue: Queue | None) -> bool:
 
 
 def _note_attempts(experiment: Experiment, drawn: Mapping[UUID, UUID | None]) -> list[UUID]:
-    """Of the sessions that have become a trajectory with steps, the first of each side at each task; the tasks that they are about."""
+    """Record each side's first attempt at each task, among sessions that became a trajectory with steps; returns the tasks concerned."""
     sides = {experiment.policy_a_id: Side.A, experiment.policy_b_id: Side.B}
     paths = Path.objects.filter(session__in=drawn, is_main=True, trajectory__step_count__gt=0).order_by("session")
     attempts = [
@@ -138,7 +138,7 @@ def _note_attempts(experiment: Experiment, drawn: Mapping[UUID, UUID | None]) ->
 
 
 def _matching(experiment: Experiment, tasks: list[UUID], room: int) -> Matching:
-    """Pairs of those tasks that both sides have attempted now, as many as there's room for."""
+    """Pairs of those tasks that both sides have attempted by now, up to `room`."""
     waiting = LiveAttempt.objects.filter(experiment=experiment, task__in=tasks, is_paired=False).order_by("pk")
     rows = list(waiting.values_list("pk", "side", "task_id", "trajectory_id", "trajectory__course"))
     both = {task for _, side, task, *_ in rows if side == Side.A} & {

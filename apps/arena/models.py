@@ -15,9 +15,9 @@ from apps.trajectories.models import RolloutBatch, Task, Trajectory
 
 
 class Experiment(WorkspaceModel):
-    """Two policies attempt the same held-out tasks; people who do not know which is which compare the trajectories.
+    """Two policies attempt the same held-out tasks; people compare the trajectories without knowing whose they are.
 
-    The stopping rule is fixed when the experiment starts: peeking at a moving interval would make it dishonest.
+    The stopping rule is fixed when the experiment starts: choosing it after looking at the results would invalidate its guarantee.
     """
 
     class State(models.TextChoices):
@@ -83,17 +83,17 @@ class Experiment(WorkspaceModel):
 
     @property
     def is_live(self) -> bool:
-        """Whether the sessions of a traffic split feed it as they end."""
+        """Whether it's fed by the sessions of a traffic split as they end."""
         return bool(self.plan.get("source") == "live")
 
     @property
     def rule(self) -> StoppingRule:
-        """The stopping rule that was written down when the experiment began."""
+        """The stopping rule fixed when the experiment began."""
         return StoppingRule(**self.plan.get("rule", {}))
 
 
 class LiveAttempt(models.Model):
-    """The first attempt of one side of a live experiment at a task: the side is that of the arm that was drawn, whoever answered."""
+    """One side's first attempt at a task in a live experiment. The side is the drawn arm, whichever policy answered."""
 
     class Side(models.IntegerChoices):
         A = 0

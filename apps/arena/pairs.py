@@ -1,4 +1,4 @@
-"""Which run of one policy meets which trajectory of the other. Pure."""
+"""Pairs the trajectories of two policies. Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -10,36 +10,36 @@ from apps.annotation.kinds.pair_selection import Pair
 
 
 class Attempt(NamedTuple):
-    """A run at a task."""
+    """A trajectory at a task."""
 
     task: UUID
     run: UUID
     course: int | None
-    """Equal for trajectories that cannot be told apart; None where it is not known."""
+    """Equal for indistinguishable trajectories; None if unknown."""
 
 
 class Alike(NamedTuple):
-    """Two trajectories of a task that cannot be told apart: a tie that nobody is asked about."""
+    """Two indistinguishable trajectories of a task: a tie, which nobody is asked to judge."""
 
     task: UUID
     place: int
-    """How many of the pairs that are asked about come before it."""
+    """The number of judged pairs that come before it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Matching:
-    """Pairs of a trajectory of A and a trajectory of B on the same task, and how many tasks only one side finished."""
+    """Pairs of a trajectory of A and one of B on the same task, and how many tasks only one side finished."""
 
     pairs: list[Pair] = field(default_factory=list)
-    """Those that somebody could tell apart."""
+    """The pairs that are distinguishable."""
     alike: list[Alike] = field(default_factory=list)
     unmatched_tasks: int = 0
 
 
 def match(runs_a: Iterable[Attempt], runs_b: Iterable[Attempt]) -> Matching:
-    """Pair the k-th run of A with the k-th run of B, task by task. Trajectories come in the order of their samples.
+    """Pair A's k-th trajectory with B's k-th, task by task. Trajectories are in the order of their samples.
 
-    A run takes part once: crossing every trajectory with every other would ask people for more judgments that say less.
+    Each is used once: judging all combinations would cost more judgments that each carry less information.
     """
     by_task: dict[UUID, tuple[list[Attempt], list[Attempt]]] = defaultdict(lambda: ([], []))
     for side, runs in enumerate((runs_a, runs_b)):

@@ -1,4 +1,4 @@
-"""Experiments over trajectories that exist already: imported, recorded from agents that live elsewhere, or rolled out here before."""
+"""Experiments over existing trajectories: imported, recorded from outside agents, or generated here earlier."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ FEWEST_TASKS = 2
 
 
 class NothingInCommon(Exception):
-    """The two have attempted too few of the same tasks."""
+    """The two policies have attempted too few of the same tasks."""
 
 
 def attempts_of(policy: Policy) -> QuerySet[Trajectory]:
-    """Its whole attempts at tasks; a branch of one is no attempt of its own."""
+    """Its complete attempts at tasks, without branches of other trajectories."""
     return Trajectory.objects.filter(workspace=policy.workspace_id, policy=policy, step_count__gt=0, parent=None)
 
 
 def tasks_in_common(
     policy_a: Policy, policy_b: Policy, *, environment: str | None = None, held_out_only: bool = False
 ) -> QuerySet[Task]:
-    """Tasks that both have attempted, of one environment ("" is that of tasks that name none) or of all."""
+    """Tasks that both have attempted, of one environment ("" for tasks that name none) or of all."""
     found = Task.objects.filter(workspace=policy_a.workspace_id)
     if environment is not None:
         found = found.filter(environment=environment)
@@ -62,10 +62,10 @@ def start_recorded_experiment(
     seed: int,
     by: User,
 ) -> Experiment:
-    """Compare what both policies have done on the same tasks, in a blind queue under the rule of every experiment.
+    """Compare existing trajectories of both policies on the same tasks, in a blind queue with the usual stopping rule.
 
-    Which trajectories take part is settled now, without a look at how they went: `tasks` drawn by `seed` among those in common, and of each the
-    first `samples` of either policy. What arrives later changes nothing. Raises NothingInCommon.
+    The trajectories are fixed now, without regard to their results: `tasks` drawn by `seed` from those in common, and the first `samples` of either
+    policy on each. Later arrivals have no effect. Raises NothingInCommon.
     """
     known = sorted(
         tasks_in_common(policy_a, policy_b, environment=environment, held_out_only=held_out_only).values_list(
@@ -80,7 +80,7 @@ def start_recorded_experiment(
     random.Random(seed).shuffle(known)
     chosen = known[:tasks]
     sides = [_first_attempts(policy, chosen, samples) for policy in (policy_a, policy_b)]
-    # Nobody deletes one of them from now on: whoever wants to finds this experiment first.
+    # Locked so that a concurrent deletion of a trajectory waits for this experiment and sees it.
     runs = [attempt.run for side in sides for attempt in side]
     held = Trajectory.objects.filter(pk__in=runs).select_for_update(no_key=True).order_by("pk").values_list("pk")
     if len(held) < len(runs):

@@ -1,4 +1,4 @@
-"""When an experiment is over. The rule is written down before the first judgment, and only the rule ends it by itself. Pure."""
+"""When an experiment ends. The rule is fixed before the first judgment, and nothing else ends an experiment automatically. Pure."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,7 +7,7 @@ from apps.arena.win_rates import Interval
 
 
 class Outcome(StrEnum):
-    """What the evidence says so far."""
+    """The conclusion from the evidence so far."""
 
     A_BETTER = "a_better"
     B_BETTER = "b_better"
@@ -17,18 +17,18 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class StoppingRule:
-    """Stop when the interval of A's win rate leaves ½ behind, or when every task is judged.
+    """Stop when the interval of A's win rate excludes ½, or when every task is judged.
 
-    The interval is a confidence sequence: it may be looked at after every judgment, and the chance that it ever leaves out
-    the truth stays below alpha.
+    The interval is a confidence sequence: it may be looked at after every judgment, and the probability that it ever excludes
+    the true value stays below alpha.
     """
 
     min_tasks: int = 10
-    """Judged tasks before a difference may end the experiment: a handful of tasks is not a workload."""
+    """Judged tasks before a difference may end the experiment, since a handful of tasks isn't representative."""
     alpha: float = 0.05
 
     def outcome(self, win_rate: Interval, *, tasks_planned: int) -> Outcome:
-        """Where the experiment stands, given A's win rate over the judged tasks."""
+        """The current outcome, given A's win rate over the judged tasks."""
         if win_rate.n >= min(self.min_tasks, tasks_planned):
             if win_rate.low > 0.5:
                 return Outcome.A_BETTER

@@ -1,4 +1,4 @@
-"""Pages of experiments, and their part of the API."""
+"""URLs of the pages and the API of experiments."""
 
 from django.urls import path
 

@@ -1,4 +1,4 @@
-"""Experiments: which policy is better, how sure that is, and who becomes champion."""
+"""Pages of experiments: which policy is better, with what certainty, and promotion of the winner."""
 
 from typing import Any
 from uuid import UUID
@@ -103,7 +103,7 @@ def new_live_experiment(request: HtmxRequest) -> HttpResponse:
 @require_safe
 @at_least(Role.RESEARCHER)
 def experiment(request: HtmxRequest, experiment_id: UUID) -> HttpResponse:
-    """One experiment: its figures, and what to do about them."""
+    """One experiment: its figures, and the available actions."""
     found = get_object_or_404(_experiments(request), pk=experiment_id)
     return render(request, "arena/experiment.html", _experiment_context(found))
 
@@ -112,9 +112,9 @@ def experiment(request: HtmxRequest, experiment_id: UUID) -> HttpResponse:
 @require_safe
 @at_least(Role.RESEARCHER)
 def experiment_standing(request: HtmxRequest, experiment_id: UUID) -> HttpResponse:
-    """The part of the page that moves while trajectories and judgments arrive; what can be done comes along once it is something else.
+    """The part of the page that updates as trajectories and judgments arrive. The actions are included only when they change.
 
-    Not with every answer: a question that a button asks would be about a form that is gone.
+    Replacing them on every poll would remove the form behind an open confirmation dialog.
     """
     found = get_object_or_404(_experiments(request), pk=experiment_id)
     context = _experiment_context(found)
@@ -148,7 +148,7 @@ def _experiment_context(found: Experiment) -> dict[str, Any]:
 
 
 def _left_out(found: Experiment, figures: Standing) -> str:
-    """A policy that breaks down on the hard tasks is compared on the easy ones: the page must say so."""
+    """A warning about tasks that only one policy finished: a policy that fails on the hard tasks is compared on the easy ones only."""
     if found.state not in (Experiment.State.LABELLING, Experiment.State.STOPPED) or found.rollouts_a is None:
         return ""
     played = found.rollouts_a.total // found.plan["samples"]
@@ -160,7 +160,7 @@ def _left_out(found: Experiment, figures: Standing) -> str:
 
 
 def _in_words(difference: Interval) -> str:
-    """ "Success differs by +12 points …", or "" where no task has trajectories of both."""
+    """ "Success differs by +12 points …", or "" if no task has trajectories of both."""
     if difference.estimate is None:
         return ""
     points = [
@@ -187,7 +187,7 @@ def stop(request: HtmxRequest, experiment_id: UUID) -> HttpResponse:
 @require_POST
 @at_least(Role.RESEARCHER)
 def promote(request: HtmxRequest, experiment_id: UUID) -> HttpResponse:
-    """Make one of the two champion, on the evidence of this moment."""
+    """Make one of the two policies the champion, on the current evidence."""
     found = get_object_or_404(_experiments(request), pk=experiment_id)
     form = PromotionForm(request.POST, experiment=found)
     if not form.is_valid():
@@ -214,7 +214,7 @@ def promote(request: HtmxRequest, experiment_id: UUID) -> HttpResponse:
 @require_POST
 @at_least(Role.RESEARCHER)
 def roll_back(request: HtmxRequest, environment: str) -> HttpResponse:
-    """Restore the champion before."""
+    """Restore the previous champion."""
     if not is_storable(environment):
         raise Http404
     form = ReasonForm(request.POST)

@@ -1,7 +1,7 @@
-"""What a set of blind judgments says about two policies. Pure: numbers in, numbers out.
+"""Statistics of blind judgments of two policies. Pure: numbers in, numbers out.
 
-The unit of evidence is the task. Several pairs of one task, and several people on one pair, share whatever is easy or odd
-about that task, so they are averaged first and count once.
+The unit of analysis is the task. Several pairs of one task, and several annotators of one pair, share that task's
+peculiarities, so they're averaged first and count once.
 """
 
 from collections import defaultdict, deque
@@ -16,12 +16,12 @@ from scipy.stats import binomtest
 from apps.common import proportions
 
 GRID = 2000
-"""Candidate means between 0 and 1 that the confidence sequence tests; intervals are this fine."""
+"""Number of candidate means between 0 and 1 that the confidence sequence tests, which is the resolution of its intervals."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Interval:
-    """An estimate with its bounds, all in the unit of the estimate; `n` says of how many tasks."""
+    """An estimate with its bounds, all in the unit of the estimate; `n` is the number of tasks."""
 
     estimate: float | None
     low: float
@@ -31,7 +31,7 @@ class Interval:
 
 @dataclass(frozen=True, kw_only=True)
 class Tally:
-    """How the judgments fell, from the side of policy A."""
+    """Counts of judgments, from policy A's side."""
 
     wins: int = 0
     ties: int = 0
@@ -44,7 +44,7 @@ class Tally:
 
 
 def tally(judgements: Iterable[tuple[int, bool]]) -> Tally:
-    """Count (strength in favor of A, both bad) pairs. Both bad is a tie that is told apart."""
+    """Count (strength in favor of A, both bad) pairs. "Both bad" is a tie that is counted separately."""
     wins = ties = losses = both_bad = 0
     for strength, is_both_bad in judgements:
         if is_both_bad:
@@ -59,12 +59,12 @@ def tally(judgements: Iterable[tuple[int, bool]]) -> Tally:
 
 
 def score(strength: int) -> float:
-    """1 where A is preferred, 0 where B is, ½ for a tie. How strongly is left out: people use grades differently."""
+    """1 if A is preferred, 0 if B is, ½ for a tie. The strength is ignored, since people use grades differently."""
     return 0.5 if strength == 0 else float(strength > 0)
 
 
 def task_scores(pairs: Mapping[str, Mapping[str, Sequence[int]]]) -> dict[str, float]:
-    """Each task's share of preference for A: the mean over its pairs of the mean over that pair's judgments.
+    """Each task's score for A: the mean over its pairs of the mean over that pair's judgments.
 
     pairs: task -> pair -> strengths in favor of A. Tasks without judgments are left out.
     """
@@ -83,12 +83,11 @@ def with_ties(
     places: Mapping[str, int],
     all_known: bool,
 ) -> dict[str, dict[str, Sequence[int]]]:
-    """Judged tasks, in the order in which they became complete, and among them ties that nobody is asked about.
+    """Judged tasks in the order in which they became complete, interleaved with tasks of indistinguishable pairs, which are ties without judgments.
 
-    judged: task -> pair -> strengths in favor of A. alike: (task, place) of each pair that cannot be told apart. places: where in the same order the
-    last asked pair of a task stands. A task of such ties alone is known from the start; counted from the start, they would make a bound that looks
-    at one value after the other believe that there is nothing but ties. So it counts once a task after it is complete, as if somebody had
-    judged it in its turn, and at the end.
+    judged: task -> pair -> strengths in favor of A. alike: (task, place) of each indistinguishable pair. places: position of each task's last judged
+    pair in the same order. A task that has only such ties is known from the start, but counting all of them first would bias the sequential bound
+    towards a tie. So each counts once a judged task at or after its place is complete, as if it had been judged in turn, and the rest count at the end.
     """
     ties: dict[str, dict[str, Sequence[int]]] = defaultdict(dict)
     last: dict[str, int] = {}
@@ -106,7 +105,7 @@ def with_ties(
 
 
 def confidence_sequence(values: Sequence[float], *, alpha: float = 0.05) -> Interval:
-    """The mean of values in [0, 1] with bounds that hold at every moment at once, however often somebody looks.
+    """The mean of values in [0, 1] with bounds that hold simultaneously at all times, however often they're looked at.
 
     The hedged-capital confidence sequence by betting (Waudby-Smith & Ramdas, 2024, JRSS-B 86(1), theorem 3) with predictable
     plug-in bets (their eq. 26) truncated at ½ and running intersection. values: (n,), independent, in the order in
@@ -121,14 +120,14 @@ def confidence_sequence(values: Sequence[float], *, alpha: float = 0.05) -> Inte
     up = np.zeros_like(candidates)  # log capital of the bet that the mean is above the candidate
     down = np.zeros_like(candidates)
     low, high = 0.0, 1.0
-    total, spread = 0.5, 0.25  # the paper's prior guesses: mean ½, variance ¼
+    total, spread = 0.5, 0.25  # the paper's priors: mean ½, variance ¼
     threshold = log(1 / alpha) + log(2)  # each side holds half of the capital
     with np.errstate(divide="ignore"):
         limit_up = 0.5 / candidates
         limit_down = 0.5 / (1 - candidates)
     for index, value in enumerate(sample):
         t = index + 1
-        # eq. 26 divides by σ̂² t log(1 + t), and σ̂² of the values before this one is spread / t
+        # eq. 26 divides by σ̂² t log(1 + t), where σ̂², from the values before this one, is spread / t
         bet = sqrt(2 * log(2 / alpha) / (spread * log(1 + t)))
         up += np.log1p(np.minimum(bet, limit_up) * (value - candidates))
         down += np.log1p(-np.minimum(bet, limit_down) * (value - candidates))
@@ -136,14 +135,14 @@ def confidence_sequence(values: Sequence[float], *, alpha: float = 0.05) -> Inte
         mean = total / (t + 1)
         spread += (value - mean) ** 2
         kept = candidates[np.maximum(up, down) < threshold]
-        if kept.size:  # an empty set would mean a one-in-1/alpha event; the bounds then stay where they were
+        if kept.size:  # an empty set has probability below alpha; the bounds then stay unchanged
             low, high = max(low, float(kept[0])), min(high, float(kept[-1]))
     estimate = float(sample.mean())
     return Interval(estimate=estimate, low=min(low, estimate), high=max(high, estimate), n=len(sample))
 
 
 def difference(a: Mapping[str, float], b: Mapping[str, float], *, alpha: float = 0.05) -> Interval:
-    """Mean of a − b over the tasks that both have (paired, so that hard tasks cancel), with anytime-valid bounds in [−1, 1]."""
+    """Mean of a − b over the tasks that both have (paired, so that task difficulty cancels), with anytime-valid bounds in [−1, 1]."""
     shared = [task for task in a if task in b]
     half = confidence_sequence([(a[task] - b[task] + 1) / 2 for task in shared], alpha=alpha)
     return Interval(
@@ -155,7 +154,7 @@ def difference(a: Mapping[str, float], b: Mapping[str, float], *, alpha: float =
 
 
 def success_rate(successes: int, n: int) -> Interval:
-    """A share of n independent trajectories with its 95 % Wilson score interval."""
+    """The success rate of n independent trajectories with its 95% Wilson score interval."""
     if n == 0:
         return Interval(estimate=None, low=0.0, high=1.0, n=0)
     low, high = proportions.wilson(successes, n)
@@ -164,7 +163,7 @@ def success_rate(successes: int, n: int) -> Interval:
 
 @dataclass(frozen=True, kw_only=True)
 class SideBias:
-    """How often the left side won, and how surprising that would be if sides did not matter."""
+    """How often the left side won, and the p-value if sides didn't matter."""
 
     left: int
     decided: int
@@ -172,7 +171,7 @@ class SideBias:
 
 
 def side_bias(judgements: Iterable[tuple[int, bool]]) -> SideBias:
-    """From (strength in favor of A, A was left) pairs; ties say nothing about sides. Exact two-sided binomial test."""
+    """From (strength in favor of A, A was left) pairs, ignoring ties. Exact two-sided binomial test."""
     left = decided = 0
     for strength, a_was_left in judgements:
         if strength:
