@@ -1,7 +1,7 @@
-"""`python -m trainer run.json` does the run that the file describes, in the folder where the file is.
+"""`python -m trainer run.json` runs what the file describes, in the file's folder.
 
 Exit codes: 0 finished, 1 crash, 2 configuration, 3 data, 4 out of memory, 5 cancelled (SIGTERM or Ctrl-C; run the same command
-again to go on). The last line of `events.jsonl` in that folder says the same in words.
+again to resume). The last line of `events.jsonl` in that folder has the details.
 """
 
 import argparse

@@ -1,12 +1,12 @@
-"""The canary: do the weights that answer come from this run?
+"""The canary: verifies that a server answers with the weights of this run.
 
-At its end a run scores a few token sequences with the policy that it made and with the model that it began from, and writes both to
-`canary.json`. Whatever serves the policy later is asked for the log-probabilities of the same tokens. Served numbers are never
-quite the trainer's (other kernels, other precision), so the ruler is the run's own effect: the distance between policy and base.
-What answers passes when it is less than half that far from the policy; the base itself is a whole one away.
+At its end, a run scores a few token sequences with its policy and with the model that it started from, and writes both to
+`canary.json`. A server of the policy is later asked for the log-probabilities of the same tokens. They never match the trainer's
+exactly (other kernels, other precision), so the unit is the run's own effect: the distance between policy and base.
+A server passes if its distance to the policy is less than half of that; the base itself is at distance one.
 
-A gentle run may change less than another engine does. An adapter is then judged by the change that it makes to the server's own base, which has the
-same noise; where that is no proof either, the verdict says so and what to do, and not that something else answers.
+A short run may change the model less than switching engines does. An adapter is then judged by its change to the server's own base, which has the
+same noise; if that's inconclusive too, the verdict says so and what to do, rather than that other weights answered.
 """
 
 import hashlib
@@ -24,15 +24,15 @@ FILE = "canary.json"
 CLOSE = 0.5
 """Largest distance to the trainer's numbers, as a share of the distance between policy and base."""
 ROUNDED = 0.25
-"""Nats a token by which a base in four bits may differ from the same base served as it is; another model is farther away."""
+"""Nats per token by which a 4-bit base may differ from the same base served unquantized; other models differ more."""
 ENGINE = 0.1
-"""The same for one that was not rounded: what other kernels and precisions make of the same weights."""
+"""The same for an unquantized base: the effect of other kernels and precisions."""
 LEAST_APART = 1e-3
-"""Nats a token. A run that moved its model by less cannot be told from its base by anybody."""
+"""Nats per token. A run that moved its model by less can't be distinguished from its base."""
 
 FROM_CACHE = 0.02
-"""Nats a token by which an answer from a server's prefix cache may differ from a fresh one: bfloat16 rounds otherwise in other batches. What another
-policy cached makes 0.05 of two that are close, and 0.35 of two that are 0.44 apart."""
+"""Nats per token by which an answer from a server's prefix cache may differ from a fresh one, since bfloat16 rounding depends on the batch. Another
+policy's cache entries cause 0.05 for two similar policies, and 0.35 for two that are 0.44 apart."""
 
 WHAT_TO_DO = (
     "Publish it as a folder, where every byte is compared; or train further, with more steps or a higher learning rate; or serve it in the "
@@ -40,56 +40,56 @@ WHAT_TO_DO = (
 )
 
 Logprobs = Sequence[Sequence[float]]
-"""For each probe the log-probability (nats) of each of its tokens but the first."""
+"""For each probe, the log-probability (nats) of each token but the first."""
 Finding = Literal["passed", "base_answers", "other_policy", "other_base", "others_cache", "unprovable"]
 
 
 @dataclass(frozen=True)
 class Canary:
-    """What a policy and the model that it was made from make of the same tokens."""
+    """A policy's and its base model's log-probabilities of the same tokens."""
 
     probes: list[list[int]]
     policy: Logprobs
     base: Logprobs
     merged: Logprobs | None = None
-    """Where the base was in four bits while the policy learned: what the policy on the whole base makes of them. An adapter is then judged
-    by the change that it makes, for a server's base is whole."""
+    """If the base was in 4 bits during training: log-probabilities of the policy on the unquantized base. An adapter is
+    then judged by its change, since a server's base is unquantized."""
 
     @property
     def apart(self) -> float:
-        """How far the run moved its model, nats a token."""
+        """How far the run moved its model, in nats per token."""
         return difference(self.policy, self.base)
 
 
 @dataclass(frozen=True)
 class Cached:
-    """How far a policy's answers depend on what its server had cached, in nats a token (mean absolute differences)."""
+    """How much a policy's answers depend on its server's prefix cache, in nats per token (mean absolute differences)."""
 
     to_fresh: float
-    """From the answer after a prompt that other policies had cached to one that the cache was kept out of."""
+    """Between an answer to a prompt cached by other policies and one that bypassed the cache."""
     noise: float = 0.0
-    """Between two that it was kept out of."""
+    """Between two answers that bypassed the cache."""
 
     @property
     def is_mixed_up(self) -> bool:
-        """Whether the answer begins with what another policy made of the prompt."""
+        """Whether the answer used another policy's cache entries."""
         return not self.to_fresh <= max(FROM_CACHE, 3 * self.noise)
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the canary found, with its figures in nats a token (mean absolute differences)."""
+    """The canary's result, with distances in nats per token (mean absolute differences)."""
 
     finding: Finding
     message: str
     to_policy: float
-    """From what answers to the trainer's policy."""
+    """From the server's answers to the trainer's policy."""
     to_base: float
-    """From what answers to the base: as the server itself has it where it was asked, else as the trainer had it."""
+    """From the server's answers to the base: the server's own if it was asked, otherwise the trainer's."""
     apart: float
     """From the trainer's policy to its base."""
     to_fresh: float | None = None
-    """From what answers after a prompt that other policies had cached to what answers without a cache; None where there was no cache."""
+    """Between answers with and without a prefix cache filled by other policies; None without a cache."""
 
     @property
     def passed(self) -> bool:
@@ -104,9 +104,9 @@ def judge(
 ) -> Verdict:
     """Whether `served`, what a server answered for the canary's probes, comes from the canary's policy.
 
-    served_base: what the same server's base model answered, where an adapter is judged. cached: what its prefix cache makes of the answers, where it
-    had one when the policy came. Raises ValueError where the lengths
-    differ: then the server read other tokens.
+    served_base: the answers of the same server's base model, if an adapter is judged. cached: the effect of its prefix cache, if it
+    had one when the policy was loaded. Raises ValueError if the lengths differ, which means that the server read
+    other tokens.
     """
     apart = canary.apart
     limit = CLOSE * apart
@@ -157,14 +157,14 @@ def judge(
 
 
 def moved(served_base: Logprobs, canary: Canary) -> Logprobs:
-    """What the server's own base would answer if it changed as the trainer's did. Raises ValueError on unequal lengths."""
+    """What the server's base would answer if it changed as the trainer's did. Raises ValueError on unequal lengths."""
     difference(served_base, canary.base)  # the lengths
     rows = zip(served_base, canary.policy, canary.base, strict=True)
     return [[a + b - c for a, b, c in zip(*row, strict=True)] for row in rows]
 
 
 def difference(left: Logprobs, right: Logprobs) -> float:
-    """Mean absolute difference over all tokens, nats; infinite where a number is not finite. Raises ValueError on unequal lengths."""
+    """Mean absolute difference over all tokens, nats; infinite if any value isn't finite. Raises ValueError on unequal lengths."""
     if [len(row) for row in left] != [len(row) for row in right]:
         raise ValueError("the log-probabilities are of different tokens: their numbers differ")
     gaps = [abs(a - b) for one, other in zip(left, right, strict=True) for a, b in zip(one, other, strict=True)]
@@ -173,12 +173,12 @@ def difference(left: Logprobs, right: Logprobs) -> float:
 
 
 def write_canary(canary: Canary, folder: Path) -> None:
-    """Write canary.json whole or not at all."""
+    """Write canary.json atomically."""
     write_whole(folder / FILE, json.dumps(asdict(canary)))
 
 
 def read_canary(folder: Path, *, sha256: str) -> Canary:
-    """The canary of the run in `folder`. Raises DataFailure where it is not the one that the run's report names."""
+    """The canary of the run in `folder`. Raises DataFailure if it isn't the one named in the run's report."""
     try:
         body = (folder / FILE).read_bytes()
     except OSError:
@@ -191,7 +191,7 @@ def read_canary(folder: Path, *, sha256: str) -> Canary:
 
 
 def facts_of(folder: Path) -> dict[str, Any]:
-    """What a report says of the canary beside it: nothing where there is none."""
+    """A report's entry for the canary file next to it; empty if there is none."""
     if not (folder / FILE).is_file():
         return {}
     body = (folder / FILE).read_bytes()

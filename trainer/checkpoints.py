@@ -1,8 +1,8 @@
-"""Checkpoints that are whole or do not count.
+"""Atomic checkpoints: complete, or ignored.
 
 A checkpoint is a folder `checkpoints/checkpoint-<step>`. When everything in it is on disk, `complete.json` is added with the size of
 every file. Resuming takes the newest folder whose files still have those sizes, and ignores the others: a kill at any
-moment costs at most the steps since the last one.
+time costs at most the steps since the last one.
 """
 
 import json
@@ -15,7 +15,7 @@ PREFIX = "checkpoint-"
 
 
 def mark_complete(checkpoint: Path, *, config_hash: str) -> None:
-    """Call when nothing more will be written to it."""
+    """Mark a checkpoint complete. Call after everything is written."""
     sizes = {str(path.relative_to(checkpoint)): path.stat().st_size for path in files_in(checkpoint)}
     for path in files_in(checkpoint):
         to_disk(path)
@@ -44,9 +44,9 @@ def made_by(checkpoint: Path) -> str:
 
 
 def remove_old(folder: Path, *, keep: int) -> None:
-    """Remove all but the newest `keep` complete checkpoints, and what is left of unfinished ones.
+    """Remove all but the newest `keep` complete checkpoints, and the remains of unfinished ones.
 
-    The marker goes first, so that a kill half-way leaves nothing that looks complete.
+    The marker is deleted first, so that a kill midway leaves nothing that looks complete.
     """
     complete = [path for path in newest_first(folder) if is_complete(path)]
     for path in newest_first(folder):
@@ -56,7 +56,7 @@ def remove_old(folder: Path, *, keep: int) -> None:
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Remove what is left of checkpoints that were never whole."""
+    """Remove the remains of incomplete checkpoints."""
     for path in newest_first(folder):
         if not (path / MARKER).exists():
             shutil.rmtree(path, ignore_errors=True)
@@ -76,6 +76,6 @@ def files_in(checkpoint: Path) -> list[Path]:
 
 
 def to_disk(path: Path) -> None:
-    """Wait until the file survives a power cut."""
+    """Flush a file to disk, so that it survives a power failure."""
     with path.open("rb") as file:
         os.fsync(file.fileno())

@@ -1,4 +1,4 @@
-"""Writes the events of a run (see `contract.events`) from several threads, so that a kill loses nothing of what was said."""
+"""Writes the events of a run (see `contract.events`) from several threads, so that a kill loses no event."""
 
 import json
 import os
@@ -44,7 +44,7 @@ class EventLog:
     def emit(self, event: Event) -> None:
         """Write one line and hand it to the operating system, so that a kill of this process loses nothing.
 
-        What people want to see is printed too: it becomes the log, and is all that one sees who starts a run by hand.
+        Events for people are also printed: the output becomes the log, and is what you see when starting a run by hand.
         """
         with self._lock:
             self._seq += 1
@@ -67,12 +67,12 @@ class EventLog:
 
     def _beat(self, seconds: float) -> None:
         while not self._closing.wait(seconds):
-            with suppress(OSError):  # a disk that is full for a moment: without a later beat the run would seem dead
+            with suppress(OSError):  # e.g. the disk is briefly full; without later heartbeats the run would seem dead
                 self.emit(Heartbeat(memory_mb=memory_in_use_mb()))
 
 
 def in_words(event: Event) -> str:
-    """A line for the log; empty for what happens too often, or is printed in another way (a failure's traceback)."""
+    """A line for the log; empty for frequent events, and those printed otherwise (a failure's traceback)."""
     match event:
         case Log(message=message):
             return message
@@ -110,11 +110,11 @@ def cut_broken_tail(path: Path) -> int:
 
 
 UNSTORABLE = re.compile("[\0\ud800-\udfff]")
-"""NUL and lone surrogates: a row may hold them, and a failure quote it; no database keeps them."""
+"""NUL and lone surrogates: failures may quote rows that contain them, but databases can't store them."""
 
 
 def storable(value: Any) -> Any:
-    """JSON has no NaN: `value` with each NaN and infinity replaced by None, and what no text should hold by a mark."""
+    """`value` with NaN and infinity, which JSON lacks, replaced by None, and unstorable characters by a replacement."""
     if isinstance(value, float):
         return value if value - value == 0 else None
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""The ways a run can end, and what each tells the process that started it.
+"""The ways a run can fail, with exit codes for the process that started it.
 
 Every expected failure is a `RunFailure` with three things: what happened, what was expected, and
 what to do now. Anything else that is raised is a crash.
@@ -16,7 +16,7 @@ Category = Literal["data", "config", "out_of_memory", "server", "crash"]
 
 
 class ExitCode(IntEnum):
-    """What `python -m trainer` exits with; the last event in `events.jsonl` says the same in words."""
+    """What `python -m trainer` exits with; the last event in `events.jsonl` has the details."""
 
     FINISHED = 0
     CRASH = 1
@@ -37,7 +37,7 @@ EXIT_CODE_OF: dict[Category, ExitCode] = {
 
 
 class RunFailure(Exception):
-    """A run that cannot go on, for a reason that its owner can act on."""
+    """A failure that the run's owner can act on."""
 
     category: Category = "crash"
 
@@ -48,7 +48,7 @@ class RunFailure(Exception):
 
 
 class ConfigFailure(RunFailure):
-    """`run.json` asks for something that cannot be: an unknown key, a value out of range, a missing model."""
+    """`run.json` is invalid: an unknown key, a value out of range, a missing model."""
 
     category = "config"
 
@@ -66,7 +66,7 @@ class OutOfMemory(RunFailure):
 
 
 class ServerDied(RunFailure):
-    """The server that a policy answers from died in the middle of the run, and stays away."""
+    """The server behind a policy died during the run and didn't come back."""
 
     category = "server"
 
@@ -74,7 +74,7 @@ class ServerDied(RunFailure):
 class Cancelled(Exception):
     """The run was asked to stop (SIGTERM or Ctrl-C) and has saved what it had.
 
-    checkpoint: the folder to resume from, or "" where nothing had been done yet.
+    checkpoint: the folder to resume from, or "" if nothing had been done yet.
     """
 
     def __init__(self, checkpoint: str = "") -> None:
@@ -83,7 +83,7 @@ class Cancelled(Exception):
 
 
 def as_failure(error: BaseException) -> RunFailure:
-    """What any exception means to the owner of the run."""
+    """Convert any exception to a failure event."""
     if isinstance(error, RunFailure):
         return error
     if isinstance(error, InvalidConfig):
@@ -107,17 +107,17 @@ def as_failure(error: BaseException) -> RunFailure:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """True for Python's, CUDA's and the CPU allocator's ways to say so. By name: this module imports no torch."""
+    """Whether it's an out-of-memory error of Python, CUDA, or the CPU allocator. Matched by name, since this module doesn't import torch."""
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return True
-    if isinstance(error, SystemError):  # what the interpreter and C extensions raise when they fail without saying why
+    if isinstance(error, SystemError):  # raised by the interpreter and C extensions without a reason
         return _near_its_limit()
     words = str(error).lower()
     return isinstance(error, RuntimeError) and ("can't allocate memory" in words or "out of memory" in words)
 
 
 def is_disk_full(error: BaseException) -> bool:
-    """True for the system's way to say so, and for those of libraries that write files by themselves, whatever was raised after it."""
+    """Whether it, or an exception in its chain, is a disk-full error of the system or of libraries that write files themselves."""
     said: BaseException | None = error
     while said is not None:
         if isinstance(said, OSError) and said.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -125,14 +125,14 @@ def is_disk_full(error: BaseException) -> bool:
         words = str(said).lower()
         if "no space left" in words or (
             "inline_container.cc" in words and "fail" in words
-        ):  # torch, which does not say why
+        ):  # torch, which gives no reason
             return True
         said = said.__cause__ or said.__context__
     return False
 
 
 def _near_its_limit() -> bool:
-    """Whether this process has, at some time, mapped at least seven eighths of the address space that it may map."""
+    """Whether this process's peak address space reached at least 7/8 of its limit."""
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit == resource.RLIM_INFINITY:
         return False

@@ -1,7 +1,7 @@
-"""`python -m trainer.fork_server FD MODULE…` imports modules once, which takes seconds, and forks a process for each run that is asked for over the socket FD.
+"""`python -m trainer.fork_server FD MODULE…` imports modules once, which takes seconds, and forks a process for each run requested over the socket FD.
 
-It loads before it listens and starts no threads of its own. It knows no secrets: what a run may see, only its own process reads. It ends with the process
-that started it, and by itself after a while without runs, to give back its memory.
+It loads before it listens, and starts no threads. It never sees secrets: only a run's own process reads them. It ends with the process
+that started it, and after a while without runs, to free its memory.
 """
 
 import gc
@@ -29,20 +29,20 @@ MOST_DESCRIPTORS = 8
 
 @dataclass(frozen=True)
 class ForkRequest:
-    """A process that somebody wants, as its descriptors travel: the channel that tells its pid and its exit status, this request, its output, and what it inherits."""
+    """A request for a process. Descriptors sent with it: the channel for its pid and exit status, this request, its output, and inherited ones."""
 
     module: str
-    """To run as `python -m` does."""
+    """Module to run as `python -m` does."""
     arguments: list[str]
     folder: str
-    """To work in."""
+    """Working directory."""
     environment: dict[str, str]
     niceness: int = 0
     oom_score: int = 0
-    """Added to its badness for the kernel that runs out of memory."""
+    """Its oom_score_adj."""
 
     def as_file(self) -> int:
-        """The descriptor of a file in memory. Only the process that it is for reads it: an API key of one run never gets where others are forked from."""
+        """The descriptor of an in-memory file. Only the forked process reads it, so that one run's API keys never reach the fork server."""
         file = os.memfd_create("request")
         with os.fdopen(os.dup(file), "w", encoding="utf-8") as stream:
             json.dump(asdict(self), stream)
@@ -62,15 +62,15 @@ class Child(NamedTuple):
 
 @dataclass
 class ForkServer:
-    """Forks and says what became of each."""
+    """Forks processes and reports how each ended."""
 
     control: socket.socket
     selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
     children: dict[int, Child] = field(default_factory=dict)
-    """By the descriptor that tells of its end."""
+    """By the descriptor that signals its end."""
 
     def serve(self) -> Iterator[ForkRequest]:
-        """Gives nothing in the server, and in each process that it forks that one's request."""
+        """Returns None in the server, and its request in each forked process."""
         self.selector.register(self.control, selectors.EVENT_READ)
         idle_since = time.monotonic()
         while self.children or time.monotonic() - idle_since < IDLE_SECONDS:
@@ -80,7 +80,7 @@ class ForkServer:
                     self._tell_the_end(key.fd)
                     continue
                 message, descriptors, _, _ = socket.recv_fds(self.control, 16, MOST_DESCRIPTORS)
-                if not message:  # whoever asks is gone
+                if not message:  # the client is gone
                     return
                 if request := self._fork(*descriptors):
                     yield request
@@ -99,7 +99,7 @@ class ForkServer:
         os.setsid()
         die_with_parent(signal.SIGKILL, parent=server)
         with socket.socket(fileno=channel) as teller:
-            _tell(teller, os.getpid())  # not before it leads a session: whoever has the pid may kill the group
+            _tell(teller, os.getpid())  # only once it leads a session: whoever gets the pid may kill the group
         self._let_go()
         os.dup2(output, 1)
         os.dup2(output, 2)
@@ -107,7 +107,7 @@ class ForkServer:
         return ForkRequest.from_file(request)
 
     def _let_go(self) -> None:
-        """Close, in a forked process, what is the server's."""
+        """Close the server's descriptors in a forked process."""
         self.selector.close()
         self.control.close()
         for end, child in self.children.items():
@@ -124,12 +124,12 @@ class ForkServer:
 
 
 def _tell(channel: socket.socket, number: int) -> None:
-    with suppress(OSError):  # nobody wants to know any more
+    with suppress(OSError):  # nobody is listening any more
         channel.send(str(number).encode())
 
 
 def load(modules: Iterable[str]) -> None:
-    """Import them and take all of it for permanent: collecting garbage would copy what forked processes share."""
+    """Import the modules and freeze the garbage collector's objects: collection would copy memory shared with forked processes."""
     set_up_libraries()
     for module in modules:
         importlib.import_module(module)
@@ -138,7 +138,7 @@ def load(modules: Iterable[str]) -> None:
 
 
 def become(request: ForkRequest) -> None:
-    """Be the process that was asked for, until it ends."""
+    """Run the requested process until it ends."""
     os.chdir(request.folder)
     os.nice(request.niceness)
     with suppress(OSError):

@@ -1,15 +1,15 @@
-"""SIGTERM and Ctrl-C become a request that the work looks at between two steps."""
+"""Turns SIGTERM and Ctrl-C into a stop request that is checked between steps."""
 
 import signal
 from types import FrameType
 
 
 class StoppedMidway(Exception):
-    """A stop was asked for within a step, while nothing had changed yet since the last one."""
+    """A stop was requested within a step, before anything changed."""
 
 
 class StopRequest:
-    """Whether someone asked the run to stop.
+    """Whether a stop was requested.
 
     A plain attribute, not a threading.Event: a signal handler must not take a lock that the interrupted code may hold.
     """
@@ -17,10 +17,10 @@ class StopRequest:
     def __init__(self) -> None:
         self.requested = False
         self.reason = ""
-        """Why, where the run itself asked."""
+        """The reason, if the run itself requested it."""
 
     def ask(self, reason: str) -> None:
-        """Stop as if SIGTERM had come, and say why. The first reason holds."""
+        """Request a stop, as SIGTERM does, with a reason. The first reason is kept."""
         self.reason = self.reason or reason
         self.requested = True
 

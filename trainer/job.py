@@ -40,7 +40,7 @@ WORK_OF = {
 
 
 def run(path: Path, *, stop: StopRequest) -> ExitCode:
-    """Do what `path`, a run.json, says, in its folder. Never raises: the last event and the exit code say how it ended."""
+    """Execute `path`, a run.json, in its folder. Never raises: the last event and the exit code say how it ended."""
     folder = path.parent
     began = time.monotonic()
     rank = int(os.environ.get("RANK", "0"))  # under `accelerate launch`, the first process speaks for all
@@ -67,7 +67,7 @@ def run(path: Path, *, stop: StopRequest) -> ExitCode:
 
 
 def work_of(config: RunConfig) -> Work:
-    """The function that does this kind of run. Each is imported only when used: rollouts of scripts need no torch."""
+    """The function that does this kind of run. Imported lazily: rollouts of scripts don't need torch."""
     set_up_libraries()
     keep_freed_memory()
     work: Work = resolve_name(WORK_OF[config.kind])
@@ -75,12 +75,12 @@ def work_of(config: RunConfig) -> Work:
 
 
 def set_up_libraries() -> None:
-    """Settings that libraries read when they are imported, so before torch is."""
-    os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")  # the rollout function, which TRL may still change
-    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")  # TRL reports each run to its makers otherwise
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads that spin while they wait starve a shared machine
+    """Set variables that libraries read on import; call before importing torch."""
+    os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")  # the rollout function, which TRL considers experimental
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")  # TRL would otherwise send telemetry
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # spinning idle threads starve a shared machine
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    os.environ.setdefault("TQDM_DISABLE", "1")  # progress is told by events; bars only fill the log
+    os.environ.setdefault("TQDM_DISABLE", "1")  # events report progress; progress bars only fill the log
 
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
@@ -90,10 +90,10 @@ KEPT_IN_ALL = 128 << 20
 
 
 def keep_freed_memory() -> None:
-    """Keep what tensors give back for those that come next. A step frees and takes the same blocks again and again, and C's library gives larger
-    ones back to the system each time, which must then clear them anew: for small models a tenth of a step on the CPU.
+    """Keep memory freed by tensors for reuse. Each step frees and allocates the same blocks, and glibc returns larger ones to the system,
+    which must zero them again: for small models, a tenth of a step on the CPU.
 
-    Blocks above 32 MiB, and what is free beyond 128 MiB in one piece, still go back. Does nothing where the C library has no such settings.
+    Blocks above 32 MiB, and free memory beyond 128 MiB at the top of the heap, are still returned. Does nothing with other C libraries.
     """
     try:
         setting = ctypes.CDLL(None).mallopt
@@ -107,7 +107,7 @@ PACKAGES = ("torch", "transformers", "trl", "peft", "accelerate", "datasets")
 
 
 def complete_report(figures: dict[str, Any], config: RunConfig, folder: Path, *, seconds: float) -> dict[str, Any]:
-    """The figures of a run with what every report has."""
+    """A run's figures plus the fields of every report."""
     return {
         "kind": config.kind,
         **figures,
@@ -120,7 +120,7 @@ def complete_report(figures: dict[str, Any], config: RunConfig, folder: Path, *,
 
 
 def write_report(report: dict[str, Any], folder: Path) -> None:
-    """Write report.json whole or not at all."""
+    """Write report.json atomically."""
     write_whole(folder / "report.json", json.dumps(report, indent=2) + "\n")
 
 
@@ -136,6 +136,6 @@ def versions() -> dict[str, str]:
 
 
 def peak_memory_mb() -> float:
-    """The most resident memory that this process has had, in MB."""
+    """Peak resident memory of this process in MB."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return round(peak / 1e6 if sys.platform == "darwin" else peak * 1024 / 1e6, 1)  # bytes there, KiB elsewhere
+    return round(peak / 1e6 if sys.platform == "darwin" else peak * 1024 / 1e6, 1)  # bytes on macOS, KiB elsewhere

@@ -1,4 +1,4 @@
-"""Everything that a run has measured so far, and what rules ask of it. Pure."""
+"""The metrics of a run so far, and the statistics that rules need. Pure."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -6,26 +6,26 @@ from dataclasses import dataclass, field
 from statistics import fmean
 
 WINDOW = 10
-"""Measurements that a mean is over."""
+"""Window of a mean, in measurements."""
 MASTERED = 0.85
-"""Above this share of successes groups are alike and entropy is low because the tasks are solved."""
+"""Above this success rate, groups have equal rewards and low entropy because the tasks are solved."""
 FALL_FROM_BEST = 0.16
-"""Of success, between means of three evaluations: three times the standard error of the difference, with 60 tasks an evaluation."""
+"""Minimum change of success between means of three evaluations: three standard errors of the difference, with 60 tasks per evaluation."""
 FALL_FROM_FIRST = 0.22
-"""The same from the evaluation before training, which is only one."""
+"""The same, relative to the single evaluation before training."""
 PATIENCE = 15
-"""Measurements for which an alarm waits for an evaluation."""
+"""How many measurements an alarm waits for an evaluation."""
 RISE = 0.1
-"""Of success on held-out tasks: less is within the noise of 60 tasks that are attempted with the same random numbers."""
+"""Minimum change of held-out success: less is noise with 60 tasks attempted with the same random numbers."""
 
 
 @dataclass
 class Curves:
-    """Everything that was measured so far, by name, in order."""
+    """All metrics so far, by name, in order."""
 
     values: dict[str, list[float]] = field(default_factory=dict)
     learned: Sequence[str] = ()
-    """Rewards that are a model's opinion, and so can be gamed; where there is none the whole reward is looked at."""
+    """Learned reward terms, which can be hacked; without any, the total reward is used."""
 
     def add(self, values: Mapping[str, float | None]) -> None:
         for name, value in values.items():
@@ -49,7 +49,7 @@ class Curves:
 
     @property
     def awaits_evaluation(self) -> bool:
-        """Held-out success was evaluated before training alone, and will soon show whether it rises."""
+        """Held-out success has only been evaluated before training, and the next evaluation will show whether it rises."""
         return len(self.values.get("eval/success", [])) == 1 and len(self.values.get("reward", [])) < PATIENCE
 
     @property

@@ -1,4 +1,4 @@
-"""The one setting to resume with after each alarm, and its value to try. Pure."""
+"""The setting to change after each alarm, and the value to try. Pure."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -10,22 +10,22 @@ from trainer.alarms.rules import AlarmName
 
 
 class Remedy(NamedTuple):
-    """A setting that people can change, and what to change it to."""
+    """A setting to change, and its new value."""
 
     setting: str
     """Its path in the config, such as optimizer.learning_rate or rewards.terms[0].measure."""
     value: Any
     advice: str
-    """The same in words."""
+    """The suggestion as a sentence."""
 
 
 class Change(NamedTuple):
-    """What becomes of a setting."""
+    """A change of a setting."""
 
     setting: str | Callable[[TrainingConfig], str]
-    """Its path, or where it is in a config; "" where it is nowhere."""
+    """Its path, or a function that finds it in a config ("" if absent)."""
     new: Callable[[Any], Any]
-    """From its value to the one to try."""
+    """Maps its value to the one to try."""
 
 
 def third(value: float) -> float:
@@ -34,19 +34,19 @@ def third(value: float) -> float:
 
 
 def at_least_doubled(least: float) -> Callable[[float], float]:
-    """0 -> `least`; of more, twice as much."""
+    """0 -> `least`; otherwise twice the value, at least `least`."""
     return lambda value: max(least, 2 * value)
 
 
 def outcome_measure(config: TrainingConfig) -> str:
-    """The path of how the outcome is measured; "" where nothing is rewarded."""
+    """The path of the outcome term's `measure`; "" if the run has no rewards."""
     return config.rewards.outcome_measure if isinstance(config, OnlineConfig) else ""
 
 
 STEPS_TOO_LARGE = Change("optimizer.learning_rate", third)
 NEARER_ITS_BASE = Change("beta", at_least_doubled(0.04))
 SUCCESS_ALONE = Change(outcome_measure, lambda _: "success")
-"""Where a failure may be worth less than 0, a call that can't be read is a way to do nothing."""
+"""If a failure can score below 0, writing an unparsable call becomes a way to avoid acting."""
 OTHER_GROUPS = Change("resample", lambda tries: max(2, 2 * tries))
 REMEDIES: Mapping[AlarmName, tuple[Change, ...]] = {
     "not_a_number": (STEPS_TOO_LARGE,),
@@ -60,11 +60,11 @@ REMEDIES: Mapping[AlarmName, tuple[Change, ...]] = {
     "standstill": (NEARER_ITS_BASE,),
     "chosen_falls": (Change("sft_weight", at_least_doubled(0.1)), STEPS_TOO_LARGE),
 }
-"""The first that changes something is named."""
+"""The first one that changes something is suggested."""
 
 
 def remedy_for(alarm: AlarmName, config: TrainingConfig) -> Remedy | None:
-    """None where the algorithm has no such setting, or it stands there already."""
+    """None if the algorithm has no such setting, or it already has that value."""
     for change, new in REMEDIES[alarm]:
         setting = change if isinstance(change, str) else change(config)
         field = field_at(config, setting)
@@ -78,5 +78,5 @@ def remedy_for(alarm: AlarmName, config: TrainingConfig) -> Remedy | None:
 
 
 def within(field: ConfigField, value: Any) -> Any:
-    """No more than the setting may be."""
+    """`value`, capped at the setting's maximum."""
     return value if field.range.high is None else min(value, type(value)(field.range.high))

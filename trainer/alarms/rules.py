@@ -1,7 +1,7 @@
-"""Known ways in which training goes wrong, each seen before it has cost the whole run. Pure.
+"""Known failure modes of training, detected before they cost the whole run. Pure.
 
-A rule compares the mean of the last measurements with the first ones, so that a single odd batch raises nothing; what a rule needs and was not
-measured keeps it silent.
+A rule compares the mean of the last measurements with the first ones, so that a single odd batch raises no alarm. A rule whose metrics are
+missing never fires.
 """
 
 import math
@@ -26,19 +26,19 @@ AlarmName = Literal[
 
 
 SHORT = 4
-"""Measurements that a mean is over where ten are too late."""
+"""Window of a mean where ten measurements would be too late."""
 GROWN_ENTROPY = 1.6
-"""Times what it was at first."""
+"""Multiple of its initial value."""
 LEAST_ENTROPY = 0.05
-"""Nats a token: multiples of less are no noise yet."""
+"""Nats per token: below this, a multiple isn't noise yet."""
 GROWN_LENGTH = 1.5
-"""Times what it was at first."""
+"""Multiple of its initial value."""
 STILL = 0.02
-"""Of success: one task in sixty."""
+"""Change of success: one task in sixty."""
 
 
 class Finding(NamedTuple):
-    """What a rule saw, and what to do about it."""
+    """What a rule detected, and what to do about it."""
 
     message: str
     advice: str
@@ -48,7 +48,7 @@ Rule = Callable[[Curves], Finding | None]
 
 
 def not_a_number(curves: Curves) -> Finding | None:
-    """The loss or the reward is no number any more; from there on every weight is lost."""
+    """The loss or the reward is NaN or infinite; from here on, all weights are lost."""
     for name in ("loss", "reward", "eval/loss"):
         if curves.known(name) and not math.isfinite(curves.newest(name)):
             return Finding(
@@ -59,8 +59,8 @@ def not_a_number(curves: Curves) -> Finding | None:
 
 
 def echo_trap(curves: Curves) -> Finding | None:
-    """RAGEN (Wang et al., 2025, arXiv 2504.20073, section 4.2): the policy falls into one pattern. The spread of rewards and the entropy
-    collapse first, while the reward still looks well; then it falls too. Where rewards have risen, both fall in good health.
+    """RAGEN (Wang et al., 2025, arXiv 2504.20073, section 4.2): the policy collapses into one pattern. The standard deviation of rewards and the entropy
+    collapse first, while the reward still looks fine; then it falls too. If rewards have risen, the fall of both is healthy.
     """
     if not curves.known("reward_std", 2 * WINDOW) or not curves.known("entropy", 2 * WINDOW) or curves.mastered:
         return None
@@ -76,7 +76,7 @@ def echo_trap(curves: Curves) -> Finding | None:
 
 
 def reward_hacking(curves: Curves) -> Finding | None:
-    """Overoptimization (Gao, Schulman & Hilton, 2022, arXiv 2210.10760): the proxy goes on rising while what it stands for falls."""
+    """Overoptimization (Gao, Schulman & Hilton, 2022, arXiv 2210.10760): the proxy keeps rising while the true objective falls."""
     success = curves.values.get("eval/success", [])
     proxies = [name for name in curves.learned if curves.known(name, 2 * WINDOW)] or ["reward"]
     if len(success) < 5 or not curves.known(proxies[0], 2 * WINDOW):
@@ -84,7 +84,7 @@ def reward_hacking(curves: Curves) -> Finding | None:
     means = [fmean(success[index : index + 3]) for index in range(len(success) - 2)]
     best = max(range(len(means)), key=lambda index: means[index])
     fell, since = means[best] - means[-1], best + 2
-    if fell < FALL_FROM_BEST:  # a policy that is spoiled by the first steps has no three good evaluations
+    if fell < FALL_FROM_BEST:  # a policy ruined by the first steps doesn't have three good evaluations
         fell, since = success[0] - means[-1], 0
         if fell < FALL_FROM_FIRST:
             return None
@@ -104,16 +104,16 @@ def reward_hacking(curves: Curves) -> Finding | None:
 
 
 def deviation_of(name: str) -> str:
-    """Where the spread of a reward is measured."""
+    """The metric with a reward's standard deviation."""
     return "reward_std" if name == "reward" else name.removesuffix("/mean") + "/std"
 
 
 def kl_blow_up(curves: Curves) -> Finding | None:
-    """The policy leaves its base (Ziegler et al., 2019, arXiv 1909.08593, section 2.2, on why the KL is held): a jump, or simply far."""
+    """The policy drifts from its base (Ziegler et al., 2019, arXiv 1909.08593, section 2.2, on controlling the KL): a jump, or a large value."""
     values = [value for value in curves.values.get("kl", []) if math.isfinite(value)]
     if len(values) < WINDOW or not curves.known(
         "reward"
-    ):  # KTO's is that of whole completions, and no alarm at ten nats
+    ):  # KTO's is summed over whole completions, where ten nats is normal
         return None
     now, usual = fmean(values[-3:]), median(values[-WINDOW - 3 : -3] or values[:1])
     jumped = now > 0.1 and now > 5 * max(usual, 1e-3)
@@ -127,7 +127,7 @@ def kl_blow_up(curves: Curves) -> Finding | None:
 
 
 def length_gaming(curves: Curves) -> Finding | None:
-    """Reward by length (Singhal et al., 2023, arXiv 2310.03716): rollouts grow, the reward with them, and success does not."""
+    """Reward from length (Singhal et al., 2023, arXiv 2310.03716): rollouts grow, the reward with them, and success does not."""
     length = "completions/mean_length"
     success = "eval/success" if curves.known("eval/success", 4) else "success"
     least = 4 if success == "eval/success" else 2 * WINDOW
@@ -146,7 +146,7 @@ def length_gaming(curves: Curves) -> Finding | None:
 
 
 def growth(curves: Curves) -> float:
-    """How many times as long rollouts are as they were at first; 1 where nobody measured it."""
+    """Length of rollouts relative to the first ones; 1 if not measured."""
     length = "completions/mean_length"
     return curves.last(length) / max(1e-9, curves.first(length)) if curves.known(length) else 1.0
 
@@ -166,13 +166,13 @@ def dead_groups(curves: Curves) -> Finding | None:
 
 
 def is_well(curves: Curves) -> bool:
-    """What looks like noise needn't be: success rises, is high, or may turn out to rise at the first evaluation after training began."""
+    """Whether apparent noise is harmless: success rises, is high, or may turn out to have risen at the first evaluation after training started."""
     return curves.improves or curves.mastered or curves.awaits_evaluation
 
 
 def rising_entropy(curves: Curves) -> Finding | None:
-    """The policy grows less sure of every token while it doesn't get better: it learns noise (Cui et al., 2025, arXiv 2505.22617, on entropy as
-    what online training spends; here it is gained).
+    """The policy becomes less certain of every token without getting better: it learns noise (Cui et al., 2025, arXiv 2505.22617, describe
+    entropy being spent in training; here it's gained).
     """
     name = "entropy"
     if not curves.known(name, 2 * SHORT) or not curves.known("reward") or is_well(curves):
@@ -188,7 +188,7 @@ def rising_entropy(curves: Curves) -> Finding | None:
 
 def cut_off_turns(curves: Curves) -> Finding | None:
     """More and more rollouts end in a turn that the token limit cut off (DAPO, Yu et al., 2025, arXiv 2503.14476, section 3.4). Such rollouts
-    are long, so they hold much of the loss, and what they teach is not the task.
+    are long, so they dominate the loss, and what they teach isn't the task.
     """
     name = "completions/clipped_ratio"
     if not curves.known(name, 2 * SHORT) or is_well(curves):
@@ -203,14 +203,14 @@ def cut_off_turns(curves: Curves) -> Finding | None:
 
 
 def standstill(curves: Curves) -> Finding | None:
-    """Held-out success stands still while the training reward moves: what is learned doesn't carry over to other tasks."""
+    """Held-out success stays flat while the training reward moves: what is learned doesn't generalize to other tasks."""
     success, rewards = (curves.values.get(name, []) for name in ("eval/success", "reward"))
     if len(success) < 6 or len(rewards) < 2 * SHORT or not curves.known("reward_std") or curves.mastered:
         return None
-    if max(success) - fmean(success[-3:]) >= FALL_FROM_BEST or growth(curves) >= GROWN_LENGTH:  # other alarms' matter
+    if max(success) - fmean(success[-3:]) >= FALL_FROM_BEST or growth(curves) >= GROWN_LENGTH:  # left to other alarms
         return None
     gained = fmean(success[-3:]) - fmean(success[-6:-3])
-    width = max(SHORT, round(3 * len(rewards) / (len(success) - 1)))  # measurements to three evaluations
+    width = max(SHORT, round(3 * len(rewards) / (len(success) - 1)))  # covering three evaluations
     moved = fmean(rewards[-width:]) - fmean(rewards[-2 * width : -width])
     if gained > STILL or moved < 0.25 * curves.first("reward_std"):
         return None
@@ -222,7 +222,7 @@ def standstill(curves: Curves) -> Finding | None:
 
 def chosen_falls(curves: Curves) -> Finding | None:
     """DPO widens the margin by making both sides unlikely (Pal et al., 2024, arXiv 2402.13228; Pang et al., 2024, arXiv 2404.19733, section 4,
-    on the likelihood term that mends it).
+    on the likelihood term that prevents it).
     """
     chosen, margin = "rewards/chosen", "rewards/margins"
     if not curves.known(chosen, WINDOW) or not curves.known(margin, WINDOW):

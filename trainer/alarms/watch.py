@@ -1,4 +1,4 @@
-"""Looks at a run's curves as it goes, and says which alarms rise."""
+"""Watches a run's metrics and raises alarms."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from trainer.alarms.rules import RULES, AlarmName
 
 
 class Alarm(NamedTuple):
-    """Something known to end badly has begun."""
+    """A known failure mode was detected."""
 
     name: AlarmName
     step: int
@@ -17,14 +17,14 @@ class Alarm(NamedTuple):
 
 
 class Watch:
-    """Looks at a run as it goes. An alarm rises once; a resumed run is told its past first, and what rose then stays told."""
+    """Watches a run. Each alarm is raised once, including across resumes: a resumed run recalls its past first."""
 
     def __init__(self, learned: Sequence[str] = ()) -> None:
         self.curves = Curves(learned=learned)
         self.raised: set[AlarmName] = set()
 
     def look(self, step: int, values: Mapping[str, float | None]) -> list[Alarm]:
-        """The alarms that rise with these measurements."""
+        """The alarms that these measurements raise."""
         self.curves.add(values)
         found = []
         for name, rule in RULES.items():
@@ -34,6 +34,6 @@ class Watch:
         return found
 
     def recall(self, past: Iterable[Mapping[str, float | None]]) -> None:
-        """What was measured before a resume."""
+        """Replay the measurements from before a resume."""
         for values in past:
             self.look(0, values)

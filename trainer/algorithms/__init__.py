@@ -1,1 +1,1 @@
-"""One thin file an algorithm, each over TRL's trainer; `training` is what they share."""
+"""One thin module per algorithm, each over TRL's trainer; `training_run` is what they share."""

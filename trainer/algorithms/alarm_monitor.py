@@ -1,4 +1,4 @@
-"""Looks for alarms in what TRL's trainers log, tells them, and pauses the run where it was asked to."""
+"""Checks the logs of TRL's trainers for alarms, emits them, and pauses the run if configured."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +15,7 @@ from trainer.interruption import StopRequest
 
 
 class WatchCallback(TrainerCallback):
-    """A pause is a stop like any other: the run saves a checkpoint, from which it can be resumed."""
+    """A pause is an ordinary stop: the run saves a checkpoint, from which it can be resumed."""
 
     def __init__(self, config: TrainingConfig, events: EventLog, stop: StopRequest) -> None:
         self.config = config
@@ -46,11 +46,11 @@ class WatchCallback(TrainerCallback):
 
 
 def learned_in(config: TrainingConfig) -> list[str]:
-    """The curves of rewards that count and are a model's opinion."""
+    """The curves of learned reward terms with a nonzero weight."""
     terms = config.rewards.terms if isinstance(config, OnlineConfig) else ()
     return [f"rewards/{name_of(term)}/mean" for term in terms if term.IS_LEARNED and term.weight]
 
 
 def named(logs: Mapping[str, Any]) -> dict[str, float]:
-    """The numbers among them, as events name them."""
+    """The numeric values, under the names used in events."""
     return {metric_name(name): float(value) for name, value in logs.items() if isinstance(value, int | float)}

@@ -1,4 +1,4 @@
-"""From a run's configuration to the arguments of TRL and PEFT."""
+"""Converts a run's configuration to arguments of TRL and PEFT."""
 
 import os
 from pathlib import Path
@@ -12,13 +12,13 @@ from trainer.models.loader import compute_dtype
 
 
 def arguments_for(config: TrainingConfig, folder: Path, *, rows: int, has_validation: bool) -> dict[str, Any]:
-    """Keyword arguments that every TRL config takes."""
+    """Keyword arguments common to every TRL config."""
     common = common_arguments(config, folder, rows=rows, has_validation=has_validation)
-    return {**common, "max_length": None}  # rows that are too long were left out already; none is ever cut
+    return {**common, "max_length": None}  # rows that are too long were already skipped; none is truncated
 
 
 def common_arguments(config: TrainingConfig, folder: Path, *, rows: int, has_validation: bool) -> dict[str, Any]:
-    """Keyword arguments that transformers' TrainingArguments take, and with them every config of TRL."""
+    """Keyword arguments of transformers' TrainingArguments, and so of every TRL config."""
     optimizer = config.optimizer
     total = config.steps(rows, processes=int(os.environ.get("WORLD_SIZE", "1")))
     evaluate_every = config.evaluate_every or max(1, total // 10)
@@ -46,7 +46,7 @@ def common_arguments(config: TrainingConfig, folder: Path, *, rows: int, has_val
         "logging_first_step": True,
         "save_strategy": "steps",
         "save_steps": config.checkpoints.every,
-        "save_total_limit": None,  # `remove_old` does it: TRL would delete the last whole one before the next is whole
+        "save_total_limit": None,  # done by `remove_old`: TRL would delete the last complete one before the next is complete
         "remove_unused_columns": False,
         "disable_tqdm": True,
         "report_to": [],
@@ -56,7 +56,7 @@ def common_arguments(config: TrainingConfig, folder: Path, *, rows: int, has_val
 
 
 def lora_for(lora: LoraConfig | None, *, task: str, whole: tuple[str, ...] = ()) -> PeftLoraConfig | None:
-    """PEFT's configuration; `whole` names layers that are trained and saved whole, such as a new reward head."""
+    """PEFT's configuration; `whole` names layers that are fully trained and saved, such as a new reward head."""
     if lora is None:
         return None
     return PeftLoraConfig(

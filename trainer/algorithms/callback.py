@@ -1,4 +1,4 @@
-"""Turns what TRL's trainers do into events and whole checkpoints, and stops them when asked to."""
+"""Turns callbacks of TRL's trainers into events and complete checkpoints, and stops the trainers when requested."""
 
 import math
 import os
@@ -16,7 +16,7 @@ from trainer.events import EventLog, memory_in_use_mb
 from trainer.interruption import StoppedMidway, StopRequest
 
 UNINTERESTING = {"epoch", "total_flos", "num_tokens", "train_runtime", "train_loss", "eval_model_preparation_time"}
-"""What TRL logs beside metrics; tokens and tokens_per_second are made from num_tokens."""
+"""What TRL logs besides metrics; tokens and tokens_per_second are derived from num_tokens."""
 OUR_NAMES = {
     "accuracy": "rewards/accuracies",
     "margin": "rewards/margins",
@@ -24,11 +24,11 @@ OUR_NAMES = {
     "min_reward": "rewards/min",
     "max_reward": "rewards/max",
 }
-"""TRL's reward trainer has names of its own for what its DPO trainer logs; here they are the same in both."""
+"""TRL's reward trainer names some metrics differently from its DPO trainer; these are unified here."""
 
 
 class RunCallback(TrainerCallback):
-    """One training run as its events tell it."""
+    """Emits the events of one training run."""
 
     def __init__(self, config: TrainingConfig, folder: Path, events: EventLog, stop: StopRequest) -> None:
         self.config = config
@@ -37,7 +37,7 @@ class RunCallback(TrainerCallback):
         self.stop = stop
         self.last_checkpoint = ""
         self.stops_every = config.updates if isinstance(config, GrpoConfig | RlooConfig) else 1
-        """Steps: between two updates by the same rollouts there is nothing to resume from."""
+        """In steps: a run can't be resumed between two updates on the same rollouts."""
         self._tokens = 0.0
         self._since = monotonic()
 
@@ -56,7 +56,7 @@ class RunCallback(TrainerCallback):
                 pid=os.getpid(),
             )
         )
-        # Of a resumed run TRL counts on, in GRPO and RLOO; otherwise from 0.
+        # After a resume, TRL continues the count in GRPO and RLOO, and restarts at 0 otherwise.
         self._tokens, self._since = float(state.num_input_tokens_seen), monotonic()
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
@@ -82,7 +82,7 @@ class RunCallback(TrainerCallback):
         **kwargs: Any,
     ) -> None:
         values = {
-            metric_name(name): math.nan if value is None else float(value)  # what TRL has nothing to average of
+            metric_name(name): math.nan if value is None else float(value)  # TRL had nothing to average
             for name, value in (logs or {}).items()
             if name.removeprefix("eval_") not in UNINTERESTING
         }
@@ -94,7 +94,7 @@ class RunCallback(TrainerCallback):
         self.events.emit(Metrics(step=state.global_step, values=dict(values)))
 
     def _clocks(self, step: int, logs: dict[str, float]) -> dict[str, float]:
-        """How much was learned from until now, over which curves can be drawn. A resumed run may count its tokens from 0 again."""
+        """The amount of training so far, as x-axes for curves. A resumed run may restart its token count at 0."""
         clocks = {"tokens": float(logs["num_tokens"])} if "num_tokens" in logs else {}
         if isinstance(self.config, GrpoConfig | RlooConfig):
             optimizer = self.config.optimizer
@@ -119,7 +119,7 @@ class RunCallback(TrainerCallback):
         return round(rate, 1)
 
     def on_evaluate(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        self._since = monotonic()  # the time that an evaluation takes is none of the training speed's
+        self._since = monotonic()  # don't count evaluation time in the training speed
 
 
 def metric_name(name: str) -> str:
@@ -130,18 +130,18 @@ def metric_name(name: str) -> str:
 
 
 def memory_mb() -> float:
-    """Resident memory of this process plus what it has allocated on the accelerator."""
+    """Resident memory of this process plus its accelerator memory."""
     on_gpu = torch.cuda.memory_allocated() / 1e6 if torch.cuda.is_available() else 0.0
     return round(memory_in_use_mb() + on_gpu, 1)
 
 
 def processes() -> int:
-    """How many share the run's work."""
+    """Number of processes in the run."""
     return torch.distributed.get_world_size() if torch.distributed.is_initialized() else 1
 
 
 def stop_everywhere(stop: StopRequest) -> bool:
-    """Whether any process of the run was asked to stop: all must leave at the same step, or the rest wait forever."""
+    """Whether any process of the run was asked to stop: all must stop at the same step, or the others wait forever."""
     if not torch.distributed.is_initialized():
         return stop.requested
     asked = torch.tensor(int(stop.requested), device="cuda" if torch.cuda.is_available() else "cpu")

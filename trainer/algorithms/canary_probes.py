@@ -10,15 +10,15 @@ from trainer.canary import Canary
 
 PROBES = 6
 LONGEST = 96
-"""Tokens of a probe. The ends of rows are taken: that is where policies differ."""
+"""Tokens per probe, taken from the ends of rows, where policies differ."""
 ID_COLUMNS = ("input_ids", "chosen_ids", "prompt_ids")
 
 
 class Probing:
-    """Begins when the model still is what the run began from; `end` when it is what the run made."""
+    """Construct it before training, and call `end` after."""
 
     def __init__(self, trainer: Trainer) -> None:
-        own = getattr(trainer, "probes", None)  # online trainers have tasks for rows, and play a few
+        own = getattr(trainer, "probes", None)  # online trainers have tasks instead of rows, and play a few
         self.probes = cut(own(PROBES)) if own else probes_of(trainer.train_dataset, trainer.processing_class)
         self.base = token_logprobs(trainer.model, self.probes)
 
@@ -26,12 +26,12 @@ class Probing:
         return Canary(self.probes, policy=token_logprobs(model, self.probes), base=self.base)
 
     def end_merged(self, canary: Canary, model: PreTrainedModel) -> Canary:
-        """The same, with what the policy became that learned on four bits and is published whole."""
+        """The same for a policy trained with 4-bit weights, and the unquantized merged model that is published."""
         return replace(canary, merged=token_logprobs(model, self.probes))
 
 
 def can_probe(trainer: Trainer) -> bool:
-    """Whether the model predicts tokens (reward models do not), and this process includes all of it."""
+    """Whether the model predicts tokens (reward models don't) and this process holds all of it."""
     sharded = trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled
     model: Any = trainer.model
     return not sharded and model.get_output_embeddings() is not None and trainer.is_world_process_zero()
@@ -49,7 +49,7 @@ def cut(rows: list[list[int]]) -> list[list[int]]:
 
 
 def ids_of(row: dict[str, Any], tokenizer: PreTrainedTokenizerBase) -> list[int]:
-    """A row's tokens where it has them, else those of its prompt."""
+    """A row's tokens if it has them, otherwise those of its prompt."""
     for column in ID_COLUMNS:
         if row.get(column) is not None:
             return list(row[column])

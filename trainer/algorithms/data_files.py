@@ -1,4 +1,4 @@
-"""Reads a run's data files, says what was left out, and refuses what is too little."""
+"""Reads a run's data files, reports skipped rows, and refuses files with too few."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,11 +16,11 @@ from trainer.algorithms.training_run import TrainingRun
 from trainer.rows import read_preferences
 
 Cut = Callable[[PreferenceRow], PreferenceRow | None]
-"""What an algorithm takes of a row; None leaves it out."""
+"""What an algorithm uses of a row; None skips it."""
 
 
 class PairData(NamedTuple):
-    """The pairs of a run, and how many rows became what."""
+    """The pairs of a run, with counts of skipped rows."""
 
     train: list[Pair]
     validation: list[Pair]
@@ -36,7 +36,7 @@ def without_ties(row: PreferenceRow) -> PreferenceRow | None:
 
 
 def first_turns(row: PreferenceRow) -> PreferenceRow | None:
-    """The row as a step preference: each side's first turn. None for ties, and where not a turn but what came before it differs."""
+    """The row as a step preference: each side's first turn. None for ties, and if the sides first differ in context rather than in a turn."""
     if row.tie or "assistant" not in {row.chosen[0]["role"]} & {row.rejected[0]["role"]}:
         return None
     return replace(row, chosen=row.chosen[:1], rejected=row.rejected[:1])

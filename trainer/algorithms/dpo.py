@@ -1,9 +1,9 @@
 """Direct preference optimization (Rafailov et al., 2023, arXiv 2305.18290) over TRL's DPOTrainer.
 
-Whole trajectories or steps: a row's prompt is the shared prefix, and only what the policy wrote after it carries loss; TRL alone would
-also train on the tool results in between. With `scope` "step" each side is cut after its first turn, the one in which the two first differ (Lai et
+Whole trajectories or steps: a row's prompt is the shared prefix, and only the policy's tokens after it carry loss; TRL on its own would
+also train on the tool results in between. With `scope` "step", each side is cut after its first turn, where the two sides diverge (Lai et
 al., 2024, arXiv 2406.18629: step-wise preferences after a shared prefix). Left out: `margin` and `soft_label` columns (offset and conservative
-DPO), ties, reference-free variants, and a reference model that moves. Losses that divide by a length divide by that of the policy's tokens.
+DPO), ties, reference-free variants, and a moving reference model. Length-normalized losses use the number of policy tokens.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ from trainer.models.loader import load_policy, load_tokenizer
 
 
 def train_dpo(config: DpoConfig, folder: Path, events: EventLog, stop: StopRequest) -> dict[str, Any]:
-    """Returns the report's figures. Raises Cancelled, RunFailure."""
+    """Train and return the report's figures. Raises Cancelled, RunFailure."""
     run = TrainingRun(config, folder, events, stop)
     run.say(f"Loading {config.model.path}")
     tokenizer = load_tokenizer(config.model, folder)
@@ -60,10 +60,10 @@ def trl_arguments(config: DpoConfig, folder: Path, *, rows: int, has_validation:
 
 
 class PolicyTokenDpo(DPOTrainer):
-    """TRL's trainer on rows that come with token ids, the mask of the policy's tokens, and a weight."""
+    """TRL's trainer on rows with token ids, a mask of the policy's tokens, and a weight."""
 
     def _prepare_dataset(self, dataset: Dataset, *_: object) -> Dataset:
-        return dataset  # rendered and masked already
+        return dataset  # already rendered and masked
 
     def _compute_loss(self, model: Callable[..., Any], inputs: dict[str, torch.Tensor], return_outputs: bool) -> Any:
         about = {name: inputs.pop(name) for name in ABOUT_PAIRS}

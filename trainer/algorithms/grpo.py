@@ -1,8 +1,8 @@
 """Group relative policy optimization (Shao et al., 2024, arXiv 2402.03300) over TRL's GRPOTrainer.
 
 With DAPO's token-level average, clip-higher and dynamic sampling (Yu et al., 2025, arXiv 2503.14476), or Dr. GRPO's constant
-normalizer (Liu et al., 2025, arXiv 2503.20783). Only what the policy wrote carries loss; tool results between its turns do not. Turn-level
-credit is in `turn_credit`. Left out: DAPO's overlong shaping, sequence-level ratios (GSPO), and a reference that moves.
+normalizer (Liu et al., 2025, arXiv 2503.20783). Only the policy's tokens carry loss, not the tool results between its turns. Turn-level
+credit is in `turn_credit`. Left out: DAPO's overlong shaping, sequence-level ratios (GSPO), and a moving reference model.
 """
 
 from pathlib import Path
@@ -21,7 +21,7 @@ from trainer.interruption import StopRequest
 
 
 def train_grpo(config: GrpoConfig, folder: Path, events: EventLog, stop: StopRequest) -> dict[str, Any]:
-    """Returns the report's figures. Raises Cancelled, RunFailure."""
+    """Train and return the report's figures. Raises Cancelled, RunFailure."""
 
     def make(_: object, source: RolloutSource, common: dict[str, Any]) -> PolicyTokenGrpo:
         arguments = TrlGrpoConfig(
@@ -33,7 +33,7 @@ def train_grpo(config: GrpoConfig, folder: Path, events: EventLog, stop: StopReq
 
 
 class PolicyTokenGrpo(LearnsFromRollouts, GRPOTrainer):
-    """TRL's trainer on rollouts that come with the mask of the policy's tokens."""
+    """TRL's trainer on rollouts with a mask of the policy's tokens."""
 
     def __init__(self, source: RolloutSource, **arguments: Any) -> None:
         self.source = source
@@ -50,11 +50,11 @@ class PolicyTokenGrpo(LearnsFromRollouts, GRPOTrainer):
 
 
 def played(_: list[str], trainer: Any) -> dict[str, Any]:
-    """What TRL asks of a rollout function: the rollouts that were played for this step."""
+    """TRL's rollout function: returns the rollouts already played for this step."""
     rows = trainer.source.batch.rows
     return {
         "prompt_ids": [row.prompt for row in rows],
         "completion_ids": [row.completion for row in rows],
         "env_mask": [row.own for row in rows],
-        "logprobs": None,  # only vLLM's differ from what the model itself computes
+        "logprobs": None,  # only needed for vLLM, whose log-probabilities differ from the model's
     }

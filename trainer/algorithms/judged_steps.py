@@ -1,4 +1,4 @@
-"""Judged runs as token ids with a target at each turn's end, and the batches made of them."""
+"""Judged trajectories as token ids with a target at each turn's end, and their batches."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,22 +17,22 @@ from trainer.rendering.chat import Rendered, render_completion
 from trainer.rows import read_judged_steps
 
 UNJUDGED = 2.0
-"""The label of a turn that nobody judged, in columns that hold numbers only."""
+"""The label of an unjudged turn in numeric columns."""
 
 
 class StepRun(NamedTuple):
-    """One judged run in tokens."""
+    """One tokenized judged trajectory."""
 
     rendered: Rendered
     labels: list[float | None]
-    """One a turn, -1 … 1; None where there is nothing to learn."""
+    """One per turn, -1 … 1; None for turns without loss."""
     first_error: int | None
-    """The turn, -1 for none, None where nobody knows."""
+    """Index of the turn, -1 for none, None if unknown."""
     weight: float
 
 
 class StepData(NamedTuple):
-    """The runs of one file."""
+    """The trajectories of one file."""
 
     runs: list[StepRun]
     too_long: int
@@ -40,7 +40,7 @@ class StepData(NamedTuple):
 
 
 def labels_of(row: ProcessLabelsRow) -> list[float | None]:
-    """The turns' labels with what the first error implies: turns before it are good, and it is bad, unless somebody said otherwise."""
+    """The turns' labels, completed from the first error: turns before it are good and it is bad, unless labeled otherwise."""
     labels = list(row.step_labels)
     if row.first_error is None:
         return labels
@@ -52,7 +52,7 @@ def labels_of(row: ProcessLabelsRow) -> list[float | None]:
 
 
 def first_error_of(row: ProcessLabelsRow) -> int | None:
-    """As judged, or the first bad label where every turn before it is labeled; None where it cannot be known."""
+    """As judged, or the first bad label if every turn before it is labeled; None if unknown."""
     if row.first_error is not None:
         return row.first_error
     for turn, label in enumerate(row.step_labels):
@@ -73,7 +73,7 @@ def learnable(row: ProcessLabelsRow, *, first_error_only: bool) -> list[float | 
 
 
 def read_steps(run: TrainingRun, tokenizer: PreTrainedTokenizerBase, name: str, *, first_error_only: bool) -> StepData:
-    """Rows that fit max_length and have a label to learn. Raises DataFailure."""
+    """Rows within max_length that have a label to learn from. Raises DataFailure."""
     rows = read_judged_steps(run.folder / name)
     run.say(f"Rendering {len(rows)} rows of {name}")
     run.tell_lost_reasoning(tokenizer, [row.messages for row in rows], name)
@@ -100,7 +100,7 @@ def read_steps(run: TrainingRun, tokenizer: PreTrainedTokenizerBase, name: str, 
 
 
 def step_dataset(runs: Sequence[StepRun]) -> Dataset:
-    """Columns: input_ids; ends and labels, one a turn; weight."""
+    """Columns: input_ids; ends and labels, one per turn; weight."""
     return Dataset.from_dict(
         {
             "input_ids": [run.rendered.ids for run in runs],
@@ -113,7 +113,7 @@ def step_dataset(runs: Sequence[StepRun]) -> Dataset:
 
 @dataclass
 class StepCollator:
-    """Pads runs into a batch; turns that were not judged are left out of it."""
+    """Pads trajectories into a batch, without unjudged turns."""
 
     pad_token_id: int
 

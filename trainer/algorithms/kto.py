@@ -1,8 +1,8 @@
 """Kahneman-Tversky optimization (Ethayarajh et al., 2024, arXiv 2402.01306) over TRL's KTOTrainer.
 
-From runs that are desirable or not, without pairs. Only what the policy wrote carries loss, in the runs and in the mismatched ones that the
-divergence is estimated from. Those pair each prompt with the completion of the batch's next row, whatever the rows are: TRL fixes them, and with
-them the order of all rows, before it starts. Left out: a reference model that moves, and reference log-probabilities computed beforehand.
+Learns from trajectories labeled desirable or not, without pairs. Only the policy's tokens carry loss, also in the mismatched rows that the KL
+divergence is estimated from. Those pair each prompt with the completion of the batch's next row: TRL fixes them, and with them the order of
+all rows, before training. Left out: a moving reference model, and precomputed reference log-probabilities.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ from trainer.rows import read_unpaired
 
 
 def train_kto(config: KtoConfig, folder: Path, events: EventLog, stop: StopRequest) -> dict[str, Any]:
-    """Returns the report's figures. Raises Cancelled, RunFailure."""
+    """Train and return the report's figures. Raises Cancelled, RunFailure."""
     run = TrainingRun(config, folder, events, stop)
     run.say(f"Loading {config.model.path}")
     tokenizer = load_tokenizer(config.model, folder)
@@ -57,7 +57,7 @@ def train_kto(config: KtoConfig, folder: Path, events: EventLog, stop: StopReque
         peft_config=lora_for(config.lora, task="CAUSAL_LM"),
         callbacks=[run.callback],
     )
-    trainer.args.train_sampling_strategy = "random"  # TRL insists on a fixed order, as it pairs rows beforehand
+    trainer.args.train_sampling_strategy = "random"  # TRL requires a fixed order, since it pairs rows beforehand
     run.train(trainer)
     run.publish(trainer, tokenizer)
     return {
@@ -68,7 +68,7 @@ def train_kto(config: KtoConfig, folder: Path, events: EventLog, stop: StopReque
 
 @dataclass(frozen=True)
 class Labelled:
-    """One row in tokens."""
+    """One tokenized row."""
 
     rendered: Rendered
     desirable: bool
@@ -76,7 +76,7 @@ class Labelled:
 
 
 def read(run: TrainingRun, tokenizer: PreTrainedTokenizerBase, name: str) -> Fitting[Labelled]:
-    """Rows that fit max_length. Raises DataFailure."""
+    """Rows within max_length. Raises DataFailure."""
     rows = read_unpaired(run.folder / name)
     run.say(f"Rendering {len(rows)} rows of {name}")
     run.tell_lost_reasoning(tokenizer, [row.completion for row in rows], name)
@@ -89,7 +89,7 @@ def render_row(tokenizer: PreTrainedTokenizerBase, row: UnpairedRow) -> Labelled
 
 
 def warn_of_imbalance(run: TrainingRun, config: KtoConfig, rows: Sequence[Labelled]) -> None:
-    """The paper wants the weighted numbers of both kinds within a factor of 4/3 (equation 8)."""
+    """Warn if the weighted counts of the two kinds differ by more than a factor of 4/3 (equation 8 of the paper)."""
     desirable = sum(row.desirable for row in rows) * config.desirable_weight
     undesirable = sum(not row.desirable for row in rows) * config.undesirable_weight
     if desirable and undesirable and not 0.75 <= undesirable / desirable <= 4 / 3:
@@ -122,13 +122,13 @@ def unpaired_dataset(rows: Sequence[Labelled]) -> Dataset:
 
 @dataclass
 class UnpairedCollator:
-    """Pads rows into the batch that TRL's losses take."""
+    """Pads rows into a batch for TRL's losses."""
 
     pad_token_id: int
     with_mismatched: bool = True
 
     def __call__(self, rows: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
-        """input_ids, attention_mask, completion_mask and the same of the mismatched rows as KL_…: (B, T) int64; label: (B,) bool; weight: (B,) float32."""
+        """input_ids, attention_mask, completion_mask and the same for the mismatched rows with the prefix KL_: (B, T) int64; label: (B,) bool; weight: (B,) float32."""
         own = [Rendered(row["input_ids"], row["mask"]) for row in rows]
         batch = self._tensors(own, "")
         if self.with_mismatched:
@@ -148,7 +148,7 @@ class UnpairedCollator:
 
 
 def crossed(prompt: Rendered, completion: Rendered) -> Rendered:
-    """One row's prompt, up to the first token that its policy wrote, with what another row has from there on."""
+    """One row's prompt, up to its first policy token, followed by another row's completion."""
     end, begin = prompt.mask.index(1), completion.mask.index(1)
     return Rendered(prompt.ids[:end] + completion.ids[begin:], [0] * end + completion.mask[begin:])
 
@@ -164,10 +164,10 @@ def counts(train: Sequence[Labelled], validation: Sequence[Labelled]) -> dict[st
 
 
 class PolicyTokenKto(KTOTrainer):
-    """TRL's trainer on rows that come with token ids, the mask of the policy's tokens, and a weight."""
+    """TRL's trainer on rows with token ids, a mask of the policy's tokens, and a weight."""
 
     def _prepare_dataset(self, dataset: Dataset, *_: object) -> Dataset:
-        return dataset  # rendered and masked already
+        return dataset  # already rendered and masked
 
     def _compute_loss(self, model: Callable[..., Any], inputs: dict[str, torch.Tensor], return_outputs: bool) -> Any:
         weighted = WeightedModel(model, inputs.pop("weight"), "log_probs")

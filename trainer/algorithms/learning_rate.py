@@ -1,4 +1,4 @@
-"""The learning rate of a run that goes on from a checkpoint: what its configuration says now."""
+"""The learning rate of a run resumed from a checkpoint: what its configuration says now."""
 
 from typing import Any
 
@@ -6,9 +6,9 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 
 class RateOfConfig(TrainerCallback):
-    """A checkpoint brings back the learning rate that it was saved under, so that another one in run.json would change nothing.
+    """A checkpoint restores the learning rate it was saved with, so without this a changed one in run.json would have no effect.
 
-    Where run.json says the same as before, nothing changes, to the last bit.
+    If run.json's is unchanged, the result is bit-identical.
     """
 
     def on_train_begin(
@@ -16,7 +16,7 @@ class RateOfConfig(TrainerCallback):
     ) -> None:
         wrapped: Any = kwargs["lr_scheduler"]
         scheduler: Any = getattr(wrapped, "scheduler", wrapped)  # accelerate wraps it
-        if not hasattr(scheduler, "lr_lambdas"):  # DeepSpeed has schedulers of its own
+        if not hasattr(scheduler, "lr_lambdas"):  # DeepSpeed has its own schedulers
             return
         scheduler.base_lrs = [args.learning_rate] * len(scheduler.base_lrs)
         rates = [

@@ -1,8 +1,8 @@
-"""What GRPO and RLOO share: an online run over one of TRL's trainers.
+"""The common part of GRPO and RLOO: an online run over one of TRL's trainers.
 
-TRL computes rewards' statistics, advantages and losses. Rollouts are played here instead: TRL's RLOO has no tool loop, and its GRPO has one of its
-own, where a call that cannot be read ends the episode. So what a policy learns in is exactly what it is evaluated in, and the
-same for every algorithm and environment. Left out: generation by vLLM, and sampling from weights that are sharded over devices.
+TRL computes reward statistics, advantages, and losses. Rollouts are played here instead: TRL's RLOO has no tool loop, and in GRPO's, an
+unparsable call ends the episode. So training and evaluation use exactly the same loop, for every algorithm and
+environment. Left out: generation by vLLM, and sampling from weights sharded over devices.
 """
 
 from collections.abc import Callable
@@ -30,13 +30,13 @@ from trainer.rewards import rewards_for
 
 AnyOnline = GrpoConfig | RlooConfig
 MakeTrainer = Callable[[AnyOnline, RolloutSource, dict[str, Any]], Any]
-"""Builds the algorithm's trainer from the configuration, the source of rollouts, and what every trainer takes."""
+"""Builds the algorithm's trainer from the configuration, the rollout source, and the common trainer arguments."""
 
 
 def train_online(
     config: AnyOnline, folder: Path, events: EventLog, stop: StopRequest, make_trainer: MakeTrainer
 ) -> dict[str, Any]:
-    """Returns the report's figures. Raises Cancelled, RunFailure."""
+    """Train and return the report's figures. Raises Cancelled, RunFailure."""
     run = TrainingRun(config, folder, events, stop)
     run.say(f"Loading {config.model.path}")
     tokenizer = load_tokenizer(config.model, folder)
@@ -69,12 +69,12 @@ def train_online(
 
 
 def trl_arguments(config: AnyOnline, source: RolloutSource, folder: Path) -> dict[str, Any]:
-    """Keyword arguments of both of TRL's configs."""
+    """Keyword arguments common to TRL's two configs."""
     rows = len(source.tasks) * config.samples
     arguments = common_arguments(config, folder, rows=rows, has_validation=bool(source.held_out))
     return {
         **arguments,
-        # A step may learn from the rollouts of the step before it, so runs are saved, and with it stopped, only where new ones are due.
+        # A step may reuse the rollouts of the previous one, so runs are saved (and stopped) only where new rollouts are due.
         "save_steps": up_to_multiple(arguments["save_steps"], config.updates),
         "eval_steps": up_to_multiple(arguments["eval_steps"], config.updates),
         "num_generations": config.samples,
@@ -86,7 +86,7 @@ def trl_arguments(config: AnyOnline, source: RolloutSource, folder: Path) -> dic
         "epsilon": config.epsilon,
         "epsilon_high": config.epsilon_high,
         "disable_dropout": True,
-        # The reference model is loaded by TRL, with these; the policy is loaded already, and TRL warns that they are not for it.
+        # TRL loads the reference model with these; the policy is already loaded, and TRL warns that they don't apply to it.
         "model_init_kwargs": {
             "revision": config.model.revision or "main",
             "trust_remote_code": config.model.trust_remote_code,
@@ -102,7 +102,7 @@ def up_to_multiple(number: int, of: int) -> int:
 
 
 def check_enough_tasks(config: AnyOnline, source: RolloutSource) -> None:
-    """Raises DataFailure where the tasks do not fill one step."""
+    """Raises DataFailure if there are too few tasks for one step."""
     needed = rollouts_a_step(config) // config.samples
     if len(source.tasks) < needed:
         raise DataFailure(
@@ -112,12 +112,12 @@ def check_enough_tasks(config: AnyOnline, source: RolloutSource) -> None:
 
 
 def rollouts_a_step(config: AnyOnline) -> int:
-    """On one process."""
+    """Rollouts per step and process."""
     return config.optimizer.batch_size * config.optimizer.gradient_accumulation
 
 
 class LearnsFromRollouts(TrimsPadding):
-    """Goes before one of TRL's online trainers: rollouts come from `online_training`, and so does the evaluation."""
+    """Mixin for TRL's online trainers: takes rollouts and evaluations from `online_training`."""
 
     source: RolloutSource
     accelerator: Any
@@ -139,21 +139,21 @@ class LearnsFromRollouts(TrimsPadding):
         trl: Any = super()
         output: dict[str, Any] = trl._generate_and_score_completions(inputs)
         self.credit(batch, output)
-        for name in batch.figures.keys() - {"reward", "reward_std"}:  # TRL has these
+        for name in batch.figures.keys() - {"reward", "reward_std"}:  # computed by TRL
             self._metrics["train"][name].append(batch.figures[name])
         if self.accelerator.is_main_process:
             self.source.keep(step=step, advantages=[] if batch.turn_advantages else output["advantages"].tolist())
         return output
 
     def probes(self, count: int) -> list[list[int]]:
-        """The tokens of a few attempts by the policy as it is now, for the canary."""
+        """The tokens of a few attempts by the current policy, for the canary."""
         tasks = list(self.source.tasks.values())[:count]
         played = self.source.player.play([Attempt(task, 0) for task in tasks], moment="canary")
         rows = [token_row(rollout, empty=self.source.empty) for rollout in played]
         return [row.prompt + row.completion for row in rows]
 
     def credit(self, batch: Batch, output: dict[str, Any]) -> None:
-        """For trainers that share out advantages in another way than TRL."""
+        """Hook for trainers that assign advantages differently from TRL."""
 
     def own_tokens(self, batch: Batch) -> torch.Tensor:
         """(B, T): 1 where the policy wrote the token; T is the longest completion."""
@@ -161,10 +161,10 @@ class LearnsFromRollouts(TrimsPadding):
         return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True).to(self.accelerator.device)
 
     def evaluate(self, *_: object, **__: object) -> dict[str, float]:
-        """Attempts at the held-out tasks, shared out among the processes."""
+        """Attempt the held-out tasks, divided among the processes."""
         rank, processes = self.accelerator.process_index, self.accelerator.num_processes
         step = self.state.global_step
-        self.model.eval()  # by which TRL knows that these are no training metrics
+        self.model.eval()  # the prefix by which TRL recognizes evaluation metrics
         rollouts = gather_object(self.source.evaluate(slice(rank, None, processes)))
         rewards = self.source.rewards.score(rollouts)
         figures = figures_of(rollouts, rewards)

@@ -1,4 +1,4 @@
-"""A learning policy's own rollouts: played for each step, turned into rows of tokens, scored, and kept for people to read."""
+"""Rollouts by the policy being trained: played for each step, tokenized, scored, and kept for people to read."""
 
 import json
 import random
@@ -20,30 +20,30 @@ from trainer.rewards.total import metrics_of
 from trainer.rollouts.runner import load_tasks
 
 CONTEXT = -1
-"""The turn of a token that no turn wrote: a tool result, or what the template adds."""
+"""The turn index of tokens that no turn wrote: tool results, and template tokens."""
 
 
 class TokenRow(NamedTuple):
-    """A rollout as the tokens that its policy read and wrote."""
+    """A rollout as tokens."""
 
     prompt: list[int]
     completion: list[int]
-    """All turns, and what came between them; ends with the last token of the last turn."""
+    """All turns with the tokens between them; ends with the last token of the last turn."""
     turns: list[int]
-    """For each token of the completion the turn that wrote it, or CONTEXT. As long as `completion`."""
+    """For each token of `completion`, the index of the turn that wrote it, or CONTEXT."""
 
     @property
     def own(self) -> list[int]:
-        """1 where the policy wrote the token, else 0."""
+        """The loss mask: 1 where the policy wrote the token, otherwise 0."""
         return [int(turn != CONTEXT) for turn in self.turns]
 
 
 def token_row(rollout: Trajectory, *, empty: int, ends: Set[int] = frozenset()) -> TokenRow:
-    """From the ids that each step keeps. A rollout without turns becomes the token `empty`, which nobody wrote.
+    """Built from the token ids in each step. A rollout without turns becomes the single token `empty`, outside the loss mask.
 
-    ends: where given, a turn that ends with none of these was cut off, and counts as context: nothing is learned from it.
+    ends: if given, a turn that ends with none of these was cut off and counts as context, without loss.
 
-    Where the tokens of a step don't begin with those of the one before, or its own aren't known, what is learned from begins after that.
+    If a step's tokens don't extend those of the previous one, or are unknown, the row starts after that break.
     """
     first = after_last_break(rollout.steps)
     if first == len(rollout.steps):
@@ -59,7 +59,7 @@ def token_row(rollout: Trajectory, *, empty: int, ends: Set[int] = frozenset()) 
 
 
 def after_last_break(steps: Sequence[Step]) -> int:
-    """The index from which each step's tokens go on after those of the step before."""
+    """The index from which on each step's tokens extend those of the step before."""
     for index in range(len(steps) - 1, -1, -1):
         if "token_ids" not in steps[index].info:
             return index + 1
@@ -70,18 +70,18 @@ def after_last_break(steps: Sequence[Step]) -> int:
 
 @dataclass
 class Batch:
-    """What one step learns from."""
+    """The rollouts of one step."""
 
     rollouts: list[Trajectory]
     rewards: list[Reward]
     rows: list[TokenRow]
     figures: dict[str, float] = field(default_factory=dict)
     turn_advantages: list[list[float]] | None = None
-    """For each rollout one number a turn, where credit is given by turns."""
+    """For each rollout, one number per turn, with turn-level credit."""
 
 
 class RolloutSource:
-    """Everything of an online run that is not the algorithm: tasks in, scored rollouts out."""
+    """Everything in an online run but the algorithm: takes tasks and returns scored rollouts."""
 
     def __init__(
         self, config: OnlineConfig, folder: Path, player: Player | RunnerPlayer, rewards: Rewards, *, empty: int
@@ -96,7 +96,7 @@ class RolloutSource:
         self.batch = Batch([], [], [])
 
     def play(self, keys: Sequence[str], *, step: int) -> Batch:
-        """Play the tasks of a step, each `samples` times in a row, and remember the batch."""
+        """Play each task of a step `samples` times in a row, and store the batch."""
         began = time.monotonic()
         size = self.config.samples
         groups = self._play([self._group(key) for key in keys[::size]], step)
@@ -125,14 +125,14 @@ class RolloutSource:
         return self.batch
 
     def evaluate(self, share: slice) -> list[Trajectory]:
-        """Attempts at a share of the held-out tasks; the same ones with the same random numbers at each evaluation."""
+        """Attempt a share of the held-out tasks, with the same tasks and random seeds at each evaluation."""
         played = self.player.play([Attempt(task, 0) for task in self.held_out[share]], moment="evaluation")
         rollouts = [rollout for rollout in played if not is_absent(rollout)]
         check_played(rollouts)
         return rollouts
 
     def keep(self, *, step: int, advantages: Sequence[float]) -> None:
-        """Write down the first groups of the batch, so that a point of a curve can be read as chats."""
+        """Save the first groups of the batch, so that the chats behind a point of a curve can be read."""
         batch, by_turn = self.batch, self.batch.turn_advantages
         kept = []
         for index, rollout in enumerate(batch.rollouts[: self.config.kept * self.config.samples]):
@@ -141,7 +141,7 @@ class RolloutSource:
         self.write(f"step-{step:06d}", kept, step)
 
     def write(self, name: str, rollouts: Sequence[tuple[Trajectory, dict[str, Any]]], step: int) -> None:
-        """`rollouts/<name>.jsonl`, one retrace/1 record a line."""
+        """Write `rollouts/<name>.jsonl`, one retrace/1 record per line."""
         if not rollouts:
             return
         self.folder.mkdir(exist_ok=True)
@@ -176,7 +176,7 @@ class RolloutSource:
 
 
 class Group(NamedTuple):
-    """Rollouts of one task, which are compared with each other."""
+    """Rollouts of one task, whose rewards are compared."""
 
     rollouts: tuple[Trajectory, ...]
     rewards: tuple[Reward, ...]
@@ -187,7 +187,7 @@ class Group(NamedTuple):
 
 
 def with_absent_at_mean(rollouts: Sequence[Trajectory], rewards: Sequence[Reward]) -> list[Reward]:
-    """Rewards by which a rollout that nobody told the end of counts as the mean of its task's others: then nothing is learned of it."""
+    """Rewards in which a rollout without a reported end gets the mean of its group, so that its advantage is zero."""
     totals: dict[str, list[float]] = defaultdict(list)
     for rollout, reward in zip(rollouts, rewards, strict=True):
         if not is_absent(rollout):
@@ -201,7 +201,7 @@ def with_absent_at_mean(rollouts: Sequence[Trajectory], rewards: Sequence[Reward
 
 
 def check_played(rollouts: Sequence[Trajectory]) -> None:
-    """Raises DataFailure where no rollout has a turn: then the environment is away, or no chat fits the model, and steps would teach nothing."""
+    """Raises DataFailure if no rollout has a turn: the environment is down, or no chat fits the model's context."""
     if not rollouts or any(rollout.steps for rollout in rollouts):
         return
     ended = rollouts[0].outcome.termination
@@ -212,7 +212,7 @@ def check_played(rollouts: Sequence[Trajectory]) -> None:
 
 
 def training_tasks(config: TrainingTasksConfig, folder: Path) -> list[Task]:
-    """The tasks to learn from. Raises ConfigFailure, or DataFailure where one of them is held out."""
+    """The tasks to learn from. Raises ConfigFailure, or DataFailure if one of them is held out."""
     tasks = load_tasks(
         TasksConfig(
             environment=config.environment,
@@ -233,7 +233,7 @@ def training_tasks(config: TrainingTasksConfig, folder: Path) -> list[Task]:
 
 
 def held_out_tasks(config: OnlineConfig, folder: Path) -> list[Task]:
-    """The tasks that measure progress: the same ones in every run, whatever its seed."""
+    """The tasks that measure progress: the same in every run, regardless of its seed."""
     if not config.held_out:
         return []
     wanted = TasksConfig(
@@ -246,7 +246,7 @@ def held_out_tasks(config: OnlineConfig, folder: Path) -> list[Task]:
 
 
 def figures_of(rollouts: Sequence[Trajectory], rewards: Sequence[Reward]) -> dict[str, float]:
-    """What is logged of some rollouts."""
+    """Metrics of some rollouts."""
     turns = sum(len(rollout.steps) for rollout in rollouts)
     calls = sum(bool(step.message.get("tool_calls")) for rollout in rollouts for step in rollout.steps)
     errors = sum(step.error is not None for rollout in rollouts for step in rollout.steps)
@@ -261,5 +261,5 @@ def figures_of(rollouts: Sequence[Trajectory], rewards: Sequence[Reward]) -> dic
 
 
 def facts_of(reward: Reward) -> dict[str, Any]:
-    """What a kept rollout's `info` says of what it earned."""
+    """Reward details for a saved rollout's `info`."""
     return {"reward": round(reward.total, 4), "reward_parts": reward.parts}

@@ -1,8 +1,8 @@
-"""Forward passes no wider than their rows.
+"""Trims padding from forward passes.
 
 TRL pads all rollouts of an optimizer step to the longest of them and shuffles them into its forward passes. Among agents' rollouts the longest is many times
-the median (an episode that went round in circles until its budget ended), so most of what the model would read is padding. Padding adds
-nothing to a loss or to a gradient: leaving it out changes neither, beyond rounding.
+the median (an episode that loops until its budget ends), so most of the input would be padding. Padding contributes
+nothing to losses or gradients: trimming it changes neither, beyond rounding.
 """
 
 from collections.abc import Sequence
@@ -11,18 +11,18 @@ from typing import Any
 import torch
 
 Rows = dict[str, torch.Tensor | None]
-"""A batch as TRL hands it on: (B, …) tensors, numbers for the whole batch (no dimension), and None."""
+"""A TRL batch: (B, …) tensors, scalars for the whole batch, and None."""
 
 
 class TrimsPadding:
-    """Goes before one of TRL's online trainers, for chats without pictures."""
+    """Mixin for TRL's online trainers, for text-only chats."""
 
     args: Any
     _step: int
     _buffered_inputs: Any
 
     def _prepare_inputs(self, generation_batch: Any) -> Rows:
-        """The next forward pass's rows. Of one optimizer step's passes, each gets rows of like length."""
+        """The next forward pass's rows. Within an optimizer step, rows are grouped by length."""
         trl: Any = super()
         before = self._buffered_inputs
         inputs: Rows = trl._prepare_inputs(generation_batch)
@@ -43,7 +43,7 @@ class TrimsPadding:
         batch_size: int | None = None,
         **more: Any,
     ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
-        """(B, P + T) tokens -> (B, T) log-probabilities and entropies of the last T, 0 in columns of nothing but padding."""
+        """(B, P + T) tokens -> (B, T) log-probabilities and entropies of the last T, 0 in columns that are all padding."""
         trl: Any = super()
         order = attention_mask.sum(1).argsort()
         logps, entropies, auxiliary = [], [], []
@@ -72,7 +72,7 @@ def widened(values: torch.Tensor, columns: int) -> torch.Tensor:
 
 
 def by_length(parts: Sequence[Rows]) -> list[Rows]:
-    """The same rows in as many parts, the longest together in the first: so it shows at once whether memory suffices."""
+    """The same rows in as many parts, the longest in the first, so that running out of memory shows immediately."""
     rows = {name: together([part[name] for part in parts]) for name in parts[0]}
     attended = [mask for name in ("prompt_mask", "completion_mask") if (mask := rows[name]) is not None]
     order = torch.cat(attended, dim=1).sum(1).argsort(descending=True)
@@ -83,6 +83,6 @@ def by_length(parts: Sequence[Rows]) -> list[Rows]:
 
 
 def together(values: Sequence[torch.Tensor | None]) -> torch.Tensor | None:
-    """All rows of a batch that was split."""
+    """Concatenate the parts of a split batch."""
     rows = [value for value in values if value is not None and value.dim()]
     return torch.cat(rows) if rows else values[0]

@@ -1,4 +1,4 @@
-"""How well a reward model ranks pairs it has not seen: accuracy, calibration, and what it leans on. Pure."""
+"""How well a reward model ranks held-out pairs: accuracy, calibration, and biases. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,24 +21,24 @@ class Ranked:
     """Tokens that the policy wrote."""
     rejected_length: int
     soft_label: float = 1.0
-    """How likely the chosen side is the better one."""
+    """Probability that the chosen side is better."""
     shown_left: float | None = None
-    """The share of its judgments in which the chosen side stood on the left."""
+    """Share of its judgments in which the chosen side was shown on the left."""
 
     @property
     def right(self) -> bool:
-        """A tie of rewards is wrong."""
+        """Whether the ranking is correct; equal rewards count as wrong."""
         return self.chosen > self.rejected
 
     @property
     def chance(self) -> float:
-        """Of the chosen side to be preferred, as the model sees it."""
+        """The model's probability that the chosen side is preferred."""
         difference = max(-500.0, min(500.0, self.chosen - self.rejected))
         return 1 / (1 + exp(-difference))
 
 
 def pair_figures(pairs: Sequence[Ranked]) -> dict[str, Any]:
-    """Everything that the report says of held-out pairs; ties are not among them."""
+    """The report's figures on held-out pairs, without ties."""
     return {
         "held_out_accuracy": accuracy(pairs),
         "calibration": calibration(pairs),
@@ -55,8 +55,8 @@ def accuracy(pairs: Sequence[Ranked]) -> dict[str, float]:
 def calibration(pairs: Sequence[Ranked], bins: int = BINS) -> dict[str, Any]:
     """The expected calibration error (Guo et al., 2017, arXiv 1706.04599) and its curve.
 
-    The model's confidence is the chance that it gives the side it prefers, 0.5 … 1; it should be right as often as that. Where the
-    annotators' own label is soft, right counts by so much.
+    The model's confidence is the probability it gives the side it prefers, 0.5 … 1; it should be right that often. With soft
+    labels, correctness is fractional.
     """
     told = []
     for pair in pairs:
@@ -81,8 +81,8 @@ def calibration(pairs: Sequence[Ranked], bins: int = BINS) -> dict[str, Any]:
 
 
 def length_bias(pairs: Sequence[Ranked]) -> dict[str, Any]:
-    """Whether the model takes length for quality: how often it, and how often the annotators, prefer the longer side; and how often it is
-    right where the longer side is the better one and where it is not. Sides of equal length are left out."""
+    """Whether the model mistakes length for quality: how often it and the annotators prefer the longer side, and its
+    accuracy where the longer side is better and where it isn't. Pairs of equal length are left out."""
     uneven = [pair for pair in pairs if pair.chosen_length != pair.rejected_length]
     longer = [pair for pair in uneven if pair.chosen_length > pair.rejected_length]
     shorter = [pair for pair in uneven if pair.chosen_length < pair.rejected_length]
@@ -100,7 +100,7 @@ def length_bias(pairs: Sequence[Ranked]) -> dict[str, Any]:
 
 
 def position_bias(pairs: Sequence[Ranked]) -> dict[str, Any]:
-    """The model sees no position, but its labels may lean to one. Far apart, these two say that a side's place decided some of them."""
+    """The model sees no position, but its labels may be biased toward one. If these two differ much, position influenced some labels."""
     known = [(pair, pair.shown_left) for pair in pairs if pair.shown_left is not None]
     left = [pair for pair, shown in known if shown is not None and shown > 0.5]
     right = [pair for pair, shown in known if shown is not None and shown < 0.5]
@@ -112,7 +112,7 @@ def position_bias(pairs: Sequence[Ranked]) -> dict[str, Any]:
 
 
 def correlation(xs: Sequence[float], ys: Sequence[float]) -> float | None:
-    """Pearson's; None where one of both does not vary."""
+    """Pearson's correlation; None if either is constant."""
     if len(xs) < 2:
         return None
     x_mean, y_mean = fmean(xs), fmean(ys)

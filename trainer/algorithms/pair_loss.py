@@ -12,9 +12,9 @@ def pair_losses(
 ) -> Tensor:
     """Negative log-likelihood of each pair in nats, (B,): Bradley-Terry, with ties after Rao and Kupper (1967).
 
-    chosen, rejected: rewards, (B,) float32. margin: the least difference asked for (Touvron et al., 2023, section 3.2.2). soft_label: how
-    likely the chosen side is the better one; it mixes the losses of both orders. tie: 1 where neither is better. tie_margin: η = log θ, so
-    that P(first wins) = σ(Δ - η) and P(tie) = (θ² - 1) σ(Δ - η) σ(-Δ - η); with η = 0 there are no ties, and one is half a win for each side.
+    chosen, rejected: rewards, (B,) float32. margin: the required difference (Touvron et al., 2023, section 3.2.2). soft_label: the
+    probability that the chosen side is better; it mixes the losses of both orders. tie: 1 where neither is better. tie_margin: η = log θ, so
+    that P(first wins) = σ(Δ - η) and P(tie) = (θ² - 1) σ(Δ - η) σ(-Δ - η); with η = 0, P(tie) = 0 and a tie counts as half a win for each side.
     """
     difference = chosen - rejected
     wins = logsigmoid(difference - margin - tie_margin)

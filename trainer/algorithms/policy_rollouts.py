@@ -1,4 +1,4 @@
-"""Plays tasks with the model that is being trained, through the same engine, environments and loop as any rollout."""
+"""Plays tasks with the model being trained, with the same engine, environments, and loop as any rollout."""
 
 import asyncio
 import zlib
@@ -16,30 +16,30 @@ from trainer.rollouts.local import LocalEngine
 
 
 class Attempt(NamedTuple):
-    """One episode to play. The same attempt by the same weights is always the same episode."""
+    """One episode to play. The same attempt with the same weights always gives the same episode."""
 
     task: Task
     number: int
-    """Among the attempts at this task in this step."""
+    """Index among the attempts at this task in this step."""
 
 
 class Player:
-    """The policy as it is now, in as many episodes at once as are asked for."""
+    """Plays the current policy in many concurrent episodes."""
 
     def __init__(self, model: Any, tokenizer: PreTrainedTokenizerBase, config: OnlineConfig, stop: StopRequest) -> None:
         self._config = config
         self._engine = LocalEngine(model, tokenizer, config.sampling, stop, name="policy")
         self.ends = self._engine.ends
-        """Tokens that end a turn. One that ends with another was cut off by the token limit."""
+        """Tokens that end a turn. A turn that ends with any other was cut off by the token limit."""
 
     def play(self, attempts: Sequence[Attempt], *, moment: str) -> list[Trajectory]:
-        """The rollouts, in order. `moment` tells apart the same attempts at different steps. Raises StoppedMidway."""
+        """The rollouts, in order. `moment` distinguishes the same attempts at different steps. Raises StoppedMidway."""
         model = self._engine.model
         was_training = model.training
         model.eval()
         try:
             return asyncio.run(self._play_all(attempts, moment))
-        except asyncio.CancelledError:  # the engine lets go of its episodes when a stop is asked for
+        except asyncio.CancelledError:  # the engine drops its episodes when a stop is requested
             raise StoppedMidway from None
         finally:
             model.train(was_training)

@@ -1,7 +1,7 @@
-"""Preference rows as token ids with policy masks, and the batches made of them.
+"""Preference rows as token ids with loss masks, and their batches.
 
-TRL's own preprocessing for DPO takes every token after the prompt as the completion, tool results included. Here the mask
-covers only what the policy wrote, and TRL is handed the result.
+TRL's own preprocessing for DPO takes every token after the prompt as the completion, including tool results. Here the mask
+covers only the policy's tokens, and TRL gets the result.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -17,11 +17,11 @@ from contract.rows import PreferenceRow
 from trainer.rendering.chat import Rendered, render_completion
 
 ABOUT_PAIRS = ("weight", "margin", "strength", "soft_label", "label_weight", "tie")
-"""What a batch says of each pair beside its tokens."""
+"""Columns of a pair besides its tokens."""
 
 
 class Pair(NamedTuple):
-    """One preference row in tokens."""
+    """One tokenized preference row."""
 
     chosen: Rendered
     rejected: Rendered
@@ -35,19 +35,19 @@ class Pair(NamedTuple):
 
 
 class Tokenised(NamedTuple):
-    """What became of the rows of a file."""
+    """The tokenized rows of a file, with counts of skipped ones."""
 
     pairs: list[Pair]
     too_long: int
-    """Left out: one side is longer than max_length."""
+    """Skipped: one side is longer than max_length."""
     identical: int
-    """Left out: both sides are the same tokens, which teaches nothing."""
+    """Skipped: both sides have the same tokens."""
     shortest: int
-    """Tokens of the shortest row, to say what max_length would have let one in."""
+    """Length of the shortest row in tokens, to suggest a max_length."""
 
 
 def rendered_pair(tokenizer: PreTrainedTokenizerBase, row: PreferenceRow) -> Pair:
-    """Both sides of a row. Raises whatever the chat template raises."""
+    """Render both sides of a row. Raises whatever the chat template raises."""
     chosen, rejected = (
         render_completion(tokenizer, row.prompt, side, row.tools) for side in (row.chosen, row.rejected)
     )
@@ -55,7 +55,7 @@ def rendered_pair(tokenizer: PreTrainedTokenizerBase, row: PreferenceRow) -> Pai
 
 
 def usable(found: Iterable[Pair], *, max_length: int) -> Tokenised:
-    """Those that fit and whose sides differ."""
+    """The pairs that fit and whose sides differ."""
     pairs: list[Pair] = []
     too_long = identical = 0
     shortest = 0
@@ -92,12 +92,12 @@ def pair_dataset(pairs: Sequence[Pair]) -> Dataset:
 
 @dataclass
 class PairCollator:
-    """Pads pairs into the batch that TRL's losses take: all chosen first, then all rejected."""
+    """Pads pairs into a batch for TRL's losses: all chosen first, then all rejected."""
 
     pad_token_id: int
 
     def __call__(self, rows: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
-        """input_ids, attention_mask, completion_mask: (2B, T) int64; all of ABOUT_PAIRS: (B,) float32."""
+        """input_ids, attention_mask, completion_mask: (2B, T) int64; those in ABOUT_PAIRS: (B,) float32."""
         ids = [row[f"{side}_ids"] for side in ("chosen", "rejected") for row in rows]
         masks = [row[f"{side}_mask"] for side in ("chosen", "rejected") for row in rows]
         return {
@@ -113,7 +113,7 @@ def padded(rows: list[list[int]], value: int) -> torch.Tensor:
 
 
 class WeightedModel:
-    """A model whose output `field`, (N, …), passes back each row's gradient times the row's weight, (N,)."""
+    """Wraps a model so that the gradient of its output `field`, (N, …), is scaled by each row's weight, (N,)."""
 
     def __init__(self, model: Callable[..., Any], weight: torch.Tensor, field: str) -> None:
         self.model = model
@@ -128,9 +128,9 @@ class WeightedModel:
 
 
 class ScaleGradient(torch.autograd.Function):
-    """Passes values on as they are, and multiplies each row's gradient by its weight.
+    """Identity in the forward pass; multiplies each row's gradient by its weight in the backward pass.
 
-    A loss that is a mean over rows thereby becomes a weighted one, without a change to the code that computes it.
+    This turns a loss that is a mean over rows into a weighted one, without changing the code that computes it.
     """
 
     @staticmethod

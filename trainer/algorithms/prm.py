@@ -1,9 +1,9 @@
 """A process reward model: how good each turn of a run is (Lightman et al., 2023, arXiv 2305.20050), over transformers' Trainer.
 
 Each turn is a three-way classification (bad, neutral, good) read at the last token that the policy wrote in it; its score is
-P(good) - P(bad). Labels between -1 and 1, such as the mean of several judgments, become soft targets. What is known of the first error
-labels the turns before it too. Left out: labels from roll-outs of each prefix (Wang et al., 2023, Math-Shepherd), and a comparison of
-turns with each other.
+P(good) - P(bad). Labels between -1 and 1, such as the mean of several judgments, become soft targets. A known first error
+also labels the turns before it. Left out: labels from rollouts of each prefix (Wang et al., 2023, Math-Shepherd), and comparisons
+between turns.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ from trainer.models.reward_scores import step_chances
 def train_process_reward_model(
     config: ProcessRewardModelConfig, folder: Path, events: EventLog, stop: StopRequest
 ) -> dict[str, Any]:
-    """Returns the report's figures. Raises Cancelled, RunFailure."""
+    """Train and return the report's figures. Raises Cancelled, RunFailure."""
     run = TrainingRun(config, folder, events, stop)
     run.say(f"Loading {config.model.path}")
     tokenizer = load_tokenizer(config.model, folder)
@@ -40,7 +40,7 @@ def train_process_reward_model(
     validation: list[StepRun] = []
     if config.data.validation:
         validation = read_steps(run, tokenizer, config.data.validation, first_error_only=config.first_error_only).runs
-    torch.manual_seed(config.seed)  # the head starts random
+    torch.manual_seed(config.seed)  # the head is randomly initialized
     trainer = ProcessRewardTrainer(
         model=prepared(config, folder, run.weights_dtype(), run.loading()),
         args=TrainingArguments(
@@ -84,7 +84,7 @@ class ProcessRewardTrainer(Trainer):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._accuracies: dict[bool, list[float]] = {True: [], False: []}
-        """Of the passes since the last log, while training and while evaluating."""
+        """Values from the passes since the last log, for training and evaluation."""
         self._tokens = 0
 
     def compute_loss(
@@ -127,7 +127,7 @@ class ProcessRewardTrainer(Trainer):
 def step_loss(logits: Tensor, target: Tensor, weight: Tensor, *, error_weight: float) -> Tensor:
     """Cross-entropy in nats, averaged over the judged turns.
 
-    logits, target: (S, 3) for bad, neutral, good, float32; weight: (S,). A turn counts `error_weight` times as far as it is bad.
+    logits, target: (S, 3) for bad, neutral, good, float32; weight: (S,). The bad share of a turn's target counts `error_weight` times.
     """
     counts = weight * (1 + (error_weight - 1) * target[:, 0])
     return (cross_entropy(logits, target, reduction="none") * counts).mean()

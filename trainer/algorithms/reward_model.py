@@ -1,8 +1,8 @@
 """A reward model from pairwise preferences: Bradley-Terry (Christiano et al., 2017; Ouyang et al., 2022) over TRL's RewardTrainer.
 
-The reward of a trajectory is one number, read at the last token that the policy wrote. What pairs may say beyond which side is better
-(`margin`, `weight`, `soft_label`, `tie`) is in `pair_loss`, how the model is judged in `pair_figures`. Left out: several rewards for several
-aspects, and generative reward models.
+The reward of a trajectory is one number, read at the last token that the policy wrote. What pairs may hold beyond which side is better
+(`margin`, `weight`, `soft_label`, `tie`) is in `pair_loss`, the evaluation in `pair_figures`. Left out: multi-objective rewards
+and generative reward models.
 """
 
 from collections.abc import Callable
@@ -29,12 +29,12 @@ from trainer.models.reward_scores import rewards_of
 
 
 def train_reward_model(config: RewardModelConfig, folder: Path, events: EventLog, stop: StopRequest) -> dict[str, Any]:
-    """Returns the report's figures. Raises Cancelled, RunFailure."""
+    """Train and return the report's figures. Raises Cancelled, RunFailure."""
     run = TrainingRun(config, folder, events, stop)
     run.say(f"Loading {config.model.path}")
     tokenizer = load_tokenizer(config.model, folder)
     data = read_pairs(run, tokenizer)
-    torch.manual_seed(config.seed)  # the head starts random
+    torch.manual_seed(config.seed)  # the head is randomly initialized
     dtype, pad = run.weights_dtype(), int(tokenizer.pad_token_id)
     model = load_reward_model(config.model, folder, dtype, pad, **run.loading())
     trainer = PairReward(
@@ -60,12 +60,12 @@ def train_reward_model(config: RewardModelConfig, folder: Path, events: EventLog
 
 
 class PairReward(RewardTrainer):
-    """TRL's trainer on rows that come with token ids, margins, soft labels, ties and weights."""
+    """TRL's trainer on rows with token ids, margins, soft labels, ties, and weights."""
 
     settings: RewardModelConfig
 
     def _prepare_dataset(self, dataset: Dataset, *_: object) -> Dataset:
-        return dataset  # rendered already
+        return dataset  # already rendered
 
     def compute_loss(
         self, model: Callable[..., Any], inputs: dict[str, Tensor], return_outputs: bool = False, *_: Any, **__: Any
@@ -79,9 +79,9 @@ class PairReward(RewardTrainer):
 
 
 def weighted_loss(chosen: Tensor, rejected: Tensor, about: dict[str, Tensor], settings: RewardModelConfig) -> Tensor:
-    """The mean of the pairs' losses times their weights, plus what keeps rewards near zero.
+    """The weighted mean of the pairs' losses, plus the penalty that keeps rewards near zero.
 
-    chosen, rejected and what is said about the pairs: (B,) float32. Returns a scalar.
+    chosen, rejected, and the columns in `about`: (B,) float32. Returns a scalar.
     """
     soft = settings.soft_labels
     losses = pair_losses(
@@ -97,7 +97,7 @@ def weighted_loss(chosen: Tensor, rejected: Tensor, about: dict[str, Tensor], se
 
 
 def rank(trainer: RewardTrainer, pairs: list[Pair], pad_id: int, batch_size: int) -> list[Ranked]:
-    """The rewards of held-out pairs; ties are left out, as neither order of theirs is wrong."""
+    """Score held-out pairs; ties are left out, since neither order is wrong."""
     model: Any = trainer.model
     model.eval()
     decided = [pair for pair in pairs if not pair.tie]

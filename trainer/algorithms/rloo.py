@@ -1,7 +1,7 @@
 """REINFORCE with a leave-one-out baseline (Ahmadian et al., 2024, arXiv 2402.14740) over TRL's RLOOTrainer.
 
-A rollout is one action: its advantage is its reward less the mean of the others in its group, and its ratio that of the whole
-sequence of the policy's own tokens. TRL alone would count tool results among them. The KL penalty is part of the reward. Left out:
+A rollout is one action: its advantage is its reward less the mean of the others in its group, and its ratio is over the whole
+sequence of the policy's tokens. TRL on its own would include tool results. The KL penalty is part of the reward. Left out:
 reward clipping, and the moving average as a baseline.
 """
 
@@ -21,7 +21,7 @@ from trainer.interruption import StopRequest
 
 
 def train_rloo(config: RlooConfig, folder: Path, events: EventLog, stop: StopRequest) -> dict[str, Any]:
-    """Returns the report's figures. Raises Cancelled, RunFailure."""
+    """Train and return the report's figures. Raises Cancelled, RunFailure."""
 
     def make(_: object, source: RolloutSource, common: dict[str, Any]) -> PolicyTokenRloo:
         arguments = TrlRlooConfig(normalize_advantages=config.normalize, **trl_arguments(config, source, folder))
@@ -31,7 +31,7 @@ def train_rloo(config: RlooConfig, folder: Path, events: EventLog, stop: StopReq
 
 
 class PolicyTokenRloo(LearnsFromRollouts, RLOOTrainer):
-    """TRL's trainer on multi-turn rollouts: what the policy did not write adds nothing to a sequence's log-probability."""
+    """TRL's trainer on multi-turn rollouts: tokens that the policy didn't write are excluded from a sequence's log-probability."""
 
     def __init__(self, source: RolloutSource, **arguments: Any) -> None:
         self.source = source
@@ -41,7 +41,7 @@ class PolicyTokenRloo(LearnsFromRollouts, RLOOTrainer):
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
         output = super()._generate_and_score_completions(inputs)
         if self.beta:
-            # TRL logs the divergence a token of the whole completion, tool results included.
+            # TRL logs the KL divergence per token of the whole completion, including tool results.
             counts = torch.stack([output["completion_mask"].sum(), self._own.sum()]).float()
             counted, own = self.accelerator.reduce(counts, reduction="sum").tolist()
             self._metrics["train"]["kl"][-1] *= counted / max(1.0, own)
@@ -62,7 +62,7 @@ class PolicyTokenRloo(LearnsFromRollouts, RLOOTrainer):
     def _get_per_token_logps_and_entropies(self, *arguments: Any, **more: Any) -> tuple[Any, Any, Any]:
         """(B, T) log-probabilities and entropies, 0 where the token is not the policy's.
 
-        TRL averages entropies over the whole completion, so those of the policy's tokens are scaled up by what it counts too much.
+        TRL averages entropies over the whole completion, so those of the policy's tokens are scaled up to compensate.
         """
         logps, entropies, auxiliary = super()._get_per_token_logps_and_entropies(*arguments, **more)
         own = self._own

@@ -1,4 +1,4 @@
-"""The order in which rows are learned."""
+"""The order of training rows."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -8,10 +8,10 @@ from trl.trainer.utils import RepeatSampler
 
 
 def order_of_rows(lengths: Sequence[int], *, together: int, count: int, seed: int) -> list[int]:
-    """`count` places in `lengths`, pass after pass over all of them, each pass shuffled anew; the same for the same seed.
+    """`count` indices into `lengths`: repeated passes over all of them, each reshuffled; deterministic for a seed.
 
-    The `together` rows of one optimizer step stand sorted by length, so that each of its forward passes has rows of like length and little
-    padding. Rows of different steps are never sorted: a step of nothing but short rows would learn one kind of task and forget another.
+    The `together` rows of one optimizer step are sorted by length, so that its forward passes have rows of similar length and little
+    padding. Rows aren't sorted across steps: a step of only short rows would learn one kind of task and forget another.
     """
     order: list[int] = []
     number = 0
@@ -27,7 +27,7 @@ def order_of_rows(lengths: Sequence[int], *, together: int, count: int, seed: in
 class OrderOfEpoch(Sampler[int]):
     """The order in which TRL's online trainers take tasks, drawn for each epoch from the seed and the epoch's number.
 
-    TRL draws an epoch's order from where the one before has left its generator, which a run that goes on later does not know.
+    TRL draws each epoch's order from the generator state left by the previous one, which a resumed run doesn't have.
     """
 
     def __init__(self, tasks: RepeatSampler, seed: int) -> None:

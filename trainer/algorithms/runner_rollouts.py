@@ -1,4 +1,4 @@
-"""Has the policy that is being trained play its tasks in other people's programs: runners lease the episodes, and the gateway passes their chats on."""
+"""Plays the tasks of a training run in external programs: runners lease the episodes, and the gateway forwards their chats."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from trainer.rollouts.chat_server import ChatServer
 from trainer.rollouts.local import LocalEngine
 
 HOST = "TRAINER_HOST"
-"""The variable that names this machine as the gateway reaches it; "hostname" is what the machine calls itself."""
+"""The variable with this machine's address as the gateway reaches it; "hostname" stands for the machine's own name."""
 LOOK_SECONDS = 0.1
 ABSENT = "abandoned"
-"""How an episode ended that no runner told the end of. Nothing is known of how it went."""
+"""Termination of an episode whose end no runner reported."""
 
 
 def is_absent(rollout: Trajectory) -> bool:
-    """Whether nobody played it to its end, which is no failure of the policy."""
+    """Whether nobody played it to its end, which isn't the policy's failure."""
     return not rollout.steps and rollout.outcome.termination == ABSENT
 
 
@@ -43,7 +43,7 @@ def own_host() -> str:
 
 
 class RunnerPlayer:
-    """In the place of `policy_rollouts.Player`, for agents that live elsewhere."""
+    """Replaces `policy_rollouts.Player` for agents that run elsewhere."""
 
     def __init__(
         self,
@@ -61,10 +61,10 @@ class RunnerPlayer:
         self._folder = EpisodeFolder(folder)
         self._engine = LocalEngine(model, tokenizer, config.sampling, stop, name="policy")
         self.ends = self._engine.ends
-        """Tokens that end a turn. One that ends with another was cut off by the token limit."""
+        """Tokens that end a turn. A turn that ends with any other was cut off by the token limit."""
 
     def play(self, attempts: Sequence[Attempt], *, moment: str) -> list[Trajectory]:
-        """The rollouts, in order; one that nobody told the end of in time `is_absent`. Raises StoppedMidway, RunFailure."""
+        """The rollouts, in order; those without a reported end are `is_absent`. Raises StoppedMidway, RunFailure."""
         if not attempts:
             return []
         model = self._engine.model
@@ -95,7 +95,7 @@ class RunnerPlayer:
         ]
 
     async def _told(self, batch: Batch, server: ChatServer) -> dict[str, Trajectory | None]:
-        """What came of the episodes by the deadline, which counts from the first chat: runners may be started later than the training run."""
+        """The episodes' results by the deadline, which counts from the first chat, since runners may start later than the training run."""
         told: dict[str, Trajectory | None] = {}
         self._events.emit(Log(f"{batch.moment}: {len(batch.episodes)} episodes wait for runners"))
         while len(told) < len(batch.episodes):

@@ -1,6 +1,6 @@
 """Supervised fine-tuning on demonstrations, over TRL's SFTTrainer.
 
-Only tokens that the policy wrote carry loss. With `model.scratch` the model and its tokenizer are made here, from the demonstrations' own text.
+Only the policy's tokens carry loss. With `model.scratch`, the model and its tokenizer are created here, from the demonstrations' text.
 Left out: packing, weights, and any mixture with plain text.
 """
 
@@ -33,7 +33,7 @@ IGNORED = -100
 
 
 def train_sft(config: SftConfig, folder: Path, events: EventLog, stop: StopRequest) -> dict[str, Any]:
-    """Returns the report's figures. Raises Cancelled, RunFailure."""
+    """Train and return the report's figures. Raises Cancelled, RunFailure."""
     run = TrainingRun(config, folder, events, stop)
     demonstrations = read_demonstrations(folder / config.data.train)
     run.say(f"Preparing the model and {len(demonstrations)} demonstrations")
@@ -49,7 +49,7 @@ def train_sft(config: SftConfig, folder: Path, events: EventLog, stop: StopReque
     arguments = arguments_for(config, folder, rows=len(train), has_validation=bool(validation))
     trainer = SFTTrainer(
         model=model,
-        args=TrlSftConfig(train_sampling_strategy="sequential", **arguments),  # the order is ours
+        args=TrlSftConfig(train_sampling_strategy="sequential", **arguments),  # the order is already fixed
         train_dataset=sft_dataset(train).select(order_for(config, train, steps=arguments["max_steps"])),
         eval_dataset=sft_dataset(validation) if validation else None,
         processing_class=tokenizer,
@@ -70,7 +70,7 @@ def train_sft(config: SftConfig, folder: Path, events: EventLog, stop: StopReque
 
 
 def order_for(config: SftConfig, rows: list[Rendered], *, steps: int) -> list[int]:
-    """The rows of all steps of the run, one after the other."""
+    """The rows of all steps of the run, in order."""
     optimizer = config.optimizer
     together = optimizer.batch_size * optimizer.gradient_accumulation * int(os.environ.get("WORLD_SIZE", "1"))
     return order_of_rows([len(row.ids) for row in rows], together=together, count=steps * together, seed=config.seed)
@@ -87,21 +87,21 @@ def prepare_model(
 
 
 def texts_of(demonstrations: list[Demonstration]) -> Iterator[str]:
-    """The demonstrations as the chat template writes them, without the tokens that have an id of their own."""
+    """The demonstrations as rendered by the chat template, without special tokens."""
     blank = train_tokenizer([], 300)
     marks = re.compile("|".join(map(re.escape, CONTROL + MARKS)))
 
     def text_of(row: Demonstration) -> str:
         return str(blank.apply_chat_template(row.prompt + row.completion, tools=[*row.tools] or None, tokenize=False))
 
-    for text in Refusals("").rendered(demonstrations, text_of):  # they are told where the rows themselves are rendered
+    for text in Refusals("").rendered(demonstrations, text_of):  # reported when the rows themselves are rendered
         yield from marks.split(text)
 
 
 def tokenise(
     run: TrainingRun, tokenizer: PreTrainedTokenizerBase, rows: list[Demonstration], name: str
 ) -> Fitting[Rendered]:
-    """Rows that fit max_length. Raises DataFailure."""
+    """Rows within max_length. Raises DataFailure."""
     run.tell_lost_reasoning(tokenizer, [row.completion for row in rows], name)
     rendered = run.rendered(rows, partial(rendered_demonstration, tokenizer), name)
     return run.fitting(rendered, [len(each.ids) for each in rendered], name)
@@ -112,7 +112,7 @@ def rendered_demonstration(tokenizer: PreTrainedTokenizerBase, row: Demonstratio
 
 
 def only_turns(rendered: Rendered, train: list[bool] | None) -> Rendered:
-    """The mask without the turns that are not to be learned."""
+    """The loss mask without turns excluded from training."""
     if train is None:
         return rendered
     mask = [0] * len(rendered.mask)

@@ -1,10 +1,10 @@
 """Rejection sampling in rounds: attempt, keep what succeeded, fine-tune the base on it (STaR: Zelikman et al., 2022, arXiv 2203.14465; RFT: Yuan et al.,
 2023, arXiv 2308.01825).
 
-Tasks at which every sample failed are attempted again with the calls that solve them as a hint ("rationalization"); where that succeeds, the run is
-learnt without the hint. Each round begins from the base again, as in STaR, with the runs that the latest policy made. A round is a folder with a
-rollout run and an SFT run in it, so that a killed one goes on where it was. Left out: keeping successes of earlier rounds, and a verifier other than the
-environment.
+Tasks at which every sample failed are attempted again with the calls that solve them as a hint ("rationalization"); where that succeeds, the trajectory is
+learned without the hint. As in STaR, each round fine-tunes the base again, on trajectories of the latest policy. A round is a folder with a
+rollout run and an SFT run in it, so that a killed one can resume. Left out: keeping successes of earlier rounds, and a verifier other than
+the environment.
 """
 
 import json
@@ -38,11 +38,11 @@ from trainer.rollouts.output import summarise
 from trainer.rollouts.runner import run_rollout
 
 PUBLISHED = ("model", "adapter", "canary.json")
-"""What the last round leaves in its folder, and the run in its own."""
+"""What the last round leaves in its folder, and the run takes over."""
 
 
 def train_star(config: StarConfig, folder: Path, events: EventLog, stop: StopRequest) -> dict[str, Any]:
-    """Returns the report's figures. Raises Cancelled, RunFailure."""
+    """Train and return the report's figures. Raises Cancelled, RunFailure."""
     rounds: list[dict[str, Any]] = []
     events.emit(Started(total_steps=0, memory_mb=memory_in_use_mb(), pid=os.getpid()))
     before = held_out_success(config, folder / "rounds" / "0", folder, config.model, events, stop)
@@ -69,7 +69,7 @@ def train_star(config: StarConfig, folder: Path, events: EventLog, stop: StopReq
 def play_round(
     config: StarConfig, place: Path, folder: Path, policy: ModelConfig, events: EventLog, stop: StopRequest
 ) -> dict[str, Any]:
-    """Attempt, keep, learn. A round whose report is there was done before."""
+    """Attempt tasks, keep successes, and fine-tune. Skipped if the round already has a report."""
     report = place / "round.json"
     if report.exists():
         done: dict[str, Any] = json.loads(report.read_text())
@@ -118,7 +118,7 @@ def attempt(
     samples: int | None = None,
     output: str = "attempts.jsonl",
 ) -> Path:
-    """Roll the policy out on the round's tasks; the file of its trajectories."""
+    """Roll the policy out on the round's tasks; returns the file of trajectories."""
     drawn = config.tasks
     usual = TasksConfig(
         environment=drawn.environment,
@@ -151,7 +151,7 @@ def rationalise(
     *,
     solved: set[str],
 ) -> list[Trajectory]:
-    """Runs that succeeded once the right calls were named, without the hint."""
+    """Trajectories that succeeded with the correct calls as a hint, with the hint removed."""
     failed = {
         run.task.key: run.task for run in read_trajectories(place / "attempts.jsonl") if run.task.key not in solved
     }
@@ -166,14 +166,14 @@ def rationalise(
 
 
 def hint_for(task: Task) -> str:
-    """The calls that solve the task, in words; "" where nobody knows them."""
+    """The calls that solve the task, as text; "" if unknown."""
     calls = reference_calls(task) or []
     spelled = "; ".join(f"{call.tool}({json.dumps(call.arguments, ensure_ascii=False)})" for call in calls)
     return f"\n\nHint: {spelled}" if spelled else ""
 
 
 def without_hint(run: Trajectory, hint: str) -> Trajectory:
-    """The run as if the hint had never been given."""
+    """The trajectory with the hint removed."""
     opening: list[Message] = [
         {**message, "content": str(message["content"]).replace(hint, "")} if message["role"] == "user" else message
         for message in run.steps[0].context
@@ -183,7 +183,7 @@ def without_hint(run: Trajectory, hint: str) -> Trajectory:
 
 
 def choose(runs: Iterable[Trajectory], *, most: int) -> list[Trajectory]:
-    """Of each task at most so many successes: different ones, the shortest first."""
+    """At most `most` distinct successes per task, shortest first."""
     of_task: dict[str, dict[str, Trajectory]] = defaultdict(dict)
     for run in runs:
         if run.outcome.success and run.steps:
@@ -199,7 +199,7 @@ def choose(runs: Iterable[Trajectory], *, most: int) -> list[Trajectory]:
 def held_out_success(
     config: StarConfig, place: Path, folder: Path, policy: ModelConfig, events: EventLog, stop: StopRequest
 ) -> dict[str, Any]:
-    """How the policy does on held-out tasks; nothing where none are asked for."""
+    """The policy's success on held-out tasks; empty if evaluation is off."""
     if not config.held_out:
         return {}
     drawn = config.tasks
@@ -225,14 +225,14 @@ def seen_from(model: ModelConfig, folder: Path, place: Path) -> ModelConfig:
 
 
 def hand_over(place: Path, folder: Path) -> None:
-    """What the last round made is what the run made. Safe to repeat."""
+    """Move the last round's result to the run's folder. Idempotent."""
     for name in PUBLISHED:
         if (place / name).exists():
             os.replace(place / name, folder / name)
 
 
 class Quiet(EventLog):
-    """Passes on only what people read: the rest of a rollout's events would look like those of the whole run."""
+    """Forwards only messages for people: a rollout's other events would look like those of the whole run."""
 
     def __init__(self, events: EventLog) -> None:
         self.parent = events
@@ -242,11 +242,11 @@ class Quiet(EventLog):
             self.parent.emit(event)
 
     def close(self) -> None:
-        """The parent goes on."""
+        """The parent stays open."""
 
 
 class Part(EventLog):
-    """The events of one round, as the whole run's: its steps come after those of the rounds before."""
+    """Forwards the events of one round as the whole run's, with steps offset by those of earlier rounds."""
 
     def __init__(self, events: EventLog, number: int, before: list[dict[str, Any]]) -> None:
         self.parent = events
@@ -266,4 +266,4 @@ class Part(EventLog):
         self.parent.emit(event)
 
     def close(self) -> None:
-        """The parent goes on."""
+        """The parent stays open."""

@@ -1,4 +1,4 @@
-"""How well turns are judged: by turn, and by finding the first error. Pure."""
+"""Evaluation of a process reward model: per turn, and at finding the first error. Pure."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,11 +9,11 @@ from trainer.statistics import Proportion, proportion
 
 NAMES = ("bad", "neutral", "good")
 THRESHOLDS = [step / 50 for step in range(1, 50)]
-"""Tried for the probability from which a turn looks bad."""
+"""Candidate thresholds for the probability that a turn is bad."""
 
 
 def step_accuracy(chances: Sequence[torch.Tensor], labels: Sequence[Sequence[float | None]]) -> dict[str, Any]:
-    """The share of judged turns whose likeliest class is the label's nearest, in all and by class.
+    """The share of judged turns whose most likely class is the one nearest to the label, overall and by class.
 
     chances: for each run (turns, 3), the probabilities of bad, neutral and good.
     """
@@ -32,13 +32,13 @@ def step_accuracy(chances: Sequence[torch.Tensor], labels: Sequence[Sequence[flo
 
 
 def first_error(chances: Sequence[torch.Tensor], errors: Sequence[int | None]) -> dict[str, Any]:
-    """Whether the first turn that looks bad is the one that is: F1 of ProcessBench (Zheng et al., 2024, arXiv 2412.06559, section 4.1).
+    """Whether the first turn predicted bad is the first error: F1 of ProcessBench (Zheng et al., 2024, arXiv 2412.06559, section 4.1).
 
-    F1 is the harmonic mean of two shares: of runs with an error, those where that very turn was found; of runs without, those where
-    none was. How likely bad a turn must be to look bad is chosen, as there, on runs other than those that are measured: each half of
-    them takes the threshold that does best on the other half.
+    F1 is the harmonic mean of the accuracy on trajectories with an error (that turn was found) and on those without (none was
+    found). As there, the threshold is chosen on other trajectories than those measured: each half uses the
+    best threshold of the other half.
 
-    chances: for each run (turns, 3), the probabilities of bad, neutral and good. errors: the turn, -1 for none, None where unknown.
+    chances: for each trajectory (turns, 3), the probabilities of bad, neutral, and good. errors: the turn, -1 for none, None if unknown.
     """
     runs = [(run[:, 0].tolist(), error) for run, error in zip(chances, errors, strict=True) if error is not None]
     halves = runs[: len(runs) // 2], runs[len(runs) // 2 :]
@@ -60,7 +60,7 @@ def first_error(chances: Sequence[torch.Tensor], errors: Sequence[int | None]) -
 
 
 def best_threshold(runs: Sequence[tuple[Sequence[float], int]]) -> float:
-    """The probability of bad with the best F1; of several, the one nearest a half. A half where one kind of run is missing.
+    """The threshold with the best F1, ties going to the one nearest ½; ½ if either kind of trajectory is missing.
 
     runs: the probability of bad at each turn, and the turn of the first error or -1.
     """
@@ -79,7 +79,7 @@ def best_threshold(runs: Sequence[tuple[Sequence[float], int]]) -> float:
 
 
 def first_above(bad: Sequence[float], threshold: float) -> int:
-    """The first turn that is at least so likely bad, or -1."""
+    """The first turn with at least this probability of bad, or -1."""
     return next((turn for turn, chance in enumerate(bad) if chance >= threshold), -1)
 
 

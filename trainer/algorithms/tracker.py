@@ -1,7 +1,7 @@
-"""Reports a training run's curves to a tracker of the team's own as well, by the callbacks that transformers has for that.
+"""Also reports a training run's curves to the team's experiment tracker, through transformers' own callbacks.
 
-A tracker gets settings, numbers, and the address of the run's page; no weights, rows, or rollouts. Curves here don't depend on it: one that fails
-is left alone, and the training goes on.
+A tracker gets settings, numbers, and the address of the run's page; no weights, rows, or rollouts. Retrace's own curves don't depend on it: a failing
+tracker is dropped, and training continues.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ USUAL = {
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
 }
-"""What the worker's environment may say otherwise. A tracker that is away must not hold up a run for hours."""
+"""Defaults that the worker's environment can override. An unreachable tracker mustn't hold up a run for hours."""
 
 
 def tracker_callback(
     tracker: Tracker, folder: Path, arguments: TrainingArguments, events: EventLog
 ) -> TrackerCallback | None:
-    """The callback of a run in `folder`; None where no tracker is asked for. Raises ConfigFailure where its package is missing."""
+    """The callback of a run in `folder`; None if no tracker is configured. Raises ConfigFailure if its package is missing."""
     if tracker == "none":
         return None
     tracking = read_tracking(folder)
     for name, value in USUAL.items():
         os.environ.setdefault(name, value)
-    # Uploads would copy weights to wherever the tracker is.
+    # Uploads would send weights to the tracker.
     os.environ |= {"WANDB_LOG_MODEL": "false", "WANDB_WATCH": "false", "HF_MLFLOW_LOG_ARTIFACTS": "false"}
     os.environ |= {"TENSORBOARD_LOGGING_DIR": str(folder / "tensorboard"), "WANDB_DIR": str(folder)}
     if tracking.run:
         os.environ |= {"MLFLOW_RUN_ID": tracking.run, "WANDB_RUN_ID": tracking.run, "WANDB_RESUME": "allow"}
-    # A name is not unique, and Trackio goes on with the run of that name.
+    # Names aren't unique, and Trackio resumes an existing run with the same name.
     arguments.run_name = f"{tracking.name or 'run'} {folder.name[:8]}"
     arguments.project = PROJECT
     try:
@@ -59,7 +59,7 @@ def tracker_callback(
 
 
 class TrackerCallback(TrainerCallback):
-    """Passes on what transformers' own callback of a tracker needs to hear, until that fails."""
+    """Forwards events to transformers' callback for the tracker, until that fails."""
 
     def __init__(
         self, tracker: Tracker, inner: TrainerCallback, tracking: Tracking, folder: Path, events: EventLog
@@ -97,11 +97,11 @@ class TrackerCallback(TrainerCallback):
             return
         try:
             getattr(self._inner, moment)(*heard, **kwargs)
-        except Exception as error:  # whatever it is, the run doesn't end for it
+        except Exception as error:  # no tracker failure may end the run
             self._leave(error)
 
     def _leave(self, error: Exception) -> None:
-        """What it said isn't told: it may hold the name and the password that are in the tracker's address."""
+        """The error's text isn't reported: it may contain credentials from the tracker's address."""
         self._inner = None
         self._events.emit(
             Warned(
@@ -136,11 +136,11 @@ def link_tensorboard(inner: Any, page: str) -> tuple[str, str]:
 
 
 LINKS = {"wandb": link_wandb, "mlflow": link_mlflow, "trackio": link_trackio, "tensorboard": link_tensorboard}
-"""Each tells the tracker where the run's page is; returns the tracker's id of the run, and the address of its page there, where they have one."""
+"""Each sets the URL of the run's page in Retrace, and returns the tracker's run id and page URL, if any."""
 
 
 def without_secrets(url: str) -> str:
-    """The address where people read it: of http(s), without a name and a password; "" for any other."""
+    """The http(s) URL without credentials; "" for any other."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         return ""

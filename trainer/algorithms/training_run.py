@@ -1,4 +1,4 @@
-"""What every training run does around TRL: resume, train, stop, publish, report."""
+"""The common part of every training run around TRL: resume, train, stop, publish, report."""
 
 import os
 import shutil
@@ -40,17 +40,17 @@ Result = TypeVar("Result")
 
 
 class Fitting(NamedTuple, Generic[Row]):
-    """The rows of a file that are not too long."""
+    """The rows of a file that fit max_length."""
 
     rows: list[Row]
     too_long: int
     """Left out."""
     shortest: int
-    """Tokens of the shortest row, to say what max_length would have let one in."""
+    """Length of the shortest row in tokens, to suggest a max_length."""
 
 
 class TrainingRun:
-    """One run: its configuration, its folder, and who listens."""
+    """One run: its configuration, folder, and event log."""
 
     def __init__(self, config: TrainingConfig, folder: Path, events: EventLog, stop: StopRequest) -> None:
         self.config = config
@@ -61,24 +61,24 @@ class TrainingRun:
         self.dtype = compute_dtype(config.optimizer.precision)
         self._probing: Probing | None = None
         self.refused = 0
-        """Rows that were left out because the chat template refuses them."""
+        """Rows skipped because the chat template refuses them."""
 
     def say(self, message: str) -> None:
-        """Tell what is going on; a good moment to stop, too, as there is nothing to save yet."""
+        """Log a message; also stops here if requested, since there is nothing to save yet."""
         self.events.emit(Log(message))
         if self.stop.requested:
             raise Cancelled
 
     def weights_dtype(self) -> torch.dtype:
-        """Weights that are trained stay in float32; under LoRA the frozen ones may be small."""
+        """Trained weights stay in float32; with LoRA, frozen ones may have lower precision."""
         return self.dtype if self.config.lora else torch.float32
 
     def loading(self) -> dict[str, Any]:
-        """How the model that is trained is to be loaded, beyond its dtype. Raises ConfigFailure."""
+        """Loading options of the trained model besides its dtype. Raises ConfigFailure."""
         return quantization(self.config.lora, self.dtype)
 
     def rendered(self, rows: Sequence[Row], render: Callable[[Row], Result], name: str) -> list[Result]:
-        """What each row of a file renders to, without the few that the chat template refuses, which are told. Raises DataFailure."""
+        """The rendered rows of a file, without those that the chat template refuses, which are reported. Raises DataFailure."""
         refusals = Refusals(name)
         found = list(refusals.rendered(rows, render))
         if warning := refusals.warning(of=len(rows)):
@@ -89,7 +89,7 @@ class TrainingRun:
     def tell_lost_reasoning(
         self, tokenizer: PreTrainedTokenizerBase, completions: Sequence[Sequence[Message]], name: str
     ) -> None:
-        """Warns where rows of a file hold reasoning and the chat template writes none. completions: what is learned from each row."""
+        """Warn if rows contain reasoning but the chat template drops it. completions: the messages with loss of each row."""
         thoughtful = sum(any(message.get("reasoning_content") for message in each) for each in completions)
         if thoughtful and not writes_reasoning(tokenizer):
             self.events.emit(
@@ -101,7 +101,7 @@ class TrainingRun:
             )
 
     def fitting(self, rows: Sequence[Row], lengths: Sequence[int], name: str) -> "Fitting[Row]":
-        """Those of so many tokens that they fit `max_length`; says how many did not."""
+        """The rows that fit `max_length`; reports how many didn't."""
         limit = self.config.optimizer.max_length
         kept = [row for row, length in zip(rows, lengths, strict=True) if length <= limit]
         if too_long := len(rows) - len(kept):
@@ -114,7 +114,7 @@ class TrainingRun:
         return Fitting(kept, too_long, min(lengths, default=0))
 
     def check_enough(self, usable: int, *, left_out: str, shortest: int) -> None:
-        """Raises DataFailure where the rows do not fill one optimizer step."""
+        """Raises DataFailure if there are too few rows for one optimizer step."""
         assert isinstance(self.config, FileTrainingConfig)
         optimizer = self.config.optimizer
         needed = optimizer.batch_size * optimizer.gradient_accumulation
@@ -130,8 +130,8 @@ class TrainingRun:
         )
 
     def train(self, trainer: Trainer) -> None:
-        """Train to the end, from the newest whole checkpoint if there is one. Raises Cancelled."""
-        trainer.remove_callback(PrinterCallback)  # events say the same, in words
+        """Train to the end, from the newest complete checkpoint if there is one. Raises Cancelled."""
+        trainer.remove_callback(PrinterCallback)  # reported through events instead
         trainer.add_callback(WatchCallback(self.config, self.events, self.stop))
         trainer.add_callback(RateOfConfig())
         if reporting := tracker_callback(self.config.tracker, self.folder, trainer.args, self.events):
@@ -145,7 +145,7 @@ class TrainingRun:
         if checkpoint is not None:
             self._announce_resume(checkpoint)
             state = TrainerState.load_from_json(str(checkpoint / "trainer_state.json"))
-            # It may have been stopped in its first evaluation, or in its last.
+            # The run may have been stopped during its first or last evaluation.
             trainer.args.eval_on_start = trainer.args.eval_on_start and not evaluated_at(state, step=0)
             if state.global_step >= trainer.args.max_steps:
                 self._finish(trainer, checkpoint, state)
@@ -158,13 +158,13 @@ class TrainingRun:
             raise Cancelled(self.callback.last_checkpoint) from None
         except Exception:
             if trainer.is_world_process_zero():
-                remove_unfinished(self.folder / "checkpoints")  # where the disk is full, room to say so
+                remove_unfinished(self.folder / "checkpoints")  # if the disk is full, make room to report it
             raise
         if trainer.state.global_step < trainer.args.max_steps:
             raise Cancelled(self.callback.last_checkpoint)
 
     def _finish(self, trainer: Trainer, checkpoint: Path, state: TrainerState) -> None:
-        """Where nothing is left to train: the last evaluation, if that was what was stopped. Raises Cancelled."""
+        """Nothing is left to train: run the last evaluation if that was interrupted. Raises Cancelled."""
         trainer._load_from_checkpoint(str(checkpoint))
         trainer.state = state
         if trainer.args.eval_strategy == IntervalStrategy.NO or evaluated_at(state, step=state.global_step):
@@ -185,9 +185,9 @@ class TrainingRun:
             )
 
     def publish(self, trainer: Trainer, tokenizer: PreTrainedTokenizerBase) -> None:
-        """Write `model/`, whole or not at all; with LoRA the merged weights, and the adapter alone in `adapter/`.
+        """Write `model/` atomically; with LoRA, the merged weights, and the adapter alone in `adapter/`.
 
-        Beside them goes `canary.json`, by which a server proves that it serves just these weights.
+        `canary.json` next to them lets Retrace verify that a server serves these weights.
         """
         if not trainer.is_world_process_zero():
             return
@@ -222,7 +222,7 @@ class TrainingRun:
             )
 
     def figures(self, trainer: Trainer) -> dict[str, Any]:
-        """What the report says of any training: steps, losses, and the validation before and after."""
+        """The report's figures common to all training: steps, losses, and validation before and after."""
         evaluations = [entry for entry in trainer.state.log_history if any(map(is_evaluation, entry))]
         losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
         gpu_peak = torch.cuda.max_memory_allocated() / 1e6 if torch.cuda.is_available() else 0.0
@@ -240,7 +240,7 @@ class TrainingRun:
 
 
 def stop_at_turns(generation: GenerationConfig, tokenizer: PreTrainedTokenizerBase) -> None:
-    """Let servers end an answer where a turn ends, which a base model that has learned to chat does not say: its end is that of a text."""
+    """Make servers stop at the end of a turn: a base model's generation config only has the end-of-text token."""
     known = generation.eos_token_id
     ends = [*known] if isinstance(known, list) else [] if known is None else [known]
     if missing := sorted(turn_ends(tokenizer).difference(ends)):
@@ -248,8 +248,8 @@ def stop_at_turns(generation: GenerationConfig, tokenizer: PreTrainedTokenizerBa
 
 
 def train_in_float32(model: Any) -> None:
-    """New heads come in the dtype of the frozen weights, and TRL makes QLoRA's adapters bfloat16: most steps of a usual learning rate would be
-    rounded away."""
+    """New heads come in the dtype of the frozen weights, and TRL makes QLoRA's adapters bfloat16: most updates at a usual learning rate would
+    be rounded away."""
     for weight in model.parameters():
         if weight.requires_grad:
             weight.data = weight.data.float()
@@ -264,7 +264,7 @@ def is_evaluation(name: str) -> bool:
 
 
 def as_metrics(entry: dict[str, float]) -> dict[str, float]:
-    """One evaluation under the names that events use, without the `eval/`."""
+    """One evaluation under the names used in events, without `eval/`."""
     named = {metric_name(name).removeprefix("eval/"): value for name, value in entry.items() if is_evaluation(name)}
     return {
         name: value
@@ -274,7 +274,7 @@ def as_metrics(entry: dict[str, float]) -> dict[str, float]:
 
 
 class WholeFolder:
-    """A folder that appears under its name only when everything is in it; of one that cannot be written nothing is left."""
+    """A folder that appears under its name only when complete; on failure, nothing is left."""
 
     def __init__(self, place: Path) -> None:
         self.place = place

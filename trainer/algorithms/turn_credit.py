@@ -1,9 +1,9 @@
-"""Turn-level advantages: each turn is credited with what came of it, compared with the same turn of the group's other rollouts.
+"""Turn-level advantages: each turn is credited with the rewards that follow, relative to the same turn in the group's other rollouts.
 
 After the process supervision of GRPO (Shao et al., 2024, arXiv 2402.03300, section 4.1.3: a token's advantage sums the step rewards that follow
 it) and multi-turn GRPO (Zeng et al., 2025, arXiv 2505.11821: a baseline for each turn, and a turn's own reward counts more than the outcome). Here a turn
-counts in full for the next reward that it leads to, and LATER as much for each one after that. Left out: GRPO's normalizing of single step rewards, which
-makes a rollout worse by being longer; a critic; and tuning how turn and outcome rewards are mixed (they add up to the total here).
+gets full credit for the next reward, and each later one is discounted by a further factor LATER. Left out: GRPO's normalization of step rewards, which
+penalizes longer rollouts; a critic; and tuning the mix of turn and outcome rewards (here they add up to the total).
 """
 
 from collections.abc import Sequence
@@ -17,21 +17,21 @@ from trainer.rewards import Reward
 Scale = Literal["group", "batch", "none"]
 TINY = 1e-4
 LATER = 0.5
-"""How much a reward counts for turns before the last reward: two sub-goals in a row are mostly two pieces of work."""
+"""Discount per reward in between: consecutive subgoals are mostly separate pieces of work."""
 
 
 def turn_rewards(reward: Reward) -> list[float]:
-    """What each turn earned. What the total has beyond the turns' sum (a reward for the whole run) goes to the last."""
+    """The reward of each turn. The rest of the total beyond the turns' sum (a reward for the whole rollout) goes to the last."""
     if not reward.turns:
         return []
     return [*reward.turns[:-1], reward.turns[-1] + reward.total - sum(reward.turns)]
 
 
 def turn_advantages(rewards: Sequence[Sequence[float]], *, samples: int, scale: Scale) -> list[list[float]]:
-    """One number a turn, from the rewards of each rollout's turns; consecutive `samples` rollouts are a group.
+    """One advantage per turn, from the rewards of each rollout's turns; consecutive `samples` rollouts are a group.
 
-    What is to come from a turn on, less its mean over the group at the same turn (a rollout that is over has none to come), divided by the
-    root mean square of the group's or the batch's.
+    The reward-to-go of a turn, minus its mean over the group at the same turn (0 for finished rollouts), divided by the
+    root mean square over the group or the batch.
     """
     advantages = [
         each
@@ -49,7 +49,7 @@ def turn_advantages(rewards: Sequence[Sequence[float]], *, samples: int, scale: 
 
 
 def to_go(rewards: Sequence[float]) -> list[float]:
-    """[1, 0, 4] -> [3, 4, 4]: what is still to come at each turn, its own reward included, each reward after the next one LATER as much."""
+    """[1, 0, 4] -> [3, 4, 4]: the reward-to-go of each turn, including its own, where each reward after the next is discounted by LATER."""
     left = [0.0]
     for reward in reversed(rewards):
         left.append(reward + (LATER if reward else 1.0) * left[-1])
@@ -57,14 +57,14 @@ def to_go(rewards: Sequence[float]) -> list[float]:
 
 
 def centred(group: Sequence[list[float]]) -> list[list[float]]:
-    """Less the mean over the group at the same turn."""
+    """Values minus the group's mean at the same turn."""
     longest = max(map(len, group), default=0)
     means = [sum(each[turn] for each in group if turn < len(each)) / len(group) for turn in range(longest)]
     return [[value - mean for value, mean in zip(each, means, strict=False)] for each in group]
 
 
 def spread_over_tokens(advantages: Sequence[Sequence[float]], turns: Sequence[Sequence[int]]) -> torch.Tensor:
-    """(B, T): for each token the advantage of the turn that wrote it; 0 for other tokens (negative turns) and padding."""
+    """(B, T): for each token the advantage of the turn that wrote it; 0 for other tokens (negative turn indices) and padding."""
     rows = [
         torch.tensor([own[turn] if turn >= 0 else 0.0 for turn in row])
         for own, row in zip(advantages, turns, strict=True)

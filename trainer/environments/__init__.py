@@ -1,4 +1,4 @@
-"""Worlds in which policies act, found by name."""
+"""Environments in which policies act, found by name."""
 
 import os
 
@@ -16,9 +16,9 @@ SERVED_VARIABLE = "SERVED_ENVIRONMENTS"
 
 
 def environment_named(name: str) -> type[Environment]:
-    """The class of an environment: a built-in one, or one that whoever runs this process has named. Raises ConfigFailure.
+    """The class of an environment: a built-in one, or one configured by the operator of this process. Raises ConfigFailure.
 
-    Never an address that a task brings: tasks come from files of strangers, and would decide what is connected to.
+    Addresses from tasks are never used: tasks come from untrusted files, which would then decide what to connect to.
     """
     if name in ENVIRONMENTS:
         return ENVIRONMENTS[name]

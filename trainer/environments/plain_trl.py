@@ -19,7 +19,7 @@ from trainer.environments.tools import Toolset
 
 
 def trl_environment(environment: type[ToolEnvironment], toolset: Toolset | None = None) -> type:
-    """A class for `environment_factory`. toolset: where the environment's tasks differ in tools, those of the tasks to train on."""
+    """A class for `environment_factory`. toolset: the training tasks' tools, if they differ between tasks."""
     functions = (toolset or environment.toolset).functions
     methods = {name: calling(function) for name, function in functions.items()}
     return type(environment.__name__, (TrlEnvironment,), {"_environment_class": environment, **methods})
@@ -31,7 +31,7 @@ def trl_rows(environment: type[ToolEnvironment], tasks: Iterable[Task]) -> list[
 
 
 class TrlEnvironment:
-    """One rollout at a time. Names without underscore are what TRL looks for."""
+    """One rollout at a time. TRL uses the names without an underscore."""
 
     _environment_class: type[ToolEnvironment]
 
@@ -39,7 +39,7 @@ class TrlEnvironment:
         self._environment = self._environment_class()
 
     def reset(self, task: str, **_: object) -> None:
-        """The opening is in the prompt already."""
+        """The opening messages are already in the prompt."""
         self._environment.reset(Task(**json.loads(task)))
 
     def get_reward(self) -> float:

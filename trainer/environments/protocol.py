@@ -1,8 +1,8 @@
-"""What every environment offers, so that rollouts, training and replay can drive any of them.
+"""The interface of environments, used by rollouts, training, and replay.
 
 An episode is `reset(task)`, then `step(action)` until `done`. An action is an assistant message, with or without tool
-calls; an observation is the list of chat messages that it brings. The same task and the same actions always bring
-the same observations. A call that fails is an observation, never an exception.
+calls; an observation is the list of chat messages that it results in. The same task and actions always give
+the same observations. A failed call is an observation, never an exception.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,18 +14,18 @@ from trainer.environments.scripts import ScriptFactory
 
 Split = Literal["train", "held_out"]
 SUCCESS_FROM_REWARD = "success_from_reward"
-"""In the `info` of a trajectory: its environment knows no success of its own."""
+"""In a trajectory's `info`: the environment doesn't define success."""
 
 
 class Transition(NamedTuple):
-    """What one action led to."""
+    """The result of one action."""
 
     observation: list[Message]
     reward: float
     done: bool
     info: dict[str, Any]
-    """`error`: the text of the first tool call that failed, if any; `subgoals`: name -> reached so far; and what else an
-    environment says of a step. Rollouts keep it in the step's `info`."""
+    """`error`: the text of the first tool call that failed, if any; `subgoals`: name -> reached so far; and anything else an
+    environment reports. Rollouts keep it in the step's `info`."""
 
 
 class Score(NamedTuple):
@@ -35,41 +35,41 @@ class Score(NamedTuple):
     success: bool
     subgoals: dict[str, bool]
     is_success_from_reward: bool = False
-    """The environment knows no success of its own: `success` says only that the reward is above 0."""
+    """The environment doesn't define success: `success` only means that the reward is above 0."""
 
 
 class Environment(Protocol):
-    """One episode at a time; make one instance for each episode that runs at once."""
+    """Plays one episode at a time; concurrent episodes need separate instances."""
 
     name: ClassVar[str]
     levels: ClassVar[tuple[str, ...]]
     usual_levels: ClassVar[tuple[str, ...]]
-    """What is drawn from where no level is named."""
+    """Default levels."""
     scripts: ClassVar[Mapping[str, ScriptFactory]]
     """Scripted policies of different quality, by name."""
     waits: ClassVar[bool]
-    """Whether a step waits for another process; rollouts then give each a thread, so that the others go on meanwhile."""
+    """Whether a step waits for another process; rollouts then use a thread per episode, so that others continue meanwhile."""
 
     @property
     def tools(self) -> list[ToolSchema]:
-        """What can be called in the task that was reset to."""
+        """The tools of the current task."""
         ...
 
     def reset(self, task: Task) -> list[Message]:
-        """Begin the task. Returns the opening messages: system and user."""
+        """Start the task. Returns the opening messages: system and user."""
         ...
 
     def step(self, action: Message) -> Transition: ...
 
     def score(self) -> Score:
-        """How the state stands now. What the policy says it has done counts for nothing."""
+        """Score the current state. The policy's claims don't count."""
         ...
 
     def close(self) -> None:
-        """Let go of what the episode holds outside this process. Can be called twice."""
+        """Release the episode's resources outside this process. Idempotent."""
         ...
 
     @classmethod
     def tasks(cls, *, levels: tuple[str, ...], split: Split, seed: int) -> Iterator[Task]:
-        """Tasks without end, the levels in turn. No train task asks for what a held-out task asks for."""
+        """An endless stream of tasks, cycling through the levels. No training task makes the same request as a held-out one."""
         ...

@@ -1,7 +1,7 @@
-"""Brings an environment to where it stood at a turn of a recorded episode, by doing again what was done.
+"""Brings an environment to a turn of a recorded episode by replaying its actions.
 
-Environments are deterministic, so the recorded actions bring the recorded observations, or the record is of something else: another
-version of the environment, a world that answers differently now, a trajectory that was edited. Then it is refused.
+Environments are deterministic, so replaying the actions gives the recorded observations. If not, the record is from another version of the
+environment, or was edited, and it's refused.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ COMPARED = ("role", "content", "tool_call_id")
 
 
 class Diverged(DataFailure):
-    """The environment answered other than it is recorded to have done."""
+    """The environment's answer differs from the recorded one."""
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,9 @@ class Replayed:
 
     environment: Environment
     steps: list[Step]
-    """The recorded turns that were done again."""
+    """The recorded turns that were replayed."""
     context: list[Message]
-    """What has arrived since the last of them."""
+    """The messages since the last of them."""
 
     @property
     def chat(self) -> list[Message]:
@@ -38,8 +38,8 @@ class Replayed:
 def replayed_to(trajectory: Trajectory, step: int, *, environment: Environment | None = None) -> Replayed:
     """Where `trajectory` stood before its turn `step` (0 is the beginning, `len(trajectory.steps)` the end).
 
-    environment: an instance to use, where the trajectory's task names none that is built in.
-    Raises Diverged where an observation differs from the recorded one, DataFailure where there is no such turn.
+    environment: an instance to use if the trajectory's task doesn't name a built-in one.
+    Raises Diverged if an observation differs from the recorded one, DataFailure if there is no such turn.
     """
     if not 0 <= step <= len(trajectory.steps):
         raise DataFailure(
@@ -50,7 +50,7 @@ def replayed_to(trajectory: Trajectory, step: int, *, environment: Environment |
     recorded = [*(each.context for each in trajectory.steps), trajectory.closing]
     context = check(world.reset(trajectory.task), recorded[0], at=0)
     for number, done in enumerate(trajectory.steps[:step], start=1):
-        if done.info.get("unreadable"):  # it never reached the environment, which therefore did not move
+        if done.info.get("unreadable"):  # it never reached the environment, so the state didn't change
             context = recorded[number]
             continue
         context = check(world.step(done.message).observation, recorded[number], at=number)
@@ -58,7 +58,7 @@ def replayed_to(trajectory: Trajectory, step: int, *, environment: Environment |
 
 
 def check(observed: list[Message], recorded: list[Message], *, at: int) -> list[Message]:
-    """The recorded messages, if these are what was observed. Raises Diverged."""
+    """The recorded messages, if they match the observation. Raises Diverged."""
     if [essence(message) for message in observed] == [essence(message) for message in recorded]:
         return recorded
     differs = next(
@@ -73,5 +73,5 @@ def check(observed: list[Message], recorded: list[Message], *, at: int) -> list[
 
 
 def essence(message: Message) -> tuple[object, ...]:
-    """What makes two observations the same; a trajectory that went through a database may have gained empty fields."""
+    """The part of a message that is compared; a trajectory from the database may have additional empty fields."""
     return tuple(message.get(key) or "" for key in COMPARED)

@@ -1,7 +1,7 @@
-"""Serves a built-in environment to others: `python -m trainer.environments.server office --port 9000`.
+"""Serves a built-in environment over HTTP: `python -m trainer.environments.server office --port 9000`.
 
-Speaks the OpenEnv protocol: episodes in WebSocket sessions at /ws, schemas at /schema, tools at /mcp. What is served can be played from another machine,
-by `served` or by any OpenEnv client. A session holds one episode; the `seed` of a reset says which task, or `task` is one, as in a trajectory.
+Speaks the OpenEnv protocol: episodes in WebSocket sessions at /ws, schemas at /schema, tools at /mcp. It can be played from another machine
+by `served` or any OpenEnv client. A session holds one episode; a reset's `seed` selects the task, or `task` gives one, as in a trajectory.
 """
 
 import argparse
@@ -27,7 +27,7 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
 class Server:
-    """An ASGI application that plays one environment with whoever connects."""
+    """An ASGI application that serves one environment."""
 
     def __init__(self, environment: type[Environment], levels: tuple[str, ...] = ()) -> None:
         self.environment = environment
@@ -94,7 +94,7 @@ class Server:
 
     @property
     def action_schema(self) -> JsonObject:
-        """A tool call; of an environment without tools, a message."""
+        """A tool call, or a message for environments without tools."""
         text = {"type": "string"}
         if not self._tools:
             return {"type": "object", "properties": {"message": text}, "required": ["message"]}
@@ -103,14 +103,14 @@ class Server:
 
 
 class Session:
-    """One episode after the other with one client."""
+    """Consecutive episodes with one client."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
         self._environment: Environment | None = None
 
     def answer(self, text: str) -> JsonObject | None:
-        """The answer to a message; None where it ends the session."""
+        """The answer to a message; None if it ends the session."""
         try:
             asked = json.loads(text)
             kind, data = asked["type"], asked.get("data") or {}
@@ -139,7 +139,7 @@ class Session:
             self._environment.close()
 
     def _reset(self, task: Task) -> JsonObject:
-        """What is observed is text; an agent that has a chat of its own takes it from the metadata."""
+        """The observation is text; agents that keep a chat get the messages from the metadata."""
         self.close()
         self._environment = self._server.environment()
         opening = self._environment.reset(task)

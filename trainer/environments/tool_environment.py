@@ -1,7 +1,7 @@
-"""The common part of environments in which one acts by calling tools.
+"""Base class of environments in which policies act through tools.
 
-An environment of one's own says what its tools act on (`begin`), how well that stands (`score`) and which tasks there are
-(`tasks`); turns, rewards and errors are dealt with here.
+A custom environment defines what its tools act on (`begin`), how the state is scored (`score`), and its tasks
+(`tasks`); turns, rewards, and errors are handled here.
 """
 
 from abc import ABC, abstractmethod
@@ -16,7 +16,7 @@ from trainer.environments.tools import Toolset
 
 
 class ToolEnvironment(ABC):
-    """One episode of tool calls. A message without calls ends it; a step's reward is by how much the score has risen."""
+    """One episode of tool calls. A message without calls ends it; a step's reward is the increase of the score."""
 
     name: ClassVar[str]
     levels: ClassVar[tuple[str, ...]]
@@ -35,23 +35,23 @@ class ToolEnvironment(ABC):
 
     @abstractmethod
     def score(self) -> Score:
-        """How the world stands now."""
+        """Score the current state."""
 
     @classmethod
     @abstractmethod
     def tasks(cls, *, levels: tuple[str, ...], split: Split, seed: int) -> Iterator[Task]:
-        """Tasks without end, the levels in turn. No train task asks for what a held-out task asks for."""
+        """An endless stream of tasks, cycling through the levels. No training task makes the same request as a held-out one."""
 
     def over(self) -> bool:
         """Whether the last call has ended the episode."""
         return False
 
     def details(self) -> dict[str, Any]:
-        """What else is worth keeping of the step that was just taken."""
+        """Extra details of the last step to record."""
         return {}
 
     def close(self) -> None:  # noqa: B027  # nothing to do is the usual case
-        """Nothing outside this process is held."""
+        """Nothing to release."""
 
     @property
     def tools(self) -> list[ToolSchema]:

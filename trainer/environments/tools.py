@@ -1,4 +1,4 @@
-"""Tools from Python methods: the JSON schema that a policy sees, and the check of what it sends back.
+"""Tools from Python methods: the JSON schema that a policy sees, and validation of its calls.
 
 A tool is a method with plain type hints and a Google-style docstring (the form that transformers and TRL read too).
 """
@@ -15,11 +15,11 @@ JSON_TYPE = {str: "string", int: "integer", float: "number", bool: "boolean", li
 
 
 class ToolError(Exception):
-    """A call that did not work. Its text goes back to the policy as the tool's result."""
+    """A failed call. Its text is returned to the policy as the tool's result."""
 
 
 class Answer(NamedTuple):
-    """A tool message, and the error that it tells of, if any."""
+    """A tool message, and the error it reports, if any."""
 
     message: Message
     error: str | None
@@ -37,7 +37,7 @@ class Toolset:
         self._schema_of = dict(zip(self.functions, self.schemas, strict=True))
 
     def answer(self, instance: object, tool_call: JsonObject) -> Answer:
-        """Do one call of an assistant message. Text comes back as it is, other results as JSON, and what goes wrong too."""
+        """Execute one tool call. Text results are returned unchanged, other results and errors as JSON."""
         error = None
         try:
             result = self.call(instance, tool_call.get("function") or {})
@@ -56,7 +56,7 @@ class Toolset:
 
 
 def schema_of(function: Callable[..., Any]) -> ToolSchema:
-    """The OpenAI function schema of a method. Raises ValueError where its hints or docstring fall short."""
+    """The OpenAI function schema of a method. Raises ValueError if its type hints or docstring are incomplete."""
     hints = get_type_hints(function)
     summary, descriptions = read_docstring(function)
     properties: dict[str, Any] = {}
@@ -97,7 +97,7 @@ def read_docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
 
 
 def checked_arguments(schema: ToolSchema, arguments: Any) -> dict[str, Any]:
-    """Arguments that fit the schema. Raises ToolError with what was given and expected."""
+    """Validate arguments against the schema. Raises ToolError with what was given and expected."""
     if isinstance(arguments, str):
         try:
             arguments = json.loads(arguments or "{}")

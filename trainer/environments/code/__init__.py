@@ -53,7 +53,7 @@ class Code(ToolEnvironment):
 
 @lru_cache(maxsize=4096)
 def passed_by(source: str, function: str, tests: str) -> tuple[bool, ...]:
-    """Which hidden tests the source passes; kept, because most steps change nothing and many episodes begin alike. Its answers are not: they may be large."""
+    """Which hidden tests the source passes; cached, since most steps change nothing and many episodes start the same. The answers aren't cached: they may be large."""
     wanted: list[JsonObject] = json.loads(tests)
     results = run_calls(source, function, [test["arguments"] for test in wanted]).results
     return tuple(passes(result, test) for result, test in zip(results, wanted, strict=True))

@@ -71,9 +71,9 @@ def setting(field: str, value: object) -> Callable[[Any], None]:
 
 
 def outcomes(tree: ast.Module, function: str, calls: list[list[Any]]) -> list[Any]:
-    """What our own function, broken or not, answers to each call; an exception's name where it raises.
+    """What one of our own functions, broken or not, returns for each call; the exception's name if it raises.
 
-    For programs of ours alone: they run in this process, and only their endless loops are cut short.
+    Only for our own programs: they run in this process, and only endless loops are interrupted.
     """
     counted = Counting().visit(copy.deepcopy(tree))
     rounds = [0]
@@ -96,7 +96,7 @@ def outcomes(tree: ast.Module, function: str, calls: list[list[Any]]) -> list[An
 
 
 class Counting(ast.NodeTransformer):
-    """Lets every loop count its rounds."""
+    """Makes every loop count its iterations."""
 
     def visit_While(self, node: ast.While) -> ast.While:
         self._count(node)

@@ -1,9 +1,9 @@
-"""The inside of the sandbox: a program of its own that shuts itself in, then runs code that nobody trusts.
+"""The inside of the sandbox: a separate program that confines itself, then runs untrusted code.
 
 `sandbox.py` starts it with an empty environment. It reads a request from stdin, gives up everything it will not need (see `shut_in`),
 says so in its first line, calls the function once for each list of arguments, and writes one line of JSON for each call. It knows the
-arguments but never the right answers, so all that hostile code can do is answer. It never starts another program and opens
-no file after shutting in: modules that code may import are loaded before.
+arguments but not the expected answers, so all that hostile code can do is answer. It never starts another program, and opens
+no file once confined: modules that code may import are loaded before.
 """
 
 import builtins
@@ -37,7 +37,7 @@ SECCOMP_MODE_FILTER = 2
 
 
 class Machine(NamedTuple):
-    """What system calls are called on a kind of processor."""
+    """System call numbers of a processor architecture."""
 
     audit: int
     pivot_root: int
@@ -109,8 +109,8 @@ MACHINES = {
 }
 """All that a computation needs. No open, no socket, no fork, no exec, no kill, no ptrace, no sleep: those fail with EPERM."""
 WAKING = (1, 10)
-"""Of futex only FUTEX_WAKE and FUTEX_WAKE_BITSET, which C libraries call for nobody. What waits alone waits forever, in a place that
-others need; this way it crashes at once."""
+"""Only FUTEX_WAKE and FUTEX_WAKE_BITSET, which C libraries call even with no waiters. A wait in a single thread would never end and
+would occupy a slot that others need; this way, it crashes immediately."""
 
 
 def main() -> None:
@@ -129,10 +129,10 @@ def main() -> None:
 
 
 def shut_in(*, cpu_seconds: int, memory_mb: int) -> list[str]:
-    """Give up for good: files, network, other processes, privileges, and more than a share of memory and time.
+    """Irrevocably give up files, network, other processes, privileges, and all but a limited amount of memory and time.
 
-    The filter of system calls and the limits must stand, or OSError is raised. Namespaces are a second wall around the
-    first: not every container lets one build them. Returns the names of the walls.
+    The system call filter and the limits are required, or OSError is raised. Namespaces are a second layer, which
+    not every container allows. Returns the names of the layers in place.
     """
     machine = MACHINES.get(platform.machine())
     if machine is None or sys.platform != "linux":
@@ -251,7 +251,7 @@ def attempt(action: Callable[[], Any]) -> dict[str, Any]:
 
 
 class Printed(io.TextIOBase):
-    """Keeps the beginning of what is printed."""
+    """Captures the beginning of the output."""
 
     def __init__(self) -> None:
         self.clear()

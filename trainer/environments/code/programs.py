@@ -1,6 +1,6 @@
-"""Small correct functions, to be broken and repaired. Each is total on what its annotations allow, and its docstring says all it does."""
+"""Small correct functions, to be broken and repaired. Each is total over its annotated types and fully specified by its docstring."""
 
-# ruff: noqa: SIM108, SIM110 -- spelt out, so that there are places to go wrong
+# ruff: noqa: SIM108, SIM110 -- spelled out, so that there are places to break
 
 
 def clamp(value: int, low: int, high: int) -> int:

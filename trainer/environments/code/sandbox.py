@@ -1,7 +1,7 @@
-"""Runs code that nobody trusts in a process that can only compute: `jail.py` says how it is shut in.
+"""Runs untrusted code in a process that can only compute; `jail.py` says how it's confined.
 
-Whatever the code does, a run ends in bounded time with a bounded answer, and nothing of it is left. Where the machine cannot shut it
-in, nothing runs.
+Whatever the code does, a run ends in bounded time with bounded output, and leaves nothing behind. If the machine can't confine
+it, nothing runs.
 """
 
 import contextlib
@@ -21,24 +21,24 @@ from trainer.failures import ConfigFailure
 JAIL = Path(__file__).with_name("jail.py")
 CPU_SECONDS = 2
 WALL_SECONDS = 30.0
-"""Only for code that waits without computing: on a busy machine two seconds of work may take long."""
+"""Only for code that waits without computing: on a busy machine, two CPU seconds may take long."""
 MEMORY_MB = 256
 OUTPUT_BYTES = 256 * 1024
 SLOTS = threading.BoundedSemaphore(max(2, os.cpu_count() or 2))
-"""So many at once: more would not be faster, and together they could use up the memory."""
+"""Maximum concurrent sandboxes: more wouldn't be faster, and could exhaust memory."""
 
 
 class NoIsolation(ConfigFailure):
-    """This machine cannot shut code in, so none is run."""
+    """This machine can't confine code, so none is run."""
 
 
 class Ran(NamedTuple):
-    """What came of the calls, in order."""
+    """The results of the calls, in order."""
 
     results: list[dict[str, Any]]
-    """{"value": …} or {"error": text} for each call, with "printed" where it printed something."""
+    """{"value": …} or {"error": text} for each call, with "printed" if it printed anything."""
     walls: list[str]
-    """What stood around the code: limits, filter, and namespaces where the machine has them."""
+    """The isolation in place: limits, filter, and namespaces if available."""
 
 
 def run_calls(
@@ -72,14 +72,14 @@ def run_calls(
 
 
 def converse(request: bytes, wall_seconds: float) -> tuple[bytes, str]:
-    """What the jail writes, and what ended it early, if anything."""
+    """The jail's output, and what ended it early, if anything."""
     deadline = time.monotonic() + wall_seconds
     process = subprocess.Popen(
         [sys.executable, "-S", "-s", "-P", "-B", str(JAIL)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        env={"PYTHONHASHSEED": "0"},  # nothing of ours, no secrets; sets iterate the same way every time
+        env={"PYTHONHASHSEED": "0"},  # no inherited variables or secrets; deterministic set iteration
         cwd="/",
         start_new_session=True,
     )
@@ -98,7 +98,7 @@ def converse(request: bytes, wall_seconds: float) -> tuple[bytes, str]:
 
 
 def read_bounded(descriptor: int, deadline: float) -> tuple[bytes, str]:
-    """What is written until the end, the deadline, or too much of it."""
+    """The output up to its end, the deadline, or the size limit."""
     output = bytearray()
     with selectors.DefaultSelector() as selector:
         selector.register(descriptor, selectors.EVENT_READ)
@@ -126,7 +126,7 @@ def ended_by(code: int) -> str:
 
 
 def decoded(line: bytes) -> dict[str, Any]:
-    """The object on a line that hostile code may have written; {} where it is none."""
+    """The JSON object on a line that hostile code may have written; {} if it isn't one."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):

@@ -45,7 +45,7 @@ WORDS = (
 
 
 def code_tasks(*, levels: tuple[str, ...], split: Split, seed: int) -> Iterator[Task]:
-    """Tasks without end, the levels in turn; the n-th task of a level, split and seed is always the same."""
+    """An endless stream of tasks, cycling through the levels; the n-th task of a level, split, and seed is always the same."""
     for number in count():
         for level in levels:
             yield code_task(level, split, seed, number)
@@ -70,7 +70,7 @@ def code_task(level: str, split: Split, seed: int, number: int) -> Task:
 def drawn_bug(
     programs: list[Callable[..., Any]], level: str, rng: random.Random
 ) -> tuple[Callable[..., Any], JsonObject]:
-    """One of the functions, and a bug of the level in it: each function as often as any other."""
+    """A uniformly drawn function with a bug of the level."""
     for program in rng.sample(programs, len(programs)):
         for _ in range(TRIES):
             bug = bug_in(program, level, rng)
@@ -80,7 +80,7 @@ def drawn_bug(
 
 
 def bug_in(program: Callable[..., Any], level: str, rng: random.Random) -> JsonObject | None:
-    """A broken version with examples and tests that suit the level, or None where this draw has none."""
+    """A broken version with examples and tests that suit the level, or None if this draw yields none."""
     right = parsed(inspect.getsource(program))
     wrong = break_once(right, rng)
     if level == "L2":
@@ -91,7 +91,7 @@ def bug_in(program: Callable[..., Any], level: str, rng: random.Random) -> JsonO
     calls = different([drawn_arguments(program, rng) for _ in range(DRAWN_CALLS)])
     expected = outcomes(right, program.__name__, calls)
     got = outcomes(wrong, program.__name__, calls)
-    if ENDLESS in got:  # each look at the tests would cost seconds
+    if ENDLESS in got:  # each run of the tests would cost seconds
         return None
     cases = [{"arguments": arguments, "expected": answer} for arguments, answer in zip(calls, expected, strict=True)]
     failing = [case for case, answer in zip(cases, got, strict=True) if not same(answer, case["expected"])]
@@ -113,7 +113,7 @@ def different_lines(right: ast.Module, wrong: ast.Module) -> list[JsonObject]:
 
 
 def drawn_arguments(program: Callable[..., Any], rng: random.Random) -> list[Any]:
-    """Arguments of the types that the program asks for, small and empty ones often."""
+    """Arguments of the program's types, often small or empty."""
     hints = get_type_hints(program)
     return [DRAW[str(hints[name])](rng) for name in inspect.signature(program).parameters]
 

@@ -1,7 +1,7 @@
 """An office co-pilot's sandbox.
 
 L1 to L3 are a desk with mailbox, files, contacts and calendar behind ten tools. L4 and L5 are a workplace with spreadsheets, chat, rules and tools
-that sometimes fail. The final state alone decides success. Worlds hold random ids, so what a policy needs must be looked up.
+that sometimes fail. Only the final state decides success. Ids are random, so a policy has to look them up.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,6 +1,6 @@
-"""What a task asks for, and whether the desk's final state has it.
+"""The goals of a task, and the check of the desk's final state.
 
-A goal names what the instruction names (so that a scripted policy can act on it) and the ids and addresses that this means
+A goal holds what the instruction names (so that a scripted policy can act on it) and the corresponding ids and addresses
 in this world (so that the check is exact).
 """
 
@@ -9,9 +9,9 @@ from trainer.environments.protocol import Score
 
 
 def score(goals: list[JsonObject], state: JsonObject, initial: JsonObject) -> Score:
-    """Reached sub-goals minus unwanted changes, as a share of all sub-goals, never below -1.
+    """Subgoals reached minus unwanted changes, as a share of all subgoals, at least -1.
 
-    An unwanted change is anything sent, moved or booked that no goal asks for, or that was done twice.
+    An unwanted change is anything sent, moved, or booked that no goal asks for, or done twice.
     """
     subgoals: dict[str, bool] = {}
     wanted: list[JsonObject] = []
@@ -26,7 +26,7 @@ def score(goals: list[JsonObject], state: JsonObject, initial: JsonObject) -> Sc
 
 
 def subgoals_of(goal: JsonObject) -> dict[str, list[JsonObject]]:
-    """Name -> the changes of which any one reaches it."""
+    """Name -> the changes, any one of which reaches it."""
     match goal["goal"]:
         case "file_sent":
             return {f"send {goal['file']}": [{"address": goal["address"], "file": goal["file"]}]}
@@ -44,7 +44,7 @@ def subgoals_of(goal: JsonObject) -> dict[str, list[JsonObject]]:
 
 
 def changes_in(state: JsonObject, initial: JsonObject) -> list[JsonObject]:
-    """Everything that differs from the initial state, one entry a change."""
+    """All differences from the initial state, one entry per change."""
     folder_before = {mail["mail"]: mail["folder"] for mail in initial["mails"]}
     moved = [
         {"moved": mail["mail"], "folder": mail["folder"]}

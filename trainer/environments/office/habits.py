@@ -1,4 +1,4 @@
-"""What makes one scripted office worker better than another: how often it takes a tempting shortcut."""
+"""The quality of a scripted office worker: how often it takes a tempting shortcut."""
 
 from dataclasses import dataclass
 

@@ -1,7 +1,7 @@
 """Scripted office workers of different quality, all deterministic by seed.
 
 They know what the instruction means (its goals, in words) but take every id and address from tool results, as any policy must.
-What makes one worse than another are its habits: how often it takes the tempting shortcut instead.
+Their quality differs by their habits: how often they take a tempting shortcut instead.
 """
 
 import random
@@ -96,7 +96,7 @@ class Worker:
         return str(people[0]["address"])
 
     def _look(self, tool: str, key: str, goal: JsonObject, narrow: str, thought: str) -> Generator[Call, Any, Hits]:
-        """What a search finds: narrowed down to what is meant, or else everything of that name."""
+        """Search results: narrowed down to what is meant, or everything of that name."""
         query = {key: goal[key]}
         if goal[narrow] and self._does(self.habits.compares):
             query[narrow] = goal[narrow]
@@ -104,11 +104,11 @@ class Worker:
         return hits
 
     def _copying(self, tool: str, arguments: JsonObject, key: str, thought: str) -> Script:
-        """Make the call; on a slip of the pen see the error, and try again."""
+        """Make the call; after a typo in an id, see the error and try again."""
         if not self._does(self.habits.copies):
             slip = {**arguments, key: self._mistyped(arguments[key])}
             result = yield Call(tool, slip, thought)
-            if "error" not in result:  # the wrong id exists: the harm is done, and goes unnoticed
+            if "error" not in result:  # the wrong id exists, so the mistake goes unnoticed
                 return ""
             thought = "That id was wrong, once more."
         yield Call(tool, arguments, thought)

@@ -100,7 +100,7 @@ def sentence(goal: JsonObject) -> str:
 
 
 class World:
-    """An office that grows by what each request needs, plus what makes it easy to get wrong."""
+    """An office under construction: adds what each request needs, plus distractors."""
 
     def __init__(self, rng: random.Random, split: Split, *, namesakes: bool) -> None:
         self.rng = rng
@@ -150,7 +150,7 @@ class World:
         return {"goal": "meeting_booked", **contact, "day": day, "hours": [HOURS[index] for index in sorted(free)]}
 
     def state(self) -> JsonObject:
-        """The world, filled up with people, files, mails and days that nobody asks about."""
+        """The world, filled up with unrelated people, files, mails, and days."""
         while len(self.people) < 6:
             self._person(self._unused_name(), self.rng.choice(TEAMS))
         used = {file["name"] for file in self.files}

@@ -1,4 +1,4 @@
-"""A lexical index: which documents hold the words of a query, the rarer words counting more (Robertson and Zaragoza, 2009)."""
+"""A BM25 lexical index (Robertson and Zaragoza, 2009)."""
 
 import math
 import re
@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 K1, B = 1.2, 0.75
-"""How soon a repeated word stops counting, and how much long documents are held back; the usual values."""
+"""Term frequency saturation and length normalization, at the usual values."""
 
 
 class Index:
@@ -28,7 +28,7 @@ class Index:
                 self._weights[word].append((number, rarity[word] * share))
 
     def best(self, query: str, count: int) -> list[int]:
-        """The documents that match best, best first; of equals the earlier one. None where no word is found."""
+        """The documents that match best, best first; ties in document order. Empty if no word is found."""
         scores: dict[int, float] = defaultdict(float)
         for word in words_in(query):
             for number, weight in self._weights.get(word, ()):

@@ -54,7 +54,7 @@ FACTS = {
     "region": "It belongs to {}.",
     "mayor": "The mayor is {}.",
 }
-"""How a page states each fact."""
+"""Sentence template of each fact."""
 NUMBERS = {"companies": 40, "people": 70, "towns": 25}
 
 
@@ -149,7 +149,7 @@ def is_held_out(word: str) -> bool:
 
 
 def read_fact(fact: str, text: str) -> str | None:
-    """What a page's text says of a fact; None where it says nothing."""
+    """A fact's value in a page's text; None if it isn't there."""
     before, after = (re.escape(part) for part in FACTS[fact].split("{}"))
     found = re.search(f"{before}(.+?){after}", text)
     return found[1] if found else None

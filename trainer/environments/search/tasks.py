@@ -23,7 +23,7 @@ class Relation(NamedTuple):
 
     question: str
     phrase: str
-    """Empty where the fact is no page, so that the walk ends there."""
+    """Empty if the fact isn't a page, which ends the walk."""
 
 
 RELATIONS: dict[str, dict[str, Relation]] = {
@@ -87,7 +87,7 @@ class Walk(NamedTuple):
 
 
 def drawn_walk(corpus: Corpus, *, hops: int, rng: random.Random) -> Walk | None:
-    """A walk over `hops` different pages; None where this draw leads nowhere."""
+    """A walk over `hops` different pages; None if this draw reaches a dead end."""
     page = corpus.pages[rng.choice(corpus.order)]
     phrase, pages, names = page.title, [page], []
     for hop in range(hops):

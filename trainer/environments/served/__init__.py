@@ -23,8 +23,8 @@ HELD_OUT_ONE_IN = 10
 class Served:
     """One episode on a server. The outcome's reward is the sum of the steps' rewards.
 
-    Success and sub-goals are what the observations' metadata say under `success` and `subgoals`; a server that says nothing of success has it where the
-    rewards sum to more than 0.
+    Success and subgoals come from `success` and `subgoals` in the observations' metadata; if a server doesn't report success, it's a
+    reward sum above 0.
     """
 
     name: ClassVar[str]
@@ -44,7 +44,7 @@ class Served:
 
     @classmethod
     def tasks(cls, *, levels: tuple[str, ...], split: Split, seed: int) -> Iterator[Task]:
-        """The server is asked for the opening of each, so that people can read what the task is."""
+        """Fetches each task's opening from the server, so that people can read the task."""
         environment = cls()
         for number in count():
             episode = seed_of(split, number) + 1_000_000 * seed
@@ -115,7 +115,7 @@ class Served:
             return json.dumps({"error": str(error)}), False
 
     def _do(self, action: JsonObject, info: dict[str, Any]) -> tuple[str, bool]:
-        """What the policy reads, and whether the episode is over. Raises ServerError."""
+        """The policy's next observation, and whether the episode is over. Raises ServerError."""
         assert self._session is not None, "reset comes first"
         try:
             seen = self._note(self._session.step(action))
@@ -143,7 +143,7 @@ def served_at(address: str, name: str) -> type[Served]:
 
 @lru_cache(maxsize=64)
 def actions_of(address: str) -> Actions:
-    """Asked once a run: a server's actions do not change."""
+    """Cached per run, since a server's actions don't change."""
     return actions_at(address)
 
 

@@ -1,4 +1,4 @@
-"""What can be done in a served environment: its action schema as tools, and a policy's messages as its actions.
+"""Maps a served environment's action schema to tools, and a policy's messages to its actions.
 
 Three kinds of servers: those whose action is a tool call ({"type": "call_tool", "tool_name", "arguments"}; their tools are listed at /mcp), those whose
 action is one text (what the policy says is the action), and all others (their action schema is one tool, `act`).
@@ -20,7 +20,7 @@ from trainer.failures import ConfigFailure
 
 SECONDS = 30.0
 NOT_SHOWN = ("done", "reward", "metadata")
-"""Of an observation: they are told in other ways."""
+"""Fields of an observation that are reported in other ways."""
 
 
 @dataclass(frozen=True)
@@ -30,10 +30,10 @@ class Actions:
     kind: Literal["tools", "text", "act"]
     tools: list[ToolSchema]
     field: str = ""
-    """The name of the text, where an action is one."""
+    """The text field's name, if an action is a single text."""
 
     def of_call(self, tool_call: JsonObject) -> JsonObject:
-        """Raises ToolError where the call cannot be one of the server's actions."""
+        """The action of a tool call. Raises ToolError if the call isn't a valid action of the server."""
         function = tool_call.get("function") or {}
         name, arguments = function.get("name"), function.get("arguments")
         if isinstance(arguments, str):
@@ -49,7 +49,7 @@ class Actions:
         return {"type": "call_tool", "tool_name": name, "arguments": arguments} if self.kind == "tools" else arguments
 
     def of_words(self, message: Message) -> JsonObject | None:
-        """What a message without calls does; None where it does nothing, and so ends the episode."""
+        """The action of a message without calls; None if it has none, which ends the episode."""
         return {self.field: str(message.get("content") or "")} if self.kind == "text" else None
 
 
@@ -89,11 +89,11 @@ def function_schema(name: str, description: str, parameters: JsonObject) -> Tool
 
 
 def in_words(observation: JsonObject) -> str:
-    """An observation as a policy reads it: the result of a tool, a lone text, or else JSON."""
+    """An observation as text for the policy: a tool's result, a single text, or JSON."""
     shown: Any = {key: value for key, value in observation.items() if key not in NOT_SHOWN and value is not None}
     if "tool_name" in shown:
         shown = shown.get("error") or shown.get("result")
-        if isinstance(shown, dict) and shown.keys() >= {"content", "data"}:  # what FastMCP makes of a tool's result
+        if isinstance(shown, dict) and shown.keys() >= {"content", "data"}:  # FastMCP's wrapping of a tool's result
             shown = shown["data"]
     elif len(shown) == 1 and isinstance(text := next(iter(shown.values())), str):
         shown = text

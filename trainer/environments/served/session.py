@@ -24,13 +24,13 @@ from contract.values import JsonObject
 from trainer.environments.tools import ToolError
 
 SECONDS = 120.0
-"""For one answer."""
+"""Timeout of one request."""
 LARGEST_ANSWER = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True)
 class Observed:
-    """What the server answers to a reset or a step."""
+    """The server's answer to a reset or a step."""
 
     observation: JsonObject
     reward: float = 0.0
@@ -39,11 +39,11 @@ class Observed:
 
 
 class ServerError(Exception):
-    """The server is gone, or answers what is not of the protocol. This episode cannot go on."""
+    """The server is gone, or violates the protocol. This episode can't continue."""
 
 
 class Session(Protocol):
-    """An episode on a server. Raises ToolError for an action that it refuses, ServerError for all else."""
+    """An episode on a server. Raises ToolError for a refused action, ServerError for anything else."""
 
     def reset(self, seed: int) -> Observed: ...
 
@@ -53,11 +53,11 @@ class Session(Protocol):
 
 
 def open_session(address: str) -> Session:
-    """A session with the server at http(s)://…, in a WebSocket where it has them. Raises ServerError."""
+    """A session with the server at http(s)://…, over a WebSocket if supported. Raises ServerError."""
     try:
         socket = "ws" + address.removeprefix("http") + "/ws"
         return SocketSession(socket)
-    except InvalidHandshake:  # it answers, but not there
+    except InvalidHandshake:  # it responds, but not at /ws
         return PlainSession(http_client(address, timeout=SECONDS))
     except AddressRefused as refused:
         raise ServerError(str(refused)) from None
@@ -126,7 +126,7 @@ class PlainSession:
         self._client.close()
 
     def _post(self, path: str, body: JsonObject) -> tuple[int, str]:
-        """The status and what is said with it. Read piece by piece: a server may send without end, or a byte now and then."""
+        """The status and body. Read in chunks with limits: a server may send endlessly, or very slowly."""
         deadline = time.monotonic() + SECONDS
         answer = bytearray()
         try:
@@ -143,7 +143,7 @@ class PlainSession:
 
 
 def detail_in(text: str) -> str:
-    """What an error of the protocol says (`{"detail": …}`); "" for anything else, which isn't quoted."""
+    """The message of a protocol error (`{"detail": …}`); "" for anything else, which isn't quoted."""
     try:
         reply = json.loads(text)
     except (ValueError, RecursionError):
@@ -167,7 +167,7 @@ def decoded(text: str | bytes) -> JsonObject:
 
 
 def observed(answer: Any) -> Observed:
-    """Raises ServerError where the answer has no observation, or a reward or an end that is none: training on these would be training on noise."""
+    """Parse an answer. Raises ServerError if the observation is missing, or `reward` or `done` is invalid, since that would be training on noise."""
     if not isinstance(answer, dict) or not isinstance(answer.get("observation"), dict):
         raise ServerError("the answer has no observation")
     metadata = answer.get("metadata") or answer["observation"].get("metadata")
@@ -183,7 +183,7 @@ def observed(answer: Any) -> Observed:
 
 
 def reward_of(given: Any) -> float:
-    """0 where there is none. Raises ServerError for what is no finite number."""
+    """0 if missing. Raises ServerError if it isn't a finite number."""
     try:
         reward = 0.0 if given is None else float(given) if isinstance(given, int | float) else math.nan
     except OverflowError:

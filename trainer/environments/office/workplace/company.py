@@ -23,7 +23,7 @@ CHANNELS = ("general", "requests", "news")
 
 
 class Company:
-    """Grows by what a request needs, plus what makes it easy to get wrong."""
+    """Adds what a request needs, plus distractors."""
 
     def __init__(self, rng: random.Random, split: Split) -> None:
         self.rng = rng
@@ -112,7 +112,7 @@ class Company:
         return sheet
 
     def state(self, faults: JsonObject) -> JsonObject:
-        """Everything, filled up with what nobody asks about."""
+        """The whole state, filled up with unrelated things."""
         while len(self.people) < 7:
             self.person(self.unused_name(), self.rng.choice(TEAMS))
         self.client(self.rng.choice([name for name in CLIENTS if all(p["name"] != name for p in self.people)]))

@@ -1,4 +1,4 @@
-"""What goes wrong with the tools themselves, always at the same calls of a task: failures that pass, and rate limits."""
+"""Injected tool failures, always at the same calls of a task: transient errors and rate limits."""
 
 from contract.values import JsonObject
 from trainer.environments.tools import ToolError, Toolset
@@ -14,7 +14,7 @@ class Faults:
         self._used: dict[str, int] = {}
 
     def pass_or_fail(self, tool: str) -> None:
-        """Count a call. Raises ToolError where this one fails; the world has not changed then."""
+        """Count a call. Raises ToolError if this one fails, before the world changes."""
         self._calls += 1
         if tool == "wait":
             self._used = {}

@@ -1,7 +1,7 @@
-"""What nobody may do at the workplace, and what one should not.
+"""Hard and soft rules of the workplace.
 
-A hard rule stops the action: the tool answers that it is refused, and the run cannot succeed any more. A soft rule lets it pass and costs.
-Both are told in the step's info as {"rule": name, "hard": bool}.
+A hard rule blocks the action: the tool refuses, and the episode can no longer succeed. A soft rule allows it at a cost.
+Both are recorded in the step's info as {"rule": name, "hard": bool}.
 """
 
 from contract.values import JsonObject

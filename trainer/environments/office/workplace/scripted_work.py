@@ -15,7 +15,7 @@ Steps = Generator[Call, Any, Any]
 
 
 class GaveUp(Exception):
-    """A tool failed, and this worker leaves it at that."""
+    """A tool failed, and this worker gives up."""
 
 
 def fulfil(habits: Habits, task: Task, rng: random.Random) -> Script:

@@ -1,4 +1,4 @@
-"""Whether the workplace's final state has what a request asks for.
+"""Checks the workplace's final state against a request.
 
 A goal is a sub-goal's name and the changes that reach it: {"name", "each": [patterns]} wants all of them, {"name", "any": [patterns]} one. A
 pattern is part of a change; "holds" lists words that its text must contain.
@@ -13,11 +13,11 @@ from trainer.environments.protocol import Score
 
 HARMLESS = {"asked", "requested"}
 SAME_THING = {"moved": ("mail",), "set": ("sheet", "row", "column"), "wrote": ("file",)}
-"""Changes of which only the last one to the same thing counts."""
+"""Kinds of changes where only the last one to the same thing counts."""
 
 
 def judge(goals: list[JsonObject], changes: list[JsonObject], conduct: Conduct) -> Score:
-    """The share of sub-goals reached, minus unwanted changes as a share of it, minus what broken rules cost; never below -1."""
+    """The share of subgoals reached, minus unwanted changes as a share, minus the cost of broken rules; at least -1."""
     left = lasting(changes)
     subgoals: dict[str, bool] = {}
     for goal in goals:
@@ -36,7 +36,7 @@ def judge(goals: list[JsonObject], changes: list[JsonObject], conduct: Conduct) 
 
 
 def lasting(changes: Iterable[JsonObject]) -> list[JsonObject]:
-    """Changes without those that were changed again, or undone."""
+    """Changes that weren't overwritten or undone later."""
     kept: dict[object, JsonObject] = {}
     for number, change in enumerate(changes):
         same = SAME_THING.get(change["did"])
