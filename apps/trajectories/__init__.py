@@ -1,5 +1,5 @@
-"""What agents did: how it comes in, how it is kept, and how it is replayed.
+"""Trajectories of agents: how they are imported, stored, and replayed.
 
-In: `imports` stores what `apps.ingest` reads from files; `rollouts` stores what policies did here.
-Out: `rendering` shows a step as what it is, `comparison` aligns trajectories of one task, `text_search` and `filters` search them.
+Input: `imports` stores what `apps.ingest` reads from files; `rollouts` stores what policies did here.
+Output: `rendering` displays steps, `comparison` aligns trajectories of one task, `text_search` and `filters` search them.
 """

@@ -1,4 +1,4 @@
-"""Who judged trajectories, for filters and facets. Judgments belong to an app that imports this one, so it says here how to find out."""
+"""Who judged trajectories, for filters and facets. Judgments belong to an app that imports this one, so it registers an implementation here."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from apps.accounts.models import Membership
 
 
 class Judged(NamedTuple):
-    """An annotator, and how many of some trajectories they judged."""
+    """An annotator, and how many of a set of trajectories they judged."""
 
     id: UUID
     name: str
@@ -20,16 +20,16 @@ class Judged(NamedTuple):
 
 
 class Annotators(Protocol):
-    """What is known of annotators."""
+    """Lookups that the app with the judgments provides."""
 
     def judged_by(self, annotator: UUID) -> Q:
-        """The trajectories that this annotator judged."""
+        """Filter for the trajectories that this annotator judged."""
 
     def name(self, member: Membership, annotator: UUID) -> str:
-        """As `member` may read it; empty where there is no such annotator for them."""
+        """The name as `member` may see it; empty if there is no such annotator for them."""
 
     def counts(self, member: Membership, trajectories: Sequence[UUID]) -> list[Judged]:
-        """Who judged some of these, the busiest first."""
+        """Who judged some of these trajectories, those with the most first."""
 
 
 _known: list[Annotators] = []

@@ -1,7 +1,7 @@
-"""A stored trajectory in ATIF, the Agent Trajectory Interchange Format (Harbor), version 1.6.
+"""Exports a stored trajectory in ATIF, the Agent Trajectory Interchange Format (Harbor), version 1.6.
 
-ATIF puts what a tool call brought beside the call, where Retrace has it before the next turn; it has no reward and no outcome, which
-go into `extra`. Assistant messages that the policy was only shown become steps that are marked as copied.
+ATIF puts a tool call's result beside the call, where Retrace has it before the next turn; it has no reward and no outcome, which
+go into `extra`. Assistant messages that the policy was only shown become steps marked as copied.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ SOURCES = {"system": "system", "developer": "system", "user": "user", "assistant
 MEDIA_TYPE = re.compile(r"data:(image/(?:jpeg|png|gif|webp))[;,]")
 IMAGES = {"jpg": "image/jpeg", "jpeg": "image/jpeg", "png": "image/png", "gif": "image/gif", "webp": "image/webp"}
 OF_METRICS = {"token_ids": "completion_token_ids", "logprobs": "logprobs"}
-"""Names in a step's info, and in ATIF."""
+"""Keys in a step's info, and their names in ATIF."""
 
 AtifStep = dict[str, Any]
 
 
 def atif_form(trajectory: Trajectory) -> Iterator[bytes]:
-    """The pieces of the object, a step at a time."""
+    """The JSON object in pieces, one step at a time."""
     policy = trajectory.policy.name if trajectory.policy else ""
     head: dict[str, Json] = {
         "schema_version": VERSION,
@@ -66,10 +66,10 @@ def _extra(trajectory: Trajectory) -> dict[str, Json]:
 
 
 def _steps(trajectory: Trajectory) -> Iterator[AtifStep]:
-    """Without their numbers. There is at least one: a trajectory without turns is what was asked."""
+    """The steps, without numbers. There is at least one: for a trajectory without turns, its prompt."""
     held: AtifStep | None = None
     for step in steps_of(trajectory):
-        for each in list(_heard(held, step.context)):  # all, before the step that is held goes out
+        for each in list(_heard(held, step.context)):  # all of them, before the held step is yielded
             held = yield from _next(held, each)
         held = yield from _next(held, _turn(step))
     for each in list(_heard(held, trajectory.closing)):
@@ -78,14 +78,14 @@ def _steps(trajectory: Trajectory) -> Iterator[AtifStep]:
 
 
 def _next(held: AtifStep | None, step: AtifStep) -> Generator[AtifStep, None, AtifStep]:
-    """Give the step that was held back, whose results have all come; hold the new one."""
+    """Yield the held step, which now has all its results, and hold the new one."""
     if held is not None:
         yield held
     return step
 
 
 def _heard(held: AtifStep | None, messages: Iterable[Message]) -> Iterator[AtifStep]:
-    """Messages as steps, but for results of the calls of the step that is held: those go into it."""
+    """Messages as steps; results of the held step's calls are added to it instead."""
     agent = held
     for message in messages:
         called = {call["tool_call_id"] for call in (agent or {}).get("tool_calls", ())}
@@ -104,7 +104,7 @@ def _heard(held: AtifStep | None, messages: Iterable[Message]) -> Iterator[AtifS
 
 
 def _turn(step: Step) -> AtifStep:
-    """What the policy did in one turn."""
+    """The policy's turn as a step."""
     metrics: dict[str, Json] = {
         "prompt_tokens": step.prompt_tokens,
         "completion_tokens": step.completion_tokens,
@@ -131,7 +131,7 @@ def _said(message: Message) -> AtifStep:
 
 
 def _call(call: dict[str, Any], place: int) -> dict[str, Json]:
-    """Arguments are an object; what isn't one stands under `input`."""
+    """Arguments must be an object; anything else is put under `input`."""
     function = mapping(call.get("function"))
     arguments = function.get("arguments")
     if isinstance(arguments, str):
@@ -144,7 +144,7 @@ def _call(call: dict[str, Any], place: int) -> dict[str, Json]:
 
 
 def _content(content: Json) -> Json:
-    """Text, or parts where there are images that ATIF can name."""
+    """Text, or a list of parts if there are images that ATIF can represent."""
     if not isinstance(content, list):
         return content if isinstance(content, str) else text_of(content)
     parts = [_image(part) or {"type": "text", "text": text_of([part])} for part in content]

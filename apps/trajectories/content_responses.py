@@ -1,4 +1,4 @@
-"""Answers for long content: the rest of a text, a branch of a tree, a checked picture, or the whole as a download."""
+"""Responses with long content: the rest of a text, a branch of a tree, a verified image, or a download of all of it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SEALED = "default-src 'none'; sandbox; frame-ancestors 'none'"
 
 
 def answer_part(request: HttpRequest, trajectory: Trajectory, index: int, *, url: str) -> HttpResponse:
-    """More of a stored step; the caller has checked that the trajectory may be seen. See `answer_for`."""
+    """More of a stored step; the caller must have checked access to the trajectory. See `answer_for`."""
     step = get_object_or_404(Step, trajectory=trajectory, index=index)
     following = queries.following(trajectory, index) if request.GET.get("at", "").startswith("after") else []
     back = reverse("trajectories:step", args=[trajectory.pk, index + 1])
@@ -29,9 +29,9 @@ def answer_part(request: HttpRequest, trajectory: Trajectory, index: int, *, url
 def answer_for(
     request: HttpRequest, step: Step, following: Messages, *, url: str, back: str, name: str
 ) -> HttpResponse:
-    """What a link made by `Place.link` asks for. `url` is this view's own address, `back` the page of the step.
+    """The response to a link from `Place.link`. `url` is this view's own address, `back` the step's page.
 
-    `at`: the part; `as`: its form; `from`: where to go on; `path`: the branch of a tree; `raw`: everything, as a download.
+    `at`: the part; `as`: its form; `from`: the offset; `path`: the branch of a tree; `raw`: everything, as a download.
     """
     at, form, path = request.GET.get("at", ""), request.GET.get("as", "text"), request.GET.get("path", "")
     start = request.GET.get("from", "0")
@@ -65,7 +65,7 @@ def _download(content: Any, *, name: str) -> HttpResponse:
 
 
 def _sealed(response: HttpResponse) -> HttpResponse:
-    """Whatever it holds, a browser that opens it by itself trajectories and loads nothing."""
+    """Whatever the content, a browser that opens it directly runs and loads nothing."""
     response["Content-Security-Policy"] = SEALED
     response["X-Content-Type-Options"] = "nosniff"
     return response

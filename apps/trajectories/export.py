@@ -1,4 +1,4 @@
-"""A stored trajectory as a line of retrace/1, a step at a time: what went in comes out, and goes in again."""
+"""Exports a stored trajectory as a line of retrace/1, step by step; importing it again loses nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ STEPS_AT_ONCE = 20
 
 
 def rich_form(trajectory: Trajectory) -> Iterator[bytes]:
-    """The pieces of the line."""
+    """The line in pieces."""
     record = records.Trajectory(
         task=task_record(trajectory.task),
         steps=[],
@@ -28,17 +28,17 @@ def rich_form(trajectory: Trajectory) -> Iterator[bytes]:
 
 
 def steps_of(trajectory: Trajectory) -> Iterator[records.Step]:
-    """Its steps as they were read, few in memory at a time."""
+    """The steps as they were read, a few in memory at a time."""
     return map(_step, in_pages(Step.objects.filter(trajectory=trajectory), by="index", size=STEPS_AT_ONCE))
 
 
 def task_record(task: Task) -> records.Task:
-    """A stored task as it came in."""
+    """A stored task as it was imported."""
     return records.Task(**{name: getattr(task, name) for name in records.names_of(records.Task)})
 
 
 def _step(step: Step) -> records.Step:
-    """The columns are the fields, but for the error, which is stored with the rest."""
+    """The columns are the record's fields, except the error, which is stored in `info`."""
     info = dict(step.info) if isinstance(step.info, dict) else {}
     stored = {name: getattr(step, name) for name in records.names_of(records.Step) if name not in ("error", "info")}
     return records.Step(**stored, error=info.pop("error", None), info=info)

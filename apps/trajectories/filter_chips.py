@@ -1,4 +1,4 @@
-"""The filters of a list in words, each with the list without it: whoever set them, the reader sees them and can take them away."""
+"""The filters of a list in words, each with a link to the list without it, so that whoever set them, the reader sees and can remove them."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ WORDS = {
 
 
 class Chip(NamedTuple):
-    """One filter that is set."""
+    """An active filter."""
 
     name: str
     words: str
     without: str
-    """The query string of the list without it."""
+    """Query string of the list without this filter."""
 
 
 def chips_of(member: Membership, filters: Filters) -> list[Chip]:
-    """A chip for each filter, in the order of the form."""
+    """One chip per filter, in the order of the form."""
     given = {name: value for name, value in asdict(filters).items() if value}
     return [
         Chip(NAMES[name], _words(member, name, given[name]), replace(filters, **{name: ""}).query)
@@ -67,7 +67,7 @@ def _words(member: Membership, name: str, value: str) -> str:
 
 
 def _named(member: Membership, name: str, key: UUID) -> str:
-    """What an id names, where this member may know it."""
+    """The name of the object with this id, if this member may see it."""
     match name:
         case "task":
             return Task.objects.visible_to(member).filter(pk=key).values_list("key", flat=True).first() or ""

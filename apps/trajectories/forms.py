@@ -9,7 +9,7 @@ from django.core.files.uploadedfile import UploadedFile
 
 
 class FilesInput(forms.ClearableFileInput):
-    """A file control that takes several files."""
+    """A file input that accepts several files."""
 
     allow_multiple_selected = True
 
@@ -32,7 +32,7 @@ class ImportForm(forms.Form):
 
     uploads = FilesField(
         label="Files",
-        allow_empty_file=True,  # an empty file is refused by the import, in the same words as everywhere
+        allow_empty_file=True,  # empty files are refused by the import, with the same message everywhere
         help_text="JSON Lines, JSON or .traj, also gzipped; .eval; Parquet or CSV; a folder of them as zip or tar. The format is recognized by itself.",
     )
     policy_name = forms.CharField(

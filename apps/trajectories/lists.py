@@ -1,4 +1,4 @@
-"""What the lists of trajectories and tasks read. Nothing here counts a whole table."""
+"""Queries of the lists of trajectories and tasks. None of them counts a whole table."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ IMPORT_COLUMNS = (
 
 
 class Capped(NamedTuple):
-    """A count that stops counting: `number` is exact unless `is_capped`."""
+    """A count with a limit: `number` is exact unless `is_capped`."""
 
     number: int
     is_capped: bool
@@ -59,7 +59,7 @@ class Capped(NamedTuple):
 
 
 class Choices(NamedTuple):
-    """What the filters offer."""
+    """Options of the filters."""
 
     environments: list[str]
     policies: list[tuple[UUID, str]]
@@ -79,24 +79,24 @@ class Outcomes:
 
     @property
     def share(self) -> float | None:
-        """Successes among the trajectories whose outcome is known."""
+        """Success rate among trajectories with a known outcome."""
         known = self.succeeded + self.failed
         return self.succeeded / known if known else None
 
 
 def capped_count(rows: QuerySet[Any]) -> Capped:
-    """How many rows there are, up to CAP."""
+    """The number of rows, up to CAP."""
     number = rows.order_by()[: CAP + 1].count()
     return Capped(min(number, CAP), number > CAP)
 
 
 def choices(member: Membership) -> Choices:
-    """Environments and policies to choose from."""
+    """The environments and policies to choose from."""
     policies = Policy.objects.visible_to(member, at_least=Trajectory.visible_from).order_by("name")
     return Choices(environments(member), list(policies.values_list("pk", "name")[:CHOICES]))
 
 
-# Postgres has no loose index scan: asking for each next value in turn reads one index entry an environment.
+# Postgres has no loose index scan: a recursive query for the next value reads one index entry per environment.
 _ENVIRONMENTS = """
 WITH RECURSIVE found(environment) AS (
     (SELECT environment FROM trajectories_task WHERE workspace_id = %(workspace)s ORDER BY environment LIMIT 1)
@@ -116,7 +116,7 @@ def environments(member: Membership) -> list[str]:
 
 
 def tasks(member: Membership, words: str) -> QuerySet[Task]:
-    """Tasks, those that say `words` if any."""
+    """Tasks that match `words`, or all if there are none."""
     found: QuerySet[Task] = Task.objects.visible_to(member).defer("initial_state", "success_check")
     saying = tasks_saying(words, member.workspace_id)
     if saying is None:
@@ -126,7 +126,7 @@ def tasks(member: Membership, words: str) -> QuerySet[Task]:
 
 
 def with_outcomes(shown: Sequence[Task]) -> list[tuple[Task, Outcomes]]:
-    """Each task with how its trajectories ended; one query for all of them."""
+    """Each task with how its trajectories ended; one query for all."""
     counted = (
         Trajectory.objects.filter(task__in=[task.pk for task in shown])
         .order_by()
@@ -143,14 +143,14 @@ def outcomes_of(task: Task) -> Outcomes:
 
 
 def by_policy(task: Task) -> list[tuple[str, Outcomes]]:
-    """How each policy does on the task, the most successful first."""
+    """Each policy's outcomes on the task, the most successful first."""
     rows = Trajectory.objects.filter(task=task).order_by().values("policy__name").annotate(**_COUNTS)
     found = [(name or "Not known", Outcomes(*counts)) for name, *counts in rows.values_list("policy__name", *_COUNTS)]
     return sorted(found, key=lambda row: (-(row[1].share or 0), row[0]))[:CHOICES]
 
 
 def task_details(task: Task) -> list[tuple[str, Block]]:
-    """The state a task starts from and its check, as trees."""
+    """The task's initial state and success check, as trees."""
     given = (("Initial state", task.initial_state), ("Success check", task.success_check))
     return [(title, text_block(value, Place("", title))) for title, value in given if value]
 

@@ -1,4 +1,4 @@
-"""The shape of a trajectory in one picture: a cell a step, in lines like text; hue by kind, height by reward or time, a mark at errors."""
+"""A trajectory as a small picture: one cell per step, in lines like text; hue by kind, height by reward or time, a mark at errors."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Minimap:
 
 
 def minimap(heads: Sequence[StepHead], measure: str = "") -> Minimap:
-    """The map of a trajectory. Without a `measure`, by reward where rewards differ, else by time where it is known."""
+    """The map of a trajectory. The default `measure` is reward if rewards differ, or else time if it's known."""
     count = len(heads)
     columns = _columns(count)
     cell = min(16.0, WIDTH / columns)
@@ -92,7 +92,7 @@ def _measures(heads: Sequence[StepHead]) -> list[Measure]:
 
 
 def _heights(heads: Sequence[StepHead], measure: Measure | None) -> list[float]:
-    """Bars from SHORT to TALL. Times span orders of magnitude, so theirs grow with the logarithm."""
+    """Bar heights from SHORT to TALL. Times span orders of magnitude, so they are scaled logarithmically."""
     if measure is None:
         return [TALL * 0.7] * len(heads)
     values = [head.reward if measure == "reward" else head.seconds for head in heads]

@@ -1,4 +1,4 @@
-"""A step in one line: what a long trajectory's outline, its minimap and the filters need without reading what was said."""
+"""A step in one line: what the outline of a long trajectory, its minimap, and the filters need, without the messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LINE = 200
 """Characters of a headline or a result."""
 
 TOOLS = 50
-"""Different tools of a trajectory that lists can be filtered by."""
+"""Different tools per trajectory that lists can be filtered by."""
 
 NAMES = 100
 """Characters for the names of the tools called."""
@@ -27,7 +27,7 @@ TELLING = (
     *("path", "file_path", "file_name", "filename", "file", "url", "pattern", "search_term"),
     *("expression", "question", "text", "message", "content", "thought", "answer"),
 )
-"""Arguments that say by themselves what a call does, the most telling first."""
+"""Arguments that summarize a call, the most informative first."""
 
 _FAILED = re.compile(
     r"""\s*(?:
@@ -48,7 +48,7 @@ _FAILED = re.compile(
     )""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""How results of tools say that the call failed. Only the beginning counts: file listings and logs mention errors all the time."""
+"""How tool results report failure. Only the beginning is matched: file listings and logs mention errors all the time."""
 
 _THINKING = re.compile(r"(?<!\s)\s*<think(?:ing)?>.*?</think(?:ing)?>\s*", re.DOTALL)
 _ESCAPES = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])")
@@ -70,7 +70,7 @@ class Outline:
 
 
 def outline(trajectory: TrajectoryRecord) -> list[Outline]:
-    """One outline a step. A step's result is what the messages after it bring back."""
+    """One outline per step. A step's result is in the messages after it."""
     steps = trajectory.steps
     following = [step.context for step in steps[1:]]
     following.append(trajectory.closing)
@@ -82,7 +82,7 @@ def outline(trajectory: TrajectoryRecord) -> list[Outline]:
 
 
 def failure_of(results: list[Message], *, from_users: bool = False) -> str:
-    """The line in which a tool's result says that it failed, or "". `from_users`: results arrive as user messages."""
+    """The line in which a tool result reports a failure, or "". `from_users`: results arrive as user messages."""
     for message in results:
         if message["role"] != "tool" and not from_users and not message.get("is_error"):
             continue
@@ -93,7 +93,7 @@ def failure_of(results: list[Message], *, from_users: bool = False) -> str:
 
 
 def one_line(text: str, limit: int = LINE) -> str:
-    """The first line that says something, fit to print: no escape sequences, no NUL, no lone surrogates."""
+    """The first nonblank line, printable: no escape sequences, no NUL, no lone surrogates."""
     text = text[: limit * 8]
     if "\x1b" in text:
         text = _ESCAPES.sub("", text)
@@ -121,7 +121,7 @@ def clip(text: str, limit: int) -> str:
 
 
 def visible(text: str) -> str:
-    r"""Text that Postgres and UTF-8 take: NUL as ␀, lone surrogates as their \u escapes. Everything else as it is."""
+    r"""Text that Postgres and UTF-8 accept: NUL as ␀, lone surrogates as their \u escapes. The rest is unchanged."""
     if "\x00" in text:
         text = text.replace("\x00", "␀")
     if text.isascii():
@@ -134,7 +134,7 @@ def _outline(
 ) -> Outline:
     message = step.message
     calls = message.get("tool_calls")
-    # Agents that write their commands as text: what their parser made of it travels in `info.action`.
+    # For agents that write commands as text, `info.action` is the parsed command.
     action = step.info.get("action") if step.info else None
     acts = type(action) is str and not calls and not action.isspace() and action != ""
     failure = step.error or failure_of(after, from_users=acts)
@@ -166,7 +166,7 @@ def _outline(
 
 
 def tools_called(names: Iterable[str]) -> list[str]:
-    """The tools that steps called, from the names that their lines show; without names that were cut."""
+    """The tools that steps called, from their displayed names; truncated names are left out."""
     called = {name for joined in names for name in joined.split(", ") if name and not name.endswith("…")}
     return sorted(called)[:TOOLS]
 

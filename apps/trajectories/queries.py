@@ -1,4 +1,4 @@
-"""What the pages of trajectories read: light outlines, windows of whole steps, and a search inside a trajectory."""
+"""Queries of the trajectory pages: light outlines, windows of whole steps, and a search inside a trajectory."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from apps.trajectories.models import Original, Step, Trajectory, TrajectoryQuery
 from apps.trajectories.rendering.steps import LIGHT, Messages, StepHead, head_from
 
 WINDOW = 8
-"""Steps that are opened together: about two screens."""
+"""Steps opened together: about two screens."""
 
 MAX_WINDOW = 40
 OTHER_RUNS = 30
 
 
 class Window(NamedTuple):
-    """Neighboring steps with what `step_views` needs from beyond them."""
+    """Neighboring steps, with the context beyond them that `step_views` needs."""
 
     steps: list[Step]
     previous_kind: str
@@ -25,7 +25,7 @@ class Window(NamedTuple):
 
 
 def replayable(member: Membership) -> TrajectoryQuerySet:
-    """Trajectories for replay, with what the page says about them."""
+    """Trajectories for replay, with their related objects."""
     trajectories: TrajectoryQuerySet = Trajectory.objects.visible_to(member)
     return trajectories.select_related(
         "task", "policy", "import_batch", "outcome_batch", "rollout_batch", "parent"
@@ -33,12 +33,12 @@ def replayable(member: Membership) -> TrajectoryQuerySet:
 
 
 def heads_of(trajectory: Trajectory) -> list[StepHead]:
-    """Every step in a line."""
+    """Every step as one line."""
     return [head_from(*row) for row in Step.objects.filter(trajectory=trajectory).order_by("index").values_list(*LIGHT)]
 
 
 def window_of(trajectory: Trajectory, first: int, last: int) -> Window:
-    """Steps `first` to `last` (inclusive; at most MAX_WINDOW). Reads their bodies and nothing else's."""
+    """Steps `first` to `last` (inclusive; at most MAX_WINDOW). Reads only the bodies of these."""
     first = max(0, first)
     last = min(last, first + MAX_WINDOW - 1, trajectory.step_count - 1)
     of_run = Step.objects.filter(trajectory=trajectory)
@@ -49,7 +49,7 @@ def window_of(trajectory: Trajectory, first: int, last: int) -> Window:
 
 
 def following(trajectory: Trajectory, index: int) -> Messages:
-    """The messages after a step: the next one's context, or the trajectory's closing."""
+    """The messages after a step: the next step's context, or the trajectory's closing messages."""
     if index >= trajectory.step_count - 1:
         return trajectory.closing or []
     context = Step.objects.filter(trajectory=trajectory, index=index + 1).values_list("context", flat=True).first()

@@ -1,4 +1,4 @@
-"""What rests on a trajectory, so that it can't be changed or removed: whatever an app keeps that refers to it."""
+"""What refers to a trajectory and keeps it from being changed or deleted: any app's objects."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ OWN: set[type[Model]] = {Step, Original}
 
 
 def rests_on(trajectory_id: UUID, *, besides: Collection[type[Model]] = ()) -> str:
-    """What refers to a trajectory, as "an item", beside its own steps; "" where nothing does.
+    """What refers to a trajectory besides its own steps, as "an item"; "" if nothing does.
 
-    Foreign keys alone say it: apps that come later in the loop need not be known here.
+    Found through foreign keys, so that apps later in the loop don't have to be known here.
     """
     for relation in Trajectory._meta.get_fields(include_hidden=True):
         if not isinstance(relation, ForeignObjectRel) or relation.related_model in OWN.union(besides):

@@ -1,4 +1,4 @@
-"""Words of tasks, indexed: the key and the beginning of the instruction, split at spaces and ASCII punctuation."""
+"""Indexed full-text search of tasks: the key and the beginning of the instruction, split at spaces and ASCII punctuation."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ INSTRUCTION_CHARS = 20_000
 
 
 class Words(Func):
-    """`to_tsvector('simple', …)` of an expression, written so that an index can hold it."""
+    """`to_tsvector('simple', …)` of an expression, in a form that can be indexed."""
 
     function = "to_tsvector"
-    # Ranges of ASCII and not [:punct:], whose meaning depends on the database's locale.
+    # ASCII ranges instead of [:punct:], whose meaning depends on the database's locale.
     template = (
         "to_tsvector('simple'::regconfig, "
         r"regexp_replace(%(expressions)s, '[\x21-\x2f\x3a-\x40\x5b-\x60\x7b-\x7e]+', ' ', 'g'))"
@@ -30,6 +30,6 @@ TASK_WORDS = Words(
 
 
 def words_to_query(words: str) -> str:
-    """A tsquery of all the words, each as the beginning of one; "" where there is no word."""
+    """A tsquery that requires a prefix match of every word; "" if there are no words."""
     found = re.findall(r"[^\s\x00-\x2f\x3a-\x40\x5b-\x60\x7b-\x7f]+", words)[:12]
     return " & ".join(f"'{word}':*" for word in found)

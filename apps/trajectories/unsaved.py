@@ -1,4 +1,4 @@
-"""Steps of a trajectory that isn't stored yet, as the replay shows them: of an episode or a session that's still going on."""
+"""Steps of a trajectory that isn't stored yet, as displayed in the replay: of an episode or a session in progress."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contract.trajectory import Trajectory
 
 
 def steps_of(record: Trajectory) -> list[Step]:
-    """Its steps as unsaved rows."""
+    """The steps as unsaved rows."""
     return [
         Step(
             index=index,
@@ -32,7 +32,7 @@ def steps_of(record: Trajectory) -> list[Step]:
 
 
 def views_from(steps: list[Step], answer: list[Message], first: int, part_url: str) -> list[StepView]:
-    """The steps from `first` on, opened. `answer`: what came back after the last one. `part_url` ends where a step's index goes."""
+    """The steps from `first` on, opened. `answer`: what came back after the last one. `part_url` is completed with a step's index."""
     return step_views(
         steps[first:],
         following=answer,

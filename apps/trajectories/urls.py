@@ -1,4 +1,4 @@
-"""Addresses of trajectories, tasks and imports: pages, and the API's part."""
+"""URLs of trajectories, tasks, and imports: pages, and their part of the API."""
 
 from django.urls import path
 

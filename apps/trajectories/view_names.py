@@ -1,4 +1,4 @@
-"""Keeping filters of the list of trajectories under a name."""
+"""Named saved filters of the list of trajectories."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ MOST = 30
 
 
 class ViewRefused(Exception):
-    """Why a view cannot be saved: what is there already, what to do."""
+    """Why a view can't be saved, and what to do."""
 
 
 @transaction.atomic
 def save_view(*, workspace: Workspace, name: str, filters: Filters, by: User) -> SavedView:
-    """Keep these filters under this name; the same again is the same view, under the newer name. Raises ViewRefused."""
+    """Save these filters under this name; saving the same filters again renames the view. Raises ViewRefused."""
     name = name.strip()
     if not filters:
         raise ViewRefused("There are no filters to save. Choose some first.")
@@ -42,5 +42,5 @@ def save_view(*, workspace: Workspace, name: str, filters: Filters, by: User) ->
 
 
 def remove_view(*, view: SavedView) -> None:
-    """Forget a view. Removing it again does nothing."""
+    """Delete a view. Idempotent."""
     SavedView.objects.filter(pk=view.pk).delete()

@@ -1,4 +1,4 @@
-"""POST /api/v1/imports and what became of it."""
+"""REST API of imports: POST /api/v1/imports, and an import's state and results."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class TooLarge(APIException):
 
 
 class ImportSerializer(serializers.ModelSerializer[ImportBatch]):
-    """An import: how far it is and what came of it."""
+    """An import: its progress and results."""
 
     url = serializers.SerializerMethodField()
     rejected_rows = serializers.SerializerMethodField()
@@ -81,7 +81,7 @@ class ImportSerializer(serializers.ModelSerializer[ImportBatch]):
         read_only_fields = fields
 
     def get_url(self, batch: ImportBatch) -> str:
-        """Where to ask again."""
+        """URL of this import, for polling."""
         return reverse("import", kwargs={"batch_id": batch.pk}, request=self.context["request"])
 
     def get_rejected_rows(self, batch: ImportBatch) -> str:
@@ -90,11 +90,11 @@ class ImportSerializer(serializers.ModelSerializer[ImportBatch]):
 
 
 class ImportsView(ListView):
-    """Send a file, or list what was sent."""
+    """Upload a file, or list imports."""
 
     needs = Role.RESEARCHER
-    keeps_answers = False  # a key stands for an import of the workspace, forever
-    # Anything but a form is the file itself and is read by `post`, block by block: no parser may touch it.
+    keeps_answers = False  # an idempotency key identifies an import of the workspace, forever
+    # Any body except a form is the file itself and is read by `post` in blocks: no parser may touch it.
     parser_classes = [MultiPartParser]
 
     @extend_schema(
@@ -158,7 +158,7 @@ class ImportsView(ListView):
                 if part is None:
                     raise ValidationError({"file": ["The form has no part called `file`."]})
                 return store(cast("File[Any]", part), filename=part.name or "")
-            # The plain request knows no Content-Length rules: a chunked body is read like any other.
+            # The Django request handles a chunked body, which has no Content-Length, like any other.
             return store(cast("IO[bytes]", request._request), filename=_filename(request))
         except FileTooLarge as refusal:
             raise TooLarge(str(refusal)) from None
@@ -185,7 +185,7 @@ class ImportView(MemberView):
 
 
 class CancelImportView(MemberView):
-    """Stop one."""
+    """Stop an import."""
 
     needs = Role.RESEARCHER
 
@@ -206,7 +206,7 @@ class CancelImportView(MemberView):
 
 
 class RetryImportView(MemberView):
-    """Go on with one."""
+    """Continue an import."""
 
     needs = Role.RESEARCHER
 
@@ -227,7 +227,7 @@ class RetryImportView(MemberView):
 
 
 class RejectedRowsView(MemberView):
-    """The rows that an import could not read."""
+    """The rows that an import couldn't read."""
 
     needs = Role.RESEARCHER
 
@@ -247,7 +247,7 @@ class RejectedRowsView(MemberView):
 
 
 def _filename(request: Request) -> str:
-    """What the file is called: from the query, or the Content-Disposition header."""
+    """The file name, from the query or the Content-Disposition header."""
     if given := request.query_params.get("filename"):
         return given
     _, parameters = parse_header_parameters(request.headers.get("Content-Disposition", ""))

@@ -1,4 +1,4 @@
-"""Trajectories over REST: find them, and read one whole."""
+"""REST API of trajectories: list and filter them, and retrieve one in full."""
 
 from __future__ import annotations
 
@@ -93,14 +93,14 @@ class TrajectoriesView(MemberView, ListAPIView[Trajectory]):
 
     @extend_schema(operation_id="trajectories_list", parameters=FILTERS)
     def get(self, request: Request) -> HttpResponseBase:  # type: ignore[override]  # no arguments in this address
-        """Find trajectories; all filters must hold."""
+        """List trajectories that match all filters."""
         return self.list(request)
 
     def get_queryset(self) -> TrajectoryQuerySet:
         visible: TrajectoryQuerySet = Trajectory.objects.visible_to(self.member)
         known = [parameter.name for parameter in FILTERS]
         if unknown := sorted(self.request.GET.keys() - {*known, "cursor", "page_size", "format"}):
-            # A misspelt one would find everything, without a word.
+            # A misspelled filter would otherwise be ignored and match everything.
             problem = f"There is no such filter; known are {', '.join(known)}."
             raise ValidationError({name: [problem] for name in unknown})
         try:
@@ -110,7 +110,7 @@ class TrajectoriesView(MemberView, ListAPIView[Trajectory]):
 
 
 class TrajectoryView(MemberView):
-    """One trajectory, whole."""
+    """One trajectory in full."""
 
     needs = Trajectory.visible_from
 
@@ -125,7 +125,7 @@ class TrajectoryView(MemberView):
         },
     )
     def get(self, request: Request, trajectory_id: UUID) -> HttpResponseBase:
-        """The canonical rich form, streamed a step at a time: the same JSON that an import of Retrace's own format reads. Or ATIF, which others read."""
+        """The canonical rich form, streamed step by step: the same JSON that an import of Retrace's own format reads. Or ATIF, for other tools."""
         form = request.query_params.get("form", "retrace")
         if form not in FORMS:
             raise ValidationError({"form": [f"“{form[:60]}” isn't a form; known are {', '.join(FORMS)}."]})

@@ -1,1 +1,1 @@
-"""Trajectories of one task beside each other: what they did alike, and where they part."""
+"""Comparison of trajectories of one task: where they agree, and where they diverge."""

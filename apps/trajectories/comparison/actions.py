@@ -1,7 +1,7 @@
-"""What a step did, and what a whole trajectory says, reduced to what comparisons need: those that did the same have the same digest.
+"""Digests of what a step did and of what a whole trajectory contains: equal actions have equal digests.
 
-Call ids are ignored and arguments compared as values, whatever the order of their keys and however often they were encoded. The course of a trajectory
-is everything that somebody who replays it gets to read: timings, tokens and rewards are no part of it.
+Call ids are ignored, and arguments are compared as values, whatever their key order and encoding. A trajectory's course
+is everything that somebody who replays it can read: timings, tokens, and rewards are not part of it.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from contract.trajectory import Trajectory
 DIGEST_BYTES = 16
 
 COURSE_BYTES = 8
-"""Of the trajectories of one task even a million hardly meet by chance, and Postgres sorts whole numbers fast."""
+"""Even among a million trajectories of one task, collisions are unlikely, and Postgres sorts integers fast."""
 
 MAX_ARGUMENTS = 2_000_000
-"""Arguments longer than this are compared as the text they are."""
+"""Longer arguments are compared as raw text."""
 
 Call = tuple[str, str]
-"""A tool's name and its arguments, spelled in one way."""
+"""A tool's name and its arguments in canonical form."""
 
 
 def calls_of(message: Mapping[str, Any]) -> list[Call]:
@@ -33,8 +33,8 @@ def calls_of(message: Mapping[str, Any]) -> list[Call]:
 def digest_of(message: Any, info: Mapping[str, Any] | None = None) -> bytes:
     """The digest of what a step did.
 
-    `info.action` is what an agent that writes its commands as text had run. With calls or such a command, the words around
-    them are commentary: two steps that act alike did the same.
+    `info.action` is the command run for an agent that writes commands as text. If there are calls or such a command, the text around
+    them is commentary: two steps with equal actions are equal.
     """
     message = message if isinstance(message, dict) else {"content": message}
     parts = [part for call in calls_of(message) for part in call]
@@ -43,16 +43,16 @@ def digest_of(message: Any, info: Mapping[str, Any] | None = None) -> bytes:
         parts = ["", written.strip()]
     if not parts:
         parts = [" ".join(words_of(message).split())]
-    # Lengths first, so that no two lists of parts read alike.
+    # Length prefixes make the encoding of lists of parts unambiguous.
     text = "".join([f"{len(part)}:{part}" for part in parts])
     return blake2b(_bytes(text), digest_size=DIGEST_BYTES).digest()
 
 
 def course_of(record: Trajectory, acted: Sequence[bytes]) -> int:
-    """The digest of a trajectory, a signed number of 64 bits; `acted` has the digest of what each step did."""
+    """The digest of a trajectory as a signed 64-bit integer; `acted` has the digest of each step's action."""
     digest = blake2b(digest_size=COURSE_BYTES)
     for part in _parts(record, acted):
-        digest.update(len(part).to_bytes(8))  # so that no two lists of parts read alike
+        digest.update(len(part).to_bytes(8))  # makes the encoding of lists of parts unambiguous
         digest.update(part)
     return int.from_bytes(digest.digest(), signed=True)
 
@@ -81,13 +81,13 @@ def _bytes(text: str) -> bytes:
 
 
 def words_of(message: Mapping[str, Any]) -> str:
-    """What a message says."""
+    """A message's text."""
     content = message.get("content")
     return content if isinstance(content, str) else canonical(content) if content else ""
 
 
 def canonical(value: Any) -> str:
-    """A value's one spelling as JSON."""
+    """A value in canonical JSON."""
     try:
         return jsontext.canonical(value).decode()
     except (jsontext.UnreadableJSON, RecursionError, TypeError):
@@ -98,7 +98,7 @@ def _call(call: dict[str, Any]) -> Call:
     function = call.get("function")
     function = function if isinstance(function, dict) else {}
     arguments = function.get("arguments")
-    for _ in range(2):  # a JSON string that may hold another
+    for _ in range(2):  # may be doubly encoded
         if not isinstance(arguments, str) or len(arguments) > MAX_ARGUMENTS:
             break
         try:

@@ -1,4 +1,4 @@
-"""Where trajectories of a task part, as a page shows it: a row a branch, beside a drawing that leads from fork to fork."""
+"""The tree of a task's trajectories, as displayed: one row per branch, beside a drawing that connects the forks."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from apps.trajectories.models import Step, Trajectory, TrajectoryQuerySet
 from apps.trajectories.rendering.steps import LIGHT, StepHead, head_from
 
 Actions = Sequence[bytes]
-"""The digests of a trajectory's steps, in order; see `actions.digest_of`."""
+"""The digests of a trajectory's actions, in order; see `actions.digest_of`."""
 
 
 @dataclass
 class Branch:
-    """Steps that some trajectories took alike: `first` to `end` (exclusive). A run that ends where others go on has a branch without steps."""
+    """Steps that a group of trajectories has in common, from `first` to `end` (exclusive). A run that ends where others continue has a
+    branch without steps."""
 
     runs: list[int]
-    """Places in the list that the tree was made of."""
+    """Indices into the list that the tree was built from."""
     first: int
     end: int
     children: list[Branch] = field(default_factory=list)
@@ -37,9 +38,9 @@ class Branch:
 
 
 def tree_of(runs: Sequence[Actions]) -> list[Branch]:
-    """The branches that begin at the first step, those of most trajectories first; trajectories without a step make one of their own.
+    """The branches that begin at the first step, largest first; trajectories without steps form a branch of their own.
 
-    At a fork those of fewest trajectories come first: read from top to bottom, what leaves stands right below where it leaves.
+    At a fork the smallest come first, so that a branch is drawn right below the point where it leaves.
     """
     order = sorted(range(len(runs)), key=lambda i: tuple(runs[i]))
     roots: list[Branch] = []
@@ -57,7 +58,7 @@ def tree_of(runs: Sequence[Actions]) -> list[Branch]:
 
 
 def shared_prefix(left: Actions, right: Actions, *, start: int = 0) -> int:
-    """How many steps from the beginning are alike, where those before `start` are known to be."""
+    """The length of the common prefix, given that the first `start` steps are equal."""
     most = min(len(left), len(right))
     while start < most and left[start] == right[start]:
         start += 1
@@ -65,7 +66,7 @@ def shared_prefix(left: Actions, right: Actions, *, start: int = 0) -> int:
 
 
 def partings(run: Actions, others: Sequence[Actions]) -> dict[int, int]:
-    """The steps at which runs that acted like `run` until then act otherwise, or have ended: index → how many leave there."""
+    """The steps at which runs with the same actions so far diverge from `run` or have ended: index → number of runs that leave there."""
     found: dict[int, int] = {}
     for other in others:
         index = shared_prefix(run, other)
@@ -75,37 +76,37 @@ def partings(run: Actions, others: Sequence[Actions]) -> dict[int, int]:
 
 
 def _split(runs: Sequence[Actions], group: list[int], depth: int) -> list[list[int]]:
-    """A sorted group by what each did at `depth`. Sorted trajectories that agree at both ends agree in between."""
+    """Split a sorted group by the action at `depth`. Sorted trajectories that agree at both ends agree in between."""
     return [list(alike) for _, alike in groupby(group, key=lambda i: runs[i][depth] if len(runs[i]) > depth else None)]
 
 
 MAX_RUNS = 200
 MAX_STEPS = 60_000
-"""Steps of all trajectories together; older trajectories beyond it are left out."""
+"""Total steps of all trajectories; older trajectories beyond it are left out."""
 
 WIDTH = 200
 ROW = 32
 STUB = 5
-"""Length of a branch without steps."""
+"""Drawn length of a branch without steps."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """How a branch is drawn."""
+    """SVG geometry of a branch."""
 
     way_in: str
-    """From its parent's end down to its row, or ""."""
+    """Path from its parent's end down to its row, or ""."""
     path: str
-    """Along its steps."""
+    """Path along its steps."""
     end: str
-    """Where the dot of trajectories that end stands, or ""."""
+    """Position of the dot for trajectories that end, or ""."""
     tone: str
     weight: float
 
 
 @dataclass(frozen=True)
 class ForkRow:
-    """One branch: the step that it begins with, whose replay it opens, and how its trajectories ended."""
+    """One branch: its first step, which links to the replay, and how its trajectories ended."""
 
     head: StepHead | None
     run: Trajectory
@@ -114,15 +115,15 @@ class ForkRow:
     end: int
     outcomes: Outcomes
     reward: float | None
-    """The mean of the known ones."""
+    """Mean of the known rewards."""
     forks: int
     pair: tuple[Trajectory, Trajectory] | None
-    """Two trajectories that part at this branch's end, a success and a failure where there are both."""
+    """Two trajectories that diverge at this branch's end, a success and a failure if there are both."""
     line: Line
 
     @property
     def number(self) -> int:
-        """The step to open; a branch without steps opens where its trajectories end."""
+        """The step to open; for a branch without steps, the last one."""
         return min(self.first + 1, max(self.end, 1))
 
     @property
@@ -136,12 +137,12 @@ class ForkRow:
 
 @dataclass(frozen=True)
 class Forks:
-    """All branches, each fork's right after it."""
+    """All branches in preorder."""
 
     rows: list[ForkRow]
     runs: int
     is_all: bool
-    """False where the task has more trajectories than are compared."""
+    """False if the task has more trajectories than are compared."""
 
     @property
     def height(self) -> int:
@@ -153,7 +154,7 @@ class Forks:
 
 
 def forks_of(runs: TrajectoryQuerySet) -> Forks:
-    """The tree of the newest of these trajectories. Reads light columns only, in three queries whatever their number."""
+    """The tree of the newest of these trajectories. Reads only light columns, in three queries regardless of their number."""
     newest = list(runs.for_list().order_by("-pk")[: MAX_RUNS + 1])
     compared = _within_budget(newest)
     actions = _actions(compared)
@@ -168,7 +169,7 @@ def forks_of(runs: TrajectoryQuerySet) -> Forks:
 
 
 def actions_of(runs: Sequence[Trajectory]) -> list[list[bytes]]:
-    """What each trajectory did, step by step."""
+    """The action digests of each trajectory."""
     found = _actions(runs)
     return [found.get(run.pk, []) for run in runs]
 
@@ -195,7 +196,7 @@ def _heads(places: Sequence[tuple[UUID, int]]) -> dict[tuple[UUID, int], StepHea
 
 
 def _preorder(roots: list[Branch]) -> Iterator[tuple[Branch, Branch | None]]:
-    """Each branch with the one that it leaves."""
+    """Each branch with its parent."""
     waiting: list[tuple[Branch, Branch | None]] = [(root, None) for root in reversed(roots)]
     while waiting:
         branch, parent = waiting.pop()
@@ -241,7 +242,7 @@ def _pair(sides: list[list[Trajectory]]) -> tuple[Trajectory, Trajectory] | None
 
 
 def _scale(branches: list[tuple[Branch, Branch | None]]) -> float:
-    """Drawing units a step."""
+    """Drawing units per step."""
     longest = max((branch.end for branch, _ in branches), default=0)
     return min(16.0, (WIDTH - 4 * STUB) / max(longest, 1))
 

@@ -1,4 +1,4 @@
-"""Two trajectories as rows: equal stretches folded, the rest side by side."""
+"""Two trajectories as rows: identical stretches are folded, the rest is side by side."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from apps.trajectories.rendering.differences import mark_pair
 from apps.trajectories.rendering.steps import StepHead, StepView, head_of, step_views
 
 MAX_ROWS = 20
-"""Rows that are opened by one request."""
+"""Rows opened per request."""
 
 PAGE_ROWS = 1_000
-"""Rows of a page. Each is half a kilobyte, and takes half a millisecond: all those of two trajectories with 20,000 steps took half a minute."""
+"""Rows per page. Each is half a kilobyte and takes half a millisecond: all rows of two trajectories with 20,000 steps took half a minute."""
 
 HEARD_CHARS = 8_000_000
-"""Trajectories that heard more than this are compared by what they did only: reading all they heard would take seconds."""
+"""Trajectories with more context than this are compared by their actions only: reading all messages would take seconds."""
 
 
 class Row(NamedTuple):
-    """A step of each trajectory; None where one has no counterpart."""
+    """Aligned steps of both trajectories; None where one has no counterpart."""
 
     number: int
     left: StepHead | None
@@ -38,12 +38,12 @@ class Row(NamedTuple):
 
     @property
     def name(self) -> str:
-        """How the row is asked for: "3-5", "3-" or "-5", by the indices of its steps."""
+        """Identifier of the row in requests: "3-5", "3-", or "-5", by the indices of its steps."""
         return f"{'' if self.left is None else self.left.index}-{'' if self.right is None else self.right.index}"
 
 
 class Group(NamedTuple):
-    """Rows that follow each other and are all identical, or are not."""
+    """Consecutive rows that are all identical, or all not."""
 
     is_identical: bool
     rows: list[Row]
@@ -51,11 +51,11 @@ class Group(NamedTuple):
 
 @dataclass(frozen=True)
 class Page:
-    """Rows that are shown together, and where those before and after them begin ("" where there are none)."""
+    """A page of rows, and the cursors of the previous and next pages ("" if there is none)."""
 
     rows: list[Row]
     total: int
-    """Rows of the whole comparison."""
+    """Rows in the whole comparison."""
     previous: str
     next: str
 
@@ -72,14 +72,14 @@ class Page:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Every step of both trajectories, once."""
+    """Every step of both trajectories, exactly once."""
 
     rows: list[Row]
     first_difference: Row | None
     shared_prefix: int
 
     def page(self, row: int | None = None) -> Page:
-        """The page that a row is on; without one, that of the first difference."""
+        """The page with a given row; by default, with the first difference."""
         if row is None:
             row = self.first_difference.number if self.first_difference else 0
         start = min(row, max(0, len(self.rows) - 1)) // PAGE_ROWS * PAGE_ROWS
@@ -97,7 +97,7 @@ class Comparison:
 
 
 class OpenRow(NamedTuple):
-    """A row's steps, opened and marked."""
+    """A row's steps, opened, with their differences marked."""
 
     name: str
     left: StepView | None
@@ -105,20 +105,20 @@ class OpenRow(NamedTuple):
 
 
 def compare(left: Trajectory, right: Trajectory) -> Comparison:
-    """Align two trajectories by what they did."""
+    """Align two trajectories by their actions."""
     with_context = _heard(left, right) <= HEARD_CHARS
     return _aligned(left, right, _read(left, right, with_context=with_context), with_context=with_context)
 
 
 def compare_read(left: Trajectory, right: Trajectory, steps: Mapping[UUID, Mapping[int, Step]]) -> Comparison:
-    """The same of trajectories whose steps have been read, by trajectory and index."""
+    """Like `compare`, for steps that have been read, by trajectory and index."""
     in_order = [found[index] for found in steps.values() for index in sorted(found)]
     with_context = sum(step.context_chars for step in in_order) <= HEARD_CHARS
     return _aligned(left, right, in_order, with_context=with_context)
 
 
 def _aligned(left: Trajectory, right: Trajectory, steps: Iterable[Step], *, with_context: bool) -> Comparison:
-    """The steps of each trajectory come in their order."""
+    """`steps` has each trajectory's steps in order."""
     read: dict[UUID, list[tuple[StepHead, step_alignment.Action]]] = defaultdict(list)
     for step in steps:
         message = step.message if isinstance(step.message, dict) else {"content": step.message}
@@ -143,7 +143,7 @@ def _aligned(left: Trajectory, right: Trajectory, steps: Iterable[Step], *, with
 def open_rows(
     left: Trajectory, right: Trajectory, names: Sequence[str], part_url: Callable[[Trajectory, int], str]
 ) -> list[OpenRow]:
-    """Rows by name, opened. Raises LookupError for a name that is none."""
+    """Open rows by name. Raises LookupError if one doesn't exist."""
     opened = []
     for name in names:
         first, dash, second = name.partition("-")

@@ -1,6 +1,6 @@
-"""Where two trajectories part: their steps aligned by what was done, and the words that differ inside.
+"""Aligns the steps of two trajectories by their actions, and texts by their words.
 
-Pure, and bounded: two trajectories of thousands of steps, or two outputs of megabytes, cost milliseconds and not minutes.
+Pure, with bounded cost: trajectories of thousands of steps, or outputs of megabytes, take milliseconds, not minutes.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from typing import Any, NamedTuple
 from apps.trajectories.comparison import actions
 
 GAP_CELLS = 10_000
-"""Largest product of lengths for which a gap between equal steps is aligned by similarity; longer ones pair up in order."""
+"""Maximum product of lengths up to which a gap between equal steps is aligned by similarity; in larger gaps steps are paired in order."""
 
 MAX_EDITS = 1_000
-"""Differences after which two sequences are treated as having no more in common."""
+"""Number of differences after which two sequences are treated as having nothing more in common."""
 
 MAX_WORDS = 4_000
-"""Words of a side that are compared; the rest is one difference or none."""
+"""Words compared per side; the rest is compared as a whole."""
 
 _WORD = re.compile(r"\w+|\s+|[^\w\s]")
 
 
 class Action(NamedTuple):
-    """What a step did, and what it had seen, reduced to what a comparison needs."""
+    """A step's action and context, reduced to what a comparison needs."""
 
     tool: str
     text: str
@@ -37,7 +37,7 @@ class Action(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A step of the left trajectory beside one of the right; None where a trajectory has no counterpart."""
+    """A step of the left trajectory beside one of the right; None if there is no counterpart."""
 
     left: int | None
     right: int | None
@@ -51,23 +51,23 @@ class Pair:
 
 @dataclass(frozen=True)
 class Alignment:
-    """Every step of both trajectories, in order, once."""
+    """Every step of both trajectories, in order, exactly once."""
 
     pairs: list[Pair]
 
     @property
     def shared_prefix(self) -> int:
-        """How many steps from the start are identical: the same action after the same messages."""
+        """Number of identical steps from the start: the same action after the same messages."""
         return next((i for i, pair in enumerate(self.pairs) if not pair.is_identical), len(self.pairs))
 
     @property
     def first_divergence(self) -> int | None:
-        """The place in `pairs` where the trajectories first differ; None when they never do."""
+        """Index in `pairs` of the first difference; None if there is none."""
         return self.shared_prefix if self.shared_prefix < len(self.pairs) else None
 
 
 class Span(NamedTuple):
-    """A stretch of text that both sides have, or only this one."""
+    """A piece of text that both sides share, or that only one has."""
 
     text: str
     differs: bool
@@ -83,7 +83,7 @@ def action_of(message: dict[str, Any], context: list[Any] | None = None, info: d
 
 
 def align(left: Sequence[Action], right: Sequence[Action]) -> Alignment:
-    """Pair the steps of two trajectories so that equal actions meet, then similar ones, whatever their index."""
+    """Pair the steps of two trajectories: equal actions first, then similar ones, whatever their index."""
     pairs: list[Pair] = []
     i = j = 0
     for block in (*matching_blocks([a.key for a in left], [b.key for b in right]), (len(left), len(right), 0)):
@@ -95,7 +95,7 @@ def align(left: Sequence[Action], right: Sequence[Action]) -> Alignment:
 
 
 def words(left: str, right: str) -> tuple[list[Span], list[Span]]:
-    """Both texts cut into spans that they share and spans that differ, by words; joined again they are the texts."""
+    """Split both texts by words into shared and differing spans; concatenated, the spans are the texts."""
     a, b = _words(left), _words(right)
     ours: list[Span] = []
     theirs: list[Span] = []
@@ -110,9 +110,9 @@ def words(left: str, right: str) -> tuple[list[Span], list[Span]]:
 
 
 def matching_blocks(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[tuple[int, int, int]]:
-    """Trajectories (start in a, start in b, length) of a longest common subsequence, by Myers' O(ND) algorithm (1986).
+    """Runs (start in a, start in b, length) of a longest common subsequence, by Myers' O(ND) algorithm (1986).
 
-    After MAX_EDITS differences the middle counts as having nothing more in common, so that the cost is bounded.
+    After MAX_EDITS differences the middle is treated as having nothing more in common, which bounds the cost.
     """
     head = _common(a, b)
     tail = _common(a[head:][::-1], b[head:][::-1])
@@ -133,7 +133,7 @@ def _common(a: Sequence[Hashable], b: Sequence[Hashable]) -> int:
 
 
 def _middle(a: Sequence[Hashable], b: Sequence[Hashable], ours: range, theirs: range) -> list[tuple[int, int, int]]:
-    """What two stretches share. Elements that only one of them has are put aside first: they only cost time."""
+    """The matches in the middle. Elements that occur on only one side are removed first, to save time."""
     known_ours, known_theirs = {a[i] for i in ours}, {b[j] for j in theirs}
     left = [i for i in ours if a[i] in known_theirs]
     right = [j for j in theirs if b[j] in known_ours]
@@ -149,7 +149,7 @@ def _middle(a: Sequence[Hashable], b: Sequence[Hashable], ours: range, theirs: r
 
 
 def _myers(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[tuple[int, int, int]]:
-    """`reach[k]` is the furthest x on the diagonal x − y = k after d edits; the trace of it leads back from the end."""
+    """`reach[k]` is the furthest x on the diagonal x − y = k after d edits; backtracking through the trace yields the matches."""
     n, m = len(a), len(b)
     if not n or not m:
         return []
@@ -186,7 +186,7 @@ def _walk_back(trace: list[dict[int, int]], n: int, m: int) -> list[tuple[int, i
 
 
 def _align_gap(left: Sequence[Action], right: Sequence[Action], ours: range, theirs: range) -> list[Pair]:
-    """Between equal steps: pair by similarity (Needleman and Wunsch, 1970), the order kept."""
+    """Pair the steps between equal ones by similarity, preserving order (Needleman and Wunsch, 1970)."""
     if not ours or not theirs:
         return [Pair(i, None) for i in ours] + [Pair(None, j) for j in theirs]
     if len(ours) * len(theirs) > GAP_CELLS:
@@ -225,7 +225,7 @@ def _follow(
 
 
 def _likeness(a: Action, b: Action) -> float:
-    """0 for steps that have nothing to do with each other, up to 2 for the same tool with nearly the same arguments."""
+    """From 0 for unrelated steps to 2 for the same tool with nearly the same arguments."""
     if a.tool != b.tool:
         return 0.0
     overlap = SequenceMatcher(None, a.text[:120], b.text[:120], autojunk=False).quick_ratio()

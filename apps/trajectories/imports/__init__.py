@@ -1,1 +1,1 @@
-"""From an upload to stored trajectories, in the background, so that nothing is lost and nothing comes in twice."""
+"""Turns uploads into stored trajectories, in the background, without losing or duplicating any."""

@@ -1,6 +1,6 @@
-"""Writes many prepared trajectories at once, by COPY, in one transaction of a few statements.
+"""Writes many prepared trajectories at once with COPY, in one transaction of a few statements.
 
-A trajectory that the workspace has already is skipped, also when another import is writing it at this moment.
+A trajectory that the workspace already has is skipped, even if another import is writing it concurrently.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ _COPY_END = struct.pack("!h", -1)
 
 
 class Origin(NamedTuple):
-    """Where trajectories come from, as stored with each of them."""
+    """The origin stored with each trajectory."""
 
     workspace_id: UUID
     source: str
     import_batch_id: UUID | None = None
     rollout_batch_id: UUID | None = None
     policy_id: UUID | None = None
-    """The policy of all of them; where None, each record's own name decides."""
+    """The policy of all of them; if None, each record's own name applies."""
 
     policy_name: str = ""
-    """The policy of those that name none. It is no part of what a record says, and so not of its hash."""
+    """The policy of trajectories that name none. It isn't part of a record's content, and so not of its hash."""
 
 
 class Copied(NamedTuple):
-    """What a call of `copy_in` did."""
+    """The result of `copy_in`."""
 
     trajectories: int
     steps: int
@@ -62,7 +62,7 @@ class Copied(NamedTuple):
 
 @transaction.atomic
 def copy_in(prepared: Sequence[Prepared], origin: Origin) -> Copied:
-    """Write prepared records, skipping those that the workspace has already."""
+    """Write prepared records, skipping those that the workspace already has."""
     if not prepared:
         return Copied(0, 0, 0)
     tasks = _task_ids(origin.workspace_id, (item.task for item in prepared))
@@ -78,9 +78,9 @@ def copy_in(prepared: Sequence[Prepared], origin: Origin) -> Copied:
 
 @transaction.atomic
 def replace(prepared: Prepared, origin: Origin) -> bool:
-    """Have the stored trajectory of that id say what the record says; False, with nothing changed, where another in the workspace says the same.
+    """Replace the content of the stored trajectory with that id; False, with nothing changed, if another in the workspace has the same content.
 
-    The caller holds its row's lock, and knows that nothing rests on what it said before.
+    The caller must hold its row lock and have checked that nothing depends on the previous content.
     """
     same = Trajectory.objects.filter(workspace=origin.workspace_id, content_hash=prepared.columns["content_hash"])
     if same.exclude(pk=prepared.id).exists():
@@ -107,7 +107,7 @@ def replace(prepared: Prepared, origin: Origin) -> bool:
 def _copy(table: str, columns: Sequence[str], rows: Iterable[bytes]) -> None:
     names = ", ".join(f'"{name}"' for name in columns)
     into = f'COPY "{table}" ({names}) FROM STDIN (FORMAT binary)'
-    # Django does not know `copy`, so its errors must be turned into Django's by hand.
+    # Django doesn't wrap `copy`, so its errors have to be converted explicitly.
     with connection.cursor() as cursor, connection.wrap_database_errors, cursor.copy(into) as copy:
         copy.write(_COPY_START)
         for row in rows:
@@ -118,9 +118,9 @@ def _copy(table: str, columns: Sequence[str], rows: Iterable[bytes]) -> None:
 def _insert_new(
     table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, unique: Sequence[str], returning: str
 ) -> list[tuple[Any, ...]]:
-    """Insert the rows whose `unique` columns are new; answers what `returning` says of those.
+    """Insert the rows whose `unique` columns are new; returns the `returning` columns of those.
 
-    In the order of the unique columns: two imports that meet at the same rows wait for each other, and never in a circle.
+    Inserts in the order of the unique columns, so that two imports with the same rows wait for each other without a deadlock.
     """
     names = ", ".join(f'"{name}"' for name in columns)
     key = ", ".join(f'"{name}"' for name in unique)
@@ -145,7 +145,7 @@ def _insert_new(
 def _insert_trajectories(
     prepared: Sequence[Prepared], origin: Origin, tasks: dict[TaskIdentity, UUID], policies: dict[str, UUID]
 ) -> set[UUID]:
-    """Insert those that are new; answers their ids."""
+    """Insert the new ones; returns their ids."""
     shared = {
         "workspace_id": origin.workspace_id,
         "source": origin.source,
@@ -171,7 +171,7 @@ def _insert_trajectories(
 
 
 def _identity(task: TaskRecord) -> TaskIdentity:
-    """Keys too long for their column keep their beginning and a digest of the whole."""
+    """Keys too long for the column are cut, with a digest of the whole appended."""
     key = visible(task.key)
     if len(key) > 300:
         key = f"{key[:259]}…{hashlib.sha256(key.encode()).hexdigest()[:40]}"
@@ -179,7 +179,7 @@ def _identity(task: TaskRecord) -> TaskIdentity:
 
 
 def _task_ids(workspace_id: UUID, records: Iterable[TaskRecord]) -> dict[TaskIdentity, UUID]:
-    """The ids of these tasks, made where they are new. The first to name a task says what it is."""
+    """The ids of these tasks, creating new ones. The first record of a task defines it."""
     wanted: dict[TaskIdentity, TaskRecord] = {}
     for record in records:
         wanted.setdefault(_identity(record), record)
@@ -190,7 +190,7 @@ def _task_ids(workspace_id: UUID, records: Iterable[TaskRecord]) -> dict[TaskIde
         unique = ("workspace_id", "environment", "key")
         made = _insert_new(Task._meta.db_table, TASK_COLUMNS, rows, unique=unique, returning="environment, key, id")
         found |= {(environment, key): identifier for environment, key, identifier in made}
-        if len(found) < len(wanted):  # another import made some of them just now
+        if len(found) < len(wanted):  # another import created some of them concurrently
             found |= _existing_tasks(workspace_id, wanted.keys() - found.keys())
     return found
 
@@ -212,7 +212,7 @@ def _task_row(workspace_id: UUID, identity: TaskIdentity, record: TaskRecord) ->
 
 
 def _policy_ids(workspace_id: UUID, names: set[str]) -> dict[str, UUID]:
-    """The ids of the policies of these names; one that is not known yet is known by its name only."""
+    """The ids of the policies with these names; unknown ones are created with only a name."""
     found = dict(Policy.objects.filter(workspace_id=workspace_id, name__in=names).values_list("name", "id"))
     missing = sorted(names - found.keys())
     if missing:

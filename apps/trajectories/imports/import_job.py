@@ -1,8 +1,8 @@
-"""Brings an uploaded file in, the same way for the browser, the command and the API.
+"""Imports an uploaded file, the same way for the browser, the command, and the API.
 
-Records are read and prepared a few megabytes ahead, in a thread or for large files in a second process, while the chunk before is
-being written. A chunk is one transaction: its trajectories, its rejected rows, the counts and the position move together. So an
-import that is killed anywhere goes on where it stopped, and a second worker on the same batch can write nothing.
+Records are read and prepared a few megabytes ahead, in a thread or for large files in a second process, while the previous chunk is
+being written. A chunk is one transaction: its trajectories, rejected rows, counts, and the position change together. An
+import that is killed at any point therefore resumes where it stopped, and a second worker on the same batch can write nothing.
 """
 
 from __future__ import annotations
@@ -57,20 +57,20 @@ IMPORTS = register(
 
 
 WORTH_A_PROCESS = 32 << 20
-"""Bytes of a file: below, starting a process takes longer than it saves."""
+"""File size in bytes below which starting a process takes longer than it saves."""
 
 PACKED = (b"PAR1", b"PK", b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
-"""How Parquet, zip, gzip, and zstd begin."""
+"""Magic numbers of Parquet, zip, gzip, and zstd."""
 TAR_HEADER = 512
 
 MOST_REJECTED = 100_000
-"""Rejected rows after which a file is plainly something else."""
+"""With more rejected rows than this, the file is clearly something else."""
 
 MOST_WARNINGS = 20
-"""Warnings that are kept in words; all are counted."""
+"""Warnings stored as text; all are counted."""
 
 MANY = 10
-"""Trajectories from which it is worth a warning that most share a task of which nothing is known."""
+"""Minimum number of trajectories for a warning that most of them share a task without an instruction."""
 
 KEPT = "What came before is imported, and the import can continue from there."
 NO_ROOM = f"There is no room left on the server's disk. Free some space, then go on. {KEPT}"
@@ -81,9 +81,9 @@ logger = logging.getLogger(__name__)
 
 
 def run_import(batch_id: UUID | str, *, watch: Watcher) -> ImportBatch | None:
-    """Import a batch to its end, from wherever it stands; None when it is not this process's to import.
+    """Import a batch to its end, from its current position; None if another process is importing it.
 
-    `watch` is called after every chunk and at the end. What is wrong with the file is recorded on the batch, not raised.
+    `watch` is called after every chunk and at the end. Problems with the file are recorded on the batch, not raised.
     """
     batch = lifecycle.claim(IMPORTS, batch_id)
     if batch is None:
@@ -112,7 +112,7 @@ def _import_or_fail(batch: ImportBatch, watch: Watcher) -> None:
             _fail(batch, "data", f"The uploaded file couldn't be read: {error.strerror}. {KEPT}")
     except OperationalError as error:
         if not isinstance(error.__cause__, psycopg.errors.DiskFull):
-            raise  # the database is away: the lease expires, and the import goes on when it is back
+            raise  # the database is down: the lease expires, and the import resumes when it's back
         _fail(batch, "disk_full", NO_ROOM)
     except (Superseded, InterfaceError, Stopped):
         raise
@@ -130,7 +130,7 @@ def _fail(batch: ImportBatch, category: str, words: str) -> None:
 
 
 def _import(batch: ImportBatch, watch: Watcher) -> None:
-    if not batch.file:  # it went with the last of its trajectories that somebody deleted
+    if not batch.file:  # it was deleted with the last of its trajectories
         raise FileNotFoundError
     with batch.file.open("rb") as file, _ReadAhead(batch, file) as chunks:
         for chunk in chunks:
@@ -146,9 +146,9 @@ def _import(batch: ImportBatch, watch: Watcher) -> None:
     discard(batch)
 
 
-@unawaited()  # what a crash of Postgres takes, position and all, is read again: the file stays until the end is on the disk
+@unawaited()  # a Postgres crash may lose it together with the position, and then it's read again: the file is kept until the end is on disk
 def _store(batch: ImportBatch, chunk: Chunk) -> None:
-    """Write a chunk and move the batch's position past it. Raises Superseded."""
+    """Write a chunk and advance the batch's position past it. Raises Superseded."""
     lifecycle.get_on(batch, position=chunk.end, format=chunk.format or batch.format)
     origin = Origin(
         workspace_id=batch.workspace_id,
@@ -176,7 +176,7 @@ def _store(batch: ImportBatch, chunk: Chunk) -> None:
 
 
 def _count_tasks(batch: ImportBatch) -> None:
-    """Say of how many tasks the trajectories are, and where most share one of which nothing is known: the file was perhaps misread."""
+    """Count the tasks, and warn if most trajectories share one without an instruction: the file may have been misread."""
     by_task = Trajectory.objects.filter(import_batch=batch).values("task").annotate(number=Count("pk")).order_by()
     warnings = list(batch.warnings)
     if largest := by_task.filter(task__instruction="").order_by("-number").values_list("task__key", "number").first():
@@ -195,7 +195,7 @@ def _count_tasks(batch: ImportBatch) -> None:
 
 
 def _copy_in_or_reject(batch: ImportBatch, chunk: Chunk, origin: Origin) -> Copied:
-    """Write the chunk's trajectories; where PostgreSQL refuses a value of some, all but those."""
+    """Write the chunk's trajectories; if PostgreSQL refuses a value in some, write all others."""
     try:
         with transaction.atomic():
             return copy_in([item for item, _ in chunk.prepared], origin)
@@ -213,9 +213,9 @@ def _copy_in_or_reject(batch: ImportBatch, chunk: Chunk, origin: Origin) -> Copi
 
 
 def _read(batch: ImportBatch, file: IO[bytes]) -> Generator[Chunk, None, None]:
-    """The chunks after the batch's position. Touches no database: it runs in a thread.
+    """The chunks after the batch's position. Runs in a thread, so it doesn't use the database.
 
-    Whatever is packed, however small, is unpacked in a process whose memory has a limit: what it says of its own size may be a lie.
+    Compressed files, however small, are unpacked in a process with a memory limit: their stated size may be false.
     """
     is_packed = _is_packed(file)
     if is_packed and not _is_a_file(file):
@@ -235,7 +235,7 @@ def _is_packed(file: IO[bytes]) -> bool:
 
 
 def _is_a_file(file: IO[bytes]) -> bool:
-    """Whether another process can read it too: a storage elsewhere may hand out what only looks like a file."""
+    """Whether another process can read the file too: remote storage may return a file-like object."""
     try:
         return file.fileno() >= 0
     except (AttributeError, OSError):
@@ -243,7 +243,7 @@ def _is_a_file(file: IO[bytes]) -> bool:
 
 
 class _ReadAhead:
-    """Prepares the next chunk in a thread while the caller writes this one; keeps the lease while it waits."""
+    """Prepares the next chunk in a thread while the caller writes the current one; renews the lease while it waits."""
 
     def __init__(self, batch: ImportBatch, file: IO[bytes]) -> None:
         self._batch = batch

@@ -1,4 +1,4 @@
-"""Shows an import to those who look at its page, while it runs."""
+"""Live progress of an import for viewers of its page."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from apps.ingest import formats
 from apps.trajectories.models import ImportBatch
 
 SHOWN_REJECTED = 20
-"""Rejected rows on the page; the downloads have all of them."""
+"""Rejected rows shown on the page; the downloads have all of them."""
 
 
 def group_of(batch: ImportBatch) -> str:
-    """The group of those who watch this import."""
+    """The channel group for an import."""
     return f"import.{batch.pk}"
 
 
 def progress_of(batch: ImportBatch) -> Mapping[str, Any]:
-    """What the partial of an import's progress shows."""
+    """The context of the progress partial."""
     percent = 100 * batch.bytes_read // batch.size if batch.size else 0
     took = batch.finished_at - batch.started_at if batch.finished_at and batch.started_at else None
     return {
@@ -40,7 +40,7 @@ def progress_of(batch: ImportBatch) -> Mapping[str, Any]:
 
 
 def rendered(batch: ImportBatch) -> str:
-    """The partial of an import's progress."""
+    """The rendered progress partial."""
     return render_to_string("trajectories/_import_progress.html", progress_of(batch))
 
 
@@ -73,7 +73,7 @@ class ImportConsumer(live.LiveConsumer):
     async def connect(self) -> None:
         await super().connect()
         if self.is_open:
-            # The import may have ended between the page and this connection; now that the group is joined, nothing is missed.
+            # The import may have ended before this connection; now that the group is joined, no update can be missed.
             await self.send(text_data=escaped(await database_sync_to_async(self._state)()))
 
     def _state(self) -> str:

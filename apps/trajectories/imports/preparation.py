@@ -1,6 +1,6 @@
-"""Makes records ready to be written: hashed, outlined, and encoded for COPY in PostgreSQL's binary form; a file chunk by chunk.
+"""Prepares records for writing, chunk by chunk: hashed, outlined, and encoded for COPY in PostgreSQL's binary format.
 
-None of it needs the database, so it happens outside the transaction, in a thread or a process of its own.
+None of this needs the database, so it happens outside the transaction, in a separate thread or process.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from contract.trajectory import Trajectory as TrajectoryRecord
 from contract.values import number
 
 COMPRESSION = 1
-"""zstd's level for originals: on logs, higher levels cost several times as much for a tenth less."""
+"""zstd level for originals: on logs, higher levels cost several times as much for 10% less."""
 
 _of_thread = threading.local()
-"""Each thread's compressor: one that two imports use at once gives errors and worse."""
+"""One compressor per thread: concurrent use of one fails or corrupts."""
 
 STEP_COLUMNS = (
     *("trajectory_id", "index", "is_error", "done", "context_chars", "result_chars"),
@@ -50,7 +50,7 @@ _EMPTY_OBJECT = _length(2) + b"{}"
 
 
 MOST_TAGS = 200
-"""Of a trajectory; pages show all of them, and lists of trajectories count them. The record keeps those beyond."""
+"""Per trajectory; pages show all of them, and lists count them. The original record keeps the rest."""
 
 
 @dataclass(slots=True)
@@ -64,7 +64,7 @@ class Prepared:
     steps: bytes
     original: bytes
     verdict: bool | None = None
-    """Whether a report beside the trajectory says that it was a success, where the trajectory itself does not say. No part of its content."""
+    """Success according to a report beside the trajectory, if the trajectory itself doesn't give it. Not part of its content."""
 
     @property
     def size(self) -> int:
@@ -74,9 +74,9 @@ class Prepared:
 def prepare(
     record: TrajectoryRecord, original: bytes, verdict: bool | None = None, *, identifier: UUID | None = None
 ) -> Prepared:
-    """Hash, outline and encode one record, for a new trajectory or for one that is there.
+    """Hash, outline, and encode one record, for a new trajectory or an existing one.
 
-    Raises UnreadableJSON where it is nested too deeply to be kept.
+    Raises UnreadableJSON if it's nested too deeply to be stored.
     """
     identifier = identifier or new_id()
     outlines = outline(record)
@@ -111,13 +111,13 @@ def prepare(
 
 
 def acted_in(record: TrajectoryRecord) -> list[bytes]:
-    """The digest of what each step did."""
+    """The digest of each step's action."""
     return [actions.digest_of(step.message, step.info) for step in record.steps]
 
 
 def unpack_original(body: bytes | memoryview) -> bytes:
-    """The record as it was given, from `Original.body`."""
-    # The size stands in the frame's header: written by `prepare`, never by an uploader.
+    """The record as it was imported, from `Original.body`."""
+    # The size comes from the frame header, which `prepare` wrote, never an uploader.
     return zstandard.ZstdDecompressor().decompress(bytes(body))
 
 
@@ -159,14 +159,14 @@ def _encode_original(identifier: bytes, original: bytes) -> bytes:
 
 
 CHUNK_BYTES = 4 << 20
-"""Encoded bytes written in one transaction: large enough that its cost vanishes, small enough to lose nothing that hurts."""
+"""Encoded bytes written per transaction: large enough to make its overhead negligible, small enough that losing one doesn't matter."""
 
 CHUNK_ROWS = 2000
 
 
 @dataclass(slots=True)
 class Rejected:
-    """A record that cannot go in, or not all of it: where it is, why, and how it begins."""
+    """A record that can't be imported, or only partly: its position, the reason, and its beginning."""
 
     position: int
     line: int
@@ -177,18 +177,18 @@ class Rejected:
 
 @dataclass(slots=True)
 class Chunk:
-    """Consecutive records of a file: what they became, and where the next chunk starts."""
+    """Consecutive records of a file: what was read from them, and where the next chunk starts."""
 
     format: str
     start: int
     end: int
     bytes_read: int = 0
     prepared: list[tuple[Prepared, RawRow]] = field(default_factory=list)
-    """With each its record's beginning."""
+    """Each with the beginning of its record."""
     verdicts: list[Verdict] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    """What was left out of records that came in, each with its place."""
+    """What was left out of imported records, each with its location."""
     size: int = 0
 
     @property
@@ -196,17 +196,17 @@ class Chunk:
         return self.size >= CHUNK_BYTES or self.end - self.start >= CHUNK_ROWS
 
     def add(self, prepared: list[Prepared], row: RawRow) -> None:
-        """Take what a record became."""
+        """Add the trajectories of a record."""
         row = row._replace(body=row.body[:EXCERPT])
         self.prepared += [(item, row) for item in prepared]
         self.size += sum(item.size for item in prepared)
 
     def reject(self, row: RawRow, reason: str, expected: str) -> None:
-        """Keep a record that cannot go in, or not all of it."""
+        """Add a record that can't be imported, or only partly."""
         if row.file:
             reason = f"{row.file}: {reason}"
         for known in self.rejected:
-            if known.position == row.position:  # another of its trajectories
+            if known.position == row.position:  # another trajectory of the same record
                 known.reason = f"{known.reason} {visible(reason)}"[:2000]
                 return
         self.rejected.append(
@@ -222,7 +222,7 @@ class Chunk:
 
 
 def chunks(file: IO[bytes], filename: str, start: int = 0) -> Generator[Chunk, None, None]:
-    """The records of a file from the place `start` on, read and prepared; those of a chunk have one format.
+    """The records of a file from position `start` on, read and prepared; all records in a chunk have the same format.
 
     Raises UnreadableFile or UnknownFormat.
     """
@@ -234,7 +234,7 @@ def chunks(file: IO[bytes], filename: str, start: int = 0) -> Generator[Chunk, N
     while True:
         try:
             found = next(records, None)
-        except UnreadableFile as error:  # what could be read before it broke goes in first
+        except UnreadableFile as error:  # what could be read before it broke is imported first
             broken, found = error, None
         if found is None:
             break

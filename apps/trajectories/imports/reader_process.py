@@ -1,4 +1,4 @@
-"""A process of its own that reads and prepares a file while this one writes what it has prepared. Both ends of it."""
+"""A separate process that reads and prepares a file while this one writes. Both ends of the connection."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from apps.trajectories.imports.preparation import Chunk, chunks
 
 OWN_MEMORY = 512 << 20
 MEMORY_A_RECORD_BYTE = 16
-"""Reading takes up to about ten times the longest value of a Parquet file, and less of others."""
+"""Reading takes up to about ten times the longest value of a Parquet file, and less for other formats."""
 
 
 def chunks_elsewhere(file: IO[bytes], filename: str, start: int) -> Generator[Chunk, None, None]:
-    """As `preparation.chunks`, which it calls in another process. The file is one of the system's, and is read from where it stands.
+    """Like `preparation.chunks`, which it calls in another process. The file must be an OS file, and is read from its current position.
 
-    Raises what that raises, and Stopped where the process ended before its work.
+    Raises what `chunks` raises, and Stopped if the process ended early.
     """
     with closing(SecondProcess(__name__, keep_open=[file.fileno()])) as process:
-        os.lseek(file.fileno(), file.tell(), os.SEEK_SET)  # back to it, from what a buffer has read ahead
+        os.lseek(file.fileno(), file.tell(), os.SEEK_SET)  # undo the buffer's read-ahead
         process.send((file.fileno(), filename, start))
         while True:
             answer = process.receive()
@@ -38,24 +38,24 @@ def chunks_elsewhere(file: IO[bytes], filename: str, start: int) -> Generator[Ch
 
 
 def most_memory() -> int:
-    """Bytes that this process may take, whatever a file unpacks to."""
+    """Memory limit of the process in bytes, whatever a file unpacks to."""
     return OWN_MEMORY + MEMORY_A_RECORD_BYTE * settings.IMPORT_MAX_RECORD_BYTES
 
 
 def limit_memory() -> None:
-    """Have the system refuse this process more than that."""
+    """Set the process's memory limit."""
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     most = most_memory() if hard == resource.RLIM_INFINITY else min(most_memory(), hard)
     resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
 
 
 def main() -> None:
-    """Read the file that standard input names to its end."""
+    """Read the file named on standard input to its end."""
     requests, answers = standard_streams()
     try:
         descriptor, filename, start = pickle.load(requests)
     except EOFError:
-        return  # nobody asks
+        return  # no request
     limit_memory()
     end: Exception | None = None
     try:
@@ -70,12 +70,12 @@ def main() -> None:
                 end = UnreadableFile(
                     f"Reading it takes more than {most_memory() >> 20:,} MiB of memory. Send smaller records."
                 )
-            except Exception as error:  # told over there, where it is known what to do
+            except Exception as error:  # re-raised in the parent, which knows how to handle it
                 end = error
         write(end, answers)
         answers.flush()
     except BrokenPipeError:
-        os._exit(0)  # nobody listens: an import was cancelled, or its worker died
+        os._exit(0)  # the parent is gone: the import was cancelled, or its worker died
 
 
 if __name__ == "__main__":

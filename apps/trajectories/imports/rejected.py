@@ -1,4 +1,4 @@
-"""Writes the rejected rows of an import: where each is, why it was refused, what was expected, and how it begins."""
+"""Exports the rejected rows of an import: location, reason, what was expected, and how the row begins."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from apps.trajectories.models import ImportBatch
 
 COLUMNS = ("line", "reason", "expected", "excerpt")
 FORMULAS = ("=", "+", "-", "@", "\t", "\r")
-"""How a cell begins that a spreadsheet would run."""
+"""Prefixes of cells that a spreadsheet would evaluate."""
 
 
 class Form(NamedTuple):
-    """A way to write them down."""
+    """An export format."""
 
     content_type: str
     parts: Callable[[ImportBatch], Iterator[str | bytes]]
@@ -42,7 +42,7 @@ def _csv(batch: ImportBatch) -> Iterator[str | bytes]:
 
 
 def _inert(cell: str) -> str:
-    """A cell that no spreadsheet takes for a formula: these are a stranger's data."""
+    """Keep a cell from being evaluated as a formula: it's untrusted data."""
     return f"'{cell}" if cell.startswith(FORMULAS) else cell
 
 

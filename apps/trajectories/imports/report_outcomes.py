@@ -1,7 +1,7 @@
-"""Tells trajectories what a report of an evaluation says of them: whether they were a success.
+"""Applies the results in an evaluation report to trajectories: whether they were a success.
 
-What a trajectory says itself, or was told before, is never changed. Its content hash is that of what came in, so the same trajectory is known again with and
-without its report.
+Outcomes that a trajectory has already, from itself or an earlier report, are never changed. Its content hash stays that of the import, so duplicates
+are recognized with and without a report.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NOT_PLAIN = (
 
 
 class Refused(NamedTuple):
-    """Why a verdict was given to no trajectory, and what was expected."""
+    """A verdict that matched no trajectory: why, and what was expected."""
 
     verdict: Verdict
     reason: str
@@ -33,7 +33,7 @@ class Refused(NamedTuple):
 
 
 class Told(NamedTuple):
-    """What became of a report's verdicts."""
+    """What was done with a report's verdicts."""
 
     outcomes: int
     known: int
@@ -50,8 +50,8 @@ class _Run(NamedTuple):
 
 @transaction.atomic
 def tell_instances(batch: ImportBatch, verdicts: Sequence[Verdict]) -> Told:
-    """Give each instance's run its outcome, where there is one trajectory of it that may be meant: of the policy that is named, or that the
-    file is named after as SWE-bench names its reports."""
+    """Give each instance's run its outcome if exactly one trajectory can be meant: of the given policy, or of the policy in the file's
+    name, where SWE-bench puts it."""
     if not verdicts:
         return Told(0, 0, [])
     names = {verdict.instance for verdict in verdicts}
@@ -83,7 +83,7 @@ def tell_instances(batch: ImportBatch, verdicts: Sequence[Verdict]) -> Told:
 
 
 def tell_known(batch: ImportBatch, prepared: Iterable[Prepared]) -> int:
-    """Give those of an archive's trajectories their outcome that were here before; answers to how many that had none."""
+    """Give an archive's outcomes to those of its trajectories that existed before; returns how many had none."""
     verdicts = {item.columns["content_hash"]: item.verdict for item in prepared if item.verdict is not None}
     if not verdicts:
         return 0
@@ -92,7 +92,7 @@ def tell_known(batch: ImportBatch, prepared: Iterable[Prepared]) -> int:
 
 
 def take_back(batch: ImportBatch) -> int:
-    """Remove the outcomes that this import gave to trajectories that were here before; answers from how many."""
+    """Remove the outcomes that this import gave to trajectories that existed before; returns how many."""
     with transaction.atomic():
         taken = Trajectory.objects.filter(outcome_batch=batch).update(success=None, outcome_batch=None)
         ImportBatch.objects.filter(pk=batch.pk).update(outcome_count=F("outcome_count") - taken)

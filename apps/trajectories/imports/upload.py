@@ -1,4 +1,4 @@
-"""Takes a file in: streams it to storage, hashing it on the way, and makes the batch that will be imported."""
+"""Receives a file: streams it to storage while hashing it, and creates the batch to import."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SUFFIXES = re.compile(r"(?:\.[A-Za-z0-9]{1,8}){0,2}$")
 
 
 class FileTooLarge(ValueError):
-    """The upload passed the limit; nothing of it is kept."""
+    """The upload exceeded the limit; nothing of it is kept."""
 
     def __init__(self) -> None:
         limit = settings.IMPORT_MAX_BYTES
@@ -39,7 +39,7 @@ class FileTooLarge(ValueError):
 
 @dataclass(frozen=True)
 class StoredFile:
-    """A file that lies in storage, under a name of ours."""
+    """A file in storage, under a generated name."""
 
     name: str
     filename: str
@@ -48,7 +48,7 @@ class StoredFile:
 
 
 def store(stream: IO[bytes] | File[Any], *, filename: str) -> StoredFile:
-    """Stream a file to storage, never holding more than a block of it. Raises FileTooLarge, DiskFull; then nothing of it is kept."""
+    """Stream a file to storage, with one block in memory. Raises FileTooLarge or DiskFull; then nothing of it is kept."""
     filename = base_name(filename)
     found = _SUFFIXES.search(filename)
     moment = now()
@@ -73,9 +73,9 @@ def start_import(
     idempotency_key: str = "",
     queue: bool = True,
 ) -> ImportBatch:
-    """Make the batch for a stored file and tell the workers. A request repeated under its key answers the first one's batch.
+    """Create the batch for a stored file and enqueue it. A request repeated with its idempotency key returns the first one's batch.
 
-    policy_name: who acted in the trajectories that do not say so themselves.
+    policy_name: the policy of trajectories that name none.
     """
     try:
         with transaction.atomic():
@@ -100,35 +100,35 @@ def start_import(
 
 
 def unfinished_import(*, workspace_id: UUID, sha256: str) -> ImportBatch | None:
-    """The batch that is importing this very file at the moment, or is about to."""
+    """The batch that is importing this same file, or is about to."""
     return ImportBatch.objects.active().filter(workspace_id=workspace_id, sha256=sha256).order_by("-pk").first()
 
 
 def finished_import(*, workspace_id: UUID, sha256: str) -> ImportBatch | None:
-    """The batch that brought this very file in, if something of it is still there."""
+    """The batch that imported this same file, if any of its trajectories still exist."""
     done = ImportBatch.objects.filter(workspace_id=workspace_id, sha256=sha256, state=JobState.DONE)
     batch = done.order_by("-pk").first()
     if batch is None or (batch.trajectory_count and not batch.trajectories.exists()):
         return None
     if not batch.trajectory_count and formats.holds_no_runs(batch.format):
-        return None  # of a report: the trajectories that it judges may have come since
+        return None  # a report: the trajectories that it judges may have been imported since
     return batch
 
 
 def base_name(filename: str) -> str:
-    """The last part of a path as any system spells it: what the file is called, never where it goes."""
+    """The last part of a path in any operating system's syntax: for display, never used as a path."""
     name = PureWindowsPath(PurePath(filename.replace("\x00", "")).name).name
     return clip(name.strip(), 300) or "unnamed"
 
 
 def discard(batch: ImportBatch) -> None:
-    """Delete the stored file of a batch that is over and left nothing behind to look up in it."""
+    """Delete the stored file of a finished batch that has nothing left to look up in it."""
     if batch.state == JobState.DONE and not batch.rejected_count and batch.file.name:
         default_storage.delete(batch.file.name)
 
 
 class _Hashing(File):  # type: ignore[type-arg]  # generic in the stubs only
-    """A file that is counted, limited and hashed while storage reads it."""
+    """Counts, limits, and hashes a file while storage reads it."""
 
     def __init__(self, stream: IO[bytes] | File[Any]) -> None:
         super().__init__(stream)
@@ -137,7 +137,7 @@ class _Hashing(File):  # type: ignore[type-arg]  # generic in the stubs only
         self.taken = 0
 
     def seekable(self) -> bool:
-        """What was read is hashed: nothing may be read twice."""
+        """False: everything read is hashed, so nothing may be read twice."""
         return False
 
     def read(self, size: int = -1, /) -> bytes:
@@ -149,6 +149,6 @@ class _Hashing(File):  # type: ignore[type-arg]  # generic in the stubs only
         return block
 
     def chunks(self, chunk_size: int | None = None) -> Any:
-        """Blocks of the file from where it stands: a request's body cannot be rewound, as Django's File tries."""
+        """Blocks from the current position: a request's body can't be rewound, which Django's File would try."""
         while block := self.read(chunk_size or 1 << 20):
             yield block

@@ -1,4 +1,4 @@
-"""Where trajectories come from: files on their way in, and policies at their tasks. A worker does either."""
+"""Jobs that produce trajectories: imports of files, and rollouts of policies. A worker runs either."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from apps.policies.models import Policy
 
 
 class ImportBatchQuerySet(JobQuerySet["ImportBatch"]):
-    """A name for batches that wait, are held or were orphaned."""
+    """Typed queryset of import batches."""
 
 
 class ImportBatch(Job):
-    """One uploaded file on its way in. `position` moves in the same transaction as the rows, so a killed import resumes."""
+    """One uploaded file being imported. `position` is updated in the same transaction as the rows, so a killed import resumes."""
 
     filename = models.CharField(max_length=300)
     file = models.FileField(upload_to="imports/%Y/%m/", max_length=400)
@@ -85,7 +85,7 @@ class ImportBatch(Job):
 
 
 class RejectedRow(models.Model):
-    """A record that could not be read: where, why, and what was expected instead."""
+    """A record that couldn't be read: where, why, and what was expected instead."""
 
     batch = models.ForeignKey(ImportBatch, on_delete=models.CASCADE, related_name="rejected_rows")
     position = models.BigIntegerField(help_text="Its place among the file's records, from 0.")
@@ -99,13 +99,13 @@ class RejectedRow(models.Model):
 
 
 class RolloutBatchQuerySet(JobQuerySet["RolloutBatch"]):
-    """A name for batches that wait, are held or were orphaned."""
+    """Typed queryset of rollout batches."""
 
 
 class RolloutBatch(Job):
-    """A policy attempting tasks of an environment; its trajectories arrive like imported ones.
+    """A policy attempting tasks of an environment; its trajectories are stored like imported ones.
 
-    A worker plays them or, where runners do in other people's programs, nobody here: then it runs without a lease.
+    A worker plays them, or runners outside this server do: then the batch runs without a lease.
     """
 
     policy = models.ForeignKey(Policy, on_delete=models.PROTECT, related_name="rollouts")
@@ -133,7 +133,7 @@ class RolloutBatch(Job):
 
     @property
     def is_of_runners(self) -> bool:
-        """Whether its episodes are played in other people's programs."""
+        """Whether its episodes are played by runners outside this server."""
         return bool(self.config.get("played_by") == "runners")
 
     @property

@@ -1,4 +1,4 @@
-"""Trajectories, their tasks, steps and originals, and the filters of their list that people kept."""
+"""Trajectories, their tasks, steps, and originals, and saved filters of their list."""
 
 from __future__ import annotations
 
@@ -45,20 +45,20 @@ class Task(WorkspaceModel):
 
     @property
     def users_script(self) -> str:
-        """What only a simulated user was told; empty where the instruction is the agent's."""
+        """The script of a simulated user, which only it was given; empty if the instruction is the agent's."""
         return (
             self.instruction.removeprefix(FOR_SIMULATED_USER) if self.instruction.startswith(FOR_SIMULATED_USER) else ""
         )
 
     @property
     def headline(self) -> str:
-        """What the agent was asked, where that is recorded. A simulated user's script is nothing that it was asked."""
+        """The agent's instruction, if it's recorded. A simulated user's script isn't one."""
         return "A conversation with a simulated user" if self.users_script else self.instruction
 
 
 class TrajectoryQuerySet(WorkspaceQuerySet["Trajectory"]):
     def for_list(self) -> Self:
-        """What a row of a list shows, without the heavy columns."""
+        """The columns of a list row, without the heavy ones."""
         return self.select_related("task", "policy").defer("tools", "closing", "info")
 
 
@@ -124,7 +124,7 @@ class Trajectory(WorkspaceModel):
         indexes = [
             Index(fields=["workspace", "-id"], name="trajectory_newest"),
             Index(fields=["task", "-id"], name="trajectory_by_task"),
-            # The list's filters: each finds its newest rows without walking past the others.
+            # For the list's filters: each finds its newest rows without scanning past the others.
             Index(fields=["workspace", "policy", "-id"], name="trajectory_by_policy"),
             Index(fields=["workspace", "success", "-id"], name="trajectory_by_outcome"),
             Index(fields=["workspace", "source", "-id"], name="trajectory_by_source"),
@@ -138,14 +138,14 @@ class Trajectory(WorkspaceModel):
 
 
 class Original(models.Model):
-    """The record as it was given, byte for byte where its format allows, zstd-compressed."""
+    """The record as imported, byte for byte if its format allows, zstd-compressed."""
 
     trajectory = models.OneToOneField(Trajectory, on_delete=models.CASCADE, primary_key=True, related_name="original")
     body = models.BinaryField()
 
 
 class StepKind(models.TextChoices):
-    """What a step mostly is, for the minimap and the filters."""
+    """The main kind of a step, for the minimap and the filters."""
 
     TOOL = "tool", "Tool call"
     MESSAGE = "message", "Message"
@@ -155,14 +155,14 @@ class StepKind(models.TextChoices):
 
 class StepQuerySet(models.QuerySet["Step"]):
     def outline(self) -> Self:
-        """Steps without what was said: the light columns only, so that a long trajectory's outline reads no big values."""
+        """Only the light columns, so that a long trajectory's outline reads no large values."""
         return self.defer("context", "message", "info").order_by("index")
 
 
 class Step(models.Model):
-    """One agent turn: the messages that arrived before it (never trained on) and the one the policy produced (trained on).
+    """One agent turn: the messages that arrived before it (never trained on) and the one that the policy produced (trained on).
 
-    The primary key is (trajectory, index): there is no other way to reach a step, and a second index would slow imports.
+    The primary key is (trajectory, index): steps are reached in no other way, and a second index would slow imports.
     """
 
     pk = models.CompositePrimaryKey("trajectory_id", "index")
@@ -197,7 +197,7 @@ class Step(models.Model):
 
 
 class SavedView(WorkspaceModel):
-    """Filters of the list of trajectories under a name, for everyone in the workspace who may see the list."""
+    """Named filters of the list of trajectories, for everyone in the workspace who may see the list."""
 
     visible_from = Role.REVIEWER
 

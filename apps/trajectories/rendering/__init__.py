@@ -1,5 +1,5 @@
-"""What agents saw, thought, did and got back, as HTML that is safe to show and bounded in size.
+"""Renders what agents saw, thought, said, and got back as safe HTML of bounded size.
 
-Everything here is pure: stored JSON in, escaped markup out. Whatever is long is cut after a screenful, and says where it
-goes on; the page fetches the rest when somebody asks for it.
+Everything here is pure: stored JSON in, escaped markup out. Long content is cut after a screenful with a link to the
+rest, which the page fetches on demand.
 """

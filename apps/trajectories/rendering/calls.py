@@ -1,4 +1,4 @@
-"""Tool calls with arguments that read like what they are: a command, an edit of a file, code, or names and values."""
+"""Renders tool calls by what their arguments are: a command, an edit of a file, code, or names and values."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class Fact:
     value: str
     is_text: bool
     marked: Markup | None = None
-    """The value with what differs from another trajectory's marked; see `differences`."""
+    """The value with its differences from another trajectory marked; see `differences`."""
 
 
 @dataclass(frozen=True)
 class CallView:
-    """One call and what came back for it."""
+    """One call and its results."""
 
     id: str
     tool: str
@@ -55,7 +55,7 @@ class CallView:
 
 
 def call_view(call: Any, url: str, number: int) -> CallView:
-    """A call as it is shown; `number` is its place in the message."""
+    """The view of a call; `number` is its position in the message."""
     name, given, identifier = name_and_arguments(call)
     arguments = arguments_of(given)
     kind = kind_of("tool", name)
@@ -83,7 +83,7 @@ def name_and_arguments(call: Any) -> tuple[str, Any, str]:
 
 
 def part_of_call(call: Any, name: str) -> Any:
-    """The content behind `call.N` ("" asks for all arguments), `call.N.edit`, or `call.N.K`, the K-th argument. Raises LookupError."""
+    """The content of `call.N` (all arguments, `name` ""), `call.N.edit`, or `call.N.K`, the K-th argument. Raises LookupError."""
     value = arguments_of(name_and_arguments(call)[1]).value
     if not name:
         return value
@@ -133,7 +133,7 @@ def _shown(arguments: Arguments, place: Place, kind: Kind) -> tuple[list[Block],
 
 
 def _is_command(name: str, names: list[str], kind: Kind) -> bool:
-    """Whether an argument is what gets run: by its name, where the tool runs things or has no other argument of weight."""
+    """Whether an argument is the command being run: by its name, if the tool runs things or has few other arguments."""
     return name in COMMANDS and (kind == RUN or (name in ("command", "cmd", "code") and len(names) <= 3))
 
 

@@ -1,4 +1,4 @@
-"""Two steps side by side: the words in which their arguments, sayings and results differ are marked, and messages that both were told."""
+"""Compares two opened steps: marks differing words in arguments, messages, and results, and the messages that both received."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from apps.trajectories.rendering.text import legible
 
 
 def mark_pair(left: StepView, right: StepView) -> tuple[StepView, StepView]:
-    """Both steps with their differences marked. Where they have little in common nothing is: marks everywhere say nothing."""
+    """Both steps with their differences marked. If they have little in common, nothing is marked, since marks everywhere are useless."""
     calls = [_calls(a, b) for a, b in zip(left.calls, right.calls, strict=False)]
     said, heard = _blocks(left.said, right.said), _heard(left.heard, right.heard)
     return (
@@ -26,7 +26,7 @@ def mark_pair(left: StepView, right: StepView) -> tuple[StepView, StepView]:
 
 
 def _heard(ours: list[MessageView], theirs: list[MessageView]) -> tuple[list[MessageView], list[MessageView]]:
-    """Each message is compared with the one in its place on the other side."""
+    """Messages are compared by position."""
     same = [a.role == b.role and a.content == b.content for a, b in zip(ours, theirs, strict=False)]
     return _told(ours, same), _told(theirs, same)
 

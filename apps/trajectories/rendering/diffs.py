@@ -1,4 +1,4 @@
-"""Changes to files: patches as they were written, and old and new text as the patch between them."""
+"""Renders file changes: patches as they were written, and old and new text as the patch between them."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ _HEAD = (
 
 
 def looks_like_patch(text: str) -> bool:
-    """Whether the beginning of a text is a unified diff."""
+    """Whether the beginning of a text looks like a unified diff."""
     return bool(_PATCH.search(text[:3000]))
 
 
 def render_patch(text: str) -> Markup:
-    """A patch, a class to each line: add, remove, hunk, head."""
+    """A patch with one class per line: add, remove, hunk, head."""
     return joined(_line(_class_of(line), line) for line in legible(text).removesuffix("\n").split("\n"))
 
 
 def patch_between(old: str, new: str) -> str:
-    """The unified diff, without file names, that makes `new` of `old`; bounded, so a huge change reads as all removed, all added."""
+    """The unified diff from `old` to `new`, without file names; a very large change becomes all lines removed and all added, which bounds the cost."""
     a, b = old.splitlines(), new.splitlines()
     if len(a) > MAX_LINES or len(b) > MAX_LINES:
         return "\n".join([*("-" + line for line in a), *("+" + line for line in b)])
@@ -59,7 +59,7 @@ def patch_between(old: str, new: str) -> str:
 
 
 def render_edit(patch: str) -> Markup:
-    """Like `render_patch`; where lines are replaced by as many others, the words that differ are marked."""
+    """Like `render_patch`; if lines are replaced by the same number of lines, differing words are marked."""
     lines = legible(patch).split("\n")
     parts: list[str] = []
     position = 0
@@ -78,7 +78,7 @@ def render_edit(patch: str) -> Markup:
 
 
 def _context(lines: list[str], number: int, *, first: bool, last: bool) -> list[str]:
-    """Unchanged lines; of many only those beside a change, and how many were left out."""
+    """Unchanged lines; long stretches are reduced to the lines near a change and a count of the rest."""
     before, after = (0 if first else CONTEXT_LINES), (0 if last else CONTEXT_LINES)
     if len(lines) <= before + after + 2:
         return [" " + line for line in lines]
@@ -112,7 +112,7 @@ def _replaced(old: list[str], new: list[str]) -> list[str]:
 
 
 def _marked(name: str, sign: str, spans: list[Span]) -> Markup:
-    # A line with nothing in common is all mark; that says no more than its color does.
+    # A line with nothing in common would be all mark, which adds nothing to its color.
     worth = any(not span.differs and span.text.strip() for span in spans)
     inner = (element("mark", span.text) if span.differs and worth else span.text for span in spans)
     return LINES[name].around(sign, *inner, "\n")

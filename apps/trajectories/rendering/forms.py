@@ -1,4 +1,4 @@
-"""The forms that content is shown in, and their continuation: any stretch of any content, as markup of bounded size."""
+"""The forms in which content is displayed, and their continuations: any stretch of any content, as markup of bounded size."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from apps.trajectories.rendering import diffs, markdown, pages, shapes, terminal
 from apps.trajectories.rendering.text import Excerpt, excerpt, legible, size_in_words
 
 MARKDOWN_CHARS = 16_000
-"""Markdown is rendered in pieces of at most this size: its grammar has corners that take quadratic time."""
+"""Markdown is rendered in pieces of at most this size: parts of its grammar take quadratic time."""
 
 DOWNLOAD_CHARS = 100_000
-"""Above this, reading on in the page is not what people want: a download is offered too."""
+"""Above this size a download is offered as well."""
 
 
 class Place(NamedTuple):
-    """Where a piece of content is: the address of its step's parts, and its name within the step."""
+    """The location of a piece of content: the address of its step's parts, and its name within the step."""
 
     url: str
     at: str
 
     def link(self, form: str, start: int = 0, path: str = "") -> str:
-        """The address that answers the content in `form` from `start` on."""
+        """The address of the content in `form`, from `start` on."""
         asked = f"{self.url}?at={quote(self.at)}&as={form}&from={start}"
         return f"{asked}&path={quote(path)}" if path else asked
 
@@ -37,7 +37,7 @@ class Place(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """Markup, and the link to what follows it ("" at the end). `text`: what `html` shows, where it shows plain text."""
+    """Markup, and the link to the rest ("" at the end). `text`: the content of `html` if it's plain text."""
 
     html: Markup
     more: Markup
@@ -45,7 +45,7 @@ class Chunk(NamedTuple):
 
 
 class _Linear(NamedTuple):
-    """A form that reads from top to bottom, and so can be cut anywhere and continued."""
+    """A form that is linear text, and so can be cut anywhere and continued."""
 
     render: Callable[[str], Markup]
     prepare: Callable[[str], str] = str
@@ -72,7 +72,7 @@ FORMS = frozenset({*LINEAR, "tree", "table", "results", "mail"})
 
 
 def chunk(value: Any, place: Place, form: str, *, start: int = 0, path: str = "") -> Chunk:
-    """The screenful of `value` at the start, or what follows it. Falls back to text where the form does not fit. Raises LookupError."""
+    """A screenful of `value` from `start` on. Falls back to text if the form doesn't fit. Raises LookupError."""
     if form in LINEAR:
         return _linear(_text_of(value), place, form, start)
     try:

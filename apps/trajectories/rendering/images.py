@@ -1,4 +1,4 @@
-"""Pictures inside a trajectory: shown only when their bytes are what they claim to be. Nothing is fetched from anywhere."""
+"""Images inside a trajectory: displayed only if their bytes are what they claim to be. Nothing is ever fetched."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 MAX_BYTES = 8 * 1024 * 1024
 MAX_SIDE = 12_000
 MAX_PIXELS = 40_000_000
-"""About what a screenshot of a long page has; more is a decompression bomb."""
+"""About the size of a screenshot of a long page; anything larger is a decompression bomb."""
 
 _DATA_URI = re.compile(r"data:image/(?:png|jpeg|jpg|gif|webp);base64,", re.IGNORECASE)
 
@@ -25,7 +25,7 @@ class Picture(NamedTuple):
 
 
 def picture_of(part: Any) -> Picture | str:
-    """The picture in a content part (OpenAI's `image_url`, Anthropic's `source`), or why it is not shown."""
+    """The image in a content part (OpenAI's `image_url`, Anthropic's `source`), or why it isn't shown."""
     given = _encoded(part)
     if not given:
         return "An image without data."
@@ -42,13 +42,13 @@ def picture_of(part: Any) -> Picture | str:
 
 
 def address_of(part: Any) -> str:
-    """Where a picture that is not inside the trajectory is kept, or ""."""
+    """The address of an image stored outside the trajectory, or ""."""
     given = _encoded(part)
     return given if given.startswith(("http://", "https://")) else ""
 
 
 def verified(body: bytes) -> Picture | str:
-    """The picture in these bytes by their own account, or why not."""
+    """The image in these bytes according to its header, or why it isn't shown."""
     measured = _measure(body)
     if measured is None:
         return "Data that is not a PNG, JPEG, GIF or WebP image."
@@ -59,7 +59,7 @@ def verified(body: bytes) -> Picture | str:
 
 
 def _encoded(part: Any) -> str:
-    """`base64:` and the data, another address, or "" where there is none."""
+    """`base64:` and the data, another address, or "" if there is none."""
     if not isinstance(part, dict):
         return ""
     source = part.get("source")
@@ -75,7 +75,7 @@ def _encoded(part: Any) -> str:
 
 
 def _measure(body: bytes) -> tuple[str, int, int] | None:
-    """Type, width and height from the header."""
+    """Type, width, and height from the header."""
     if body[:8] == b"\x89PNG\r\n\x1a\n" and body[12:16] == b"IHDR" and len(body) >= 24:
         return "image/png", int.from_bytes(body[16:20], "big"), int.from_bytes(body[20:24], "big")
     if body[:6] in (b"GIF87a", b"GIF89a") and len(body) >= 10:
@@ -102,7 +102,7 @@ def _webp_size(body: bytes) -> tuple[int, int] | None:
 
 
 def _jpeg_size(body: bytes) -> tuple[int, int] | None:
-    """Walks the segments to the frame header."""
+    """Scans the segments for the frame header."""
     position = 2
     while position + 9 < len(body):
         if body[position] != 0xFF:

@@ -1,4 +1,4 @@
-"""The kinds of steps that people tell apart at a glance: each has a hue, a letter and a word."""
+"""The displayed kinds of steps: each has a hue, a letter, and a label."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OTHER = Kind("other", "C", "Calls")
 KINDS = (SAY, THINK, READ, SEARCH, WRITE, RUN, BROWSE, FINISH, OTHER)
 BY_SLUG = {kind.slug: kind for kind in KINDS}
 
-# The first word of a tool's name that is known decides. Order matters only for names with several known words.
+# The first known word in a tool's name decides. Order matters only for names with several known words.
 _WORDS = {
     **dict.fromkeys(
         (

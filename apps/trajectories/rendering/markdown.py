@@ -1,4 +1,4 @@
-"""Markdown as models write it: rendered on the server, then sanitized as if the renderer could not be trusted."""
+"""Renders models' Markdown on the server, then sanitizes it as if the renderer were untrusted."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _SIGNS = ("```", "**", "\n# ", "\n## ", "\n### ", "\n- ", "\n* ", "\n1. ", "](ht
 
 
 PART = 3
-"""The level of the heading over a part of a step."""
+"""The level of the heading of a step's part."""
 
 
 def render(text: str, *, under: int = PART) -> Markup:
-    """Safe markup: no raw HTML, no images, links only to http, https and mailto.
+    """Safe markup: no raw HTML, no images, links only to http, https, and mailto.
 
-    Its headings take their place in the outline of the page: below level `under`, and none more than one level below the one before.
+    Headings are adjusted to the page's outline: below level `under`, and at most one level below the previous heading.
     """
     tokens = _parser.parse(legible(text))
     _fit_headings(tokens, under)
@@ -40,13 +40,13 @@ def _fit_headings(tokens: list[Token], under: int) -> None:
 
 
 def looks_like_markdown(text: str) -> bool:
-    """Whether the beginning of a text has any of Markdown's signs."""
+    """Whether the beginning of a text has any Markdown syntax."""
     head = "\n" + text[:4000]
     return any(sign in head for sign in _SIGNS)
 
 
 def safe_end(text: str, end: int) -> int:
-    """`end` moved back so that a cut there leaves no code fence open, where that is possible."""
+    """`end`, moved back if possible so that a cut there doesn't split a code fence."""
     if text.count("```", 0, end) % 2 == 0:
         return end
     opening = text.rfind("```", 0, end)

@@ -1,4 +1,4 @@
-"""Web pages: what a reader would read, as text. The markup itself never reaches the page but as escaped source."""
+"""Renders web pages as their readable text. Their markup only appears as escaped source."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import nh3
 from apps.trajectories.rendering.text import legible
 
 MAX_CHARS = 200_000
-"""A reader gets this much of a page; its source has the rest."""
+"""Characters of a page that are rendered; its source has the rest."""
 
 MAX_DEPTH = 150
-"""HTML parsers take time quadratic in how deeply open elements nest. No page that people read comes near this."""
+"""HTML parsers take time quadratic in the depth of open elements. No page written for people comes near this."""
 
 _PAGE = re.compile(
     r"\s*(?:<!doctype\s+html|<html[\s>]|<head[\s>]|<body[\s>]|<\?xml[^>]{0,80}\?>\s*<(?:html|svg))", re.IGNORECASE
@@ -51,13 +51,13 @@ _VOID = {"br", "hr", "img", "input", "meta", "link", "wbr", "area", "base", "col
 
 
 def looks_like_page(text: str) -> bool:
-    """Whether a text begins as an HTML document, or as a fragment that is mostly markup."""
+    """Whether a text begins like an HTML document, or like a fragment that is mostly markup."""
     head = text[:1500]
     return bool(_PAGE.match(head)) or (head.lstrip()[:1] == "<" and len(_TAGS.findall(head)) >= 3)
 
 
 def is_readable(html: str) -> bool:
-    """Whether a page nests like one that was written for readers; what does not is shown as its source."""
+    """Whether a page has a normal nesting depth; others are shown as source."""
     depth = 0
     for match in _NESTING.finditer(html[:MAX_CHARS]):
         tag = match[2].lower()
@@ -70,10 +70,10 @@ def is_readable(html: str) -> bool:
 
 
 def text_of(html: str) -> str:
-    """The readable text: headings, list items and links marked, scripts and styles left out; unreadable pages as they are."""
+    """The readable text: headings, list items, and links marked, scripts and styles left out; unreadable pages unchanged."""
     if not is_readable(html):
         return html
-    # html5ever reads anything in linear time; what it writes is regular enough for Python's own parser, which
+    # html5ever parses any input in linear time; its output is regular enough for Python's own parser, which
     # on raw pages takes quadratic time for, say, unclosed comments.
     regular = nh3.clean(
         legible(html[:MAX_CHARS]),

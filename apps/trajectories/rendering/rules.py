@@ -1,4 +1,4 @@
-"""The rules of its environment that a step broke, in words."""
+"""The environment rules that a step broke, in words."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MOST = 10
 
 
 def broken_rules(info: Any) -> list[str]:
-    """From {"violations": [{"rule": "permanent_delete", "hard": true}]}: ["permanent delete (refused)"]. Takes any value, as records hold any."""
+    """From {"violations": [{"rule": "permanent_delete", "hard": true}]}: ["permanent delete (refused)"]. Accepts any value, as records can hold any."""
     violations = info.get("violations") if isinstance(info, dict) else None
     found = [each for each in violations if isinstance(each, dict)] if isinstance(violations, list) else []
     return [

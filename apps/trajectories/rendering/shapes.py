@@ -1,4 +1,4 @@
-"""JSON that people know better in another form: rows as a table, hits of a search as a list, mail as a letter."""
+"""Renders JSON of familiar shapes: rows as a table, search results as a list, email as a message."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SNIPPET = ("snippet", "description", "summary", "content", "text", "body")
 
 
 def is_table(value: Any) -> bool:
-    """Objects with the same few fields, nearly all of them plain values."""
+    """Objects with the same few fields, nearly all of them scalars."""
     if not (isinstance(value, list) and value and all(isinstance(row, dict) and row for row in value[:ROWS])):
         return False
     fields = set(value[0])
@@ -43,7 +43,7 @@ def render_table(rows: list[Any], start: int = 0) -> Markup:
 
 
 def is_results(value: Any) -> bool:
-    """A list of things with a title and an address."""
+    """A list of objects with a title and an address."""
     return (
         isinstance(value, list)
         and len(value) > 0
@@ -54,7 +54,7 @@ def is_results(value: Any) -> bool:
 
 
 def render_results(hits: list[Any], start: int = 0) -> Markup:
-    """Hits from `start` on: title, address, snippet. Addresses are links only where they lead to the web."""
+    """Results from `start` on: title, address, snippet. Only web addresses become links."""
     parts = []
     for hit in hits[start : start + ROWS]:
         if not isinstance(hit, dict):
@@ -72,7 +72,7 @@ def render_results(hits: list[Any], start: int = 0) -> Markup:
 
 
 def is_mail(value: Any) -> bool:
-    """An object with a subject, a body and somebody who sent or gets it."""
+    """An object with a subject, a body, and a sender or recipient."""
     if not isinstance(value, dict):
         return False
     return (
@@ -83,7 +83,7 @@ def is_mail(value: Any) -> bool:
 
 
 def render_mail_head(mail: dict[str, Any]) -> Markup:
-    """Every field but the body, which follows as text."""
+    """All fields except the body, which follows as text."""
     rows = (
         joined([element("dt", one_line(str(key), 40)), element("dd", _plain(value))])
         for key, value in list(mail.items())[:20]
@@ -93,7 +93,7 @@ def render_mail_head(mail: dict[str, Any]) -> Markup:
 
 
 def web_link(address: str, words: str) -> Markup:
-    """A link that leaves the page safely; only words where the address is not http, https or mailto."""
+    """A link that leaves the page safely; plain text unless the address is http, https, or mailto."""
     shown = legible(address.strip())
     if not is_web_address(shown) or len(address) > 2000:
         return element("span", words, class_="title")

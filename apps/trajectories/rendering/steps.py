@@ -1,4 +1,4 @@
-"""A step as people see it: what the agent saw, thought, said and called, and what came back. The one view-model of every page with steps."""
+"""The view model of a step for every page with steps: what the agent saw, thought, said, and called, and what came back."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from apps.trajectories.rendering.text import SCREEN_LINES, one_line, size_in_wor
 MAX_CALLS = 40
 MAX_MESSAGES = 60
 WORTH_FOLDING = 400
-"""Characters: a message that is shorter takes little more room open."""
+"""Characters: folding a shorter message saves hardly any space."""
 TELLING_CHARS = 2_000
-"""Of a result: how far in an error is looked for, so that it need not be told twice."""
+"""How far into a result an error is searched for, to avoid showing it twice."""
 
 LIGHT = (
     *("index", "kind", "tool", "headline", "result", "is_error", "reward", "seconds"),
     *("prompt_tokens", "completion_tokens", "context_chars", "result_chars"),
 )
-"""The columns of a step that hold nothing of what was said."""
+"""The columns of a step without message content."""
 
 DEMONSTRATION = "Demonstration, not this task"
 
@@ -51,16 +51,16 @@ class MessageView:
     blocks: list[Block]
     is_bad: bool = False
     content: Any = None
-    """As it is stored: what a comparison compares."""
+    """The stored content, which comparisons compare."""
     is_same: bool = False
-    """Beside another trajectory's step: that trajectory was told the very same."""
+    """In a comparison: the other trajectory received the identical message."""
     is_demo: bool = False
-    """Of a demonstration that the agent was shown: somebody else's work at another task."""
+    """Part of a demonstration shown to the agent: another agent's work on another task."""
 
     @property
     def is_folded(self) -> bool:
-        """Closed until asked for: demonstrations, system prompts, which are the same in every trajectory of a task, and long messages that
-        both trajectories were told."""
+        """Initially closed: demonstrations, system prompts, which are the same in every trajectory of a task, and long messages that
+        both trajectories received."""
         return (
             self.is_demo
             or self.role in {"system", "developer"}
@@ -70,7 +70,7 @@ class MessageView:
 
 @dataclass(frozen=True, slots=True)
 class StepHead:
-    """A step in a line, from its light columns."""
+    """A step in one line, from its light columns."""
 
     index: int
     number: int
@@ -84,26 +84,26 @@ class StepHead:
     prompt_tokens: int | None
     completion_tokens: int | None
     lines: int = 0
-    """About how many lines the opened step takes, so that pages can keep room for it."""
+    """Approximate height of the opened step in lines, so that pages can reserve space for it."""
 
 
 @dataclass(frozen=True)
 class StepView:
-    """A step, opened. With `blind`, nothing in it tells how well the trajectory did."""
+    """An opened step. With `blind`, nothing in it reveals how well the trajectory did."""
 
     head: StepHead
     heard: list[MessageView]
     reasoning: Block | None
     speaker: str
-    """Which agent of a team spoke; empty where there is one, and with `blind`, because a name may be a model's."""
+    """Which agent of a team spoke; empty for single agents, and with `blind`, because a name may be a model's."""
     said: list[Block]
     calls: list[CallView]
     came_back: list[MessageView]
     """Results that belong to no call."""
     closing: list[MessageView]
-    """After the last step: what the trajectory ended with."""
+    """The trajectory's final messages, after the last step."""
     error: str
-    """What failed, where no result tells it already."""
+    """The error, unless a result already shows it."""
     rules: list[str]
     """Rules that it broke; none with `blind`."""
     mistake: str
@@ -133,7 +133,7 @@ def head_from(
     *,
     blind: bool = False,
 ) -> StepHead:
-    """The line of a step from its columns LIGHT: a long trajectory's outline is made without a model instance a step."""
+    """The line of a step from its LIGHT columns: a long trajectory's outline needs no model instances."""
     return StepHead(
         index=index,
         number=index + 1,
@@ -159,10 +159,10 @@ def step_view(
     is_last: bool = False,
     blind: bool = False,
 ) -> StepView:
-    """One step, opened.
+    """Build the view of one opened step.
 
     `following`: the next step's context, or the trajectory's closing messages after the last one. `previous_kind`: the stored kind
-    of the step before (it decides whose result a user's message is). `part_url`: where the rest of long content is fetched.
+    of the step before (it determines whether a user message is a result). `part_url`: where the rest of long content is fetched.
     """
     message = step.message if isinstance(step.message, dict) else {"content": step.message}
     calls = _list(message.get("tool_calls"))
@@ -197,7 +197,7 @@ def step_views(
     is_end: bool = False,
     blind: bool = False,
 ) -> list[StepView]:
-    """Neighboring steps, opened. `following` comes after the last of them, `previous_kind` before the first; `is_end`: they end the trajectory."""
+    """Neighboring steps, opened. `following` comes after the last, `previous_kind` is that before the first; `is_end`: they end the trajectory."""
     kinds = [previous_kind, *(step.kind for step in steps)]
     heard_next = [*(step.context for step in steps[1:]), following]
     return [
@@ -214,7 +214,7 @@ def step_views(
 
 
 def part_of(step: Step, following: Messages, at: str) -> Any:
-    """The content that `at` names inside a step, as stored: what "show more" and downloads read. Raises LookupError."""
+    """The stored content that `at` names inside a step, for "show more" and downloads. Raises LookupError."""
     name, *rest = at.split(".")
     message = step.message if isinstance(step.message, dict) else {"content": step.message}
     try:
@@ -240,7 +240,7 @@ def _inside(content: Any, path: list[str]) -> Any:
 
 
 def _heard(step: Step, previous_kind: str) -> list[tuple[int, Any]]:
-    """The context's messages that are shown with this step and not, as results, with the one before."""
+    """The context messages displayed with this step, not with the previous one as its results."""
     context = list(enumerate(_list(step.context)))
     if not step.index:
         return context
@@ -250,7 +250,7 @@ def _heard(step: Step, previous_kind: str) -> list[tuple[int, Any]]:
 
 
 def _results(step: Step, following: Messages) -> tuple[list[tuple[int, Any]], list[tuple[int, Any]]]:
-    """What came back for this step, and what else follows it. Agents that write commands as text hear results as a user's words."""
+    """The step's results, and the other messages that follow it. Agents that write commands as text get results as user messages."""
     messages = list(enumerate(_list(following)))
     role = "tool" if any(_role(message) == "tool" for _, message in messages) or step.kind != "tool" else "user"
     return [pair for pair in messages if _role(pair[1]) == role], [pair for pair in messages if _role(pair[1]) != role]
@@ -259,8 +259,8 @@ def _results(step: Step, following: Messages) -> tuple[list[tuple[int, Any]], li
 def _with_results(
     calls: list[CallView], results: list[tuple[int, Any]], url: str, error: Any
 ) -> tuple[list[CallView], list[tuple[int, Any]]]:
-    """Each result with its call, by id; results without a known id go to calls without one, in order. A result that tells the step's
-    `error` is marked as one that failed, as are those that say so themselves."""
+    """Assign each result to its call, by id; results without a known id go to calls without one, in order. Results that report the step's
+    `error`, or failure themselves, are marked as failed."""
     waiting = dict(results)
     matched: dict[int, list[tuple[int, Any]]] = {}
     for place, call in enumerate(calls):
@@ -299,7 +299,7 @@ def _messages(
 
 
 def _folded(is_demo: bool, views: list[MessageView]) -> list[MessageView]:
-    """Messages of one demonstration as one, whatever their roles."""
+    """Merge the messages of one demonstration into one, whatever their roles."""
     if not is_demo:
         return views
     blocks = [block for view in views for block in view.blocks]
@@ -317,7 +317,7 @@ def _folded(is_demo: bool, views: list[MessageView]) -> list[MessageView]:
 
 
 def _message(message: Any, at: str, url: str, result_of: Kind | None, blind: bool) -> MessageView:
-    """`result_of`: it is what a call of this kind brought back, whatever role it came under. `blind` hides who spoke, unless a tool did."""
+    """`result_of`: the message is the result of a call of this kind, whatever its role. `blind` hides the speaker, except of tool messages."""
     role = _role(message) if result_of is None else "tool"
     content = message.get("content") if isinstance(message, dict) else message
     name = message.get("name") if isinstance(message, dict) and not (blind and role != "tool") else None
@@ -342,7 +342,7 @@ def _is_bad(message: Any) -> bool:
 
 
 def _tells(message: Any, error: Any) -> bool:
-    """Whether a message says the error word by word, as text or inside JSON, near its beginning."""
+    """Whether a message contains the error verbatim, as text or inside JSON, near its beginning."""
     content = message.get("content") if isinstance(message, dict) else message
     if not isinstance(error, str) or not error or not isinstance(content, str):
         return False

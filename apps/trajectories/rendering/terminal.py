@@ -1,4 +1,4 @@
-"""Output of a terminal: ANSI colors become classes; every other control sequence is dropped."""
+"""Renders terminal output: ANSI colors become classes; every other control sequence is dropped."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _basic(style: dict[str, str], code: int) -> None:
 
 
 def _extended(style: dict[str, str], ground: str, numbers: list[int]) -> None:
-    """Takes the arguments of 38 and 48: a palette entry (the first 16 are shown) or a true color (shown as plain text)."""
+    """Handles the arguments of 38 and 48: a palette entry (the first 16 are shown) or a true color (shown as plain text)."""
     mode = numbers.pop(0) if numbers else 0
     if mode == 5 and numbers:
         entry = numbers.pop(0)

@@ -1,4 +1,4 @@
-"""Text that can be shown: hidden characters made visible, and long text cut where a reader would cut it."""
+"""Makes text displayable: hidden characters become visible, and long text is cut at natural boundaries."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ SCREEN_CHARS = 4_000
 CHUNK_LINES = 1_000
 CHUNK_CHARS = 48_000
 REMNANT_LINES = 6
-"""A rest this short is shown at once: a button would take as much room."""
+"""A remainder this short is shown at once: a button would take as much space."""
 
 _LINE_WIDTH = 120
 """Characters of a long line that fill about one line of the page."""
 
-# C0 and C1 controls but tab and newline, lone surrogates, and the marks that reorder or hide text (Trojan Source).
+# C0 and C1 controls except tab and newline, lone surrogates, and marks that reorder or hide text (Trojan Source).
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
 )
 
 
 def legible(text: str) -> str:
-    r"""Text in which nothing is hidden: NUL as ␀, escape as ␛, lone surrogates and bidirectional marks as their \u escapes."""
+    r"""Text with nothing hidden: NUL as ␀, escape as ␛, lone surrogates and bidirectional marks as their \u escapes."""
     if "\r" in text:
         text = text.replace("\r\n", "\n")
     return _HIDDEN.sub(_shown, text)
@@ -56,7 +56,7 @@ class Excerpt:
 
 
 def excerpt(text: str, start: int = 0, *, paragraphs: bool = False) -> Excerpt:
-    """The screenful at the start of a text, or the larger chunk at `start`, cut at the end of a line where there is one near.
+    """A screenful from the start of a text, or a larger chunk at `start`, cut at the end of a line if there is one nearby.
 
     `paragraphs` cuts at a blank line instead, for text whose lines belong together.
     """
@@ -71,7 +71,7 @@ def excerpt(text: str, start: int = 0, *, paragraphs: bool = False) -> Excerpt:
 
 
 def _end_of_lines(text: str, start: int, limit: int, lines: int) -> int:
-    """Where `lines` lines end, or `limit` is reached; a very long line counts as the lines that it wraps to."""
+    """The end of `lines` lines, or `limit`; a very long line counts as the lines that it wraps to."""
     position, budget = start, lines
     while position < limit and budget > 0:
         newline = text.find("\n", position, limit)
@@ -96,7 +96,7 @@ def _is_remnant(text: str, end: int) -> bool:
 
 
 def size_in_words(chars: int, lines: int = 0) -> str:
-    """How long a text is: "214 lines", or "1.2 million characters" where it has few lines for its length."""
+    """The length of a text: "214 lines", or "1.2 million characters" if it has few lines for its length."""
     if lines > 1 and chars < lines * 400:
         return f"{lines:,} lines"
     if chars >= 1_000_000:

@@ -1,4 +1,4 @@
-"""JSON as a collapsible tree. A tree of any size costs the same: what is beyond its budget is a link that fetches it."""
+"""JSON as a collapsible tree of bounded size: everything beyond the budget is a link that fetches it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ STRING = 300
 KEY = 100
 
 More = Callable[[str, int], str]
-"""The address that shows more: of the value at a path, from a child or character on."""
+"""The address of the rest of the value at a path, from a child or character on."""
 
 
 def render(value: Any, more: More, *, path: str = "", start: int = 0) -> Markup:
-    """A tree of `value`, which sits at `path` of the whole; of an object or list the children from `start` on."""
+    """A tree of `value`, which is at `path` in the whole; for an object or list, its children from `start` on."""
     tree = _Tree(more)
     if isinstance(value, dict | list):
         return element("ul", *tree.children(value, path, start, 0), class_="tree")
@@ -84,12 +84,12 @@ def _size(value: dict[str, Any] | list[Any]) -> Markup:
 
 
 def json_scalar(value: Any) -> str:
-    """A value that is not text, as JSON spells it."""
+    """A value other than text, as JSON."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     try:
         return repr(value)[:STRING]
-    except ValueError:  # an integer of thousands of digits
+    except ValueError:  # an integer with thousands of digits
         return f"a number of {value.bit_length():,} bits"
 
 

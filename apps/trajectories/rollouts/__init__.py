@@ -1,1 +1,1 @@
-"""Policies at work: what is asked of them, followed while they play, and stored when they have ended."""
+"""Rollouts: requested from a policy, followed live, and stored when they end."""

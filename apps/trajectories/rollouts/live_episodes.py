@@ -1,6 +1,6 @@
-"""Episodes that a policy is still playing: kept for a while in the cache by the worker that has them, followed by whoever looks.
+"""Episodes in progress: kept in the cache for a while by the worker that plays them, and followed on pages.
 
-Nothing here is stored: when an episode ends it arrives as a trajectory, and the pages that followed it lead there.
+Nothing here is stored: when an episode ends it becomes a trajectory, and the pages that followed it link there.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from contract.messages import Message
 
 KEPT_SECONDS = 3600
 MAX_BYTES = 16_000_000
-"""A longer record is followed no further; it arrives whole when the episode ends."""
+"""A longer record is no longer followed; it's stored whole when the episode ends."""
 
 
 @dataclass(frozen=True)
 class Episode:
-    """An attempt that is under way, or has just ended."""
+    """An attempt that is in progress or has just ended."""
 
     name: str
-    """Names it within its batch; part of addresses."""
+    """Unique within its batch; part of URLs."""
     identifier: str
-    """The external id of the trajectory that it becomes."""
+    """The external id of the resulting trajectory."""
     task: str
     instruction: str
     steps: int
@@ -42,12 +42,12 @@ class Episode:
 
 
 def group_of(batch_id: UUID, name: str) -> str:
-    """The group of those who follow an episode."""
+    """The channel group for an episode."""
     return f"episode.{batch_id}.{name}"
 
 
 def note(batch_id: UUID, name: str, body: bytes) -> Episode:
-    """Keep what an episode has come to, and tell those who follow it. Raises BadRow or UnreadableJSON."""
+    """Store an episode's current record and notify its followers. Raises BadRow or UnreadableJSON."""
     record = read_line(body)
     episode = Episode(
         name=name,
@@ -63,38 +63,38 @@ def note(batch_id: UUID, name: str, body: bytes) -> Episode:
 
 
 def end(batch_id: UUID, name: str) -> None:
-    """The episode is over, and stored unless its batch was stopped. Told twice, it does nothing."""
+    """Mark the episode as ended; its trajectory is stored unless its batch was stopped. Idempotent."""
     episode = episode_of(batch_id, name)
     if episode and not episode.ended:
         _keep(batch_id, Episode(**{**asdict(episode), "ended": True}))
 
 
 def end_all(batch_id: UUID) -> None:
-    """Nobody plays this batch any more, or somebody begins it anew."""
+    """End all episodes of a batch that is no longer played, or is being restarted."""
     for episode in playing(batch_id):
         end(batch_id, episode.name)
 
 
 def playing(batch_id: UUID) -> list[Episode]:
-    """The episodes of a batch that are under way."""
+    """The batch's episodes in progress."""
     found = cache.get_many([_key(batch_id, name) for name in json.loads(cache.get(_names_key(batch_id), "[]"))])
     episodes = [Episode(**json.loads(value)) for value in found.values()]
     return sorted((episode for episode in episodes if not episode.ended), key=lambda episode: episode.identifier)
 
 
 def episode_of(batch_id: UUID, name: str) -> Episode | None:
-    """An episode that is under way or ended not long ago."""
+    """An episode in progress or recently ended."""
     value = cache.get(_key(batch_id, name))
     return Episode(**json.loads(value)) if value else None
 
 
 def trajectory_of(batch_id: UUID, episode: Episode) -> Trajectory | None:
-    """What an ended episode has become."""
+    """The trajectory of an ended episode."""
     return Trajectory.objects.filter(rollout_batch=batch_id, external_id=episode.identifier).first()
 
 
 def steps_of(batch_id: UUID, name: str) -> tuple[list[Step], list[Message]]:
-    """The steps so far, as unsaved rows, and what the environment answered to the last one."""
+    """The steps so far, as unsaved rows, and the environment's answer to the last one."""
     body = cache.get(_record_key(batch_id, name))
     if body is None:
         return [], []
@@ -103,20 +103,20 @@ def steps_of(batch_id: UUID, name: str) -> tuple[list[Step], list[Message]]:
 
 
 def views_from(batch_id: UUID, name: str, first: int, part_url: str) -> list[StepView]:
-    """The steps from `first` on, opened; `part_url` ends where the step's index goes."""
+    """The steps from `first` on, opened; `part_url` is completed with a step's index."""
     steps, answer = steps_of(batch_id, name)
     return unsaved.views_from(steps, answer, first, part_url)
 
 
 def state_of(batch_id: UUID, episode: Episode) -> str:
-    """The partial that says how far it is."""
+    """The partial with the episode's progress."""
     trajectory = trajectory_of(batch_id, episode) if episode.ended else None
     return render_to_string("trajectories/_episode_state.html", {"episode": episode, "trajectory": trajectory})
 
 
 def _keep(batch_id: UUID, episode: Episode) -> None:
     cache.set(_key(batch_id, episode.name), json.dumps(asdict(episode)), KEPT_SECONDS)
-    # One worker holds a batch, so nobody else writes the names meanwhile.
+    # Only one worker holds a batch, so nothing else writes the names concurrently.
     names = set(json.loads(cache.get(_names_key(batch_id), "[]")))
     names = names - {episode.name} if episode.ended else names | {episode.name}
     cache.set(_names_key(batch_id), json.dumps(sorted(names)), KEPT_SECONDS)
@@ -136,7 +136,7 @@ def _record_key(batch_id: UUID, name: str) -> str:
 
 
 class EpisodeConsumer(LiveConsumer):
-    """How far one episode is."""
+    """Progress of one episode."""
 
     def find_group(self, member: Membership) -> str | None:
         given = self.scope["url_route"]["kwargs"]

@@ -1,4 +1,4 @@
-"""Sending a policy to attempt tasks of a built-in environment, and storing what comes back, by the same code that imports use."""
+"""Starts rollouts of a policy on tasks of a built-in environment, and stores the results with the same code as imports."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from apps.webhooks.events import EventType
 
 TASK = "rollouts.run"
 RUNNERS_TASK = "runners.give_out"
-"""Gives a batch's episodes to runners."""
+"""Hands out a batch's episodes to runners."""
 
 
 def _tell(batch: RolloutBatch, event: Event) -> None:
     if event.kind in ("finished", "failed"):
-        enqueue("experiments.advance_all")  # some experiment may wait for just this batch
+        enqueue("experiments.advance_all")  # an experiment may be waiting for this batch
     if event.kind == "cancelling":
         transaction.on_commit(lambda: live_episodes.end_all(batch.pk), robust=True)
 
@@ -59,19 +59,19 @@ MOST_EPISODES = 20_000
 
 
 class RolloutRefused(Exception):
-    """Why these rollouts cannot be: what was asked, what is possible."""
+    """Why these rollouts can't be started: what was asked, and what is possible."""
 
 
 class CannotAct(RolloutRefused):
-    """A reward model scores and a name alone does nothing."""
+    """The policy can't act: a reward model only scores, and a bare name does nothing."""
 
 
 class UnknownTasks(RolloutRefused):
-    """There is no such environment, level or split."""
+    """There is no such environment, level, or split."""
 
 
 class TooMany(RolloutRefused):
-    """More episodes than one batch may have."""
+    """More episodes than a batch may have."""
 
 
 @transaction.atomic
@@ -88,11 +88,11 @@ def start_rollouts(
     budget: Mapping[str, Any] | None = None,
     tool_calls: str = "native",
 ) -> RolloutBatch:
-    """Have a worker let `policy` attempt tasks of `environment`, `samples` times each.
+    """Have a worker run `policy` on tasks of `environment`, `samples` times each.
 
-    tasks: split ("held_out" or "train"), count, seed, and levels (none means all of them). The same words draw the same tasks
-    every time, so two policies can be compared on them. sampling and budget are as in the trainer's `Sampling` and `Budget`. tool_calls:
-    "native", or "react" for a language model that knows no tools.
+    tasks: split ("held_out" or "train"), count, seed, and levels (none means all of them). Equal selections draw equal tasks,
+    so two policies can be compared on them. sampling and budget are as in the trainer's `Sampling` and `Budget`. tool_calls:
+    "native", or "react" for a language model without tool calling.
     Raises RolloutRefused.
     """
     levels: Sequence[str] = tasks.get("levels") or ()
@@ -143,7 +143,7 @@ def start_rollouts(
 
 
 def announce_start(batch: RolloutBatch) -> None:
-    """Write down who started a new batch, and tell the workers."""
+    """Record who started a new batch, and enqueue it."""
     audit.record(
         workspace=batch.workspace,
         actor=batch.created_by,
@@ -156,9 +156,9 @@ def announce_start(batch: RolloutBatch) -> None:
 
 
 def prepare_line(batch: RolloutBatch, line: bytes) -> Prepared:
-    """One line of the trainer's output, read by the importer of Retrace's own format.
+    """Read one line of the trainer's output with the importer of Retrace's own format.
 
-    The batch becomes part of what the record says: two batches that play the same episode are two trajectories.
+    The batch becomes part of the record's content: two batches that play the same episode yield two trajectories.
     """
     record = read_line(line)
     record.info = {**record.info, "rollout": str(batch.pk)}
@@ -167,12 +167,12 @@ def prepare_line(batch: RolloutBatch, line: bytes) -> Prepared:
 
 @transaction.atomic
 def store(batch: RolloutBatch, prepared: Sequence[Prepared], *, begin: int, end: int) -> int:
-    """Store the trajectories that stand in bytes `begin` to `end` of the output; up to which byte it is stored then.
+    """Store the trajectories in bytes `begin` to `end` of the output; returns the position stored up to.
 
-    That is not `end` where they were stored already: the database took them, and went away before it could say so. Meanwhile
-    the output has grown, so the caller goes on from there. Raises Superseded.
+    It isn't `end` if they were stored already: the database committed them, but the connection broke before it confirmed. Meanwhile
+    the output has grown, so the caller continues from the returned position. Raises Superseded.
     """
-    lifecycle.renew(batch)  # and with its row locked, nobody else moves the position
+    lifecycle.renew(batch)  # its row is now locked, so nobody else changes the position
     stored = RolloutBatch.objects.values_list("position", flat=True).get(pk=batch.pk)
     if stored != begin:
         return stored

@@ -1,4 +1,4 @@
-"""What pages call the formats that runs came in."""
+"""Display names of import formats."""
 
 from django import template
 
@@ -9,5 +9,5 @@ register = template.Library()
 
 @register.filter
 def format_title(name: str) -> str:
-    """What people call a format; the name itself of what is none, such as a rollout."""
+    """The display name of a format; other sources, such as a rollout, are returned unchanged."""
     return titled(name)

@@ -1,4 +1,4 @@
-"""Two trajectories of one task side by side, aligned by what they did. Not blind: this is for whoever may see everything."""
+"""Two trajectories of one task side by side, aligned by their actions. Not blind: for members who may see everything."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from apps.trajectories.models import Trajectory
 
 @require_safe
 def compare(request: HtmxRequest, left_id: UUID, right_id: UUID) -> HttpResponse:
-    """Both trajectories, row by row; it opens at the first row that differs. `cursor` is a row of the page that is wanted."""
+    """Both trajectories, row by row, opened at the first differing row. `cursor` is a row on the requested page."""
     left, right = _both(request, left_id, right_id)
     comparison = side_by_side.compare(left, right)
     asked = request.GET.get("cursor", "")
@@ -38,7 +38,7 @@ def compare(request: HtmxRequest, left_id: UUID, right_id: UUID) -> HttpResponse
 @fragment_of(lambda left_id, right_id, **_: reverse("trajectories:compare", args=[left_id, right_id]))
 @require_safe
 def compare_rows(request: HtmxRequest, left_id: UUID, right_id: UUID) -> HttpResponse:
-    """Rows of the comparison, opened; `row` names one ("3-5": step 3 beside step 5) and may be given several times."""
+    """Opened rows of the comparison; `row` names one ("3-5": step 3 beside step 5) and may be repeated."""
     left, right = _both(request, left_id, right_id)
     try:
         opened = side_by_side.open_rows(left, right, request.GET.getlist("row")[: side_by_side.MAX_ROWS], _part_url)

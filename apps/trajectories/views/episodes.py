@@ -1,4 +1,4 @@
-"""Pages of an episode that is still in progress: what has happened so far, and what comes."""
+"""Pages of an episode in progress: the steps so far, with live updates."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from apps.trajectories.rollouts import live_episodes
 
 @require_safe
 def episode(request: HtmxRequest, batch_id: UUID, name: str) -> HttpResponse:
-    """The steps so far; those that come are added. Once it has ended, its trajectory."""
+    """The steps so far, with later ones added live. Redirects to the trajectory once the episode has ended."""
     batch, found = _found(request, batch_id, name)
     if found.ended and (trajectory := live_episodes.trajectory_of(batch.pk, found)):
         return redirect("trajectories:detail", trajectory.pk)
@@ -33,7 +33,7 @@ def episode(request: HtmxRequest, batch_id: UUID, name: str) -> HttpResponse:
 @fragment_of(lambda batch_id, name, **_: reverse("trajectories:episode", args=[batch_id, name]))
 @require_safe
 def episode_state(request: HtmxRequest, batch_id: UUID, name: str) -> HttpResponse:
-    """How far it is, for pages that no socket reaches."""
+    """Progress of the episode, for pages without a websocket."""
     batch, found = _found(request, batch_id, name)
     return HttpResponse(live_episodes.state_of(batch.pk, found))
 
@@ -52,7 +52,7 @@ def episode_steps(request: HtmxRequest, batch_id: UUID, name: str) -> HttpRespon
 
 @require_safe
 def episode_part(request: HtmxRequest, batch_id: UUID, name: str, index: int) -> HttpResponse:
-    """More of something long in a step."""
+    """The rest of long content in a step."""
     batch, _ = _found(request, batch_id, name)
     steps, answer = live_episodes.steps_of(batch.pk, name)
     if index >= len(steps):
@@ -71,5 +71,5 @@ def _found(request: HtmxRequest, batch_id: UUID, name: str) -> tuple[RolloutBatc
 
 
 def _parts(batch: RolloutBatch, name: str) -> str:
-    """Where parts of its steps are; the index of a step follows."""
+    """The base URL of its steps' parts, to be completed with a step's index."""
     return reverse("trajectories:episode_part", args=[batch.pk, name, 0]).removesuffix("0/")

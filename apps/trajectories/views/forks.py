@@ -1,4 +1,4 @@
-"""Where trajectories of one task part: all of a task's, or those that somebody picked."""
+"""The fork tree of one task's trajectories, or of selected ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_TASKS = 8
 
 @require_safe
 def task_forks(request: HtmxRequest, task_id: UUID) -> HttpResponse:
-    """All trajectories of a task as a tree of what they did."""
+    """All trajectories of a task as a tree of their actions."""
     task = get_object_or_404(Task.objects.visible_to(request.member), pk=task_id)
     runs = Trajectory.objects.visible_to(request.member).filter(task=task)
     context = {"task": task, "forks": forks_of(runs), "outcomes": lists.outcomes_of(task)}
@@ -31,7 +31,7 @@ def task_forks(request: HtmxRequest, task_id: UUID) -> HttpResponse:
 @require_safe
 @at_least(Role.REVIEWER)
 def picked_forks(request: HtmxRequest) -> HttpResponse:
-    """The trajectories that `trajectory` names (given several times), a tree for each of their tasks."""
+    """The trajectories given as `trajectory` (repeatable), one tree per task."""
     picked = Trajectory.objects.visible_to(request.member).filter(pk__in=_ids(request.GET.getlist("trajectory")))
     tasks = list(Task.objects.filter(pk__in=picked.values("task")).order_by("key")[: MAX_TASKS + 1])
     trees = [(task, forks_of(picked.filter(task=task))) for task in tasks[:MAX_TASKS]]
@@ -40,7 +40,7 @@ def picked_forks(request: HtmxRequest) -> HttpResponse:
 
 @require_safe
 def partings_of(request: HtmxRequest, trajectory_id: UUID) -> JsonResponse:
-    """The steps at which other trajectories of its task, alike until then, leave this one: [index, how many] each."""
+    """The steps at which other trajectories of the task, equal until then, diverge from this one: pairs of [index, count]."""
     run = get_object_or_404(queries.replayable(request.member), pk=trajectory_id)
     others = queries.other_runs(run)
     mine, *theirs = actions_of([run, *others])

@@ -1,4 +1,4 @@
-"""Pages of imports: upload, progress, and what was rejected."""
+"""Pages of imports: upload, progress, and rejected rows."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from apps.trajectories.models import ImportBatch
 @require_http_methods(["GET", "HEAD", "POST"])
 @at_least(Role.RESEARCHER)
 def imports(request: HtmxRequest) -> HttpResponse:
-    """The workspace's imports, newest first, and the form for another."""
+    """The workspace's imports, newest first, and the upload form."""
     if request.method != "POST":
         return _imports_page(request, ImportForm())
     form = ImportForm(request.POST, request.FILES)
@@ -53,7 +53,7 @@ def imports(request: HtmxRequest) -> HttpResponse:
     else:
         messages.success(request, f"{len(started)} imports started.")
         next_page = reverse("trajectories:imports")
-    # A script that followed a redirect would swallow the next page's message.
+    # htmx would follow a redirect itself and consume the next page's message.
     return HttpResponseClientRedirect(next_page) if request.htmx else redirect(next_page)
 
 
@@ -61,9 +61,7 @@ def _imports_page(request: HtmxRequest, form: ImportForm, status: int = 200) -> 
     batches = ImportBatch.objects.visible_to(request.member).select_related("created_by")
     sorting = sorting_by(IMPORT_COLUMNS, request.GET.get("sort", ""))
     page = page_of(batches, cursor=request.GET.get("cursor", ""), order=sorting.fields, size=30)
-    is_moving = (
-        any(batch.is_active for batch in page) and not form.is_bound
-    )  # a form that was refused is kept as it stands
+    is_moving = any(batch.is_active for batch in page) and not form.is_bound  # a refused form is kept as it is
     context = {"form": form, "page": page, "sorting": sorting, "formats": formats.known(), "is_moving": is_moving}
     return render(request, "trajectories/imports.html", context, status=status)
 
@@ -76,20 +74,20 @@ def _start(request: HtmxRequest, file: UploadedFile[bytes], policy_name: str) ->
 
 @require_safe
 def show_import(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
-    """One import: how far it is, what came in, what did not."""
+    """One import: its progress, what was imported, and what was rejected."""
     return render(request, "trajectories/import.html", progress_of(_find(request, batch_id)))
 
 
 @fragment_of(lambda batch_id, **_: reverse("trajectories:import", args=[batch_id]))
 @require_safe
 def import_progress(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
-    """The live part alone, for pages that cannot open a websocket."""
+    """Only the live part, for pages without a websocket."""
     return render(request, "trajectories/_import_progress.html", progress_of(_find(request, batch_id)))
 
 
 @require_POST
 def cancel_import(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
-    """Stop an import. What is in stays in."""
+    """Stop an import. What was imported stays."""
     batch = _find(request, batch_id)
     try:
         lifecycle.cancel(batch, by=request.user)
@@ -100,7 +98,7 @@ def cancel_import(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
 
 @require_POST
 def retry_import(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
-    """Go on with a failed or cancelled import from where it stopped."""
+    """Resume a failed or cancelled import where it stopped."""
     batch = _find(request, batch_id)
     try:
         lifecycle.resume(batch, by=request.user)
@@ -111,7 +109,7 @@ def retry_import(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
 
 @require_POST
 def take_back_outcomes(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
-    """Leave the trajectories that were here before without the outcomes that this import gave them."""
+    """Remove the outcomes that this import gave to trajectories that existed before."""
     batch = _find(request, batch_id)
     taken = take_back(batch)
     messages.success(request, f"{taken:,} trajector{'y has' if taken == 1 else 'ies have'} no outcome again.")

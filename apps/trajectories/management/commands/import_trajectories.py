@@ -1,4 +1,4 @@
-"""manage.py import_trajectories: the import of the browser and the API, in this process."""
+"""manage.py import_trajectories: the same import as in the browser and the API, run in this process."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Command(BaseCommand):
         return result
 
     def _batch(self, path: Path, workspace: Workspace, policy: str) -> ImportBatch:
-        """A new batch for the file, or the one that was importing it when it was killed."""
+        """A new batch for the file, or the one that was importing it when its process was killed."""
         with path.open("rb") as file:
             stored = store(file, filename=path.name)
         unfinished = unfinished_import(workspace_id=workspace.pk, sha256=stored.sha256)
@@ -90,7 +90,7 @@ def _workspace(name: str | None) -> Workspace:
 
 
 def _run(batch: ImportBatch, progress: _Progress) -> ImportBatch:
-    """Import it here, or wait for the worker that has it and take over should that one vanish."""
+    """Import it here, or wait for the worker that has it and take over if that one dies."""
     while True:
         done = run_import(batch.pk, watch=progress.show)
         if done is not None:
@@ -119,7 +119,7 @@ def _holds_nothing(result: dict[str, Any]) -> bool:
 
 
 class _Progress:
-    """One line on the terminal, rewritten as the import goes on; a line at the end elsewhere."""
+    """One line, rewritten as the import progresses; if the output isn't a terminal, only a line at the end."""
 
     def __init__(self, name: str, out: Any | None) -> None:
         self._name = name
