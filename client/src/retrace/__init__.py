@@ -1,4 +1,4 @@
-"""Retrace from Python: `retrace.Client`, `retrace.AsyncClient`."""
+"""Python client of Retrace: `retrace.Client`, `retrace.AsyncClient`."""
 
 from retrace.client import AsyncClient, Client
 from retrace.core.request import Progress

@@ -1,4 +1,4 @@
-"""`python -m retrace` is the command `retrace`."""
+"""`python -m retrace` runs the command `retrace`."""
 
 from retrace.cli.main import entry_point
 

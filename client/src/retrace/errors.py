@@ -1,4 +1,4 @@
-"""Everything that this package raises on purpose."""
+"""The exceptions of this package."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 
 class RetraceError(Exception):
-    """Something didn't work. `str()` is one or two sentences: what went wrong, and what to do.
+    """Base class. `str()` is one or two sentences: what went wrong, and what to do.
 
-    `status` is the HTTP status where the server answered, and `request` the method and address that were asked for.
+    `status` is the HTTP status if there was a response; `request` is the method and path.
     """
 
     def __init__(self, message: str, *, status: int | None = None, request: str = "") -> None:
@@ -18,7 +18,7 @@ class RetraceError(Exception):
 
 
 class RequestRefused(RetraceError):
-    """The server said no. `detail` and `fields` are its words: `fields` names each wrong field and what is wrong with it."""
+    """The server refused the request. `detail` and `fields` are its messages; `fields` maps each invalid field to its problems."""
 
     def __init__(
         self,
@@ -42,27 +42,27 @@ class RequestRefused(RetraceError):
 
 
 class NotAuthorized(RequestRefused):
-    """401 or 403: the token is missing, expired or revoked, or its owner's role doesn't allow this."""
+    """401 or 403: the token is missing, expired, or revoked, or its owner's role doesn't allow this."""
 
 
 class NotFound(RequestRefused):
-    """404: the token's workspace has no such thing, or hides it from this role."""
+    """404: the token's workspace has no such object, or the role may not see it."""
 
 
 class Conflict(RequestRefused):
-    """409: the request is fine, but the state of what it's about doesn't allow it now."""
+    """409: the request is valid, but the object's current state doesn't allow it."""
 
 
 class ServerUnreachable(RetraceError):
-    """No answer came, also after all retries."""
+    """There was no response, even after all retries."""
 
 
 class UnexpectedAnswer(RetraceError):
-    """The answer isn't one of Retrace's: another server, a proxy's page, or a version that is too different."""
+    """The response isn't Retrace's: another server, a proxy's page, or an incompatible version."""
 
 
 class JobFailed(RetraceError):
-    """What was waited for failed or was cancelled. `job` is its last state."""
+    """The awaited job failed or was cancelled. `job` is its last state."""
 
     def __init__(self, message: str, job: object) -> None:
         super().__init__(message)
@@ -70,5 +70,5 @@ class JobFailed(RetraceError):
 
 
 def refusal_class(status: int) -> type[RequestRefused]:
-    """The class for a status of 400 and above."""
+    """The exception class for a status of 400 or above."""
     return {401: NotAuthorized, 403: NotAuthorized, 404: NotFound, 409: Conflict}.get(status, RequestRefused)

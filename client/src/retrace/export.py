@@ -1,4 +1,4 @@
-"""Downloads a split of a frozen version: into a temporary file beside the target, resumed where it broke off, checked, then renamed."""
+"""Downloads a split of a frozen version: to a temporary file beside the target, resumed after interruptions, verified, then renamed."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from retrace.models.datasets import File, Version
 def export_rows(
     version: Version, split: str, format: str, to: Path, *, retries: Retries, progress: OnProgress | None
 ) -> Flow[Path]:
-    """Bring `to` to the bytes of the frozen file. Raises RetraceError where there is none, or what came isn't it."""
+    """Download the frozen file to `to`. Raises RetraceError if it doesn't exist or the download doesn't match it."""
     file = _file_of(version, split, format)
-    # Named by its contents: what an earlier, broken download left can be continued, and nothing else is taken for it.
+    # The name includes the content hash, so that only an interrupted download of the same file is resumed.
     part = to.with_name(f".{to.name}.{file.sha256[:16]}.part")
     request = Request(
         "GET",
         f"{version.path}/rows",
         {"format": format, "split": split},
-        # Bytes as they are stored: of a compressed stream no second half can be asked for.
+        # Uncompressed: a compressed stream can't be resumed in the middle.
         headers={"Accept": "*/*", "Accept-Encoding": "identity"},
     )
     yield from work(lambda: to.parent.mkdir(parents=True, exist_ok=True))
@@ -53,7 +53,7 @@ def _download(request: Request, part: Path, file: File, retries: Retries, progre
         if offset > file.bytes:
             yield from work(part.unlink)
             offset = 0
-        attempt = 0 if offset > best >= 0 else attempt  # it got on: not one of several failures in a row
+        attempt = 0 if offset > best >= 0 else attempt  # made progress: doesn't count as a failure in a row
         best = max(best, offset)
         headers = {
             **request.headers,
@@ -78,7 +78,7 @@ def _download(request: Request, part: Path, file: File, retries: Retries, progre
 
 
 class _Part:
-    """The temporary file. A whole answer begins it anew, a partial one goes on at its end."""
+    """The temporary file. A full response restarts it, a partial one is appended."""
 
     def __init__(self, path: Path, size: int, progress: OnProgress | None) -> None:
         self._path, self._size, self._progress = path, size, progress

@@ -1,4 +1,4 @@
-"""Plays episodes of training runs and of rollouts with an agent of your own: leases them, runs the agent, tells how it went."""
+"""Plays episodes of training runs and rollouts with your own agent: leases them, runs the agent, reports the outcome."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from retrace.client import Client
 
 Result = bool | float | Mapping[str, Any]
-"""Whether it succeeded, or its reward, or any of success, reward, rewards and metadata."""
+"""Success, a reward, or a mapping with any of success, reward, rewards, and metadata."""
 Agent = Callable[[Episode], Result | Awaitable[Result]]
 
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.5, 5.0
-"""Seconds between two questions while nothing waits."""
+"""Seconds between requests while no episode is available."""
 RENEWALS = 4
-"""In the time of a lease."""
+"""Per lease period."""
 LONGEST_PROBLEM = 2000
 logger = logging.getLogger("retrace")
 
@@ -64,15 +64,15 @@ def serve_agent(
 
 
 def run(agent: Agent, **options: Any) -> int:
-    """`Client.serve_agent` with the installation and the token of RETRACE_URL and RETRACE_TOKEN: all that a runner's program needs."""
-    from retrace.client import Client  # it offers serve_agent itself
+    """`Client.serve_agent` with RETRACE_URL and RETRACE_TOKEN: all that a runner's program needs."""
+    from retrace.client import Client  # circular import: it offers serve_agent itself
 
     with Client() as client:
         return client.serve_agent(agent, **options)
 
 
 class _Serving:
-    """What all threads of one runner share."""
+    """State shared by all threads of a runner."""
 
     def __init__(self, client: Client, agent: Agent, wanted: Lease, until_idle: float | None) -> None:
         self._client = client
@@ -80,12 +80,12 @@ class _Serving:
         self._wanted = wanted
         self._until_idle = until_idle
         self._asking = threading.Lock()
-        """Held by the thread that asks for the next episode: while nothing waits, one question is enough for all."""
+        """Held by the thread that requests the next episode: while none is available, one request at a time is enough."""
         self._playing: set[str] = set()
         self.ended = threading.Event()
 
     def play_on(self) -> int:
-        """Play episode after episode; returns how many."""
+        """Play episodes one after another; returns how many."""
         count = 0
         try:
             while (episode := self._next()) is not None:
@@ -123,9 +123,9 @@ class _Serving:
             return self._client.episodes.lease(**self._wanted)
         except (NotAuthorized, RequestRefused) as refusal:
             if refusal.status is not None and refusal.status < 500 and refusal.status != 429:
-                raise  # another time it would be refused, too
+                raise  # a retry would be refused, too
             logger.warning("%s", refusal)
-        except RetraceError as error:  # a server that restarts comes back
+        except RetraceError as error:  # a restarting server comes back
             logger.warning("%s", error)
         return None
 
@@ -137,7 +137,7 @@ class _Serving:
             outcome = outcome_of(_run(self._agent, episode))
         except Exception as problem:
             self._give_up(episode, problem)
-            if isinstance(problem, NoOutcome):  # a mistake in the program, not of the policy
+            if isinstance(problem, NoOutcome):  # an error in the program, not in the policy's behavior
                 raise
             return
         finally:
@@ -145,13 +145,13 @@ class _Serving:
             renewing.join()
         try:
             self._client.sessions.finish(episode.session, **outcome)
-        except RetraceError as error:  # the lease was lost, or the step went on without it
+        except RetraceError as error:  # the lease was lost, or the training step continued without it
             logger.warning("episode %s counts no more: %s", episode.id, error)
 
     def _give_up(self, episode: Episode, problem: Exception) -> None:
         logger.warning("the agent failed at episode %s", episode.id, exc_info=problem)
         words = f"{type(problem).__name__}: {problem}"[:LONGEST_PROBLEM]
-        with suppress(RetraceError):  # then the lease ends by itself
+        with suppress(RetraceError):  # then the lease expires
             self._client.sessions.abandon(episode.session, problem=words)
 
     def _renew(self, episode: Episode, over: threading.Event) -> None:
@@ -161,7 +161,7 @@ class _Serving:
 
 
 class NoOutcome(TypeError):
-    """The agent returned nothing that says how it went."""
+    """The agent returned nothing that gives the outcome."""
 
 
 def _run(agent: Agent, episode: Episode) -> Any:
@@ -176,13 +176,13 @@ def _run(agent: Agent, episode: Episode) -> Any:
 
 
 def outcome_of(result: Any) -> Finish:
-    """What an agent returned, as a session is finished with it. Raises NoOutcome."""
+    """An agent's return value as the arguments for finishing the session. Raises NoOutcome."""
     if isinstance(result, bool):
         return {"success": result}
     if isinstance(result, int | float):
         return {"reward": float(result)}
     if isinstance(result, Mapping) and result and set(result) <= Finish.__annotations__.keys():
-        return Finish(**result)  # type: ignore[typeddict-item]  # its keys were looked at
+        return Finish(**result)  # type: ignore[typeddict-item]  # its keys have been checked
     known = ", ".join(Finish.__annotations__)
     raise NoOutcome(
         f"The agent returned {result!r:.200}. Expected True or False, a reward, or a mapping with any of {known}."

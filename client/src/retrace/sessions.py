@@ -1,4 +1,4 @@
-"""A session around a `with` block, for an agent's program."""
+"""A session as a `with` block, for an agent's program."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Outcome = Literal["success", "failure", "none"]
 SUCCESS: dict[Outcome, bool | None] = {"success": True, "failure": False, "none": None}
 LONGEST_MESSAGE = 2000
 HASTY = Retries(most=1)
-"""While an exception waits: what happened to the agent matters more than the note of it."""
+"""Used while an exception propagates: the exception matters more than recording it."""
 
 
 class Session(Resource[C]):
     """One episode, opened by `with` or `async with`.
 
-    An agent's library takes `base_url` and `api_key` and needs nothing else. A block that ends by itself finishes the session.
-    After an exception it stays unfinished, with the exception on record, and ends as abandoned: nobody knows how it went.
+    An agent's library only needs `base_url` and `api_key`. A block that ends normally finishes the session.
+    After an exception the session stays unfinished, with the exception recorded, and is eventually abandoned: its outcome is unknown.
     """
 
     def __init__(self, connection: C, session: NewSession) -> None:
@@ -39,7 +39,7 @@ class Session(Resource[C]):
 
     @property
     def opened(self) -> OpenedSession:
-        """What the server answered when it was opened."""
+        """The server's response when it was opened."""
         if self._opened is None:
             raise RetraceError("The session isn't open yet. Use it in a block: with client.session(…) as session.")
         return self._opened
@@ -50,26 +50,26 @@ class Session(Resource[C]):
 
     @property
     def base_url(self) -> str:
-        """For the agent's library, in place of the address of its model."""
+        """For the agent's library, instead of its model's address."""
         return self.opened.base_url
 
     @property
     def api_key(self) -> str:
-        """For the agent's library. It opens this session, and nothing else."""
+        """For the agent's library. Valid only for this session."""
         return self.opened.api_key
 
     @operation
     def reward(
         self, value: float, *, name: str | None = None, call: str | None = None, key: str | None = None
     ) -> Flow[SessionEvent]:
-        """Record a reward of the session or, with `call`, of one of its calls. The same `key` again is the same reward."""
+        """Record a reward of the session or, with `call`, of one of its calls. Rewards are deduplicated by `key`."""
         return _record(self, key, {"type": "reward", "name": name, "value": value, "call": call})
 
     @operation
     def note(
         self, name: str, value: Any = None, *, call: str | None = None, key: str | None = None
     ) -> Flow[SessionEvent]:
-        """Record anything else that happened."""
+        """Record any other event."""
         return _record(self, key, {"type": "custom", "name": name, "value": value, "call": call})
 
     @operation
@@ -81,7 +81,7 @@ class Session(Resource[C]):
         rewards: Mapping[str, float] | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Flow[SessionState]:
-        """Finish the session. Without `reward` it is the sum of what was recorded; `none` says that the outcome isn't known."""
+        """Finish the session. The default `reward` is the sum of the recorded ones; the outcome `none` means unknown."""
         if outcome not in SUCCESS:
             raise ValueError(f"{outcome!r} is no outcome. Give success, failure, or none.")
         said: Finish = {"success": SUCCESS[outcome], "rewards": rewards or {}, "metadata": metadata or {}}

@@ -1,4 +1,4 @@
-"""Sends files and rows to be imported."""
+"""Uploads files and rows to import."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def import_source(
     retries: Retries,
     progress: OnProgress | None,
 ) -> Flow[Import]:
-    """Send a file, or rows as JSON Lines."""
+    """Upload a file, or rows as JSON Lines."""
     if isinstance(source, (str, os.PathLike)):
         file = Path(source)
         return (yield from _send(file, filename or file.name, policy, idempotency_key, retries, progress))
-    # Rows may come from a generator, which yields them once; from a file they can be sent again after an error.
+    # Rows may come from a generator, which can be read only once; a file can be resent after an error.
     rows = source
     file = yield from work(lambda: _written(rows))
     try:
@@ -58,7 +58,7 @@ def _send(
 
 
 def _written(rows: Iterable[Mapping[str, Any]]) -> Path:
-    """The rows in a temporary file, one a line."""
+    """The rows in a temporary file, one per line."""
     handle, name = tempfile.mkstemp(prefix="retrace-rows-", suffix=".jsonl")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as target:

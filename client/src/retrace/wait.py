@@ -1,4 +1,4 @@
-"""Waits for what takes a while, by reading it again."""
+"""Waits for long operations by polling."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LONGEST_SECONDS = 5.0
 def wait_for(
     job: W, *, retries: Retries, timeout: float | None, progress: OnProgress | None, is_checked: bool
 ) -> Flow[W]:
-    """Read `job` again until it is over, ever less often. Raises JobFailed, or RetraceError after `timeout` seconds."""
+    """Poll `job` until it's over, at increasing intervals. Raises JobFailed, or RetraceError after `timeout` seconds."""
     deadline = None if timeout is None else time.monotonic() + timeout
     request, seconds = Request("GET", job.path), FIRST_SECONDS
     while True:

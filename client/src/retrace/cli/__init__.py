@@ -1,1 +1,1 @@
-"""The command `retrace`, one module for each group of subcommands."""
+"""The command `retrace`, one module per group of subcommands."""

@@ -48,11 +48,11 @@ def serve(client: Client, options: argparse.Namespace, output: Output) -> int:
 
 
 def agent_at(place: str) -> Agent:
-    """The function that `place` names. Raises ValueError."""
+    """Import the function named by `place`. Raises ValueError."""
     module, _, name = place.partition(":")
     if not module or not name:
         raise ValueError(f"{place!r} names no function. Expected MODULE:FUNCTION, such as my_agent:play.")
-    sys.path.insert(0, "")  # as `python -m` has it
+    sys.path.insert(0, "")  # as `python -m` does
     try:
         agent: Agent = getattr(importlib.import_module(module), name)
     except ModuleNotFoundError as error:

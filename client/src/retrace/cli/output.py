@@ -1,4 +1,4 @@
-"""What commands print: results on stdout, progress on stderr and only where somebody watches."""
+"""Command output: results on stdout; progress on stderr, and only on a terminal."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pydantic import BaseModel
 from retrace.core.request import Progress
 
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Control characters, and what makes a terminal write lines backward."""
+"""Control characters and characters that reorder text on a terminal."""
 
 
 class Output:
-    """Prints for people, or with `--json` for programs."""
+    """Prints text, or JSON with `--json`."""
 
     def __init__(self, *, is_json: bool) -> None:
         self.is_json = is_json
@@ -25,19 +25,19 @@ class Output:
         self._shown = False
 
     def one(self, answer: BaseModel | dict[str, Any], text: str) -> None:
-        """One answer: as a JSON object, or as `text`."""
+        """Print one result as a JSON object or as `text`."""
         self.end_progress()
         print(harmless(_json(answer) if self.is_json else text))
 
     def table(self, answers: Iterable[BaseModel], columns: Sequence[str]) -> None:
-        """A list, as it comes: JSON Lines, or one line each with tabs between `columns`."""
+        """Print a list as it arrives: JSON Lines, or one line per entry with `columns` separated by tabs."""
         for answer in answers:
             facts = answer.model_dump(mode="json")
             cells = (_cell(facts[name]).replace("\t", " ").replace("\n", " ") for name in columns)
             print(harmless(_json(answer) if self.is_json else "\t".join(cells)))
 
     def progress(self, progress: Progress) -> None:
-        """Rewrite the line that says how far it is."""
+        """Rewrite the progress line."""
         if not self._watched:
             return
         done, total, unit = progress
@@ -47,19 +47,19 @@ class Output:
         self._shown = True
 
     def end_progress(self) -> None:
-        """Remove that line."""
+        """Remove the progress line."""
         if self._shown:
             print("\r\033[K", end="", file=sys.stderr, flush=True)
             self._shown = False
 
 
 def harmless(text: str) -> str:
-    """As JSON escapes what a terminal would obey or can't write: names and trajectories may come from anywhere."""
+    """Escape control characters and unencodable ones as JSON does: names and trajectories may come from anywhere."""
     return UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def facts(answer: BaseModel, names: Sequence[str]) -> str:
-    """One fact a line. What is empty is left out."""
+    """One fact per line, without empty ones."""
     dumped = answer.model_dump(mode="json")
     shown = {name: dumped[name] for name in names if dumped[name] not in (None, "", [], {})}
     width = max(map(len, shown), default=0)

@@ -1,1 +1,1 @@
-"""What every call has in common: requests, retries, pages, and the two ways to carry them out."""
+"""Shared by all calls: requests, retries, pagination, and their synchronous and asynchronous execution."""

@@ -1,4 +1,4 @@
-"""Carries flows out: `Connection` where the caller waits, `AsyncConnection` in an event loop."""
+"""Executes flows: `Connection` blocks, `AsyncConnection` runs in an event loop."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ TIMEOUT = httpx.Timeout(60.0, connect=10.0)
 
 
 class Connection:
-    """A pool of connections to one server, for threads."""
+    """A connection pool to one server, shared by threads."""
 
     def __init__(self, url: str, token: str, retries: Retries, timeout: float | httpx.Timeout) -> None:
         self.retries = retries
         self.http = httpx.Client(base_url=url, headers=_headers(token), timeout=timeout)
 
     def run(self, flow: Flow[T]) -> T:
-        """Carry out `flow` and return its result."""
+        """Execute `flow` and return its result."""
         resume: Callable[[Any], Effect] = flow.send
         outcome: Any = None
         try:
@@ -43,14 +43,14 @@ class Connection:
 
 
 class AsyncConnection:
-    """A pool of connections to one server, for one event loop."""
+    """A connection pool to one server, for one event loop."""
 
     def __init__(self, url: str, token: str, retries: Retries, timeout: float | httpx.Timeout) -> None:
         self.retries = retries
         self.http = httpx.AsyncClient(base_url=url, headers=_headers(token), timeout=timeout)
 
     async def run(self, flow: Flow[T]) -> T:
-        """Carry out `flow` and return its result."""
+        """Execute `flow` and return its result."""
         resume: Callable[[Any], Effect] = flow.send
         outcome: Any = None
         try:
@@ -68,7 +68,7 @@ class AsyncConnection:
 
 
 def server_url(url: str | None) -> str:
-    """`url`, or RETRACE_URL: the address of the installation, as in a browser. Raises ValueError for anything else."""
+    """`url` or RETRACE_URL: the address of the installation, as in a browser. Raises ValueError for anything else."""
     text = (url or os.environ.get("RETRACE_URL", "")).strip().rstrip("/").removesuffix("/api/v1")
     parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -78,7 +78,7 @@ def server_url(url: str | None) -> str:
 
 
 def api_token(token: str | None) -> str:
-    """`token`, or RETRACE_TOKEN. Raises ValueError where there is none, or it can't stand in a header."""
+    """`token` or RETRACE_TOKEN. Raises ValueError if it's missing or can't be sent in a header."""
     text = (token or os.environ.get("RETRACE_TOKEN", "")).strip()
     if not text:
         raise ValueError("An API token is needed. Create one under Settings → API tokens and set RETRACE_TOKEN.")

@@ -1,7 +1,7 @@
-"""Every call is written once, as a generator that does no input or output itself.
+"""Calls are written once, as generators without I/O.
 
-It yields effects: send this, wait that long. `Connection` and `AsyncConnection` carry them out, each in its own way, and
-hand the results back in. So what a call does (retries, resuming, polling) is the same for `Client` and `AsyncClient`.
+They yield effects, such as sending a request or waiting. `Connection` and `AsyncConnection` perform them and
+send the results back in, so the logic of a call (retries, resuming, polling) is shared by `Client` and `AsyncClient`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class Effect(Protocol):
-    """Something for a connection to do."""
+    """An action for a connection to perform."""
 
     def perform(self, http: httpx.Client) -> Any: ...
 
@@ -47,7 +47,7 @@ class _Send:
 
 
 class Sink(Protocol):
-    """Where a download goes."""
+    """The destination of a download."""
 
     def begin(self, headers: httpx.Headers, *, is_partial: bool) -> None: ...
 
@@ -105,30 +105,30 @@ class _Work:
 
 
 def send(request: Request) -> Flow[Reply]:
-    """Send once. Raises httpx.RequestError where no answer came."""
+    """Send once. Raises httpx.RequestError if there was no response."""
     reply: Reply = yield _Send(request)
     return reply
 
 
 def receive(request: Request, sink: Sink) -> Flow[Reply]:
-    """Send once, and hand the answer's body to `sink` as it comes. Of an error the reply holds the body."""
+    """Send once, and stream the response's body to `sink`. The body of an error is in the reply."""
     reply: Reply = yield _Receive(request, sink)
     return reply
 
 
 def pause(seconds: float) -> Flow[None]:
-    """Let time pass."""
+    """Wait."""
     yield _Pause(seconds)
 
 
 def work(function: Callable[[], T]) -> Flow[T]:
-    """Do something that takes its time on this machine, such as reading a file; an event loop goes on meanwhile."""
+    """Run a blocking function, such as reading a file; in an event loop, it runs in a thread."""
     result: T = yield _Work(function)
     return result
 
 
 def immediate(value: T) -> Flow[T]:
-    """A flow that has nothing to do."""
+    """A flow without effects."""
     return value
     yield  # makes this a generator
 

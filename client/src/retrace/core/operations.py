@@ -1,7 +1,7 @@
-"""Declares a call once; `Client` gets its result, `AsyncClient` something to await.
+"""Declares calls once: in `Client` they return the result, in `AsyncClient` an awaitable.
 
-A resource's method returns a flow, and `operation` turns it into what its connection makes of that. The overloads of
-`__get__` give both their types.
+A resource's method returns a flow, and `operation` runs it on the resource's connection. The overloads of
+`__get__` give the types of both.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class Resource(Generic[C]):
-    """One kind of thing on the server, reached through `connection`."""
+    """One kind of object on the server, accessed through `connection`."""
 
     def __init__(self, connection: C) -> None:
         self._connection = connection
@@ -45,7 +45,7 @@ class Resource(Generic[C]):
     def _create(
         self, template: str, *parts: object, answer: type[T], body: object, is_remembered: bool = True
     ) -> Flow[T]:
-        """Make something. `body` is a dict of the caller's keywords. The key tells the server that a repetition is one."""
+        """Create an object. `body` is a dict of the caller's keywords. The idempotency key identifies repetitions."""
         assert isinstance(body, dict)
         headers = {IDEMPOTENCY_KEY: str(uuid4())}
         path = address(template, *parts)
@@ -57,13 +57,13 @@ class Resource(Generic[C]):
         return reply.content.decode()
 
     def _act(self, template: str, *parts: object, answer: type[T]) -> Flow[T]:
-        """Do something with what is there, once."""
+        """Act on an existing object, exactly once."""
         headers = {IDEMPOTENCY_KEY: str(uuid4())}
         return self._ask(Request("POST", address(template, *parts), headers=headers, is_remembered=True), answer)
 
 
 class operation(Generic[P, T]):
-    """A method that asks once: `client.runs.read(id)`, `await client.runs.read(id)`."""
+    """A method with a single result: `client.runs.read(id)`, `await client.runs.read(id)`."""
 
     def __init__(self, flow: Callable[Concatenate[Any, P], Flow[T]]) -> None:
         self.flow = flow
@@ -86,7 +86,7 @@ class operation(Generic[P, T]):
 
 
 class Listing(NamedTuple, Generic[T]):
-    """A list that comes in pages: how to ask for the first, and what its entries are."""
+    """A paginated list: the request for its first page, and the type of its entries."""
 
     path: str
     entry: type[T]
@@ -96,7 +96,7 @@ class Listing(NamedTuple, Generic[T]):
 class listing(Generic[P, T]):
     """A method that lists: `for run in client.runs.list()`, `async for run in client.runs.list()`.
 
-    A page is asked for when the one before is used up, so that stopping early costs nothing.
+    The next page is requested when the previous one is used up, so stopping early costs nothing.
     """
 
     def __init__(self, first: Callable[Concatenate[Any, P], Listing[T]]) -> None:
@@ -127,14 +127,14 @@ class _Page(BaseModel, Generic[T]):
 
     @property
     def cursor(self) -> str | None:
-        """Of the next page. Only that: behind a proxy the rest of `next` may name another host."""
+        """Cursor of the next page. The rest of `next` is ignored: behind a proxy it may name another host."""
         return parse_qs(urlsplit(self.next or "").query).get("cursor", [None])[0]
 
 
 def _page(resource: Resource[Any], of: Listing[T], cursor: str | None) -> Flow[_Page[T]]:
     request = Request("GET", of.path, {**of.query, "cursor": cursor})
     page: _Page[T] = yield from resource._ask(request, _Page[of.entry])  # type: ignore[name-defined]  # a class at run time
-    if page.cursor and page.cursor == cursor:  # it would be asked for without end
+    if page.cursor and page.cursor == cursor:  # would loop forever
         raise UnexpectedAnswer(f"The answer to {request} names itself as the next page.", request=str(request))
     return page
 
@@ -159,5 +159,5 @@ async def _walk_async(resource: Resource[AsyncConnection], of: Listing[T]) -> As
 
 
 def _plain(body: dict[str, Any]) -> dict[str, Any]:
-    """As JSON can hold it: moments as ISO 8601."""
+    """The body in JSON types: datetimes as ISO 8601."""
     return {name: value.isoformat() if hasattr(value, "isoformat") else value for name, value in body.items()}

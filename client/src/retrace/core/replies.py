@@ -1,4 +1,4 @@
-"""Turns replies into what callers get: models, or an exception with the server's words."""
+"""Converts replies to models, or to exceptions with the server's message."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 def checked(request: Request, reply: Reply) -> Reply:
-    """The reply, unless it is an error. Raises RequestRefused or UnexpectedAnswer."""
+    """Return the reply if it isn't an error. Raises RequestRefused or UnexpectedAnswer."""
     if reply.status < 300 or reply.status == HTTPStatus.NOT_MODIFIED:
         return reply
     if reply.status < 400:
@@ -31,10 +31,10 @@ def checked(request: Request, reply: Reply) -> Reply:
 
 
 def parsed(request: Request, reply: Reply, answer: type[T]) -> T:
-    """The reply's body as `answer`. Raises UnexpectedAnswer where it is something else."""
+    """The reply's body as `answer`. Raises UnexpectedAnswer if it doesn't match."""
     try:
         adapter: TypeAdapter[T] = _adapter(answer)
-        # Not pydantic's own reader: it refuses lone surrogates, which trajectories may hold.
+        # Not pydantic's JSON parser, which refuses the lone surrogates that trajectories may contain.
         return adapter.validate_python(json.loads(reply.content))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
@@ -62,7 +62,7 @@ def _refusal(request: Request, reply: Reply) -> RequestRefused:
 
 
 def _words(reply: Reply) -> tuple[str, dict[str, list[str]]]:
-    """`detail` and `fields`. What a proxy answers in Retrace's place has neither."""
+    """`detail` and `fields`. A proxy's response has neither."""
     try:
         body = json.loads(reply.content)
         fields = body.get("fields") or {}
@@ -73,7 +73,7 @@ def _words(reply: Reply) -> tuple[str, dict[str, list[str]]]:
 
 
 def retry_after(headers: httpx.Headers) -> float | None:
-    """Seconds, of a `Retry-After` in either of its forms; None without a readable one."""
+    """`Retry-After` in seconds, from either of its forms; None if it's missing or invalid."""
     text = headers.get("Retry-After", "").strip()
     if text.isdecimal():
         return float(text)

@@ -17,7 +17,7 @@ IDEMPOTENCY_KEY = "Idempotency-Key"
 
 
 class Progress(NamedTuple):
-    """How far something is. A `total` of 0 is not known."""
+    """Progress of an operation. A `total` of 0 means unknown."""
 
     done: int
     total: int
@@ -29,7 +29,7 @@ OnProgress = Callable[[Progress], object]
 
 @dataclass(frozen=True)
 class Upload:
-    """A file as the body of a request. It is opened anew each time that the request is sent."""
+    """A file as a request body. It's reopened each time the request is sent."""
 
     file: Path
     progress: OnProgress | None = None
@@ -48,7 +48,7 @@ class Upload:
                     self.progress(Progress(sent, size, "bytes"))
 
     async def async_chunks(self) -> AsyncIterator[bytes]:
-        """The same, without holding up the event loop while the disk is read."""
+        """Like `chunks`, without blocking the event loop during disk reads."""
         chunks = self.chunks()
         while (chunk := await asyncio.to_thread(next, chunks, None)) is not None:
             yield chunk
@@ -56,7 +56,7 @@ class Upload:
 
 @dataclass(frozen=True)
 class Request:
-    """`path` is below /api/v1. `query` and `body` leave out what is None; `body` goes as JSON."""
+    """`path` is relative to /api/v1. None values in `query` and `body` are left out; `body` is sent as JSON."""
 
     method: str
     path: str
@@ -65,11 +65,11 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict)
     upload: Upload | None = None
     is_remembered: bool = False
-    """Whether the server knows this request again and answers what it answered before."""
+    """Whether the server recognizes a repetition and returns the original response."""
 
     @property
     def may_be_repeated(self) -> bool:
-        """Whether sending it twice does what sending it once does."""
+        """Whether the request is idempotent."""
         return self.method == "GET" or self.is_remembered
 
     def __str__(self) -> str:
@@ -77,7 +77,7 @@ class Request:
 
 
 class Reply(NamedTuple):
-    """An answer, read whole."""
+    """A complete response."""
 
     status: int
     headers: httpx.Headers
@@ -85,9 +85,9 @@ class Reply(NamedTuple):
 
 
 def address(template: str, *parts: object) -> str:
-    """`template` with each `{}` replaced by one part, escaped.
+    """`template` with each `{}` replaced by one escaped part.
 
-    Raises ValueError for a part that would lead to another resource.
+    Raises ValueError for a part that would change the path's structure.
     """
     texts = [str(part) for part in parts]
     for text in texts:

@@ -1,4 +1,4 @@
-"""When a request is sent again, and how long to wait before."""
+"""When to resend a request, and how long to wait before."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
 @dataclass(frozen=True)
 class Retries:
-    """At most `most` more attempts after the first; the waits double from `first_seconds` up to `longest_seconds`.
+    """Up to `most` retries; the delays double from `first_seconds` up to `longest_seconds`.
 
-    A `Retry-After` of the server is obeyed up to `patience_seconds`; a longer one ends the attempts at once.
+    The server's `Retry-After` is obeyed up to `patience_seconds`; a longer one ends the attempts at once.
     """
 
     most: int = 5
@@ -30,18 +30,18 @@ class Retries:
     patience_seconds: float = 120.0
 
     def delay(self, attempt: int, retry_after: float | None = None) -> float | None:
-        """Seconds to wait after attempt number `attempt`, counted from 0; None: give up."""
+        """Seconds to wait after attempt number `attempt`, counted from 0; None to give up."""
         if attempt >= self.most or (retry_after or 0) > self.patience_seconds:
             return None
         backoff = min(self.longest_seconds, self.first_seconds * 2.0**attempt)
-        # Jitter, so that a hundred clients that were cut off together don't come back together.
+        # Jitter, so that clients that were disconnected together don't all come back together.
         return max(retry_after or 0.0, backoff * random.uniform(0.5, 1.0))
 
 
 def exchange(request: Request, retries: Retries) -> Flow[Reply]:
-    """Send until an answer comes that counts, and return it. Raises RetraceError where it's an error or none comes.
+    """Send until there is a final response, and return it. Raises RetraceError for an error response, or if there is none.
 
-    What can't be repeated is sent again only if it certainly didn't arrive, or was turned away unread.
+    A request that isn't idempotent is resent only if it certainly wasn't received, or was rejected unprocessed.
     """
     attempt = 0
     while True:
@@ -62,7 +62,7 @@ def exchange(request: Request, retries: Retries) -> Flow[Reply]:
 
 
 def unreachable(request: Request, error: Exception, attempts: int) -> ServerUnreachable:
-    """What to raise when there was no answer."""
+    """The exception for a missing response."""
     reason = str(error) or type(error).__name__
     times = "once" if attempts == 1 else f"{attempts} times"
     doubt = (

@@ -1,4 +1,4 @@
-"""What the server answers, and what it is sent: one module for each resource.
+"""Response and request models: one module per resource.
 
-Answers tolerate what a newer server adds; names of states and kinds are plain text for the same reason.
+Responses tolerate fields that a newer server adds; states and kinds are plain text for the same reason.
 """

@@ -1,4 +1,4 @@
-"""What all answers have in common."""
+"""Base classes of all responses."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from retrace.core.request import Progress
 
 
 class Answer(BaseModel):
-    """What the server said. Fields that this version doesn't know yet are kept and can be read by their names."""
+    """A response. Fields unknown to this version are kept and available under their names."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
 
 class Waitable(Answer):
-    """Something that takes a while. `client.wait` reads it again until `is_over`."""
+    """An operation that takes time. `client.wait` polls it until `is_over`."""
 
     @property
     def path(self) -> str:
-        """Where to read it again, below /api/v1."""
+        """Path for polling, relative to /api/v1."""
         raise NotImplementedError
 
     @property
     def is_over(self) -> bool:
-        """Whether it ended, well or not."""
+        """Whether it has ended, successfully or not."""
         raise NotImplementedError
 
     @property
     def problem(self) -> str:
-        """Why it failed or was cancelled; empty where it did neither."""
+        """Why it failed or was cancelled; empty otherwise."""
         raise NotImplementedError
 
     @property
     def progress(self) -> Progress:
-        """How far it is."""
+        """Its progress."""
         raise NotImplementedError

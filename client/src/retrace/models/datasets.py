@@ -1,4 +1,4 @@
-"""Datasets, their frozen versions, and how one is frozen."""
+"""Datasets, their frozen versions, and freezing recipes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Dataset(Answer):
     id: str
     name: str
     description: str
-    licence: str  # Under which terms the rows may be used.
+    licence: str  # License of the rows.
     created_at: datetime
     version_count: int
     latest: int | None  # Number of the newest frozen version.
@@ -41,13 +41,13 @@ class Version(Waitable):
     row_counts: dict[str, int]
     rows_done: int
     rows_expected: int
-    content_hash: str  # SHA-256 of what `sha256sum train.jsonl validation.jsonl test.jsonl` prints.
+    content_hash: str  # SHA-256 of the output of `sha256sum train.jsonl validation.jsonl test.jsonl`.
     files: dict[str, dict[str, File]]  # By format, then by split.
     recipe: Any  # Queues, rules for ties and disagreements, split shares, seed.
     error: str
     created_at: datetime
     frozen_at: datetime | None
-    url: str  # Its page.
+    url: str  # Address of its page.
 
     @property
     def path(self) -> str:
@@ -67,7 +67,7 @@ class Version(Waitable):
 
 
 class NewDataset(TypedDict, total=False):
-    """A dataset to make."""
+    """A dataset to create."""
 
     name: Required[str]
     description: str
@@ -75,25 +75,25 @@ class NewDataset(TypedDict, total=False):
 
 
 class Recipe(TypedDict, total=False):
-    """The rules of a version. The same rules over the same judgments give the same bytes."""
+    """The rules of a version. The same rules applied to the same judgments give the same bytes."""
 
-    queues: Required[Sequence[str]]  # Queues whose judgments go in.
+    queues: Required[Sequence[str]]  # Queues whose judgments are included.
     row_type: Literal["preference", "step_preferences", "steps", "demonstrations", "unpaired"]
-    judgements: Literal["majority", "each"]  # One row a pair, or one a judgment.
+    judgements: Literal["majority", "each"]  # One row per pair, or one per judgment.
     minimum_margin: int  # With majority: votes by which the winner must lead.
-    aggregation: Literal["votes", "dawid_skene", "glad"]  # Where the soft label comes from.
-    adjudicated: Literal["win", "ignore"]  # What a reviewer decided is the pair's only row, or ignored.
-    minimum_confidence: int  # With majority, in percent: the least soft label.
+    aggregation: Literal["votes", "dawid_skene", "glad"]  # Source of the soft label.
+    adjudicated: Literal["win", "ignore"]  # A reviewer's decision is the pair's only row, or ignored.
+    minimum_confidence: int  # With majority, in percent: the minimum soft label.
     minimum_strength: int  # 1 slightly, 2 clearly, 3 much better.
     ties: Literal["count", "drop"]  # Ties make no row: count them in the card, or drop them.
     both_bad: Literal["count", "drop"]  # The same for “both bad”.
-    annotator_kinds: Sequence[Literal["person", "model", "rule"]]  # Whose judgments count.
+    annotator_kinds: Sequence[Literal["person", "model", "rule"]]  # Whose judgments are included.
     without_annotators: Sequence[str]  # Annotators whose judgments are left out.
     flagged: Literal["keep", "leave_out"]  # Items that an annotator flagged: kept, or left out as of now.
-    without_items: Sequence[int]  # Ids of items to leave out, in place of those flagged now.
+    without_items: Sequence[int]  # Ids of items to leave out, instead of the currently flagged ones.
     train: int
     validation: int
     test: int
     seed: int
-    surrogates: Literal["replace", "keep"]  # Lone surrogates: U+FFFD instead, or their JSON escapes.
-    until: datetime | str | None  # Only what was judged by then; now, if left out.
+    surrogates: Literal["replace", "keep"]  # Lone surrogates: replaced by U+FFFD, or kept as JSON escapes.
+    until: datetime | str | None  # Only judgments up to this time; default: now.

@@ -1,4 +1,4 @@
-"""Deletions: what would go, and what went."""
+"""Deletions: previews and results."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from retrace.models.answer import Answer, Waitable
 
 
 class Blocker(Answer):
-    """Something that must go, or end, first."""
+    """Something that must be deleted or end first."""
 
     words: str
     page: str  # The path of its page.
 
 
 class Outlook(Answer):
-    """What would come of a deletion."""
+    """A preview of a deletion."""
 
     title: str
-    goes: dict[str, int]  # How many of what would go.
-    blockers: list[Blocker]  # What keeps it from being deleted; the first ten.
+    goes: dict[str, int]  # Number of objects that would be deleted, by kind.
+    blockers: list[Blocker]  # What prevents the deletion; the first ten.
     has_more: bool
 
 
 class Deletion(Waitable):
-    """A deletion: how far it is, and what went."""
+    """A deletion: its progress, and what was deleted."""
 
     id: str
     thing: str
@@ -56,7 +56,7 @@ class Deletion(Waitable):
 
 
 class Target(TypedDict):
-    """What is to be deleted."""
+    """The object to delete."""
 
     thing: Literal["trajectory", "task", "queue", "dataset", "version"]
     target: str  # Its id.

@@ -1,4 +1,4 @@
-"""What users of an agent say of its sessions."""
+"""Feedback from users of an agent about its sessions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from retrace.models.answer import Answer
 
 
 class Feedback(Answer):
-    """That it was kept."""
+    """Confirmation that the feedback was stored."""
 
     id: str
 
@@ -25,22 +25,22 @@ class FeedbackKey(Answer):
 
 
 class NewFeedbackKey(FeedbackKey):
-    """The same with the key itself, which is shown this once."""
+    """A new feedback key, including the key itself, which is shown only once."""
 
     key: str
 
 
 class NewFeedback(TypedDict, total=False):
-    """What a user says of a session: a thumb, a comment, an edited answer, or several of them."""
+    """A user's feedback on a session: a thumb, a comment, an edited answer, or several of these."""
 
     session: Required[str]
     thumb: Literal["up", "down"] | None
     comment: str
     edited_answer: str  # What the agent should have answered.
-    call: str | None  # Which answer was edited; left out: the last one.
+    call: str | None  # Which answer was edited; default: the last.
 
 
 class FeedbackKeyName(TypedDict):
-    """What uses the key."""
+    """A name for where the key is used."""
 
     name: str

@@ -1,4 +1,4 @@
-"""Imports, and what their files say of their own trajectories."""
+"""Imports, and the judgments in their files."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from retrace.models.answer import Answer, Waitable
 
 
 class Import(Waitable):
-    """An import: how far it is and what came of it."""
+    """An import: its progress and results."""
 
     id: str
-    url: str  # Where to ask again.
+    url: str  # URL for polling.
     state: str
     file: str
     size: int  # Bytes as uploaded.
@@ -22,14 +22,14 @@ class Import(Waitable):
     format: str
     bytes_read: int
     trajectories: int
-    tasks: int | None  # Of how many tasks they are; null until it is done.
+    tasks: int | None  # Number of tasks of these trajectories; null until it's done.
     steps: int
     duplicates: int
     outcomes: int
     rejected: int
     rejected_rows: str  # The rejected rows as JSON Lines; `?format=csv` for a spreadsheet.
-    warning_count: int  # What was left out of records that came in.
-    warnings: list[str]  # What was left out, or looks wrong: the first of `warning_count`.
+    warning_count: int  # How many things were left out of imported records.
+    warnings: list[str]  # What was left out or looks wrong: the first of `warning_count`.
     error: str
     created_at: datetime
     started_at: datetime | None
@@ -53,53 +53,53 @@ class Import(Waitable):
 
 
 class SaidValue(Answer):
-    """A value, and how often it stands in the first trajectories."""
+    """A value, and how often it occurs in the first trajectories."""
 
     value: Any  # Text, a number or a boolean.
     times: int
 
 
 class SaidColumn(Answer):
-    """Columns that say one of a few things, in the same words."""
+    """Columns with the same few values."""
 
     names: list[str]
     values: list[SaidValue]
 
 
 class Survey(Answer):
-    """What the first trajectories of an import say of themselves beside their chat."""
+    """The values, other than chats, in the first trajectories of an import."""
 
-    runs: int  # Looked at, from the first on.
-    sides: list[str] | None  # What each pair's sides are called; null: no pairs.
-    verdicts: list[SaidColumn]  # Of pairs, or of trajectories where there are none.
-    labels: list[SaidColumn]  # Of steps.
-    indexes: list[str]  # Columns of whole numbers.
-    names: list[str]  # Columns that may name who judged.
+    runs: int  # Number of trajectories examined, from the first.
+    sides: list[str] | None  # The names of each pair's sides; null: no pairs.
+    verdicts: list[SaidColumn]  # Columns about pairs, or about trajectories if there are no pairs.
+    labels: list[SaidColumn]  # Columns about steps.
+    indexes: list[str]  # Columns of integers.
+    names: list[str]  # Columns that may name the annotator.
 
 
 class Meaning(TypedDict, total=False):
-    """What one value means."""
+    """The meaning of one value."""
 
-    value: Required[Any]  # As it stands in the file: text, a number or a boolean.
+    value: Required[Any]  # As in the file: text, a number, or a boolean.
     means: Required[str]
 
 
 class Column(TypedDict, total=False):
-    """One column that says verdicts: what its values mean or, where it names the first wrong step, how that is counted."""
+    """A column of verdicts: what its values mean or, if it holds the index of the first wrong step, how that is counted."""
 
     name: Required[str]
     values: Sequence[Meaning]
-    is_somebody: bool  # It is the verdict of an annotator called like it.
-    of_steps: bool  # It stands with steps, not with the trajectory.
-    first: Literal[0, 1] | None  # It names the first wrong step, and the first step is this one.
+    is_somebody: bool  # It's the verdict of an annotator named like the column.
+    of_steps: bool  # It's a field of steps, not of the trajectory.
+    first: Literal[0, 1] | None  # It holds the index of the first wrong step, counted from this number.
 
 
 class Adopt(TypedDict, total=False):
-    """What a file's columns mean."""
+    """The meaning of a file's columns."""
 
-    name: Required[str]  # Of the queue.
+    name: Required[str]  # Name of the queue.
     kind: Required[Literal["pairwise", "steps", "rating"]]
-    origin: str  # Where they come from; the name of the file if empty.
+    origin: str  # The judgments' source; default: the file's name.
     judged_by: Literal["person", "model"]
-    who: str  # The column that names who judged.
+    who: str  # The column that names the annotator.
     columns: Required[Sequence[Column]]

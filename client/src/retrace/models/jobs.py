@@ -1,4 +1,4 @@
-"""Background work of every kind."""
+"""Background jobs of every kind."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from retrace.models.answer import Answer
 
 
 class Headway(Answer):
-    """How far a job is; a total of 0 is not known."""
+    """Progress of a job; a total of 0 means unknown."""
 
     done: int
     total: int
@@ -16,21 +16,21 @@ class Headway(Answer):
 
 
 class Job(Answer):
-    """A piece of background work, whatever its kind. What it makes is at its own address."""
+    """A background job of any kind. Its result is at its own address."""
 
     id: str
     kind: str  # training_runs, rollouts, imports, …
     title: str
     phase: str
-    state: str  # What its kind calls the phase.
-    worker_queue: str  # Which workers take it.
-    worker: str  # host:process of the one that has it.
+    state: str  # The phase as named by its kind.
+    worker_queue: str  # The workers that can run it.
+    worker: str  # host:process of the worker running it.
     attempt: int
-    losses: int  # Attempts lost in a row without progress.
-    loss: str  # Why the last of them was lost.
+    losses: int  # Consecutive attempts lost without progress.
+    loss: str  # Why the last attempt was lost.
     headway: Headway | None
     error: str  # Why it failed, and what to do.
     page: str  # The path of its page.
-    queued_at: datetime  # Since when it waits, or last waited.
+    queued_at: datetime  # When it was last enqueued.
     started_at: datetime | None
     finished_at: datetime | None

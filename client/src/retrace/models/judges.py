@@ -1,4 +1,4 @@
-"""Machine annotators of a queue."""
+"""Model annotators of a queue."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from retrace.models.answer import Answer
 
 
 class Prompt(Answer):
-    """What a judge is told to look for."""
+    """The instructions of a judge."""
 
     version: int
     text: str
 
 
 class Share(Answer):
-    """`count` of `of`, with its 95 % interval; null where there were none."""
+    """`count` of `of`, with its 95 % interval; null if `of` is 0."""
 
     count: int
     of: int
@@ -26,7 +26,7 @@ class Share(Answer):
 
 
 class Judge(Answer):
-    """A model at work in a queue: how far it is, what it has cost, how far it agrees with people and with itself."""
+    """A model that annotates a queue: its progress, its cost, its agreement with people and with itself."""
 
     id: str
     policy: str | None
@@ -38,23 +38,23 @@ class Judge(Answer):
     failed: int  # Pairs without a usable answer.
     prompt_tokens: int
     completion_tokens: int
-    cost: float  # So far, at the prices given.
-    most_cost: float | None  # It pauses there.
+    cost: float  # So far, at the given prices.
+    most_cost: float | None  # It pauses at this cost.
     prompt: Prompt | None
-    with_people: Share  # Of pairs on which most people prefer one side: how often it prefers the same.
+    with_people: Share  # Agreement with the majority, on pairs where most people prefer one side.
     right_on_gold: Share
-    steady: Share  # Of pairs asked in both orders: how often it prefers the same trajectory. Chance is a half.
-    left: Share  # Of sides that it chose: the left one.
+    steady: Share  # Consistency on pairs asked in both orders. Chance is 0.5.
+    left: Share  # Share of its choices that were the left side.
     created_at: datetime
 
 
 class Send(TypedDict, total=False):
-    """A model to send. A reward model needs no prompt and no prices."""
+    """A model to enroll. A reward model needs no prompt and no prices."""
 
     policy: Required[str]  # A served model or a reward model.
     mode: Literal["join", "prelabel"]
     prompt: str  # What to look for.
     requests_a_minute: int  # Two per pair, since both orders are asked.
-    prompt_price: float  # Of a million tokens read.
-    completion_price: float  # Of a million tokens written.
-    most_cost: float | None  # It pauses when it has cost so much.
+    prompt_price: float  # Per million prompt tokens.
+    completion_price: float  # Per million completion tokens.
+    most_cost: float | None  # It pauses when it has cost this much.

@@ -1,4 +1,4 @@
-"""What annotators said of items, and how reviewers decided."""
+"""Annotators' judgments of items, and reviewers' decisions."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from retrace.models.answer import Answer
 
 
 class Skipped(Answer):
-    """An item that is others' now."""
+    """A skipped item, now available to others."""
 
     assignment: str
 
 
 class Judged(Answer):
-    """A judgment that is stored."""
+    """A stored judgment."""
 
     assignment: str
-    feedback: str  # Of onboarding items: what was right and why; else empty.
+    feedback: str  # For onboarding items: the right answer and why; otherwise empty.
 
 
 class Preference(Answer):
-    """A judgment of a pair that nobody took back. `strength` is in favor of `a`: 3 much better … 0 tie … -3 `b` much better."""
+    """A valid judgment of a pair. `strength` is in favor of `a`: 3 much better … 0 tie … -3 `b` much better."""
 
     id: str
     item: int
@@ -32,25 +32,25 @@ class Preference(Answer):
     b: str
     annotator: str
     annotator_kind: str
-    annotator_source: str  # The file that it came in with; empty: judged here.
+    annotator_source: str  # The file that it was imported from; empty: judged here.
     strength: int  # In favor of trajectory a: +3 much better … 0 tie … −3 b much better.
     both_bad: bool
-    aspects: Any  # Key of a question that compares -> its grade in favor of trajectory a.
-    answers: Any  # Key of a question -> its answer: a point, an option, options, or words.
+    aspects: Any  # Key of a comparison question -> its grade in favor of trajectory a.
+    answers: Any  # Key of a question -> its answer: a point, an option, options, or text.
     confidence: int | None  # 1 unsure, 2 fairly sure, 3 sure.
     rationale: str
-    a_was_left: bool | None  # Null: judged elsewhere, and nothing says it.
+    a_was_left: bool | None  # Null if unknown, for judgments made elsewhere.
     guideline_version: int
-    seconds: float  # Time at work: pauses without input do not count.
+    seconds: float  # Active time: pauses without input don't count.
     created_at: datetime
 
 
 class StepLabel(Answer):
-    """What was said of one step: 1 good, 0 neutral, -1 bad. `is_filled`: it followed from the first error."""
+    """The label of one step: 1 good, 0 neutral, -1 bad. `is_filled`: it was derived from the first error."""
 
-    index: int  # Of the step, from 0.
+    index: int  # Index of the step, from 0.
     value: int  # +1 good, 0 neutral, −1 bad.
-    is_filled: bool  # Followed from the first error; the step wasn't labeled by itself.
+    is_filled: bool  # Derived from the first error; the step wasn't labeled individually.
     critique: str
     spans: Any  # Marked words: part (said, reasoning, call, …), start (character in the part's text), quote, note.
 
@@ -58,14 +58,14 @@ class StepLabel(Answer):
 class Correction(Answer):
     """A better action at one step, in place of the policy's own."""
 
-    index: int  # Of the step that it corrects, from 0.
+    index: int  # Index of the corrected step, from 0.
     message: Any  # The assistant message: content, reasoning_content, tool_calls.
     origin: str
-    policy: str | None  # Whose action it is, where sampled.
+    policy: str | None  # For sampled actions, the policy.
 
 
 class Inspection(Answer):
-    """A trajectory gone through step by step. `first_error`: index of the first wrong step, where one was found."""
+    """A trajectory judged step by step. `first_error`: index of the first wrong step, if one was found."""
 
     id: str
     item: int
@@ -73,23 +73,23 @@ class Inspection(Answer):
     trajectory: str
     annotator: str
     annotator_kind: str
-    annotator_source: str  # The file that it came in with; empty: judged here.
+    annotator_source: str  # The file that it was imported from; empty: judged here.
     ending: str
-    first_error: int | None  # Index of the first step that is wrong.
+    first_error: int | None  # Index of the first wrong step.
     labels: list[StepLabel]
     corrections: list[Correction]
-    answers: Any  # Key of a question -> its answer: a point, an option, options, or words.
+    answers: Any  # Key of a question -> its answer: a point, an option, options, or text.
     step_answers: Any  # Index of a step -> key of a question -> its answer there.
     rationale: str
     guideline_version: int
-    seconds: float  # Time at work: pauses without input do not count.
+    seconds: float  # Active time: pauses without input don't count.
     created_at: datetime
 
 
 class Mark(Answer):
-    """Something that happened at one step."""
+    """An event marked at a step."""
 
-    index: int  # Of the step, from 0.
+    index: int  # Index of the step, from 0.
     kind: str
     note: str
 
@@ -103,58 +103,58 @@ class Rating(Answer):
     trajectory: str
     annotator: str
     annotator_kind: str
-    annotator_source: str  # The file that it came in with; empty: judged here.
-    answers: Any  # Key of a question -> its answer: a point, an option, options, or words.
+    annotator_source: str  # The file that it was imported from; empty: judged here.
+    answers: Any  # Key of a question -> its answer: a point, an option, options, or text.
     step_answers: Any  # Index of a step -> key of a question -> its answer there.
     thumb: int | None  # +1 up, −1 down.
     marks: list[Mark]
     rationale: str
     guideline_version: int
-    seconds: float  # Time at work: pauses without input do not count.
+    seconds: float  # Active time: pauses without input don't count.
     created_at: datetime
 
 
 class Disputed(Answer):
-    """An item about which people contradict each other and nobody decided. `a`: its trajectory, or the first of the pair."""
+    """An item with conflicting judgments and no decision. `a`: its trajectory, or the first of the pair."""
 
     id: int
-    position: int  # Place in the queue; only its order means something.
+    position: int  # Position in the queue; only the order is meaningful.
     task: str
     a: str
     b: str | None
-    judgements: list[str]  # Ids of those that stand, oldest first.
+    judgements: list[str]  # Ids of the valid judgments, oldest first.
 
 
 class Adjudication(Answer):
-    """A reviewer's decision. Of a pair, a grade in favor of `a`; of a single trajectory, the judgment that stands (`upheld`)."""
+    """A reviewer's decision: for a pair, a grade in favor of `a`; for a single trajectory, the judgment that is `upheld`."""
 
     id: str
     item: int
     by: str
-    strength: int | None  # In favor of trajectory a, as a preference's.
+    strength: int | None  # In favor of trajectory a, as in a preference.
     both_bad: bool
-    upheld: str | None  # The judgment that stands: an inspection or a rating.
+    upheld: str | None  # The judgment that is upheld: an inspection or a rating.
     reason: str
-    was_blind: bool  # Decided before seeing what others had said.
+    was_blind: bool  # Decided before seeing others' judgments.
     created_at: datetime
 
 
 class Decide(TypedDict, total=False):
-    """A decision: of a pair `strength` or `both_bad`, of a single trajectory `upheld`."""
+    """A decision: for a pair `strength` or `both_bad`, for a single trajectory `upheld`."""
 
-    item: Required[int]  # Of this queue, disputed or not.
+    item: Required[int]  # An item of this queue, disputed or not.
     strength: int | None  # 3 a much better … 0 tie … -3 b much better.
     both_bad: bool
     upheld: str | None  # Id of a judgment of this item.
-    reason: Required[str]  # The annotator reads it, without your name.
+    reason: Required[str]  # Shown to the annotator, without your name.
 
 
 class Judgment(TypedDict, total=False):
-    """A judgment of an item. Which fields it takes depends on the kind of its queue."""
+    """A judgment of an item. Its fields depend on the kind of queue."""
 
     answers: Mapping[str, int | str | Sequence[str]]  # Key of a question in the queue's `asks` -> its answer.
     rationale: str | None
-    seconds: float | None  # Time at work.
+    seconds: float | None  # Active time.
     guideline_version: int | None
     # pairs
     answer: Literal["3", "2", "1", "0", "-1", "-2", "-3", "both_bad"]  # 3: left is much better … -3: right is.

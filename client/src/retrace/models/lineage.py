@@ -1,4 +1,4 @@
-"""What something came from, and what learned from it."""
+"""Where an object came from, and what learned from it."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from retrace.models.answer import Answer
 
 
 class Named(Answer):
-    """Something with a name."""
+    """An object with a name."""
 
     id: str
     name: str
 
 
 class Term(Answer):
-    """The term of a reward through which something was learned."""
+    """The reward term through which something was learned."""
 
     term: str  # Its name in the training run's curves.
     component: str
@@ -21,26 +21,26 @@ class Term(Answer):
 
 
 class Origin(Answer):
-    """A policy, indented below what descends from it."""
+    """A policy, indented below its descendants."""
 
     depth: int
     policy: Named
     kind: str
-    reward: Term | None  # The reward term that it is in the training run above; null: the training run began from it.
+    reward: Term | None  # Its reward term in the training run above; null: the run started from it.
     run: Named | None  # The training run that made it.
     version: Named | None  # The rows that this training run learned from.
     judgments: int  # In those rows.
-    is_repeated: bool  # What is below it stands further up already.
+    is_repeated: bool  # Its origins are listed further up already.
 
 
 class Learner(Answer):
-    """A training run and what it made, indented below what it learned from."""
+    """A training run and its result, indented below what it learned from."""
 
     depth: int
     run: Named | None
     algorithm: str | None
     state: str | None
-    policy: Named | None  # What it made.
+    policy: Named | None  # The resulting policy.
     reward: Term | None  # The reward term through which it learned.
     version: Named | None  # The rows that it learned from.
     is_repeated: bool
@@ -50,5 +50,5 @@ class Lineage(Answer):
     """Both directions."""
 
     origins: list[Origin]
-    versions: list[Named]  # Whose rows hold the judgment, or one of the item or trajectory.
+    versions: list[Named]  # Versions whose rows include the judgment, or a judgment of the item or trajectory.
     learners: list[Learner]

@@ -1,4 +1,4 @@
-"""Who is in a workspace, and who is invited."""
+"""Members of a workspace, and invitations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from retrace.models.answer import Answer
 
 
 class Member(Answer):
-    """Somebody in the workspace, and what they may do."""
+    """A member of the workspace, and their role."""
 
     id: int
     name: str
@@ -19,7 +19,7 @@ class Member(Answer):
 
 
 class Invitation(Answer):
-    """An offer of membership that is open."""
+    """An open invitation."""
 
     id: str
     email: str
@@ -29,19 +29,19 @@ class Invitation(Answer):
 
 
 class LinkedInvitation(Invitation):
-    """The same with its link, which is shown this once."""
+    """An invitation with its link, which is shown only once."""
 
-    link: str  # Good for one person. Whoever opens it joins.
+    link: str  # Valid for one person: whoever opens it joins.
 
 
 class ChangeRole(TypedDict):
-    """What somebody may do from now on. Owners are made on the page."""
+    """A member's new role. Owners can only be appointed on the page."""
 
     role: Literal["annotator", "reviewer", "researcher"]
 
 
 class Invite(TypedDict, total=False):
-    """Whom to invite, and as what."""
+    """Whom to invite, and their role."""
 
     email: Required[str]
     role: Literal["annotator", "reviewer", "researcher"]

@@ -1,4 +1,4 @@
-"""Policies, and where they are published."""
+"""Policies and their publications."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ from retrace.models.answer import Answer, Waitable
 
 
 class Policy(Answer):
-    """A policy: what it is, what it was made from, how it does."""
+    """A policy: its kind, its origin, its results."""
 
     id: str
     name: str
     kind: str
     description: str
     base: str | None
-    run: str | None  # The training run that made it.
+    run: str | None  # The training run that produced it.
     location: str
     settings: Any  # Sampling, LoRA and script parameters.
-    report: Any  # What its training run measured on held-out data.
-    champion_of: list[str]  # The environments that it is the champion of.
+    report: Any  # Held-out results of its training run.
+    champion_of: list[str]  # Environments whose champion it is.
     held_out_played: int
     held_out_succeeded: int
     created_at: datetime
 
 
 class NewPolicy(TypedDict, total=False):
-    """A policy to register. Which fields count depends on its kind."""
+    """A policy to register. Its fields depend on the kind."""
 
     kind: Literal["model", "scripted", "endpoint"]
     name: Required[str]
     location: str | None  # A hub id, a folder on the workers, or the model's name on its server.
-    script: str | None  # Of a scripted rule.
-    base_url: str | None  # Of a served model: the address of its OpenAI-compatible server.
-    key_variable: str | None  # The workers' environment variable with the server's API key.
+    script: str | None  # For scripted policies: the script.
+    base_url: str | None  # For served models: the address of the OpenAI-compatible server.
+    key_variable: str | None  # The workers' environment variable that holds the server's API key.
     description: str | None
 
 
 class Endpoint(Answer):
-    """A server of models, or several that serve the same."""
+    """A model server, or several replicas."""
 
     id: str
     name: str
@@ -52,7 +52,7 @@ class Endpoint(Answer):
 
 
 class Champion(Answer):
-    """Which policy is the champion of an environment, since when, and why."""
+    """The champion of an environment, since when, and why."""
 
     id: str
     environment: str
@@ -64,19 +64,19 @@ class Champion(Answer):
 
 
 class RollBackChampion(TypedDict):
-    """Where the champion before the current one becomes champion again, and why."""
+    """The environment in which the previous champion is reinstated, and why."""
 
     environment: str
     reason: str
 
 
 class Publication(Waitable):
-    """A policy under a name: how far it is, and what the canary found."""
+    """A policy published under a name: its progress, and the canary's result."""
 
     id: str
     policy: str
     way: str
-    name: str  # What people call it: an alias of what is live, or a folder's name.
+    name: str  # Its display name: the alias of the live policy, or a folder's name.
     served_name: str
     server: str
     replicas: list[str]
@@ -87,7 +87,7 @@ class Publication(Waitable):
     error: str
     created_at: datetime
     live_at: datetime | None
-    ended_at: datetime | None  # When it failed, or ceased to answer.
+    ended_at: datetime | None  # When it failed or was taken down.
 
     @property
     def path(self) -> str:
@@ -110,7 +110,7 @@ class Publish(TypedDict, total=False):
     """How and where to publish a policy."""
 
     way: Required[Literal["folder", "adapter", "restart"]]
-    name: Required[str]  # What it's called here; servers know it by `served_name`.
-    server: str  # vLLM's address with its version; none for a folder.
-    replicas: Sequence[str]  # Addresses of further servers that are to serve the same.
-    key_variable: str  # The workers' environment variable with the API key.
+    name: Required[str]  # Its name here; servers know it by `served_name`.
+    server: str  # vLLM's address including its version; empty for a folder.
+    replicas: Sequence[str]  # Addresses of further servers that should serve the same.
+    key_variable: str  # The workers' environment variable that holds the API key.

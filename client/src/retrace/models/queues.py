@@ -1,4 +1,4 @@
-"""Queues and the items that annotators are given."""
+"""Queues and their items."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from retrace.models.answer import Answer, Waitable
 
 
 class Queue(Waitable):
-    """A queue of pairs or trajectories to judge. `asks`: what a judgment answers beside the main thing."""
+    """A queue of pairs or trajectories to judge. `asks`: the questions of a judgment."""
 
     id: str
     name: str
@@ -20,10 +20,10 @@ class Queue(Waitable):
     order: str
     overlap: int
     lease_seconds: int
-    skipped_come_back: bool  # Whether a skipped item may return to its skipper.
-    item_count: int  # Items to be judged, those with a known answer left out. Grows while the queue is filled.
-    items_expected: int  # Counted before filling, for its progress.
-    asks: Any  # What a judgment here answers, as this kind reads it.
+    skipped_come_back: bool  # Whether a skipped item can return to the person who skipped it.
+    item_count: int  # Number of items to judge, without those with a known answer. Grows while the queue is filled.
+    items_expected: int  # Computed before filling, for the progress.
+    asks: Any  # What a judgment in this queue consists of, depending on its kind.
     created_at: datetime
 
     @property
@@ -44,22 +44,22 @@ class Queue(Waitable):
 
 
 class QueueSettings(Answer):
-    """What may change while people work."""
+    """Settings that can change while people work."""
 
     id: str
     name: str
     overlap: int
     labellers: list[str] | None  # E-mail addresses; None: everybody.
-    gold_percent: int  # Of the items given to a person, so many are gold.
+    gold_percent: int  # Percentage of gold items among those given to a person.
     gold_count: int
     training_count: int
     ends_at: datetime | None
-    ends_after: int | None  # Judgments.
+    ends_after: int | None  # Number of judgments.
     lease_minutes: int
     skipped_come_back: bool
-    shows_machines: bool  # Whether people see what models said before they answer.
-    blind_review: bool  # Reviewers decide before they see what others said.
-    layout: Any  # How the desk is arranged for who didn't choose otherwise.
+    shows_machines: bool  # Whether people see models' judgments before they answer.
+    blind_review: bool  # Reviewers decide before they see others' judgments.
+    layout: Any  # Default arrangement of the desk.
     questions: list[dict[str, Any]]
 
 
@@ -81,34 +81,34 @@ class Item(Answer):
     b: str | None
     purpose: str  # work, gold, training.
     overlap: int
-    taken: int  # Places that are being worked on, or judged.
+    taken: int  # Places in progress or judged.
     judged: int
-    disputed: bool | None  # None of what you have yet to judge yourself.
-    assignees: list[str]  # None: it's for everybody.
+    disputed: bool | None  # Null for items that you have yet to judge yourself.
+    assignees: list[str]  # Empty: for everybody.
 
 
 class BlindStep(Answer):
-    """What the agent was told, and what it did then."""
+    """The messages that the agent received, and its action."""
 
     context: list[dict[str, Any]]
     message: dict[str, Any]
 
 
 class BlindRun(Answer):
-    """A trajectory without what tells who made it or how it ended."""
+    """A trajectory without anything that reveals who made it or how it ended."""
 
-    side: str  # `left` or `right` of a pair; `run` where there is one.
+    side: str  # `left` or `right` for a pair; `run` for a single trajectory.
     steps: list[BlindStep]
     closing: list[dict[str, Any]]  # Messages after the last step.
 
 
 class Held(Answer):
-    """An item on one's own desk."""
+    """An item leased to you."""
 
-    id: str  # Of the assignment, which is what is judged.
+    id: str  # Id of the assignment, which is what you judge.
     queue: str
     kind: str
-    leased_until: datetime  # Others get the item then, unless it's asked for again before.
+    leased_until: datetime  # After this time others get the item, unless you request it again before.
     instruction: str
     guidelines: str
     guideline_version: int
@@ -116,58 +116,58 @@ class Held(Answer):
 
 
 class Condition(TypedDict):
-    """When a question is asked: if an earlier one was answered by any of these."""
+    """When a question is asked: if an earlier one was answered with any of these."""
 
-    question: str  # Its key: a scale, a choice, or choices.
-    any_of: Sequence[int | str]  # Points of that scale, or some of its options.
+    question: str  # The earlier question's key: a scale, a choice, or choices.
+    any_of: Sequence[int | str]  # Points of the scale, or some of the options.
 
 
 class Question(TypedDict, total=False):
     """One question of a queue."""
 
-    name: Required[str]  # What is asked.
-    key: str  # Names its answers, and never changes. Left out, it's made from the text.
+    name: Required[str]  # The question's text.
+    key: str  # Identifies its answers and never changes. Default: derived from the text.
     type: Literal["comparison", "scale", "choice", "choices", "text"]
-    points: int  # Of a scale 2 to 10, from 1 up; of a comparison 3, 5, or 7, with a tie in the middle.
-    low: str  # What 1 on a scale means.
-    high: str  # What the highest point means.
-    options: Sequence[str]  # Of a choice or choices: 2 to 10.
-    required: bool  # Whether it must be answered where it is asked.
-    per: Literal["item", "step"]  # Asked once, or of every step.
-    when: Condition | None  # Left out, it's always asked.
+    points: int  # For a scale: 2 to 10, counted from 1; for a comparison: 3, 5, or 7, with a tie in the middle.
+    low: str  # Meaning of 1 on a scale.
+    high: str  # Meaning of the highest point.
+    options: Sequence[str]  # For choice or choices: 2 to 10.
+    required: bool  # Whether it must be answered where it's asked.
+    per: Literal["item", "step"]  # Asked once, or at every step.
+    when: Condition | None  # Default: always asked.
 
 
 class NewQueue(TypedDict, total=False):
     """A queue to create, with the fields of every kind."""
 
-    trajectories: Sequence[str]  # These and no others.
-    filter: str  # Where no ids are given: the query string of a list of trajectories, such as `batch=<id>`; empty: all.
-    questions: Sequence[Question] | None  # What is asked beside the main thing. Left out: the usual questions.
+    trajectories: Sequence[str]  # Exactly these trajectories.
+    filter: str  # If no ids are given: the query string of a trajectory list, such as `batch=<id>`; empty: all.
+    questions: Sequence[Question] | None  # Questions besides the main one. Default: the usual questions.
     thumb: bool  # Ask for a thumb up or down
     marks: bool  # Steps can be marked: sub-goal reached, safety violated
     every_step: bool  # Each step needs a label, up to the first error
     corrections: bool  # Corrections may be written
-    alternatives: str | None  # A policy that corrections are sampled from.
+    alternatives: str | None  # A policy to sample corrections from.
     alternatives_count: int | None  # How many
     alternatives_temperature: float | None
-    aspects: str | None  # Older notation: a comparison a line, “Safety: 3”. Use `questions`.
+    aspects: str | None  # Legacy format: one comparison per line, “Safety: 3”. Use `questions`.
     confidence: bool  # Ask for confidence
-    name: Required[str]  # Annotators see it, so don't name policies in it.
+    name: Required[str]  # Shown to annotators, so don't mention policies.
     kind: Literal["pairwise", "steps", "rating"] | None  # What is done
     pairs: Literal["all", "some", "one"]  # Of each task
-    per_task: int | None  # How many a task
+    per_task: int | None  # Maximum per task
     different_outcomes: bool  # Only trajectories that ended differently.
     different_policies: bool  # Only trajectories of different policies
-    overlap: int  # How many different people judge each item. Two or more show how much they agree.
+    overlap: int  # Number of different people who judge each item. Two or more make agreement measurable.
     order: Literal["fifo", "random"]  # Shuffling keeps people from judging the same task many times in a row.
     seed: int  # The same seed draws and shuffles the same way.
-    lease_minutes: int  # Time to judge one; after a longer absence the item goes to somebody else.
+    lease_minutes: int  # Time to judge an item; after that, it goes to somebody else.
     skipped_come_back: bool  # Skipped items come back to the same person, at the end
     guidelines: str | None  # Markdown.
 
 
 class ChangeQueue(TypedDict, total=False):
-    """What to change of a queue; what is left out stays."""
+    """Changes to a queue; fields left out stay as they are."""
 
     name: str
     overlap: int  # It can only grow.
@@ -179,7 +179,7 @@ class ChangeQueue(TypedDict, total=False):
     skipped_come_back: bool
     shows_machines: bool
     blind_review: bool
-    questions: Sequence[Question]  # All of them. One that has answers keeps its text, type, points and options.
+    questions: Sequence[Question]  # All questions. One with answers keeps its text, type, points, and options.
     layout: dict[str, str]
 
 
@@ -190,7 +190,7 @@ class Revise(TypedDict):
 
 
 class MakeKnown(TypedDict, total=False):
-    """What an item is for and, unless that's ordinary work, its answer."""
+    """The purpose of an item and, unless that is ordinary work, its answer."""
 
     purpose: Required[Literal["gold", "training", "work"]]
     answer: str
@@ -210,7 +210,7 @@ class Skip(TypedDict, total=False):
 
 
 class BulkAct(Answer):
-    """One act on many items: `words` say what was done, `undone_at` whether it was taken back."""
+    """One action on many items: `words` describes it, `undone_at` says whether it was undone."""
 
     id: str
     kind: Literal["label", "assign"]
@@ -223,17 +223,17 @@ class BulkAct(Answer):
 
 
 class LabelAll(TypedDict, total=False):
-    """One label for many trajectories: those in `trajectories` or, without any, all that `filter` finds."""
+    """One label for many trajectories: those in `trajectories` or, if it's empty, all that match `filter`."""
 
     trajectories: Sequence[str]
     filter: str  # The query string of the list of trajectories.
     thumb: Required[Literal[1, -1]]  # 1: good, -1: bad.
     reason: str
-    count: Required[int]  # How many you expect.
+    count: Required[int]  # The number you expect to match.
 
 
 class Assign(TypedDict):
-    """Items of a queue, and whom they are for."""
+    """Items of a queue, and the people they are assigned to."""
 
     items: Sequence[int]
-    people: Sequence[str]  # E-mail addresses of members. None: everybody again.
+    people: Sequence[str]  # E-mail addresses of members. Empty: everybody again.

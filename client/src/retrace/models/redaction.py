@@ -1,4 +1,4 @@
-"""What a workspace keeps out of storage."""
+"""Redaction rules of a workspace."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from retrace.models.answer import Answer
 
 
 class RedactionRule(Answer):
-    """What is replaced by `[redacted: name]` before anything is stored."""
+    """A rule: matches are replaced by `[redacted: name]` before anything is stored."""
 
     id: str
     name: str
@@ -19,22 +19,22 @@ class RedactionRule(Answer):
 
 
 class Tried(Answer):
-    """What rules make of a sample."""
+    """The result of redacting a sample."""
 
     text: str
-    found: dict[str, int]  # Replaced spans, by the name of the rule.
+    found: dict[str, int]  # Number of replaced spans by rule name.
 
 
 class NewRedactionRule(TypedDict, total=False):
-    """A detector, or a pattern with a name."""
+    """A built-in detector, or a named pattern."""
 
     detector: Literal["email", "card", "phone", "ipv4", "ipv6", "iban", "key", "jwt"]
     name: str
-    pattern: str  # A regular expression as RE2 reads it.
+    pattern: str  # A regular expression in RE2 syntax.
 
 
 class RedactionSample(TypedDict, total=False):
-    """A text, and a pattern to try in place of the rules."""
+    """A text, and a pattern to try instead of the rules."""
 
     sample: Required[str]
     pattern: str

@@ -9,31 +9,31 @@ from retrace.models.answer import Answer
 
 
 class RetentionRule(Answer):
-    """How long trajectories of one source are kept that nobody made use of."""
+    """How long unused trajectories from one source are kept."""
 
     id: str
     source: str
     days: int
     is_on: bool
-    ran_at: datetime | None  # When a deletion was last asked for by it.
+    ran_at: datetime | None  # When it last started a deletion.
     created_at: datetime
 
 
 class PreviewedRule(RetentionRule):
-    """The same with how much it would let go now."""
+    """A rule with the number of trajectories that it would delete now."""
 
-    would_go: int  # Trajectories; 100,001 where it's more than 100,000.
+    would_go: int  # Number of trajectories; 100,001 means more than 100,000.
 
 
 class NewRule(TypedDict):
-    """A source of which there are trajectories, and for how long they are kept."""
+    """A source with trajectories, and how long to keep them."""
 
     source: str
     days: int
 
 
 class ChangeRule(TypedDict, total=False):
-    """What to change; what is left out stays."""
+    """Changes; fields left out stay as they are."""
 
     days: int
-    is_on: bool  # Read `would_go` before.
+    is_on: bool  # Check `would_go` first.

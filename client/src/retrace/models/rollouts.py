@@ -11,23 +11,23 @@ from retrace.models.answer import Waitable
 
 
 class Rollouts(Waitable):
-    """A policy's attempts at tasks. `/trajectories?rollouts=<id>` lists what came of them."""
+    """A policy's attempts at tasks. `/trajectories?rollouts=<id>` lists the results."""
 
     id: str
-    url: str  # Where to ask again.
+    url: str  # URL for polling.
     policy: str
     environment: str
-    config: Any  # Task selection, samples a task, sampling and budgets.
+    config: Any  # Task selection, samples per task, sampling, and budgets.
     state: str
     total: int
     finished: int
     succeeded: int
     error: str
-    losses: int  # Attempts that were lost since it was started, or last got on.
-    loss: str  # Why the last of them was lost.
+    losses: int  # Attempts lost since it was started or last made progress.
+    loss: str  # Why the last attempt was lost.
     failure: Any  # Category, message, advice, last log lines, command.
-    attempt: int  # How often a worker has taken it.
-    worker: str  # host:process of the one that has it.
+    attempt: int  # How many times a worker has taken it.
+    worker: str  # host:process of the worker that has it.
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
@@ -50,21 +50,21 @@ class Rollouts(Waitable):
 
 
 class StartRollouts(TypedDict, total=False):
-    """Who attempts what, how often. The same seed draws the same tasks."""
+    """Policy, tasks, and number of attempts. The same seed draws the same tasks."""
 
     policy: Required[str]  # A language model, a script, or a served model.
     environment: Required[str]
     split: Literal["held_out", "train"]
     levels: Sequence[str]  # None: the usual ones.
-    count: int  # Tasks.
-    samples: int  # Attempts at each task.
+    count: int  # Number of tasks.
+    samples: int  # Attempts per task.
     temperature: float
-    steps: int  # An attempt is cut after them.
-    tool_calls: Literal["native", "react"]  # react: plain text, for models that know no tools.
+    steps: int  # Maximum steps per attempt.
+    tool_calls: Literal["native", "react"]  # react: plain text, for models without tool calling.
     seed: int
     played_by: Literal[
         "retrace", "runners"
     ]  # runners: your own programs lease the episodes, with `client.serve_agent`.
-    tasks: Sequence[Any]  # With runners: each {key, instruction, initial_state, …}. None: drawn from the workspace's.
-    lease_seconds: int  # With runners: one that is silent for so long loses its episode to another.
-    deadline_seconds: int  # With runners, from the first lease: what isn't played by then is left out.
+    tasks: Sequence[Any]  # With runners: each {key, instruction, initial_state, …}. Default: drawn from the workspace.
+    lease_seconds: int  # With runners: a runner that is silent for this long loses its episode to another.
+    deadline_seconds: int  # With runners, counted from the first lease: episodes not played by then are left out.

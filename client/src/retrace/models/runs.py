@@ -11,7 +11,7 @@ from retrace.models.answer import Answer, Waitable
 
 
 class Reward(Answer):
-    """A policy of the workspace that is a term of a training run's reward."""
+    """A policy of the workspace used as a reward term of a training run."""
 
     policy: str
     term: str  # Its name in the training run's curves.
@@ -20,48 +20,48 @@ class Reward(Answer):
 
 
 class Alarm(Answer):
-    """A known way to go wrong that was seen in a training run's curves, and the one setting to resume with."""
+    """A known failure mode detected in a training run's curves, and the setting to change when resuming."""
 
     id: int
     at: datetime
     text: str
     setting: str  # Its path in the config.
-    value: Any  # What to change it to.
+    value: Any  # The suggested value.
 
 
 class Change(Answer):
-    """A setting that was changed when the training run was resumed: `details` has setting, from, to, and the step it holds from."""
+    """A setting changed when the training run was resumed: `details` has setting, from, to, and the step from which it applies."""
 
     at: datetime
     text: str
-    details: Any  # Of an alarm its name and the setting to try; of a change the setting, what it was and what it is.
+    details: Any  # For an alarm: its name and the suggested setting; for a change: the setting, the old value, and the new one.
 
 
 class Run(Waitable):
-    """A training run: what was asked, how far it is, what came of it."""
+    """A training run: its configuration, progress, and results."""
 
     id: str
-    url: str  # Where to ask again.
+    url: str  # URL for polling.
     name: str
     algorithm: str
     version: str | None
     base: str | None
     preset: str
-    config: Any  # The algorithm's settings, as the trainer validates them; the worker adds model and data.
+    config: Any  # The algorithm's settings as validated by the trainer; the worker adds model and data.
     rewards: list[Reward]  # The learned terms of its reward.
     state: str
     step: int
     total_steps: int
     alarms: list[Alarm]  # The newest first.
-    changes: list[Change]  # Settings that a resume changed, the newest first.
+    changes: list[Change]  # Settings changed when resuming, the newest first.
     checkpoint_step: int | None
-    attempt: int  # How often a worker has taken it.
-    worker: str  # host:process of the one that has it.
+    attempt: int  # How many times a worker has taken it.
+    worker: str  # host:process of the worker that has it.
     device: str
     parameters: int | None  # Weights of the model, frozen ones included.
-    memory_mb: float | None  # Of the child, at its last heartbeat.
-    losses: int  # Attempts that were lost since it was started, or last got on.
-    loss: str  # Why the last of them was lost.
+    memory_mb: float | None  # Memory of the child process at its last heartbeat.
+    losses: int  # Attempts lost since it was started or last made progress.
+    loss: str  # Why the last attempt was lost.
     failure: Any  # Category, message, advice, last log lines, command.
     report: Any
     result: str | None
@@ -92,7 +92,7 @@ class Run(Waitable):
 
 
 class Point(Answer):
-    """What was measured at a step; where steps were put together, their means."""
+    """Measurements at a step; means if steps were aggregated."""
 
     step: int
     values: dict[str, float]
@@ -102,10 +102,10 @@ class Launch(TypedDict, total=False):
     """A training run to launch. `config` changes settings of the preset, in the shape of the algorithm's run.json."""
 
     algorithm: Required[Literal["sft", "reward_model", "dpo", "kto", "process_reward_model", "grpo", "rloo", "star"]]
-    version: str | None  # A frozen dataset version; none for grpo, rloo and star.
-    base: str | None  # A language model; none makes a new small one (sft only).
+    version: str | None  # A frozen dataset version; none for grpo, rloo, and star.
+    base: str | None  # A language model; without one a new small model is made (sft only).
     hub_base: str  # Instead of `base`: the id of a model on the hub, such as Qwen/Qwen3-0.6B.
     preset: Literal["quick", "standard", "thorough"]
     method: Literal["full", "lora", "qlora"]
     name: str
-    config: Mapping[str, Any]  # Settings to change; whatever is left out is the preset’s.
+    config: Mapping[str, Any]  # Settings to change; all others come from the preset.

@@ -1,4 +1,4 @@
-"""Traces that instrumented agents sent."""
+"""Traces sent by instrumented agents."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from retrace.models.answer import Answer
 
 
 class TelemetryTrace(Answer):
-    """A trace of OpenTelemetry that an instrumented agent sent."""
+    """An OpenTelemetry trace sent by an instrumented agent."""
 
     id: str
     trace_id: str  # In hexadecimal.
-    name: str  # Of its root span; until that comes, of its first.
+    name: str  # Name of its root span; until that arrives, of its first span.
     service: str
     state: str  # arriving, stored, passed_over (no model call), or refused.
     span_count: int
     model_calls: int
-    size: int  # Bytes of its spans as JSON.
-    has_root: bool  # Its root span has ended.
-    problem: str  # Why it is no trajectory, or why a trajectory stays as it was.
-    trajectories: list[str]  # Those that it became: one for each chat.
+    size: int  # Size of its spans as JSON, in bytes.
+    has_root: bool  # Whether its root span has ended.
+    problem: str  # Why it didn't become a trajectory, or why a trajectory wasn't updated.
+    trajectories: list[str]  # The resulting trajectories: one per chat.
     created_at: datetime
-    changed_at: datetime  # When the last new span came.
-    due_at: datetime | None  # When it becomes trajectories unless more comes.
+    changed_at: datetime  # When the last new span arrived.
+    due_at: datetime | None  # When it becomes trajectories if no more spans arrive.

@@ -1,4 +1,4 @@
-"""Traffic splits: names of the gateway that lead to several policies."""
+"""Traffic splits: gateway model names that are routed to several policies."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ Unit = Literal["session", "task", "unit"]
 
 
 class TrafficSplit(Answer):
-    """A name of the gateway that leads to one policy or to several by weight."""
+    """A gateway model name that is routed to one policy, or to several by weight."""
 
     id: str
-    url: str  # Where to ask again.
-    name: str  # What agents ask for.
-    environment: str  # Whose champion answers where an arm can't be reached, and where the split is off.
-    unit: str  # What an arm is drawn for.
+    url: str  # URL for polling.
+    name: str  # The model name that agents request.
+    environment: str  # Its champion answers if an arm can't be reached, and while the split is off.
+    unit: str  # The unit for which an arm is drawn.
     is_on: bool
     arms: list[dict[str, Any]]  # policy, policy_name, weight (a canary's in percent of all sessions), is_canary.
     arms_changed_at: datetime
-    experiment: str | None  # The live experiment that new sessions take part in.
+    experiment: str | None  # The live experiment that new sessions are part of.
     created_at: datetime
 
 
@@ -34,7 +34,7 @@ class SplitStanding(TrafficSplit):
 
 
 class Arm(TypedDict, total=False):
-    """A policy of a split, with its weight among the others."""
+    """A policy of a split, with its relative weight."""
 
     policy: Required[str]
     weight: int
@@ -48,7 +48,7 @@ class Canary(TypedDict):
 
 
 class ChangeSplit(TypedDict, total=False):
-    """Who is to answer the sessions that begin from now on."""
+    """The arms for sessions that begin from now on."""
 
     arms: Required[Sequence[Arm]]
     canary: Canary | None
@@ -56,11 +56,11 @@ class ChangeSplit(TypedDict, total=False):
 
 
 class NewSplit(ChangeSplit, total=False):
-    """A traffic split to make."""
+    """A traffic split to create."""
 
     name: Required[str]
     environment: str
-    champion: str | None  # Becomes that, where the environment has none.
+    champion: str | None  # Becomes the environment's champion if it has none.
 
 
 class Switch(TypedDict):

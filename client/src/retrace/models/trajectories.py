@@ -1,4 +1,4 @@
-"""Trajectories as lists show them."""
+"""Trajectories as listed, their comments, and filters."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Trajectory(Answer):
 
 
 class Comment(Answer):
-    """Something said about a trajectory."""
+    """A comment on a trajectory."""
 
     id: str
     trajectory: str
@@ -67,12 +67,12 @@ class Say(TypedDict):
 
 
 class Filter(TypedDict, total=False):
-    """Which trajectories to list. Several fields: those that match all of them."""
+    """Filters of the list of trajectories. All given ones must match."""
 
-    q: str  # Words of the task, each matched at its beginning; or an id, or an external id.
+    q: str  # Words of the task, matched as prefixes; or an id, or an external id.
     task: str  # Its id.
     environment: str
-    policy: str  # Its id, or `none` where it isn't known.
+    policy: str  # Its id, or `none` for unknown policies.
     outcome: Literal["success", "failure", "none"]
     errors: Literal["yes", "no"]  # Whether any step failed.
     min_steps: int

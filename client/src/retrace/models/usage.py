@@ -1,4 +1,4 @@
-"""What tokens cost, and how much may be used."""
+"""Prices of tokens, and usage limits."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from retrace.models.answer import Answer
 
 
 class Price(Answer):
-    """What a million tokens cost, in US dollars."""
+    """Prices per million tokens, in US dollars."""
 
     id: str
     policy: str | None
     endpoint: str | None
     input: Decimal
-    cached: Decimal | None  # Of tokens that came from a cache; None: as other input.
+    cached: Decimal | None  # For cached input tokens; None: same as `input`.
     output: Decimal
     created_at: datetime
 
 
 class UsageLimits(Answer):
-    """How much all calls may use together, and each session by itself. None: as much as it likes."""
+    """Limits for all calls together, and per session. None: unlimited."""
 
     requests_a_minute: int | None
     tokens_a_minute: int | None
@@ -33,17 +33,17 @@ class UsageLimits(Answer):
 
 
 class NewPrice(TypedDict, total=False):
-    """Of a policy, or of all policies of an endpoint that have none of their own."""
+    """For a policy, or for all policies of an endpoint that have none of their own."""
 
     policy: str | None
     endpoint: str | None
     input: Required[str | float]
-    cached: str | float | None  # Left out: as other input.
+    cached: str | float | None  # Default: same as `input`.
     output: Required[str | float]
 
 
 class NewUsageLimits(TypedDict, total=False):
-    """All limits; what is left out is none."""
+    """All limits; those left out are removed."""
 
     requests_a_minute: int | None
     tokens_a_minute: int | None

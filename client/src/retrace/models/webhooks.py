@@ -1,4 +1,4 @@
-"""Where a workspace's events go, and what was delivered."""
+"""Webhooks of a workspace, and their deliveries."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from retrace.models.answer import Answer
 
 
 class Webhook(Answer):
-    """Where events go: a server, an e-mail address, or a Slack channel."""
+    """A destination of events: a server, an e-mail address, or a Slack channel."""
 
     id: str
     kind: str
     name: str
-    address: str  # Of Slack's only host and end.
+    address: str  # For Slack, only the host and the end.
     events: list[str]
     is_on: bool
     off_reason: str  # Why Retrace turned it off.
-    failures: int  # Attempts that failed in a row.
-    earlier_until: datetime | None  # Until when the replaced secret signs, too.
+    failures: int  # Consecutive failed attempts.
+    earlier_until: datetime | None  # Until when the previous secret also signs.
     created_at: datetime
 
 
 class SignedWebhook(Webhook):
-    """A webhook with its signing secret, which is shown this once."""
+    """A webhook with its signing secret, which is shown only once."""
 
-    secret: str  # whsec_…; empty where messages aren't signed.
+    secret: str  # whsec_…; empty if messages aren't signed.
 
 
 class Delivery(Answer):
@@ -37,19 +37,19 @@ class Delivery(Answer):
     webhook: str
     message_id: str  # The header webhook-id.
     type: str
-    title: str  # What happened, in words.
-    body: str  # JSON, byte for byte as it was signed.
+    title: str  # Description of the event.
+    body: str  # JSON, byte for byte as signed.
     state: str  # waiting, delivered, given_up.
     attempts: int
-    status: int | None  # Of the latest answer, where there was one.
+    status: int | None  # Of the latest response, if there was one.
     problem: str  # Why the latest attempt failed.
     created_at: datetime
-    last_at: datetime | None  # When it was tried last.
-    next_at: datetime  # When it's tried next.
+    last_at: datetime | None  # Time of the last attempt.
+    next_at: datetime  # Time of the next attempt.
 
 
 class NewWebhook(TypedDict, total=False):
-    """Where to send which events."""
+    """A destination and its events."""
 
     kind: Literal["webhook", "email", "slack"]
     name: Required[str]
@@ -58,8 +58,8 @@ class NewWebhook(TypedDict, total=False):
 
 
 class WebhookChange(TypedDict, total=False):
-    """What to change; what is left out stays."""
+    """Changes; fields left out stay as they are."""
 
     name: str
     events: Sequence[str]
-    is_on: bool  # Whoever turns one on answers for what it's told.
+    is_on: bool  # Whoever turns a webhook on is responsible for what is sent to it.

@@ -1,1 +1,1 @@
-"""What a client offers, one module for each kind of thing. Each method is one operation of the REST API."""
+"""The client's resources, one module each. Each method is one operation of the REST API."""

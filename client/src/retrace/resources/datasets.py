@@ -31,7 +31,7 @@ class Datasets(Resource[C]):
 
 
 class Versions(Resource[C]):
-    """`client.export` and `client.load` bring the rows."""
+    """Use `client.export` and `client.load` to get the rows."""
 
     @listing
     def list(self, dataset_id: str, *, page_size: int | None = None) -> Listing[Version]:
@@ -40,7 +40,7 @@ class Versions(Resource[C]):
 
     @operation
     def freeze(self, dataset_id: str, **recipe: Unpack[Recipe]) -> Flow[Version]:
-        """Freeze the next version. It answers at once; `client.wait` waits until it is frozen."""
+        """Freeze the next version. Returns at once; `client.wait` waits until it's frozen."""
         return self._create("/datasets/{}/versions", dataset_id, answer=Version, body=recipe)
 
     @operation

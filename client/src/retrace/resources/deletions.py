@@ -1,4 +1,4 @@
-"""Deleting things with all that belongs to them."""
+"""Deletions of objects with everything that belongs to them."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class Deletions(Resource[C]):
 
     @operation
     def preview(self, **target: Unpack[Target]) -> Flow[Outlook]:
-        """What a deletion would take along, or what rests on the thing."""
+        """Preview what a deletion would delete, or what prevents it."""
         return self._create("/deletions/preview", answer=Outlook, body=target)
 
     @operation
     def create(self, **target: Unpack[Target]) -> Flow[Deletion]:
-        """Delete something for good. It answers at once; `client.wait` waits until it's gone."""
+        """Delete an object for good. Returns at once; `client.wait` waits until it's deleted."""
         return self._create("/deletions", answer=Deletion, body=target)
 
     @operation
     def read(self, removal_id: str) -> Flow[Deletion]:
-        """Read how a deletion is doing."""
+        """Read the state of a deletion."""
         return self._read("/deletions/{}", removal_id, answer=Deletion)

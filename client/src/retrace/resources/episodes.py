@@ -1,4 +1,4 @@
-"""Episodes of training runs and of rollouts. `client.serve_agent` leases and plays them with an agent of your own."""
+"""Episodes of training runs and rollouts. `client.serve_agent` leases them and plays them with your agent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from retrace.models.episodes import Episode, Lease
 class Episodes(Resource[C]):
     @operation
     def lease(self, **wanted: Unpack[Lease]) -> Flow[Episode | None]:
-        """Take the next episode, or None where nothing waits now. Whoever is silent for too long loses it to another runner."""
+        """Lease the next episode; None if there is none now. A runner that is silent for too long loses it to another."""
         request = Request("POST", "/episodes/lease", body=dict(wanted))
         reply = yield from self._exchange(request)
         return None if reply.status == HTTPStatus.NO_CONTENT else parsed(request, reply, Episode)

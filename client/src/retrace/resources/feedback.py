@@ -1,4 +1,4 @@
-"""Feedback of the users of an agent, and the keys with which their browsers send it."""
+"""Feedback from an agent's users, and the keys with which their browsers send it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from retrace.models.feedback import Feedback, FeedbackKey, FeedbackKeyName, NewF
 class FeedbackOfUsers(Resource[C]):
     @operation
     def create(self, **feedback: Unpack[NewFeedback]) -> Flow[Feedback]:
-        """Say what a user thinks of a session. The client's token may be a feedback key, which does nothing else."""
+        """Send a user's feedback on a session. The client's token can be a feedback key, which allows nothing else."""
         return self._create("/feedback", answer=Feedback, body=feedback, is_remembered=False)
 
 
@@ -24,10 +24,10 @@ class FeedbackKeys(Resource[C]):
 
     @operation
     def create(self, **key: Unpack[FeedbackKeyName]) -> Flow[NewFeedbackKey]:
-        """Create a feedback key, which may stand in a browser. It's shown this once."""
+        """Create a feedback key, which is safe to embed in web pages. It's shown only once."""
         return self._create("/feedback-keys", answer=NewFeedbackKey, body=key, is_remembered=False)
 
     @operation
     def revoke(self, feedback_key_id: str) -> Flow[FeedbackKey]:
-        """End a feedback key at once."""
+        """Revoke a feedback key with immediate effect."""
         return self._act("/feedback-keys/{}/revoke", feedback_key_id, answer=FeedbackKey)

@@ -19,27 +19,27 @@ class Imports(Resource[C]):
 
     @operation
     def read(self, batch_id: str) -> Flow[Import]:
-        """Read how an import is doing."""
+        """Read the state of an import."""
         return self._read("/imports/{}", batch_id, answer=Import)
 
     @operation
     def cancel(self, batch_id: str) -> Flow[Import]:
-        """Stop an import. What is in stays in."""
+        """Stop an import. What was imported stays."""
         return self._act("/imports/{}/cancel", batch_id, answer=Import)
 
     @operation
     def retry(self, batch_id: str) -> Flow[Import]:
-        """Go on with a failed or cancelled import from where it stopped."""
+        """Resume a failed or cancelled import where it stopped."""
         return self._act("/imports/{}/retry", batch_id, answer=Import)
 
     @operation
     def rejected(self, batch_id: str, *, format: Literal["jsonl", "csv"] = "jsonl") -> Flow[str]:
-        """The rejected rows as one text, each with its line, the reason, and what was expected."""
+        """The rejected rows as text, each with its line, the reason, and what was expected."""
         return self._text(Request("GET", address("/imports/{}/rejected", batch_id), {"format": format}))
 
     @operation
     def survey(self, batch_id: str) -> Flow[Survey]:
-        """Which columns of the file judge its trajectories, and with which values."""
+        """Which columns of the file contain judgments of its trajectories, and their values."""
         return self._read("/imports/{}/judgements", batch_id, answer=Survey)
 
     @operation

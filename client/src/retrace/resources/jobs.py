@@ -1,4 +1,4 @@
-"""Background work of every kind, for owners."""
+"""Background jobs of every kind, for owners."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Jobs(Resource[C]):
     def list(
         self, *, kind: str | None = None, phase: Sequence[str] | None = None, page_size: int | None = None
     ) -> Listing[Job]:
-        """Jobs, newest first: of one `kind` (training_runs, rollouts, imports, …), in one of some phases."""
+        """Jobs, newest first, optionally of one `kind` (training_runs, rollouts, imports, …) and in some phases."""
         return Listing("/jobs", Job, {"kind": kind, "phase": phase, "page_size": page_size})
 
     @operation

@@ -1,4 +1,4 @@
-"""Who is in a workspace, and who is invited. Owners are made, changed and removed on the page only."""
+"""Members of a workspace, and invitations. Owners can only be appointed, changed, and removed on the page."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ class Members(Resource[C]):
 
     @operation
     def change_role(self, membership_id: int, **change: Unpack[ChangeRole]) -> Flow[Member]:
-        """Give a member another role."""
+        """Change a member's role."""
         return self._create("/members/{}/role", membership_id, answer=Member, body=change)
 
     @operation
     def remove(self, membership_id: int) -> Flow[Member]:
-        """Remove a member, with their API tokens. What they judged stays."""
+        """Remove a member and their API tokens. Their judgments stay."""
         return self._act("/members/{}/remove", membership_id, answer=Member)
 
 
@@ -34,10 +34,10 @@ class Invitations(Resource[C]):
 
     @operation
     def create(self, **invitation: Unpack[Invite]) -> Flow[LinkedInvitation]:
-        """Invite somebody. The link is shown this once, and sent by nobody."""
+        """Invite somebody. The link is shown only once and isn't e-mailed."""
         return self._create("/invitations", answer=LinkedInvitation, body=invitation, is_remembered=False)
 
     @operation
     def revoke(self, invitation_id: str) -> Flow[Invitation]:
-        """End an open invitation."""
+        """Revoke an open invitation."""
         return self._act("/invitations/{}/revoke", invitation_id, answer=Invitation)

@@ -1,4 +1,4 @@
-"""Policies, and where they are published."""
+"""Policies and their publications."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Policies(Resource[C]):
 class Endpoints(Resource[C]):
     @listing
     def list(self, *, page_size: int | None = None) -> Listing[Endpoint]:
-        """The servers that policies are reached at, newest first."""
+        """The servers of policies, newest first."""
         return Listing("/endpoints", Endpoint, {"page_size": page_size})
 
 
@@ -48,19 +48,19 @@ class Champions(Resource[C]):
 
     @operation
     def roll_back(self, **roll_back: Unpack[RollBackChampion]) -> Flow[Champion]:
-        """Make the champion before the current one champion again."""
+        """Reinstate the champion before the current one."""
         return self._create("/champions/roll-back", answer=Champion, body=roll_back)
 
 
 class Publications(Resource[C]):
     @listing
     def list(self, policy_id: str, *, page_size: int | None = None) -> Listing[Publication]:
-        """Where a policy was published, newest first."""
+        """A policy's publications, newest first."""
         return Listing(address("/policies/{}/publications", policy_id), Publication, {"page_size": page_size})
 
     @operation
     def create(self, policy_id: str, **publication: Unpack[Publish]) -> Flow[Publication]:
-        """Publish a policy. It answers at once; `client.wait` waits until it is live."""
+        """Publish a policy. Returns at once; `client.wait` waits until it's live."""
         return self._create("/policies/{}/publications", policy_id, answer=Publication, body=publication)
 
     @operation
@@ -70,5 +70,5 @@ class Publications(Resource[C]):
 
     @operation
     def roll_back(self, publication_id: str) -> Flow[Publication]:
-        """Publish again what had the name before."""
+        """Publish the previous policy of this name again."""
         return self._act("/publications/{}/roll-back", publication_id, answer=Publication)

@@ -1,4 +1,4 @@
-"""Queues, what they hold, and judging."""
+"""Queues, their items, and judging."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Queues(Resource[C]):
 
     @operation
     def create(self, **queue: Unpack[NewQueue]) -> Flow[Queue]:
-        """Create a queue. It answers at once; `client.wait` waits until it is filled."""
+        """Create a queue. Returns at once; `client.wait` waits until it's filled."""
         return self._create("/queues", answer=Queue, body=queue)
 
     @operation
@@ -56,27 +56,27 @@ class Queues(Resource[C]):
 
     @operation
     def settings(self, queue_id: str) -> Flow[QueueSettings]:
-        """Read what may change while people work."""
+        """Read the settings that can change while people work."""
         return self._read("/queues/{}/settings", queue_id, answer=QueueSettings)
 
     @operation
     def change(self, queue_id: str, **change: Unpack[ChangeQueue]) -> Flow[QueueSettings]:
-        """Change settings; what is left out stays."""
+        """Change settings; those left out stay as they are."""
         return self._create("/queues/{}/settings", queue_id, answer=QueueSettings, body=change)
 
     @operation
     def pause(self, queue_id: str) -> Flow[Queue]:
-        """Give nothing new out for a while."""
+        """Pause a queue: no new items are given out."""
         return self._act("/queues/{}/pause", queue_id, answer=Queue)
 
     @operation
     def resume(self, queue_id: str) -> Flow[Queue]:
-        """Give work out again, also after closing."""
+        """Give out items again, even after closing."""
         return self._act("/queues/{}/resume", queue_id, answer=Queue)
 
     @operation
     def close(self, queue_id: str) -> Flow[Queue]:
-        """End a queue. Its judgments stay."""
+        """Close a queue. Its judgments stay."""
         return self._act("/queues/{}/close", queue_id, answer=Queue)
 
     @listing
@@ -96,34 +96,34 @@ class Queues(Resource[C]):
 
     @operation
     def make_known(self, queue_id: str, item_id: int, **known: Unpack[MakeKnown]) -> Flow[Item]:
-        """Give an item that nobody has seen a known answer, or take it away."""
+        """Set or remove the known answer of an item that nobody has seen."""
         return self._create("/queues/{}/items/{}/known", queue_id, item_id, answer=Item, body=known)
 
     @operation
     def draw_gold(self, queue_id: str, **gold: Unpack[DrawGold]) -> Flow[QueueSettings]:
-        """Make unseen items gold whose answer follows from how their trajectories ended."""
+        """Make unseen items gold if their answer follows from how their trajectories ended."""
         return self._create("/queues/{}/gold", queue_id, answer=QueueSettings, body=gold)
 
     @operation
     def skip(self, assignment_id: str, **skip: Unpack[Skip]) -> Flow[Skipped]:
-        """Leave the item that `next` answered to others."""
+        """Skip the item that `next` returned, leaving it to others."""
         return self._create("/assignments/{}/skip", assignment_id, answer=Skipped, body=skip)
 
     @operation
     def undo(self, queue_id: str) -> Flow[Held]:
-        """Take your latest judgment or skip back; the item is in your hand again."""
+        """Undo your latest judgment or skip; you hold the item again."""
         return self._act("/queues/{}/undo", queue_id, answer=Held)
 
     @operation
     def next(self, queue_id: str) -> Flow[Held | None]:
-        """The item to judge: the one that is assigned already, or the next. None when nothing is left."""
+        """The item to judge: the one already assigned to you, or the next. None when nothing is left."""
         request = Request("POST", address("/queues/{}/next", queue_id), is_remembered=True)
         reply = yield from self._exchange(request)
         return parsed(request, reply, Held) if reply.content else None
 
     @operation
     def judge(self, assignment_id: str, **judgment: Unpack[Judgment]) -> Flow[Judged]:
-        """Submit the judgment of the item that `next` answered; `assignment_id` is its `id`."""
+        """Submit the judgment of the item that `next` returned; `assignment_id` is its `id`."""
         return self._create("/assignments/{}/judgment", assignment_id, answer=Judged, body=judgment)
 
     @listing
@@ -153,21 +153,21 @@ class Queues(Resource[C]):
 
     @listing
     def adjudications(self, queue_id: str, *, page_size: int | None = None) -> Listing[Adjudication]:
-        """The decisions in force, newest first."""
+        """The current decisions, newest first."""
         return Listing(address("/queues/{}/adjudications", queue_id), Adjudication, {"page_size": page_size})
 
     @operation
     def adjudicate(self, queue_id: str, **decision: Unpack[Decide]) -> Flow[Adjudication]:
-        """Decide an item. A new decision replaces the one before."""
+        """Decide an item. A new decision replaces the previous one."""
         return self._create("/queues/{}/adjudications", queue_id, answer=Adjudication, body=decision)
 
 
 class Judges(Resource[C]):
-    """Machine annotators of a queue."""
+    """Model annotators of a queue."""
 
     @listing
     def list(self, queue_id: str, *, page_size: int | None = None) -> Listing[Judge]:
-        """The machine annotators of a queue, newest first."""
+        """The model annotators of a queue, newest first."""
         return Listing(address("/queues/{}/judges", queue_id), Judge, {"page_size": page_size})
 
     @operation
@@ -177,7 +177,7 @@ class Judges(Resource[C]):
 
     @operation
     def read(self, queue_id: str, judge_id: str) -> Flow[Judge]:
-        """Read its progress, its cost, and how far it agrees with people."""
+        """Read its progress, its cost, and its agreement with people."""
         return self._read("/queues/{}/judges/{}", queue_id, judge_id, answer=Judge)
 
     @operation
@@ -187,24 +187,24 @@ class Judges(Resource[C]):
 
     @operation
     def resume(self, queue_id: str, judge_id: str) -> Flow[Judge]:
-        """Resume it, also after errors."""
+        """Resume it, even after errors."""
         return self._act("/queues/{}/judges/{}/resume", queue_id, judge_id, answer=Judge)
 
 
 class Bulk(Resource[C]):
-    """What is done to many items at once."""
+    """Actions on many items at once."""
 
     @listing
     def list(self, *, page_size: int | None = None) -> Listing[BulkAct]:
-        """What was done, newest first."""
+        """Bulk actions, newest first."""
         return Listing("/bulk-acts", BulkAct, {"page_size": page_size})
 
     @operation
     def label(self, **label: Unpack[LabelAll]) -> Flow[BulkAct]:
-        """Give many trajectories one label; nothing is labeled if another number than `count` matches."""
+        """Give many trajectories one label; nothing is labeled if the number of matches isn't `count`."""
         return self._create("/bulk-labels", answer=BulkAct, body=label)
 
     @operation
     def undo(self, act_id: str) -> Flow[BulkAct]:
-        """Undo a whole act."""
+        """Undo a bulk action."""
         return self._act("/bulk-acts/{}/undo", act_id, answer=BulkAct)

@@ -1,4 +1,4 @@
-"""Redaction rules: what a workspace keeps out of storage."""
+"""Redaction rules of a workspace."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ class RedactionRules(Resource[C]):
 
     @operation
     def create(self, **rule: Unpack[NewRedactionRule]) -> Flow[RedactionRule]:
-        """From now on replace what a detector finds, or a pattern matches, before anything is stored."""
+        """Add a rule: from now on, what a detector finds or a pattern matches is replaced before anything is stored."""
         return self._create("/redaction-rules", answer=RedactionRule, body=rule)
 
     @operation
     def test(self, **sample: Unpack[RedactionSample]) -> Flow[Tried]:
-        """What the rules, or a pattern alone, make of a sample, which isn't kept."""
+        """Apply the rules, or a given pattern, to a sample, which isn't stored."""
         return self._create("/redaction-rules/test", answer=Tried, body=sample, is_remembered=False)
 
     @operation

@@ -1,4 +1,4 @@
-"""Retention rules: what is deleted by itself, once a day."""
+"""Retention rules: what is deleted automatically, once a day."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ class RetentionRules(Resource[C]):
 
     @operation
     def create(self, **rule: Unpack[NewRule]) -> Flow[PreviewedRule]:
-        """Make a rule, which is off."""
+        """Create a rule, which is initially off."""
         return self._create("/retention-rules", answer=PreviewedRule, body=rule)
 
     @operation
     def read(self, rule_id: str) -> Flow[PreviewedRule]:
-        """Read a rule, with how much it would let go now."""
+        """Read a rule, with the number of trajectories that it would delete now."""
         return self._read("/retention-rules/{}", rule_id, answer=PreviewedRule)
 
     @operation
     def change(self, rule_id: str, **change: Unpack[ChangeRule]) -> Flow[PreviewedRule]:
-        """Change a rule, turn it on or off."""
+        """Change a rule, or turn it on or off."""
         return self._create("/retention-rules/{}/change", rule_id, answer=PreviewedRule, body=change)
 
     @operation

@@ -1,4 +1,4 @@
-"""Rollouts that Retrace plays."""
+"""Rollouts of policies."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ class Rollouts(Resource[C]):
 
     @operation
     def start(self, **rollouts: Unpack[StartRollouts]) -> Flow[Batch]:
-        """Start rollouts. `client.trajectories.list(rollouts=…)` lists what comes of them."""
+        """Start rollouts. `client.trajectories.list(rollouts=…)` lists the results."""
         return self._create("/rollouts", answer=Batch, body=rollouts)
 
     @operation
     def read(self, batch_id: str) -> Flow[Batch]:
-        """Read their progress."""
+        """Read the state of a batch."""
         return self._read("/rollouts/{}", batch_id, answer=Batch)
 
     @operation
     def cancel(self, batch_id: str) -> Flow[Batch]:
-        """Cancel those that haven't ended."""
+        """Cancel the rollouts that haven't ended."""
         return self._act("/rollouts/{}/cancel", batch_id, answer=Batch)
 
     @operation
     def resume(self, batch_id: str) -> Flow[Batch]:
-        """Resume those that were cancelled or lost."""
+        """Resume cancelled or lost rollouts."""
         return self._act("/rollouts/{}/resume", batch_id, answer=Batch)

@@ -19,7 +19,7 @@ class Runs(Resource[C]):
 
     @operation
     def launch(self, **run: Unpack[Launch]) -> Flow[Run]:
-        """Launch a training run. It answers at once; `client.wait` waits until it has ended."""
+        """Launch a training run. Returns at once; `client.wait` waits until it has ended."""
         return self._create("/runs", answer=Run, body=run)
 
     @operation
@@ -29,7 +29,7 @@ class Runs(Resource[C]):
 
     @operation
     def metrics(self, run_id: str, *, after: int | None = None, most: int | None = None) -> Flow[Points]:
-        """What was measured, step by step; of a long training run `most` means of neighboring steps."""
+        """Metrics step by step; a long training run is reduced to `most` means of neighboring steps."""
         return self._read("/runs/{}/metrics", run_id, answer=Points, after=after, most=most)
 
     @operation

@@ -1,4 +1,4 @@
-"""Traffic splits: names of the gateway that lead to several policies."""
+"""Traffic splits: gateway model names that are routed to several policies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class TrafficSplits(Resource[C]):
 
     @operation
     def create(self, **split: Unpack[NewSplit]) -> Flow[SplitStanding]:
-        """Make a traffic split. Agents ask for its name from then on."""
+        """Create a traffic split. Agents can request its name from then on."""
         return self._create("/traffic-splits", answer=SplitStanding, body=split)
 
     @operation
@@ -27,7 +27,7 @@ class TrafficSplits(Resource[C]):
 
     @operation
     def change(self, split_id: str, **arms: Unpack[ChangeSplit]) -> Flow[SplitStanding]:
-        """Give a traffic split other arms. Open sessions keep theirs."""
+        """Change a traffic split's arms. Open sessions keep theirs."""
         return self._create("/traffic-splits/{}", split_id, answer=SplitStanding, body=arms)
 
     @operation
@@ -37,5 +37,5 @@ class TrafficSplits(Resource[C]):
 
     @operation
     def remove(self, split_id: str) -> Flow[TrafficSplit]:
-        """Remove a traffic split that no session asked for."""
+        """Remove a traffic split that no session has requested."""
         return self._act("/traffic-splits/{}/remove", split_id, answer=TrafficSplit)

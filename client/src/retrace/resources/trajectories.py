@@ -33,7 +33,7 @@ class Trajectories(Resource[C]):
 
 
 class Comments(Resource[C]):
-    """Comments of one's own, and those that name one."""
+    """Your own comments, and comments that mention you."""
 
     @operation
     def remove(self, comment_id: str) -> Flow[Comment]:
@@ -42,7 +42,7 @@ class Comments(Resource[C]):
 
     @listing
     def mentions(self, *, page_size: int | None = None) -> Listing[Mention]:
-        """Unread comments that name you, newest first."""
+        """Unread comments that mention you, newest first."""
         return Listing("/mentions", Mention, {"page_size": page_size})
 
     @operation

@@ -17,22 +17,22 @@ class Prices(Resource[C]):
 
     @operation
     def set(self, **price: Unpack[NewPrice]) -> Flow[Price]:
-        """Set what a million tokens cost, in US dollars, from the next call on."""
+        """Set the price of a million tokens, in US dollars, from the next call on."""
         return self._create("/prices", answer=Price, body=price)
 
     @operation
     def remove(self, price_id: str) -> Flow[Price]:
-        """Remove a price: what calls cost from then on is unknown."""
+        """Remove a price: the cost of later calls is unknown."""
         return self._act("/prices/{}/remove", price_id, answer=Price)
 
 
 class UsageLimitsOfWorkspace(Resource[C]):
     @operation
     def read(self) -> Flow[UsageLimits]:
-        """Read how much may be used."""
+        """Read the usage limits."""
         return self._read("/usage-limits", answer=UsageLimits)
 
     @operation
     def set(self, **limits: Unpack[NewUsageLimits]) -> Flow[UsageLimits]:
-        """Set all limits; what is left out is none."""
+        """Set all limits; those left out are removed."""
         return self._create("/usage-limits", answer=UsageLimits, body=limits)

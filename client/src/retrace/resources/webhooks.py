@@ -1,4 +1,4 @@
-"""Where a workspace's events go: servers, Slack, and members by e-mail."""
+"""Webhooks of a workspace: servers, Slack, and members by e-mail."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class Webhooks(Resource[C]):
 
     @operation
     def create(self, **webhook: Unpack[NewWebhook]) -> Flow[SignedWebhook]:
-        """Send events to a server, to Slack, or to a member by e-mail. The signing secret is shown this once."""
+        """Send events to a server, to Slack, or to a member by e-mail. The signing secret is shown only once."""
         return self._create("/webhooks", answer=SignedWebhook, body=webhook, is_remembered=False)
 
     @operation
     def read(self, webhook_id: str) -> Flow[Webhook]:
-        """Read how a webhook is doing."""
+        """Read the state of a webhook."""
         return self._read("/webhooks/{}", webhook_id, answer=Webhook)
 
     @operation
@@ -33,22 +33,22 @@ class Webhooks(Resource[C]):
 
     @operation
     def rotate(self, webhook_id: str) -> Flow[SignedWebhook]:
-        """Make a new signing secret; the one before signs, too, for a day."""
+        """Create a new signing secret; the previous one also signs for another day."""
         return self._ask(Request("POST", address("/webhooks/{}/rotate", webhook_id)), SignedWebhook)
 
     @operation
     def test(self, webhook_id: str) -> Flow[Delivery]:
-        """Deliver a test."""
+        """Send a test delivery."""
         return self._act("/webhooks/{}/test", webhook_id, answer=Delivery)
 
     @operation
     def remove(self, webhook_id: str) -> Flow[Webhook]:
-        """Remove a webhook: nothing is sent to it any more."""
+        """Remove a webhook: nothing is sent to it anymore."""
         return self._act("/webhooks/{}/remove", webhook_id, answer=Webhook)
 
     @listing
     def deliveries(self, webhook_id: str, *, page_size: int | None = None) -> Listing[Delivery]:
-        """What was, or is to be, delivered to a webhook, newest first."""
+        """Past and pending deliveries of a webhook, newest first."""
         return Listing(address("/webhooks/{}/deliveries", webhook_id), Delivery, {"page_size": page_size})
 
     @operation
