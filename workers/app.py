@@ -1,4 +1,4 @@
-"""The Celery application as workers run it: their tasks, the clock, and what happens when one starts."""
+"""The workers' Celery application: tasks, periodic schedule, and startup."""
 
 import os
 from typing import Any
@@ -11,7 +11,7 @@ from workers.preload import load
 
 __all__ = ["app"]
 
-# Only `make run` fills a demo workspace, so only there does its story go on.
+# Only `make run` creates a demo workspace, so only there is it advanced.
 DEMO: dict[str, dict[str, Any]] = (
     {"go-on-with-the-demo": {"task": "demo.go_on", "schedule": 5.0}}
     if os.environ.get("RETRACE_ENV", "development") == "development"
@@ -32,19 +32,19 @@ CLOCK: dict[str, dict[str, Any]] = {
     "expire-leases": {"task": "leases.expire", "schedule": 15.0},
 }
 STALE_SECONDS = 600
-"""What the clock asked for so long ago was asked for again since: workers that were away for a night have nothing to catch up with."""
+"""Expiry of periodic tasks in seconds: they are sent again anyway, so workers that were down overnight don't have to catch up."""
 
 app.conf.update(
     task_acks_late=True,
     task_reject_on_worker_lost=True,
     worker_prefetch_multiplier=1,
     worker_hijack_root_logger=False,
-    # A broker that is away, or refuses orders because its disk is full, is waited for without end.
+    # Wait indefinitely for a broker that is down, or refuses messages because its disk is full.
     broker_connection_retry_on_startup=True,
     broker_connection_max_retries=None,
     broker_channel_error_retry=True,
     worker_consumer="workers.patience:PatientConsumer",
-    # It keeps nothing on a disk. What is asked for at intervals is asked for again an interval after a restart.
+    # Beat keeps no state on disk. After a restart, periodic tasks are first sent an interval later.
     beat_scheduler="celery.beat:Scheduler",
     imports=["workers.presence", "workers.tasks"],
     beat_schedule={name: {**entry, "options": {"expires": STALE_SECONDS}} for name, entry in CLOCK.items()},
@@ -58,5 +58,5 @@ def _load(**_: Any) -> None:
 
 @worker_process_init.connect
 def _end_with_the_worker(**_: Any) -> None:
-    """A pool process whose worker was killed would otherwise finish its task first: a second one may have begun by then."""
+    """A pool process whose worker was killed would otherwise finish its task, which another worker may have started by then."""
     die_with_parent()

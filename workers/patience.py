@@ -1,4 +1,4 @@
-"""A worker whose broker takes no orders waits for it without end, instead of ending itself."""
+"""Lets a worker wait indefinitely for its broker instead of exiting."""
 
 import time
 from typing import Any
@@ -12,13 +12,13 @@ logger = get_logger(__name__)
 FIRST_SECONDS = 1.0
 LONGEST_SECONDS = 30.0
 CALM_SECONDS = 60.0
-"""Without trouble for so long, and the next trouble is a new one."""
+"""After this long without trouble, the backoff resets."""
 SAY_EVERY_SECONDS = 60.0
 TICK_SECONDS = 0.25
 
 
 class Backoff:
-    """How long to wait before the next try: twice as long each time, up to a limit; short again after a calm time."""
+    """Exponential backoff with a limit, which resets after a quiet period."""
 
     def __init__(self) -> None:
         self._seconds = FIRST_SECONDS
@@ -34,7 +34,7 @@ class Backoff:
         return wait
 
     def may_say(self) -> bool:
-        """Whether it is time for a line in the log: at once, and then now and then."""
+        """Rate limit for log lines: the first immediately, then occasionally."""
         now = time.monotonic()
         if self._said_at is not None and now - self._said_at < SAY_EVERY_SECONDS:
             return False
@@ -43,7 +43,7 @@ class Backoff:
 
 
 class PatientConsumer(Consumer):
-    """Celery's consumer, which waits between two tries and says so once in a while."""
+    """Celery's consumer with a backoff between retries, logged occasionally."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -1,15 +1,15 @@
-"""What a worker loads before its pool processes are forked, so that none of them does it in the middle of its first task."""
+"""Imports done before a worker's pool processes are forked, so that their first task isn't delayed."""
 
 import gc
 
 
 def load() -> None:
-    """Load what tasks would come to need, and take all of it for permanent."""
+    """Import what tasks need, and freeze it for the garbage collector."""
     import pyarrow
     from django.urls import get_resolver
 
     get_resolver().reverse_dict  # noqa: B018  # news of a task renders links
-    pyarrow.array([""])  # looks for pandas, which takes a second
+    pyarrow.array([""])  # imports pandas, which takes a second
     gc.collect()
-    # Looking for garbage among all this again and again took a quarter of the time of freezing a version.
+    # Repeated garbage collection over these objects took a quarter of the time of freezing a version.
     gc.freeze()

@@ -1,6 +1,6 @@
-"""Every worker notes now and then that it is there, for `/healthz`, and training workers what they have, for plans.
+"""Workers report their presence periodically for `/healthz`, and training workers their capacity for planning runs.
 
-The signals are sent in the worker's main process, for as long as its heart beats.
+The signals are sent in the worker's main process with its heartbeat.
 """
 
 import logging
@@ -19,7 +19,7 @@ EVERY_SECONDS = 20.0
 
 
 class Presence:
-    """Notes it at intervals."""
+    """Reports at intervals."""
 
     def __init__(self) -> None:
         self.next = 0.0
@@ -33,7 +33,7 @@ class Presence:
             note_worker(queues)
             if "train" in queues:
                 capacity.tell()
-        except Exception:  # the cache may be away, nvidia-smi hang: signals must not take the worker down
+        except Exception:  # the cache may be down or nvidia-smi may hang, which must not take the worker down
             logger.warning("could not note that this worker is there, or what it has", exc_info=True)
 
 

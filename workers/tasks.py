@@ -1,6 +1,6 @@
-"""Every task: ids in, one call, nothing out. Each may be delivered twice; the second time it finds nothing to take.
+"""All tasks: they take ids, make one call, and return nothing. Each may be delivered twice; the second finds nothing to claim.
 
-Those of `training` wait in the worker queue `train`, those that generate in `generate`, all others in `default` (`apps.common.broker`).
+Training tasks go to the worker queue `train`, generating ones to `generate`, all others to `default` (`apps.common.broker`).
 """
 
 import logging
@@ -58,7 +58,7 @@ CHORES = (
     user_feedback.judge_feedback,
     runner_rollouts.count_all,
 )
-"""What gives back what people and workers held and let go: functions without arguments that may run twice, at once, or late."""
+"""Release abandoned leases: functions without arguments that may run twice, concurrently, or late."""
 
 
 @app.task(name=import_job.TASK)
@@ -68,7 +68,7 @@ def run_import(batch_id: str) -> None:
 
 @app.task(name="filling.fill")
 def fill_queue(queue_id: str) -> None:
-    """Turn a queue's selection into items. Delivered twice, it goes on where the first one is."""
+    """Turn a queue's selection into items. A second delivery continues where the first one is."""
     try:
         items.fill(UUID(queue_id))
     except Exception as error:
@@ -83,13 +83,13 @@ def measure_quality(queue_id: str) -> None:
 
 @app.task(name=enrollment.SERVED_TASK)
 def judge_by_served_model(judge_id: str) -> None:
-    """Judge for a minute and hand on."""
+    """Judge for a minute, then enqueue the next batch."""
     judge_job.go_on(UUID(judge_id))
 
 
 @app.task(name=enrollment.LOADED_TASK)
 def judge_by_reward_model(judge_id: str) -> None:
-    """Score a stretch of a queue and hand on."""
+    """Score a chunk of a queue, then enqueue the next."""
     reward_scores.go_on(UUID(judge_id))
 
 
@@ -115,13 +115,13 @@ def remove(removal_id: str) -> None:
 
 @app.task(name="removal.apply_rules")
 def apply_retention_rules() -> None:
-    """Ask for what retention rules let go, once a day for each rule."""
+    """Request removals by retention rules, once a day for each rule."""
     retention_rules.apply_rules()
 
 
 @app.task(name=launch.CHECK_TASK, acks_late=False)
 def check_plan(key: str, plan: dict[str, Any]) -> None:
-    """Look at the model and the memory of a planned run, and leave the answer where the page finds it. The training workers may be busy for hours."""
+    """Check a planned run's model and memory, and cache the result for the page. Not on a training worker, which may be busy for hours."""
     launch.answer(key, check(plan))
 
 
@@ -142,50 +142,50 @@ def give_out_rollouts(batch_id: str) -> None:
 
 @app.task(name=gateway_sessions.COUNT_TASK, acks_late=False)
 def count_rollouts(batch_id: str) -> None:
-    """What came of the episodes that runners have finished."""
+    """Update the counts of a batch from episodes that runners have finished."""
     runner_rollouts.count(UUID(batch_id))
 
 
 @app.task(name=publication.TASK)
 def publish_policy(publication_id: str) -> None:
-    """It moves files and asks servers, and needs no accelerator."""
+    """It copies files and calls servers, so it needs no accelerator."""
     claimed = lifecycle.claim(publication.PUBLICATIONS, publication_id)
     if claimed is None:
         return
     try:
         publish(claimed)
     except Superseded:
-        return  # another worker has it: this one was believed dead
+        return  # another worker has it: this one was presumed dead
 
 
 @app.task(name=WEBHOOK_TASK, acks_late=False)
 def deliver(destination_id: str) -> None:
-    """Send what is due to one destination. A lost message only delays."""
+    """Send due deliveries to one destination. A lost message only causes a delay."""
     webhooks.deliver(UUID(destination_id))
 
 
-# What the clock asks for ----------------------------------------------------------------------------------------------
+# Periodic tasks -------------------------------------------------------------------------------------------------------
 
 
 @app.task(name="jobs.recover", acks_late=False)
 def recover_jobs() -> None:
-    """Give jobs of vanished workers to others, and remind the workers of jobs that wait too long. The one place that brings jobs back."""
+    """Requeue jobs of vanished workers, and resend messages for jobs that wait too long. The only place that recovers jobs."""
     lifecycle.recover_all()
 
 
 @app.task(name="leases.expire", acks_late=False)
 def expire_leases() -> None:
-    """Run every chore; one that fails does not keep the others from running."""
+    """Run every chore; one failing doesn't stop the others."""
     for chore in CHORES:
         try:
             chore()
-        except Exception:  # a chore may fail at anything: it is other people's work that it looks after
+        except Exception:  # chores call into other apps, so they may fail in any way
             log.exception("%s.%s failed; it runs again in 15 seconds", chore.__module__, chore.__name__)
 
 
 @app.task(name="publishing.restore_adapters")
 def restore_servers() -> None:
-    """Have every server serve what is live on it, and nothing of ours that isn't."""
+    """Make every server serve its live publications, and none that aren't live."""
     point_back_abandoned()
     restore_adapters()
     retire_all()
@@ -193,43 +193,43 @@ def restore_servers() -> None:
 
 @app.task(name="experiments.advance_all")
 def advance_experiments() -> None:
-    """From finished rollouts to a queue, and from enough judgments to a verdict. A lost message only delays."""
+    """Advance experiments: finished rollouts become a queue, and enough judgments a result. A lost message only causes a delay."""
     experiments.take_up_again()
     under_way = [Experiment.State.ROLLING_OUT, Experiment.State.LABELLING]
     for experiment in Experiment.objects.filter(state__in=under_way).order_by("id").iterator():
         try:
             experiments.advance(experiment)
-        except Exception:  # one that breaks must not keep those of other people from going on
+        except Exception:  # a failing experiment mustn't block others
             log.exception("%s could not be advanced", experiment)
 
 
 @app.task(name="traces.settle", acks_late=False)
 def settle_traces() -> None:
-    """Make trajectories of the traces that have ended or rest."""
+    """Turn traces that have ended or gone idle into trajectories."""
     trace_trajectories.settle_due()
 
 
 @app.task(name="traces.forget", acks_late=False)
 def forget_spans() -> None:
-    """Remove the spans of traces in which nothing has come for long."""
+    """Remove the spans of traces that have been idle for long."""
     retention.forget_spans()
 
 
 @app.task(name="sessions.clear", acks_late=False)
 def clear_sessions() -> None:
-    """Remove ended sessions from the database, which would keep them forever."""
+    """Remove expired sessions from the database."""
     SessionStore.clear_expired()
 
 
 @app.task(name="webhooks.forget", acks_late=False)
 def forget_deliveries() -> None:
-    """Remove what was delivered, or given up, long ago."""
+    """Remove old deliveries that succeeded or were given up."""
     webhook_retention.forget_deliveries()
 
 
 @app.task(name="answers.clear", acks_late=False)
 def clear_answers() -> None:
-    """Forget requests with an Idempotency-Key whose time is over."""
+    """Remove expired Idempotency-Key records."""
     idempotency.forget_expired()
 
 

@@ -1,1 +1,1 @@
-"""Joins what is stored with what computes: rows become a run folder, a child process works in it, its events become rows."""
+"""Connects the database and the trainer: rows become a run folder, a child process works in it, and its events become rows."""

@@ -1,4 +1,4 @@
-"""What a server has forgotten, as it does when it restarts by itself, is loaded again on it: no less proven than the first time."""
+"""Reloads adapters that a server lost, such as by restarting, with the same verification as the first time."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ logger = logging.getLogger(__name__)
 
 
 def restore_adapters() -> list[Publication]:
-    """Load what is live on each of its servers that doesn't know it; returns those that answer there again.
+    """Load live adapters on servers that lack them; returns the publications restored.
 
-    A server that is away is asked the next time.
+    Unreachable servers are tried again the next time.
     """
     live = Publication.objects.live().filter(way=Publication.Way.ADAPTER)
     return [each for each in live.select_related("policy__workspace", "endpoint").order_by("pk") if restore(each)]
 
 
 def restore(publication: Publication) -> bool:
-    """Whether it was missing on a server and answers there again."""
+    """Whether it was missing on a server and has been restored."""
     weights = weights_of(publication.policy)
     try:
         if weights is None:
@@ -57,7 +57,7 @@ def _restore(publication: Publication, adapter: Adapter, server: VllmServer) -> 
 
 
 def _tell(publication: Publication, refused: Refused) -> None:
-    """It stays live where other servers answer with it; nobody is sent to the one that doesn't know it."""
+    """It stays live on other servers; no requests are routed to the one that lacks it."""
     if endpoint_of(publication).replicas:
         logger.error("%s: %s isn't it any more: %s", publication, refused.server, refused)
     else:

@@ -1,6 +1,6 @@
-"""LoRA adapters on running servers. Each publication has a name and a folder of its own there, so the old and the new one answer side by side.
+"""LoRA adapters on running servers. Each publication has its own name and folder there, so the old and the new one can serve side by side.
 
-Everything here may be done twice: a worker that takes over from one that was killed finds the copy made, or the adapter loaded, and goes on.
+Everything here is idempotent: a worker that takes over from a killed one continues with the existing copy or loaded adapter.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from workers.bridge.refusals import CannotPublish, Refused, canary_of
 from workers.bridge.servers import as_seen_by_servers, endpoint_of, served_folder, servers_of
 
 FILES = ("adapter_config.json", "adapter_model.safetensors")
-"""All that a server gets. Neither code nor pickles that lie beside them."""
+"""The only files a server gets: no code or pickles next to them."""
 
 
 class Adapter(NamedTuple):
-    """A publication's adapter as servers see it, and what proves it."""
+    """A publication's adapter as servers see it, and its canary."""
 
     name: str
     path: str
@@ -33,7 +33,7 @@ class Adapter(NamedTuple):
 
 
 def publish_adapter(publication: Publication, weights: Weights, *, renew: Callable[[], None]) -> None:
-    """Load it on every server of the endpoint and prove it on each; only then it's live. Raises Refused, CannotPublish, ServerProblem, OSError."""
+    """Load it on every server of the endpoint and verify it on each before it goes live. Raises Refused, CannotPublish, ServerProblem, OSError."""
     _refuse_the_name_of_a_whole_model(publication)
     adapter = adapter_of(publication, weights)
     verdicts = []
@@ -47,9 +47,9 @@ def publish_adapter(publication: Publication, weights: Weights, *, renew: Callab
 def load_proven(
     adapter: Adapter, server: VllmServer, *, others: Sequence[str], renew: Callable[[], None] = lambda: None
 ) -> Verdict:
-    """Load an adapter on one server, and prove that it answers: also after a prompt that the others have left in the server's prefix cache.
+    """Load an adapter on one server, and verify that it answers, also to prompts that other policies left in the server's prefix cache.
 
-    It stays loaded where it's refused, under a name that nobody is told. Raises Refused, ServerProblem.
+    If refused, it stays loaded under an unpublished name. Raises Refused, ServerProblem.
     """
     base = server.base_model()
     prompts = prompts_of(adapter.canary.probes, longest=base.max_tokens)
@@ -74,9 +74,9 @@ def load_proven(
 
 
 def adapter_of(publication: Publication, weights: Weights) -> Adapter:
-    """The publication's own copy of the run's adapter, made where it isn't there yet. Raises CannotPublish, DataFailure, OSError.
+    """The publication's own copy of the run's adapter, created if missing. Raises CannotPublish, DataFailure, OSError.
 
-    A copy, because a name must stand for the same weights for as long as a server knows it.
+    A copy, because a name must refer to the same weights for as long as a server has it.
     """
     place = adapters_folder() / publication.served_name
     if not place.is_dir():
@@ -97,7 +97,7 @@ def adapters_folder() -> Path:
 
 
 def names_beside(publication: Publication) -> list[str]:
-    """What answers under the same alias until then, and has left its answers in the servers' prefix caches."""
+    """Publications serving the same alias until now, which filled the servers' prefix caches."""
     live = Publication.objects.beside(publication).live().filter(way=Publication.Way.ADAPTER).exclude(pk=publication.pk)
     return list(live.values_list("served_name", flat=True))
 

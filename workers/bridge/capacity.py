@@ -1,4 +1,4 @@
-"""What the training workers have. Each tells by itself; a page that plans a run asks here, on whatever machine it is."""
+"""The training workers' devices. Each worker reports its own; pages that plan a run read it here, from any machine."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ class Capacity:
     memory_mb: float
     on_gpu: bool
     has_bf16: bool = False
-    """Whether the device computes in bfloat16 itself; torch emulates it on those that do not."""
+    """Whether the device supports bfloat16 natively; torch emulates it on others."""
     told_at: float = 0.0
     tflops: float | None = None
-    """10¹² operations a second that training really gets; None for a GPU that is not known."""
+    """Effective training throughput in 10¹² operations per second; None for an unknown GPU."""
 
 
 def largest() -> Capacity | None:
-    """The roomiest worker that has told of itself lately; None when none has."""
+    """The worker with the most memory that reported recently; None if none did."""
     known = [Capacity(**told) for told in (cache.get(KEY) or {}).values()]
     fresh = [each for each in known if time.time() - each.told_at < FORGOTTEN_AFTER_SECONDS]
     return max(fresh, key=lambda each: each.memory_mb, default=None)
 
 
 def measured() -> Capacity:
-    """What this machine has: its smallest GPU, else its memory as far as this process may use it."""
+    """This machine's capacity: its smallest GPU, or else the memory available to this process."""
     gpus = _gpus()
     if gpus:
         smallest = min(gpus, key=lambda gpu: gpu.memory_mb)
@@ -58,14 +58,14 @@ def measured() -> Capacity:
 
 
 def tell() -> None:
-    """Note what this machine has. Two workers that tell at once may lose one note; the next comes in seconds."""
+    """Report this machine's capacity. If two workers report at once, one report may be lost until the next, seconds later."""
     known: dict[str, Any] = cache.get(KEY) or {}
     known[socket.gethostname()] = asdict(measured()) | {"told_at": time.time()}
     cache.set(KEY, known, timeout=int(FORGOTTEN_AFTER_SECONDS))
 
 
 class Gpu(NamedTuple):
-    """As nvidia-smi shows it."""
+    """A GPU as listed by nvidia-smi."""
 
     name: str
     memory_mb: float

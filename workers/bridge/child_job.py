@@ -1,4 +1,4 @@
-"""A job that a child process does, as its supervisor sees it."""
+"""A job run by a child process, as its supervisor sees it."""
 
 import time
 from collections.abc import Sequence
@@ -15,54 +15,54 @@ from workers.bridge.outcomes import Outcome
 
 
 class ChildJob(Generic[J]):
-    """One attempt at a job that this worker has claimed. Kinds differ in what they prepare, absorb and keep."""
+    """One attempt at a job that this worker has claimed. Kinds differ in what they prepare, absorb, and keep."""
 
     show_every_seconds = 1.0
     events_offset = 0
-    """Bytes of the child's events that are stored. Where it is 0, events of earlier attempts only repeat what the output holds."""
+    """Bytes of the child's events already stored. If 0, events of earlier attempts only repeat what the output holds."""
 
     niceness = 0
-    """Of the child: the higher, the more it gives way to others on the processor."""
+    """The child's nice value."""
     handed_back_because = "Its worker is shutting down; the next one goes on from here."
 
     def __init__(self, job: J) -> None:
         self.job = job
         self.folder = folder_of(job.pk)
         self.was_lost = False
-        """Whether this attempt was lost though its worker lives."""
+        """Whether this attempt was lost although its worker is alive."""
         self._shown_at = 0.0
 
     def prepare(self) -> None:
-        """Fill the folder. Raises RunFailure when the work cannot be done, OSError when the disk refuses."""
+        """Fill the folder. Raises RunFailure if the work can't be done, OSError on disk errors."""
         raise NotImplementedError
 
     def absorb(self, events: Sequence[StampedEvent], offset: int) -> None:
-        """Store what the child said. Raises Superseded."""
+        """Store the child's events. Raises Superseded."""
 
     def keep(self, report: dict[str, Any]) -> None:
-        """Store what a finished child leaves behind, and that it is done. Raises Superseded."""
+        """Store a finished child's results, and mark the job done. Raises Superseded."""
         raise NotImplementedError
 
     def attend(self) -> None:
-        """Do for the child what it can't do itself. Called often, so it's quick where there is nothing to do. Raises OSError."""
+        """Serve the child's requests. Called often, so it must be fast when there is nothing to do. Raises OSError."""
 
     def tell(self) -> None:
-        """Show the job to those who look at it."""
+        """Update live pages that show the job."""
 
     def started(self, process_id: int) -> None:
-        """Note which child does it. Raises Superseded."""
+        """Record the child's process id. Raises Superseded."""
         lifecycle.write(self.job, process_id=process_id)
 
     def pulse(self) -> bool:
-        """Renew the lease; True when somebody wants it to stop. Raises Superseded."""
+        """Renew the lease; returns True if a stop was requested. Raises Superseded."""
         return lifecycle.renew(self.job) == Phase.STOPPING
 
     def gives_way(self) -> bool:
-        """Whether to hand the job back now, because somebody waits for what the worker could do instead. Asked after each pulse."""
+        """Whether to hand the job back now because a more urgent job is waiting. Checked after each pulse."""
         return False
 
     def conclude(self, outcome: Outcome, *, handed_back: bool) -> None:
-        """Store how it ended; `handed_back` when it stopped only because this worker has to do something else. Raises Superseded."""
+        """Store how it ended; `handed_back` if it only stopped to free this worker. Raises Superseded."""
         match outcome.kind:
             case "finished":
                 self.keep(outcome.report)
@@ -77,7 +77,7 @@ class ChildJob(Generic[J]):
         self.show()
 
     def stopped(self, outcome: Outcome) -> None:
-        """The child stopped in good order, because it was asked to or of its own accord."""
+        """The child stopped cleanly, on request or by itself."""
         lifecycle.stop(self.job, outcome.message)
 
     def failure(self, outcome: Outcome) -> Failure:

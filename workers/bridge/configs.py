@@ -1,4 +1,4 @@
-"""Rows as the trainer's configs, with the places of weights and the addresses of judges as run.json says them, looked up each time that a run is taken."""
+"""Builds the trainer's configs from rows, resolving the paths of weights and the URLs of judges each time a run is claimed."""
 
 import os
 from pathlib import Path
@@ -20,7 +20,7 @@ from trainer.failures import ConfigFailure, as_failure
 
 
 def training_config(run: Run, *, files: dict[str, str | None]) -> RunConfig:
-    """What run.json says for `run`. `files` names the data file of each split. Raises ConfigFailure."""
+    """The run.json of `run`. `files` maps each split to its data file. Raises ConfigFailure."""
     return config_from(
         algorithm=run.algorithm,
         base=run.base,
@@ -40,7 +40,7 @@ def config_from(
     files: dict[str, str | None],
     folder: Path,
 ) -> RunConfig:
-    """The same for a run that need not exist yet. Raises ConfigFailure."""
+    """The same for a run that may not exist yet. Raises ConfigFailure."""
     shape = config.get("model", {}).get("scratch", {})
     model: dict[str, Any] = (
         {"scratch": shape} if base is None else {"path": model_path(base, folder, workspace_id=workspace_id)}
@@ -63,7 +63,7 @@ def config_from(
 
 
 def checked_config(data: dict[str, Any]) -> RunConfig:
-    """The config that `data` stands for. Raises ConfigFailure."""
+    """Build a config from `data`. Raises ConfigFailure."""
     try:
         return run_config_from_json(data)
     except InvalidConfig as invalid:
@@ -71,7 +71,7 @@ def checked_config(data: dict[str, Any]) -> RunConfig:
 
 
 def with_places(config: Online, folder: Path, *, workspace_id: UUID) -> Online:
-    """`config` with the path or address of each policy that its reward names. Raises ConfigFailure."""
+    """`config` with the path or URL of each policy in its reward terms filled in. Raises ConfigFailure."""
     return with_terms(
         config,
         [
@@ -82,7 +82,7 @@ def with_places(config: Online, folder: Path, *, workspace_id: UUID) -> Online:
 
 
 def _placed(term: RewardTerm, field: str, folder: Path, workspace_id: UUID) -> RewardTerm:
-    """What the stored term says of a place counts for nothing: it follows from the policy, or there is none."""
+    """A location in the stored term is ignored: it's derived from the policy."""
     match term:
         case LearnedOutcomeTerm(policy=policy_id) | LearnedProcessTerm(policy=policy_id):
             policy = _policy(policy_id, field, workspace_id)
@@ -111,9 +111,9 @@ def _policy(policy_id: str, field: str, workspace_id: UUID) -> Policy:
 
 
 def model_path(policy: Policy, folder: Path, *, workspace_id: UUID, field: str = "model.path") -> str:
-    """Where the weights of a policy are, as run.json in `folder` says it: a folder (relative where it is another run's), or a hub id.
+    """The location of a policy's weights for run.json in `folder`: a folder (relative if it's another run's), or a hub id.
 
-    Raises ConfigFailure, which names `field`, where the workspace may not load it.
+    Raises ConfigFailure, which names `field`, if the workspace may not load it.
     """
     try:
         source = model_source(policy, workspace_id=workspace_id)

@@ -1,4 +1,4 @@
-"""A policy taking over in the middle of a run, as the supervisor's job."""
+"""A continuation (a policy takes over in the middle of an episode) as a child job."""
 
 import json
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from workers.bridge.rollouts import acting_policy
 
 RUN, ACTION, OUTPUT = "trajectory.jsonl", "action.json", "continuation.jsonl"
 STEPS_MORE = 16
-"""Turns that a policy gets to bring the run to its end."""
+"""Maximum turns of a continuation."""
 
 
 class ContinuationJob(ChildJob[Continuation]):
@@ -60,7 +60,7 @@ class ContinuationJob(ChildJob[Continuation]):
                 lifecycle.get_on(self.job, done=stamped.event.step)
 
     def stopped(self, outcome: Outcome) -> None:
-        """Nobody here asked for it."""
+        """Nothing in the worker requested the stop."""
         lifecycle.fail(self.job, self.failure(outcome))
 
     def keep(self, report: dict[str, Any]) -> None:

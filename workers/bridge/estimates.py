@@ -1,9 +1,9 @@
-"""How much memory, disk and time a run will take, from the shape of its model. Reads headers, loads nothing, imports no torch.
+"""Estimates a run's memory, disk space, and time from the shape of its model. Reads headers only; doesn't import torch.
 
-The figures are for one device and about right, not exact: activations follow Korthikanti et al. (2022), with memory-efficient attention. Time is the
-arithmetic of a run's passes over what the worker's device does in a second: a pass forward takes 2 operations a weight and token, and 2 a layer, token,
-earlier token and width for attention; a pass backward takes twice as many (Kaplan et al., 2020, section 2.1); under adapters the frozen weights need no
-gradient, which is half of the backward pass. It is used only where no earlier run tells better (`workers/bridge/forecasts.py`).
+The figures are approximate and for one device: activations follow Korthikanti et al. (2022), with memory-efficient attention. Time is the
+operations of a run's passes divided by the device's throughput: a forward pass takes 2 operations per weight and token, plus 2 per layer, token,
+earlier token, and width for attention; a backward pass takes twice as many (Kaplan et al., 2020, section 2.1); with adapters, frozen weights
+need no gradient, which is half of the backward pass. It's used only if there is no similar earlier run (`workers/bridge/forecasts.py`).
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ from contract.configs import (
 ADAM_BYTES = 12
 """Per trained weight: its gradient and Adam's two moments, all float32."""
 NF4_BYTES = 0.55
-"""Four bits and, with double quantization, about 0.4 bits of scales (Dettmers et al., 2023)."""
+"""4 bits plus, with double quantization, about 0.4 bits of scales (Dettmers et al., 2023)."""
 OVERHEAD_MB = 900.0
-"""Of a process that has loaded torch and transformers; a CUDA context takes about as much."""
+"""Memory of a process with torch and transformers loaded; a CUDA context takes about as much."""
 TILE_TOKENS, TILE_WORDS = 4096, 32_768
-"""TRL computes log-probabilities in tiles: never are there logits of more tokens and words of the vocabulary at once."""
+"""TRL computes log-probabilities in tiles, which bounds the logits in memory at once."""
 TILE_COPIES = 8
-"""Of a tile in float32, as measured on a CPU at the end of a pass backward; a GPU takes less."""
+"""Float32 copies of a tile, measured on a CPU at the end of a backward pass; a GPU needs fewer."""
 MAX_HEADER_BYTES = 100 * 1024 * 1024
 
 
 class Unreadable(ValueError):
-    """The folder holds no model whose size could be read."""
+    """The folder has no model with a readable size."""
 
 
 @dataclass(frozen=True)
@@ -62,14 +62,14 @@ class ModelFacts:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a run takes at its peak."""
+    """Peak requirements of a run."""
 
     memory_mb: float
     disk_mb: float
 
 
 def facts_of_folder(folder: Path) -> ModelFacts:
-    """From config.json and the headers of the weights. Raises Unreadable, naming what is missing."""
+    """Read from config.json and the headers of the weights. Raises Unreadable, which names what is missing."""
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     except OSError:
@@ -83,7 +83,7 @@ def facts_of_folder(folder: Path) -> ModelFacts:
 
 
 def facts_of_config(config: dict[str, Any], parameters: int) -> ModelFacts:
-    """From a decoded config.json; models of images and text keep the decoder's shape in text_config."""
+    """Read from a decoded config.json; multimodal models keep the decoder's shape in text_config."""
     shape = config.get("text_config") or config
     hidden = int(shape.get("hidden_size") or 0)
     return ModelFacts(
@@ -96,7 +96,7 @@ def facts_of_config(config: dict[str, Any], parameters: int) -> ModelFacts:
 
 
 def facts_of_scratch(scratch: ScratchConfig) -> ModelFacts:
-    """Of a model that is yet to be made, with tied embeddings."""
+    """The shape of a model to be created, with tied embeddings."""
     attention = 4 * scratch.hidden * scratch.hidden
     layer = attention + 3 * scratch.hidden * scratch.intermediate
     return ModelFacts(
@@ -109,13 +109,13 @@ def facts_of_scratch(scratch: ScratchConfig) -> ModelFacts:
 
 
 def estimate(config: TrainingConfig, facts: ModelFacts, *, row_tokens: int, has_bf16: bool) -> Estimate:
-    """What training takes. row_tokens: length of a usual row, tokens; longer than max_length counts as that. has_bf16: the device's own."""
+    """What training needs. row_tokens: typical row length in tokens, capped at max_length. has_bf16: natively on the device."""
     optimizer = config.optimizer
     compute_bytes = 2 if optimizer.precision == "bfloat16" or (optimizer.precision == "auto" and has_bf16) else 4
     trained = _lora_parameters(facts, config.lora.rank) if config.lora else facts.parameters
     weights = facts.parameters * _bytes_of_a_weight(config, compute_bytes) + trained * (4 if config.lora else 0)
     has_reference = isinstance(config, DpoConfig | KtoConfig) and not config.lora
-    reference = facts.parameters * 4 if has_reference else 0  # as the weights that are trained
+    reference = facts.parameters * 4 if has_reference else 0  # same dtype as the trained weights
     pairs = isinstance(config, DpoConfig | KtoConfig | RewardModelConfig)  # KTO reads each row twice, once mismatched
     tokens = optimizer.batch_size * (2 if pairs else 1) * min(row_tokens, optimizer.max_length)
     a_layer = (9 * facts.hidden + 3 * facts.intermediate) * compute_bytes
@@ -133,19 +133,19 @@ def estimate(config: TrainingConfig, facts: ModelFacts, *, row_tokens: int, has_
 
 
 def _bytes_of_a_weight(config: TrainingConfig, compute_bytes: int) -> float:
-    """Float32 where weights are trained; under adapters as they are computed with, or four bits and their scales."""
+    """Float32 if all weights are trained; with adapters, the compute dtype, or 4 bits plus scales."""
     if config.lora is None:
         return 4
     return NF4_BYTES if config.lora.quantized else compute_bytes
 
 
 def _lora_parameters(facts: ModelFacts, rank: int) -> int:
-    """Adapters on every linear layer: four of attention, three of the feed-forward."""
+    """Adapters on every linear layer: four in attention, three in the feed-forward."""
     return facts.layers * rank * (8 * facts.hidden + 3 * (facts.hidden + facts.intermediate))
 
 
 def _parameters_in(path: Path) -> int:
-    """The weights in a safetensors file, counted from the shapes in its header."""
+    """Number of weights in a safetensors file, from the shapes in its header."""
     with path.open("rb") as file:
         (length,) = struct.unpack("<Q", file.read(8).ljust(8, b"\0"))
         if not 0 < length < MAX_HEADER_BYTES:
@@ -168,11 +168,11 @@ TIMEOUT_SECONDS = 6.0
 
 
 class NotOnHub(ValueError):
-    """The hub answered, and there is no such model (or no access to it)."""
+    """The hub has no such model (or denies access)."""
 
 
 def facts_of_hub(model: str, revision: str | None) -> ModelFacts | None:
-    """The shape of a hub model; None when the hub cannot be reached. Raises NotOnHub."""
+    """The shape of a hub model; None if the hub can't be reached. Raises NotOnHub."""
     try:
         weights = HfApi().model_info(model, revision=revision, timeout=TIMEOUT_SECONDS).safetensors
         config = Path(hf_hub_download(model, "config.json", revision=revision, etag_timeout=TIMEOUT_SECONDS))
@@ -190,11 +190,11 @@ def facts_of_hub(model: str, revision: str | None) -> ModelFacts | None:
 
 
 STEP_SECONDS = 0.05
-"""Of a step besides its arithmetic: reading rows, the optimizer, telling."""
+"""Overhead per step besides arithmetic: reading rows, the optimizer, events."""
 EVALUATIONS = 11
-"""Before, at each tenth, and after."""
+"""Number of evaluations: before, after each tenth (the last one being the end)."""
 USED = 0.35
-"""Share of a GPU's peak that training reaches."""
+"""Fraction of a GPU's peak that training achieves."""
 GPU_TFLOPS = {
     "B200": 2250,
     "H200": 989,
@@ -212,22 +212,22 @@ GPU_TFLOPS = {
     "V100": 15.7,
     "T4": 8.1,
 }
-"""Peak of dense bfloat16 (float32 where there is none, as `auto` computes there) matrix products, from the makers' data sheets."""
+"""Peak throughput of dense bfloat16 matrix products (float32 on GPUs without it, which `auto` uses there), from data sheets."""
 CPU_USED = 0.26
-"""The same of a processor, as 800 steps of the demo's first model took on two cores (tests/workers/test_forecasts.py has the figures)."""
+"""The same for a CPU, from 800 steps of the demo's first model on two cores (tests/workers/test_forecasts.py has the figures)."""
 SIDE = 64
-"""Of a matrix so small that one thread multiplies it."""
+"""Size of a matrix small enough for a single thread."""
 PROBES, PRODUCTS = 5, 2000
 
 
 PADDING = 1.25
-"""Rows of a batch are padded to the longest of them: so much longer than the usual one, as measured on chats with tools."""
+"""Padding: the longest row of a batch relative to the typical one, measured on chats with tools."""
 
 
 def seconds_of(
     config: FileTrainingConfig, facts: ModelFacts, *, rows: int, validation_rows: int, row_tokens: float, tflops: float
 ) -> float:
-    """Of training alone, without loading. row_tokens: of a usual chat; tflops: 10¹² operations a second that the device really does."""
+    """Training time without loading. row_tokens: length of a typical chat; tflops: the device's effective 10¹² operations per second."""
     optimizer = config.optimizer
     sides = sides_of(config)
     tokens = min(row_tokens * PADDING, optimizer.max_length)
@@ -242,12 +242,12 @@ def seconds_of(
 
 
 def sides_of(config: FileTrainingConfig) -> int:
-    """Chats that a row makes the model read: KTO reads each once with a prompt that isn't its own."""
+    """Chats that the model reads per row: KTO reads each a second time with a mismatched prompt."""
     return 2 if isinstance(config, DpoConfig | KtoConfig | RewardModelConfig) else 1
 
 
 def gpu_tflops(name: str) -> float | None:
-    """What a GPU of this name really does; None for one that is not known."""
+    """Effective throughput of a GPU by name; None if unknown."""
     for known, peak in GPU_TFLOPS.items():
         if known in name:
             return peak * USED
@@ -256,9 +256,9 @@ def gpu_tflops(name: str) -> float | None:
 
 @cache
 def cpu_tflops() -> float:
-    """What this machine's processor does for training, with nothing else at work.
+    """This machine's training throughput when otherwise idle.
 
-    Counted in processor time of one thread, which is the same however busy the machine is.
+    Measured in CPU time of one thread, which doesn't depend on the machine's load.
     """
     left = np.ones((SIDE, SIDE), dtype=np.float32)
     out = np.empty_like(left)

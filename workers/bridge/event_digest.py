@@ -1,4 +1,4 @@
-"""The trainer's events as news for the database: only what is worth a row, in as few rows as possible. Pure."""
+"""Condenses the trainer's events for the database: only what is worth a row, in as few rows as possible. Pure."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -20,7 +20,7 @@ from contract.events import (
 
 
 def digest(events: Iterable[StampedEvent], *, after: int, offset: int) -> News | None:
-    """What the events with a number above `after` come to; None when there are none. `offset` is the byte after the last."""
+    """Summary of the events numbered above `after`; None if there are none. `offset` is the byte after the last."""
     fresh = [stamped for stamped in events if stamped.seq > after]
     if not fresh:
         return None

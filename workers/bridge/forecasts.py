@@ -1,4 +1,4 @@
-"""How long a planned run will take, and what that rests on: earlier runs of this installation where there are any like it, else arithmetic."""
+"""Forecasts how long a planned run will take and on what basis: similar earlier runs of this installation, or else arithmetic."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def forecast_of(
     version: Version | None,
     base: Policy | None,
 ) -> Forecast:
-    """As far as anyone can say."""
+    """The best available forecast."""
     if facts is None:
         return unknown(UNSEEN)
     alike = Alike(facts.parameters, config.lora is not None, capacity.on_gpu if capacity else None)
@@ -67,7 +67,7 @@ def forecast_of(
 def from_earlier_runs(
     config: FileTrainingConfig, facts: ModelFacts, earlier: list[EarlierRun], *, version: Version
 ) -> Forecast:
-    """Each took so long for a step; where steps have more or longer rows now, they take as much longer, but for what a step takes anyway."""
+    """Scale the step times of earlier runs by the amount of tokens per step, except for the fixed overhead."""
     tokens = chat_tokens(version, facts)
     steps = config.steps(version.row_counts.get(Split.TRAIN.value, 0))
     evaluations = evaluations_of(config, version, steps)
@@ -86,12 +86,12 @@ def from_earlier_runs(
 
 
 def evaluations_of(config: TrainingConfig, version: Version | None, steps: int) -> int:
-    """Of the whole run, the one before the first step included."""
+    """Evaluations in the whole run, including the one before the first step."""
     return 1 + evaluations_ahead(config.evaluate_every, step=0, total=steps) if holds_out(config, version) else 0
 
 
 def holds_out(config: TrainingConfig, version: Version | None) -> bool:
-    """Whether there is something to evaluate on."""
+    """Whether there is held-out data."""
     if isinstance(config, FileTrainingConfig):
         return version is not None and bool(version.row_counts.get(Split.VALIDATION.value))
     return bool(getattr(config, "held_out", 0))

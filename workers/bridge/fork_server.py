@@ -1,6 +1,6 @@
-"""Starts the trainer from a process that has loaded its libraries already, which saves each run after the first some seconds.
+"""Starts the trainer from a process with its libraries preloaded, which saves each run after the first some seconds.
 
-The server belongs to the thread that first asks: the kernel ends what a thread started with that thread, and the server's own children with the server.
+The server belongs to the thread that first uses it: the kernel kills it with that thread, and its children with it.
 """
 
 import array
@@ -20,14 +20,14 @@ from trainer.fork_server import ForkRequest
 from trainer.job import WORK_OF
 
 PATIENCE_SECONDS = 20.0
-"""For a server to load and to fork; well within a lease, which nobody renews meanwhile."""
+"""Timeouts for loading and forking, well within a lease, which isn't renewed meanwhile."""
 SERVED = ("trainer", "trainer.score")
 LOADED = (*sorted({work.partition(":")[0] for work in WORK_OF.values()}), "trainer.rollouts.local", "trainer.score")
 GPUS = (Path("/dev/nvidiactl"), Path("/dev/kfd"))
 
 
 class Child(Protocol):
-    """What `subprocess.Popen` and a forked process have in common."""
+    """The common interface of `subprocess.Popen` and a forked process."""
 
     @property
     def pid(self) -> int: ...
@@ -55,7 +55,7 @@ class ForkedChild:
                 status = self._channel.recv(16)
             except TimeoutError:
                 raise subprocess.TimeoutExpired("trainer", timeout or 0) from None
-            self.returncode = int(status or -signal.SIGKILL)  # a server that was killed takes its children along
+            self.returncode = int(status or -signal.SIGKILL)  # the children of a killed server die with it
             self._channel.close()
         return self.returncode
 
@@ -96,12 +96,12 @@ class Server:
             channel.settimeout(PATIENCE_SECONDS)
             if pid := channel.recv(16):
                 return ForkedChild(int(pid), channel)
-        except OSError:  # TimeoutError is one
+        except OSError:  # includes TimeoutError
             pass
         finally:
             os.close(file)
         channel.close()
-        self.end()  # before somebody else does the run
+        self.end()  # before another worker claims the run
         raise ServerAway
 
     def end(self) -> None:
@@ -114,14 +114,14 @@ _of_this_thread = threading.local()
 
 
 def is_served(command: Sequence[str]) -> bool:
-    """Whether `command` may start this way. Not where there is a GPU: a process can't use one after a fork if a library as much as looked for it before."""
+    """Whether `command` may be forked. Not with a GPU: a forked process can't use one if a library touched CUDA before the fork."""
     return [*command[:2]] == [sys.executable, "-m"] and command[2] in SERVED and not any(path.exists() for path in GPUS)
 
 
 def fork(
     request: ForkRequest, *, output: int, pass_fds: Sequence[int], server_environment: Mapping[str, str]
 ) -> ForkedChild:
-    """A process of this thread's server, which is started where it isn't there or has ended. Raises ServerAway."""
+    """Fork a process from this thread's server, starting the server if needed. Raises ServerAway."""
     if known := getattr(_of_this_thread, "server", None):
         with suppress(ServerAway):  # it ends by itself after a while
             forked: ForkedChild = known.fork(request, output=output, pass_fds=pass_fds)

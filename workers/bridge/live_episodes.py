@@ -1,4 +1,4 @@
-"""Passes on how far the unfinished episodes of a rollout are; whatever goes wrong here, the rollout goes on."""
+"""Relays the progress of unfinished episodes to live pages; failures here don't affect the rollout."""
 
 from pathlib import Path
 from uuid import UUID
@@ -8,7 +8,7 @@ from apps.trajectories.rollouts import live_episodes
 from trainer.rollouts.unfinished import FOLDER
 
 MOST_FOLLOWED = 40
-"""Episodes of a batch that are passed on at a time."""
+"""Maximum number of episodes of a batch relayed at a time."""
 
 
 class Relay:
@@ -21,21 +21,21 @@ class Relay:
         self._there: dict[str, Path] = {}
 
     def look(self) -> bool:
-        """See which episodes are under way; True where some that were have ended, so that their trajectories can be stored first."""
+        """Look for unfinished episodes; True if some have ended, so that their trajectories can be stored first."""
         try:
             self._there = {path.stem: path for path in sorted(self._folder.glob("*.json"))}
-        except OSError:  # the trainer makes the folder anew when it begins
+        except OSError:  # the trainer recreates the folder when it starts
             return False
         return any(name not in self._there for name in self._seen)
 
     def pass_on(self) -> bool:
-        """Tell what was new at the last look; whether anything was."""
+        """Relay what was new at the last look; returns whether anything was."""
         with telling(self.batch_id):
             return self._pass_on()
         return False
 
     def end(self) -> None:
-        """None is played any more."""
+        """Mark all episodes as ended."""
         with telling(self.batch_id):
             for name in list(self._seen):
                 self._end(name)

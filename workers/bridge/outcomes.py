@@ -1,4 +1,4 @@
-"""How a child ended, from its exit status, its last event, its log and what the kernel counted. Pure but for `oom_kills`."""
+"""Determines how a child ended, from its exit status, last event, log, and the kernel's OOM counters. Pure except for `oom_kills`."""
 
 import errno
 import re
@@ -24,32 +24,32 @@ CATEGORY_OF_EXIT: dict[int, str] = {ExitCode.CONFIG: "config", ExitCode.DATA: "d
 
 @dataclass(frozen=True)
 class ChildEnd:
-    """Everything known about a child that is gone."""
+    """Everything known about a child that ended."""
 
     status: int
-    """Exit status; the negative number of the signal that ended it."""
+    """Exit status; negative signal number if killed by a signal."""
     last_event: Event | None
     """The last of the events that end a run (finished, cancelled, failed) in this attempt."""
     log: list[str] = field(default_factory=list)
-    """Its last lines."""
+    """The last lines of its log."""
     oom_kills: int = 0
-    """How many processes the kernel ended for lack of memory while it ran."""
+    """Processes OOM-killed by the kernel while it ran."""
     disk_is_full: bool = False
-    """Whether its folder's disk has no space left: then its last words may be missing."""
+    """Whether its folder's disk is full, in which case its last event may be missing."""
     asked: bool = False
-    """Whether we asked it to stop."""
+    """Whether the worker asked it to stop."""
     ended_by: Literal["", "impatience", "silence"] = ""
-    """Why we killed it: it did not stop in time after it was asked to, or had said nothing for too long."""
+    """Why the worker killed it: it didn't stop in time when asked, or was silent for too long."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of an attempt."""
+    """The result of an attempt."""
 
     kind: Literal["finished", "cancelled", "failed", "lost"]
-    """lost: it can go on from its last checkpoint, and is tried again."""
+    """lost: it's retried from its last checkpoint."""
     category: str = ""
-    """Of what failed or was lost: data, config, out_of_memory, server, disk_full, killed, lost or crash."""
+    """If failed or lost: data, config, out_of_memory, server, disk_full, killed, lost or crash."""
     message: str = ""
     advice: str = ""
     details: str = ""
@@ -57,7 +57,7 @@ class Outcome:
 
 
 def outcome_of(end: ChildEnd) -> Outcome:
-    """What became of the attempt whose child ended so."""
+    """The result of an attempt, given how its child ended."""
     match end.last_event:
         case Finished(report=report):
             return Outcome("finished", report=report)
@@ -76,12 +76,14 @@ def outcome_of(end: ChildEnd) -> Outcome:
                 "Its log may say what it waits for. Resume the run; it goes on from its last checkpoint.",
             )
     if end.asked and end.status == -signal.SIGTERM:
-        return Outcome("cancelled", message="It stopped before it had begun.")  # the trainer did not listen yet
+        return Outcome(
+            "cancelled", message="It stopped before it had begun."
+        )  # the trainer wasn't handling signals yet
     return _signalled(end) if end.status < 0 else _exited(end)
 
 
 def disk_full(message: str) -> Outcome:
-    """The failure of a disk without space, whoever met it first."""
+    """The failure for a full disk."""
     return Outcome(
         "failed",
         "disk_full",
@@ -91,7 +93,7 @@ def disk_full(message: str) -> Outcome:
 
 
 def oom_kills() -> int:
-    """How many processes the kernel has ended for lack of memory: in this control group, and on the machine."""
+    """Processes OOM-killed by the kernel: in this cgroup, and on the machine."""
     total = 0
     for counter in (*_memory_events(), Path("/proc/vmstat")):
         with suppress(OSError):
@@ -103,7 +105,7 @@ def oom_kills() -> int:
 
 
 def _memory_events() -> list[Path]:
-    """The memory counters of the control group (version 2) that this process is in."""
+    """The memory counters of this process's cgroup (v2)."""
     with suppress(OSError):
         for line in Path("/proc/self/cgroup").read_text().splitlines():
             if line.startswith("0::"):
@@ -112,7 +114,7 @@ def _memory_events() -> list[Path]:
 
 
 def _told(failed: Failed) -> Outcome:
-    """The trainer itself said what went wrong."""
+    """The trainer itself reported what went wrong."""
     said = f"{failed.message}\n{failed.details}"
     if failed.category == "crash" and NO_SPACE.search(said):
         return disk_full(failed.message)
@@ -127,7 +129,7 @@ def _signalled(end: ChildEnd) -> Outcome:
     name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
     text = "\n".join(end.log)
     if number == signal.SIGKILL and end.oom_kills:
-        # What took the memory may have been something else, so it is worth another try.
+        # Something else may have used the memory, so a retry is worthwhile.
         return Outcome(
             "lost",
             "out_of_memory",
@@ -153,7 +155,7 @@ def _signalled(end: ChildEnd) -> Outcome:
 
 
 def _exited(end: ChildEnd) -> Outcome:
-    """It exited without a last word: it died before its event log was open, or could not write to it."""
+    """It exited without a final event: it died before its event log was open, or couldn't write to it."""
     text = "\n".join(end.log)
     last = next((line.strip() for line in reversed(end.log) if line.strip()), "it printed nothing")
     if NO_SPACE.search(text) or end.disk_is_full:

@@ -1,4 +1,4 @@
-"""Puts a policy into a folder for others to use: `<workspace>/<name>/<id>/`, with `current` pointing at the live one."""
+"""Exports a policy to a folder for other programs: `<workspace>/<name>/<id>/`, with `current` pointing at the live one."""
 
 import hashlib
 import json
@@ -19,14 +19,14 @@ from trainer.failures import DataFailure
 
 MANIFEST = "retrace.json"
 PUBLISHED = {".safetensors", ".json", ".jinja", ".txt", ".md", ".model", ".tiktoken"}
-"""What a file may be that others load. No code, no pickles."""
+"""Allowed file types: no code, no pickles."""
 PIECE_BYTES = 4 * 1024 * 1024
 
 
 def export(publication: Publication, weights: Weights, *, renew: Callable[[], None]) -> Path:
-    """Copy `model/`, `adapter/` where there is one, and the canary; prove the copies; then move `current`. Returns the folder.
+    """Copy `model/`, `adapter/` if any, and the canary; verify the copies; then update `current`. Returns the folder.
 
-    `renew` is called again and again: a large file on a slow disk takes longer than a lease. Raises DataFailure where a copy differs from what it was copied from.
+    `renew` is called repeatedly, since a large file on a slow disk takes longer than a lease. Raises DataFailure if a copy differs from its source.
     """
     home = Path(settings.PUBLISHED_DIR) / publication.workspace.slug / publication.name
     place = home / publication.pk.hex
@@ -34,7 +34,7 @@ def export(publication: Publication, weights: Weights, *, renew: Callable[[], No
     shutil.rmtree(unfinished, ignore_errors=True)
     try:
         _fill(unfinished, publication, weights, renew)
-    except OSError:  # the disk is full: what was copied so far must not take the space that is left
+    except OSError:  # the disk is full: don't let a partial copy occupy the remaining space
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
     shutil.rmtree(place, ignore_errors=True)
@@ -47,7 +47,7 @@ def export(publication: Publication, weights: Weights, *, renew: Callable[[], No
 
 
 def _fill(place: Path, publication: Publication, weights: Weights, renew: Callable[[], None]) -> None:
-    """Copy everything into the folder, and say there what it is."""
+    """Copy everything into the folder, with a manifest."""
     place.mkdir(parents=True)
     hashes: dict[str, str] = {}
     for source in _files(weights):
@@ -66,9 +66,9 @@ def _fill(place: Path, publication: Publication, weights: Weights, renew: Callab
 
 
 def _files(weights: Weights) -> list[Path]:
-    """What the trainer wrote. Raises DataFailure where somebody has put code or a pickle beside it."""
+    """The trainer's files. Raises DataFailure if code or a pickle was added next to them."""
     folders = [weights.model, weights.adapter] if weights.has_adapter else [weights.model]
-    cards = {folder / CARD for folder in folders}  # of libraries, with blanks to fill in
+    cards = {folder / CARD for folder in folders}  # written by libraries, with placeholders
     found = [path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file() and path not in cards]
     for path in found:
         if path.suffix not in PUBLISHED:
@@ -79,7 +79,7 @@ def _files(weights: Weights) -> list[Path]:
 
 
 def _manifest(publication: Publication, weights: Weights, hashes: dict[str, str]) -> dict[str, Any]:
-    """What it is, where it comes from, and the SHA-256 of every file."""
+    """The policy, its provenance, and the SHA-256 of every file."""
     policy = publication.policy
     return {
         "policy": policy.name,
@@ -94,7 +94,7 @@ def _manifest(publication: Publication, weights: Weights, hashes: dict[str, str]
 
 
 def _copy(source: Path, target: Path, renew: Callable[[], None]) -> str:
-    """The SHA-256 of what was read."""
+    """Returns the SHA-256 of the source."""
     digest = hashlib.sha256()
     with target.open("wb") as copy:
         for piece in _pieces(source, renew):

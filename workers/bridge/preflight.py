@@ -1,4 +1,4 @@
-"""Looks before anything starts: is the model there, can the settings work, does it fit?"""
+"""Checks before a run starts: does the model exist, are the settings valid, does it fit?"""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from workers.bridge.forecasts import UNSEEN, forecast_of
 from workers.bridge.rollout_forecast import Forecast, unknown
 
 BYTES_A_TOKEN = 3.0
-"""Of JSON, in English and code: low, so that rows are rather thought too long."""
+"""Characters per token of JSON in English and code: low, so that row lengths are overestimated rather than underestimated."""
 USUAL_ROW = 512
 NEARLY = 0.85
 SETTING = re.compile(r"[a-z_]+(\[\d+\])?(\.[a-z_]+(\[\d+\])?)*")
@@ -96,7 +96,7 @@ def check(plan: dict[str, Any]) -> Check:
 
 
 def _base_of(plan: dict[str, Any]) -> Policy | None:
-    """A model on the hub that the workspace doesn't know yet is registered by the launch."""
+    """A hub model that isn't registered in the workspace yet is registered by the launch."""
     if hub_id := plan.get("hub_base"):
         workspace = Workspace.objects.get(pk=plan["workspace"])
         return hub_base(workspace=workspace, hub_id=hub_id)
@@ -106,7 +106,7 @@ def _base_of(plan: dict[str, Any]) -> Policy | None:
 def refuse_what_cannot_work(
     config: TrainingConfig, folder: RunFolder, *, version: Version | None, base: Policy | None
 ) -> Forecast:
-    """The same on the worker that took the run, against what it really has: how long it will take. Raises RunFailure; nothing has started then."""
+    """The same check on the worker that claimed the run, against its actual capacity; returns the forecast. Raises RunFailure before anything starts."""
     facts = model_facts(config.model, folder.path, [])
     capacity = measured()
     if facts is None:
@@ -119,12 +119,12 @@ def refuse_what_cannot_work(
 
 
 def model_facts(model: ModelConfig, folder: Path, notes: list[str]) -> ModelFacts | None:
-    """The shape of the base; None (and a note) where only the worker that loads it can know. Raises ConfigFailure."""
+    """The shape of the base model; None (and a note) if only the worker that loads it can tell. Raises ConfigFailure."""
     if model.scratch is not None:
         return facts_of_scratch(model.scratch)
     try:
         if not is_hub_id(model.path):
-            return facts_of_folder(Path(os.path.normpath(folder / model.path)))  # the run's folder need not exist yet
+            return facts_of_folder(Path(os.path.normpath(folder / model.path)))  # the run's folder may not exist yet
         facts = facts_of_hub(model.path, model.revision)
     except (Unreadable, NotOnHub) as error:
         raise ConfigFailure(f"model.path: {error}.", advice="Choose another base, or repair this one.") from None
@@ -159,7 +159,7 @@ def _reasons(needs: Estimate, capacity: Capacity | None, folder: RunFolder) -> l
 
 
 def _row_tokens(version: Version | None) -> int:
-    """Length of a usual training row, from the size of the file."""
+    """Typical length of a training row, from the size of the file."""
     if version is None:
         return USUAL_ROW
     facts = version.files.get("jsonl", {}).get(Split.TRAIN.value)
@@ -169,7 +169,7 @@ def _row_tokens(version: Version | None) -> int:
 
 
 def refusal_of(failure: RunFailure) -> Refusal:
-    """What to change: the base, or the dotted path of a setting, which stands before the failure's words where it has one."""
+    """What to change: the base, or the dotted path of the setting that prefixes the failure's message."""
     path, _, words = failure.message.partition(": ")
     if not SETTING.fullmatch(path):
         return Refusal("", f"{failure.message} {failure.advice}".strip())

@@ -1,4 +1,4 @@
-"""The child process that does a run: how it is started, ended, and held by the folder it works in."""
+"""The child process of a run: starting, ending, and locking its folder."""
 
 import fcntl
 import json
@@ -22,7 +22,7 @@ from trainer.fork_server import ForkRequest
 from workers.bridge.fork_server import ForkedChild, ServerAway, fork, is_served
 
 OOM_SCORE = 600
-"""Added to the child's badness: when the machine runs out of memory the kernel should end this one, not the database."""
+"""The child's oom_score_adj: when memory runs out, the kernel should kill it rather than the database."""
 SECRETS = (
     "SECRET_KEY",
     "DATABASE_URL",
@@ -31,19 +31,19 @@ SECRETS = (
     "AWS_SECRET_ACCESS_KEY",
     "AWS_SESSION_TOKEN",
 )
-"""What the child has no business with: it may run code that came with a model. Nor with any API key that its run does not name."""
+"""Variables withheld from the child, which may run code that came with a model. So are API keys that its run doesn't name."""
 KEY_SUFFIX = "_API_KEY"
 
 
 class FolderBusy(Exception):
-    """A child of an earlier attempt still works in the folder."""
+    """A child of an earlier attempt is still working in the folder."""
 
 
 @contextmanager
 def locked(folder: RunFolder, *, patience: float) -> Iterator[int]:
-    """Hold the folder; gives the descriptor that the child inherits, so the lock lasts until both are gone.
+    """Lock the folder; yields the descriptor for the child to inherit, so that the lock lasts until both are gone.
 
-    Raises FolderBusy when someone else still has it after `patience` seconds.
+    Raises FolderBusy if it's still locked after `patience` seconds.
     """
     folder.path.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(folder.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -63,7 +63,7 @@ def locked(folder: RunFolder, *, patience: float) -> Iterator[int]:
 
 
 class Start(NamedTuple):
-    """How a child is to begin."""
+    """How to start a child."""
 
     command: list[str]
     output: int
@@ -72,8 +72,8 @@ class Start(NamedTuple):
     niceness: int
 
     def forked(self) -> ForkedChild | None:
-        """From this thread's server, which has loaded the libraries already; None where that can't be, or not now."""
-        # A limit counts what is mapped: a child that has one begins with nothing.
+        """Fork from this thread's server with preloaded libraries; None if that's not possible."""
+        # An address space limit counts mapped memory, so a child with one can't be forked with libraries loaded.
         if settings.TRAINER_MEMORY_MB or not is_served(self.command):
             return None
         request = ForkRequest(
@@ -103,9 +103,9 @@ class Start(NamedTuple):
 
 
 class ChildProcess:
-    """A running child. Leaving the `with` block ends it and everything that it started, however the block is left.
+    """A running child. Leaving the `with` block in any way ends it and everything that it started.
 
-    The child leads a session of its own, so that Ctrl-C at the worker does not reach it, and the kernel kills it when
+    The child runs in its own session, so that Ctrl-C at the worker doesn't reach it, and the kernel kills it when
     the worker dies.
     """
 
@@ -119,7 +119,7 @@ class ChildProcess:
         niceness: int = 0,
         loads_models: bool = True,
     ) -> None:
-        """keys: the variables of the API keys that it may see. niceness: how much it gives way to others on the processor."""
+        """keys: variables of the API keys that it may see. niceness: its nice value."""
         with log.open("ab") as output:
             start = Start(list(command), output.fileno(), _environment(keys), list(pass_fds), niceness)
             self._child = (start.forked() if loads_models else None) or start.executed()
@@ -129,7 +129,7 @@ class ChildProcess:
         return self._child.pid
 
     def wait(self, seconds: float) -> int | None:
-        """The exit status (negative: a signal), or None when it still runs after `seconds`."""
+        """The exit status (negative: a signal), or None if it's still running after `seconds`."""
         with suppress(subprocess.TimeoutExpired):
             return self._child.wait(seconds)
         return None
@@ -139,7 +139,7 @@ class ChildProcess:
         self._child.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End it and its own children at once."""
+        """Kill it and its children immediately."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._child.pid, signal.SIGKILL)
 
@@ -147,12 +147,12 @@ class ChildProcess:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.kill()  # also when it has ended: what it started may not have
+        self.kill()  # even if it has ended, since its children may not have
         self._child.wait()
 
 
 class TrainerProcess(ChildProcess):
-    """The child that does the run in a folder, which it holds for as long as it lives."""
+    """The trainer process of a run; it holds the lock on the run's folder."""
 
     def __init__(self, folder: RunFolder, *, lock: int, niceness: int = 0) -> None:
         command = [*settings.TRAINER_COMMAND, str(folder.config)]
@@ -175,7 +175,7 @@ def _config(folder: RunFolder) -> dict[str, Any]:
 
 
 def _named(value: object) -> Iterator[str]:
-    """The variables of API keys in a run.json."""
+    """Variables of API keys named in a run.json."""
     if isinstance(value, dict):
         if isinstance(variable := value.get("api_key_variable"), str):
             yield variable
@@ -187,7 +187,7 @@ def _named(value: object) -> Iterator[str]:
 
 
 def _of_tracker(config: Mapping[str, Any]) -> list[str]:
-    """The variable of its key."""
+    """The variable of the tracker's key."""
     return [KEYS[tracker]] if (tracker := config.get("tracker")) in KEYS else []
 
 
@@ -196,8 +196,8 @@ def _environment(keys: Collection[str]) -> dict[str, str]:
     every_key |= {name for name in os.environ if name.endswith(KEY_SUFFIX)}
     withheld = {*SECRETS, *(every_key - set(keys))}
     kept = {name: value for name, value in os.environ.items() if name not in withheld}
-    # Nothing that a run prints may wait in a buffer: the log is watched live. TRAINER_COMMAND may be a launcher: the kernel ends
-    # that one with this worker, and what it started only because that asks for it.
+    # Unbuffered output, since the log is watched live. TRAINER_COMMAND may be a launcher: the kernel kills it with this
+    # worker, but its own children only if they request that.
     return (
         kept
         | OutgoingRules.from_environment().to_environment()

@@ -1,4 +1,4 @@
-"""Publishes a policy, and lets it answer only after it has been proven that it's the policy which answers."""
+"""Publishes a policy, which goes live only after verifying that the server answers with it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FULL = Failure(
 
 
 def publish(publication: Publication) -> None:
-    """Do a claimed publication to its end, write down which, and take what ended with it off its servers. Raises Superseded."""
+    """Execute a claimed publication, record its result, and unload publications it replaced. Raises Superseded."""
     way = {
         Publication.Way.FOLDER: _as_folder,
         Publication.Way.ADAPTER: publish_adapter,
@@ -48,11 +48,11 @@ def publish(publication: Publication) -> None:
     except (CannotPublish, ServerProblem, DataFailure, OSError, ValueError) as problem:
         lifecycle.fail(publication, FULL if disk.says_full(problem) else Failure("cannot_publish", str(problem)))
     finally:
-        retire(publication)  # a worker that was believed dead may have loaded it after it had ended
+        retire(publication)  # a worker presumed dead may have loaded it after the publication ended
 
 
 def _renewing(publication: Publication) -> Callable[[], None]:
-    """Keeps the publication for another lease, however often it is called. Raises Superseded."""
+    """Returns a function that renews the publication's lease; it may be called at any rate. Raises Superseded."""
     next_at = time.monotonic()
 
     def renew() -> None:
@@ -65,6 +65,6 @@ def _renewing(publication: Publication) -> Callable[[], None]:
 
 
 def _as_folder(publication: Publication, weights: Weights, *, renew: Callable[[], None]) -> None:
-    """Nothing answers from a folder, so what is proven is that every byte is the run's."""
+    """A folder isn't served, so verification means comparing every byte with the run's files."""
     place = export(publication, weights, renew=renew)
     publication_progress.go_live(publication, canary={"finding": "copied"}, location=str(place))

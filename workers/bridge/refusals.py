@@ -1,4 +1,4 @@
-"""Why a policy isn't published, in words for its page."""
+"""Why a policy isn't published, for display on its page."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from trainer.canary import Canary, Verdict, read_canary
 
 
 class CannotPublish(Exception):
-    """It can't be done, and what to do instead."""
+    """Publishing isn't possible; says what to do instead."""
 
 
 class Refused(Exception):
-    """What answered is not the policy."""
+    """The server answered with other weights."""
 
     def __init__(self, verdict: Verdict, *, server: str) -> None:
         super().__init__(verdict.message)
@@ -23,6 +23,6 @@ class Refused(Exception):
 
 
 def canary_of(publication: Publication, weights: Weights) -> Canary:
-    """By which servers prove what they serve. Raises DataFailure where it isn't the one that the run wrote."""
+    """The canary to verify servers with. Raises DataFailure if it isn't the one that the run wrote."""
     facts: dict[str, Any] = publication.policy.report.get("canary") or {}
     return read_canary(weights.run, sha256=facts.get("sha256", ""))

@@ -1,7 +1,7 @@
-"""Takes publications off their servers that have ended: replaced, refused, failed, or given up by the workers that were killed over them.
+"""Unloads publications that have ended: replaced, refused, failed, or abandoned by killed workers.
 
-Each adapter that a server may have loaded has a folder under `served/adapters`, made before it was loaded and removed here after it was unloaded: so
-nothing is forgotten, whoever was killed when.
+Each adapter that a server may have loaded has a folder under `served/adapters`, created before loading and removed here after unloading, so
+nothing is leaked, no matter when a worker is killed.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from workers.bridge.servers import endpoint_of, servers_of
 logger = logging.getLogger(__name__)
 
 GRACE = timedelta(minutes=2)
-"""For whoever resolved the alias just before it came to mean another publication: judges do so once a minute."""
+"""Grace period for clients that resolved the alias just before it changed: judges resolve it once a minute."""
 AWAY = timedelta(days=7)
-"""A server that was not reached for so long is not waited for: it has restarted since, and forgotten its adapters."""
+"""Give up on a server that was unreachable this long: it has restarted since, and lost its adapters."""
 
 
 def retire_all() -> list[str]:
-    """Retire everything that has ended; returns the names that no server knows any more."""
+    """Retire everything that has ended; returns the names that no server has any more."""
     folders = sorted(adapters_folder().iterdir()) if adapters_folder().is_dir() else []
     retired: list[str] = []
     for name in dict.fromkeys(folder.name.removesuffix(".part") for folder in folders):
@@ -45,7 +45,7 @@ def retire_all() -> list[str]:
 
 
 def retire(publication: Publication) -> bool:
-    """Unload it everywhere and remove its folder, if it has ended and nobody uses it any more; else do nothing. Told twice, it's the same."""
+    """Unload it everywhere and remove its folder, if it has ended and is no longer used. Idempotent."""
     publication = Publication.objects.select_related("endpoint").get(pk=publication.pk)
     if publication.way != Publication.Way.ADAPTER or publication.ended_at is None or is_in_use(publication):
         return False
@@ -62,14 +62,14 @@ def retire(publication: Publication) -> bool:
 
 
 def is_in_use(publication: Publication) -> bool:
-    """What was replaced answers those who have begun with it: jobs whose run.json names it. What was never live answers nobody."""
+    """A replaced publication is in use by running jobs whose run.json names it. One that was never live isn't in use."""
     if publication.state != Publication.State.REPLACED or publication.ended_at is None:
         return False
     return now() - publication.ended_at < GRACE or any(publication.served_name in text for text in _configs_at_work())
 
 
 def _configs_at_work() -> list[str]:
-    """The run.json of each job that may be talking to a server at this moment."""
+    """The run.json of each job that may be using a server right now."""
     jobs = [
         *RolloutBatch.objects.in_phase(*HELD).values_list("pk", flat=True),
         *Continuation.objects.in_phase(*HELD).values_list("pk", flat=True),

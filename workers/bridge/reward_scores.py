@@ -1,4 +1,4 @@
-"""A reward model as a machine annotator: a child process scores both runs of each pair, and the difference is its word."""
+"""A reward model as an annotator: a child process scores both trajectories of each pair, and the difference is its judgment."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from workers.bridge.configs import model_path
 from workers.bridge.process import ChildProcess
 
 PAIRS_A_STRETCH = 200
-"""So many pairs are scored by one child, which loads the model once."""
+"""Pairs scored per child process, which loads the model once."""
 PATIENCE_SECONDS = 3600
 LOOK_EVERY_SECONDS = 1.0
 LAST_LINES = 15
 
 
 class Interrupted(Exception):
-    """Somebody paused the judge, or this worker goes away: the child is ended, and what it scored is scored again."""
+    """The judge was paused, or this worker is shutting down: the child is killed, and its pairs are scored again later."""
 
 
 def go_on(judge_id: UUID) -> None:
-    """Score a stretch of a queue and hand on. Does nothing where another worker has this judge, or it is not to work."""
+    """Score a chunk of a queue and enqueue the next. Does nothing if another worker has this judge, or it isn't active."""
     judge_job.work(judge_id, _stretch)
 
 
@@ -55,7 +55,7 @@ def _stretch(judge: Judge) -> None:
 
 
 def scores_of(judge: Judge, items: Sequence[Item]) -> dict[UUID | None, float | None]:
-    """The reward of each run of these pairs, each run scored once. Raises Refused, Interrupted."""
+    """The reward of each trajectory in these pairs, each scored once. Raises Refused, Interrupted."""
     ids = {run for item in items for run in (item.a_id, item.b_id) if run}
     runs = list(Trajectory.objects.filter(pk__in=ids).select_related("task", "policy"))
     policy = judge.annotator.policy
@@ -75,7 +75,7 @@ def scores_of(judge: Judge, items: Sequence[Item]) -> dict[UUID | None, float | 
 
 
 def _home() -> Path:
-    """Beside the runs, so that the path of a model from there is the one that run.json would hold."""
+    """Next to the runs, so that relative model paths match those in a run.json."""
     home = Path(settings.RUNS_DIR)
     home.mkdir(parents=True, exist_ok=True)
     return home

@@ -1,7 +1,7 @@
-"""How long a run will take that learns from its own rollouts: a range, and what it rests on.
+"""Forecasts how long an online training run will take: a range, and its basis.
 
-How long rollouts take depends on what the policy does, which nobody knows before. Earlier runs tell most; without them it is arithmetic on the
-budget of a rollout, which a policy may use up or hardly touch.
+The time of rollouts depends on the policy's behavior. Earlier runs are the best predictor; without them, it's calculated from the
+budget of a rollout, of which a policy may use all or very little.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from contract.configs import OnlineConfig
 from workers.bridge.estimates import STEP_SECONDS, ModelFacts
 
 TENTHS = 10
-"""The trainer evaluates before, at each tenth, and after, unless told otherwise."""
+"""By default, the trainer evaluates before training, after each tenth, and at the end."""
 LAYER_SECONDS = 0.001
-"""Of one layer in one pass for one more token of each chat, where that is not its arithmetic: the same on a CPU and a GPU, which wait for Python."""
+"""Minimum time per layer for one decoding step: Python overhead, the same on a CPU and a GPU."""
 OPENING_TOKENS = 512
-"""A task, the tools and the rules, as the policy reads them first."""
+"""Tokens of the opening prompt: task, tools, and rules."""
 LEAST_USED = 0.1
-"""Share of its budget of tokens that a rollout uses at least; at most it is all of it."""
+"""Minimum share of its token budget that a rollout uses; the maximum is all of it."""
 
 
 class Forecast(NamedTuple):
-    """What training will take, in seconds, and in words what that rests on, or why nobody knows."""
+    """Training time in seconds, with its basis, or the reason why it's unknown."""
 
     low: float | None
     high: float | None
@@ -37,10 +37,10 @@ def unknown(why: str) -> Forecast:
 
 
 def from_paces(config: OnlineConfig, paces: Sequence[Pace]) -> Forecast:
-    """From earlier runs, of which there is one at least.
+    """Forecast from earlier runs (at least one).
 
-    Where a step has more rollouts now, or a rollout more tokens, the time lies between no longer and so many times longer: chats are answered in
-    batches, and a policy need not use what it may.
+    If a step now has more rollouts, or a rollout more tokens, the time grows by a factor between 1 and that ratio: chats are
+    batched, and a policy may not use its whole budget.
     """
     steps, evaluations = steps_of(config), evaluations_of(config)
     ranges = []
@@ -59,7 +59,7 @@ def from_paces(config: OnlineConfig, paces: Sequence[Pace]) -> Forecast:
 
 
 def from_shape(config: OnlineConfig, facts: ModelFacts, tflops: float) -> Forecast:
-    """From the size of the model and what the device does: tflops is 10¹² operations a second that it really does."""
+    """Forecast from the model's size and the device's effective throughput, tflops (10¹² operations per second)."""
     low, high = (_calculated(config, facts, tflops, used) for used in (LEAST_USED, 1.0))
     most = f"{config.budget.steps} turns of {config.sampling.max_new_tokens} tokens"
     return Forecast(
@@ -68,12 +68,12 @@ def from_shape(config: OnlineConfig, facts: ModelFacts, tflops: float) -> Foreca
 
 
 def _calculated(config: OnlineConfig, facts: ModelFacts, tflops: float, used: float) -> float:
-    """Where every rollout uses that share of its turns, each as long as may be."""
+    """Time if every rollout uses the share `used` of its turns, each of maximum length."""
     turns = max(1.0, used * config.budget.steps)
     written = turns * config.sampling.max_new_tokens
-    read = turns * OPENING_TOKENS + written * turns / 2  # each turn reads the chat so far anew
+    read = turns * OPENING_TOKENS + written * turns / 2  # each turn reprocesses the chat so far
     operations = 2 * facts.parameters * (read + written)
-    waiting = written * facts.layers * LAYER_SECONDS  # of all chats of a batch together
+    waiting = written * facts.layers * LAYER_SECONDS  # for all chats of a batch together
     steps, evaluations = steps_of(config), evaluations_of(config)
     rollouts = steps * rollouts_of(config) + evaluations * config.held_out
     backward = 2 if config.lora else 4
@@ -90,7 +90,7 @@ def _calculated(config: OnlineConfig, facts: ModelFacts, tflops: float, used: fl
 
 
 def stretched(seconds: Range, *factors: float) -> Range:
-    """The range with each factor taken for anything from no effect to its full one."""
+    """The range in which each factor may have anything from no effect to its full effect."""
     low, high = seconds
     for factor in factors:
         low, high = low * min(1.0, factor), high * max(1.0, factor)
@@ -98,12 +98,12 @@ def stretched(seconds: Range, *factors: float) -> Range:
 
 
 def rollouts_of(config: OnlineConfig) -> int:
-    """A step, on one device."""
+    """Rollouts per step on one device."""
     return config.optimizer.batch_size * config.optimizer.gradient_accumulation
 
 
 def most_tokens_of(config: OnlineConfig) -> int:
-    """That one rollout may write."""
+    """Maximum tokens generated by one rollout."""
     return config.budget.steps * config.sampling.max_new_tokens
 
 
@@ -113,7 +113,7 @@ def steps_of(config: OnlineConfig) -> int:
 
 
 def evaluations_of(config: OnlineConfig) -> int:
-    """Of the whole run, the one before the first step included; 0 where nothing is held out."""
+    """Evaluations in the whole run, including the one before the first step; 0 without held-out data."""
     if not config.held_out:
         return 0
     steps = steps_of(config)
@@ -121,6 +121,6 @@ def evaluations_of(config: OnlineConfig) -> int:
 
 
 def span(seconds: Range) -> str:
-    """In words: "41 s to 1 min 3 s"; one figure where both ends read the same."""
+    """As text: "41 s to 1 min 3 s"; a single figure if both ends read the same."""
     low, high = duration(seconds.low), duration(seconds.high)
     return low if low == high else f"{low} to {high}"

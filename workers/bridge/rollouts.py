@@ -1,4 +1,4 @@
-"""A batch of rollouts as the supervisor's job."""
+"""A batch of rollouts as a child job."""
 
 import logging
 import time
@@ -27,9 +27,9 @@ logger = logging.getLogger(__name__)
 
 OUTPUT = "trajectories.jsonl"
 LEAST_SECONDS = 20.0
-"""That an attempt lasts before it lets anybody go first."""
+"""Minimum duration of an attempt before it yields to other jobs."""
 PIECE_BYTES = 4 * 1024 * 1024
-"""Of output stored in one transaction; one line may be longer."""
+"""Bytes of output stored per transaction; a single line may be longer."""
 
 
 class RolloutJob(ChildJob[RolloutBatch]):
@@ -61,7 +61,7 @@ class RolloutJob(ChildJob[RolloutBatch]):
         self._harvest()
 
     def pulse(self) -> bool:
-        """A cancelled batch is no longer held, so Superseded ends the child: what it has played is in its output file."""
+        """A cancelled batch is no longer held, so Superseded ends the child; finished episodes are in its output file."""
         wanted = super().pulse()
         if self._relay.look():
             self._harvest()
@@ -70,7 +70,7 @@ class RolloutJob(ChildJob[RolloutBatch]):
         return wanted
 
     def gives_way(self) -> bool:
-        """Once it has done some of its work, so that people who ask again and again don't keep it from its end."""
+        """Only after some work is done, so that repeated urgent requests don't starve it."""
         return time.monotonic() - self._began_at > LEAST_SECONDS and waits.gives_way(self.job)
 
     def conclude(self, outcome: Outcome, *, handed_back: bool) -> None:
@@ -85,14 +85,14 @@ class RolloutJob(ChildJob[RolloutBatch]):
             lifecycle.finish(self.job)
 
     def stopped(self, outcome: Outcome) -> None:
-        """Nobody here asked for it."""
+        """Nothing in the worker requested the stop."""
         lifecycle.fail(self.job, replace(self.failure(outcome), category="killed"))
 
     def tell(self) -> None:
         live.show_rollouts(self.job.pk)
 
     def _harvest(self) -> None:
-        """Store the whole lines that the output has beyond what is stored."""
+        """Store complete output lines not stored yet."""
         if not self._output.exists():
             return
         with self._output.open("rb") as output:
@@ -105,10 +105,10 @@ class RolloutJob(ChildJob[RolloutBatch]):
         self.show_now_and_then()
 
     def _read(self, line: bytes) -> Prepared | None:
-        """None for an episode that cannot be stored: the others are, and it is told at the end."""
+        """None for an episode that can't be stored; it's reported at the end."""
         try:
             return rollout_batches.prepare_line(self.job, line)
-        except Exception as error:  # whatever a server said may be in there
+        except Exception as error:  # it may contain arbitrary server output
             logger.exception("%s: an episode cannot be stored", self._output)
             self._left_out.append(f"{type(error).__name__}: {error}")
             return None
@@ -124,9 +124,9 @@ class RolloutJob(ChildJob[RolloutBatch]):
 
 
 def whole_lines(output: IO[bytes]) -> list[bytes]:
-    """The next lines, some megabytes of them, up to one that is still being written.
+    """The next few megabytes of complete lines.
 
-    Nothing after that one: what is written while this reads would look like a line, and be the rest of one.
+    Stops at the first incomplete line: text appended during the read could be mistaken for a line of its own.
     """
     lines: list[bytes] = []
     size = 0
@@ -141,7 +141,7 @@ def whole_lines(output: IO[bytes]) -> list[bytes]:
 
 
 def rollout_config(batch: RolloutBatch, folder: Path) -> RunConfig:
-    """What run.json says for `batch`. Raises ConfigFailure."""
+    """The run.json of `batch`. Raises ConfigFailure."""
     config = dict(batch.config)
     tasks = {**config.pop("tasks"), "environment": batch.environment}
     tool_calls = config.pop("tool_calls", "native")
@@ -152,7 +152,7 @@ def rollout_config(batch: RolloutBatch, folder: Path) -> RunConfig:
 
 
 def acting_policy(policy: Policy, sampling: dict[str, Any], folder: Path, *, workspace_id: UUID) -> dict[str, Any]:
-    """How the trainer is told to act as `policy`: where it is published on a server, there. Raises ConfigFailure."""
+    """The trainer's config of `policy`: on a server if it's published there. Raises ConfigFailure."""
     if policy.workspace_id != workspace_id:
         raise ConfigFailure("policy: it belongs to another workspace.", advice="Choose a policy of this workspace.")
     sampling = {**policy.settings.get("sampling", {}), **sampling}

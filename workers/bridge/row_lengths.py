@@ -1,5 +1,5 @@
-"""How long the chats of a version are, from the text of its first rows. The bytes of a row don't tell: tools are most of many rows, and small models' templates
-leave them out."""
+"""Estimates the chat lengths of a version from the text of its first rows. Row sizes in bytes aren't usable: tools make up most of many rows, and small
+models' templates omit them."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from apps.datasets.models import Split, Version
 from workers.bridge.estimates import ModelFacts
 
 SAMPLE = 100
-"""Rows to look at."""
+"""Number of rows sampled."""
 USUAL_TOKENS = 512
-"""Where there are no rows to look at."""
+"""Default without rows."""
 SMALL_VOCABULARY, SMALL_CHARACTERS = 1_000, 2.4
-"""Characters a token, special tokens included, as measured on chats of the office with the tokenizer of a model from scratch."""
+"""Characters per token, including special tokens, measured on office chats with a scratch model's tokenizer."""
 LARGE_VOCABULARY, LARGE_CHARACTERS = 150_000, 4.0
-"""Of usual tokenizers, in English and code."""
+"""Characters per token of common tokenizers, in English and code."""
 LARGE_TEMPLATE = 20_000
-"""Models with more words than that have a chat template that shows the tools."""
+"""Models with larger vocabularies have a chat template that includes the tools."""
 
 
 def chat_tokens(version: Version, facts: ModelFacts) -> float:
-    """Of a usual chat: the prompt and one answer of it."""
+    """Tokens of a typical chat: the prompt and one completion."""
     lengths = [length for row in _rows(version) for length in _characters(row, tools=facts.vocabulary > LARGE_TEMPLATE)]
     if not lengths:
         return USUAL_TOKENS
@@ -35,7 +35,7 @@ def chat_tokens(version: Version, facts: ModelFacts) -> float:
 
 
 def characters_a_token(vocabulary: int) -> float:
-    """The larger a vocabulary, the more of a word is in each of its tokens."""
+    """Larger vocabularies have longer tokens."""
     share = math.log(max(vocabulary, 1) / SMALL_VOCABULARY) / math.log(LARGE_VOCABULARY / SMALL_VOCABULARY)
     return SMALL_CHARACTERS + min(1.0, max(0.0, share)) * (LARGE_CHARACTERS - SMALL_CHARACTERS)
 
@@ -50,7 +50,7 @@ def _rows(version: Version) -> Iterator[dict[str, Any]]:
 
 
 def _characters(row: dict[str, Any], *, tools: bool) -> Iterator[int]:
-    """Of each chat that the row makes a model read."""
+    """Characters of each chat that the model reads for the row."""
     prompt = _written(row.get("prompt")) + (len(json.dumps(row["tools"])) if tools and row.get("tools") else 0)
     answers = [row[name] for name in ("chosen", "rejected", "completion", "messages") if row.get(name)]
     yield from (prompt + _written(answer) for answer in answers)

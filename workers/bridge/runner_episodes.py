@@ -1,4 +1,4 @@
-"""The worker's part in episodes that runners play: what the trainer wants goes into the database, and what came of it back into its folder."""
+"""The worker's side of episodes played by runners: copies the trainer's requests to the database, and results back to its folder."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from contract.trajectory import Trajectory
 from contract.values import BadRow
 
 LOOK_SECONDS = 0.25
-"""Between two looks at which episodes have ended."""
+"""Seconds between checks for ended episodes."""
 logger = logging.getLogger(__name__)
 
 
 class RunnerEpisodes:
-    """Of one attempt at a run. Everything may be done twice: another worker goes on with what this one left."""
+    """For one attempt at a run. Idempotent: another worker can continue from any point."""
 
     def __init__(self, run: Run, folder: Path) -> None:
         self._run = run
@@ -29,12 +29,12 @@ class RunnerEpisodes:
         self._looks_at = 0.0
 
     def begin(self) -> None:
-        """Before the trainer starts: what a killed one asked for is over."""
+        """Call before the trainer starts: closes requests of a killed one."""
         self._folder.close()
         episodes.close_batches(self._run)
 
     def attend(self) -> None:
-        """Open what is wanted, close what isn't any more, and tell the trainer of the episodes that ended. Raises OSError."""
+        """Open requested episodes, close withdrawn ones, and report ended ones to the trainer. Raises OSError."""
         if time.monotonic() < self._looks_at:
             return
         self._looks_at = time.monotonic() + LOOK_SECONDS
@@ -48,13 +48,13 @@ class RunnerEpisodes:
         for episode, rollout in episodes.ended_episodes(UUID(wanted.id)):
             try:
                 self._folder.answer(wanted, str(episode.pk), rollout and Trajectory.from_json(rollout.to_json()))
-            except (BadRow, UnreadableJSON) as problem:  # what an agent sent ends no training run
+            except (BadRow, UnreadableJSON) as problem:  # agents' input mustn't end a training run
                 logger.warning("episode %s can't be told to its trainer: %s", episode.pk, problem)
                 self._folder.answer(wanted, str(episode.pk), None)
             episodes.mark_answered(episode)
 
     def close(self) -> None:
-        """Give out nothing any more."""
+        """Stop leasing episodes."""
         if self._batch is not None:
             episodes.close_batches(self._run)
             self._batch = None

@@ -1,4 +1,4 @@
-"""The tasks of an environment that Retrace doesn't know, as files for the trainer: those that the workspace has attempts at."""
+"""Task files for environments that Retrace doesn't provide: the tasks for which the workspace has trajectories."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TASKS, HELD_OUT = "tasks.jsonl", "held_out_tasks.jsonl"
 
 
 def with_tasks_of_workspace(config: Online, folder: Path, *, workspace_id: UUID) -> Online:
-    """`config` with the files of its tasks, which are written; unchanged where Retrace draws them. Raises OSError."""
+    """Write the task files and return `config` with them; unchanged if Retrace draws the tasks. Raises OSError."""
     if config.tasks.environment in ENVIRONMENTS:
         return config
     found = tasks_in(workspace_id, config.tasks.environment, config.tasks.levels)
@@ -32,7 +32,7 @@ def with_tasks_of_workspace(config: Online, folder: Path, *, workspace_id: UUID)
 
 
 def _write(path: Path, tasks: Iterable[Task]) -> int:
-    """How many there are."""
+    """Returns the number of tasks."""
     part, count = path.with_suffix(".part"), 0
     with part.open("w", encoding="utf-8", errors="backslashreplace") as file:
         for task in tasks:

@@ -1,4 +1,4 @@
-"""The servers behind an endpoint, and where they find what Retrace has put down for them."""
+"""The servers behind an endpoint, and the files that Retrace provides for them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trainer.serving.client import VllmServer
 
 
 def servers_of(endpoint: Endpoint) -> list[VllmServer]:
-    """Each of them. Raises ServerProblem where one may not be asked."""
+    """A client for each. Raises ServerProblem if one may not be connected to."""
     return [VllmServer(address, key_variable=endpoint.key_variable) for address in endpoint.addresses]
 
 
@@ -21,10 +21,10 @@ def endpoint_of(publication: Publication) -> Endpoint:
 
 
 def served_folder() -> Path:
-    """What servers are given: `adapters/<served name>` for each adapter, `<host>-<port>.json` for the keeper of each server."""
+    """The folder shared with servers: `adapters/<served name>` for each adapter, `<host>-<port>.json` for the keeper of each server."""
     return Path(settings.RUNS_DIR) / "served"
 
 
 def as_seen_by_servers(place: Path) -> str:
-    """A folder under RUNS_DIR, at the path at which the servers have it."""
+    """A folder under RUNS_DIR as its path on the servers."""
     return str(Path(settings.SERVED_RUNS_DIR) / place.relative_to(settings.RUNS_DIR))

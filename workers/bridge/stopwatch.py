@@ -1,4 +1,4 @@
-"""How long steps and evaluations of a run take, from what its trainer says. Pure."""
+"""Measures how long a run's steps and evaluations take, from its events. Pure."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import NamedTuple
 from contract.events import CheckpointSaved, Metrics, Progress, StampedEvent, Started
 
 RECENT = 200
-"""Steps to go by: enough for a few checkpoints, which count toward their steps, and few enough to notice that a machine got slower."""
+"""Window in steps: enough to average over checkpoints, few enough to notice a slowdown."""
 
 
 class Measured(NamedTuple):
-    """Seconds, as far as they are known."""
+    """Measured seconds, if known."""
 
     step: float | None
-    """Of a usual step."""
+    """Per typical step."""
     evaluation: float | None
-    """Of a usual evaluation."""
+    """Per typical evaluation."""
 
 
 class Stopwatch:
-    """Listens to one attempt. A step lasts from one word of progress to the next, less the evaluations in between; an evaluation
-    from what was said before its figures."""
+    """Measures one attempt. A step lasts from one progress event to the next, minus evaluations in between; an evaluation
+    lasts from the preceding event to its metrics."""
 
     def __init__(self) -> None:
         self._begin(at=0.0, step=0)
@@ -56,11 +56,11 @@ class Stopwatch:
 
 
 TENTHS = 10
-"""The trainer evaluates before, at each tenth, and after, unless told otherwise."""
+"""By default, the trainer evaluates before training, after each tenth, and at the end."""
 
 
 def evaluations_ahead(every: int, *, step: int, total: int) -> int:
-    """After this step, the last one included. every: steps; 0 for each tenth."""
+    """Evaluations after this step, including the last one. every: in steps; 0 for each tenth."""
     if step >= total:
         return 0
     every = every or max(1, total // TENTHS)

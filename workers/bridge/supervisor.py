@@ -1,7 +1,7 @@
-"""The worker's part of a job that a child does: prepare the folder, start the child, relay what it says, end it when asked, say how it
+"""The worker's side of a child job: prepare the folder, start the child, relay its events, end it when asked, record how it
 ended.
 
-Kinds of jobs differ in what they prepare and store; that is their `ChildJob`. Everything else is here, once.
+What differs between kinds of jobs is in their `ChildJob`; everything else is here.
 """
 
 import errno
@@ -37,7 +37,7 @@ def _note(**_: Any) -> None:
 
 
 def is_shutting_down() -> bool:
-    """Whether to hand work back instead of going on with it."""
+    """Whether to hand work back instead of continuing."""
     return bool(_asked.value)
 
 
@@ -45,19 +45,19 @@ logger = logging.getLogger(__name__)
 
 TICK_SECONDS = 0.25
 PULSE_SECONDS = 1.0
-"""Between two looks at whether somebody wants the run cancelled; each also renews the lease."""
+"""Seconds between checks for cancellation; each also renews the lease."""
 CHECKPOINT_PATIENCE = 120.0
-"""Seconds that a child gets to save a checkpoint after it was asked to stop."""
+"""Seconds a child has to save a checkpoint after being asked to stop."""
 SILENCE_SECONDS = 180.0
-"""Without any event, heartbeats (every 10 s) included, for so long a child hangs."""
+"""A child without any event for this long, including heartbeats (every 10 s), is considered hung."""
 LEAST_FREE_BYTES = 64 * 1024
-"""On a disk with less a run cannot even say why it ended."""
+"""With less free space, a run can't even record why it ended."""
 
 
 def work(kind: Kind[J], job_id: str, as_child_job: Callable[[J], ChildJob[J]]) -> None:
-    """Do a job that waits. Where only its child dies, as when the kernel ends it for lack of memory, this worker goes on at once.
+    """Do a waiting job. If only its child dies, such as by an OOM kill, this worker retries immediately.
 
-    Told twice, the second finds nothing to take. How often a job may be lost without getting on, the engine knows.
+    Idempotent: a second delivery finds nothing to claim. The job engine limits consecutive losses without progress.
     """
     while (job := lifecycle.claim(kind, job_id)) is not None:
         child_job = as_child_job(job)
@@ -67,7 +67,7 @@ def work(kind: Kind[J], job_id: str, as_child_job: Callable[[J], ChildJob[J]]) -
 
 
 def supervise(job: ChildJob[Any]) -> None:
-    """Do the job from its claim to its end, and tell the database."""
+    """Do the job from claim to end, recording it in the database."""
     try:
         _supervise(job)
     except Superseded:
@@ -90,7 +90,7 @@ def _supervise(job: ChildJob[Any]) -> None:
         )
     except (Superseded, OperationalError, InterfaceError):
         raise
-    except Exception as error:  # no folder can be made there, or the end cannot be stored as it is
+    except Exception as error:  # the folder can't be created, or the result can't be stored
         outcome = _fault(job, error)
     _conclude(job, outcome)
 
@@ -113,7 +113,7 @@ def _attempt(job: ChildJob[Any], lock: int) -> tuple[Outcome, bool]:
 
 
 def _fault(job: ChildJob[Any], error: Exception) -> Outcome:
-    """What nobody expected, as a failure. Call it where the error is handled."""
+    """An unexpected error as a failure. Call it in the except block."""
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return disk_full(str(error))
     logger.exception("%s: the worker failed", job.folder.path)
@@ -124,7 +124,7 @@ def _fault(job: ChildJob[Any], error: Exception) -> Outcome:
 
 
 def _conclude(job: ChildJob[Any], outcome: Outcome, *, handed_back: bool = False) -> None:
-    """Write the end down, however long the database needs within the lease. A taken name is tried again with the next one."""
+    """Record the end, retrying while the lease lasts if the database is down. On a name collision, retry with the next name."""
     deadline = time.monotonic() + settings.WORKER_LEASE_SECONDS
     while True:
         try:
@@ -150,14 +150,14 @@ class _Watch:
         self.ended_by: Literal["", "impatience", "silence"] = ""
 
     def catch_up(self) -> dict[str, Any] | None:
-        """Store what an earlier attempt said after its worker had gone; the report if that attempt had even finished."""
+        """Store events that an earlier attempt wrote after its worker died; returns the report if that attempt finished."""
         while not self._relay():
             time.sleep(TICK_SECONDS)
         last, self.last_event = self.last_event, None
         return last.report if isinstance(last, Finished) else None
 
     def until_the_end(self, process: TrainerProcess) -> tuple[Outcome, bool]:
-        """Relay, renew and listen until the child is gone; what became of it, and whether it stopped only for this worker."""
+        """Relay events and renew the lease until the child ends; returns its outcome, and whether it only stopped for this worker."""
         kills_before = oom_kills()
         self.heard_at = time.monotonic()
         while (status := process.wait(TICK_SECONDS)) is None:
@@ -165,7 +165,7 @@ class _Watch:
             self._attend()
             self._pulse(process)
             self._lose_patience(process)
-        # Looked at now: where the database is on the same disk, it answers only when there is space again.
+        # Checked now: a database on the same disk will only answer once there is space again.
         disk_is_full = self.job.folder.free_bytes() < LEAST_FREE_BYTES
         while not self._relay():
             time.sleep(TICK_SECONDS)
@@ -181,7 +181,7 @@ class _Watch:
         return outcome_of(end), self.handed_back
 
     def _relay(self) -> bool:
-        """Pass on what is new; False while the database is away: the same bytes are read again later."""
+        """Relay new events; False if the database is down, in which case they're read again later."""
         offset = self.reader.offset
         events = self._new_events()
         if not events:
@@ -203,7 +203,7 @@ class _Watch:
         events = []
         try:
             for stamped in self.reader.new_events():
-                events.append(stamped)  # one by one: what was read before a bad line must not be lost
+                events.append(stamped)  # one by one, so that events before a bad line aren't lost
         except ValueError as error:
             logger.warning("%s: left out a line that is no event: %s", self.job.folder.events, error)
         return events
@@ -239,7 +239,7 @@ class _Watch:
         process.kill()
 
     def _database_is_away(self, error: Exception) -> None:
-        """Go on while the lease lasts; after that another worker may have the run, so this one must let go."""
+        """Continue while the lease lasts; after that, another worker may have the run, so this one must stop."""
         logger.warning("%s: the database does not answer: %s", self.job.folder.path, error)
         with suppress(Exception):
             close_old_connections()

@@ -1,4 +1,4 @@
-"""A training run as the supervisor's job. Its version's files are the frozen ones, to the byte."""
+"""A training run as a child job. Its data files are the frozen version's, byte for byte."""
 
 import hashlib
 import os
@@ -35,7 +35,7 @@ class TrainingJob(ChildJob[Run]):
     """One attempt at a run that this worker has claimed."""
 
     niceness = 10
-    """Where it shares a processor, pages and what people wait for go first."""
+    """On a shared CPU, pages and interactive work have priority."""
 
     def __init__(self, run: Run) -> None:
         super().__init__(run)
@@ -45,7 +45,7 @@ class TrainingJob(ChildJob[Run]):
         self._stopwatch = Stopwatch()
         self._episodes: RunnerEpisodes | None = None
         self._evaluates_every: int | None = None
-        """None where nothing is held out to evaluate on."""
+        """None if there is no held-out data to evaluate on."""
 
     def prepare(self) -> None:
         self.show()
@@ -68,7 +68,7 @@ class TrainingJob(ChildJob[Run]):
         write_run_config(config, self.folder.config)
 
     def _describe_to_tracker(self) -> None:
-        """What it is called here, and where it is seen. How the tracker calls it, an earlier attempt may have written."""
+        """Write the run's name and page URL. The tracker's own id may already be there from an earlier attempt."""
         page = f"{settings.SITE_URL}{reverse('training:run', args=[self.job.pk])}" if settings.SITE_URL else ""
         known = read_tracking(self.folder.path)
         write_tracking(replace(known, name=self.job.name, page=page), self.folder.path)
@@ -125,9 +125,9 @@ CHUNK_BYTES = 1024 * 1024
 
 
 def materialise(version: Version, split: Split, folder: Path) -> str | None:
-    """Copy one split to `<split>.jsonl` in `folder`; its name, or None when the version has no such rows.
+    """Copy one split to `<split>.jsonl` in `folder`; returns its name, or None if the version has no such rows.
 
-    Raises DataFailure when the file is gone or is not what was frozen.
+    Raises DataFailure if the file is missing or differs from what was frozen.
     """
     if not version.row_counts.get(split.value):
         return None

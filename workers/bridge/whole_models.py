@@ -1,4 +1,4 @@
-"""Whole models on servers that restart with them. A server starts with an empty prefix cache, so the canary alone proves what answers."""
+"""Whole models on servers that restart to load them. A server starts with an empty prefix cache, so the canary alone is sufficient."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ LOOK_EVERY_SECONDS = 1.0
 
 
 def publish_whole_model(publication: Publication, weights: Weights, *, renew: Callable[[], None]) -> None:
-    """Point the keeper of each server at the model, one after the other, and prove what comes up.
+    """Point each server's keeper at the model, one after the other, and verify what it serves.
 
-    Where one can't or is refused, all are pointed back. Raises Refused, CannotPublish, ServerProblem, OSError.
+    If one fails or is refused, all are pointed back. Raises Refused, CannotPublish, ServerProblem, OSError.
     """
     canary = canary_of(publication, weights)
     verdicts = []
@@ -47,9 +47,9 @@ def publish_whole_model(publication: Publication, weights: Weights, *, renew: Ca
 
 
 def point_back_abandoned() -> list[str]:
-    """Servers whose keeper was pointed at what no worker is publishing any more are pointed at what is live; returns their addresses.
+    """Point keepers left at an abandoned publication back at the live model; returns their servers' addresses.
 
-    The workers that published it were killed, and the last one could not clean up.
+    The workers publishing it were killed before they could clean up.
     """
     whole = Publication.objects.filter(way=Publication.Way.RESTART)
     moved: list[str] = []
@@ -61,9 +61,9 @@ def point_back_abandoned() -> list[str]:
 
 
 def point_at_what_is_live(address: str) -> bool:
-    """Have the keeper serve the model that is live on its server, or its default where none is; whether that was another one.
+    """Point the keeper at the model that is live on its server, or its default; returns whether that changed it.
 
-    Not what stands in the file: a worker that was killed may have left there what nothing has proven.
+    The file itself isn't trusted: a killed worker may have left an unverified model there.
     """
     live = (
         Publication.objects.live()
@@ -89,7 +89,7 @@ def _pointing(publication: Publication, weights: Weights, address: str) -> str:
 
 
 def _point(address: str, pointing: str | None) -> bool:
-    """Whole or not at all: the keeper may look at any moment. False where it says so already."""
+    """Write atomically, since the keeper may read at any time. False if unchanged."""
     pointer = pointer_of(address)
     if (pointer.read_text(encoding="utf-8") if pointer.is_file() else None) == pointing:
         return False
@@ -102,7 +102,7 @@ def _point(address: str, pointing: str | None) -> bool:
 
 
 def _wait_for(publication: Publication, server: VllmServer, renew: Callable[[], None]) -> None:
-    """Until the server has started with the model, whose name nothing else has. Raises CannotPublish."""
+    """Wait until the server has started with the model, which has a unique name. Raises CannotPublish."""
     deadline = time.monotonic() + settings.SERVER_START_SECONDS
     while not _serves(server, publication.served_name):
         renew()
@@ -118,4 +118,4 @@ def _serves(server: VllmServer, name: str) -> bool:
     try:
         return any(model.name == name for model in server.models())
     except ServerProblem:
-        return False  # on its way down or up
+        return False  # shutting down or starting
