@@ -1,6 +1,6 @@
-"""Judging: queues of items, the desk at which annotators judge them, and what the judgments are worth.
+"""Annotation: queues of items, the desk where annotators judge them, and the quality of their judgments.
 
-`queues` makes and steers them, `desk` is an annotator with an item in hand, `review` decides where people contradict each other,
-`quality` measures all of it. `judges` are machine annotators; `imported_judgments` takes over judgments that came in with a file.
-All of them ask `kinds` where kinds of judgments differ; what is refused (`refusals`) they share.
+`queues` creates and manages them, `desk` handles an annotator's current item, `review` settles disagreements, and `quality` measures all
+of it. `judges` are machine annotators; `imported_judgments` converts judgments from imported files. All of them ask `kinds` for what
+differs between kinds of judgments, and share `refusals`, the errors.
 """

@@ -1,4 +1,4 @@
-"""What is done to queues and in them, for the record; see `accounts.audit`."""
+"""Audit records of actions on queues and in them; see `accounts.audit`."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from apps.annotation.models import Queue
 def record(
     queue: Queue, by: User | None, action: str, /, *, who: object = None, about: Any = None, **detail: Any
 ) -> None:
-    """Write down that `by` did `action` to a queue or, where it is given, to `who` in it."""
+    """Record that `by` did `action` to a queue or, if given, to `who` in it."""
     audit.record(
         workspace=queue.workspace,
         actor=by,

@@ -1,1 +1,1 @@
-"""Queues, review, machine annotators and adopted judgments over REST."""
+"""REST for queues, review, machine annotators, and imported judgments."""

@@ -1,4 +1,4 @@
-"""Acts on many things at once over REST; each can be undone."""
+"""REST for bulk actions, each of which can be undone."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from apps.trajectories.filters import BadFilter
 
 
 class BulkActSerializer(serializers.ModelSerializer[BulkAct]):
-    """One act on many items: `words` say what was done, `undone_at` whether it was taken back."""
+    """One action on many items: `words` describes it, `undone_at` is when it was undone."""
 
     by = serializers.CharField(source="by.name", default="", read_only=True)
 
@@ -38,7 +38,7 @@ class BulkActSerializer(serializers.ModelSerializer[BulkAct]):
 
 
 class LabelAllSerializer(RequestSerializer):
-    """One label for many trajectories: those with the ids in `trajectories` or, without any, all that `filter` finds."""
+    """One label for many trajectories: those listed in `trajectories` or, without any, all that match `filter`."""
 
     trajectories = serializers.ListField(child=serializers.UUIDField(), max_length=MOST, required=False, default=list)
     filter = serializers.CharField(
@@ -57,7 +57,7 @@ class LabelAllSerializer(RequestSerializer):
 
 
 class AssignSerializer(RequestSerializer):
-    """Items of a queue, and whom they are for."""
+    """Items of a queue, and the people they're assigned to."""
 
     items = serializers.ListField(child=serializers.IntegerField(min_value=1), min_length=1, max_length=MOST_ITEMS)
     people = serializers.ListField(

@@ -1,4 +1,4 @@
-"""Comments on trajectories and mentions over REST."""
+"""REST for comments on trajectories and for mentions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from apps.trajectories.models import Trajectory
 
 
 class CommentSerializer(serializers.ModelSerializer[Comment]):
-    """Something said about a trajectory."""
+    """A comment on a trajectory."""
 
     by = serializers.CharField(source="by.name", default="", read_only=True)
 
@@ -32,13 +32,13 @@ class CommentSerializer(serializers.ModelSerializer[Comment]):
 
 
 class SaySerializer(RequestSerializer):
-    """A comment. `@` before the name or e-mail address of a member mentions them."""
+    """A new comment. `@` before the name or email address of a member mentions them."""
 
     text = serializers.CharField(max_length=actions.LONGEST)
 
 
 class MentionSerializer(serializers.ModelSerializer[Mention]):
-    """A comment that names the token's owner."""
+    """A comment that mentions the token's owner."""
 
     comment = CommentSerializer(read_only=True)
 

@@ -1,4 +1,4 @@
-"""The desk over REST: what is to be judged next, and what one says of it. It tells no more than the desk's page."""
+"""REST for the desk: the next item to judge, and judging it. Reveals no more than the desk's page does."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from apps.trajectories.models import Trajectory
 from contract.quoting import legible
 
 TOLD = ("role", "content", "reasoning_content")
-"""Of a message. A speaker's name may be a model's, and calls are spelled anew: `_call`."""
+"""The message fields that are returned. A speaker's name may be a model's, and calls are normalized by `_call`."""
 
 
 @extend_schema_field(
@@ -52,14 +52,14 @@ ANSWERS = {
 
 
 class BlindStepSerializer(serializers.Serializer[Any]):
-    """What the agent was told, and what it did then."""
+    """What the agent observed at a step, and its action."""
 
     context = serializers.ListField(child=serializers.DictField())  # type: ignore[assignment]  # an attribute of every serializer is called so
     message = serializers.DictField()
 
 
 class BlindRunSerializer(serializers.Serializer[Any]):
-    """A run without what tells who made it or how it ended."""
+    """A trajectory without anything that reveals which policy generated it or how it ended."""
 
     side = serializers.CharField(help_text="`left` or `right` of a pair; `run` where there is one.")
     steps = BlindStepSerializer(many=True)
@@ -67,7 +67,7 @@ class BlindRunSerializer(serializers.Serializer[Any]):
 
 
 class HeldSerializer(serializers.Serializer[Any]):
-    """An item on one's own desk."""
+    """An item on the annotator's desk."""
 
     id = serializers.UUIDField(help_text="Of the assignment, which is what is judged.")
     queue = serializers.UUIDField()
@@ -80,7 +80,7 @@ class HeldSerializer(serializers.Serializer[Any]):
 
 
 class JudgedSerializer(serializers.Serializer[Any]):
-    """A judgment that is stored."""
+    """A stored judgment."""
 
     assignment = serializers.UUIDField()
     feedback = serializers.CharField(help_text="Of onboarding items: what was right and why; else empty.")
@@ -89,7 +89,7 @@ class JudgedSerializer(serializers.Serializer[Any]):
 class NextView(MemberView):
     """POST /api/v1/queues/<id>/next"""
 
-    keeps_answers = False  # whoever asks again is given the item in hand, and its runs are long
+    keeps_answers = False  # a repeated request returns the current item, whose trajectories are large
 
     @extend_schema(
         operation_id="queue_next",
@@ -142,13 +142,13 @@ class JudgmentView(MemberView):
 
 
 class ReasonSerializer(RequestSerializer):
-    """Why, for the researcher."""
+    """The reason, for the researcher."""
 
     reason = serializers.CharField(max_length=300, default="", allow_blank=True)
 
 
 class SkippedSerializer(serializers.Serializer[Any]):
-    """An item that is others' now."""
+    """An item that was passed on to others."""
 
     assignment = serializers.UUIDField()
 
@@ -195,7 +195,7 @@ class UndoView(MemberView):
 
 
 def _as_sent_by_pages(judgment: dict[str, Any], asks: Asks) -> dict[str, Any]:
-    """What the desk's form reads: lists as JSON, and a field for each question."""
+    """The judgment as the desk's form reads it: lists as JSON, and a field for each question."""
     fields = {each.key: field_of(each) for each in asks.of_items}
     if unknown := sorted(set(judgment["answers"]) - set(fields)):
         known = f"known are {', '.join(fields)}" if fields else "this queue asks for none"
@@ -247,7 +247,7 @@ def _told(message: Any, numbers: dict[str, str]) -> dict[str, Any]:
 
 
 def _call(call: Any, numbers: dict[str, str]) -> dict[str, Any]:
-    """What was called, and with what. Each provider spells ids in its own way, and adds fields of its own."""
+    """The name and arguments of a call. Its id and extra fields would reveal the provider."""
     given = call if isinstance(call, dict) else {}
     function = given.get("function")
     known = function if isinstance(function, dict) else {}
@@ -259,5 +259,5 @@ def _call(call: Any, numbers: dict[str, str]) -> dict[str, Any]:
 
 
 def _number(given: Any, numbers: dict[str, str]) -> str:
-    """The same of a call and its result, in the order in which a trajectory names them."""
+    """A number that replaces the id of a call and of its result, in order of appearance in the trajectory."""
     return numbers.setdefault(str(given), f"call_{len(numbers) + 1}")

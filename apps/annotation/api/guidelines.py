@@ -1,4 +1,4 @@
-"""The guidelines of a queue over REST."""
+"""REST for a queue's guidelines."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class GuidelineSerializer(serializers.ModelSerializer[Guideline]):
 
 
 class ReviseGuidelinesSerializer(RequestSerializer):
-    """The next version."""
+    """The next version of the guidelines."""
 
     text = serializers.CharField(max_length=100_000, trim_whitespace=False, help_text="Markdown.")
 

@@ -1,4 +1,4 @@
-"""Judgments that came in with a file, over REST: what its columns say, and a queue of what they mean."""
+"""REST for judgments in imported files: the values of their columns, and creating a queue from them."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from apps.trajectories.models import ImportBatch
 
 
 class SaidValueSerializer(serializers.Serializer[Any]):
-    """A value, and how often it stands in the first trajectories."""
+    """A value, and how often it occurs in the first trajectories."""
 
     value = serializers.JSONField(help_text="Text, a number or a boolean.")
     times = serializers.IntegerField()
 
 
 class SaidColumnSerializer(serializers.Serializer[Any]):
-    """Columns that say one of a few things, in the same words."""
+    """Columns that share the same small set of values."""
 
     names = serializers.ListField(child=serializers.CharField())
     values = SaidValueSerializer(many=True)
 
 
 class SurveySerializer(serializers.Serializer[Any]):
-    """What the first trajectories of an import say of themselves beside their chat."""
+    """The extra columns found in the first trajectories of an import."""
 
     runs = serializers.IntegerField(help_text="Looked at, from the first on.")
     sides = serializers.ListField(
@@ -53,7 +53,7 @@ class SurveySerializer(serializers.Serializer[Any]):
 
 
 class MeaningSerializer(RequestSerializer):
-    """What one value means."""
+    """The meaning of one value."""
 
     value = serializers.JSONField(help_text="As it stands in the file: text, a number or a boolean.")
     means = serializers.CharField(
@@ -62,7 +62,7 @@ class MeaningSerializer(RequestSerializer):
 
 
 class ColumnSerializer(RequestSerializer):
-    """One column that says verdicts: what its values mean or, where it names the first wrong step, how that is counted."""
+    """A column that holds verdicts: the meanings of its values or, for a column of first errors, how steps are numbered."""
 
     name = serializers.CharField(max_length=300)
     values = MeaningSerializer(many=True, default=list)
@@ -77,7 +77,7 @@ class ColumnSerializer(RequestSerializer):
 
 
 class AdoptSerializer(RequestSerializer):
-    """What a file's columns mean."""
+    """The meanings of a file's columns."""
 
     name = serializers.CharField(max_length=200, help_text="Of the queue.")
     kind = serializers.ChoiceField(Queue.Kind.choices)

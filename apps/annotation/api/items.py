@@ -1,4 +1,4 @@
-"""The items of a queue over REST: which there are, and the known answers of gold and training items."""
+"""REST for a queue's items, and for the known answers of gold and onboarding items."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class ItemSerializer(serializers.ModelSerializer[Item]):
         read_only_fields = fields
 
     def get_disputed(self, item: Item) -> bool | None:
-        """Whether judgments contradict each other; null of what you have yet to judge yourself."""
+        """Whether judgments contradict each other; null if you haven't judged it yet yourself."""
         return None if item.pk in self.context["on_my_desk"] else item.disputed
 
     def get_assignees(self, item: Item) -> list[str]:
-        """Names of those whom it's for; none where it's for everybody."""
+        """Names of those it's assigned to; empty if it's for everybody."""
         found: dict[int, list[str]] = self.context["assignees"]
         return found.get(item.pk, [])
 
@@ -70,7 +70,7 @@ class ItemsView(OfQueue):
 
 
 class MakeKnownSerializer(RequestSerializer):
-    """What an item is for and, unless that's ordinary work, its answer."""
+    """An item's purpose and, except for ordinary work, its known answer."""
 
     purpose = serializers.ChoiceField(["gold", "training", "work"], help_text="`training`: shown to newcomers first.")
     answer = serializers.CharField(

@@ -1,4 +1,4 @@
-"""Machine annotators over REST: sending them to a queue, following and steering them."""
+"""REST for machine annotators: adding them to a queue, monitoring and controlling them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from apps.common.pages import ApiCursorPagination
 
 
 class ShareSerializer(serializers.Serializer[Any]):
-    """`count` of `of`, with its 95 % interval; null where there were none."""
+    """`count` of `of`, with its 95% interval; null if `of` is 0."""
 
     count = serializers.IntegerField()
     of = serializers.IntegerField()
@@ -34,7 +34,7 @@ class ShareSerializer(serializers.Serializer[Any]):
 
 
 class PromptSerializer(serializers.ModelSerializer[JudgePrompt]):
-    """What a judge is told to look for."""
+    """A judge's prompt."""
 
     class Meta:
         model = JudgePrompt
@@ -43,7 +43,7 @@ class PromptSerializer(serializers.ModelSerializer[JudgePrompt]):
 
 
 class JudgeSerializer(serializers.Serializer[Any]):
-    """A model at work in a queue: how far it is, what it has cost, how far it agrees with people and with itself."""
+    """A model judging a queue: its progress, its cost, and its agreement with people and with itself."""
 
     id = serializers.UUIDField(source="judge.id")
     policy = serializers.UUIDField(source="judge.annotator.policy_id", allow_null=True)
@@ -73,7 +73,7 @@ class JudgeSerializer(serializers.Serializer[Any]):
 
 
 class SendSerializer(RequestSerializer):
-    """A model to send. A reward model needs no prompt and no prices."""
+    """A model to add. A reward model needs no prompt and no prices."""
 
     policy = serializers.UUIDField(help_text="A served model or a reward model.")
     mode = serializers.ChoiceField(choices=Judge.Mode.choices, default=Judge.Mode.PRELABEL)
@@ -88,7 +88,7 @@ class _QueueOfJudges(OfQueue):
     needs = Role.RESEARCHER
 
     def answer(self, queue: Queue, judge_id: UUID, code: int = status.HTTP_200_OK) -> Response:
-        """One judge as it is now."""
+        """The judge's current state."""
         (row,) = rows_of(queue, [self.judge(queue, judge_id)])
         return Response(JudgeSerializer(row).data, status=code)
 
@@ -96,14 +96,14 @@ class _QueueOfJudges(OfQueue):
         return get_object_or_404(queue.judges.select_related("annotator__policy"), pk=judge_id)
 
     def steer(self, act: Callable[..., object], queue_id: UUID, judge_id: UUID) -> Response:
-        """Do `act` to one judge."""
+        """Apply `act` to one judge."""
         queue = self.queue(queue_id)
         act(judge=self.judge(queue, judge_id), by=self.member.user)
         return self.answer(queue, judge_id)
 
 
 class JudgesView(_QueueOfJudges):
-    """The models at work in a queue."""
+    """The models judging a queue."""
 
     pagination_class = ApiCursorPagination
 
@@ -141,7 +141,7 @@ class JudgesView(_QueueOfJudges):
 
 
 class JudgeView(_QueueOfJudges):
-    """One of them."""
+    """One model judging a queue."""
 
     @extend_schema(operation_id="queue_judges_read", summary="How a machine annotator does", responses=JudgeSerializer)
     def get(self, request: Request, queue_id: UUID, judge_id: UUID) -> Response:
@@ -149,7 +149,7 @@ class JudgeView(_QueueOfJudges):
 
 
 class PauseView(_QueueOfJudges):
-    """Stop one of them for now."""
+    """Pause a judge."""
 
     @extend_schema(
         operation_id="queue_judges_pause",
@@ -162,7 +162,7 @@ class PauseView(_QueueOfJudges):
 
 
 class ResumeView(_QueueOfJudges):
-    """Let one of them go on."""
+    """Resume a judge."""
 
     @extend_schema(
         operation_id="queue_judges_resume",

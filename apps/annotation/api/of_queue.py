@@ -1,4 +1,4 @@
-"""What the API's views of queues share."""
+"""Shared by the API views of queues."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from apps.common.api import MemberView
 
 
 class QueueSerializer(serializers.ModelSerializer[Queue]):
-    """A queue of pairs or trajectories to judge. `asks`: what a judgment answers beside the main thing.
+    """A queue of pairs or trajectories to judge. `asks`: what a judgment must answer beyond the main question.
 
-    Annotators aren't told `overlap`, `item_count` and `items_expected`: with these they could tell how many items are gold.
+    Annotators don't see `overlap`, `item_count`, and `items_expected`, which would reveal how many items are gold.
     """
 
     class Meta:
@@ -26,7 +26,7 @@ class QueueSerializer(serializers.ModelSerializer[Queue]):
             *("id", "name", "kind", "state", "order", "overlap", "lease_seconds", "skipped_come_back"),
             *("item_count", "items_expected", "asks", "created_at"),
         ]
-        read_only_fields = [name for name in fields if name not in COUNTS]  # the schema calls these required
+        read_only_fields = [name for name in fields if name not in COUNTS]  # the schema marks these as required
         extra_kwargs = {name: {"required": False} for name in COUNTS}
 
     def to_representation(self, queue: Queue) -> dict[str, Any]:
@@ -38,8 +38,8 @@ class QueueSerializer(serializers.ModelSerializer[Queue]):
 
 
 class OfQueue(MemberView):
-    """A view of something of one queue; which of them there are depends on who asks."""
+    """Base of the views below one queue. Which queues are visible depends on the member."""
 
     def queue(self, queue_id: UUID) -> Queue:
-        """The queue. Raises Http404 where this member may not know of it."""
+        """The queue. Raises Http404 if this member may not see it."""
         return get_object_or_404(Queue.objects.visible_to(self.member), pk=queue_id)

@@ -1,4 +1,4 @@
-"""The settings of a queue over REST."""
+"""REST for a queue's settings."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MOST_LABELLERS = 1000
 
 
 class QueueSettingsSerializer(serializers.ModelSerializer[Queue]):
-    """What may change while people work."""
+    """The settings that may change while people work."""
 
     lease_minutes = serializers.SerializerMethodField()
     labellers = serializers.SerializerMethodField()
@@ -46,20 +46,20 @@ class QueueSettingsSerializer(serializers.ModelSerializer[Queue]):
         read_only_fields = fields
 
     def get_lease_minutes(self, queue: Queue) -> int:
-        """How long an item stays with somebody who doesn't answer."""
+        """How long an item stays assigned to somebody who doesn't answer."""
         return max(1, queue.lease_seconds // 60)
 
     def get_labellers(self, queue: Queue) -> list[str] | None:
-        """E-mail addresses of those who may label; null: everybody."""
+        """Email addresses of those who may label; null: everybody."""
         return sorted(user.email for user in queue.labellers.all()) if queue.is_restricted else None
 
     def get_questions(self, queue: Queue) -> list[dict[str, Any]]:
-        """What is asked beside the main thing."""
+        """The questions asked beyond the main one."""
         return [each.to_json() for each in kind_of(queue).asked(queue).questions]
 
 
 class ChangeQueueSerializer(RequestSerializer):
-    """What to change; what is left out stays."""
+    """The settings to change; omitted ones stay the same."""
 
     name = serializers.CharField(max_length=200, required=False)
     overlap = serializers.IntegerField(
@@ -114,7 +114,7 @@ class QueueSettingsView(OfQueue):
         self.queue(queue_id)
         given = ChangeQueueSerializer(data=request.data)
         given.is_valid(raise_exception=True)
-        with transaction.atomic():  # of two changes at once, the second begins from what the first left
+        with transaction.atomic():  # of two concurrent changes, the second starts from the result of the first
             rows = Queue.objects.visible_to(self.member).select_for_update(of=("self",), no_key=True)
             queue = get_object_or_404(rows, pk=queue_id)
             form = SettingsForm(_as_sent_by_the_page(queue, given.validated_data), queue=queue)
@@ -127,7 +127,7 @@ class QueueSettingsView(OfQueue):
 
 
 def _as_sent_by_the_page(queue: Queue, changes: dict[str, Any]) -> dict[str, Any]:
-    """The page's form as it stands, with these changes. Raises ValidationError."""
+    """The page's form with the current values and these changes. Raises ValidationError."""
     if changes.get("shows_machines") and not kind_of(queue).takes_models:
         raise ValidationError({"shows_machines": ["Models can't judge a queue of this kind."]})
     layout = changes.pop("layout", {})

@@ -1,4 +1,4 @@
-"""Pausing, resuming, and closing a queue over REST."""
+"""REST to pause, resume, and close a queue."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from apps.common.api import Conflict
 
 
 class _StateView(OfQueue):
-    """What a button on the queue's page does."""
+    """Base of the views that change a queue's state."""
 
     needs = Role.RESEARCHER
     act: ClassVar[Callable[..., None]]

@@ -1,4 +1,4 @@
-"""Queues and judgments over REST."""
+"""REST for queues and judgments."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ asked_words = str(QueueForm.base_fields["questions"].help_text)
 
 @extend_schema_field(questions_schema())
 class QuestionsValue(serializers.JSONField):
-    """Questions as `contract.questions` reads them."""
+    """Questions in the format of `contract.questions`."""
 
 
 def asked_questions(kind: str, body: Mapping[str, Any]) -> Any:
-    """What a request asks, in whichever notation. Raises ValidationError."""
+    """The questions in a request, in either notation. Raises ValidationError."""
     allowed = KINDS[kind].asks.allowed
     try:
         if body["aspects"] is not None and allowed.comparisons:
@@ -53,7 +53,7 @@ def asked_questions(kind: str, body: Mapping[str, Any]) -> Any:
 
 
 def refuse_unknown_filters(query: str) -> None:
-    """A misspelt one would find everything, without a word. Raises ValidationError."""
+    """Refuse unknown filter names, since ignoring a misspelled one would select everything. Raises ValidationError."""
     known = [field.name for field in fields(Filters)]
     if unknown := sorted(QueryDict(query).keys() - set(known)):
         raise ValidationError(f"“{legible(unknown[0], 60)}” is no filter; known are {', '.join(known)}.")
@@ -102,7 +102,7 @@ class QueuesView(ListView):
         responses={201: QueueSerializer, 409: OpenApiResponse(description="The selection gives no items.")},
     )
     def post(self, request: Request) -> Response:
-        """Make a queue of trajectories; a worker fills it. Researchers and above."""
+        """Create a queue of trajectories; a worker fills it. Researchers and above."""
         given = NewQueueSerializer(data=request.data)
         given.is_valid(raise_exception=True)
         asked = {**given.validated_data, "judged": given.validated_data["kind"]}
@@ -136,7 +136,7 @@ class QueueView(OfQueue):
 
 
 class JudgementsView(ListView, OfQueue):
-    """The standing judgments of a queue, newest first."""
+    """The valid judgments of a queue, newest first."""
 
     needs = Judgement.visible_from
     pagination_class = ShortPages
@@ -157,7 +157,7 @@ class PreferencesView(JudgementsView):
 
     @extend_schema(operation_id="queue_preferences_list", responses=PAIRWISE.serializer(many=True))
     def get(self, request: Request, queue_id: UUID) -> Response:
-        """The standing judgments of a pairwise queue, newest first. Reviewers and above."""
+        """The valid judgments of a pairwise queue, newest first. Reviewers and above."""
         return self.page(queue_id)
 
 
@@ -168,7 +168,7 @@ class InspectionsView(JudgementsView):
 
     @extend_schema(operation_id="queue_inspections_list", responses=STEPS.serializer(many=True))
     def get(self, request: Request, queue_id: UUID) -> Response:
-        """The standing step labels and corrections of a queue, a trajectory at a time, newest first. Reviewers and above."""
+        """The valid step labels and corrections of a queue, grouped by judged trajectory, newest first. Reviewers and above."""
         return self.page(queue_id)
 
 
@@ -179,5 +179,5 @@ class RatingsView(JudgementsView):
 
     @extend_schema(operation_id="queue_ratings_list", responses=RATING.serializer(many=True))
     def get(self, request: Request, queue_id: UUID) -> Response:
-        """The standing ratings of a queue, newest first. Reviewers and above."""
+        """The valid ratings of a queue, newest first. Reviewers and above."""
         return self.page(queue_id)

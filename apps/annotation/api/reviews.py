@@ -1,4 +1,4 @@
-"""Review over REST: what is disputed, and deciding it."""
+"""REST for review: disputed items, and deciding them."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from apps.common.pages import ApiCursorPagination
 
 
 class InOrder(ApiCursorPagination):
-    """Items as the queue has them."""
+    """Items in the queue's order."""
 
     ordering = "position"
 
 
 class DisputedSerializer(serializers.ModelSerializer[Item]):
-    """An item about which people contradict each other and nobody decided. `a`: its trajectory, or the first of the pair."""
+    """An item with contradicting judgments and no decision. `a`: its trajectory, or the first of the pair."""
 
     task = serializers.CharField(source="task.key")
     judgements = serializers.SerializerMethodField()
@@ -41,13 +41,13 @@ class DisputedSerializer(serializers.ModelSerializer[Item]):
         read_only_fields = fields
 
     def get_judgements(self, item: Item) -> list[UUID]:
-        """Ids of those that stand, oldest first."""
+        """Ids of the valid judgments, oldest first."""
         found: dict[int, list[UUID]] = self.context["judgements"]
         return found.get(item.pk, [])
 
 
 class AdjudicationSerializer(serializers.ModelSerializer[Adjudication]):
-    """A reviewer's decision. Of a pair, a grade in favor of `a`; of a single trajectory, the judgment that stands (`upheld`)."""
+    """A reviewer's decision. For a pair, a grade in favor of `a`; for a single trajectory, the judgment that is upheld (`upheld`)."""
 
     by = serializers.CharField(source="by.name", default="", read_only=True)
 
@@ -58,7 +58,7 @@ class AdjudicationSerializer(serializers.ModelSerializer[Adjudication]):
 
 
 class DecideSerializer(RequestSerializer):
-    """A decision: of a pair `strength` or `both_bad`, of a single trajectory `upheld`."""
+    """A decision: `strength` or `both_bad` for a pair, `upheld` for a single trajectory."""
 
     item = serializers.IntegerField(help_text="Of this queue, disputed or not.")
     strength = serializers.IntegerField(
@@ -73,7 +73,7 @@ class DecideSerializer(RequestSerializer):
     reason = serializers.CharField(max_length=5000, help_text="The annotator reads it, without your name.")
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """What decides an item depends on the kind of its queue."""
+        """The required fields depend on the queue's kind."""
         item = Item.objects.filter(queue=self.context["queue"], pk=attrs["item"]).first()
         if item is None:
             raise ValidationError({"item": [f"There is no item {attrs['item']} in this queue."]})
@@ -84,7 +84,7 @@ class DecideSerializer(RequestSerializer):
 
 
 class ReviewView(OfQueue):
-    """Something of one queue's review."""
+    """Base of the views of one queue's review."""
 
     needs = Role.REVIEWER
 

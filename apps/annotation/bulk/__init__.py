@@ -1,1 +1,1 @@
-"""Acts on many items at once: one label for many trajectories, items for named people. Each can be undone."""
+"""Actions on many items at once: one label for many trajectories, items assigned to people. Each can be undone."""

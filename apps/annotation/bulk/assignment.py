@@ -1,4 +1,4 @@
-"""Items for named people. What somebody has in hand already stays theirs; each item still gets as many judgments as its queue asks for."""
+"""Assigns items to named people. Current holds are kept, and each item still gets as many judgments as its queue asks for."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from apps.annotation.refusals import Refusal
 
 MOST = 5_000
 MOST_PLACES = 50_000
-"""Items times people: each person of each item is a row, and is kept once more for undoing."""
+"""Limit of items times people: each combination is a row, with a copy for undo."""
 
 
 class NoSuchItems(Refusal):
@@ -52,7 +52,7 @@ class TooFewPeople(Refusal):
 
 @transaction.atomic
 def assign_items(*, queue: Queue, items: Collection[int], people: Sequence[User], by: Membership) -> BulkAct:
-    """Make these items for these people only; for everybody again where none is named.
+    """Assign these items to these people only, or to everybody if `people` is empty.
 
     Raises NoSuchItems, NotTheirs, TooFewPeople, TooManyPlaces.
     """
@@ -88,19 +88,19 @@ def _check_people(queue: Queue, people: Sequence[User]) -> None:
 
 
 def _able_to_label(queue: Queue) -> set[int]:
-    """The ids of the users whom an item of this queue can be for."""
+    """The ids of the users to whom items of this queue can be assigned."""
     members = set(Membership.objects.filter(workspace=queue.workspace_id).values_list("user", flat=True))
     return members & set(queue.labellers.values_list("pk", flat=True)) if queue.is_restricted else members
 
 
 def _locked(queue: Queue, items: Collection[int]) -> list[int]:
-    """In the order in which everybody locks items."""
+    """Lock items in the global lock order."""
     rows = Item.objects.select_for_update().filter(queue=queue, pk__in=items, purpose=Item.Purpose.WORK)
     return list(rows.order_by("pk").values_list("pk", flat=True))
 
 
 def people_by_item(items: Collection[int]) -> dict[int, list[int]]:
-    """The ids of those that each item is for; none where it's for everybody."""
+    """The ids of each item's assignees; none if it's for everybody."""
     found: dict[int, list[int]] = defaultdict(list)
     for item, user in ItemAssignee.objects.filter(item__in=items).order_by("pk").values_list("item", "user"):
         found[item].append(user)
@@ -108,7 +108,7 @@ def people_by_item(items: Collection[int]) -> dict[int, list[int]]:
 
 
 def _put(queue: Queue, people: Mapping[int, Sequence[int]]) -> None:
-    """Replace whom these locked items are for. They come to desks as a place that came back does: also to those who passed them already."""
+    """Replace the assignees of these locked items. The items count as freed, so that desks already past them find them, too."""
     ItemAssignee.objects.filter(item__in=people).delete()
     ItemAssignee.objects.bulk_create(
         (ItemAssignee(item_id=item, queue=queue, user_id=user) for item, users in people.items() for user in users),
@@ -118,9 +118,9 @@ def _put(queue: Queue, people: Mapping[int, Sequence[int]]) -> None:
 
 
 def restore_people(act: BulkAct) -> None:
-    """Make the items of this act for those again who had them before, as far as they may still label here. The caller has locked it.
+    """Restore the assignees that this action replaced, as far as they may still label here. The caller has locked it.
 
-    Where too few of them are left to judge an item as often as its queue asks for, it's for everybody.
+    If too few of them are left to judge an item as often as its queue asks for, it's for everybody.
     """
     locked = _locked(act.queue, [int(item) for item in act.before])
     able = _able_to_label(act.queue)

@@ -1,4 +1,4 @@
-"""One label for many trajectories: a closed queue of them, in which one person has judged each."""
+"""One label for many trajectories: a closed queue in which one person has judged each."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class CountChanged(Refusal):
 
 @transaction.atomic
 def label_all(*, member: Membership, selection: Selection, thumb: int, seen: int, reason: str = "") -> BulkAct:
-    """Judge each of the selected trajectories good (+1) or bad (−1) in the member's name. seen: how many they were told of.
+    """Judge each of the selected trajectories good (+1) or bad (−1) in the member's name. seen: the number that the member was shown.
 
     Raises NothingSelected, TooMany, CountChanged, BadFilter.
     """
@@ -104,7 +104,7 @@ def _judge_all(queue: Queue, member: Membership, answer: Scores) -> None:
 
 
 def take_back_labels(act: BulkAct) -> None:
-    """Mark all judgments of this act as taken back. The caller has locked it."""
+    """Mark all judgments of this action as withdrawn. The caller has locked it."""
     mine = Assignment.objects.filter(
         queue=act.queue_id, annotator__user=act.by_id, state=Assignment.State.JUDGED, closed_at__lte=act.created_at
     )

@@ -1,4 +1,4 @@
-"""Undoing what was done to many things at once."""
+"""Undoes bulk actions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class LaterAct(Refusal):
 
 @transaction.atomic
 def undo_bulk_act(*, act: BulkAct, by: User) -> BulkAct:
-    """Take the whole act back. Raises AlreadyUndone; LaterAct where a newer assignment would be lost with it."""
+    """Undo the whole action. Raises AlreadyUndone; LaterAct if that would discard a newer assignment."""
     held = BulkAct.objects.select_for_update(of=("self",)).select_related("queue__workspace").get(pk=act.pk)
     if held.undone_at is not None:
         raise AlreadyUndone

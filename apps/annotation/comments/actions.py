@@ -1,4 +1,4 @@
-"""Saying something about a trajectory, taking it back, and having read it."""
+"""Adding and removing comments on trajectories, and marking mentions as read."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class NotYours(Refusal):
 
 @transaction.atomic
 def comment_on(*, trajectory: Trajectory, by: Membership, text: str) -> Comment:
-    """Store a comment; whom it names by `@` and their name or e-mail address finds it on their home page. Raises NothingSaid."""
+    """Store a comment; people mentioned by `@` and their name or email address see it on their home page. Raises NothingSaid."""
     text = text.strip()
     if not text or len(text) > LONGEST or not is_storable(text):
         raise NothingSaid
@@ -41,7 +41,7 @@ def comment_on(*, trajectory: Trajectory, by: Membership, text: str) -> Comment:
     mentioned = mentioned_in(text, people)
     Mention.objects.bulk_create(Mention(comment=comment, user=user) for user in mentioned)
     for user in mentioned:
-        # Not the comment: whoever has the trajectory on their desk may not read it yet.
+        # The event omits the text, since recipients may still have to judge the trajectory blind.
         announce(
             EventType.MENTION,
             workspace_id=by.workspace_id,
@@ -55,26 +55,26 @@ def comment_on(*, trajectory: Trajectory, by: Membership, text: str) -> Comment:
 
 
 def mentioned_in(text: str, people: Iterable[User]) -> list[User]:
-    """Those whom `text` names. Longer names first: `@Ann Lee` doesn't name Ann."""
+    """The users that `text` mentions. Longer names match first: `@Ann Lee` doesn't mention Ann."""
     names = [(name, user) for user in people for name in (user.name, user.email) if name]
     found: dict[int, User] = {}
     for name, user in sorted(names, key=lambda each: -len(each[0])):
         named = re.compile(rf"(?<![\w@])@{re.escape(name)}(?!\w)", re.IGNORECASE)
         if named.search(text):
             found[user.pk] = user
-            # Of two people with one name both are meant, so only longer names hide shorter ones.
+            # Two people with the same name are both mentioned, so only longer names hide shorter ones.
             if not any(other != user and each.lower() == name.lower() for each, other in names):
                 text = named.sub(" ", text)
     return list(found.values())
 
 
 def remove_comment(*, comment: Comment, by: Membership) -> None:
-    """Take a comment back, and the mentions in it. Raises NotYours."""
+    """Remove a comment and its mentions. Raises NotYours."""
     if comment.by_id != by.user_id:
         raise NotYours
     comment.delete()
 
 
 def mark_read(*, mention: Mention) -> None:
-    """Take a mention off its person's home page."""
+    """Remove a mention from its person's home page."""
     Mention.objects.filter(pk=mention.pk, read_at=None).update(read_at=now())

@@ -1,4 +1,4 @@
-"""What pages and the API read of comments."""
+"""Queries on comments for pages and the API."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ SHOWN = 100
 
 
 def comments_on(trajectory: Trajectory, member: Membership) -> QuerySet[Comment]:
-    """Those that this member may read, newest first."""
+    """The comments that this member may read, newest first."""
     return Comment.objects.visible_to(member).filter(trajectory=trajectory).select_related("by").order_by("-pk")
 
 
 def unread_mentions(member: Membership) -> QuerySet[Mention]:
-    """Where this member is named and hasn't said that they read it; not what they may not read yet."""
+    """This member's unread mentions, except those they may not read yet."""
     readable = Comment.objects.visible_to(member)
     mine = Mention.objects.filter(user=member.user_id, read_at=None, comment__in=readable)
     return mine.select_related("comment__by", "comment__trajectory__task").only(
@@ -33,5 +33,5 @@ def people_of_workspace(member: Membership) -> QuerySet[User]:
 
 
 def people_to_mention(member: Membership) -> QuerySet[User]:
-    """The others."""
+    """The members of the workspace except this one."""
     return people_of_workspace(member).exclude(pk=member.user_id)

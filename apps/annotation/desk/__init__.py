@@ -1,1 +1,1 @@
-"""An annotator with an item in hand: what they get, what they see, and what becomes of their answer."""
+"""An annotator's current item: assignment, display, and answer."""

@@ -1,7 +1,7 @@
-"""Who labels what next.
+"""Assigns the next item to an annotator.
 
 An item has `overlap` places. Taking one is a conditional update under the item's row lock, so two people never share a
-place; a lease gives it back when its holder went away.
+place; its lease expires if its holder goes away.
 
 Locks are always taken in this order: desk, assignment, item.
 """
@@ -24,13 +24,13 @@ from apps.annotation.refusals import DeskPaused, NotForYou, QueueNotOpen, Refusa
 from apps.common.compiled_queries import CompiledQuery
 
 AHEAD = 1
-"""Items that a person may hold besides the one they work on."""
+"""Items that a person may hold besides the current one."""
 
 _coin = SystemRandom()
 
 
 def annotator_of(member: Membership) -> Annotator:
-    """This person as an annotator of their workspace, made when they first judge; the same one after they left and came back."""
+    """The member's annotator in this workspace, created when they first judge; the same one if they leave and come back."""
     person = _PERSON.first(workspace=member.workspace_id, user=member.user_id)
     return (
         person
@@ -43,43 +43,43 @@ def annotator_of(member: Membership) -> Annotator:
 
 
 def next_assignment(*, queue: Queue, annotator: Annotator, besides: Collection[UUID] = ()) -> Assignment | None:
-    """The item to work on now: one already in hand that is not among `besides`, else a newly taken one; None when none is left.
+    """The item to work on now: one already held that isn't among `besides`, else a newly taken one; None if none is left.
 
-    Somebody who already holds one item more than they work on gets no further one: `AHEAD` keeps people from hoarding.
-    Raises QueueNotOpen, NotForYou, DeskPaused; but what a person had before them they may finish.
+    Somebody who holds `AHEAD` items besides the current one gets no more, which prevents hoarding.
+    Raises QueueNotOpen, NotForYou, DeskPaused, except that people may finish items they've been shown.
     """
     if not may_label(queue, annotator):
         raise NotForYou
     found = _next(queue, annotator, besides)
     if found is None and _lapsed(queue).exists():
-        # The clock ends leases every 15 seconds; whoever would go home meanwhile need not wait for it.
+        # A periodic task ends leases every 15 seconds; don't send people home for lack of items in between.
         expire_leases(queue=queue)
         found = _next(queue, annotator, besides)
     return found
 
 
 def _refusal(queue: Queue, desk: Desk) -> Refusal | None:
-    """Why nothing new is given out here, if so."""
+    """Why nothing new is assigned here, if so."""
     if queue.state != Queue.State.OPEN or has_ended(queue):
         return QueueNotOpen()
     return DeskPaused(desk.pause_reason) if desk.paused_at else None
 
 
 def has_ended(queue: Queue) -> bool:
-    """The queue's date has come, or it has as many judgments as it was to get. The clock closes it soon."""
+    """Whether the queue's end date has passed, or it has all the judgments it asked for. A periodic task closes it soon."""
     if queue.ends_at and queue.ends_at <= now():
         return True
     return queue.ends_after is not None and judged_in(queue) >= queue.ends_after
 
 
 def judged_in(queue: Queue) -> int:
-    """Standing judgments of a queue, known items left out: read from its desks."""
+    """The queue's valid judgments of ordinary items, summed over its desks."""
     judged: int = Desk.objects.filter(queue=queue).aggregate(judged=Sum("judged", default=0))["judged"]
     return judged
 
 
 def may_label(queue: Queue, annotator: Annotator) -> bool:
-    """Whether items of this queue are for this annotator. Models and rules come because a researcher sent them."""
+    """Whether this annotator may judge items of this queue. Models and rules may, since a researcher added them."""
     if not queue.is_restricted or annotator.kind != Annotator.Kind.PERSON:
         return True
     return queue.labellers.filter(pk=annotator.user_id).exists()
@@ -106,15 +106,15 @@ def _next(queue: Queue, annotator: Annotator, besides: Collection[UUID]) -> Assi
 
 
 def lock_desk(*, queue: UUID, annotator: UUID) -> Desk:
-    """This annotator's desk, locked until the transaction ends: one person does one thing at a time."""
+    """This annotator's desk, locked until the transaction ends, which serializes one person's actions."""
     desk = _DESK.first(queue=queue, annotator=annotator)
     return desk or Desk.objects.select_for_update().get_or_create(queue_id=queue, annotator_id=annotator)[0]
 
 
 def _in_hand(queue: UUID, annotator: UUID) -> QuerySet[Assignment]:
-    """Taken-back ones first, in the order they were first done; then what was shown; then what was loaded ahead.
+    """Held items: undone ones first, in the order they were first judged; then those shown; then those loaded ahead.
 
-    Locked: one whose lease is just being ended by somebody else is waited for, and is then not among them.
+    Locked: waits for leases that are just being ended, and leaves those out.
     """
     return (
         Assignment.objects.select_for_update(of=("self",))
@@ -145,7 +145,7 @@ def lease_end(queue: Queue) -> datetime:
 
 
 def _left_unfinished(queue: Queue, annotator: Annotator) -> Place | None:
-    """An item that this person had begun when their lease ran out, if it still has a place: its draft waits for them."""
+    """An item that this person had begun when their lease expired, if it still has a place; its draft was kept."""
     begun = Assignment.objects.filter(
         queue=queue, annotator=annotator, state=Assignment.State.EXPIRED, opened_at__isnull=False
     )
@@ -156,7 +156,7 @@ def _left_unfinished(queue: Queue, annotator: Annotator) -> Place | None:
 
 
 def _assign(place: Place, queue: Queue, annotator: Annotator) -> Assignment:
-    """A hold on the item. An expired one of the same person opens again, with its draft and its sides."""
+    """Assign the item. An expired assignment of the same person is reopened with its draft and its sides."""
     if place.expired:
         again = Assignment.objects.select_for_update().get(pk=place.expired)
         again.state, again.closed_at, again.leased_until = Assignment.State.OPEN, None, lease_end(queue)
@@ -182,14 +182,14 @@ def _lapsed(queue: Queue | None) -> QuerySet[Assignment]:
 
 @transaction.atomic
 def expire_leases(*, queue: Queue | None = None, at_most: int = 1000) -> int:
-    """Give back the places of people who went away; how many. Their drafts stay with them."""
+    """Free the places of people who went away; returns how many. Their drafts are kept."""
     lapsed = list(_lapsed(queue).select_for_update(skip_locked=True).order_by("leased_until")[:at_most])
     return _give_back(lapsed)
 
 
 @transaction.atomic
 def release_ahead(*, queue: Queue, annotator: Annotator) -> int:
-    """Give back what was loaded ahead and never shown; how many. Called when the person leaves the desk."""
+    """Free items that were loaded ahead and never shown; returns how many. Called when the person leaves the desk."""
     lock_desk(queue=queue.pk, annotator=annotator.pk)
     unseen = _in_hand(queue.pk, annotator.pk).filter(opened_at=None, replaces=None)
     return _give_back(list(unseen))
@@ -206,12 +206,12 @@ def _give_back(assignments: list[Assignment]) -> int:
 
 
 def return_place(item: Item, places: int = 1) -> None:
-    """Let others have `places` of `item`, which the caller has locked."""
+    """Free `places` of `item`, which the caller has locked."""
     item.taken -= places
     item.returned_at = now()
     item.save(update_fields=["taken", "returned_at"])
 
 
 def retake_place(item: Item) -> bool:
-    """Take a place of `item` again for somebody whose lease expired; False when others filled it."""
+    """Retake a place of `item` for somebody whose lease expired; False if others have filled it."""
     return bool(Item.objects.filter(pk=item.pk, taken__lt=F("overlap")).update(taken=F("taken") + 1))

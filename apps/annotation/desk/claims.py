@@ -1,7 +1,7 @@
-"""Finding a free place of a queue for somebody, and taking it, in one statement: this is what people wait for.
+"""Finds and takes a free place of a queue in one statement, since people wait for it.
 
-The search begins at the person's desk, not at the queue's first item, and among places that came back since they last
-looked. Both read a partial index of items with a free place, in its order, and stop after a few.
+The search starts at the person's position in the queue instead of its first item, and includes places freed since they last
+looked. Both read a partial index of items with a free place, in order, and stop after a few.
 """
 
 from collections.abc import Sequence
@@ -15,14 +15,14 @@ from django.utils.timezone import now
 from apps.annotation.models import Annotator, Assignment, Desk, Item, Queue
 
 TRIES = ((8, "SKIP LOCKED"), (256, "SKIP LOCKED"), (1, ""))
-"""How many free items to choose among, and what to do where others have them locked for a moment: look further, then wait."""
+"""How many free items to consider, and what to do about locked ones: skip them and look further, then wait."""
 COMMIT_LAG = timedelta(minutes=1)
-"""A place that came back shows when its transaction commits, which is later than its time says; clocks differ, too."""
+"""A freed place becomes visible when its transaction commits, which is later than its timestamp; clocks differ, too."""
 SWEEP_EVERY = timedelta(minutes=1)
 _HELD = [Assignment.State.OPEN, Assignment.State.JUDGED]
 
-# Never past the first candidate does the desk move: somebody else may have it locked now and yet leave a place for us.
-# The row lock and the second look at `taken` make the update safe against whoever came between.
+# The desk never moves past the first candidate, which may be locked by somebody else now and still have a place later.
+# The row lock and the repeated check of `taken` make the update safe against concurrent takers.
 TAKE = """
 WITH free AS MATERIALIZED (
     (SELECT id, position, returned_at FROM annotation_item i
@@ -55,7 +55,7 @@ _FOR_THEM = """(NOT EXISTS (SELECT FROM annotation_itemassignee g WHERE g.item_i
                 OR EXISTS (SELECT FROM annotation_itemassignee g WHERE g.item_id = i.id AND g.user_id = %(user)s))"""
 
 
-# The order of gold items differs from person to person, so nobody can tell another which ones they are.
+# Gold items come in a different order for each person, so that people can't tell each other which ones they are.
 TAKE_KNOWN = """
 WITH taken AS (
     UPDATE annotation_item SET taken = taken + 1 WHERE id = (
@@ -73,15 +73,15 @@ FROM taken
 
 
 class Place(NamedTuple):
-    """A place that was taken just now."""
+    """A place that was just taken."""
 
     item: int
     expired: UUID | None
-    """An earlier hold of the same person on the same item, which ran out."""
+    """The person's earlier assignment of the same item, whose lease expired."""
 
 
 def take_known(desk: Desk, queue: Queue, annotator: Annotator, purpose: Item.Purpose) -> Place | None:
-    """The next gold or training item that this person has not seen; None when they have seen all."""
+    """The next gold or onboarding item that this person hasn't seen; None if they've seen all."""
     values: dict[str, Any] = {
         "queue": queue.pk,
         "desk": desk.pk,
@@ -96,7 +96,7 @@ def take_known(desk: Desk, queue: Queue, annotator: Annotator, purpose: Item.Pur
 
 
 def take_place(desk: Desk, queue: Queue, annotator: Annotator) -> Place | None:
-    """The next free place for this person, whose desk the caller has locked; None when there is none."""
+    """The next free place for this person, whose desk the caller has locked; None if there's none."""
     dealt_with = [*_HELD, Assignment.State.SKIPPED]
     since = desk.returns_seen - COMMIT_LAG
     place = _take(desk, queue, annotator, since=since, position=desk.position, dealt_with=dealt_with)
@@ -104,9 +104,9 @@ def take_place(desk: Desk, queue: Queue, annotator: Annotator) -> Place | None:
 
 
 def _sweep(desk: Desk, queue: Queue, annotator: Annotator) -> Place | None:
-    """Look through the whole queue once more: for skipped items that may come back, and for anything missed above.
+    """Search the whole queue once more, for skipped items that may return and for anything missed above.
 
-    Skipped ones come back to people only: a machine would skip them again, forever.
+    Skipped items return only to people, since a machine would skip them again, forever.
     """
     may_reconsider = annotator.kind == Annotator.Kind.PERSON
     wants_skipped = queue.skipped_come_back and desk.skipped > 0 and may_reconsider
@@ -122,7 +122,7 @@ def _sweep(desk: Desk, queue: Queue, annotator: Annotator) -> Place | None:
 
 
 def _forget_skip(desk: Desk, annotator: Annotator, place: Place) -> None:
-    """What came back is skipped no longer: undoing that skip would take a second place of the same item."""
+    """Remove the skip of an item that returned, since undoing it would take a second place of the same item."""
     skips = Assignment.objects.filter(item=place.item, annotator=annotator, state=Assignment.State.SKIPPED)
     desk.skipped -= skips.update(state=Assignment.State.UNDONE)
     desk.save(update_fields=["skipped"])
@@ -152,4 +152,4 @@ def _take(
                 return Place(item, expired)
             if not free:
                 return None
-        # All that was free was taken meanwhile. Others got on, so looking again comes to an end.
+        # All candidates were taken meanwhile. Others made progress, so retrying terminates.

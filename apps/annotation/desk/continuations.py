@@ -1,4 +1,4 @@
-"""Having a policy take over in the middle of a trajectory, for annotators: asked for at the desk, done by a worker."""
+"""Continuations for annotators: a policy takes over in the middle of a trajectory. Requested at the desk, run by a worker."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LOADED_TASK, SERVED_TASK = "continuations.run", "served_continuations.run"
 
 
 def _task(continuation: Continuation) -> str:
-    """A served model is asked from any worker, so that nobody at the desk waits behind a training run."""
+    """Served models are called from any worker, so that annotators don't wait behind training runs."""
     return SERVED_TASK if continuation.policy.kind == Policy.Kind.ENDPOINT else LOADED_TASK
 
 
@@ -48,12 +48,12 @@ CONTINUATIONS = register(
 
 
 def sample_actions(*, run: Trajectory, index: int, asks: Alternatives) -> Continuation:
-    """What the queue's policy would do at this step; asked for twice, it is sampled once. Raises CannotContinue."""
+    """Sample the queue policy's actions at this step; concurrent and repeated requests share one continuation. Raises CannotContinue."""
     return _ask_for(run, index, asks, count=asks.count, action=None)
 
 
 def run_on(*, run: Trajectory, index: int, action: dict[str, Any], asks: Alternatives) -> Continuation:
-    """How it ends if `action` is done at this step and the queue's policy goes on. Raises CannotContinue."""
+    """Execute `action` at this step and let the queue's policy continue to the end. Raises CannotContinue."""
     if run.task.environment not in ENVIRONMENTS:
         raise CannotContinue(
             "The environment of this trajectory can't be restored here, so no policy can continue from it."
@@ -86,7 +86,7 @@ def _ask_for(
     try:
         with transaction.atomic():
             made = Continuation.objects.create(**wanted, workspace_id=run.workspace_id, action=action)
-    except IntegrityError:  # somebody else asked for the same at this moment
+    except IntegrityError:  # somebody else requested the same concurrently
         return alike.get(**wanted)
     lifecycle.queue(made)
     return made
@@ -96,7 +96,7 @@ def _ask_for(
 
 
 def finish_sampling(continuation: Continuation, *, messages: list[dict[str, Any]], problem: str = "") -> None:
-    """The different ones of the sampled actions; without any, it failed for `problem`. Raises Superseded."""
+    """Store the distinct sampled actions; if there are none, it failed because of `problem`. Raises Superseded."""
     different = [message for place, message in enumerate(messages) if message not in messages[:place]]
     if different:
         lifecycle.finish(continuation, messages=different)
@@ -106,7 +106,7 @@ def finish_sampling(continuation: Continuation, *, messages: list[dict[str, Any]
 
 @transaction.atomic
 def finish_going_on(continuation: Continuation, *, line: bytes) -> None:
-    """Store the new trajectory as a branch of the trajectory. Raises Superseded."""
+    """Store the new trajectory as a branch of the original one. Raises Superseded."""
     record = read_line(line)
     record.info = {**record.info, "continuation": str(continuation.pk)}
     prepared = prepare(record, line)

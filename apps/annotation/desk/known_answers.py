@@ -1,6 +1,6 @@
-"""Items whose answer is known: gold, slipped in among the others unseen, and training, which newcomers see first and learn from.
+"""Items with a known answer: gold, mixed invisibly into ordinary work, and onboarding, which newcomers see first and get feedback on.
 
-A known answer is what `Item.known` keeps: `{"answer": …, "because": …}`. What the answer may be, the item's kind says (`Kind.known`).
+`Item.known` holds the answer: `{"answer": …, "because": …}`. The item's kind defines the allowed answers (`Kind.known`).
 """
 
 from random import Random
@@ -14,9 +14,9 @@ from apps.annotation.models import Annotator, Assignment, Desk, Item, Judgement,
 
 
 def take_check(desk: Desk, queue: Queue, annotator: Annotator) -> Place | None:
-    """A training item while this person has not done all of them; then, at chance and as often as the queue asks, a gold item.
+    """An onboarding item until this person has done all of them; after that a gold item, at random and as often as the queue asks.
 
-    Models learn nothing by being told, so they go without training.
+    Models skip onboarding, since they don't learn from feedback.
     """
     learns = annotator.kind != Annotator.Kind.MODEL
     if (
@@ -31,10 +31,10 @@ def take_check(desk: Desk, queue: Queue, annotator: Annotator) -> Place | None:
 
 
 def is_gold_due(desk: Desk, queue: Queue) -> bool:
-    """So many of every 20 (or 100) items, at places drawn for this desk: nobody gets none by bad luck, or can tell which come.
+    """Gold items fill a fixed number of every 20 (or 100) positions, drawn per desk: everybody gets some, and nobody can predict which.
 
-    Asking again does not roll the dice again. What is drawn from is secret: desks are numbered one after the other, so whoever knew the rest could
-    work out which of their items are gold.
+    Deterministic, so asking again doesn't change the result. The seed is secret: desk numbers are sequential, so whoever knew the rest could
+    compute which items are gold.
     """
     size = 20 if queue.gold_percent % 5 == 0 else 100
     block, place = divmod(desk.offered, size)
@@ -43,7 +43,7 @@ def is_gold_due(desk: Desk, queue: Queue) -> bool:
 
 
 def count(desk: Desk, item: Item, judgement: Judgement, by: int) -> None:
-    """Count a judgment (`by` 1) or one that was taken back (−1) on its desk, which the caller saves."""
+    """Count a judgment (`by` 1) or a withdrawn one (−1) on its desk, which the caller saves."""
     match item.purpose:
         case Item.Purpose.GOLD:
             desk.golds += by
@@ -62,18 +62,18 @@ def _take_time(desk: Desk, judgement: Judgement, by: int) -> None:
 
 
 def known_of(item: Item) -> dict[str, Any]:
-    """What is known of a gold or training item; the database sees to it that there is something."""
+    """The known answer of a gold or onboarding item; a database constraint guarantees that there is one."""
     known: dict[str, Any] = item.known or {}
     return known
 
 
 def is_right(item: Item, judgement: Judgement) -> bool:
-    """Whether a judgment of a gold or training item says what is known. How strongly it says so does not matter."""
+    """Whether a judgment of a gold or onboarding item matches the known answer, ignoring its strength."""
     return bool(kind_of(judgement).known(judgement) == known_of(item)["answer"])
 
 
 class Lesson(NamedTuple):
-    """What a newcomer is told of their answer to a training item."""
+    """Feedback for a newcomer on their answer to an onboarding item."""
 
     is_right: bool
     expected: str
@@ -81,7 +81,7 @@ class Lesson(NamedTuple):
 
 
 def taught(assignment: Assignment) -> Lesson | None:
-    """Of the judgment that closed `assignment`; None where the item is no training item."""
+    """Feedback on the judgment that closed `assignment`; None if it isn't an onboarding item."""
     if not assignment.queue.training_count or assignment.item.purpose != Item.Purpose.TRAINING:
         return None
     kind = kind_of(assignment.queue)
@@ -92,6 +92,6 @@ def taught(assignment: Assignment) -> Lesson | None:
 
 
 def in_words(lesson: Lesson) -> str:
-    """For the desk."""
+    """The feedback as text for the desk."""
     verdict = "Right:" if lesson.is_right else "This was an onboarding item with a different answer:"
     return f"{verdict} {lesson.expected}. {lesson.because}".strip()

@@ -1,8 +1,7 @@
-"""How a person's desk is arranged: side by side or stacked, text size, what is folded.
+"""The layout of a person's desk: side by side or stacked, text size, what is collapsed.
 
-A layout is settings of the window, applied by the browser: whatever it says, the server sends the same item, with the same sides.
-What a desk looks like is, first come first served: what its person chose in this queue, what they chose for this kind of queue, the
-queue's default, the first choice of each setting.
+Layouts are display settings applied by the browser: whatever they are, the server sends the same item with the same sides.
+In order of precedence: the person's choice in this queue, their choice for this kind of queue, the queue's default, each setting's first choice.
 """
 
 from __future__ import annotations
@@ -22,19 +21,19 @@ from apps.annotation.refusals import Refusal
 from apps.common.text_encoding import is_storable
 
 MOST = 20
-"""Layouts that one person keeps."""
+"""Maximum number of saved layouts per person."""
 
 Settings = Mapping[str, str]
-"""Values by the name of the setting; what is left out is the first choice."""
+"""Values by setting name; a missing setting has its first choice."""
 
 
 class Setting(NamedTuple):
     name: str
     words: str
     choices: tuple[tuple[str, str], ...]
-    """Values with their words; the first is what holds where nobody chose."""
+    """Values with their labels; the first is the default."""
     needs: str = ""
-    """What of the kind of queue has to be true, or its desk has no use for this."""
+    """Attribute of the queue's kind that must be true for the setting to apply."""
 
 
 OPEN_OR_FOLDED = (("open", "Open"), ("folded", "Folded"))
@@ -62,7 +61,7 @@ class LayoutRefused(Refusal):
 
 
 class Row(NamedTuple):
-    """A setting as the menu shows it."""
+    """A setting as shown in the menu."""
 
     setting: Setting
     value: str
@@ -70,19 +69,19 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Arrangement:
-    """What one person's desk looks like in a queue."""
+    """The layout of one person's desk in a queue."""
 
     settings: Settings
-    """A value for each setting that this kind of queue has."""
+    """A value for each setting that applies to this kind of queue."""
     layout: DeskLayout | None
     """The saved layout in use; None: the queue's default."""
     is_changed: bool
-    """Whether something differs from it that isn't saved."""
+    """Whether there are unsaved changes to it."""
     is_of_kind: bool
     """Whether `layout` is used in all queues of this kind."""
     saved: list[DeskLayout]
     undo: str
-    """What can be undone, in words."""
+    """Description of the action that can be undone."""
 
     @property
     def rows(self) -> list[Row]:
@@ -90,12 +89,12 @@ class Arrangement:
 
 
 def settings_of(kind: str) -> list[Setting]:
-    """The settings that a desk of this kind has."""
+    """The settings that apply to desks of this kind."""
     return [setting for setting in SETTINGS if not setting.needs or getattr(KINDS[kind], setting.needs)]
 
 
 def complete(kind: str, *layers: Settings) -> dict[str, str]:
-    """A value for each setting of this kind: the first layer that holds one that there is."""
+    """A value for each setting of this kind, from the first layer that has a valid one."""
     values = {}
     for setting in settings_of(kind):
         known = [value for value, _ in setting.choices]
@@ -105,13 +104,13 @@ def complete(kind: str, *layers: Settings) -> dict[str, str]:
 
 
 def trimmed(kind: str, settings: Settings) -> dict[str, str]:
-    """As the default of a queue is stored: without what holds anyway."""
+    """The settings as stored in a queue's default: without default values."""
     usual = complete(kind)
     return {name: value for name, value in complete(kind, settings).items() if value != usual[name]}
 
 
 def arrangement_of(queue: Queue, user: User) -> Arrangement:
-    """What this person's desk looks like in this queue."""
+    """The layout of this person's desk in this queue."""
     choices = LayoutChoice.objects.filter(Q(queue=queue) | Q(kind=queue.kind), user=user).select_related("layout")
     by_kind = {bool(choice.kind): choice for choice in choices}
     of_kind, own = by_kind.get(True), by_kind.get(False)
@@ -130,7 +129,7 @@ def arrangement_of(queue: Queue, user: User) -> Arrangement:
     )
 
 
-# Acts of a person on their own layouts. Each can be undone until the next one in the same queue ------------------------
+# Changes of a person's own layouts. Each can be undone until the next one in the same queue ----------------------------
 
 
 @transaction.atomic
@@ -145,13 +144,13 @@ def arrange(*, queue: Queue, user: User, settings: Settings) -> None:
 
 @transaction.atomic
 def choose(*, queue: Queue, user: User, layout: DeskLayout | None) -> None:
-    """Use a saved layout in this queue or, with None, the queue's default; what isn't saved is dropped."""
+    """Use a saved layout in this queue or, with None, the queue's default; unsaved changes are dropped."""
     _act(_held(queue, user), "the choice", layout=layout, changes={})
 
 
 @transaction.atomic
 def save_new(*, queue: Queue, user: User, name: str) -> DeskLayout:
-    """Keep what the desk looks like now under a new name, and use it here. Raises LayoutRefused."""
+    """Save the current settings as a new layout and use it here. Raises LayoutRefused."""
     choice = _held(queue, user)
     name = _checked(user, name)
     _refuse_too_many(user)
@@ -162,7 +161,7 @@ def save_new(*, queue: Queue, user: User, name: str) -> DeskLayout:
 
 @transaction.atomic
 def save_changes(*, queue: Queue, user: User) -> None:
-    """Keep what the desk looks like now in the layout that is used here. Raises LayoutRefused."""
+    """Save the current settings to the layout in use here. Raises LayoutRefused."""
     choice = _held(queue, user)
     layout = _in_use(choice)
     before = _stored(layout)
@@ -173,7 +172,7 @@ def save_changes(*, queue: Queue, user: User) -> None:
 
 @transaction.atomic
 def rename(*, queue: Queue, user: User, name: str) -> None:
-    """Give the layout that is used here another name. Raises LayoutRefused."""
+    """Rename the layout in use here. Raises LayoutRefused."""
     choice = _held(queue, user)
     layout = _in_use(choice)
     before = _stored(layout)
@@ -184,7 +183,7 @@ def rename(*, queue: Queue, user: User, name: str) -> None:
 
 @transaction.atomic
 def delete(*, queue: Queue, user: User) -> None:
-    """Delete the layout that is used here; every queue that used it has its default again. Raises LayoutRefused."""
+    """Delete the layout in use here; queues that used it return to their defaults. Raises LayoutRefused."""
     choice = _held(queue, user)
     layout = _in_use(choice)
     before = {**_stored(layout), "choices": list(layout.choices.values_list("pk", flat=True))}
@@ -195,7 +194,7 @@ def delete(*, queue: Queue, user: User) -> None:
 
 @transaction.atomic
 def use_for_kind(*, queue: Queue, user: User, wanted: bool) -> None:
-    """Use the layout of this queue, or no longer, wherever this person chose nothing else in queues of its kind. Raises LayoutRefused."""
+    """Start or stop using this queue's layout in all queues of its kind where this person made no other choice. Raises LayoutRefused."""
     choice = _held(queue, user)
     layout = _in_use(choice)
     if wanted:
@@ -206,7 +205,7 @@ def use_for_kind(*, queue: Queue, user: User, wanted: bool) -> None:
 
 @transaction.atomic
 def undo(*, queue: Queue, user: User) -> None:
-    """Take back the last act in this queue. Raises LayoutRefused."""
+    """Undo the last change in this queue. Raises LayoutRefused."""
     choice = _held(queue, user)
     before = choice.undo
     if not before:
@@ -228,7 +227,7 @@ def undo(*, queue: Queue, user: User) -> None:
 
 
 def _held(queue: Queue, user: User) -> LayoutChoice:
-    """This person's choice in this queue; the lock on the person makes their acts in two tabs one after the other."""
+    """This person's choice in this queue. Locks the person's row, which serializes changes from two tabs."""
     User.objects.select_for_update(no_key=True).get(pk=user.pk)
     choice = LayoutChoice.objects.select_related("layout").filter(user=user, queue=queue).first()
     if choice is None:
@@ -245,7 +244,7 @@ def _in_use(choice: LayoutChoice) -> DeskLayout:
 
 
 def _act(choice: LayoutChoice, words: str, /, *, touched: dict[str, Any] | None = None, **columns: Any) -> None:
-    """Change the choice and keep what was there."""
+    """Change the choice and keep the previous state for undo."""
     layout = str(choice.layout_id) if choice.layout_id else None
     undo = {"words": words, "layout": layout, "changes": choice.changes, "touched": touched or {}}
     for name, value in columns.items():
@@ -264,7 +263,7 @@ def _refuse_too_many(user: User) -> None:
 
 
 def _checked(user: User, name: str, but: DeskLayout | None = None) -> str:
-    """A name that this person may give to a layout. Raises LayoutRefused."""
+    """Validate a layout's name for this person. Raises LayoutRefused."""
     name = " ".join(name.split())
     if not name or len(name) > LONGEST_NAME or not is_storable(name):
         raise LayoutRefused(f"A layout needs a name of 1 to {LONGEST_NAME} characters, none of them null.")

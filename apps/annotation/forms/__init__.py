@@ -1,1 +1,1 @@
-"""What researchers and annotators send."""
+"""Forms of researchers and annotators."""

@@ -1,4 +1,4 @@
-"""What is sent to label many trajectories at once."""
+"""The form to label many trajectories at once."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from django import forms
 
 
 class LabelAllForm(forms.Form):
-    """One label, and the number of trajectories that whoever sends it was shown."""
+    """One label, and the number of trajectories that the sender was shown."""
 
     thumb = forms.TypedChoiceField(
         label="Label", choices=[("1", "Good"), ("-1", "Bad")], coerce=int, widget=forms.RadioSelect

@@ -1,4 +1,4 @@
-"""What a researcher says the columns of an imported file mean."""
+"""The form for the meanings of an imported file's columns."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ FIRST_STEP = [
     ("1", "its first wrong step; the first step is 1"),
 ]
 OURS = "first_error"
-"""What our own readers of formats call the index of the first wrong step, from 0."""
+"""The name that our format readers give to the index of the first wrong step, counted from 0."""
 
 
 @dataclass(frozen=True)
 class Value:
-    """One value of a column, how often it stands there, and the field that asks what it means."""
+    """One value of a column, how often it occurs, and the field that asks for its meaning."""
 
     text: str
     times: int
@@ -34,33 +34,33 @@ class Value:
 
 @dataclass(frozen=True)
 class Group:
-    """Columns that are read alike."""
+    """Columns that are interpreted alike."""
 
     names: tuple[str, ...]
     values: list[Value]
 
     @property
     def is_suggested(self) -> bool:
-        """Whether some value can mean one thing only."""
+        """Whether some value has only one possible meaning."""
         return any(value.field.initial for value in self.values)
 
     @property
     def place(self) -> tuple[bool, bool, int]:
-        """The likeliest verdicts first: what can be read, several annotators in the same words, few values."""
+        """Sort key, likeliest verdicts first: interpretable values, several annotators with the same values, few values."""
         return not self.is_suggested, len(self.names) == 1, len(self.values)
 
 
 class Part(NamedTuple):
-    """The questions that matter where a file's judgments are of one kind."""
+    """The questions for one kind of judgments in a file."""
 
     kind: str
     groups: list[Group]
     indexes: list[tuple[str, forms.BoundField]]
-    """Columns that may name the first wrong step."""
+    """Columns that may hold the first wrong step."""
 
 
 class AdoptForm(forms.Form):
-    """Built from what was found in the file: a field a value."""
+    """Built from the columns of the file: one field per value."""
 
     name = forms.CharField(max_length=200, help_text="Of the queue that they come to.")
     judged = forms.ChoiceField(label="It says", widget=forms.RadioSelect)
@@ -111,7 +111,7 @@ class AdoptForm(forms.Form):
         return self.survey.labels if KINDS[kind].labels_steps else self.survey.verdicts
 
     def parts(self) -> list[Part]:
-        """What is asked for about values, by kind."""
+        """The questions about values, by kind."""
         return [
             Part(
                 kind,
@@ -130,11 +130,11 @@ class AdoptForm(forms.Form):
             yield Group(columns.names, values)
 
     def indexes(self) -> list[tuple[str, forms.BoundField]]:
-        """Columns that may name the first wrong step."""
+        """Columns that may hold the first wrong step."""
         return [(name, self[f"first-{place}"]) for place, name in enumerate(self._indexes)]
 
     def meanings(self) -> Meanings:
-        """As far as the form can be read: the preview shows what stands there."""
+        """The meanings as far as the form is valid; the preview shows them before it's complete."""
         kind = self.read("judged") or self.kinds[0]
         columns = [*self._said(kind), *(self._first_errors() if KINDS[kind].labels_steps else ())]
         return Meanings(kind=kind, columns=tuple(columns), who=self.read("who"))
@@ -152,7 +152,7 @@ class AdoptForm(forms.Form):
                 yield Column(name, {}, first=int(first))
 
     def read(self, name: str) -> str:
-        """What a field says, or would say if nothing is changed."""
+        """A field's submitted value, or its initial one."""
         cleaned: Mapping[str, Any] = getattr(self, "cleaned_data", {})
         return str(
             cleaned.get(name, "") if self.is_bound else self.get_initial_for_field(self.fields[name], name) or ""
@@ -160,7 +160,7 @@ class AdoptForm(forms.Form):
 
 
 def choices_of(kind: str, sides: tuple[str, str] | None) -> list[tuple[str, str]]:
-    """What a value may mean, in words."""
+    """The possible meanings of a value, as text."""
     means = KINDS[kind]
     return [NOTHING, *zip(means.imported_values, means.imported_words(sides), strict=True)]
 

@@ -1,4 +1,4 @@
-"""How a desk is arranged, as its menu and the settings of a queue send it."""
+"""The form of desk layouts, sent by the desk's menu and the settings of a queue."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from apps.annotation.models import Queue
 
 
 class LayoutForm(forms.Form):
-    """A choice for each setting that a queue's desk has. What isn't sent stays as it is."""
+    """A choice for each setting of a queue's desk. Omitted settings stay unchanged."""
 
     def __init__(self, data: Any = None, *, queue: Queue, **options: Any) -> None:
         super().__init__(data, initial=complete(queue.kind, queue.layout), **options)
@@ -21,5 +21,5 @@ class LayoutForm(forms.Form):
             )
 
     def settings(self) -> dict[str, str]:
-        """What was sent."""
+        """The submitted settings."""
         return {name: value for name, value in self.cleaned_data.items() if value}

@@ -1,4 +1,4 @@
-"""The settings of queues, as researchers send them. What is sent from the desk is in `forms.desk`."""
+"""Forms of queue settings for researchers. Forms of the desk are in `kinds.forms`."""
 
 import json
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ PAIRS = [("all", "All"), ("some", "Some, drawn by chance"), ("one", "One")]
 
 
 class QuestionsField(forms.JSONField):
-    """Questions as JSON: text from a page, or what it holds over REST. Only the queue's kind says which of them there may be, so the form reads it."""
+    """Questions as JSON: text from a page, decoded over REST. The form validates them, since the allowed ones depend on the queue's kind."""
 
     def __init__(self, **options: Any) -> None:
         textarea = forms.Textarea(attrs={"rows": 8, "spellcheck": "false", "class": "input mono"})
@@ -32,20 +32,20 @@ class QuestionsField(forms.JSONField):
         return value
 
     def bound_data(self, data: Any, initial: Any) -> Any:
-        return data  # as it was sent, or what is wrong in it could not be found
+        return data  # unchanged, so that errors can point into it
 
     def prepare_value(self, value: Any) -> Any:
         return value if isinstance(value, str) or value is None else written(value)
 
 
 def written(questions: Sequence[Question]) -> str:
-    """Questions as JSON for people, one a line."""
+    """Questions as readable JSON, one per line."""
     lines = ",\n  ".join(json.dumps(each.to_json(), ensure_ascii=False) for each in questions)
     return f"[\n  {lines}\n]" if lines else "[]"
 
 
 def builder_kinds() -> str:
-    """What the builder has to know of each kind of queue, as JSON: what may be asked, and what usually is."""
+    """What the question builder needs to know about each kind of queue, as JSON: the allowed questions and the defaults."""
     kinds = {
         name: {**kind.asks.allowed._asdict(), "usual": [each.to_json() for each in kind.asks.usual]}
         for name, kind in KINDS.items()
@@ -54,7 +54,7 @@ def builder_kinds() -> str:
 
 
 class QueueForm(*(kind.asks_form for kind in KINDS.values()), AsksForm):  # type: ignore[misc]  # mypy knows no bases that are looked up
-    """A new queue, with the fields of every kind. `pairing` and `overlap` also read a form that is not complete: the preview shows what stands there."""
+    """A new queue, with the fields of every kind. `pairing` and `overlap` also work on incomplete forms, for the preview."""
 
     name = forms.CharField(max_length=200, help_text="Annotators see it, so don't name policies in it.")
     judged = forms.ChoiceField(
@@ -115,7 +115,7 @@ class QueueForm(*(kind.asks_form for kind in KINDS.values()), AsksForm):  # type
         super().__init__(data, workspace=workspace, initial={"questions": usual, **(initial or {})})
 
     def _standing(self, name: str) -> Any:
-        """A field's value where it is valid, else what it starts with."""
+        """A field's value if valid, else its initial value."""
         return (
             self.cleaned_data.get(name)
             if self.is_bound and name in getattr(self, "cleaned_data", {})
@@ -135,7 +135,7 @@ class QueueForm(*(kind.asks_form for kind in KINDS.values()), AsksForm):  # type
         return KINDS[self._standing("judged") or self.fields["judged"].initial]
 
     def asks(self) -> Asks:
-        """What a judgment answers beside the main thing."""
+        """What a judgment must answer beyond the main question."""
         asks: Asks = self.kind().asks_of(self.cleaned_data)
         return asks
 
@@ -157,7 +157,7 @@ class QueueForm(*(kind.asks_form for kind in KINDS.values()), AsksForm):  # type
         return self._standing("overlap") or 1
 
     def settings(self) -> dict[str, Any]:
-        """The keywords of `create_queue` that are neither selection nor pairing."""
+        """The keyword arguments of `create_queue` except selection and pairing."""
         names = ("name", "overlap", "order", "skipped_come_back", "guidelines")
         return {name: self.cleaned_data[name] for name in names} | {
             "lease_seconds": self.cleaned_data["lease_minutes"] * 60,

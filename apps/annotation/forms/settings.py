@@ -1,4 +1,4 @@
-"""What researchers send to steer a queue that is at work: its settings, and the known answers of its items."""
+"""Forms to manage an open queue: its settings, and the known answers of its items."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from contract.questions import BadQuestions, Question, read
 
 
 class SettingsForm(forms.Form):
-    """What may change while people work."""
+    """The settings that may change while people work."""
 
     name = forms.CharField(max_length=200, help_text="Annotators see it, so don't name policies in it.")
     overlap = forms.IntegerField(
@@ -106,7 +106,7 @@ class SettingsForm(forms.Form):
         self.fields["overlap"].widget.attrs["min"] = queue.overlap
         if queue.is_of_experiment:
             self.fields["overlap"].disabled = True
-            self.fields["gold_percent"].disabled = True  # and not shown: there are no gold items
+            self.fields["gold_percent"].disabled = True  # hidden, too: there are no gold items
             self.fields["overlap"].help_text = "The experiment's plan fixed it before the first answer."
         if not kind_of(queue).takes_models:
             del self.fields["shows_machines"]
@@ -202,13 +202,13 @@ class KnownForm(forms.Form):
         return data
 
     def answer(self) -> Known:
-        """As `Item.known` keeps it."""
+        """The answer in the format of `Item.known`."""
         known: Known = self.cleaned_data["known"]
         return known
 
 
 class DecisionForm(forms.Form):
-    """What a reviewer decides: of a pair a grade, by the side they saw; otherwise whose judgment stands."""
+    """A reviewer's decision: a grade by displayed side for a pair, otherwise the upheld judgment."""
 
     answer = forms.ChoiceField(error_messages={"required": "Choose first."}, widget=forms.RadioSelect)
     reason = forms.CharField(
@@ -232,7 +232,7 @@ class DecisionForm(forms.Form):
         cast("forms.ChoiceField", self.fields["answer"]).choices = choices
 
     def decision(self) -> dict[str, Any]:
-        """The keywords of `adjudicate`."""
+        """The keyword arguments of `adjudicate`."""
         left = a_is_left_in_review(self.item)
         answer = kind_of(self.item).decision(self.cleaned_data["answer"], a_is_left=left)
         return {**answer, "reason": self.cleaned_data["reason"]}
@@ -247,7 +247,7 @@ class RemarkForm(forms.Form):
 
 
 class JudgeForm(forms.Form):
-    """A served model that is to judge a queue."""
+    """A served model that will judge a queue."""
 
     policy: forms.ModelChoiceField[Policy] = forms.ModelChoiceField(
         label="Model",
@@ -282,7 +282,7 @@ class JudgeForm(forms.Form):
         return bool(cast("forms.ModelChoiceField[Policy]", self.fields["policy"]).queryset)
 
     def settings(self) -> dict[str, Any]:
-        """The keywords of `send_judge`."""
+        """The keyword arguments of `send_judge`."""
         return dict(self.cleaned_data)
 
 

@@ -1,1 +1,1 @@
-"""Judgments that came in with a file."""
+"""Judgments from imported files."""

@@ -1,6 +1,6 @@
-"""What imported trajectories say of themselves beside their chat: the columns of their files that no format knows, and so stayed with them.
+"""Finds columns of imported files that may hold judgments: those that no format defines, which are stored with their trajectories.
 
-What a column means is not guessed: tools spell one verdict in ways that contradict each other (1 and 2, 0 and 1, names). See `meanings`.
+Meanings aren't guessed, since tools encode the same verdict in contradictory ways (1 and 2, 0 and 1, names). See `meanings`.
 """
 
 from __future__ import annotations
@@ -22,38 +22,38 @@ from apps.ingest.formats.judged_pairs import COMPARED, NAMES
 from apps.trajectories.models import Step, Trajectory
 
 LOOKED_AT = 3_000
-"""Trajectories, from the first on: enough to meet every value that matters."""
+"""Number of trajectories to examine: enough to see every value that matters."""
 STEPS_LOOKED_AT = 20_000
 MOST_VALUES = 12
-"""Different ones of a column that says a verdict; with more it is a text, a name or a measurement."""
+"""Maximum number of distinct values of a verdict column; with more it's a text, a name, or a measurement."""
 MOST_NAMES = 500
 LONGEST = 60
-"""Characters of a value."""
+"""Maximum length of a value in characters."""
 
 SOMEBODY = re.compile("annotat|judge|rater|labell?er|worker|person|human|expert|reviewer|user")
-"""What numbered columns are often called that are each somebody's verdict."""
+"""Common names of numbered columns that each hold one annotator's verdict."""
 
 
 class Pair(NamedTuple):
-    """Two trajectories that one record of the file held side by side."""
+    """Two trajectories from one record of the file."""
 
     a: Trajectory
     b: Trajectory
 
     @property
     def sides(self) -> tuple[str, str]:
-        """What the file calls its two sides."""
+        """The names of the two sides in the file."""
         return self.a.info[COMPARED]["side"], self.b.info[COMPARED]["side"]
 
     @property
     def info(self) -> Info:
-        """What the record says of the pair: both trajectories carry it. Where one side is called `chosen`, that name says something too."""
+        """The record's columns, which both trajectories carry. If a side is called `chosen`, that is a verdict, too."""
         said = {key: value for key, value in self.a.info.items() if key in self.b.info and key != COMPARED}
         return {NAMES[0]: NAMES[0], **said} if self.sides == NAMES else said
 
 
 def survey(workspace: Workspace, selection: Selection) -> Survey:
-    """Read from the first trajectories of the selection. Raises BadFilter."""
+    """Examine the first trajectories of the selection. Raises BadFilter."""
     runs = list(runs_of(workspace, selection)[:LOOKED_AT])
     pairs = [pair for pair in pairs_of(runs) if pair]
     if pairs:
@@ -66,12 +66,12 @@ def survey(workspace: Workspace, selection: Selection) -> Survey:
 
 
 def runs_of(workspace: Workspace, selection: Selection) -> QuerySet[Trajectory]:
-    """The selected trajectories with what they say of themselves, oldest first. Raises BadFilter."""
+    """The selected trajectories with their extra columns, oldest first. Raises BadFilter."""
     return selected(workspace, selection).order_by("pk").only("task", "course", "info", "step_count")
 
 
 def pairs_of(runs: Iterable[Trajectory]) -> Iterator[Pair | None]:
-    """The pairs among these trajectories, each with its first side first; None for a trajectory whose other side is not there."""
+    """The pairs among these trajectories, each in its original order; None for a trajectory whose other side is missing."""
     sides: dict[str, dict[str, Trajectory]] = defaultdict(dict)
     for run in runs:
         match run.info.get(COMPARED):
@@ -89,7 +89,7 @@ class _Column:
     whole_numbers: int = 0
     fractions: int = 0
     is_short: bool = True
-    """Nothing else than short text, booleans and numbers stands there."""
+    """Whether it holds only short text, booleans, and numbers."""
 
     def add(self, value: Any) -> None:
         if value is None:
@@ -103,11 +103,11 @@ class _Column:
 
 
 def _columns(infos: Iterable[Info]) -> dict[str, _Column]:
-    """Of short values, by name."""
+    """Columns of short values, by name."""
     found: dict[str, _Column] = defaultdict(_Column)
     for info in infos:
         for key, value in info.items():
-            if is_storable(key):  # what a queue is made of is kept with it
+            if is_storable(key):  # the queue's recipe stores column names
                 found[key].add(value)
     return {name: column for name, column in found.items() if column.is_short and column.counts}
 
@@ -115,10 +115,10 @@ def _columns(infos: Iterable[Info]) -> dict[str, _Column]:
 def _alike(
     columns: Mapping[str, _Column], *, least: int = 2, sides: tuple[str, str] | None = None
 ) -> tuple[Columns, ...]:
-    """Those that say one of a few things, `least` of them at least. Names that differ by a number only go together, unless the numbers are
-    those of the two `sides`: what is good for one of them is bad for the other.
+    """Groups of columns with the same small set of values, with at least `least` of them. Columns whose names differ only by a number form
+    one group, unless the numbers are those of the two `sides`: what is good for one side is bad for the other.
 
-    Of many values most are said again and again; a boolean may be said once.
+    With many values, most must occur repeatedly; a boolean may occur once.
     """
     together: dict[str, list[str]] = defaultdict(list)
     for name, column in columns.items():
@@ -133,7 +133,7 @@ def _alike(
 
 
 def _is_of_side(name: str, columns: Mapping[str, _Column], sides: tuple[str, str] | None) -> bool:
-    """Whether a column says something of one side and another the same of the other, as `score_0` and `score_1` do; people are numbered, too."""
+    """Whether this column and another hold the same thing for one side each, like `score_0` and `score_1`. Annotators may be numbered, too."""
     stem = name.rstrip("0123456789")
     numbers = {each.removeprefix(stem) for each in columns if each.startswith(stem)}
     return sides is not None and numbers == {*sides} and not SOMEBODY.search(stem)
@@ -149,7 +149,7 @@ def _indexes(columns: Mapping[str, _Column]) -> tuple[str, ...]:
 
 
 def _names(columns: Mapping[str, _Column]) -> tuple[str, ...]:
-    """Each said more than once: what names one record only names no person."""
+    """Columns that may name annotators: their values repeat, since a name in only one record identifies the record."""
     return tuple(
         name
         for name, column in columns.items()

@@ -1,6 +1,6 @@
-"""Judgments that came in with a file become judgments here: a closed queue of them, filled by a worker a few tasks at a time.
+"""Converts imported judgments into judgments of Retrace: a closed queue, filled by a worker a few tasks at a time.
 
-Nobody judges anything anew: what an item says is what `meanings` reads in the columns of its trajectories. A killed filling goes on behind the last batch.
+Each item's judgments come from the columns of its trajectories, interpreted by `meanings`. A filling that was killed resumes after its last batch.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ class StillImporting(Refusal):
 
 
 def selection_of(batch: ImportBatch) -> Selection:
-    """All that an import brought in. Raises StillImporting."""
+    """Everything that an import brought in. Raises StillImporting."""
     if batch.state != JobState.DONE:
         raise StillImporting
     return Selection(filter=_filter_of(batch))
 
 
 def adopted_from(batch: ImportBatch) -> QuerySet[Queue]:
-    """The queues that were made of this import's judgments, the newest first."""
+    """The queues created from this import's judgments, newest first."""
     found = Queue.objects.filter(workspace=batch.workspace_id, selection__has_key="adopted")
     return found.filter(selection__selection__filter=_filter_of(batch)).order_by("-pk")
 
@@ -70,7 +70,7 @@ def adopt(
     judged_by: str,
     by: User | None,
 ) -> Queue:
-    """A queue of what the selected trajectories say of themselves: each verdict a judgment by an annotator of the kind `judged_by` who came with `source`.
+    """A queue of the judgments in the selected trajectories' columns: each verdict becomes a judgment by an annotator of kind `judged_by` from `source`.
 
     A worker fills it. Raises SaysNothing, BadFilter.
     """
@@ -117,7 +117,7 @@ def fill_batch(queue: Queue) -> bool:
 
 
 def _end(queue: Queue, left_out: Counter[str]) -> None:
-    """What is judged is over: others may judge it too once the queue is opened again and asks more people."""
+    """Close the queue. More people can judge its items once it's reopened with a higher overlap."""
     queue.state = Queue.State.CLOSED if queue.item_count else Queue.State.FAILED
     reasons = ", ".join(f"{count:,} {why}" for why, count in left_out.items())
     queue.error = (
@@ -158,7 +158,7 @@ def _store(queue: Queue, found: Sequence[Found], *, judged_by: str, source: str)
 
 
 def _count(queue: Queue, judged: Counter[UUID]) -> None:
-    """Add to what each annotator judged here, in two statements however many they are: data sets have hundreds of thousands."""
+    """Update the annotators' counts in two statements, however many annotators there are: data sets have hundreds of thousands."""
     desks = (Desk(queue=queue, annotator_id=annotator) for annotator in sorted(judged))
     Desk.objects.bulk_create(desks, ignore_conflicts=True)
     more = Case(*(When(annotator_id=annotator, then=count) for annotator, count in judged.items()), default=0)
@@ -166,7 +166,7 @@ def _count(queue: Queue, judged: Counter[UUID]) -> None:
 
 
 def _annotators(queue: Queue, names: Iterable[str], kind: str, source: str) -> dict[str, Annotator]:
-    """Who bears these names, made where they are new."""
+    """The annotators with these names, created if missing."""
     shown = {name: visible(name or source)[:200] for name in names}
     theirs = Annotator.objects.filter(workspace_id=queue.workspace_id, source=source, kind=kind)
     known = {each.name: each for each in theirs.filter(name__in=shown.values())}

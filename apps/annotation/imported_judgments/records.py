@@ -1,4 +1,4 @@
-"""What imported trajectories come to as judgments, once it is known what their columns mean. Reads only."""
+"""Interprets imported trajectories as judgments, given the meanings of their columns. Reads only."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ SAME_TWICE = "pairs whose two sides are the same"
 SAID_AGAIN = "second judgments of a pair by the same annotator"
 SAYS_NOTHING = "without a value that has a meaning"
 STEPS_A_READING = 20_000
-"""Steps whose columns are read at once: a query for each task would be thousands, and all of a filling's could fill the memory."""
+"""Steps fetched per query: one query per task would be thousands, and all at once could exhaust memory."""
 EXAMPLES = 3
 SHOWN = 600
-"""Characters of an example's answer."""
+"""Maximum length of an example's answer in characters."""
 
 
 @dataclass
 class Found:
-    """One item and what was said of it, by the names of annotators."""
+    """One item and its judgments, by annotator name."""
 
     task: UUID
     a: UUID
@@ -44,7 +44,7 @@ class Found:
 
 
 def found_in(runs: Iterable[Trajectory], meanings: Meanings, left_out: Counter[str]) -> Iterator[Found]:
-    """The items of these trajectories, which come task by task; what gives none is counted in `left_out`, by reason."""
+    """The items of these trajectories, which are ordered by task. Trajectories that yield none are counted in `left_out`, by reason."""
     kind = KINDS[meanings.kind]
     if kind.has_sides:
         for task, group in groupby(runs, key=lambda run: run.task_id):
@@ -58,7 +58,7 @@ def found_in(runs: Iterable[Trajectory], meanings: Meanings, left_out: Counter[s
 
 
 def _pairs(task: UUID, runs: Sequence[Trajectory], meanings: Meanings, left_out: Counter[str]) -> list[Found]:
-    """Each record's pair is an item; where a column names who judged, records of the same two answers are one, whichever comes first there."""
+    """One item per record's pair; if a column names annotators, records with the same two answers are merged, whatever their order."""
     kind = KINDS[meanings.kind]
     first: dict[int | UUID, UUID] = {}
     for run in runs:
@@ -82,12 +82,12 @@ def _pairs(task: UUID, runs: Sequence[Trajectory], meanings: Meanings, left_out:
 
 
 def _course(run: Trajectory) -> int | UUID:
-    """Equal for trajectories that cannot be told apart."""
+    """Equal for indistinguishable trajectories."""
     return run.pk if run.course is None else run.course
 
 
 def _with_steps(runs: Iterable[Trajectory]) -> Iterator[tuple[Trajectory, list[Info]]]:
-    """Each with what was noted of its steps."""
+    """Each trajectory with the extra columns of its steps."""
     for some in _readings(runs):
         steps: dict[UUID, list[Any]] = defaultdict(list)
         noted = Step.objects.filter(trajectory__in=[run.pk for run in some]).order_by("trajectory", "index")
@@ -98,7 +98,7 @@ def _with_steps(runs: Iterable[Trajectory]) -> Iterator[tuple[Trajectory, list[I
 
 
 def _readings(runs: Iterable[Trajectory]) -> Iterator[list[Trajectory]]:
-    """These trajectories, in order, some at a time: as many as have STEPS_A_READING steps."""
+    """These trajectories, in order, in batches of about STEPS_A_READING steps."""
     some: list[Trajectory] = []
     steps = 0
     for run in runs:
@@ -112,17 +112,17 @@ def _readings(runs: Iterable[Trajectory]) -> Iterator[list[Trajectory]]:
 
 
 class Example(NamedTuple):
-    """An item as a person can check it: is that what the file means?"""
+    """An item with which a person can check whether the meanings are right."""
 
     instruction: str
     answers: list[tuple[str, str]]
-    """What each side is called, and the step of its trajectory that tells most."""
+    """(name of the side, most informative step of its trajectory) for each side."""
     said: list[tuple[str, str]]
-    """Who, and what in words."""
+    """(annotator, judgment as text)."""
 
 
 class Preview(NamedTuple):
-    """What the first trajectories of a selection would give."""
+    """The items that the first trajectories of a selection would yield."""
 
     runs: int
     is_all: bool
@@ -134,7 +134,7 @@ class Preview(NamedTuple):
 
 
 def preview(workspace: Workspace, selection: Selection, meanings: Meanings, sides: tuple[str, str] | None) -> Preview:
-    """Read from as many trajectories as a survey. Raises BadFilter."""
+    """Reads as many trajectories as `survey`. Raises BadFilter."""
     runs = list(runs_of(workspace, selection)[:LOOKED_AT])
     is_all = len(runs) < LOOKED_AT
     if KINDS[meanings.kind].labels_steps:
@@ -155,7 +155,7 @@ def preview(workspace: Workspace, selection: Selection, meanings: Meanings, side
 
 
 def _unlike(found: Iterable[Found]) -> Iterator[Found]:
-    """A few that say different things."""
+    """A few items with different judgments."""
     seen: dict[Any, Found] = {}
     for each in found:
         seen.setdefault(str(next(iter(each.said.values()))), each)
@@ -177,7 +177,7 @@ def _examples(kind: Kind[Any, Any, Any], found: Sequence[Found], sides: tuple[st
 
 
 def _telling_steps(kind: Kind[Any, Any, Any], found: Iterable[Found]) -> dict[UUID, str]:
-    """By run, what was done in the step that an answer points at or, where none does, in the last one."""
+    """For each trajectory, the step that a judgment points at, or else its last step."""
     indexes = [
         When(trajectory__in=[run for run in (each.a, each.b) if run], then=_telling_index(kind, each.said))
         for each in found

@@ -1,1 +1,1 @@
-"""Machine annotators: language models and reward models that judge beside people."""
+"""Machine annotators: language models and reward models that judge alongside people."""

@@ -1,4 +1,4 @@
-"""Sending machine annotators to a queue, and steering them. How they judge is in `judge_job` and, for reward models, in the workers."""
+"""Adding machine annotators to a queue, and controlling them. `judge_job` does the judging and, for reward models, the workers."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -21,13 +21,13 @@ LOADED_TASK, SERVED_TASK = "scoring.go_on", "judging.go_on"
 
 
 def _task(judge: Judge) -> str:
-    """Served models are asked from any worker; a reward model is loaded where there is an accelerator, if there is one."""
+    """Served models are called from any worker; a reward model is loaded on an accelerator, if there is one."""
     policy = judge.annotator.policy
     return LOADED_TASK if policy is not None and policy.kind == Policy.Kind.REWARD_MODEL else SERVED_TASK
 
 
 def _ask_again(judge: Judge, by: User | None) -> Mapping[str, Any]:
-    """Pairs that got no usable answer are asked about again."""
+    """Reset pairs that got no usable answer, so that they're asked again."""
     judge.answers.exclude(error="").delete()
     if judge.mode == Judge.Mode.JOIN:
         take_back_skips(queue=judge.queue, annotator=judge.annotator)
@@ -90,7 +90,7 @@ def send_judge(
     most_cost: float | None = None,
     by: User | None,
 ) -> Judge:
-    """Let a served model judge a queue; a worker begins at once. Raises NotServed, OnlyPairs, AtWorkAlready."""
+    """Have a served model judge a queue; a worker starts at once. Raises NotServed, OnlyPairs, AtWorkAlready."""
     if not kind_of(queue).takes_models:
         raise OnlyPairs
     if policy.kind not in JUDGING:
@@ -126,7 +126,7 @@ def send_judge(
 
 @transaction.atomic
 def revise_prompt(*, judge: Judge, text: str, by: User | None) -> JudgePrompt:
-    """Add a version of the prompt, unless nothing changed. Answers keep the version that they were given to."""
+    """Add a version of the prompt if it changed. Existing answers keep the version they were given with."""
     Judge.objects.select_for_update().get(pk=judge.pk)
     latest = judge.prompts.order_by("-version").first()
     if latest and latest.text == text:
@@ -137,13 +137,13 @@ def revise_prompt(*, judge: Judge, text: str, by: User | None) -> JudgePrompt:
 
 
 def pause_judge(*, judge: Judge, by: User | None) -> None:
-    """Stop after the pair that it is at. One that is not at work stays as it is."""
+    """Stop after the current pair. No effect if it isn't running."""
     with suppress(lifecycle.NotActive):
         lifecycle.cancel(judge, by=by)
 
 
 def resume_judge(*, judge: Judge, by: User | None) -> None:
-    """Go on: after a pause, after errors, or because the queue grew. Pairs that got no usable answer are asked about again."""
+    """Continue after a pause or errors, or because the queue grew. Pairs that got no usable answer are asked again."""
     with suppress(lifecycle.NotResumable):
         lifecycle.resume(judge, by=by)
 

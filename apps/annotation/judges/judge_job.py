@@ -1,4 +1,4 @@
-"""Machine annotators at work: a stretch of a queue at a time, by one worker at a time."""
+"""Runs machine annotators: a time slice of a queue at a time, by one worker at a time."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -29,16 +29,16 @@ from apps.trajectories.outlines import visible
 logger = logging.getLogger(__name__)
 
 STRETCH_SECONDS = 60.0
-"""After so long a worker hands the judge on, so that other tasks get their turn."""
+"""Time slice after which a worker hands the judge on, so that other tasks get their turn."""
 MOST_CHARACTERS = 24_000
-"""Of each trajectory, and of the task."""
+"""Maximum length of each trajectory, and of the task."""
 FAILURES_IN_A_ROW = 5
 MOST_OF_WORKSPACE = 2
-"""Judges of one workspace that workers have at once, so that servers that hang hold up no other workspace's."""
+"""Judges of one workspace that run concurrently, so that its unresponsive servers don't block other workspaces."""
 
 
 def go_on(judge_id: UUID) -> None:
-    """Judge for a while, then hand on. Does nothing where another worker has this judge, or it is not to work, or enough of its workspace do."""
+    """Judge for one time slice, then hand on. Does nothing if another worker has this judge, it isn't active, or its workspace is at the limit."""
     judge = _claim(judge_id)
     if judge is None:
         return
@@ -51,19 +51,19 @@ def go_on(judge_id: UUID) -> None:
 
 @transaction.atomic
 def _claim(judge_id: UUID) -> Judge | None:
-    """The judge of that one's workspace that has waited longest."""
+    """The judge of the same workspace that has waited longest."""
     named = JUDGES.rows.filter(pk=judge_id).first()
     if named is None:
         return None
-    Workspace.objects.select_for_update(no_key=True).get(pk=named.workspace_id)  # two at once would both find room
+    Workspace.objects.select_for_update(no_key=True).get(pk=named.workspace_id)  # else two would both find room
     at_work = _served(named).in_phase(*HELD).filter(leased_until__gte=now()).exclude(pk=judge_id)
     if at_work.count() >= MOST_OF_WORKSPACE:
-        return None  # each of them tells the workers when it's over, or hands on
+        return None  # each running judge wakes the workers when it ends or hands on
     return lifecycle.claim(JUDGES, (_waiting(named).first() or named).pk)
 
 
 def _served(judge: Judge) -> JobQuerySet[Judge]:
-    """Judges of its workspace that are asked over the network."""
+    """Judges of its workspace that are called over the network."""
     judges = JUDGES.rows.filter(workspace=judge.workspace_id)
     return judges.exclude(annotator__policy__kind=Policy.Kind.REWARD_MODEL)
 
@@ -73,9 +73,9 @@ def _waiting(judge: Judge) -> JobQuerySet[Judge]:
 
 
 def work(judge_id: UUID, stretch: Callable[[Judge], None]) -> None:
-    """Claim the judge, let it do a stretch, and hand it on where it has more to do. `stretch` raises Refused where it cannot go on.
+    """Claim the judge, run `stretch`, and hand it on if there's more to do. `stretch` raises Refused if it can't continue.
 
-    What nobody expected is logged and stops the judge: taken up again, it would come to the same place, and pay for the way each time.
+    An unexpected error is logged and stops the judge: a retry would reach the same point and pay for the way there each time.
     """
     judge = lifecycle.claim(JUDGES, judge_id)
     if judge is not None:
@@ -98,7 +98,7 @@ def _do(judge: Judge, stretch: Callable[[Judge], None]) -> None:
     except Refused as refused:
         fail(judge, "refused", str(refused))
     except (Superseded, OperationalError, InterfaceError):
-        raise  # where the database is away the lease expires, and the judge goes on when it is back
+        raise  # if the database is down, the lease expires and the judge resumes later
     except Exception as error:
         logger.exception("Judge %s broke", judge.pk)
         fail(
@@ -110,12 +110,12 @@ def _do(judge: Judge, stretch: Callable[[Judge], None]) -> None:
 
 
 def fail(judge: Judge, category: str, words: str) -> None:
-    """It cannot go on; say why."""
+    """The judge can't continue; record why."""
     lifecycle.fail(judge, Failure(category, visible(words)))
 
 
 def unasked(judge: Judge) -> QuerySet[Item]:
-    """The items that it has said nothing about, in the queue's order; without those that train people."""
+    """The items that it hasn't answered, in the queue's order, without onboarding items."""
     asked = JudgeAnswer.objects.filter(judge=judge, item=OuterRef("pk"))
     items = Item.objects.filter(~Exists(asked), queue=judge.queue).exclude(purpose=Item.Purpose.TRAINING)
     return items.select_related("task", "a", "b").order_by("position")
@@ -125,12 +125,12 @@ def unasked(judge: Judge) -> QuerySet[Item]:
 
 
 GRADED = ((0.9, 3), (0.75, 2), (0.55, 1))
-"""From how likely one trajectory is the better one, to how strongly it is preferred; below the last, neither is."""
+"""Grades by minimum probability that a trajectory is the better one; below the last, it's a tie."""
 
 
 @transaction.atomic
 def record_rewards(judge: Judge, item: Item, *, a: float | None, b: float | None) -> None:
-    """What a reward model says of a pair: the difference of its rewards, and the grade that this likelihood comes to."""
+    """Record a reward model's answer on a pair: the difference of the rewards, and the resulting grade."""
     columns: dict[str, object] = {"prompt_version": 0, "a_left": 0, "b_left": 0, "strength": 0}
     if a is None or b is None:
         columns["error"] = "Its chat template refuses a trajectory of this pair."
@@ -143,14 +143,14 @@ def record_rewards(judge: Judge, item: Item, *, a: float | None, b: float | None
 
 
 def graded(margin: float) -> int:
-    """A grade in favor of trajectory a from the difference of rewards, read as Bradley–Terry does."""
+    """A grade in favor of trajectory a from the difference of rewards, converted to a probability by the Bradley–Terry model."""
     likely = 1 / (1 + exp(-abs(margin)))
     grade = next((grade for least, grade in GRADED if likely >= least), 0)
     return grade if margin > 0 else -grade
 
 
 def finish(judge: Judge) -> None:
-    """All is scored. A reward model in places of its own judges now, from what it said."""
+    """Everything is scored. A reward model that counts as an annotator turns its scores into judgments now."""
     if judge.mode == Judge.Mode.JOIN:
         for item, assignment in _assigned(judge):
             said = JudgeAnswer.objects.usable().filter(judge=judge, item=item).first()
@@ -203,12 +203,12 @@ def _stretch(judge: Judge) -> None:
 
 
 def _pause(judge: Judge, words: str) -> None:
-    """It may not go on for now; say why."""
+    """The judge has to pause; record why."""
     lifecycle.stop(judge, words, failure=Failure("paused", words).as_json())
 
 
 def _ask(judge: Judge, model: Model, item: Item, criteria: str) -> tuple[Verdict | NoAnswer, Usage]:
-    """What it says of a pair, or why that is unusable; and what it cost, which is counted whatever becomes of the answer."""
+    """The model's verdict on a pair, or why its answer is unusable; and the usage, which counts either way."""
     found: Verdict | NoAnswer
     try:
         found = model.compare(
@@ -228,7 +228,7 @@ def _ask(judge: Judge, model: Model, item: Item, criteria: str) -> tuple[Verdict
 
 
 def _places(judge: Judge) -> Iterator[tuple[Item, Assignment | None]]:
-    """What is left for this judge, one after the other; in a place of its own with its assignment."""
+    """The remaining items, one after the other; with an assignment if the judge counts as an annotator."""
     if judge.mode == Judge.Mode.JOIN:
         yield from _assigned(judge)
         return
@@ -256,7 +256,7 @@ def _second(item: Item) -> Trajectory:
 
 @transaction.atomic
 def _record(judge: Judge, item: Item, held: Assignment | None, verdict: Verdict, version: int, used: Usage) -> None:
-    """The answer with both its orders; and, in a place of its own, the judgment. A second delivery changes nothing."""
+    """Store the answer with both its orders and, if it counts as an annotator, the judgment. Idempotent."""
     columns = {**verdict._asdict(), "prompt_version": version, **_tokens(used)}
     _, is_new = JudgeAnswer.objects.get_or_create(judge=judge, item=item, defaults=columns)
     lifecycle.get_on(judge, answered=F("answered") + int(is_new))
@@ -266,7 +266,7 @@ def _record(judge: Judge, item: Item, held: Assignment | None, verdict: Verdict,
                 assignment=held, answer=Choice(verdict.strength, both_bad=verdict.both_bad, rationale=verdict.reason)
             )
         except Refusal:
-            return  # others filled the place while the model thought; what it said is kept beside them
+            return  # others filled the place meanwhile; the answer is kept anyway
 
 
 def _tokens(used: Usage) -> dict[str, int]:
@@ -275,7 +275,7 @@ def _tokens(used: Usage) -> dict[str, int]:
 
 @transaction.atomic
 def _record_failure(judge: Judge, item: Item, held: Assignment | None, problem: str, version: int, used: Usage) -> None:
-    """Kept, so that the pair is not asked for again and again; `resume_judge` gives it another chance."""
+    """Stored, so that the pair isn't asked again and again; `resume_judge` resets it."""
     problem = visible(problem)
     columns = {
         "prompt_version": version,

@@ -1,7 +1,7 @@
-"""Asking a served model which of two trajectories is better, over any OpenAI-compatible address. No database here.
+"""Asks a served model at an OpenAI-compatible endpoint which of two trajectories is better. Doesn't use the database.
 
-A model has habits of position (Zheng et al., 2023, arXiv 2306.05685), so each pair is asked in both orders. What a trajectory says cannot be
-kept from trying to talk the model round: it is fenced and named as data, no more can be done.
+Models have a position bias (Zheng et al., 2023, arXiv 2306.05685), so each pair is asked in both orders. A trajectory may contain a prompt
+injection: its text is fenced and declared as data, which reduces the risk but can't exclude it.
 """
 
 import json
@@ -23,9 +23,9 @@ TRIES = 5
 FIRST_WAIT_SECONDS = 0.5
 LONGEST_WAIT_SECONDS = 60.0
 LONGEST_TRYING_SECONDS = 150.0
-"""After which one question isn't asked again: whoever waits for a server that hangs holds a worker."""
+"""After this time a question isn't retried, since an unresponsive server blocks a worker."""
 MOST_TOKENS = 2**30
-"""Of one answer. Both of a pair fit into their column together."""
+"""Token limit of one answer's usage; the sum of a pair's two answers fits the column."""
 RETRIED = {408, 409, 425, 429, 500, 502, 503, 504}
 REFUSED_FOR_ALL = {401, 403, 404}
 OBJECT = re.compile(r"\{[^{}]*\}")
@@ -37,15 +37,15 @@ USER = "TASK: {task}\n\nLEFT\n<run>\n{left}\n</run>\n\nRIGHT\n<run>\n{right}\n</
 
 
 class NoAnswer(Exception):
-    """The model said nothing usable about this pair; another pair may fare better."""
+    """The model gave no usable answer on this pair; other pairs may succeed."""
 
 
 class Refused(Exception):
-    """The server will not answer whatever is asked: a wrong address, model or key, or it is down."""
+    """The server refuses any request: a wrong address, model, or key, or it's down."""
 
 
 class Usage(NamedTuple):
-    """Tokens."""
+    """Token counts."""
 
     prompt: int
     completion: int
@@ -55,16 +55,16 @@ class Usage(NamedTuple):
 
 
 class Opinion(NamedTuple):
-    """One answer to one order."""
+    """The answer to one order."""
 
     grade: int
-    """In favor of the left side: +3 … −3."""
+    """Positive favors the left side: +3 … −3."""
     both_bad: bool
     reason: str
 
 
 class Verdict(NamedTuple):
-    """Both orders together, in favor of trajectory a."""
+    """The combined answer from both orders, in favor of trajectory a."""
 
     a_left: int
     b_left: int
@@ -75,7 +75,7 @@ class Verdict(NamedTuple):
 
 @dataclass
 class Pace:
-    """Keeps requests apart, so that a server's limit is not run into."""
+    """Spaces out requests to stay below the server's rate limit."""
 
     requests_a_minute: int
     sleep: Callable[[float], None] = time.sleep
@@ -103,7 +103,7 @@ class Model:
         trying: Callable[[], None] = lambda: None,
         timeout: float = 120.0,
     ) -> None:
-        """`trying` is called before each request: a server that hangs takes `timeout` seconds for every try."""
+        """`trying` is called before each request, since each attempt at an unresponsive server takes `timeout` seconds."""
         try:
             key = key_for(key_variable, url)
             headers = {"Authorization": f"Bearer {key}"} if key else {}
@@ -127,7 +127,7 @@ class Model:
         return together(first, second)
 
     def take_usage(self) -> Usage:
-        """Tokens since the last time, those of unusable answers too: they cost as much."""
+        """Tokens used since the last call, including unusable answers, which cost as much."""
         used, self.used = self.used, Usage(0, 0)
         return used
 
@@ -171,7 +171,7 @@ class Model:
 
 
 def retry_after(response: httpx.Response) -> float:
-    """How long the server asks to wait, in seconds; 0 where it does not say."""
+    """The wait in seconds that the server asks for; 0 if it doesn't say."""
     try:
         return min(max(float(response.headers.get("Retry-After", "")), 0.0), LONGEST_WAIT_SECONDS)
     except ValueError:
@@ -179,7 +179,7 @@ def retry_after(response: httpx.Response) -> float:
 
 
 def usage_of(response: httpx.Response) -> Usage:
-    """The tokens that an answer cost, as its server counts them; none where it does not say."""
+    """The token usage that the server reports for an answer; zero if it doesn't."""
     try:
         usage = response.json().get("usage") or {}
         return Usage(_count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens")))
@@ -188,12 +188,12 @@ def usage_of(response: httpx.Response) -> Usage:
 
 
 def _count(value: Any) -> int:
-    """0 for what no answer can have cost."""
+    """0 for values that can't be a token count."""
     return value if type(value) is int and 0 <= value < MOST_TOKENS else 0
 
 
 def read(response: httpx.Response) -> Opinion:
-    """The last JSON object of the answer: a thinking model may write drafts before it. Raises NoAnswer."""
+    """The last JSON object of the answer, since a reasoning model may write drafts before it. Raises NoAnswer."""
     try:
         data: dict[str, Any] = response.json()
         content = data["choices"][0]["message"]["content"]
@@ -219,7 +219,7 @@ def read(response: httpx.Response) -> Opinion:
 
 
 def together(a_left: Opinion, b_left: Opinion) -> Verdict:
-    """One verdict from both orders: the mean where they lean the same way, no side where they contradict each other."""
+    """One verdict from both orders: the mean if they favor the same trajectory, a tie if they contradict each other."""
     first, second = a_left.grade, -b_left.grade
     mean = (first + second) / 2
     strength = 0 if first * second < 0 else int(abs(mean) + 0.5) * (1 if mean > 0 else -1)

@@ -1,4 +1,4 @@
-"""How machine annotators do: how far they agree with people, and with themselves when the sides are swapped. Reads only."""
+"""Performance of machine annotators: agreement with people, and with themselves when the sides are swapped. Reads only."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -16,31 +16,31 @@ from apps.annotation.quality.shares import Share, share
 SHOWN = 20
 SAID = ("item", "strength", "a_left", "b_left", "margin")
 COMPARED = 20_000
-"""Answers of each judge that are compared with people: the newest."""
+"""Number of each judge's newest answers that are compared with people's."""
 
 
 @dataclass(frozen=True)
 class JudgeRow:
-    """A judge and what is known of it."""
+    """A judge and its figures."""
 
     judge: Judge
     prompt: JudgePrompt | None
     with_people: Share
-    """Of pairs on which most people prefer one trajectory: how often it does as well."""
+    """Of the pairs on which most people prefer one trajectory, the share on which the judge prefers it, too."""
     right_on_gold: Share
     steady: Share
-    """Of pairs of which it preferred a trajectory in both orders: how often it was the same trajectory. Chance is a half."""
+    """Of the pairs on which it preferred a trajectory in both orders, the share with the same one. Chance level is ½."""
     left: Share
-    """Of sides it chose, how often it was the left one."""
+    """Of the sides it chose, the share that was on the left."""
 
 
 def judge_rows(queue: Queue) -> list[JudgeRow]:
-    """Those sent to this queue, the newest first."""
+    """The judges of this queue, newest first."""
     return rows_of(queue, queue.judges.select_related("annotator__policy").order_by("-pk"))
 
 
 def rows_of(queue: Queue, judges: Iterable[Judge]) -> list[JudgeRow]:
-    """What is known of these judges of one queue."""
+    """The figures of these judges of one queue."""
     judges = list(judges)
     if not judges:
         return []
@@ -60,7 +60,7 @@ def rows_of(queue: Queue, judges: Iterable[Judge]) -> list[JudgeRow]:
 
 
 def _majorities(queue: Queue) -> dict[int, int]:
-    """Of each item without a known answer that people prefer one trajectory of: which, +1 for a and −1 for b."""
+    """The majority preference of people on ordinary items: +1 for a and −1 for b."""
     votes: dict[int, Counter[int]] = defaultdict(Counter)
     people = Preference.objects.standing().filter(
         queue=queue, item__purpose=Item.Purpose.WORK, annotator__kind=Annotator.Kind.PERSON
@@ -83,7 +83,7 @@ def _row(
             golds += 1
             right += _sign(strength) == known[item]
         if margin is not None:
-            continue  # a reward model knows no sides
+            continue  # a reward model doesn't see sides
         if a_left and b_left:
             sided += 1
             steady += _sign(a_left) == _sign(b_left)
@@ -98,7 +98,7 @@ def _sign(value: int) -> int:
 
 @dataclass(frozen=True)
 class Said:
-    """What a model said of a pair, for somebody who sees sides."""
+    """A model's answer on a pair, in terms of displayed sides."""
 
     annotator: Annotator
     words: str
@@ -106,7 +106,7 @@ class Said:
 
 
 def said_by_machines(item_id: int, *, a_is_left: bool) -> list[Said]:
-    """What models said of a pair."""
+    """The models' answers on a pair."""
     found = JudgeAnswer.objects.usable().filter(item=item_id).select_related("judge__annotator").order_by("pk")
     return [
         Said(each.judge.annotator, by_side(each.strength, each.both_bad, a_was_left=a_is_left), each.reason)
@@ -116,7 +116,7 @@ def said_by_machines(item_id: int, *, a_is_left: bool) -> list[Said]:
 
 @dataclass(frozen=True)
 class Compared:
-    """A judgment of a person beside what models said of the same pair."""
+    """A person's judgment next to the models' answers on the same pair."""
 
     preference: Preference
     said: str
@@ -124,7 +124,7 @@ class Compared:
 
 
 def beside_machines(queue: Queue, annotator: Annotator) -> list[Compared]:
-    """This person's latest judgments of pairs that models said something about: only what they have answered themselves."""
+    """This person's latest judgments of pairs that models answered: only pairs they've judged themselves."""
     spoken = JudgeAnswer.objects.usable().filter(judge__queue=queue)
     mine = Preference.objects.standing().filter(queue=queue, annotator=annotator, item__in=spoken.values("item"))
     latest = list(mine.select_related("item__task").order_by("-pk")[:SHOWN])

@@ -1,4 +1,4 @@
-"""A run as text for a model to read: message by message, and of one that is too long the beginning and the end."""
+"""A trajectory as text for a model, message by message; long ones are cut in the middle."""
 
 import json
 import re
@@ -11,7 +11,7 @@ FENCES = re.compile(r"<(/?)run\b")
 
 
 def transcript(run: Trajectory, *, most: int) -> str:
-    """At most `most` characters, about, and nothing in it can end the fence that it stands in."""
+    """At most about `most` characters; the text can't close its surrounding fence."""
     lines: list[str] = []
     steps = Step.objects.filter(trajectory=run).order_by("index").values_list("context", "message")
     for context, message in steps:
@@ -22,7 +22,7 @@ def transcript(run: Trajectory, *, most: int) -> str:
 
 
 def shortened(text: str, *, most: int) -> str:
-    """Text that cannot end a fence nor begin one; of one that is too long the beginning and the end."""
+    """Text that can neither close nor open a fence; long text is cut in the middle."""
     text = FENCES.sub(r"<\\\1run", text)
     if len(text) <= most:
         return text
@@ -30,7 +30,7 @@ def shortened(text: str, *, most: int) -> str:
 
 
 def said(message: Message) -> list[str]:
-    """One message in lines: who, what, and each call."""
+    """One message as lines: role, content, and each call."""
     role = str(message.get("role", "")).upper()
     content = message.get("content")
     lines = (

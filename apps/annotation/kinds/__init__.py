@@ -1,4 +1,4 @@
-"""The kinds of judgments. Each module that `KINDS` names declares one; everybody else asks the kind, and never which one it is.
+"""The kinds of judgments. Each module registered in `KINDS` declares one; other code calls the kind and never checks which one it is.
 
 To add a kind: its model, its module, its template, and its name in `Queue.Kind` and here.
 """
@@ -14,7 +14,7 @@ from apps.annotation.models import Item, Judgement, Queue
 
 KINDS: dict[str, Kind[Any, Any, Any]] = {kind.name: kind for kind in (PAIRWISE, STEPS, RATING)}
 OF_RUNS: dict[str, RunKind[Any, Any, Any]] = {kind.name: kind for kind in (STEPS, RATING)}
-"""Those that judge a single trajectory."""
+"""The kinds that judge a single trajectory."""
 _OF_MODEL = {kind.model: kind for kind in KINDS.values()}
 
 

@@ -1,4 +1,4 @@
-"""What a judgment says, apart from the database: what forms give, and what stored judgments are compared with."""
+"""Answers independent of the database: what forms produce, and what stored judgments are compared with."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -14,7 +14,7 @@ from contract.questions import Answers
 def check_answers(
     asks: Asks, answers: Answers, step_answers: Mapping[str, Answers], *, needed: int, steps: int = 0
 ) -> None:
-    """Raises Incomplete for answers to a queue's questions that it did not ask for or still wants; the first `needed` steps have to be answered."""
+    """Raises Incomplete if answers to a queue's questions are missing or weren't asked for. The first `needed` steps must be answered."""
     if beyond := [index for index in map(int, step_answers) if index >= steps]:
         raise Incomplete(f"There is no step {beyond[0] + 1}: this trajectory has {steps}.")
     try:
@@ -31,10 +31,10 @@ class Choice:
     both_bad: bool = False
     rationale: str = ""
     aspects: dict[str, int] = field(default_factory=dict)
-    """Of questions that compare, by their keys."""
+    """Answers to comparing questions, by key."""
     confidence: int | None = None
     answers: Answers = field(default_factory=dict)
-    """Of the other questions."""
+    """Answers to the other questions."""
 
     @classmethod
     def of(cls, preference: Preference) -> Self:
@@ -49,14 +49,14 @@ class Choice:
 
     @property
     def turned(self) -> Self:
-        """The same of the pair the other way round."""
+        """The same choice with the pair's sides swapped."""
         aspects = {key: -grade for key, grade in self.aspects.items()}
         return replace(self, strength=-self.strength, aspects=aspects)
 
 
 @dataclass(frozen=True)
 class Label:
-    """What is said of one step. See StepLabel."""
+    """A label of one step. See StepLabel."""
 
     index: int
     value: int
@@ -71,7 +71,7 @@ class Label:
 
 @dataclass(frozen=True)
 class BetterAction:
-    """The message that the policy should have sent at a step; `policy` where it was sampled, not written."""
+    """The message that the policy should have sent at a step; `policy` is set if it was sampled rather than written."""
 
     index: int
     message: dict[str, Any]
@@ -88,7 +88,7 @@ class BetterAction:
 
 @dataclass(frozen=True)
 class Walk:
-    """A run gone through step by step. `labels` and `corrections` in the order of their steps."""
+    """A step-by-step inspection of a trajectory. `labels` and `corrections` are in step order."""
 
     ending: str
     first_error: int | None = None
@@ -97,7 +97,7 @@ class Walk:
     rationale: str = ""
     answers: Answers = field(default_factory=dict)
     step_answers: dict[str, Answers] = field(default_factory=dict)
-    """By the index of the step."""
+    """Answers by step index."""
 
     @classmethod
     def of(cls, inspection: Inspection) -> Self:
@@ -112,7 +112,7 @@ class Walk:
         )
 
     def check(self, asks: StepsAsks, *, steps: int) -> None:
-        """Raises Incomplete, saying what to do, where it leaves open what the queue asks, or contradicts itself."""
+        """Raises Incomplete, with advice, if it lacks something that the queue asks for, or contradicts itself."""
         values = {label.index: label.value for label in self.labels}
         if beyond := [index for index in (*values, *(action.index for action in self.corrections)) if index >= steps]:
             raise Incomplete(f"There is no step {beyond[0] + 1}: this trajectory has {steps}.")
@@ -136,7 +136,7 @@ class Walk:
 
 @dataclass(frozen=True, order=True)
 class MarkedStep:
-    """Something that happened at a step. See Mark."""
+    """An event marked at a step. See Mark."""
 
     index: int
     kind: str
@@ -149,7 +149,7 @@ class MarkedStep:
 
 @dataclass(frozen=True)
 class Scores:
-    """A run rated as a whole. `marks` in the order of their steps."""
+    """A rating of a whole trajectory. `marks` are in step order."""
 
     answers: Answers = field(default_factory=dict)
     thumb: int | None = None

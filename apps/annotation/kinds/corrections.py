@@ -1,6 +1,6 @@
-"""Better actions: what an annotator may fill in for a tool, whether what they wrote fits it, and what was sampled instead.
+"""Corrections: the form for a tool call, validation of a written action against the tools, and sampled actions.
 
-Schemas come from trajectories, so they are hostile (`tool_schemas`).
+Schemas come from trajectories, so they're untrusted (`tool_schemas`).
 """
 
 import hashlib
@@ -21,18 +21,18 @@ from apps.trajectories.models import Step, Trajectory
 from contract import jsontext
 
 LONG_TEXT = 60
-"""A text that was longer than this is edited in a box of several lines."""
+"""Text longer than this is edited in a multiline box."""
 MOST_CORRECTIONS = 500
-"""Of one answer: each becomes a row that repeats all steps before it, and is held against the tools."""
+"""Maximum per answer: each becomes a row that repeats all steps before it, and is validated against the tools."""
 PROBLEMS = 5
 REST = "arguments"
-"""The field for what has no field of its own, where no schema says what there is."""
+"""The field for arguments without a field of their own, if there's no schema."""
 Json = Any
 
 
 @dataclass(frozen=True)
 class Tool:
-    """Something that the policy could call. Without parameters, nothing is known of its arguments."""
+    """A tool that the policy could call. Without `parameters`, nothing is known about its arguments."""
 
     name: str
     description: str = ""
@@ -51,7 +51,7 @@ class Tool:
 
 @dataclass(frozen=True)
 class ArgumentField:
-    """How one argument is filled in: kind is text, long, number, boolean, choice or json."""
+    """The form field of one argument: kind is text, long, number, boolean, choice, or json."""
 
     name: str
     kind: str
@@ -59,13 +59,13 @@ class ArgumentField:
     description: str
     value: str
     choices: tuple[tuple[str, str], ...] = ()
-    """Of a choice: (JSON, words)."""
+    """Options of a choice: (JSON, label)."""
     label: str = ""
-    """Where it is no single argument, and so goes by no name of the tool's."""
+    """Set if the field isn't a single argument with a name of its own."""
 
 
 def tools_of(recorded: Sequence[Json], message: Json = None) -> list[Tool]:
-    """The tools that a trajectory was given and, without a schema, any others that `message` calls."""
+    """The tools that a trajectory was given and, if there are no schemas, any others that `message` calls."""
     tools: dict[str, Tool] = {}
     for entry in recorded:
         function = entry.get("function", entry) if isinstance(entry, dict) else None
@@ -78,7 +78,7 @@ def tools_of(recorded: Sequence[Json], message: Json = None) -> list[Tool]:
 
 
 def calls_of(message: Json) -> list[tuple[str, Json]]:
-    """The tool calls of a message: names with arguments, decoded where they are JSON."""
+    """The tool calls of a message: names with arguments, decoded if they're JSON."""
     calls = message.get("tool_calls") if isinstance(message, dict) else None
     found = []
     for call in calls if isinstance(calls, list) else []:
@@ -89,7 +89,7 @@ def calls_of(message: Json) -> list[tuple[str, Json]]:
 
 
 def fields_of(tool: Tool, arguments: Json) -> list[ArgumentField]:
-    """A field for each argument of the tool, filled from `arguments`; where the schema names none, for each that was given."""
+    """A field for each argument of the tool, filled from `arguments`; without a schema, for each argument that was given."""
     given = arguments if isinstance(arguments, dict) else {}
     if not tool.properties:
         return _fields_without_schema(arguments, given)
@@ -97,7 +97,7 @@ def fields_of(tool: Tool, arguments: Json) -> list[ArgumentField]:
 
 
 def _fields_without_schema(arguments: Json, given: dict[str, Json]) -> list[ArgumentField]:
-    """Texts as texts, because a command of many lines is no pleasure to write inside JSON; anything else as one piece of JSON."""
+    """Strings get text fields, since multiline commands are tedious to write inside JSON; everything else is one JSON field."""
     if not given or REST in given or not all(isinstance(value, str) for value in given.values()):
         whole = json.dumps(arguments, ensure_ascii=False, indent=2) if arguments is not None else "{}"
         return [ArgumentField(REST, "json", True, "All of them, as JSON.", whole)]
@@ -132,7 +132,7 @@ def _kind(schema: dict[str, Json], value: Json) -> str:
 
 
 def read_call(tool: Tool, given: Mapping[str, str]) -> dict[str, Json]:
-    """The arguments that a filled-in form means: what is left empty and not required is left out. Raises BadAction."""
+    """The arguments of a submitted form; empty optional ones are left out. Raises BadAction."""
     if not tool.properties:
         arguments = _json(given.get(REST, "") or "{}", "The arguments")
         if not isinstance(arguments, dict):
@@ -149,7 +149,7 @@ def read_call(tool: Tool, given: Mapping[str, str]) -> dict[str, Json]:
 
 
 def check_action(message: Json, tools: Sequence[Tool]) -> None:
-    """Raises BadAction, saying what was given and what is expected, for a message that the policy could not have sent."""
+    """Raises BadAction, with what was given and expected, for a message that the policy couldn't have sent."""
     if not isinstance(message, dict) or message.get("role") != "assistant":
         raise BadAction("A correction is a message of the assistant.")
     calls = message.get("tool_calls") or []
@@ -166,7 +166,7 @@ def check_action(message: Json, tools: Sequence[Tool]) -> None:
 
 
 def check_arguments(tool: Tool, arguments: Json) -> None:
-    """Raises BadAction for arguments that the tool's schema refuses. A schema that is none itself refuses nothing."""
+    """Raises BadAction for arguments that the tool's schema refuses. An invalid schema refuses nothing."""
     if found := tool_schemas.problems(tool.parameters, arguments):
         raise BadAction(" ".join(map(_in_words, found[:PROBLEMS])))
 
@@ -177,7 +177,7 @@ def _in_words(error: ValidationError) -> str:
 
 
 def _json(text: str, what: str) -> Json:
-    """What Python reads beyond JSON, such as NaN and 1e999, is none: no browser could read it back."""
+    """Strict JSON: refuses Python's extensions, such as NaN and 1e999, which browsers can't parse."""
     try:
         value = json.loads(text)
         json.dumps(value, allow_nan=False)
@@ -195,24 +195,24 @@ def _decoded(arguments: Json) -> Json:
         return arguments
 
 
-# Sampled ones ----------------------------------------------------------------------------------------------------------
+# Sampled actions --------------------------------------------------------------------------------------------------------
 
 
 def sampled_by(run: Trajectory, index: int, message: dict[str, Any]) -> UUID | None:
-    """The policy that was sampled to give this very action at this step."""
+    """The policy that was sampled to produce exactly this action at this step."""
     sets = Continuation.objects.filter(trajectory=run, index=index, state=JobState.DONE, action_hash="")
     return next((each.policy_id for each in sets.only("policy", "messages") if message in each.messages), None)
 
 
 def branch_after(run: Trajectory, index: int, message: dict[str, Any]) -> UUID | None:
-    """The run that went on from this very action at this step, where somebody asked for it."""
+    """The branch that continued from exactly this action at this step, if anybody requested it."""
     action_hash = hashlib.sha256(jsontext.canonical(message)).hexdigest()
     done = Continuation.objects.filter(trajectory=run, index=index, action_hash=action_hash, state=JobState.DONE)
     return done.order_by("-pk").values_list("branch", flat=True).first()
 
 
 def check_corrections(corrections: Sequence[BetterAction], run: Trajectory) -> None:
-    """Raises BadAction for a written action that the trajectory's tools refuse, one that no policy was sampled to give, and too many."""
+    """Raises BadAction for a written action that the tools refuse, one marked as sampled that wasn't, or too many."""
     if len(corrections) > MOST_CORRECTIONS:
         raise BadAction(f"These are {len(corrections):,} corrections; an answer has {MOST_CORRECTIONS} at most.")
     for action in corrections:

@@ -1,4 +1,4 @@
-"""What judgments of every kind are sent with from the desk."""
+"""The desk's forms, shared by judgments of every kind."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ class Option(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """A question as the desk asks it."""
+    """A question as shown at the desk."""
 
     question: Question
     field: str
     options: list[Option]
     text: str = ""
     condition: str = ""
-    """Name of the field that decides whether it is asked; empty: always."""
+    """Name of the field that the question depends on; if empty, it's always asked."""
     any_of: str = ""
-    """The values there, as JSON."""
+    """The values of that field for which it's asked, as JSON."""
     condition_words: str = ""
 
 
@@ -48,12 +48,12 @@ DEGREES = {1: ["better"], 2: ["better", "much better"], 3: ["slightly better", "
 
 
 def arrows(grade: int) -> str:
-    """A grade as the desk draws it: arrows towards the better side, more of them for a stronger grade."""
+    """A grade as drawn at the desk: arrows towards the better side, more of them for a stronger grade."""
     return "←" * grade or "→" * -grade or "="
 
 
 def asked_rows(asks: Asks, draft: Mapping[str, Any]) -> list[Asked]:
-    """A queue's questions in their order, with the answers of a draft. Those of steps are filled in by the page, step by step."""
+    """A queue's questions in order, with the answers of a draft. Questions about steps are filled in by the page, step by step."""
     by_key = {each.key: each for each in asks.questions}
     return [_asked(each, by_key, draft) for each in asks.questions]
 
@@ -101,7 +101,7 @@ def _form_field(question: Question) -> forms.Field:
 
 
 class JudgementForm(forms.Form):
-    """What every judgment is sent with. `asks`: what else the queue wants answered."""
+    """Fields common to all judgments. `asks`: what else the queue asks for."""
 
     rationale = forms.CharField(required=False, max_length=TEXT)
     seconds = forms.FloatField(required=False, min_value=0, max_value=SECONDS)
@@ -114,7 +114,7 @@ class JudgementForm(forms.Form):
             self.fields[field_of(question)] = _form_field(question)
 
     def answered(self) -> Answers:
-        """Key of a question -> its answer, for those that are asked and have one. A list of options in the order of the question."""
+        """Answers by question key, for questions that apply and were answered. Lists are in the order of the question's options."""
         answers: Answers = {}
         for question in self.asks.of_items:
             value = self.cleaned_data.get(field_of(question))
@@ -123,11 +123,11 @@ class JudgementForm(forms.Form):
         return self.asks.kept(answers)
 
     def to_answer(self, assignment: Assignment) -> Any:
-        """What a valid form says, as `record` takes it."""
+        """The valid form's answer, as `record` takes it."""
         raise NotImplementedError
 
     def time_and_guidelines(self) -> dict[str, Any]:
-        """The other keywords of `record`."""
+        """The other keyword arguments of `record`."""
         return {
             "seconds": self.cleaned_data["seconds"] or 0.0,
             "guideline_version": self.cleaned_data["guideline_version"] or 0,
@@ -139,7 +139,7 @@ def _in_order_of(question: Question, value: Any) -> Any:
 
 
 class RowsField(forms.JSONField):
-    """A JSON list of objects. `read` gives each as it is kept, and raises LookupError, TypeError, ValueError or OverflowError for one that is none."""
+    """A JSON list of objects. `read` parses each; it raises LookupError, TypeError, ValueError, or OverflowError for an invalid one."""
 
     def __init__(self, read: Callable[[Mapping[str, Any]], dict[str, Any]]) -> None:
         super().__init__(required=False, empty_value=[])
@@ -166,7 +166,7 @@ def text(given: Any, most: int) -> str:
 
 
 def _storable(value: Any) -> Any:
-    """The same value, without what Postgres keeps in no text. Raises ValueError for numbers that JSON does not have."""
+    """The same value without characters that Postgres can't store. Raises ValueError for numbers that JSON doesn't have."""
     if isinstance(value, float) and not isfinite(value):
         raise ValueError(value)
     if isinstance(value, str):
@@ -177,7 +177,7 @@ def _storable(value: Any) -> Any:
 
 
 def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One row a step, in the order of the steps; of two for one step the later one."""
+    """One row per step, in step order; of duplicates the later one."""
     return sorted({row["index"]: row for row in rows}.values(), key=lambda row: int(row["index"]))
 
 
@@ -193,7 +193,7 @@ class TrajectoryForm(JudgementForm):
     step_answers = RowsField(_answers_of_step)
 
     def answers_of_steps(self, of_item: Answers) -> dict[str, Answers]:
-        """By the index of the step."""
+        """Answers by step index."""
         known = {each.key: each for each in self.asks.of_steps}
         found = {}
         for row in in_order(self.cleaned_data["step_answers"]):
@@ -202,19 +202,19 @@ class TrajectoryForm(JudgementForm):
                 for key, value in row["answers"].items()
                 if value not in (None, "", [])
             }
-            unknown = {key: value for key, value in given.items() if key not in known}  # refused where it is checked
+            unknown = {key: value for key, value in given.items() if key not in known}  # refused during validation
             if kept := {**unknown, **self.asks.kept_of_step(given, of_item)}:
                 found[str(row["index"])] = kept
         return found
 
 
 def rows_of_steps(step_answers: Mapping[str, Answers]) -> list[dict[str, Any]]:
-    """Answers of steps as drafts keep them."""
+    """Answers of steps in the format of drafts."""
     return [{"index": int(index), "answers": answers} for index, answers in step_answers.items()]
 
 
 class AsksForm(forms.Form):
-    """What a queue of one kind asks beside the main thing: a kind's part of the form of a new queue."""
+    """One kind's part of the form of a new queue: what it asks beyond the main question."""
 
     def __init__(self, *args: Any, workspace: Workspace, **options: Any) -> None:
         super().__init__(*args, **options)

@@ -1,10 +1,10 @@
-"""The rows of trajectories as markup, rendered once for everybody who judges them, and kept in Valkey for an hour.
+"""Caches the rendered steps of trajectories in Valkey for an hour, shared by everybody who judges them.
 
-What is kept is the same for all who see these sides in this order: addresses in it are placeholders, and names, tokens, drafts and
-answers stand outside of it. It is named by a digest, keyed with the installation's secret, of the code that renders and of what both
-sides say, so that an edit or a new version finds nothing, and nobody who writes a trajectory can choose what another one is shown as.
-There are `SLOTS` places of at most `MOST_BYTES`; a digest leads to one of them and takes it from whatever was there, so the size of all is
-bounded whatever people open. Without Valkey everything is rendered.
+The cached markup is the same for everyone who sees these sides in this order: URLs are placeholders, and names, tokens, drafts, and
+answers aren't part of it. The key is a digest, keyed with the installation's secret, of the rendering code and both sides' content. An edit or a
+new release therefore misses the cache, and authors of trajectories can't forge the rendering of others.
+There are `SLOTS` slots of at most `MOST_BYTES`; a digest maps to one of them and overwrites its content, so the total size is
+bounded. Without Valkey everything is rendered.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from apps.trajectories.models import Trajectory
 
 SLOTS = 2048
 MOST_BYTES = 64 * 1024
-"""Of one kept piece, compressed: 128 MiB for all. A usual pair takes 2 to 8 KiB."""
+"""Compressed size limit of an entry: 128 MiB for all slots. A typical pair takes 2 to 8 KiB."""
 KEPT_SECONDS = 3600
 _PART = re.compile(r"/([0-9a-f]{32})/([a-z]+)/([0-9]+)")
 
 
 class Rows(NamedTuple):
-    """Rendered rows, and the number of the first in which the sides differ."""
+    """Rendered rows, and the index of the first in which the sides differ."""
 
     first: int | None
     markup: Markup
 
 
 def kept_rows(kind: str, runs: Sequence[Trajectory], part_url: PartUrl, render: Callable[[PartUrl], Rows]) -> Rows:
-    """What `render` makes of these trajectories, in this order, with the addresses of `part_url`. kind: what else decides about the markup."""
+    """The result of `render` for these trajectories in this order, with URLs from `part_url`. kind: whatever else affects the markup."""
     digest = digest_of(kind, runs)
     placeholder = digest.hex()[32:]
     rows = _recalled(digest) or _rendered(digest, placeholder, render)
@@ -49,7 +49,7 @@ def kept_rows(kind: str, runs: Sequence[Trajectory], part_url: PartUrl, render: 
 
 
 def digest_of(kind: str, runs: Sequence[Trajectory]) -> bytes:
-    """Names one rendering; 32 bytes. Secret, or text in a trajectory could pass for a placeholder."""
+    """Identifies one rendering; 32 bytes. Secret, since text in a trajectory could otherwise pass for a placeholder."""
     sides = [(str(run.pk), bytes(run.content_hash).hex()) for run in runs]
     return salted_hmac(__name__, repr((code_version(), kind, sides)), algorithm="sha256").digest()
 
@@ -75,5 +75,5 @@ def _slot(digest: bytes) -> str:
 
 
 def _keeps() -> bool:
-    """Not while somebody works on the templates, which then change within a process."""
+    """False during development, when templates change within a process."""
     return not settings.DEBUG

@@ -1,4 +1,4 @@
-"""What every kind of judgment says of itself."""
+"""The interface that every kind of judgment implements."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ J = TypeVar("J", bound=Judgement)
 MOST_REMARKS = 200
 
 PartUrl = Callable[[str, int], str]
-"""The address of the parts of a step, by side and index."""
+"""The URL of a step's parts, by side and index."""
 Known = int | str
-"""The known answer of a gold or onboarding item, as `Item.known` keeps it."""
+"""The known answer of a gold or onboarding item, as stored in `Item.known`."""
 
 
 OF_A_JUDGEMENT = ("annotator", "annotator_kind", "annotator_source")
 
 
 class JudgementSerializer(serializers.ModelSerializer[J]):
-    """What the judgments of every kind tell over REST."""
+    """REST fields common to judgments of every kind."""
 
     task = serializers.CharField(source="item.task.key")
     annotator = serializers.CharField(source="annotator.name")
@@ -58,7 +58,7 @@ class Place(NamedTuple, Generic[A]):
     is_imported: bool = False
 
     def columns(self) -> dict[str, Any]:
-        """Those that all judgments share."""
+        """The columns common to all judgments."""
         held = self.assignment
         return {
             **{name: getattr(held, name) for name in ("workspace_id", "queue", "item_id", "annotator_id")},
@@ -70,12 +70,12 @@ class Place(NamedTuple, Generic[A]):
 
 @dataclass(frozen=True, order=True)
 class StepRemark:
-    """One thing said of one step."""
+    """One judgment about one step."""
 
     index: int
     words: str
     tone: str
-    """good, bad, attention or plain."""
+    """good, bad, attention, or plain."""
     note: str
     annotator: str
 
@@ -87,21 +87,21 @@ class StepRemark:
 class Kind(ABC, Generic[K, A, J]):
     """One kind of judgment: asked as `K`, answered as `A`, stored as `J`.
 
-    What a method takes as `said` is an answer or a stored judgment: the columns that it reads are called alike in both.
+    The `said` argument of methods is an answer or a stored judgment; the attributes they read have the same names in both.
     """
 
     name: ClassVar[Queue.Kind]
     noun: ClassVar[str]
     """What an item is: a pair, a trajectory."""
     has_sides: ClassVar[bool] = False
-    """Whether two trajectories stand side by side, so that a habit of one side can show."""
+    """Whether two trajectories are shown side by side, so that position bias is possible."""
     run_names: ClassVar[tuple[str, ...]] = ("Run",)
-    """What the trajectories of an item are called where it is told who made them."""
+    """Labels of an item's trajectories where their policies are shown."""
     model: type[J]
     asks: type[K]
     answer: type[A]
     serializer: type[serializers.ModelSerializer[J]]
-    """Of a judgment over REST."""
+    """Serializes a judgment for REST."""
     nested: ClassVar[tuple[str, ...]] = ()
     """Relations that the serializer reads."""
 
@@ -110,166 +110,166 @@ class Kind(ABC, Generic[K, A, J]):
 
     @property
     def standing(self) -> JudgementQuerySet[J]:
-        """The judgments of this kind that nobody took back."""
+        """The judgments of this kind that weren't withdrawn."""
         objects: JudgementQuerySet[J] = self.model.objects.standing()  # type: ignore[attr-defined]  # each model has one
         return objects
 
     # On the desk ------------------------------------------------------------------------------------------------------
 
     template: ClassVar[str]
-    """An item with its answer bar."""
+    """Template of an item with its answer bar."""
     rows_template: ClassVar[str]
     labels_steps: ClassVar[bool] = False
     """Whether each step has a place for its label."""
     dialogs: ClassVar[str] = ""
-    """The template of what opens over the desk for this kind only."""
+    """Template of dialogs that only this kind has."""
     folds_questions: ClassVar[bool] = True
-    """Whether its questions stand beside the main thing, and fold."""
+    """Whether its questions are shown beside the main one and can be collapsed."""
     cannot_tell: ClassVar[str]
-    """A reason to skip an item."""
+    """A suggested reason to skip an item."""
     form: type[JudgementForm]
     draft_form: type[JudgementForm]
 
     @abstractmethod
     def runs_shown(self, assignment: Assignment, part_url: PartUrl) -> dict[str, Any]:
-        """The blind view of an item's trajectories, for the template."""
+        """Template context for the blind view of an item's trajectories."""
 
     @abstractmethod
     def rows_shown(self, assignment: Assignment, part_url: PartUrl, start: int) -> dict[str, Any]:
-        """A few rows of it, opened."""
+        """A few opened rows of that view."""
 
     @abstractmethod
     def run_at(self, assignment: Assignment, side: str) -> Trajectory | None:
-        """The run that an address names by its side."""
+        """The trajectory at a side, as named in URLs."""
 
     @abstractmethod
     def answer_bar(self, assignment: Assignment) -> dict[str, Any]:
-        """What the answer bar asks, filled in with the draft."""
+        """Template context for the answer bar, filled in with the draft."""
 
     def takes_corrections(self, asks: K) -> bool:
-        """Whether better actions may be written."""
+        """Whether corrections may be written."""
         return False
 
     def alternatives(self, asks: K) -> Alternatives | None:
-        """Where better actions are sampled, if they are."""
+        """Where corrections are sampled from, if they are."""
         return None
 
     # Storing ----------------------------------------------------------------------------------------------------------
 
     @abstractmethod
     def check(self, answer: A, asks: K, item: Item) -> None:
-        """Refuse an answer that the queue did not ask for, or that leaves something open. Raises Refusal."""
+        """Refuse an answer that the queue didn't ask for, or that is incomplete. Raises Refusal."""
 
     @abstractmethod
     def store(self, places: Sequence[Place[A]]) -> list[J]:
-        """Store an answer for each place, unchecked."""
+        """Store an answer for each place, without validation."""
 
     @abstractmethod
     def answer_of(self, judgement: J) -> A:
-        """What a stored judgment answers."""
+        """The answer in a stored judgment."""
 
     @abstractmethod
     def draft_of(self, judgement: J) -> dict[str, Any]:
-        """A judgment as the desk's form would have sent it, for somebody who takes it back."""
+        """A judgment as the desk's form would have sent it, for somebody who undoes it."""
 
     # What a judgment means --------------------------------------------------------------------------------------------
 
     @abstractmethod
     def stance(self, said: A | J) -> Any:
-        """What contradicts another judgment of the item, unless it is equal; None where it says nothing firm."""
+        """The position that judgments of an item are compared by: two that aren't equal contradict each other. None if it takes no position."""
 
     @abstractmethod
     def known(self, judgement: J) -> Known | None:
-        """What it says, in the terms of known answers; None where it says nothing of the kind."""
+        """The judgment in the format of known answers; None if it has no equivalent."""
 
     @abstractmethod
     def gather(self, queue: Queue) -> Gathered:
-        """What the standing judgments of a queue say, measure by measure."""
+        """The values of a queue's valid judgments, by measure."""
 
     def chose_left(self, judgement: J) -> bool | None:
-        """None where no side was chosen, or nothing says which side it was."""
+        """None if no side was chosen, or the sides weren't recorded."""
         return None
 
     # In words ---------------------------------------------------------------------------------------------------------
 
     @abstractmethod
     def words(self, said: A | J) -> str:
-        """A judgment in a few words."""
+        """A judgment as short text."""
 
     def words_on(self, judgement: J, run: UUID) -> str:
-        """What it says of one trajectory."""
+        """What it says about one trajectory."""
         return self.words(judgement)
 
     def words_by_side(self, said: A | J, *, a_is_left: bool) -> str:
-        """For somebody who sees sides and no names."""
+        """The same by displayed side, for somebody who may not know the names."""
         return self.words(said)
 
     def words_as_given(self, judgement: J) -> str:
-        """For whoever gave it."""
+        """The text for its author."""
         return self.words(judgement)
 
     @abstractmethod
     def known_words(self, known: Known, *, a_is_left: bool | None = None) -> str:
-        """A known answer, by side where one is given."""
+        """A known answer as text, by displayed side if `a_is_left` is given."""
 
     def remarks(self, judgements: Mapping[UUID, J]) -> Iterator[StepRemark]:
-        """What judgments, by their ids, say of single steps; in as many queries whatever their number."""
+        """Statements about single steps in judgments keyed by id; the number of queries is constant."""
         yield from ()
 
     # Known answers ----------------------------------------------------------------------------------------------------
 
     outcome_tells: ClassVar[Q | None] = None
-    """The items whose trajectories tell by their outcome what the answer is; None where none can."""
+    """The items whose known answer follows from their trajectories' outcomes; None if it never does."""
     outcome_words: ClassVar[str] = ""
-    """How they tell it."""
+    """How the outcome determines the answer, as text."""
 
     @abstractmethod
     def known_field(self) -> forms.Field:
-        """Asks a researcher for the known answer of an item."""
+        """The form field for an item's known answer."""
 
     def read_known(self, given: str) -> Known:
-        """What the field was given. Raises ValidationError."""
+        """Parse that field's value. Raises ValidationError."""
         return int(given)
 
     def known_as_given(self, known: Known) -> str:
-        """The other way round."""
+        """The reverse: the field's value for a known answer."""
         return str(known)
 
     def check_known(self, known: Known, run: Trajectory) -> None:
-        """Refuse a known answer that nobody could give. Raises Refusal."""
+        """Refuse a known answer that no annotator could give. Raises Refusal."""
 
     # Review -----------------------------------------------------------------------------------------------------------
 
     @property
     def reviewers_answer(self) -> bool:
-        """Whether a reviewer answers anew, and so can be blind to what others said; otherwise they say whose judgment stands."""
+        """Whether a reviewer answers anew, and so can be blind to the judgments; otherwise they choose which judgment to uphold."""
         return self.model.reviewers_answer
 
     question_of_review: ClassVar[str]
 
     @abstractmethod
     def review_choices(self, judgements: Sequence[J]) -> list[tuple[str, str]]:
-        """What a reviewer may choose, in words."""
+        """A reviewer's options, as text."""
 
     @abstractmethod
     def decision(self, given: str, *, a_is_left: bool) -> dict[str, Any]:
-        """The columns of the adjudication that a choice means."""
+        """The adjudication's columns for an option."""
 
     @abstractmethod
     def chosen(self, decision: Adjudication, *, a_is_left: bool) -> str:
-        """The other way round."""
+        """The reverse: the option for a decision."""
 
     @abstractmethod
     def decided_words(self, decision: Adjudication, judgements: Sequence[J], *, a_is_left: bool | None) -> str:
-        """A decision in words, by side where one is given."""
+        """A decision as text, by displayed side if `a_is_left` is given."""
 
     @abstractmethod
     def agrees(self, decision: Adjudication, judgement: J) -> bool:
-        """Whether a judgment says what was decided."""
+        """Whether a judgment matches the decision."""
 
     @abstractmethod
     def decided_for(self, judgement: J, decision: Adjudication) -> str:
-        """A decision in words for who gave this judgment."""
+        """A decision as text for the judgment's author."""
 
     @abstractmethod
     def decision_problem(self, decision: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -278,10 +278,10 @@ class Kind(ABC, Generic[K, A, J]):
     # Making queues ----------------------------------------------------------------------------------------------------
 
     takes_models: ClassVar[bool] = False
-    """Whether models can be sent to judge."""
+    """Whether models can be added as judges."""
     asks_form: type[AsksForm]
     nothing_to_do: ClassVar[type[Refusal]]
-    """Why a queue would have no items."""
+    """The refusal if a queue would have no items."""
 
     @abstractmethod
     def asks_of(self, data: Mapping[str, Any]) -> K:
@@ -293,51 +293,51 @@ class Kind(ABC, Generic[K, A, J]):
 
     @abstractmethod
     def preview(self, pairing: Pairing, runs: QuerySet[Trajectory]) -> Preview:
-        """How many items these trajectories give, counted by the database."""
+        """How many items these trajectories yield, counted by the database."""
 
     @abstractmethod
     def draw(self, pairing: Pairing, task: UUID, runs: list[Run]) -> Iterator[Item]:
-        """The items of one task, each at the place where shuffling puts it."""
+        """The items of one task, each with its shuffled position."""
 
     @abstractmethod
     def pairing_words(self, pairing: Pairing) -> str:
-        """How the items were drawn."""
+        """How the items were drawn, as text."""
 
     # Imported judgments -----------------------------------------------------------------------------------------
 
     imported_as: ClassVar[str]
-    """What a file says whose judgments are of this kind."""
+    """Description of a file with judgments of this kind."""
     imported_asks: K
     imported_values: ClassVar[tuple[str, ...]]
-    """What a value in a file may mean."""
+    """The possible meanings of a value in a file."""
 
     @abstractmethod
     def is_said_in(self, survey: Survey) -> bool:
-        """Whether a file may hold such judgments."""
+        """Whether a file may contain such judgments."""
 
     @abstractmethod
     def imported_words(self, sides: tuple[str, str] | None) -> Sequence[str]:
-        """The same in words, for somebody who knows the sides of a pair by the file's own names."""
+        """These meanings as text, with the file's own names for the sides of a pair."""
 
     @abstractmethod
     def imported(self, meanings: Meanings, info: Info, steps: Sequence[Info]) -> dict[str, A]:
-        """What a record says, by annotator; `steps` are what it says of each step."""
+        """A record's judgments, by annotator; `steps` are the extra columns of each step."""
 
     @abstractmethod
     def imported_said(self, answer: A, sides: tuple[str, str] | None) -> str:
-        """An answer in the words of the file."""
+        """An answer as text, in the file's terms."""
 
     def points_at(self, answer: A) -> int | None:
-        """The step that shows best what an answer says; None for the last one."""
+        """The step that illustrates an answer best; None for the last one."""
         return None
 
     def suggested(self, value: Any, sides: tuple[str, str] | None) -> str:
-        """What a value can only mean; empty where a person has to say it."""
+        """The only possible meaning of a value; empty if a person has to choose."""
         return ""
 
 
 def known_choice(choices: Sequence[tuple[str, str]], help_text: str = "") -> forms.ChoiceField:
-    """A field for a known answer that is one of a few."""
+    """A field for a known answer with a few options."""
     return forms.ChoiceField(
         label="Right answer", choices=choices, required=False, widget=forms.RadioSelect, help_text=help_text
     )
