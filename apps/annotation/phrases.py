@@ -1,4 +1,4 @@
-"""Judgments and known answers in words; what differs by kind, the kind says."""
+"""Judgments and known answers as text; each kind provides its own wording."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -9,48 +9,48 @@ from apps.annotation.models import Adjudication, Item, Judgement
 from apps.trajectories.models import Trajectory
 
 TOLD = 6
-"""Judgments that one sentence names."""
+"""Maximum number of judgments named in one sentence."""
 
 
 def said(judgement: Judgement) -> str:
-    """What a judgment says, in a few words: “A clearly better”."""
+    """A judgment as short text: “A clearly better”."""
     return kind_of(judgement).words(judgement)
 
 
 def said_of(judgement: Judgement, run: UUID) -> str:
-    """What a judgment says about one trajectory: “clearly worse”, where it was one of two."""
+    """What a judgment says about one trajectory, such as “clearly worse” if it was one of a pair."""
     return kind_of(judgement).words_on(judgement, run)
 
 
 def other_side(judgement: Judgement, run: UUID) -> Trajectory | None:
-    """What `run` was compared with; None where it was judged by itself."""
+    """The trajectory that `run` was compared with; None if it was judged individually."""
     item = judgement.item
     return item.b if item.a_id == run else item.a
 
 
 def known_answer(item: Item) -> str:
-    """What is known of a gold or training item."""
+    """The known answer of a gold or onboarding item."""
     return "nothing" if item.known is None else kind_of(item).known_words(item.known["answer"])
 
 
 def decision(adjudication: Adjudication) -> str:
-    """What a reviewer decided about a pair; of other items the judgment that stands says it."""
+    """A reviewer's decision about a pair; for other kinds it doesn't say which judgment was upheld."""
     return kind_of(adjudication.item).decided_words(adjudication, (), a_is_left=None)
 
 
 def in_review(judgement: Judgement, item: Item) -> str:
-    """What a judgment says to a reviewer, who sees the trajectories of a pair as left and right."""
+    """A judgment as text for a reviewer, who sees the trajectories of a pair as left and right."""
     return kind_of(item).words_by_side(judgement, a_is_left=a_is_left_in_review(item))
 
 
 def decided(adjudication: Adjudication, judgements: Sequence[Judgement]) -> str:
-    """What was decided about an item, in the same words."""
+    """A decision as text, in the same terms."""
     item = adjudication.item
     return kind_of(item).decided_words(adjudication, judgements, a_is_left=a_is_left_in_review(item))
 
 
 def after_decision(adjudication: Adjudication, judgements: Sequence[Judgement]) -> str:
-    """What a reviewer is told once they have decided: what the others had said, by the sides that the reviewer saw."""
+    """The text a reviewer sees after deciding: the others' judgments, by the sides that the reviewer saw."""
     item = adjudication.item
     others = "; ".join(f"{judgement.annotator}: {in_review(judgement, item)}" for judgement in judgements[:TOLD])
     more = f"; and {len(judgements) - TOLD} more" if len(judgements) > TOLD else ""
@@ -60,7 +60,7 @@ def after_decision(adjudication: Adjudication, judgements: Sequence[Judgement]) 
 
 
 def a_is_left_in_review(item: Item) -> bool:
-    """By chance, and the same whenever it is opened."""
+    """Random, but the same every time it's opened."""
     return bool(item.pk % 2)
 
 

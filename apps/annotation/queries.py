@@ -1,4 +1,4 @@
-"""What pages and the API read about queues. Counters are kept on desks, so nothing here counts a big table."""
+"""Queries on queues for pages and the API. Counters are kept on desks, so nothing here counts large tables."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -24,15 +24,15 @@ BULK_ACTS = 5
 JUDGEMENTS_OF_RUN = 20
 LATEST_OF_PERSON = 20
 HEAVY_OF_RUNS = tuple(f"{run}__{column}" for run in "ab" for column in ("tools", "closing", "info"))
-"""Of an item's trajectories: what is large and seldom looked at."""
+"""Large, rarely needed columns of an item's trajectories."""
 
 
 @dataclass(frozen=True)
 class DeskProgress:
-    """How far one person, and everybody, is in a queue."""
+    """One person's and everybody's progress in a queue."""
 
     mine: int
-    """Judgments, those of gold items too: a count that stood still would say which ones they are."""
+    """Judgments including gold items, since a count that stays the same would reveal them."""
     left: int
     """See `left_for`."""
 
@@ -69,15 +69,15 @@ class QueueRow(NamedTuple):
     queue: Queue
     judged: int
     mine: int
-    """With gold items."""
+    """Includes gold items."""
     golds: int
-    """Of mine."""
+    """How many of `mine` are gold."""
     elsewhere: int
-    """Items that are for others only."""
+    """Items assigned to others only."""
 
     @property
     def left(self) -> int:
-        """Judgments that the queue still asks for, of anybody; for reviewers."""
+        """Number of judgments still missing, by anybody; for reviewers."""
         return max(self.queue.places - self.judged, 0)
 
     @property
@@ -86,7 +86,7 @@ class QueueRow(NamedTuple):
 
 
 def queue_rows(queues: Sequence[Queue], member: Membership) -> list[QueueRow]:
-    """What a list says of each queue, in two queries for all."""
+    """The rows of a list of queues, in two queries for all."""
     desks = Desk.objects.filter(queue__in=[queue.pk for queue in queues]).values("queue")
     my_desk = Q(annotator__user=member.user_id)
     sums = desks.annotate(
@@ -105,15 +105,15 @@ def queue_rows(queues: Sequence[Queue], member: Membership) -> list[QueueRow]:
 
 @dataclass(frozen=True)
 class Totals:
-    """A queue as a whole."""
+    """The totals of a queue."""
 
     judged: int
     places: int
     skipped: int
     annotators: int
-    """People, rules and models that judged something."""
+    """Number of people, rules, and models that judged something."""
     seconds_each: float | None
-    """What a judgment takes a person, on average: a rule or a model takes no time worth telling."""
+    """Mean time of a person's judgment; the time of rules and models is irrelevant."""
     flagged: list[Assignment]
 
 
@@ -142,18 +142,18 @@ def totals_of(queue: Queue) -> Totals:
 
 
 def flagged_items(queues: Iterable[UUID | str]) -> list[int]:
-    """The items of these queues that somebody flagged, in the order of their ids."""
+    """The flagged items of these queues, ordered by id."""
     flagged = Assignment.objects.filter(queue__in=list(queues), flagged=True, item__purpose=Item.Purpose.WORK)
     return sorted(set(flagged.values_list("item", flat=True)))
 
 
 def people_of(queue: Queue) -> list[Desk]:
-    """Who judged here, the busiest first."""
+    """Who judged here, most active first."""
     return list(Desk.objects.filter(queue=queue).select_related("annotator").order_by("-judged", "pk")[:100])
 
 
 def source_of(queue: Queue) -> dict[str, Any]:
-    """What the queue was made from, in words; empty parts where it was made otherwise."""
+    """What the queue was made from, as text; parts that don't apply are empty."""
     stored = queue.selection
     pairing = Pairing.from_json(stored["pairing"]) if "pairing" in stored else None
     selection = stored.get("selection") or {}
@@ -169,7 +169,7 @@ def source_of(queue: Queue) -> dict[str, Any]:
 
 
 def judgements_of_items(queue: Queue, items: Iterable[Item], member: Membership) -> dict[int, list[Judgement]]:
-    """The standing judgments of each of these items of `queue` that `member` may see."""
+    """The valid judgments of each of these items of `queue` that `member` may see."""
     found: dict[int, list[Judgement]] = defaultdict(list)
     standing = kind_of(queue).standing.visible_to(member).filter(item__in=[item.pk for item in items])
     for judgement in standing.select_related("annotator").order_by("pk"):
@@ -178,12 +178,12 @@ def judgements_of_items(queue: Queue, items: Iterable[Item], member: Membership)
 
 
 def judgements_under_review(queue: Queue, item: Item) -> list[Judgement]:
-    """All that stand on an item, oldest first, for whoever decides it; the page shows no more of them than it may."""
+    """All valid judgments of an item, oldest first, for deciding it; the page hides those that the reviewer may not see yet."""
     return list(kind_of(queue).standing.filter(item=item).select_related("annotator").order_by("pk"))
 
 
 def standing_of_items(queue: Queue, items: Iterable[Item]) -> dict[int, list[UUID]]:
-    """The ids of these judgments, oldest first."""
+    """The ids of the items' valid judgments, oldest first."""
     found: dict[int, list[UUID]] = defaultdict(list)
     standing = kind_of(queue).standing.filter(item__in=[item.pk for item in items])
     for item, judgement in standing.order_by("pk").values_list("item", "pk"):
@@ -192,7 +192,7 @@ def standing_of_items(queue: Queue, items: Iterable[Item]) -> dict[int, list[UUI
 
 
 def judgements_of_run(member: Membership, trajectory_id: UUID) -> list[Judgement]:
-    """The newest judgments of this trajectory, by itself or in a pair."""
+    """The newest judgments of this trajectory, individually or in a pair."""
     items = Item.objects.filter(Q(a=trajectory_id) | Q(b=trajectory_id))
     found: list[Judgement] = []
     for kind in KINDS.values():
@@ -204,7 +204,7 @@ def judgements_of_run(member: Membership, trajectory_id: UUID) -> list[Judgement
 
 
 def latest_judgements_of(queue: Queue, annotator: Annotator, member: Membership) -> list[Any]:
-    """The newest standing judgments of one annotator in one queue that `member` may see."""
+    """The newest valid judgments of one annotator in one queue that `member` may see."""
     judgements = kind_of(queue).standing.visible_to(member).filter(queue=queue, annotator=annotator)
     standing = judgements.select_related("item__task")
     return list(
@@ -213,12 +213,12 @@ def latest_judgements_of(queue: Queue, annotator: Annotator, member: Membership)
 
 
 def bulk_acts_of(queue: Queue) -> list[BulkAct]:
-    """What was done to many of its items at once, newest first."""
+    """The bulk actions on its items, newest first."""
     return list(BulkAct.objects.filter(queue=queue).select_related("by").defer("before").order_by("-pk")[:BULK_ACTS])
 
 
 def assignees_of(items: Iterable[Item]) -> dict[int, list[str]]:
-    """By item, the names of those that it is for; none where it's for everybody."""
+    """The names of each item's assignees; none if it's for everybody."""
     found: dict[int, list[str]] = defaultdict(list)
     named = ItemAssignee.objects.filter(item__in=[item.pk for item in items]).select_related("user")
     for each in named.order_by("user__name", "pk"):
@@ -227,12 +227,12 @@ def assignees_of(items: Iterable[Item]) -> dict[int, list[str]]:
 
 
 def items_of(queue: Queue) -> QuerySet[Item]:
-    """A queue's items with their task and trajectories, without what is large and seldom looked at."""
+    """A queue's items with their task and trajectories, without large columns."""
     rows = Item.objects.filter(queue=queue).select_related("task", "a__policy", "b__policy")
     return rows.defer("task__initial_state", "task__success_check", *HEAVY_OF_RUNS)
 
 
 def golds_of(queue: Queue) -> dict[UUID, Share]:
-    """How often each annotator was right about gold items, as it stands now."""
+    """Each annotator's current accuracy on gold items."""
     desks = Desk.objects.filter(queue=queue, golds__gt=0).values_list("annotator", "golds_right", "golds")
     return {who: share(right, of) for who, right, of in desks}

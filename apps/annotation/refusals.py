@@ -1,8 +1,8 @@
-"""What labeling refuses, each by its name. The text is for the person: what happened and what to do."""
+"""The errors of annotation, each with its own class. The message is shown to the person: what happened and what to do."""
 
 
 class Refusal(Exception):
-    """Something that an annotator or researcher asked for and cannot have."""
+    """A request of an annotator or researcher that can't be fulfilled."""
 
     code = "refused"
     message = "This can't be done."
@@ -24,7 +24,7 @@ class NotForYou(QueueNotOpen):
 
 
 class DeskPaused(QueueNotOpen):
-    """A researcher asked this person to stop here for now."""
+    """A researcher paused this person's work here."""
 
     code = "desk_paused"
     message = "A researcher paused you in this queue. Your work is saved."

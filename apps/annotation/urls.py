@@ -1,4 +1,4 @@
-"""Addresses of queues and of the desk."""
+"""URLs of queues and of the desk."""
 
 from django.urls import path
 

@@ -1,4 +1,4 @@
-"""What the columns of an imported file mean as judgments, as a researcher said it. Pure."""
+"""How the columns of an imported file translate to judgments, as configured by a researcher. Pure."""
 
 from __future__ import annotations
 
@@ -13,71 +13,71 @@ from apps.annotation.models import Inspection
 
 T = TypeVar("T")
 Info = Mapping[str, Any]
-"""What a record says beside its chat: column -> value."""
+"""A record's extra columns: column -> value."""
 
 WHOLE = re.compile(r"-?\d{1,9}", re.ASCII)
-"""A whole number, as text."""
+"""An integer, as text."""
 
 VERDICT = re.compile(
     "label|rating|score|verdict|prefer|winner|better|judg|annotat|vote|correct|error|mistake|feedback|thumb|safe|quality|grade"
 )
-"""What columns that say verdicts are often called."""
+"""Common names of columns that hold verdicts."""
 
 
 class Columns(NamedTuple):
-    """Columns that say the same kind of thing in the same words, as `annotator1` and `annotator2` do."""
+    """Columns that hold the same kind of value from the same set, such as `annotator1` and `annotator2`."""
 
     names: tuple[str, ...]
     values: tuple[tuple[str, int], ...]
-    """A value, as JSON, and how often it stands there."""
+    """(value as JSON, number of occurrences)."""
 
 
 @dataclass(frozen=True)
 class Survey:
-    """What was found in the first trajectories of a selection."""
+    """The columns found in the first trajectories of a selection."""
 
     runs: int
     sides: tuple[str, str] | None
-    """What the two sides of a pair are called, where the file held pairs."""
+    """The names of a pair's two sides, if the file has pairs."""
     verdicts: tuple[Columns, ...]
-    """Of pairs, where there are any, else of trajectories: columns that say one of a few things."""
+    """Columns with a small set of values: of pairs if there are any, else of trajectories."""
     labels: tuple[Columns, ...]
-    """The same of steps."""
+    """The same for steps."""
     indexes: tuple[str, ...]
-    """Columns of trajectories that say a whole number wherever they say something, as an index among the steps is."""
+    """Columns of trajectories that hold only integers, as an index of a step would be."""
     names: tuple[str, ...]
-    """Columns that may name who judged."""
+    """Columns that may name the annotator."""
 
     @property
     def is_likely(self) -> bool:
-        """Whether there are pairs, or a column is called like a verdict."""
+        """Whether there are pairs, or a column whose name suggests a verdict."""
         said = (*(name for each in (*self.verdicts, *self.labels) for name in each.names), *self.indexes)
         return bool(self.sides) or any(VERDICT.search(name) for name in said)
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column that says verdicts."""
+    """One column that holds verdicts."""
 
     name: str
     means: Mapping[str, str]
-    """A value, as JSON -> one of `Kind.imported_values`. What is not among them says nothing."""
+    """Value as JSON -> one of `Kind.imported_values`. Values not listed are ignored."""
     is_somebody: bool = False
-    """Whether it is the verdict of an annotator of its own, who is called like it."""
+    """Whether the column belongs to an annotator of its own, named after it."""
     of_steps: bool = False
     first: int | None = None
-    """Of a column that names the first wrong step: what it calls the first step, 0 or 1. A negative number means that there is none."""
+    """For a column of first errors: its number for the first step, 0 or 1. A negative value means no error."""
 
 
 @dataclass(frozen=True)
 class Meanings:
-    """How a file is read."""
+    """How to interpret a file."""
 
     kind: str
-    """Of the queue that it becomes."""
+    """The kind of the resulting queue."""
     columns: tuple[Column, ...]
     who: str = ""
-    """The column that names who judged; empty where none does."""
+    """The column that names the annotator; empty if none does."""
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
@@ -87,14 +87,14 @@ class Meanings:
         return asdict(self)
 
     def annotator(self, column: Column, info: Mapping[str, Any]) -> str:
-        """Who says what this column says there; empty where nothing names them: all such judgments are one annotator's."""
+        """The annotator of this column's verdict; empty if unnamed: all unnamed judgments belong to one annotator."""
         named = info.get(self.who)
         parts = (str(named) if named not in (None, "") else "", column.name if column.is_somebody else "")
         return " ".join(filter(None, parts))
 
 
 def said_by(meanings: Meanings, info: Mapping[str, Any], read: Callable[[str], T]) -> dict[str, T]:
-    """What a record says, by annotator: the first column of each that says something."""
+    """A record's judgments by annotator: the first column of each that has a meaning."""
     found: dict[str, T] = {}
     for column in meanings.columns:
         if (said := _said(column, info)) is not None:
@@ -103,7 +103,7 @@ def said_by(meanings: Meanings, info: Mapping[str, Any], read: Callable[[str], T
 
 
 def walks_by(meanings: Meanings, info: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) -> dict[str, Walk]:
-    """What a trajectory's record says of its steps, by annotator; `steps` are what was noted with each."""
+    """A trajectory's inspections by annotator; `steps` are the extra columns of each step."""
     found: dict[str, Walk] = {}
     for column in meanings.columns:
         said = _labelled(column, steps) if column.of_steps else _first_error(column, info, len(steps))
@@ -122,20 +122,20 @@ def _labelled(column: Column, steps: Sequence[Mapping[str, Any]]) -> Walk | None
 
 
 def _first_error(column: Column, info: Mapping[str, Any], steps: int) -> Walk | None:
-    """None where it says nothing, or names a step that is not there."""
+    """None if the column is empty, or names a step that doesn't exist."""
     given = info.get(column.name)
-    if type(given) is str and WHOLE.fullmatch(given):  # of a table as text
+    if type(given) is str and WHOLE.fullmatch(given):  # from a table of text
         given = int(given)
     if type(given) is not int or column.first is None or given - column.first >= steps:
         return None
     wrong = given - column.first if given >= column.first else None
     if wrong is None and given >= 0:
-        return None  # step 0 of steps that are counted from 1
+        return None  # step 0, though steps are counted from 1
     return _ended(wrong, [(1 if wrong is None or at < wrong else -1, at != wrong) for at in range(steps)])
 
 
 def _ended(wrong: int | None, values: Sequence[tuple[int, bool]]) -> Walk:
-    """Of each step, in order: its label, and whether it only follows from where the first error is."""
+    """`values` has (label, whether it was filled in from the first error) for each step, in order."""
     ending = Inspection.Ending.SOLVED if wrong is None else Inspection.Ending.FOUND_ERROR
     labels = (Label(index, value, is_filled) for index, (value, is_filled) in enumerate(values))
     return Walk(ending.value, wrong, tuple(labels))

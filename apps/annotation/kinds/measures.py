@@ -1,4 +1,4 @@
-"""The standing judgments of a queue as plain numbers: what each says, by measure, and how it came about."""
+"""The valid judgments of a queue as plain numbers: the values by measure, and the circumstances."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ AT_ONCE = 10_000
 
 
 class Given(NamedTuple):
-    """What one annotator said of one thing: an item, or a step of it."""
+    """One annotator's value for one unit: an item, or a step of it."""
 
     annotator: UUID
     item: int
@@ -23,42 +23,42 @@ class Given(NamedTuple):
 
 
 class Work(NamedTuple):
-    """One judgment, whatever it says."""
+    """One judgment's circumstances, independent of its content."""
 
     annotator: UUID
     item: int
     at: datetime
     seconds: float | None
-    """None of a model or a rule, which take no time worth telling, and of what was judged elsewhere."""
+    """None for a model or a rule, whose time is irrelevant, and for judgments made elsewhere."""
     chose_left: bool | None = None
-    """None where no side was chosen, or nothing says which side it was."""
+    """None if no side was chosen, or the sides weren't recorded."""
     is_right: bool | None = None
-    """Of a gold item: whether it says what is known."""
+    """For a gold item: whether it matches the known answer."""
     least_seconds: float = 0.0
-    """What reading the item takes at least."""
+    """Minimum time to read the item."""
 
 
 @dataclass
 class Measure:
-    """One thing that every judgment of a queue answers."""
+    """One question that every judgment of a queue answers."""
 
     key: str
     name: str
     values: Sequence[int]
-    """In their order; or without one, where `ordered` is false."""
+    """In order, unless `ordered` is false."""
     ordered: bool = True
     sides: bool = False
-    """Grades in favor of a trajectory: which trajectory it is matters most, so chance-corrected figures are given for that as well."""
+    """Whether values are grades in favor of a trajectory. Chance-corrected figures are then also given for the direction alone."""
     given: list[Given] = field(default_factory=list)
 
     def add(self, work: Work, value: int | None) -> None:
-        """What this judgment says of its item, if it answers this."""
+        """Add a judgment's value for its item, if it has one."""
         if value is not None and value in self.values:
             self.given.append(Given(work.annotator, work.item, work.item, value))
 
 
 class QuestionMeasures:
-    """The measures of a queue's questions: a choice of many gives one for each option, words give none."""
+    """The measures of a queue's questions: multiple choice has one per option, free text has none."""
 
     def __init__(self, questions: Sequence[Question]) -> None:
         self._of: list[tuple[Question, list[Measure]]] = [(each, _measures_of(each)) for each in questions]
@@ -68,7 +68,7 @@ class QuestionMeasures:
         return [measure for _, measures in self._of for measure in measures]
 
     def add(self, work: Work, answers: Mapping[str, Any], step_answers: Mapping[str, Mapping[str, Any]]) -> None:
-        """What a judgment answers of its item, and of its steps."""
+        """Add a judgment's answers about its item and its steps."""
         for question, measures in self._of:
             if question.per == "item":
                 _add(question, measures, answers.get(question.key), work, work.item)
@@ -109,18 +109,18 @@ def _add(question: Question, measures: Sequence[Measure], answer: Any, work: Wor
 
 @dataclass
 class Gathered:
-    """Everything that quality is measured from. The first measure is the one that people are compared by."""
+    """All data for quality figures. People are compared by the first measure."""
 
     measures: list[Measure]
     work: list[Work] = field(default_factory=list)
     golds: list[Work] = field(default_factory=list)
-    """Judgments of gold items: they take time and have sides, and no part in agreement."""
+    """Judgments of gold items: they count for times and sides, but not for agreement."""
     machines: frozenset[UUID] = frozenset()
-    """Of the annotators, those that are models or rules."""
+    """The annotators that are models or rules."""
 
 
 def read(standing: JudgementQuerySet[Any], queue: Queue, *columns: str) -> Iterator[tuple[Work, Mapping[str, Any]]]:
-    """The judgments of a queue's ordinary items, oldest first, each with these columns of its own. Not what users of an agent said, who are no annotators."""
+    """The judgments of a queue's ordinary items, oldest first, each with the given columns. Excludes feedback of an agent's users."""
     rows = standing.filter(queue=queue, item__purpose=Item.Purpose.WORK).order_by("pk")
     rows = rows.exclude(annotator__kind=Annotator.Kind.USER)
     shared = ("annotator", "item", "created_at", "seconds", "annotator__kind", "annotator__source")

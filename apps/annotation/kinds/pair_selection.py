@@ -1,10 +1,10 @@
-"""Which training runs of a task are compared with which. The preview and the filling of a queue count alike.
+"""Which trajectories of a task are compared with each other. The preview and the filling of a queue share this code.
 
-Trajectories that agree in every trait that the pairing looks at form a group. Pairs are then numbered group by group, so that
-they can be counted, and k of them drawn, without writing them all down.
+Trajectories that are equal in every trait that the pairing uses form a group. Pairs are numbered group by group, so that
+they can be counted, and k of them drawn, without enumerating all.
 
-Trajectories of one course cannot be told apart: nobody could prefer one of them, and whoever compared one with a third trajectory has
-compared the other. So of each group the oldest trajectory of a course stands for all, and no pair is of one course.
+Trajectories with the same course are indistinguishable: nobody could prefer one of them, and comparing one with a third trajectory
+compares the other, too. So in each group the oldest trajectory of a course represents it, and no pair has the same course twice.
 """
 
 from bisect import bisect_right
@@ -28,11 +28,11 @@ COURSE = Coalesce(
     F("course"),
     Func(Cast("pk", TextField()), Value(0), function="hashtextextended", output_field=BigIntegerField()),
 )
-"""A run whose course is not known is like no other."""
+"""A trajectory without a recorded course counts as unique."""
 
 
 class Traits(NamedTuple):
-    """What a pairing may look at in a trajectory."""
+    """The traits of a trajectory that a pairing may use."""
 
     policy: UUID | None
     success: bool | None
@@ -43,25 +43,25 @@ class Run(NamedTuple):
     id: UUID
     traits: Traits
     course: int
-    """Equal for trajectories that cannot be told apart."""
+    """Equal for indistinguishable trajectories."""
 
 
 class Pair(NamedTuple):
-    """Two trajectories of one task, in no order that means anything."""
+    """Two trajectories of one task; their order has no meaning."""
 
     task: UUID
     a: UUID
     b: UUID
 
     def shuffled(self, seed: int) -> int:
-        """A place by chance."""
+        """A pseudorandom position."""
         return shuffled_place(f"{seed} {self.a} {self.b}")
 
 
 def shuffled_place(what: str) -> int:
-    """A place by chance: a hash, so that it does not depend on what else is in the queue or when it came.
+    """A pseudorandom position: a hash, so that it doesn't depend on the queue's other items or their order of arrival.
 
-    63 bits: among a million items two meet with a chance of one in ten million, and the database would say so.
+    63 bits: among a million items a collision has a probability below one in ten million, and a unique constraint would catch it.
     """
     return int.from_bytes(blake2b(what.encode(), digest_size=8).digest(), "big") >> 1
 
@@ -71,9 +71,9 @@ class Pairing:
     """How pairs are drawn from the trajectories of each task."""
 
     per_task: int | None = None
-    """At most so many pairs of a task, drawn by chance; None takes all."""
+    """Maximum number of pairs per task, drawn at random; None takes all."""
     different_outcomes: bool = False
-    """Only pairs of which one trajectory did better: success differs or, where that is not recorded, reward does."""
+    """Only pairs in which one trajectory did better: success differs or, if it isn't recorded, reward does."""
     different_policies: bool = False
     """Only pairs of two known policies."""
     seed: int = 0
@@ -87,12 +87,12 @@ class Pairing:
 
     @property
     def traits(self) -> tuple[str, ...]:
-        """The columns of a trajectory that this pairing looks at."""
+        """The columns of a trajectory that this pairing uses."""
         policy = ("policy_id",) if self.different_policies else ()
         return policy + (("success", "reward") if self.different_outcomes else ())
 
     def read(self, values: Sequence[Any]) -> Traits:
-        """From the columns that it looks at."""
+        """The traits from those columns' values."""
         named = dict(zip(self.traits, values, strict=True))
         return Traits(named.get("policy_id"), named.get("success"), named.get("reward"))
 
@@ -103,7 +103,7 @@ class Pairing:
 
     @property
     def of_single_runs(self) -> str:
-        """In words, where trajectories are judged by themselves."""
+        """Description for queues of single trajectories."""
         return {None: "all trajectories of a task", 1: "one trajectory per task"}.get(
             self.per_task, f"{self.per_task} trajectories a task"
         )
@@ -133,7 +133,7 @@ def _ended_differently(x: Traits, y: Traits) -> bool:
 
 
 def draw(pairing: Pairing, task: UUID, runs: Iterable[Run]) -> Iterator[Pair]:
-    """The pairs of one task: the same ones whenever the trajectories are the same. `runs` come oldest first."""
+    """The pairs of one task, deterministic for the same trajectories. `runs` are ordered oldest first."""
     groups = _groups(pairing, runs)
     members = {traits: list(courses.values()) for traits, courses in groups.items()}
     blocks = list(_blocks(pairing, {traits: courses.keys() for traits, courses in groups.items()}))
@@ -148,7 +148,7 @@ def draw(pairing: Pairing, task: UUID, runs: Iterable[Run]) -> Iterator[Pair]:
 
     chosen: Iterable[int] = range(total)
     if pairing.per_task is not None and pairing.per_task < total - alike:
-        # sample() takes a range without listing it; even if all that are alike are among these, enough remain.
+        # sample() takes a range without listing it. Even if all pairs of the same course are drawn, enough others remain.
         numbers = Random(f"{pairing.seed} {task}").sample(range(total), pairing.per_task + alike)
         chosen = sorted(islice((number for number in numbers if _differ(*pair(number))), pairing.per_task))
     for number in chosen:
@@ -171,7 +171,7 @@ class _Block(NamedTuple):
     y: Traits
     sizes: tuple[int, int]
     alike: int
-    """How many of its pairs are of one course."""
+    """How many of its pairs have the same course."""
 
     @property
     def size(self) -> int:
@@ -183,12 +183,12 @@ class _Block(NamedTuple):
             return divmod(number, self.sizes[1])
         second = (
             1 + isqrt(1 + 8 * number)
-        ) // 2  # the pairs (i, j), i < j, in the order of j: j(j−1)/2 come before j's
+        ) // 2  # the pairs (i, j), i < j, ordered by j: j(j−1)/2 pairs precede those of j
         return number - second * (second - 1) // 2, second
 
 
 def _groups(pairing: Pairing, runs: Iterable[Run]) -> dict[Traits, dict[int, Run]]:
-    """Of each group the oldest trajectory of each course."""
+    """The oldest trajectory of each course, by group."""
     groups: dict[Traits, dict[int, Run]] = defaultdict(dict)
     for run in runs:
         groups[_seen(pairing, run.traits)].setdefault(run.course, run)
@@ -196,7 +196,7 @@ def _groups(pairing: Pairing, runs: Iterable[Run]) -> dict[Traits, dict[int, Run
 
 
 def _seen(pairing: Pairing, traits: Traits) -> Traits:
-    """The traits that matter to this pairing; the others are left blank, so that they split no group."""
+    """The traits that this pairing uses; the others are blanked, so that they don't split groups."""
     return Traits(
         policy=traits.policy if pairing.different_policies else None,
         success=traits.success if pairing.different_outcomes else None,
@@ -220,32 +220,32 @@ ALIKE = "identical to another trajectory of its task"
 
 @dataclass
 class Preview:
-    """What a pairing gives on a selection, and why some trajectories pair with nothing."""
+    """The number of items a pairing yields on a selection, and why some trajectories have no pair."""
 
     tasks: int = 0
     runs: int = 0
     items: int = 0
-    """Pairs, or trajectories that are judged by themselves."""
+    """Number of pairs, or of trajectories judged individually."""
     paired_tasks: int = 0
     paired_runs: int = 0
     unpaired: Counter[str] = field(default_factory=Counter)
-    """Trajectories by reason."""
+    """Unpaired trajectories by reason."""
 
     @property
     def reasons(self) -> list[tuple[str, int]]:
-        """Why trajectories pair with nothing, the commonest reason first."""
+        """Why trajectories have no pair, most frequent reason first."""
         return self.unpaired.most_common()
 
 
 class Group(NamedTuple):
-    """Trajectories of a task that agree in what a pairing looks at."""
+    """Trajectories of a task with equal traits."""
 
     runs: int
     courses: Courses
 
 
 def preview_of(pairing: Pairing, runs: QuerySet[Trajectory]) -> Preview:
-    """Count over these trajectories, by the database and without reading a step."""
+    """Counted by the database, without reading steps."""
     rows = runs.order_by("task_id").values_list("task_id", *pairing.traits)
     counted = rows.annotate(count=Count("pk"), courses=ArrayAgg(COURSE, distinct=True)).iterator(chunk_size=10_000)
     tasks = (
@@ -256,7 +256,7 @@ def preview_of(pairing: Pairing, runs: QuerySet[Trajectory]) -> Preview:
 
 
 def preview(pairing: Pairing, tasks: Iterable[dict[Traits, Group]]) -> Preview:
-    """Count over tasks, each given by its groups."""
+    """Count over tasks, each given as its groups."""
     result = Preview()
     for groups in tasks:
         result.tasks += 1

@@ -1,4 +1,4 @@
-"""Comparing two trajectories of one task: a graded choice, stored as a preference."""
+"""Compares two trajectories of one task: a graded choice, stored as a preference."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ SCALE: list[tuple[str, tuple[int | str, ...]]] = [
     ("Neither", (0, BOTH_BAD)),
     ("Right is better", (-1, -2, -3)),
 ]
-"""The answers as the desk groups them, in the order of their keys."""
+"""The answers as grouped at the desk, in the order of their keys."""
 KEYS: dict[int | str, str] = {3: "1", 2: "2", 1: "3", 0: "4", -1: "5", -2: "6", -3: "7", BOTH_BAD: "0"}
 CONFIDENCE = [("1", "unsure"), ("2", "fairly sure"), ("3", "sure")]
 UNMISTAKABLE = {"tie": "0", "both_bad": BOTH_BAD, "bothbad": BOTH_BAD, "tie (bothbad)": BOTH_BAD}
-"""What files say of pairs in words that mean one thing wherever they are used."""
+"""Values for pairs that mean the same in every file."""
 NAMES_OF_SIDES = ("model", "response", "answer", "output", "completion", "assistant", "conversation")
 
 
@@ -50,14 +50,14 @@ class Grade(NamedTuple):
     value: str
     key: str
     arrows: str
-    """Towards the better side; empty for both bad, which has no side."""
+    """Arrows towards the better side; empty for "both bad", which has no side."""
     words: str
     title: str
     checked: bool
 
 
 def scale(draft: Mapping[str, Any]) -> list[tuple[str, list[Grade]]]:
-    """The possible answers by the side they favor, with the one that the draft gives."""
+    """The possible answers by the side they favor, with the draft's answer marked."""
     return [(name, [_grade_on_scale(value, draft.get("answer")) for value in values]) for name, values in SCALE]
 
 
@@ -69,7 +69,7 @@ def _grade_on_scale(value: int | str, given: Any) -> Grade:
 
 
 class PreferenceForm(JudgementForm):
-    """A judgment of a pair as it was made: in favor of a side."""
+    """A judgment of a pair as submitted: in favor of a side."""
 
     answer = forms.ChoiceField(
         choices=ANSWERS, error_messages={"required": "Choose an answer first: keys 1 to 7, or 0."}
@@ -77,7 +77,7 @@ class PreferenceForm(JudgementForm):
     confidence = forms.TypedChoiceField(choices=CONFIDENCE, coerce=int, empty_value=None, required=False)
 
     def to_answer(self, assignment: Assignment) -> Choice:
-        """In favor of a trajectory: only the server knows which one was on which side."""
+        """The answer in favor of a trajectory: only the server knows which one was on which side."""
         answer = self.cleaned_data["answer"]
         turn = 1 if assignment.a_is_left else -1
         aspects, others = by_side_or_not(self.asks, self.answered())
@@ -92,21 +92,21 @@ class PreferenceForm(JudgementForm):
 
 
 class PreferenceDraftForm(PreferenceForm):
-    """The same, unfinished."""
+    """The same form, possibly incomplete."""
 
     answer = forms.ChoiceField(choices=ANSWERS, required=False)
 
 
 class PairwiseAsksForm(AsksForm):
-    """What may be asked beside which is better."""
+    """Questions that can be asked in addition to the preference."""
 
     confidence = forms.BooleanField(label="Ask for confidence", required=False)
 
 
 class PreferenceSerializer(JudgementSerializer[Preference]):
-    """A judgment of a pair that nobody took back. `strength` is in favor of `a`: 3 much better … 0 tie … -3 `b` much better.
+    """A valid judgment of a pair. `strength` is in favor of `a`: 3 much better … 0 tie … -3 `b` much better.
 
-    So are `aspects`, the answers to questions that compare, each on the scale that the queue gave it; `answers` are those to the others. `confidence`: 1 unsure, 2 fairly sure, 3 sure.
+    So are `aspects`, the answers to comparing questions, each on its question's scale; `answers` are those to other questions. `confidence`: 1 unsure, 2 fairly sure, 3 sure.
     """
 
     a = serializers.UUIDField(source="item.a_id")
@@ -123,7 +123,7 @@ class PreferenceSerializer(JudgementSerializer[Preference]):
 
 
 class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
-    """Which of two trajectories is better, blind to who made which."""
+    """Which of two trajectories is better, judged without knowing their policies."""
 
     name = Queue.Kind.PAIRWISE
     noun, has_sides, run_names = "pair", True, ("Trajectory A", "Trajectory B")
@@ -159,7 +159,7 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
     # Storing ----------------------------------------------------------------------------------------------------------
 
     def check(self, answer: Choice, asks: PairwiseAsks, item: Item) -> None:
-        """Raises Incomplete. The database holds what a grade may be."""
+        """Raises Incomplete. A database constraint checks the range of grades."""
         check_answers(asks, {**answer.aspects, **answer.answers}, {}, needed=0)
 
     def store(self, places: Sequence[Place[Choice]]) -> list[Preference]:
@@ -177,7 +177,7 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
         return Choice.of(judgement)
 
     def draft_of(self, judgement: Preference) -> dict[str, Any]:
-        """In favor of a side, as it was answered."""
+        """In favor of a side, as it was submitted."""
         answer = Choice.of(judgement) if judgement.a_was_left else Choice.of(judgement).turned
         return {
             "answer": BOTH_BAD if answer.both_bad else str(answer.strength),
@@ -192,7 +192,7 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
         return _sign(said.strength) or None
 
     def known(self, judgement: Preference) -> Known:
-        """+1: trajectory a is better, 0: neither, −1: trajectory b. How strongly does not matter."""
+        """+1: trajectory a is better, 0: neither, −1: trajectory b. The strength is ignored."""
         return _sign(judgement.strength)
 
     def gather(self, queue: Queue) -> Gathered:
@@ -307,7 +307,7 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
         return survey.sides is not None
 
     def imported_words(self, sides: tuple[str, str] | None) -> Sequence[str]:
-        """In favor of the first side first, whichever the file names first."""
+        """Starts with the meaning in favor of the first side, whichever the file names first."""
         return [self.imported_said(_imported(value), sides) for value in self.imported_values]
 
     def imported(self, meanings: Meanings, info: Info, steps: Sequence[Info]) -> dict[str, Choice]:
@@ -326,14 +326,14 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
 
 
 def by_side_or_not(asks: Asks, answers: Answers) -> tuple[dict[str, int], Answers]:
-    """Answers that favor a side, and all others."""
+    """Splits the answers into comparing ones, which favor a side, and all others."""
     sided = {each.key for each in asks.questions if each.type == "comparison"}
     favors = {key: value for key, value in answers.items() if key in sided and isinstance(value, int)}
     return favors, {key: value for key, value in answers.items() if key not in sided}
 
 
 def called(side: str) -> str:
-    """A side of a file for people: “answer 1”, “chosen”."""
+    """Display name of a side in a file: “answer 1”, “chosen”."""
     return side if len(side) > 1 else f"answer {side}"
 
 
@@ -342,7 +342,7 @@ def _imported(value: str) -> Choice:
 
 
 def by_side(strength: int, both_bad: bool, *, a_was_left: bool) -> str:
-    """A grade for who saw sides and no names: “left clearly better”."""
+    """A grade for somebody who saw sides and no names: “left clearly better”."""
     return _grade(strength, both_bad, ("left", "right") if a_was_left else ("right", "left"))
 
 

@@ -1,4 +1,4 @@
-"""The older notation of questions over REST: text with an aspect or a question a line. Pages and newer clients send JSON."""
+"""The older text notation of questions over REST: one aspect or question per line. Pages and newer clients send JSON."""
 
 from contract.questions import POINTS, Allowed, BadQuestions, Question, read
 
@@ -6,7 +6,7 @@ OPTIONAL = "(optional)"
 
 
 def read_aspects(text: str, allowed: Allowed) -> tuple[Question, ...]:
-    """A line an aspect: its name, and after a colon how many points its scale has (3, 5 or 7). Raises BadQuestions."""
+    """One aspect per line: its name, and after a colon the number of points of its scale (3, 5, or 7). Raises BadQuestions."""
     found = []
     for line in _lines(text):
         name, _, points = (part.strip() for part in line.partition(":"))
@@ -17,9 +17,9 @@ def read_aspects(text: str, allowed: Allowed) -> tuple[Question, ...]:
 
 
 def read_lines(text: str, allowed: Allowed) -> tuple[Question, ...]:
-    """A line a question, its parts between bars: what is asked | points | what 1 means | what the most means.
+    """One question per line, its parts separated by bars: text | points | label of 1 | label of the maximum.
 
-    All but the first may be left out. A question that ends with (optional), or the end of whose line does, may stay open. Raises BadQuestions.
+    All but the first are optional. A question or a line that ends with (optional) needn't be answered. Raises BadQuestions.
     """
     found = []
     for line in _lines(text):

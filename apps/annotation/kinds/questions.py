@@ -1,4 +1,4 @@
-"""What a judgment in a queue answers beside the main thing, kept as `Queue.asks`. Pure. What a question is: `contract.questions`."""
+"""The questions of a queue beyond the main one, stored in `Queue.asks`. Pure. `contract.questions` defines a question."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -9,22 +9,22 @@ from contract.questions import Allowed, Answers, Question, asked
 
 
 def comparison(key: str, name: str, points: int = 5) -> Question:
-    """An aspect of a pair that is graded by itself, such as safety."""
+    """A comparing question about one aspect of a pair, such as safety."""
     return Question(key, name, points, required=False, type="comparison")
 
 
 def field_of(question: Question) -> str:
-    """Its name in forms and drafts."""
+    """The question's field name in forms and drafts."""
     return f"{'aspect' if question.type == 'comparison' else 'question'}.{question.key}"
 
 
 def fields_of(asks: "Asks", answers: Mapping[str, Any]) -> dict[str, Any]:
-    """Answers as forms and drafts name them; without those to questions that are gone."""
+    """Answers by field name in forms and drafts, without those to removed questions."""
     return {field_of(each): answers[each.key] for each in asks.of_items if each.key in answers}
 
 
 def said_words(answers: Answers) -> list[str]:
-    """Answers in a few words each."""
+    """Each answer as short text."""
     return [f"{key} {', '.join(value) if isinstance(value, list) else value}" for key, value in answers.items()]
 
 
@@ -33,26 +33,26 @@ def _kept(stored: Mapping[str, Any]) -> tuple[Question, ...]:
 
 
 class UnfitAnswers(ValueError):
-    """Answers that a queue didn't ask for, or still wants: what to do."""
+    """Answers are missing or weren't asked for; the message says what to do."""
 
 
 @dataclass(frozen=True)
 class Asks:
-    """What a queue asks beside the main thing."""
+    """What a queue asks beyond the main question."""
 
     questions: tuple[Question, ...] = ()
 
     allowed: ClassVar[Allowed]
     usual: ClassVar[tuple[Question, ...]] = ()
-    """What a new queue asks unless somebody says otherwise."""
+    """The default questions of a new queue."""
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """From `Queue.asks`."""
+        """Decode `Queue.asks`."""
         return cls(questions=_kept(stored))
 
     def to_json(self) -> dict[str, Any]:
-        """As `Queue.asks` keeps it."""
+        """Encode for `Queue.asks`."""
         return {**asdict(self), "questions": [each.to_json() for each in self.questions]}
 
     @property
@@ -64,16 +64,16 @@ class Asks:
         return [each for each in self.questions if each.per == "step"]
 
     def kept(self, answers: Answers) -> Answers:
-        """Of the answers to questions of items, those to what is asked. A page without scripts shows, and sends, the others as well."""
+        """The answers to item questions that apply. Pages without JavaScript also show and send the others."""
         return {each.key: answers[each.key] for each in asked(self.of_items, answers) if each.key in answers}
 
     def kept_of_step(self, answers: Answers, of_item: Answers) -> Answers:
-        """The same of one step."""
+        """The same for one step."""
         shown = asked(self.questions, {**of_item, **answers})
         return {each.key: answers[each.key] for each in shown if each.per == "step" and each.key in answers}
 
     def check(self, answers: Answers, of_steps: Mapping[str, Answers], needed: int) -> None:
-        """Raises UnfitAnswers. `needed`: so many steps, from the first on, have to be answered."""
+        """Raises UnfitAnswers. `needed`: the number of steps, from the first, that must be answered."""
         _check(self.of_items, answers, asked(self.of_items, answers), "")
         for index in sorted({*map(int, of_steps), *range(needed if self.of_steps else 0)}):
             said = of_steps.get(str(index), {})
@@ -96,7 +96,7 @@ def _check(questions: Sequence[Question], answers: Answers, wanted: Sequence[Que
 
 @dataclass(frozen=True)
 class PairwiseAsks(Asks):
-    """Beside which trajectory is better."""
+    """Questions in addition to which trajectory is better."""
 
     confidence: bool = False
 
@@ -115,7 +115,7 @@ class PairwiseAsks(Asks):
 
 @dataclass(frozen=True)
 class Alternatives:
-    """Where better actions are sampled for annotators to choose among."""
+    """Where corrections are sampled from, for annotators to choose among."""
 
     policy: UUID
     count: int = 4
@@ -124,12 +124,12 @@ class Alternatives:
 
 @dataclass(frozen=True, kw_only=True)
 class StepsAsks(Asks):
-    """Beside how the going-through ended."""
+    """Questions in addition to the ending of the inspection."""
 
     every_step: bool = True
-    """Whether each step needs a label, up to the first error; otherwise people label those that matter."""
+    """Whether each step up to the first error needs a label; otherwise people label only the steps that matter."""
     corrections: bool = True
-    """Whether people may write better actions."""
+    """Whether people may write corrections."""
     alternatives: Alternatives | None = None
 
     allowed = Allowed(comparisons=False, steps=True)
@@ -153,7 +153,7 @@ class StepsAsks(Asks):
 
 @dataclass(frozen=True)
 class RatingAsks(Asks):
-    """Everything that a rating answers."""
+    """The content of a rating."""
 
     thumb: bool = True
     marks: bool = True
@@ -171,9 +171,9 @@ class RatingAsks(Asks):
         return cls(questions, stored.get("thumb", True), stored.get("marks", True))
 
     def opinion(self, thumb: int | None, answers: Answers) -> int:
-        """Whether a rating accepts the trajectory: the thumb; without one, which half of their scales the answers lie in on average.
+        """Whether a rating accepts the trajectory: the thumb or, without one, whether the answers average above or below the middle of their scales.
 
-        +1, −1, or 0 for neither. Choices and words have no halves.
+        +1, −1, or 0 for neither. Choices and free text are ignored.
         """
         if thumb is not None:
             return thumb

@@ -1,4 +1,4 @@
-"""Rating a trajectory as a whole: answers to the queue's questions, a thumb, and marks on what happened in it."""
+"""Rates a whole trajectory: answers to the queue's questions, a thumb, and marks on steps."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from apps.annotation.refusals import Incomplete
 
 
 class RatingForm(TrajectoryForm):
-    """A run rated as a whole, as far as it is; what is missing is said when it is stored."""
+    """A rating of a whole trajectory, possibly incomplete; what is missing is reported when it's stored."""
 
     thumb = forms.TypedChoiceField(choices=[("1", "Up"), ("-1", "Down")], coerce=int, empty_value=None, required=False)
     marks = RowsField(lambda row: _mark(row))
@@ -37,7 +37,7 @@ class RatingForm(TrajectoryForm):
 
 
 class RatingAsksForm(AsksForm):
-    """What may be asked of a trajectory as a whole."""
+    """Questions about a whole trajectory."""
 
     thumb = forms.BooleanField(label="Ask for a thumb up or down", required=False, initial=True)
     marks = forms.BooleanField(
@@ -50,7 +50,7 @@ def _mark(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class MarkSerializer(serializers.ModelSerializer[Mark]):
-    """Something that happened at one step."""
+    """An event marked at one step."""
 
     class Meta:
         model = Mark
@@ -59,7 +59,7 @@ class MarkSerializer(serializers.ModelSerializer[Mark]):
 
 
 class RatingSerializer(RunSerializer[Rating]):
-    """A run rated as a whole. `answers`: key of a question -> its answer, from 1 up. `thumb`: 1 up, -1 down."""
+    """A rating of a whole trajectory. `answers`: question key -> answer, from 1 up. `thumb`: 1 up, -1 down."""
 
     marks = MarkSerializer(many=True)
 
@@ -97,7 +97,7 @@ class RatingKind(RunKind[RatingAsks, Scores, Rating]):
     # Storing ----------------------------------------------------------------------------------------------------------
 
     def check(self, answer: Scores, asks: RatingAsks, item: Item) -> None:
-        """Raises Incomplete, saying what to do, for answers that the queue did not ask for or still wants."""
+        """Raises Incomplete, with advice, for answers that are missing or weren't asked for."""
         steps = item.a.step_count
         check_answers(asks, answer.answers, answer.step_answers, needed=steps, steps=steps)
         if not asks.questions and asks.thumb and answer.thumb is None:
@@ -143,7 +143,7 @@ class RatingKind(RunKind[RatingAsks, Scores, Rating]):
         return said.thumb
 
     def known(self, judgement: Rating) -> Known:
-        """+1: a good trajectory, −1: a bad one, 0: neither, as `RatingAsks.opinion` reads it."""
+        """+1: a good trajectory, −1: a bad one, 0: neither, according to `RatingAsks.opinion`."""
         return self.asked(judgement.queue).opinion(judgement.thumb, judgement.answers)
 
     def gather(self, queue: Queue) -> Gathered:
@@ -155,7 +155,7 @@ class RatingKind(RunKind[RatingAsks, Scores, Rating]):
             gathered.work.append(work)
             thumb.add(work, said["thumb"])
             questions.add(work, said["answers"], said["step_answers"])
-        # A question that was added late says little of people.
+        # Most answered first: a question that was added late has little data for comparing people.
         gathered.measures.sort(key=lambda measure: -len(measure.given))
         return gathered
 

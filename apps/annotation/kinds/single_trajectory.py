@@ -1,4 +1,4 @@
-"""What all kinds have in common that judge a single trajectory."""
+"""Shared by the kinds that judge a single trajectory."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from apps.trajectories.models import Trajectory
 from apps.trajectories.rendering.steps import StepHead, StepView
 
 SIDE = "run"
-"""What addresses of parts say where those of pairs name a side."""
+"""Stands in for the side in URLs of parts."""
 
 
 class WalkRow(NamedTuple):
-    """A step: a line of it and, once opened, all of it."""
+    """A step: its summary line and, once opened, its content."""
 
     head: StepHead
     view: StepView | None
@@ -37,21 +37,21 @@ class WalkRow(NamedTuple):
 
     @property
     def anchor(self) -> str:
-        """Where the step's number leads: to its row in this page."""
+        """The step's anchor on the page, to which its number links."""
         return f"#row-{self.number}"
 
 
 class RunView(NamedTuple):
-    """Everything about the trajectory that the desk shows: nothing tells who made it, or how it ended. Addresses name the assignment, never the trajectory."""
+    """The trajectory as shown at the desk, without anything that reveals its policy or outcome. URLs never contain the trajectory's id."""
 
     instruction: str
     users_script: str
-    """What only a simulated user was told; no agent saw it."""
+    """Instructions of a simulated user; the agent never saw them."""
     rows: list[WalkRow]
 
 
 def run_of(assignment: Assignment, part_url: PartUrl) -> RunView:
-    """The whole trajectory in lines, opened at its start."""
+    """The whole trajectory as lines, with its first steps opened."""
     run = assignment.item.a
     heads = [unsigned(head) for head in queries.heads_of(run)]
     task = assignment.item.task
@@ -78,7 +78,7 @@ class RunSerializer(JudgementSerializer[J]):
 
 
 class RunKind(Kind[K, A, J]):
-    """A run is shown by itself; a reviewer says whose judgment of it stands."""
+    """Shows one trajectory; reviewers choose which judgment to uphold."""
 
     noun = "run"
 
@@ -147,7 +147,7 @@ class RunKind(Kind[K, A, J]):
         return result
 
     def draw(self, pairing: Pairing, task: UUID, runs: list[Run]) -> Iterator[Item]:
-        """At most `per_task` of them: the same ones whenever the trajectories are the same."""
+        """At most `per_task` of them, deterministic for the same trajectories."""
         chosen: Sequence[int] = range(len(runs))
         if pairing.per_task is not None and pairing.per_task < len(runs):
             chosen = sorted(Random(f"{pairing.seed} {task}").sample(chosen, pairing.per_task))

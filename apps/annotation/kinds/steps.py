@@ -1,4 +1,4 @@
-"""Going through a trajectory step by step: labels, the first error, and better actions, stored as an inspection."""
+"""Step-by-step inspection of a trajectory: labels, the first error, and corrections, stored as an inspection."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ WORDS = {1: "good", 0: "neutral", -1: "bad"}
 TONES = {1: "good", 0: "plain", -1: "bad"}
 Ending = Inspection.Ending
 ON_THE_DESK = [(value, label) for value, label in Ending.choices if value != Ending.EDITED]
-"""How annotators can end. Users of an agent, who see its answer only, edit that."""
+"""The endings available to annotators. EDITED is for an agent's users, who only see and edit its answer."""
 ABLE = (Policy.Kind.MODEL, Policy.Kind.ENDPOINT)
 """Policies that can act, and so take over in the middle of a trajectory."""
 
 
 class WalkDraftForm(TrajectoryForm):
-    """A run gone through step by step, as far as it is."""
+    """An inspection, possibly incomplete."""
 
     ending = forms.ChoiceField(choices=ON_THE_DESK, required=False)
     first_error = forms.IntegerField(required=False, min_value=0, max_value=100_000)
@@ -60,7 +60,7 @@ class WalkDraftForm(TrajectoryForm):
 
 
 class WalkForm(WalkDraftForm):
-    """A run gone through step by step."""
+    """A complete inspection."""
 
     ending = forms.ChoiceField(
         choices=ON_THE_DESK,
@@ -114,7 +114,7 @@ def _correction(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class StepsAsksForm(AsksForm):
-    """What may be asked beside which steps are right."""
+    """Questions in addition to which steps are right."""
 
     every_step = forms.BooleanField(
         label="Each step needs a label, up to the first error", required=False, initial=True
@@ -139,7 +139,7 @@ class StepsAsksForm(AsksForm):
 
 
 class StepLabelSerializer(serializers.ModelSerializer[StepLabel]):
-    """What was said of one step: 1 good, 0 neutral, -1 bad. `is_filled`: it followed from the first error."""
+    """A step's label: 1 good, 0 neutral, -1 bad. `is_filled`: filled in from the first error."""
 
     class Meta:
         model = StepLabel
@@ -157,7 +157,7 @@ class CorrectionSerializer(serializers.ModelSerializer[Correction]):
 
 
 class InspectionSerializer(RunSerializer[Inspection]):
-    """A run gone through step by step. `first_error`: index of the first wrong step, where one was found."""
+    """A step-by-step inspection of a trajectory. `first_error`: index of the first wrong step, if any."""
 
     labels = StepLabelSerializer(many=True)
     corrections = CorrectionSerializer(many=True)
@@ -203,7 +203,7 @@ class Steps(RunKind[StepsAsks, Walk, Inspection]):
     # Storing ----------------------------------------------------------------------------------------------------------
 
     def check(self, answer: Walk, asks: StepsAsks, item: Item) -> None:
-        """Raises Incomplete for steps that are left open and walks that contradict themselves, BadAction for better actions that are none."""
+        """Raises Incomplete for missing labels and for contradictions, BadAction for invalid corrections."""
         answer.check(asks, steps=item.a.step_count)
         check_corrections(answer.corrections, item.a)
 
@@ -261,11 +261,11 @@ class Steps(RunKind[StepsAsks, Walk, Inspection]):
     # What a judgment means --------------------------------------------------------------------------------------------
 
     def stance(self, said: Walk | Inspection) -> Known | None:
-        """Who gave up, or says that the task is bad, contradicts nobody."""
+        """None for annotators who gave up or call the task bad: they contradict nobody."""
         return NO_ERROR if said.ending == Ending.SOLVED else said.first_error
 
     def known(self, judgement: Inspection) -> Known | None:
-        """The index of the first error, or that there is none."""
+        """The index of the first error, or the value for no error."""
         return self.stance(judgement)
 
     def gather(self, queue: Queue) -> Gathered:
@@ -279,8 +279,8 @@ class Steps(RunKind[StepsAsks, Walk, Inspection]):
             ending.add(work, ENDINGS[said["ending"]])
             if answered:
                 questions.add(work, said["answers"], said["step_answers"])
-        # After a first error everything is filled in as bad, which nobody said: it would agree however far apart the errors are. Before
-        # it everything is filled in as good, and that is what a first error says.
+        # Labels after a first error are filled in as bad, which nobody chose: they would agree however far apart the errors are. Those before
+        # it are filled in as good, which is what a first error implies.
         inspected = StepLabel.objects.filter(
             inspection__queue=queue, inspection__retracted_at=None, inspection__item__purpose="work"
         )
@@ -300,7 +300,7 @@ class Steps(RunKind[StepsAsks, Walk, Inspection]):
         return "there is no error" if known == NO_ERROR else f"the first error is step {int(known) + 1}"
 
     def remarks(self, judgements: Mapping[UUID, Inspection]) -> Iterator[StepRemark]:
-        """Labels that only follow from a first error say nothing of their own."""
+        """Skips labels that were filled in from a first error."""
         labels = StepLabel.objects.filter(inspection__in=judgements, is_filled=False).defer("spans")
         for label in labels[:MOST_REMARKS]:
             said = judgements[label.inspection_id]

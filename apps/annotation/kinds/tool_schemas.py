@@ -1,7 +1,7 @@
-"""Whether arguments fit a tool's schema, however hostile the schema is.
+"""Validates arguments against a tool's schema, which may be malicious.
 
-Schemas come from trajectories. Nothing they refer to is fetched. Patterns, which can take forever to match, aren't tried, and nothing that tries
-them. Each keyword that is looked at costs something, since a schema of a thousand bytes can refer to itself a billion times.
+Schemas come from trajectories. References to other documents aren't fetched. Patterns, which can take exponential time to match, are ignored, along with
+keywords that use them. Each evaluated keyword counts against a budget, since a schema of a thousand bytes can refer to itself a billion times.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Json = Any
 Keyword = Callable[[Validator, Json, Json, Json], Iterator[ValidationError] | None]
 
 MOST = 10_000
-"""Keywords that are looked at for all arguments of one answer together, about a second's work; a list costs as many as it has entries."""
+"""Budget of evaluated keywords for all arguments of one answer, about a second's work; a list costs as many as it has entries."""
 UNTRIED = (
     "pattern",
     "patternProperties",
@@ -31,18 +31,18 @@ UNTRIED = (
     "uniqueItems",
     "dependentSchemas",
 )
-"""All but the last try patterns, or look at each pair of values, inside one keyword."""
+"""Ignored keywords: all but the last match patterns, or compare all pairs of values, within one keyword."""
 
 
 class _TooMuch(Exception):
-    """The schema wants more looking at than it's worth."""
+    """The schema exceeds the budget."""
 
 
 @dataclass
 class _Budget:
     left: int = MOST
     schemas: dict[int, bool] = field(default_factory=dict)
-    """Whether an object, by its identity, is a schema: a trajectory's tools are many answers' tools."""
+    """Whether the schema with this object id is valid. Cached, since many answers use the same tools."""
 
 
 _budget: ContextVar[_Budget | None] = ContextVar("budget", default=None)
@@ -50,7 +50,7 @@ _budget: ContextVar[_Budget | None] = ContextVar("budget", default=None)
 
 @contextmanager
 def budget() -> Iterator[_Budget]:
-    """Whatever is checked inside, also by a budget inside this one, has MOST keywords together. The schemas have to outlive it."""
+    """Everything validated inside, including nested budgets, shares MOST keywords. The schemas must outlive it, since they're cached by id."""
     if (outer := _budget.get()) is not None:
         yield outer
         return
@@ -62,7 +62,7 @@ def budget() -> Iterator[_Budget]:
 
 
 def problems(schema: Json, arguments: Json) -> list[ValidationError]:
-    """What of the arguments the schema refuses, by place. One that is no schema refuses nothing, nor does one that is too much to look at."""
+    """The arguments' violations of the schema, by place. Invalid schemas, and schemas that exceed the budget, refuse nothing."""
     if not isinstance(schema, dict):
         return []
     with budget() as mine:

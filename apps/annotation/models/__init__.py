@@ -1,4 +1,4 @@
-"""Queues of items to judge, who is judging what right now, and the judgments."""
+"""Queues of items to judge, assignments, and judgments."""
 
 from apps.annotation.models.bulk import BulkAct, ItemAssignee
 from apps.annotation.models.comments import Comment, Mention

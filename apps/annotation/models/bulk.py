@@ -1,4 +1,4 @@
-"""What is done to many things at once, so that it can be undone; and the people that items are for."""
+"""Bulk actions, stored for undo; and the people that items are assigned to."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from apps.annotation.models.queues import Queue
 
 
 class ItemAssignee(models.Model):
-    """That an item is for this person, and for nobody who isn't named too. Items without any are for everybody who may label."""
+    """An item is reserved for this person and its other assignees. Items without assignees are for everybody who may label."""
 
     item = models.ForeignKey(Item, on_delete=models.CASCADE, related_name="assignees", db_index=False)
     queue = models.ForeignKey(Queue, on_delete=models.CASCADE, related_name="+", db_index=False)
@@ -23,7 +23,7 @@ class ItemAssignee(models.Model):
 
 
 class BulkAct(WorkspaceModel):
-    """One act on many items or trajectories, by whom, and what it takes to undo it."""
+    """One action on many items or trajectories: its author, and the data to undo it."""
 
     class Kind(models.TextChoices):
         LABEL = "label", "Labeled"

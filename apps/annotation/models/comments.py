@@ -1,4 +1,4 @@
-"""What people say about a trajectory to each other, and whom they name in it."""
+"""Comments on trajectories, and mentions in them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from apps.trajectories.models import Trajectory
 
 
 def unanswered_by(member: Membership) -> models.QuerySet[Item]:
-    """The items that this member has yet to judge or decide without knowing what others think.
+    """The items that this member may still have to judge or decide blind.
 
-    What is on one's own desk; for reviewers also what they may have to decide; for annotators whatever may still come to them.
+    Items on one's own desk; for reviewers, also items they may have to decide; for annotators, any item they may still get.
     """
     blind = Q(pk__in=on_desk_of(member)) | Q(pk__in=undecided_for(member).values("pk"))
     if member.is_reviewer:
@@ -31,7 +31,7 @@ def unanswered_by(member: Membership) -> models.QuerySet[Item]:
 
 class CommentQuerySet(WorkspaceQuerySet["Comment"]):
     def visible_to(self, member: Membership, *, at_least: Role | None = None) -> Self:
-        """One's own; others' not while one has to judge the trajectory blind. Annotators see those that name them, and no others."""
+        """One's own comments, and others' unless one may still have to judge the trajectory blind. Annotators only see those that mention them."""
         found = super().visible_to(member, at_least=at_least)
         if not member.is_reviewer:
             named = Mention.objects.filter(comment=OuterRef("pk"), user=member.user_id)
@@ -42,7 +42,7 @@ class CommentQuerySet(WorkspaceQuerySet["Comment"]):
 
 
 class Comment(WorkspaceModel):
-    """Something said about a trajectory. It's no judgment: nothing is learned from it."""
+    """A comment on a trajectory. It isn't a judgment: nothing is trained on it."""
 
     visible_from = Role.ANNOTATOR
 
@@ -58,7 +58,7 @@ class Comment(WorkspaceModel):
 
 
 class Mention(models.Model):
-    """That a comment names somebody: it waits on their home page until they say that they've read it."""
+    """A comment mentions somebody: listed on their home page until they mark it as read."""
 
     comment = models.ForeignKey(Comment, on_delete=models.CASCADE, related_name="mentions")
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+", db_index=False)

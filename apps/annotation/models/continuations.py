@@ -1,4 +1,4 @@
-"""A policy that takes over in the middle of a trajectory."""
+"""A policy takes over in the middle of a trajectory."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from apps.trajectories.models import Trajectory
 
 
 class ContinuationQuerySet(JobQuerySet["Continuation"]):
-    """A name for those that wait, are held or were orphaned."""
+    """Names the continuations that are waiting, held by a worker, or orphaned."""
 
 
 class Continuation(Job):
-    """A policy at one step of a trajectory: what would it do there or, given another action, how would it go on?"""
+    """A policy at one step of a trajectory: samples its actions there or, given another action, continues to the end."""
 
     trajectory = models.ForeignKey(Trajectory, on_delete=models.CASCADE, related_name="continuations")
     index = models.PositiveIntegerField(help_text="Of the step at which it takes over, from 0.")

@@ -1,4 +1,4 @@
-"""The items of a queue, and who is judging which of them right now."""
+"""The items of a queue, and their assignments."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from apps.trajectories.models import Task, Trajectory
 M = TypeVar("M", bound=models.Model, covariant=True)
 
 FOR_ALL = 32767
-"""Places of an item that everybody judges: as many as the column holds."""
+"""The overlap of an item that everybody judges: the column's maximum."""
 
 
 class Item(models.Model):
-    """What one judgment is about: a trajectory `a` or, in a pairwise queue, a pair of trajectories of one task, `a` and `b`.
+    """The subject of a judgment: a trajectory `a` or, in a pairwise queue, a pair of trajectories of one task, `a` and `b`.
 
-    Which run of a pair is shown on the left is drawn for each assignment.
+    Which trajectory of a pair is shown on the left is drawn for each assignment.
 
-    `taken` counts the assignments that hold a place (being worked on or judged), `judged` those that were judged. They move
-    in the same transaction as the assignments, under the item's row lock; the constraint makes a judgment too many
-    impossible.
+    `taken` counts the assignments that hold a place (being worked on or judged), `judged` those that were judged. They change
+    in the same transaction as the assignments, under the item's row lock; a constraint keeps an item from getting more
+    judgments than it has places.
     """
 
     class Purpose(models.TextChoices):
@@ -94,10 +94,10 @@ class Item(models.Model):
 
 
 class Desk(models.Model):
-    """One annotator's place at one queue: how far they are, and what they have done there.
+    """One annotator's state in one queue: their position, and what they've done.
 
-    Everything before `position`, and every place that came back before `returns_seen`, has been offered to them or was full
-    then; so finding their next item costs the same after 50,000 as at the start. Its row lock keeps two tabs of one
+    Everything before `position`, and every place freed before `returns_seen`, has been offered to them or was full
+    at that time, so finding their next item costs the same after 50,000 items as at the start. Its row lock keeps two tabs of one
     person from taking two items at once.
     """
 
@@ -122,7 +122,7 @@ class Desk(models.Model):
 
     @property
     def answered(self) -> int:
-        """What its person is told of: gold items are among it, so that no count gives them away."""
+        """The count shown to the annotator: it includes gold items, so that it doesn't reveal them."""
         return self.judged + self.golds
 
     @property
@@ -132,15 +132,15 @@ class Desk(models.Model):
 
 class AssignmentQuerySet(models.QuerySet["Assignment"]):
     def open(self) -> Self:
-        """Being worked on and not expired."""
+        """Assignments in progress that haven't expired."""
         return self.filter(state=Assignment.State.OPEN, leased_until__gt=now())
 
     def of(self, member: Membership) -> Self:
-        """Those of this very person, in this workspace. Nobody else sees them, whatever their role."""
+        """This person's assignments in this workspace. Nobody else sees them, whatever their role."""
         return self.filter(workspace=member.workspace_id, annotator__user=member.user_id)
 
     def with_runs(self, *, has_queue: bool = False) -> Self:
-        """With queue (unless the caller has it), task and trajectories, but of task and trajectories only what the desk shows of every item."""
+        """Joins the queue (unless the caller has it), task, and trajectories, limited to the columns that the desk shows of every item."""
         own = [field.name for field in Assignment._meta.concrete_fields]
         runs = [f"item__{run}__{column}" for run in "ab" for column in ("step_count", "closing", "content_hash")]
         queue = () if has_queue else ("queue",)
@@ -149,12 +149,12 @@ class AssignmentQuerySet(models.QuerySet["Assignment"]):
         )
 
     def open_to(self, member: Membership) -> Self:
-        """The open assignments of this very person, in this workspace."""
+        """This person's open assignments in this workspace."""
         return self.open().of(member)
 
 
 class Assignment(WorkspaceModel):
-    """An annotator's hold on an item: open until judged, skipped, or expired; an expired one may be opened again."""
+    """An annotator's hold on an item: open until judged, skipped, or expired; an expired one may be reopened."""
 
     class State(models.TextChoices):
         OPEN = "open", "Open"
@@ -206,14 +206,14 @@ class Assignment(WorkspaceModel):
 
 
 def on_desk_of(member: Membership) -> models.QuerySet[Assignment, int]:
-    """The items that this member was given and hasn't answered."""
+    """The items assigned to this member that they haven't answered."""
     held = Assignment.objects.filter(annotator__user=member.user_id, state=Assignment.State.OPEN)
     return held.values_list("item", flat=True)
 
 
 class OpinionQuerySet(WorkspaceQuerySet[M]):
-    """What was said of items: judgments, and reviewers' decisions."""
+    """Opinions on items: judgments, and reviewers' decisions."""
 
     def visible_to(self, member: Membership, *, at_least: Role | None = None) -> Self:
-        """Not those of items that this member has on their own desk: whoever judges answers before they read what others said."""
+        """Leaves out items on this member's own desk: annotators answer before they see others' judgments."""
         return super().visible_to(member, at_least=at_least).exclude(item__in=on_desk_of(member))

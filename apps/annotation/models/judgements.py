@@ -1,4 +1,4 @@
-"""Judgments: what every kind has in common, then preferences, ratings, and inspections step by step."""
+"""Judgments: the common base, then preferences, ratings, and step-by-step inspections."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ NONE = models.Value({}, models.JSONField())
 
 
 def undecided_for(member: Membership) -> models.QuerySet[Item]:
-    """The items that a reviewer may yet have to decide without knowing what was said: disputed ones, and those that the next
-    judgment may make so. What a member has judged isn't new to them. Researchers, who also answer for the queue, are told everything.
+    """The items that a reviewer may still have to decide blind: disputed ones, and those that the next judgment may make disputed.
+    Excludes items the member has judged. Empty for researchers, who also manage the queue and see everything.
     """
     if member.role != Role.REVIEWER:
         return Item.objects.none()
@@ -33,23 +33,23 @@ def undecided_for(member: Membership) -> models.QuerySet[Item]:
 
 class JudgementQuerySet(OpinionQuerySet[J]):
     def visible_to(self, member: Membership, *, at_least: Role | None = None) -> Self:
-        """Nor those of items that this member may have to decide."""
+        """Also leaves out items that this member may have to decide."""
         found = super().visible_to(member, at_least=at_least)
         if member.role == Role.REVIEWER and self.model.reviewers_answer:
             found = found.exclude(Exists(undecided_for(member).filter(pk=OuterRef("item"))))
         return found
 
     def standing(self) -> Self:
-        """Those that nobody took back."""
+        """Judgments that weren't withdrawn."""
         return self.filter(retracted_at=None)
 
 
 class Judgement(WorkspaceModel):
-    """What one annotator said of one item. Never changed; taking it back sets `retracted_at`, and a new one may follow."""
+    """One annotator's judgment of one item. Never changed; withdrawing it sets `retracted_at`, and a new one may follow."""
 
     visible_from = Role.REVIEWER
     reviewers_answer: ClassVar[bool] = False
-    """Whether reviewers answer the question themselves, so that they can do so blind; or say whose judgment stands."""
+    """Whether reviewers answer the question themselves, possibly blind; otherwise they choose which judgment to uphold."""
 
     queue = models.ForeignKey(Queue, on_delete=models.CASCADE, related_name="%(class)ss", db_index=False)
     item = models.ForeignKey(Item, on_delete=models.PROTECT, related_name="%(class)ss")
@@ -69,7 +69,7 @@ class Judgement(WorkspaceModel):
 
 
 class TrajectoryJudgement(Judgement):
-    """A judgment of a single trajectory, some of whose questions may be asked of every step."""
+    """A judgment of a single trajectory, some of whose questions may be asked about every step."""
 
     step_answers = models.JSONField(
         default=dict, db_default=NONE, help_text="Index of a step -> key of a question -> its answer there."
@@ -104,7 +104,7 @@ class Preference(Judgement):
 
     @property
     def a_is_shown_left(self) -> bool:
-        """Where it is told by sides."""
+        """Whether trajectory a was on the left, for text that refers to sides; true if it wasn't recorded."""
         return self.a_was_left is not False
 
     class Meta:
@@ -131,7 +131,7 @@ class RatingQuerySet(JudgementQuerySet["Rating"]):
 
 
 class Rating(TrajectoryJudgement):
-    """A run's answers to the questions of its queue, a thumb, and marks on what happened in it."""
+    """A trajectory's answers to the questions of its queue, a thumb, and marks on steps."""
 
     thumb = models.SmallIntegerField(null=True, help_text="+1 up, −1 down.")
     rationale = models.TextField(blank=True)
@@ -154,7 +154,7 @@ class Rating(TrajectoryJudgement):
 
 
 class Mark(models.Model):
-    """Something that happened at one step of a rated trajectory."""
+    """An event at one step of a rated trajectory."""
 
     class Kind(models.TextChoices):
         SUBGOAL = "subgoal", "Sub-goal reached"
@@ -181,7 +181,7 @@ class InspectionQuerySet(JudgementQuerySet["Inspection"]):
 
 
 class Inspection(TrajectoryJudgement):
-    """A run gone through step by step, and how that ended (the ways of PRM800K: Lightman et al., 2023, appendix D)."""
+    """A step-by-step inspection of a trajectory, and its ending (as in PRM800K: Lightman et al., 2023, appendix D)."""
 
     class Ending(models.TextChoices):
         FOUND_ERROR = "found_error", "Found the first error"
@@ -220,7 +220,7 @@ class Inspection(TrajectoryJudgement):
 
 
 class StepLabel(models.Model):
-    """What one annotator said of one step of the trajectory that they inspected (the item's run `a`)."""
+    """One annotator's label of one step of the inspected trajectory (the item's `a`)."""
 
     inspection = models.ForeignKey(Inspection, on_delete=models.CASCADE, related_name="labels", db_index=False)
     index = models.PositiveIntegerField(help_text="Of the step, from 0.")
@@ -243,7 +243,7 @@ class StepLabel(models.Model):
 
 
 class Correction(models.Model):
-    """A better action at one step of the inspected trajectory, in place of the one that the policy took there."""
+    """A better action at one step of the inspected trajectory, in place of the policy's own."""
 
     class Origin(models.TextChoices):
         WRITTEN = "written", "Written by the annotator"

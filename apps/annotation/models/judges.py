@@ -1,4 +1,4 @@
-"""Machine annotators: language models that are asked about pairs."""
+"""Machine annotators: models that judge pairs."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from apps.annotation.models.queues import Annotator, Queue
 from apps.jobs.models import Headway, Job, JobQuerySet, Phase
 
 PER = 1_000_000
-"""Prices are for so many tokens."""
+"""The number of tokens that prices refer to."""
 
 
 class JudgeQuerySet(JobQuerySet["Judge"]):
-    """A name for those that wait, are at work or were orphaned."""
+    """Names the judges that are waiting, at work, or orphaned."""
 
 
 class Judge(Job):
-    """A served model at work in one queue: how it is asked, what it has cost, and how far it is."""
+    """A model judging one queue: its settings, its cost, and its progress."""
 
     class Mode(models.TextChoices):
         JOIN = "join", "Judges like a person, in a place of its own"
         PRELABEL = "prelabel", "Says what it thinks beside the people, and takes no place"
 
     class State(models.TextChoices):
-        WAITING = "waiting", "At work"  # its turn comes again and again, a stretch at a time
+        WAITING = "waiting", "At work"  # waits between time slices
         RUNNING = "running", "At work"
-        PAUSING = "pausing", "Paused"  # after the pair that it is at
+        PAUSING = "pausing", "Paused"  # after the current pair
         PAUSED = "paused", "Paused"
         DONE = "done", "Done"
         FAILED = "failed", "Stopped by errors"
 
-    PHASES = {  # a class variable of Job
+    PHASES = {  # overrides the class variable of Job
         State.WAITING: Phase.WAITING,
         State.RUNNING: Phase.RUNNING,
         State.PAUSING: Phase.STOPPING,
@@ -83,7 +83,7 @@ class Judge(Job):
 
     @property
     def state_so_far(self) -> str:
-        """As people are told: whether a worker has it at this moment is of no interest to them."""
+        """The state shown to people, which doesn't depend on whether a worker holds it at the moment."""
         shown = {self.State.WAITING: self.State.RUNNING, self.State.PAUSING: self.State.PAUSED}
         return shown.get(self.State(self.state), self.state)
 
@@ -93,7 +93,7 @@ class Judge(Job):
 
     @property
     def cost(self) -> float:
-        """So far."""
+        """The cost so far."""
         return (self.prompt_tokens * self.prompt_price + self.completion_tokens * self.completion_price) / PER
 
     @property
@@ -102,7 +102,7 @@ class Judge(Job):
 
 
 class JudgePrompt(models.Model):
-    """One version of what a judge is told to look for. Versions are added, never changed: an answer knows which one it was."""
+    """One version of a judge's prompt. Versions are added, never changed; each answer refers to the one it was given with."""
 
     judge = models.ForeignKey(Judge, on_delete=models.CASCADE, related_name="prompts")
     version = models.PositiveIntegerField()
@@ -120,7 +120,7 @@ class JudgeAnswerQuerySet(models.QuerySet["JudgeAnswer"]):
 
 
 class JudgeAnswer(models.Model):
-    """What a judge said of a pair, asked in both orders. In favor of trajectory a, as a preference's strength."""
+    """A judge's answer on a pair, asked in both orders. In favor of trajectory a, like a preference's strength."""
 
     judge = models.ForeignKey(Judge, on_delete=models.CASCADE, related_name="answers", db_index=False)
     item = models.ForeignKey(Item, on_delete=models.CASCADE, related_name="judge_answers")

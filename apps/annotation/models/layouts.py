@@ -1,4 +1,4 @@
-"""How people arrange their desk. It changes nothing of what is shown there, nor the sides and the order of it."""
+"""Desk layouts. They affect neither the content shown nor its sides and order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LONGEST_NAME = 60
 
 
 class DeskLayout(models.Model):
-    """An arrangement that a person keeps under a name, for whichever queue they choose it."""
+    """A layout that a person saved under a name and can choose in any queue."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="desk_layouts", db_index=False)
@@ -28,7 +28,7 @@ class DeskLayout(models.Model):
 
 
 class LayoutChoice(models.Model):
-    """What a person's desk looks like in one queue or, of `kind`, in all queues of that kind where they chose nothing else."""
+    """A person's layout in one queue or, with `kind`, in all queues of that kind where they made no other choice."""
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+", db_index=False)
     queue = models.ForeignKey(Queue, on_delete=models.CASCADE, null=True, related_name="+", db_index=False)

@@ -1,4 +1,4 @@
-"""Who judges, the queues of items that wait for them, and what was measured of a queue."""
+"""Annotators, queues of items, and quality reports."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from apps.accounts.models import Membership, Role, User, WorkspaceModel, Workspa
 from apps.policies.models import Policy
 
 MOST_OVERLAP = 50
-"""People that a queue may ask about each item."""
+"""Maximum overlap of a queue."""
 
 
 class Annotator(WorkspaceModel):
-    """Whoever judges, or judged elsewhere: a person, a model (LLM judge, reward model), a rule, or the users of an agent. Always shown as what it is."""
+    """Whoever judges here or elsewhere: a person, a model (LLM judge, reward model), a rule, or an agent's users. Always labeled with its kind."""
 
     class Kind(models.TextChoices):
         PERSON = "person", "Person"
@@ -33,7 +33,7 @@ class Annotator(WorkspaceModel):
     source = models.CharField(
         max_length=300, blank=True, help_text="The file that their judgments came in with; empty: they judge here."
     )
-    # The person, not their membership: who leaves and comes back is still the same pair of eyes.
+    # The user, not the membership: somebody who leaves and returns is the same annotator.
     user = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
     policy = models.ForeignKey(Policy, on_delete=models.PROTECT, null=True, related_name="+")
 
@@ -61,16 +61,16 @@ class Annotator(WorkspaceModel):
 
     @property
     def label(self) -> str:
-        """How it is named outside the workspace: `person:` and a pseudonym that stays the same, or `model:`/`rule:` and its name."""
+        """The name used outside the workspace: `person:` and a stable pseudonym, or `model:`/`rule:` and its name."""
         if self.kind == Annotator.Kind.PERSON:
-            # Ids are random enough (74 bits) that a pseudonym cannot be turned back by trying.
+            # Ids have enough entropy (74 bits) that pseudonyms can't be reversed by brute force.
             return f"person:{hashlib.sha256(self.pk.bytes).hexdigest()[:8]}"
         return f"{self.kind}:{self.name}"
 
 
 class QueueQuerySet(WorkspaceQuerySet["Queue"]):
     def visible_to(self, member: Membership, *, at_least: Role | None = None) -> Self:
-        """Who labels only sees the queues that are for everybody, or for them."""
+        """Annotators see only the queues that are for everybody, or for them."""
         found = super().visible_to(member, at_least=at_least)
         if member.is_reviewer:
             return found
@@ -81,7 +81,7 @@ class QueueQuerySet(WorkspaceQuerySet["Queue"]):
         return self.filter(state=Queue.State.OPEN)
 
     def for_desk(self) -> Self:
-        """Those that somebody who labels has a use for: filled, whatever their state."""
+        """Queues relevant to annotators: filled, whatever their state."""
         return self.exclude(state__in=[Queue.State.FILLING, Queue.State.FAILED])
 
 
@@ -148,7 +148,7 @@ class Queue(WorkspaceModel):
 
     class Meta:
         constraints = [
-            # What the foreign key of items refers to: the items of a queue are of its kind.
+            # Target of the items' foreign key, which makes a queue's items be of its kind.
             UniqueConstraint(fields=["id", "kind"], name="queue_has_one_kind"),
             CheckConstraint(condition=Q(overlap__gte=1), name="overlap_is_positive"),
             CheckConstraint(condition=Q(gold_percent__lte=90), name="most_items_may_be_gold_not_all"),
@@ -173,17 +173,17 @@ class Queue(WorkspaceModel):
 
     @property
     def is_of_experiment(self) -> bool:
-        """Its pairs, and how many people judge each, were fixed by the plan of an experiment."""
+        """Whether its pairs and overlap were fixed by the plan of an experiment."""
         return "experiment" in self.selection
 
     @property
     def places(self) -> int:
-        """Judgments that the queue asks for."""
+        """The number of judgments that the queue asks for."""
         return self.item_count * self.overlap
 
 
 class Guideline(models.Model):
-    """One version of a queue's instructions. Versions are added, never changed: a judgment knows which one its author saw."""
+    """One version of a queue's guidelines. Versions are added, never changed; each judgment refers to the one its author saw."""
 
     queue = models.ForeignKey(Queue, on_delete=models.CASCADE, related_name="guidelines")
     version = models.PositiveIntegerField()
@@ -196,7 +196,7 @@ class Guideline(models.Model):
 
 
 class QualityReport(models.Model):
-    """The latest measurement of a queue's judgments, and what it is based on."""
+    """The latest measurement of a queue's judgments, and what it's based on."""
 
     queue = models.OneToOneField(Queue, on_delete=models.CASCADE, primary_key=True, related_name="report")
     basis = models.CharField(

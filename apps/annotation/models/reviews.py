@@ -1,4 +1,4 @@
-"""What reviewers decide where people contradict each other, and what is said about it to whom."""
+"""Reviewers' decisions on disputed items, and the discussion with annotators."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from apps.annotation.models.queues import Annotator, Queue
 
 class AdjudicationQuerySet(OpinionQuerySet["Adjudication"]):
     def standing(self) -> Self:
-        """Those that no later decision replaced."""
+        """Decisions that weren't replaced by a later one."""
         return self.filter(retracted_at=None)
 
 
 class Adjudication(WorkspaceModel):
-    """A reviewer's decision about an item. Of a pair, a grade of their own; of a single trajectory, whose judgment stands.
+    """A reviewer's decision about an item: a grade of their own for a pair, the upheld judgment for a single trajectory.
 
-    Never changed; another decision takes this one back and follows it.
+    Never changed; another decision withdraws and follows this one.
     """
 
     visible_from = Role.REVIEWER
@@ -52,7 +52,7 @@ class Adjudication(WorkspaceModel):
 
 
 class Remark(WorkspaceModel):
-    """Something said about one annotator's judgment of an item: by a reviewer to them, or by them in answer."""
+    """A remark on one annotator's judgment of an item, from a reviewer or in reply from the annotator."""
 
     visible_from = Role.REVIEWER
 

@@ -1,1 +1,1 @@
-"""How good the judgments are: agreement, what several of them say together, and figures of single annotators."""
+"""Quality of judgments: agreement, label aggregation, and figures per annotator."""

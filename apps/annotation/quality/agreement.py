@@ -1,7 +1,7 @@
-"""How far people agree, corrected for chance. Pure; each figure says on how much it rests, or why it is undefined.
+"""Inter-annotator agreement, corrected for chance. Pure; each figure says how much data it's based on, or why it's undefined.
 
-What is compared is a thing: an item or, where its steps are labeled, one of its steps. Things are kept as patterns: how many people
-gave each value, and how many things look like that. There are few patterns however many things, so resampling 100,000 items a
+The unit of comparison is an item or, if its steps are labeled, one of its steps. Units are stored as patterns: how many annotators
+gave each value, and how many units have that pattern. There are few patterns however many units, so resampling 100,000 items a
 thousand times is one small matrix product.
 """
 
@@ -17,50 +17,50 @@ STRENGTHS = range(-3, 4)
 SIDES = range(-1, 2)
 RESAMPLES = 1000
 AT_ONCE = 50
-"""Resamples: of 100,000 trajectories with their steps they take 40 MB."""
+"""Resamples per chunk: those of 100,000 trajectories with their steps take 40 MB."""
 FEWEST_FOR_INTERVAL = 10
-"""With fewer items a bootstrap interval only looks like one."""
+"""Minimum number of items for a bootstrap interval to be meaningful."""
 
 Level = Literal["nominal", "ordinal", "interval"]
 Floats = NDArray[np.float64]
 Statistic = Callable[[Floats], Floats]
-"""From how often each pattern occurs, (B, P), to B values of the figure; nan where it is undefined."""
+"""Maps pattern frequencies, (B, P), to B values of the figure; nan where it's undefined."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A figure with its 95 % bootstrap interval over items, or why it is undefined."""
+    """A figure with its 95% bootstrap interval over items, or why it's undefined."""
 
     value: float | None
     items: int
-    """Things with two judgments or more: those that the figure rests on."""
+    """Units with two or more judgments, which the figure is based on."""
     judgements: int
-    """Theirs."""
+    """Judgments of those units."""
     undefined_because: str = ""
     low: float | None = None
     high: float | None = None
     least: float = -1.0
-    """The smallest value that the figure can take; the largest is 1."""
+    """The minimum of the figure; the maximum is 1."""
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """Of judgments of the same items."""
+    """Agreement figures for judgments of the same items."""
 
     raw: Estimate
-    """The chance that two judgments of an item, drawn at random, prefer the same trajectory or neither. 0 to 1."""
+    """The probability that two random judgments of an item prefer the same trajectory or both neither. 0 to 1."""
     nominal: Estimate
-    """Krippendorff's alpha over three outcomes: trajectory a, neither, trajectory b. 1 is agreement, 0 is what chance gives."""
+    """Krippendorff's alpha over three outcomes: trajectory a, neither, trajectory b. 1 is perfect agreement, 0 is chance level."""
     ordinal: Estimate
-    """Krippendorff's alpha over the seven grades in their order: nearly the same grade is nearly agreement."""
+    """Krippendorff's alpha over the seven grades as an ordinal scale, where close grades count as partial agreement."""
     interval: Estimate
-    """The same with grades as numbers: from "slightly" to "clearly" is as far as from "clearly" to "much"."""
+    """The same as an interval scale: from "slightly" to "clearly" is as far as from "clearly" to "much"."""
     fleiss: Estimate
-    """Fleiss' kappa over the three outcomes, among the items that the commonest number of people judged."""
+    """Fleiss' kappa over the three outcomes, among the items with the most frequent number of judgments."""
 
 
 def agreement(items: Iterable[Sequence[int]]) -> Agreement:
-    """From the strengths (−3 … +3, in favor of trajectory a) that different people gave each item. "Both bad" is strength 0."""
+    """Agreement from each item's strengths (−3 … +3, in favor of trajectory a) by different annotators. "Both bad" is strength 0."""
     grades = Patterns.of(items, STRENGTHS)
     sides = grades.merged(lambda strength: (strength > 0) - (strength < 0), SIDES)
     return Agreement(
@@ -73,35 +73,35 @@ def agreement(items: Iterable[Sequence[int]]) -> Agreement:
 
 
 class Clusters(NamedTuple):
-    """Items of several things each, which are drawn together: the steps of one trajectory stand and fall with one another."""
+    """Items of several units each, which are resampled together, since the steps of one trajectory are correlated."""
 
     patterns: Floats
-    """(C, P): in an item of this make-up, how many things have this pattern."""
+    """(C, P): the number of units with this pattern in an item of this composition."""
     times: Floats
-    """(C,): how many items are so made up."""
+    """(C,): the number of items with this composition."""
 
 
 @dataclass(frozen=True)
 class Patterns:
-    """Judgments by thing, without saying who gave which. Things with a single judgment say nothing and are left out."""
+    """Judgments by unit, without their annotators. Units with a single judgment are left out."""
 
     counts: Floats
-    """(P, K): in this pattern, how many people gave this value."""
+    """(P, K): the number of annotators who gave this value in this pattern."""
     times: Floats
-    """(P,): how many things have this pattern."""
+    """(P,): the number of units with this pattern."""
     values: Sequence[int]
-    """The K values, in their order."""
+    """The K values, in order."""
     clusters: Clusters | None = None
-    """None where every item is one thing."""
+    """None if every item is one unit."""
 
     @classmethod
     def of(cls, items: Iterable[Sequence[int]], values: Sequence[int]) -> "Patterns":
-        """From the values that each item was given."""
+        """From the values given to each item."""
         return cls.of_parts(([given] for given in items), values)
 
     @classmethod
     def of_parts(cls, items: Iterable[Iterable[Sequence[int]]], values: Sequence[int]) -> "Patterns":
-        """From the values that each part of each item was given."""
+        """From the values given to each part of each item."""
         place = {value: k for k, value in enumerate(values)}
         rows: dict[tuple[int, ...], int] = {}
         made: Counter[tuple[int, ...]] = Counter()
@@ -124,7 +124,7 @@ class Patterns:
         return Patterns(counts, self.times, values, self.clusters)
 
     def judged_by(self, people: int) -> "Patterns":
-        """Only the things that exactly so many people judged."""
+        """Only the units judged by exactly this many people."""
         chosen = self.counts.sum(axis=1) == people
         clusters = self.clusters
         if clusters:
@@ -142,12 +142,12 @@ class Patterns:
 
     @property
     def undefined_because(self) -> str:
-        """Why no figure can be given at all."""
+        """Why no figure is defined."""
         return "" if self.items else "no item has two judgments yet"
 
     @property
     def chance_undefined_because(self) -> str:
-        """Why no figure can be corrected for chance."""
+        """Why no chance-corrected figure is defined."""
         if self.items and np.count_nonzero(self.counts.sum(axis=0)) == 1:
             return "every judgment is the same, so chance would agree as well"
         return self.undefined_because
@@ -166,7 +166,7 @@ def _clusters(made: Counter[tuple[int, ...]], patterns: int) -> Clusters | None:
 
 
 def raw(patterns: Patterns) -> Estimate:
-    """The share of agreeing pairs of judgments, averaged over items: each weighs the same however many judged it."""
+    """The share of agreeing pairs of judgments, averaged over items with equal weight, however many judged each."""
     if patterns.undefined_because:
         return Estimate(None, 0, 0, patterns.undefined_because, least=0.0)
     same = _same(patterns.counts)
@@ -177,8 +177,8 @@ def raw(patterns: Patterns) -> Estimate:
 def alpha(patterns: Patterns, level: Level) -> Estimate:
     """Krippendorff's alpha (Content Analysis, 4th ed., 2019, chapter 12): 1 − observed / expected disagreement.
 
-    Takes any number of people an item. Nominal: two values differ or they do not; ordinal: by how many judgments lie between
-    them; interval: by the square of their distance.
+    Works with any number of judgments per item. Distance of two values: nominal, 0 or 1; ordinal, the number of judgments between
+    them; interval, the square of their difference.
     """
     if patterns.chance_undefined_because:
         return Estimate(None, patterns.items, patterns.judgements, patterns.chance_undefined_because)
@@ -202,7 +202,7 @@ def alpha(patterns: Patterns, level: Level) -> Estimate:
 
 
 def fleiss(patterns: Patterns) -> Estimate:
-    """Fleiss' kappa (Psychological Bulletin 76, 1971). It needs one number of judgments an item; the commonest is taken."""
+    """Fleiss' kappa (Psychological Bulletin 76, 1971). It requires a constant number of judgments per item; the most frequent one is used."""
     if patterns.chance_undefined_because:
         return Estimate(None, patterns.items, patterns.judgements, patterns.chance_undefined_because)
     people: Counter[int] = Counter()
@@ -230,10 +230,10 @@ def _same(counts: Floats) -> Floats:
 
 
 def _distance(level: Level, totals: Floats, values: Sequence[int]) -> Floats:
-    """(B, K, K) squared distances between values; ordinal ones depend on how often each value was given."""
+    """(B, K, K) squared distances between values; ordinal ones depend on the frequency of each value."""
     k = len(values)
     if level == "ordinal":
-        upto = np.cumsum(totals, axis=1)  # the judgments from the lowest value up to this one
+        upto = np.cumsum(totals, axis=1)  # judgments up to and including this value
         between = np.abs(upto[:, :, None] - upto[:, None, :])
         steps = between + np.where(np.arange(k)[:, None] > np.arange(k), totals[:, None, :], totals[:, :, None])
         ordinal: Floats = (steps - (totals[:, :, None] + totals[:, None, :]) / 2) ** 2
@@ -246,7 +246,7 @@ def _distance(level: Level, totals: Floats, values: Sequence[int]) -> Floats:
 
 
 def corrected(observed: Floats, chance: Floats) -> Floats:
-    """Agreement beyond chance, as a share of what is possible beyond it; nan where chance alone agrees always."""
+    """Agreement beyond chance, as a share of the possible agreement beyond chance; nan if chance agreement is 1."""
     with np.errstate(invalid="ignore", divide="ignore"):
         kappa: Floats = np.where(chance < 1, (observed - chance) / (1 - chance), np.nan)
     return kappa
@@ -260,9 +260,9 @@ def _estimate(statistic: Statistic, patterns: Patterns) -> Estimate:
 
 
 def estimate(statistic: Statistic, times: Floats, *, judgements: int, clusters: Clusters | None = None) -> Estimate:
-    """The figure and its 95 % percentile bootstrap interval over items (Efron and Tibshirani, 1993, chapter 13).
+    """The figure and its 95% percentile bootstrap interval over items (Efron and Tibshirani, 1993, chapter 13).
 
-    `times` (P,) says how many things have each pattern. The same data give the same interval: the seed is fixed.
+    `times` (P,) is the number of units with each pattern. Deterministic: the seed is fixed.
     """
     items = int(times.sum())
     value = float(statistic(times[None])[0])
@@ -278,7 +278,7 @@ def estimate(statistic: Statistic, times: Floats, *, judgements: int, clusters: 
 
 
 def _resampled(times: Floats, clusters: Clusters | None) -> Iterator[Floats]:
-    """(B, P), a few at a time: how often each pattern comes when as many items are drawn again."""
+    """(B, P), in chunks: the pattern frequencies of bootstrap resamples."""
     rng, items = np.random.default_rng(0), int(times.sum())
     for _ in range(RESAMPLES // AT_ONCE):
         drawn = rng.multinomial(items, times / items, size=AT_ONCE).astype(np.float64)
@@ -286,7 +286,7 @@ def _resampled(times: Floats, clusters: Clusters | None) -> Iterator[Floats]:
 
 
 def to_json(found: Estimate) -> dict[str, Any]:
-    """For storing; rounded to what can mean anything."""
+    """For storage, rounded to meaningful digits."""
     rounded = {name: None if (v := getattr(found, name)) is None else round(v, 4) for name in ("value", "low", "high")}
     return {
         **rounded,

@@ -1,8 +1,8 @@
-"""What annotators are told of how right they were, and when: late and in steps, so that no answer can be mended by it.
+"""When annotators see their own accuracy: delayed and in steps, so that no answer can be corrected with its help.
 
-Somebody who saw such a figure move after an answer could take that answer back and give another until it moved the right way, and
-would learn which items are gold. So a figure rests on whole stretches of answers that undo no longer reaches, and gold joins it in
-batches. Pure.
+Somebody who saw such a figure change after an answer could undo that answer and try another until it improves, and
+would learn which items are gold. So figures cover only complete stretches of answers that undo no longer reaches, and gold answers are
+added in batches. Pure.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,25 +11,25 @@ from typing import TypeVar
 from apps.annotation.desk.actions import UNDO_REACH
 
 STRETCH = 20
-"""Answers, gold or not. Figures move only when a stretch ends, which says nothing about any one of its answers."""
+"""Answers, gold or not, per stretch. Figures change only at the end of a stretch, which reveals nothing about a single answer."""
 BATCH = 10
-"""Gold answers that come into the figure together, at the least: what it moves by is never a single one."""
+"""Minimum number of gold answers added at once, so that a change never comes from a single one."""
 
 T = TypeVar("T")
 
 
 def settled(answers: Sequence[T]) -> Sequence[T]:
-    """Of somebody's standing answers, oldest first, those that their figures rest on.
+    """The prefix of somebody's valid answers, oldest first, that their figures may include.
 
-    Undo reaches the last `UNDO_REACH` items, whether their answers stand or were just taken back; so what has as many standing answers
-    after it stays as it is.
+    Undo reaches the last `UNDO_REACH` items, whether their answers are valid or just withdrawn, so answers followed by that many valid
+    ones are final.
     """
     beyond = max(len(answers) - UNDO_REACH, 0)
     return answers[: beyond - beyond % STRETCH]
 
 
 def batched(answers: Sequence[T], is_gold: Callable[[T], bool]) -> list[T]:
-    """The gold among settled answers, a batch at a time: what came since the last batch waits until there is enough for another."""
+    """The gold answers among settled ones, in whole batches: those since the last batch wait until there are enough for another."""
     told: list[T] = []
     waiting: list[T] = []
     for start in range(0, len(answers), STRETCH):

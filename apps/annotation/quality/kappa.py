@@ -1,4 +1,4 @@
-"""How far two people agree: Cohen's kappa. Pure."""
+"""Agreement between two annotators: Cohen's kappa. Pure."""
 
 from collections.abc import Iterable, Sequence
 from typing import Literal
@@ -8,11 +8,11 @@ import numpy as np
 from apps.annotation.quality.agreement import Estimate, Floats, corrected, estimate
 
 Weighting = Literal["none", "linear", "quadratic"]
-"""How much a near miss counts: not at all, by its distance, or by the square of it."""
+"""The weight of a disagreement: constant, by distance, or by squared distance."""
 
 
 def cohen(pairs: Iterable[tuple[int, int]], values: Sequence[int], weighting: Weighting = "none") -> Estimate:
-    """Cohen's kappa (1960), or weighted kappa (1968), of two people over the items that both judged: one pair of values an item."""
+    """Cohen's kappa (1960), or weighted kappa (1968), of two annotators over the items that both judged, one pair of values per item."""
     place = {value: k for k, value in enumerate(values)}
     table = np.zeros((len(values), len(values)))
     for one, other in pairs:
@@ -21,7 +21,7 @@ def cohen(pairs: Iterable[tuple[int, int]], values: Sequence[int], weighting: We
 
 
 def disagreement(k: int, weighting: Weighting) -> Floats:
-    """(K, K): how bad it is that one says i and the other j; 0 on the diagonal."""
+    """(K, K): the weight of the disagreement between values i and j; 0 on the diagonal."""
     apart = np.abs(np.arange(k)[:, None] - np.arange(k))
     power = {"none": 0.0, "linear": 1.0, "quadratic": 2.0}[weighting]
     weights: Floats = np.where(apart > 0, apart.astype(np.float64) ** power, 0.0)
@@ -29,7 +29,7 @@ def disagreement(k: int, weighting: Weighting) -> Floats:
 
 
 def kappa_of_table(table: Floats, weights: Floats) -> Estimate:
-    """From how often one said i and the other j, (K, K), and how bad each disagreement is."""
+    """From the (K, K) counts of value pairs (i, j) and the weights of disagreements."""
     items = int(table.sum())
     if not items:
         return Estimate(None, 0, 0, "they have judged no item both")

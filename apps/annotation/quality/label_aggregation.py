@@ -1,8 +1,8 @@
-"""From several people's judgments of an item to how likely each answer is. Pure and deterministic.
+"""Aggregates several annotators' labels of an item into a posterior over the answers. Pure and deterministic.
 
-Three ways, from what they assume: majority (everybody is equally right), Dawid–Skene (everybody has habits of their own), GLAD
-(everybody has a skill and every item a difficulty). Posteriors are meant to be believed: of the items that get 0.8, four in
-five are so. What little is known of a person with few judgments is therefore drawn towards what is known of all.
+Three models: majority (all annotators are equally accurate), Dawid–Skene (each annotator has a confusion matrix), GLAD
+(each annotator has a skill and each item a difficulty). Posteriors are meant to be calibrated: of the items with 0.8, four in
+five are true. So estimates for annotators with few judgments are shrunk towards the average.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
@@ -18,13 +18,13 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 POOLED_JUDGEMENTS = 4.0
-"""So many judgments' worth of what everybody does is believed of each person before they have judged anything."""
+"""Weight of the prior on an annotator's confusion matrix, in judgments."""
 SETTLED = 1e-5
 MOST_ROUNDS = 500
 
 
 class Votes(NamedTuple):
-    """N judgments. Item, annotator and label are numbers from 0."""
+    """N judgments. Item, annotator, and label are indices from 0."""
 
     item: Indices
     annotator: Indices
@@ -35,7 +35,7 @@ class Votes(NamedTuple):
 
     @classmethod
     def of(cls, given: Iterable[tuple[int, Hashable, int]], *, items: int, labels: int) -> "Votes":
-        """From (item number, who, label number). Annotators are numbered in the order they come."""
+        """From (item index, annotator, label index). Annotators are numbered in order of appearance."""
         rows = list(given)
         known: dict[Hashable, int] = {}
         who = [known.setdefault(row[1], len(known)) for row in rows]
@@ -43,13 +43,13 @@ class Votes(NamedTuple):
         return cls(item, np.array(who, dtype=np.int64), label, items, len(known), labels)
 
     def compared(self) -> "Votes":
-        """Only the judgments of items that have another: a lone one says nothing about who gave it."""
+        """Only the judgments of items with at least two, since a single one says nothing about its annotator."""
         chosen = np.bincount(self.item, minlength=self.items)[self.item] > 1
         return self._replace(item=self.item[chosen], annotator=self.annotator[chosen], label=self.label[chosen])
 
 
 def majority(votes: Votes) -> Floats:
-    """(items, labels): the share of an item's judgments that each label got; all equal where there is none."""
+    """(items, labels): each label's share of an item's judgments; uniform without judgments."""
     counts = _tally(votes)
     total = counts.sum(axis=1, keepdims=True)
     shares: Floats = np.where(total > 0, counts / np.maximum(total, 1), 1 / votes.labels)
@@ -66,21 +66,21 @@ def _tally(votes: Votes) -> Floats:
 
 @dataclass(frozen=True)
 class DawidSkene:
-    """What everybody's habits say about the items, and about them."""
+    """The estimates of the Dawid–Skene model."""
 
     posterior: Floats
-    """(items, labels): how likely each label is the true one."""
+    """(items, labels): posterior probability of each label."""
     prior: Floats
-    """(labels,): how common each label is."""
+    """(labels,): the frequency of each label."""
     habits: Floats
-    """(annotators, true label, given label): what each person says when the truth is this. Rows add up to 1."""
+    """(annotators, true label, given label): confusion matrices. Rows sum to 1."""
 
 
 def dawid_skene(votes: Votes, *, pooled: float = POOLED_JUDGEMENTS) -> DawidSkene:
-    """Maximum likelihood by EM from the majority (Dawid and Skene, Applied Statistics 28, 1979), with one addition.
+    """Maximum likelihood by EM, initialized with the majority (Dawid and Skene, Applied Statistics 28, 1979), with one addition.
 
-    Each person's habits get `pooled` judgments of everybody's: somebody with three judgments is not believed to be
-    infallible. 0 gives the paper's estimates. Habits are learned from items with two judgments or more.
+    Each confusion matrix is smoothed with `pooled` judgments of the pooled matrix, so that nobody is estimated as infallible
+    after three judgments. 0 gives the paper's estimates. Matrices are estimated from items with at least two judgments.
     """
     posterior, compared = majority(votes), votes.compared()
     shape = (votes.annotators, votes.labels, votes.labels)
@@ -100,7 +100,7 @@ def dawid_skene(votes: Votes, *, pooled: float = POOLED_JUDGEMENTS) -> DawidSken
         everybody = _shares(given.sum(axis=0) + min(pooled, 1.0) * (np.eye(votes.labels) + 1 / votes.labels))
         habits = _shares(given + pooled * everybody)
         with np.errstate(divide="ignore"):
-            said = np.log(habits)[votes.annotator, :, votes.label]  # (N, labels): of each judgment under each truth
+            said = np.log(habits)[votes.annotator, :, votes.label]  # (N, labels)
             evidence = _by_item(said, votes) + np.log(prior)
         before, posterior = posterior, _normalised(evidence)
         if np.abs(posterior - before).max(initial=0.0) < SETTLED:
@@ -120,7 +120,7 @@ def _by_item(values: Floats, votes: Votes) -> Floats:
 
 
 def _normalised(logs: Floats) -> Floats:
-    # An item whose judgments are impossible under every truth (only without pooling) tells nothing.
+    # Items whose judgments have probability 0 under every label (only without pooling) are skipped.
     most = logs.max(axis=1, keepdims=True)
     shares = np.exp(logs - np.where(np.isfinite(most), most, 0.0))
     return _shares(shares)
@@ -131,24 +131,24 @@ def _normalised(logs: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Glad:
-    """Skills, difficulties, and what they say about two-way items."""
+    """Skills, difficulties, and posteriors of items with two labels."""
 
     posterior: Floats
-    """(items,): how likely label 1 is the true one."""
+    """(items,): posterior probability of label 1."""
     skill: Floats
-    """(annotators,): 0 is chance, 1 is average, below 0 is worse than chance."""
+    """(annotators,): 0 is chance level, 1 is average, below 0 is worse than chance."""
     difficulty: Floats
     """(items,): 1 is average, 2 is twice as hard."""
     prior: float
-    """How common label 1 is."""
+    """The frequency of label 1."""
 
 
 def glad(votes: Votes) -> Glad:
     """P(right) = σ(skill / difficulty) (Whitehill et al., NIPS 2009, eq. 1), for items with two labels.
 
-    The paper's EM maximises over skills α ~ N(1, 1) and ease β = 1/difficulty, log β ~ N(0, ½), as its prior asks. Here the sum over
-    the two truths is maximised as it is, by L-BFGS on its exact gradient: the same optimum, no rounds within rounds. Items with a single judgment take
-    no part in it.
+    The paper uses EM, with the priors α ~ N(1, 1) on skill and log β ~ N(0, ½) on ease β = 1/difficulty. Here the marginal likelihood over
+    the true labels is maximized directly, by L-BFGS with its exact gradient: the same optimum, without nested iterations. Items with a single
+    judgment are left out.
     """
     if votes.labels != 2:
         raise ValueError(f"GLAD is for 2 labels; these judgments have {votes.labels}.")
@@ -161,15 +161,15 @@ def glad(votes: Votes) -> Glad:
 
 
 EASE_SPREAD = 0.5
-"""Standard deviation of log ease: a few judgments of an item say little about it, so it stays near the average."""
+"""Standard deviation of log ease: a few judgments say little about an item's difficulty, so it stays near the average."""
 
 
 class _Evidence(NamedTuple):
     posterior: Floats
     loss: float
-    """Minus the log likelihood, in nats, summed over items."""
+    """Negative log likelihood in nats, summed over items."""
     slope: Floats
-    """(N,): its derivative by skill × ease of each judgment."""
+    """(N,): its derivative with respect to skill × ease of each judgment."""
 
 
 def _glad_parts(x: Floats, votes: Votes) -> tuple[Floats, Floats, float]:
@@ -183,7 +183,7 @@ def _glad_evidence(skill: Floats, log_ease: Floats, lean: float, votes: Votes) -
     for_zero = np.bincount(votes.item, log_expit(-toward * strength), minlength=votes.items) + log_expit(-lean)
     posterior = expit(for_one - for_zero)
     loss = -float(np.logaddexp(for_one, for_zero).sum())
-    # d/ds log σ(ts) = t σ(−ts), averaged over which label is true.
+    # d/ds log σ(ts) = t σ(−ts), averaged over the posterior of the true label.
     p = posterior[votes.item]
     slope = -(p * toward * expit(-toward * strength) - (1 - p) * toward * expit(toward * strength))
     return _Evidence(posterior, loss, slope)
@@ -200,23 +200,23 @@ def _glad_loss(x: Floats, votes: Votes) -> tuple[float, Floats]:
     return evidence.loss + penalty, np.concatenate([by_skill, by_ease + log_ease / EASE_SPREAD**2, [by_lean]])
 
 
-# Are posteriors to be believed? --------------------------------------------------------------------------------------
+# Calibration of the posteriors ---------------------------------------------------------------------------------------
 
 
 class Bin(NamedTuple):
-    """Items whose posterior lies in one stretch."""
+    """Items whose posterior lies in one bin."""
 
     mean: float
-    """What was promised, on average."""
+    """The mean predicted probability."""
     share: float
-    """What came true."""
+    """The observed frequency."""
     items: int
 
 
 def reliability(
     posterior: Sequence[float] | Floats, truth: Sequence[bool] | NDArray[np.bool_], bins: int = 10
 ) -> list[Bin]:
-    """Promised against true, for items whose truth is known; empty stretches are left out."""
+    """Predicted probability against observed frequency, for items whose truth is known; empty bins are left out."""
     p, came = np.asarray(posterior, dtype=np.float64), np.asarray(truth, dtype=np.float64)
     place = np.minimum((p * bins).astype(np.int64), bins - 1)
     return [
@@ -227,6 +227,6 @@ def reliability(
 
 
 def calibration_error(posterior: Sequence[float] | Floats, truth: Sequence[bool] | NDArray[np.bool_]) -> float:
-    """The distance between promised and true, averaged over items (expected calibration error, ten bins). 0 is perfect."""
+    """Expected calibration error with ten bins: the mean absolute difference of predicted and observed. 0 is perfect."""
     found = reliability(posterior, truth)
     return sum(abs(each.mean - each.share) * each.items for each in found) / sum(each.items for each in found)

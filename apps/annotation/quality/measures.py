@@ -1,4 +1,4 @@
-"""How good the judgments of a queue are, from what `judgment_table` found. Pure; the result is JSON, for keeping."""
+"""The quality figures of a queue, computed from gathered judgments. Pure; the result is JSON for storage."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
@@ -18,17 +18,17 @@ from apps.annotation.quality.kappa import cohen
 from apps.annotation.quality.shares import share
 
 PEOPLE_COMPARED = 24
-"""The busiest; with more, a matrix of pairs can be read no more."""
+"""Number of annotators with the most judgments in the pairwise matrix; a larger one is unreadable."""
 PERIODS = 12
 ITEMS_A_PERIOD = 20
 FAST = 1 / 3
-"""Of what half of people's judgments take: below it, one of theirs counts as hasty; and so it does below the time to read the item."""
+"""Share of the median time of people's judgments below which a judgment counts as hasty, as it does below the item's minimum reading time."""
 PAUSE = timedelta(minutes=30)
-"""Judgments farther apart belong to different sittings."""
+"""Judgments farther apart belong to different sessions."""
 
 
 def measure(gathered: Gathered) -> dict[str, Any]:
-    """Everything that the pages of quality show."""
+    """All figures shown on the pages of quality."""
     work, machines = gathered.work, gathered.machines
     main = gathered.measures[0] if gathered.measures else None
     typical = _median(_seconds([*work, *gathered.golds]))
@@ -48,7 +48,7 @@ def measure(gathered: Gathered) -> dict[str, Any]:
 
 
 def _agreements(measure: Measure, machines: Collection[UUID]) -> list[dict[str, Any]]:
-    """Among people; then, where models or rules judged in places of their own, among all, which says how these change it."""
+    """Among people; then, if models or rules also judged as annotators, among all, which shows how they change it."""
     of_people = [given for given in measure.given if given.annotator not in machines]
     rows = [{**_agreement(replace(measure, given=of_people)), "among": "people"}]
     if len(of_people) == len(measure.given):
@@ -57,7 +57,7 @@ def _agreements(measure: Measure, machines: Collection[UUID]) -> list[dict[str, 
 
 
 def _of_peers(measure: Measure, work: Sequence[Work], machines: Collection[UUID]) -> tuple[Measure, Sequence[Work]]:
-    """What people said; where none of them judged, what machines said."""
+    """People's judgments or, if no person judged, those of models and rules."""
     given = [each for each in measure.given if each.annotator not in machines]
     if not given:
         return measure, work
@@ -95,7 +95,7 @@ def _by_thing(given: Iterable[Given]) -> dict[Hashable, list[int]]:
 
 
 def over_time(measure: Measure, work: Sequence[Work]) -> list[dict[str, Any]]:
-    """Agreement in stretches of as many items each, in the order in which the items got their last judgment."""
+    """Agreement in intervals with equal numbers of items, ordered by the items' last judgments."""
     finished: dict[int, datetime] = {}
     times: Counter[int] = Counter()
     for each in work:
@@ -110,7 +110,7 @@ def over_time(measure: Measure, work: Sequence[Work]) -> list[dict[str, Any]]:
     for start in range(0, len(shared), size):
         stretch = shared[start : start + size]
         if start and len(stretch) < ITEMS_A_PERIOD:
-            break  # too few to say anything; they come with the next stretch
+            break  # too few for a figure; they join the next interval
         patterns = Patterns.of(_by_thing(given for item in stretch for given in things[item]).values(), measure.values)
         coarse = patterns.merged(_side, (-1, 0, 1)) if measure.sides else patterns
         found.append(
@@ -125,7 +125,7 @@ def over_time(measure: Measure, work: Sequence[Work]) -> list[dict[str, Any]]:
 
 
 def between_people(measure: Measure) -> dict[str, Any]:
-    """Cohen's kappa of each two of the busiest, over what both judged."""
+    """Cohen's kappa between each two of the most active annotators, over the units that both judged."""
     said: dict[UUID, dict[Hashable, int]] = defaultdict(dict)
     for each in measure.given:
         said[each.annotator][each.thing] = _side(each.value) if measure.sides else each.value
@@ -145,20 +145,20 @@ def between_people(measure: Measure) -> dict[str, Any]:
 
 
 class Consensus(NamedTuple):
-    """How often somebody said what most of the others said."""
+    """How often somebody agreed with the majority of the others."""
 
     same: int
     of: int
-    """Things that others judged as well, and on which most of them agree."""
+    """Units that others judged as well, with a majority among them."""
 
 
 def with_others(
     measure: Measure, among: Mapping[UUID, Collection[int]] | None = None, machines: Collection[UUID] = ()
 ) -> dict[UUID, Consensus]:
-    """Of each annotator. Their own judgment takes no part in what the others say; where others are divided, nothing is compared.
+    """Each annotator's agreement with the others, excluding their own judgment; units without a majority are skipped.
 
-    The others are people: `machines` are compared with them and are nobody's measure, unless no person judged. `among`: the
-    items of each annotator to compare them on; all of theirs without it.
+    The others are people: `machines` are compared with people but aren't part of the reference, unless no person judged. `among`: the
+    items on which to compare each annotator; by default all of theirs.
     """
     if all(given.annotator in machines for given in measure.given):
         machines = ()
@@ -184,7 +184,7 @@ def with_others(
 def people(
     measure: Measure | None, work: Sequence[Work], typical: float, machines: Collection[UUID] = ()
 ) -> dict[str, dict[str, Any]]:
-    """By annotator id. `typical`: seconds that half of people's judgments take."""
+    """Figures by annotator id. `typical`: the median time of people's judgments in seconds."""
     by: dict[UUID, list[Work]] = defaultdict(list)
     for each in work:
         by[each.annotator].append(each)
@@ -202,9 +202,9 @@ def people(
 def own(
     measure: Measure | None, answers: Iterable[Work], typical: float, machines: Collection[UUID] = ()
 ) -> dict[str, dict[str, Any]]:
-    """What each annotator is told of themselves, by their id. `answers`: gold ones too, or a figure that stood still would tell them.
+    """The figures that annotators see about themselves, by id. `answers` includes gold, since figures that don't change would reveal it.
 
-    Pace and sides are what they know already; how right they were comes as `feedback` says.
+    Pace and sides are known to them anyway; accuracy is delayed as described in `feedback`.
     """
     by: dict[UUID, list[Work]] = defaultdict(list)
     for each in sorted(answers, key=lambda each: each.at):
@@ -244,7 +244,7 @@ def _pace(mine: Sequence[Work], typical: float) -> dict[str, Any]:
 
 
 def _seconds(work: Sequence[Work]) -> list[float]:
-    """Of people's judgments only."""
+    """Times of people's judgments only."""
     return [each.seconds for each in work if each.seconds is not None]
 
 
@@ -253,13 +253,13 @@ def _median(seconds: Sequence[float]) -> float | None:
 
 
 def sittings(times: Iterable[datetime]) -> int:
-    """How many times somebody sat down to work."""
+    """The number of sessions."""
     ordered = sorted(times)
     return 1 + sum(later - earlier > PAUSE for earlier, later in pairwise(ordered)) if ordered else 0
 
 
 def _left(mine: Sequence[Work]) -> dict[str, Any]:
-    """How often the left side won, and how likely a habit so strong is by chance (exact binomial test, two-sided)."""
+    """The share of left choices, and the p-value of the deviation from ½ (exact two-sided binomial test)."""
     sides = [each.chose_left for each in mine if each.chose_left is not None]
     found = share(sum(sides), len(sides)).to_json()
     return {**found, "p": float(f"{binomtest(sum(sides), len(sides)).pvalue:.2g}") if sides else None}

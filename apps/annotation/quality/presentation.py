@@ -1,4 +1,4 @@
-"""A quality report in the shape that pages show."""
+"""A quality report prepared for display."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -19,17 +19,17 @@ FIGURES = (
 MANY_FAST = 0.2
 LITTLE_RIGHT = 0.7
 FEW = 10
-"""With fewer judgments nothing is held against anybody."""
+"""Below this number of judgments no concerns are raised."""
 
 
 class MeasureRow(NamedTuple):
-    """What people were asked, and how far they agree on it."""
+    """One question, and the agreement on it."""
 
     name: str
     among_all: bool
-    """Models and rules are counted as well, not people alone."""
+    """Whether models and rules are included."""
     figures: list[dict[str, Any]]
-    """In the order of FIGURES; each with its title."""
+    """In the order of FIGURES, each with its title."""
     judgements: int
     things: int
 
@@ -57,12 +57,12 @@ def measure_rows(figures: Figures) -> list[MeasureRow]:
 
 
 class Cell(NamedTuple):
-    """How far two people agree; empty where they share nothing."""
+    """The agreement of two people; empty if they share no items."""
 
     kappa: dict[str, Any] | None
     same: dict[str, Any] | None
     heat: int
-    """0 for chance or worse, 10 for full agreement."""
+    """0 for chance level or worse, 10 for full agreement."""
 
 
 class MatrixRow(NamedTuple):
@@ -72,7 +72,7 @@ class MatrixRow(NamedTuple):
 
 
 def matrix(figures: Figures, annotators: Mapping[str, Annotator]) -> list[MatrixRow]:
-    """Everybody beside everybody, the busiest first; nothing where no two share an item."""
+    """The pairwise matrix, most active annotators first; empty if no two share an item."""
     pairs = figures.get("pairs", {"people": [], "cells": []})
     if not pairs["cells"]:
         return []
@@ -95,36 +95,36 @@ def _cell(cell: dict[str, Any] | None) -> Cell:
 
 
 class PersonRow(NamedTuple):
-    """How somebody works, and what is worth a look."""
+    """One annotator's figures and concerns."""
 
     annotator: Annotator
     figures: dict[str, Any]
     gold: Share
-    """How often they were right about gold items."""
+    """Accuracy on gold items."""
     concerns: list[str]
 
 
 def people_rows(figures: Figures, annotators: Mapping[str, Annotator], golds: Mapping[UUID, Share]) -> list[PersonRow]:
-    """The busiest first."""
+    """Most active first."""
     found = [person_row(figures, annotators[who], golds) for who in figures.get("annotators", {}) if who in annotators]
     return sorted((row for row in found if row), key=lambda row: (-row.figures["judged"], row.annotator.name))
 
 
 def person_row(figures: Figures, annotator: Annotator, golds: Mapping[UUID, Share]) -> PersonRow | None:
-    """None where they have judged nothing yet."""
+    """None if they haven't judged anything yet."""
     found = figures.get("annotators", {}).get(str(annotator.pk))
     gold = golds.get(annotator.pk, share(0, 0))
     return PersonRow(annotator, found, gold, concerns(found, gold)) if found else None
 
 
 def own_row(figures: Figures, annotator: Annotator) -> PersonRow | None:
-    """What somebody is told of themselves; None where they have judged nothing yet. Nothing is held against them here."""
+    """The figures that somebody sees about themselves; None if they haven't judged anything yet. Without concerns."""
     found = figures.get("own", {}).get(str(annotator.pk))
     return PersonRow(annotator, found, Share(**found["gold"]), []) if found else None
 
 
 def concerns(person: Mapping[str, Any], gold: Share | None = None) -> list[str]:
-    """What a researcher should look at, each beyond what chance explains."""
+    """Anomalies for a researcher to look at, each statistically significant."""
     found: list[str] = []
     if person["judged"] < FEW:
         return found

@@ -1,15 +1,15 @@
-"""The least time in which an item can be read: below it nobody has, however fast everybody else is."""
+"""The minimum time to read an item. Faster judgments are hasty, however fast everybody else is."""
 
 from django.db import connection
 
 from apps.annotation.models import Queue
 
 WORDS_A_MINUTE = 1000
-"""Reading with understanding takes 200 to 400, skimming up to about 700 (Rayner et al., 2016, “So much to read, so little time”)."""
+"""Reading with comprehension takes 200 to 400 words per minute, skimming up to about 700 (Rayner et al., 2016, “So much to read, so little time”)."""
 CHARS_A_WORD = 6
-"""With the space after it."""
+"""Including the space after it."""
 
-# Of each step the line that the desk shows even of a closed one; of a pair only where the two differ, for the rest is folded.
+# Counts each step's summary line, which the desk shows even if the step is collapsed; for a pair only where the two differ, since the rest is folded.
 _CHARS_OF_ITEMS = """
 SELECT item.id, sum(length(step.headline) + length(step.result))
 FROM annotation_item item
@@ -24,7 +24,7 @@ GROUP BY item.id
 
 
 def least_seconds(queue: Queue) -> dict[int, float]:
-    """Id of each judged item -> seconds that its steps' lines take at `WORDS_A_MINUTE`. Items without steps are left out."""
+    """Id of each judged item -> seconds to read its steps' lines at `WORDS_A_MINUTE`. Items without steps are left out."""
     with connection.cursor() as cursor:
         cursor.execute(_CHARS_OF_ITEMS, [queue.pk])
         return {item: chars / CHARS_A_WORD * 60 / WORDS_A_MINUTE for item, chars in cursor.fetchall()}

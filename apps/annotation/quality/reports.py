@@ -1,4 +1,4 @@
-"""Keeping the quality of queues measured: in the background where there is much to read, and again when people judged more."""
+"""Keeps quality reports up to date: large queues are measured in the background, and again after more judgments."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -20,7 +20,7 @@ from apps.common.broker import enqueue
 
 
 def gather(queue: Queue) -> Gathered:
-    """All standing judgments of `queue`, oldest first."""
+    """All valid judgments of `queue`, oldest first."""
     kind = kind_of(queue)
     gathered = kind.gather(queue)
     golds = kind.standing.filter(queue=queue, item__purpose=Item.Purpose.GOLD).order_by("pk")
@@ -42,28 +42,28 @@ def _gold(judgement: Judgement) -> Work:
 
 
 MEASURED_AT_ONCE = 200
-"""So few judgments are measured while the page waits, which takes about a tenth of a second."""
+"""Up to this many judgments are measured during the page's request, which takes about a tenth of a second."""
 REST = 20
-"""A report is left alone for so many times what it took: a busy queue must not keep a worker measuring."""
+"""A report is kept for this multiple of the time it took, so that a busy queue doesn't keep a worker measuring."""
 REST_AT_LEAST = timedelta(seconds=15)
 ASKED_SECONDS = 60
 METHOD = 6
-"""Counted up when `measures` finds something else in the same judgments, so that kept reports are out of date."""
+"""Incremented when `measures` computes something else from the same judgments, which invalidates stored reports."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """What the pages of quality show, as of a moment."""
+    """The content of the quality pages at a point in time."""
 
     figures: dict[str, Any]
-    """As `measuring.measure` returns them; empty where nothing was measured yet."""
+    """The result of `measures.measure`; empty if nothing was measured yet."""
     measured_at: datetime | None
     is_current: bool
-    """Nothing was judged or taken back since."""
+    """Whether no judgment was added or withdrawn since."""
 
 
 def report_of(queue: Queue) -> Report:
-    """The quality of a queue as far as it is known. A large queue's is measured by a worker, who is asked where it is out of date."""
+    """The latest report on a queue. Large queues are measured by a worker, which is called if the report is out of date."""
     if _answers(queue) <= MEASURED_AT_ONCE:
         return Report(measure(gather(queue)), now(), is_current=True)
     kept = QualityReport.objects.filter(queue=queue).first()
@@ -77,9 +77,9 @@ def report_of(queue: Queue) -> Report:
 
 
 def measure_quality(queue_id: UUID) -> None:
-    """Measure a queue and keep the result. Two at once do the same work twice and keep the same figures."""
+    """Measure a queue and store the result. Concurrent calls duplicate the work but store the same figures."""
     queue = Queue.objects.get(pk=queue_id)
-    basis = basis_of(queue)  # before reading: what comes meanwhile makes the report out of date, not wrong
+    basis = basis_of(queue)  # before reading: later judgments then make the report stale, not wrong
     began = perf_counter()
     figures = measure(gather(queue))
     QualityReport.objects.update_or_create(
@@ -95,14 +95,14 @@ def measure_quality(queue_id: UUID) -> None:
 
 
 def basis_of(queue: Queue) -> str:
-    """Changes whenever somebody judges or takes back: the newest judgment, and how many stand. Read from counters and one index."""
+    """Changes with every new or withdrawn judgment: the newest judgment, and the number of valid ones. Read from counters and one index."""
     judgements = kind_of(queue).model.objects.filter(queue=queue)
     newest = judgements.order_by("-pk").values_list("pk", flat=True).first()
     return f"{newest} {_answers(queue)} {METHOD}"
 
 
 def _answers(queue: Queue) -> int:
-    """Standing judgments, gold ones too: were these left out, a report that stays current would tell who asks which were gold."""
+    """Valid judgments including gold: otherwise a report that stays current would reveal which answers were gold."""
     counted = Desk.objects.filter(queue=queue).aggregate(all=Sum(F("judged") + F("golds"), default=0))
     found: int = counted["all"]
     return found

@@ -1,4 +1,4 @@
-"""Shares with intervals. Pure."""
+"""Proportions with intervals. Pure."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -8,7 +8,7 @@ from apps.common.proportions import wilson
 
 @dataclass(frozen=True)
 class Share:
-    """`count` of `of`, with its 95 % interval; nothing is known where there were none."""
+    """`count` of `of`, with its 95% interval; undefined if `of` is 0."""
 
     count: int
     of: int

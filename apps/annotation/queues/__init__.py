@@ -1,1 +1,1 @@
-"""Making and changing queues: which trajectories, in which order, for how many people."""
+"""Creating and changing queues: selection of trajectories, item order, overlap."""

@@ -1,8 +1,8 @@
-"""Putting the items first whose judgment teaches most, by what machine annotators say of them (reward models, served models).
+"""Active learning: orders items by how informative a judgment is, based on machine annotators (reward models, served models).
 
 Uncertain: where the models of the ensemble disagree (Christiano et al., 2017, section 2.2.2: the variance of their predictions).
-Informative: where an answer tells most about which of the models is right, the mutual information of answer and model (Houlsby et al.,
-2011, arXiv 1112.5745). A pair on which all of them toss a coin is uncertain to each but teaches nothing about them.
+Informative: where an answer says most about which model is right, the mutual information of answer and model (Houlsby et al.,
+2011, arXiv 1112.5745). A pair on which all models predict ½ is uncertain to each, but its answer says nothing about them.
 """
 
 from collections import defaultdict
@@ -18,7 +18,7 @@ from apps.annotation.models import Item, JudgeAnswer, Queue
 from apps.annotation.refusals import Refusal
 
 LIKELY = {0: 0.5, 1: 0.65, 2: 0.82, 3: 0.95}
-"""How likely a grade makes it that the preferred trajectory is the better one, where a model gives no margin."""
+"""The probability that the preferred trajectory is better, by grade, for models that give no margin."""
 
 
 class NothingSaid(Refusal):
@@ -27,12 +27,12 @@ class NothingSaid(Refusal):
 
 
 def uncertain(chances: list[float]) -> float:
-    """The variance of what the models predict; 0 where they agree."""
+    """The variance of the models' predictions; 0 if they agree."""
     return pvariance(chances)
 
 
 def informative(chances: list[float]) -> float:
-    """Nats that the answer tells about the models: the entropy of their mean, less their mean entropy."""
+    """Mutual information in nats: the entropy of the mean prediction minus the mean entropy."""
     return _entropy(fmean(chances)) - fmean(_entropy(chance) for chance in chances)
 
 
@@ -45,9 +45,9 @@ SCORES = {Queue.Order.UNCERTAIN: uncertain, Queue.Order.INFORMATIVE: informative
 
 @transaction.atomic
 def reorder(*, queue: Queue, order: str, by: User | None) -> int:
-    """Move what waits, the highest score first, behind what is under way; how many items have a score. Raises NothingSaid.
+    """Move waiting items, highest score first, behind those in progress; returns how many items have a score. Raises NothingSaid.
 
-    Items keep their judgments, and nobody loses their place: new positions lie beyond all old ones, so desks find them.
+    Judgments and current holds are kept. The new positions lie beyond all old ones, so that desks find them.
     """
     held = Queue.objects.select_for_update(no_key=True).get(pk=queue.pk)
     score = SCORES[Queue.Order(order)]
@@ -72,7 +72,7 @@ def reorder(*, queue: Queue, order: str, by: User | None) -> int:
 
 
 def chances_of(queue: Queue) -> dict[int, list[float]]:
-    """Of each unseen item: how likely each model thinks that trajectory a is the better one."""
+    """For each unseen item, the models' probabilities that trajectory a is better."""
     answers = JudgeAnswer.objects.usable().filter(Q(item__taken=0), judge__queue=queue).order_by("judge", "pk")
     found: dict[int, list[float]] = defaultdict(list)
     for item, margin, strength in answers.values_list("item", "margin", "strength"):

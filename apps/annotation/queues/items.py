@@ -1,6 +1,6 @@
-"""Turning a selection of trajectories into the items of a queue: in batches, each with its progress in one transaction.
+"""Turns a selection of trajectories into the items of a queue: in batches, each with its progress in one transaction.
 
-A killed filling goes on behind the last batch; two fillings of one queue take turns and add nothing twice.
+After a crash, filling resumes behind the last batch; concurrent fillings of one queue take turns and add nothing twice.
 """
 
 from datetime import timedelta
@@ -19,23 +19,23 @@ from apps.common.broker import enqueue
 
 TASKS_A_BATCH = 500
 ITEMS_A_BATCH = 20_000
-"""Of tasks with many. Until a batch ends, whoever closes the queue waits, in the middle of a task too: `selection` says how many of it are done."""
+"""Batch size for tasks with many items. Closing the queue waits for the batch, so a task may be split: `selection` records its progress."""
 ROWS = 2000
-"""In memory at once: the pairs of a task grow with the square of its trajectories."""
+"""Items in memory at once, since the pairs of a task grow with the square of its trajectories."""
 MOST_TRIES = 3
-"""At one batch, in a row."""
+"""Consecutive attempts at one batch."""
 STALLED_AFTER = timedelta(minutes=1)
 
 
 def fill(queue_id: UUID) -> int:
-    """Fill a queue to the end and open it; how many items it has. Does nothing to a queue that is not being filled."""
+    """Fill a queue to the end and open it; returns how many items it has. Does nothing to a queue that isn't being filled."""
     tries = 0
     while True:
         try:
             if not _fill_batch(queue_id):
                 break
             tries = 0
-        except IntegrityError:  # a trajectory of this batch was deleted meanwhile; read again, it's without that
+        except IntegrityError:  # a trajectory of this batch was deleted meanwhile; the next read leaves it out
             tries += 1
             if tries == MOST_TRIES:
                 raise
@@ -77,7 +77,7 @@ def _draw_batch(queue: Queue) -> bool:
 
 
 def _add(queue: Queue, items: list[Item]) -> None:
-    """Items of a shuffled queue come with their places."""
+    """Items of a shuffled queue already have positions."""
     for place, item in enumerate(items):
         item.queue, item.kind, item.overlap = queue, queue.kind, queue.overlap
         if queue.order != Queue.Order.RANDOM:
@@ -87,12 +87,12 @@ def _add(queue: Queue, items: list[Item]) -> None:
 
 
 def record_failure(queue_id: UUID, error: str) -> None:
-    """Say on the queue's page why it could not be filled."""
+    """Show on the queue's page why it couldn't be filled."""
     Queue.objects.filter(pk=queue_id, state=Queue.State.FILLING).update(state=Queue.State.FAILED, error=error)
 
 
 def fill_stalled() -> int:
-    """Ask workers again for queues whose filling stopped moving, because a worker died; how many."""
+    """Requeue fillings that stalled because a worker died; returns how many."""
     stalled = Queue.objects.filter(state=Queue.State.FILLING, filling_at__lt=now() - STALLED_AFTER)
     ids = list(stalled.values_list("pk", flat=True))
     for queue_id in ids:

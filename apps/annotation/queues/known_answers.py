@@ -1,4 +1,4 @@
-"""Giving items a known answer, as gold or for training, and taking it away again. Only items that nobody has seen."""
+"""Makes items gold or onboarding items by giving them a known answer, and reverts that. Only items that nobody has seen."""
 
 from typing import Any
 
@@ -48,7 +48,7 @@ class NoTrainingItems(Refusal):
 
 @transaction.atomic
 def make_known(*, item: Item, purpose: Item.Purpose, answer: int | str, because: str = "", by: User | None) -> None:
-    """Make an unseen item gold or training, with its answer and, for those who learn from it, the reason.
+    """Make an unseen item gold or onboarding, with its answer and, for onboarding, the explanation.
 
     Raises SeenAlready, StillFilling, PairsFixedByPlan, NoSuchStep.
     """
@@ -58,16 +58,16 @@ def make_known(*, item: Item, purpose: Item.Purpose, answer: int | str, because:
 
 @transaction.atomic
 def make_work(*, item: Item, by: User | None) -> None:
-    """Make a gold or training item that nobody has seen an ordinary one again. Raises SeenAlready."""
+    """Make an unseen gold or onboarding item an ordinary one again. Raises SeenAlready."""
     _change(item, Item.Purpose.WORK, None, by)
 
 
 @transaction.atomic
 def draw_gold(*, queue: Queue, count: int, by: User | None) -> int:
-    """Make up to `count` unseen items gold whose answer follows from how their trajectories ended; how many.
+    """Make up to `count` unseen items gold whose answer follows from their trajectories' outcomes; returns how many.
 
     Raises NoOutcomeKnown, PairsFixedByPlan.
-    They are taken from all over the queue, in the order of a hash.
+    They're spread over the whole queue, ordered by a hash.
     """
     if queue.is_of_experiment:
         raise PairsFixedByPlan
@@ -87,7 +87,7 @@ def draw_gold(*, queue: Queue, count: int, by: User | None) -> int:
         try:
             _change(item, Item.Purpose.GOLD, known, by)
         except SeenAlready:
-            continue  # somebody was given it just now
+            continue  # it was assigned to somebody meanwhile
         made += 1
     if not made:
         raise NoOutcomeKnown
@@ -95,7 +95,7 @@ def draw_gold(*, queue: Queue, count: int, by: User | None) -> int:
 
 
 def _shown(item: int | OuterRef) -> QuerySet[Assignment]:
-    """Where somebody had the item before them, even if they skipped it or went away."""
+    """Assignments in which somebody saw the item, even if they skipped it or went away."""
     return Assignment.objects.filter(item=item, opened_at__isnull=False)
 
 

@@ -1,6 +1,6 @@
-"""Asking more people about every item of a queue, while others are at work there.
+"""Raises the overlap of a queue while people work in it.
 
-Desks are locked before items, as `desk.assignments` says, and all of them first: nobody is half-way through taking a place meanwhile.
+Desks are locked before items, in the order of `desk.assignments`, and all of them first, so that nobody is in the middle of taking a place.
 """
 
 from django.db.models import Count, QuerySet
@@ -36,9 +36,9 @@ class TooFewNamed(Refusal):
 
 
 def raise_overlap(*, queue: Queue, overlap: int) -> None:
-    """Open places for more people on every item of `queue`, whose row the caller has locked and changes.
+    """Add places to every item of `queue`, whose row the caller has locked and changes.
 
-    Known items have places for everybody as it is. Raises FewerPeople, FixedByPlan, TooFewNamed.
+    Gold and onboarding items already have places for everybody. Raises FewerPeople, FixedByPlan, TooFewNamed.
     """
     if overlap < queue.overlap:
         raise FewerPeople(overlap, queue.overlap)
@@ -49,12 +49,12 @@ def raise_overlap(*, queue: Queue, overlap: int) -> None:
         raise TooFewNamed(overlap)
     desks = Desk.objects.filter(queue=queue)
     _lock(desks)
-    desks.update(position=0)  # what they went past, because it was full, has a place again
+    desks.update(position=0)  # items that were full have places again
     items = Item.objects.filter(queue=queue, purpose=Item.Purpose.WORK)
     _lock(items)
-    items.update(overlap=Greatest(overlap, "taken"))  # of imported judgments there may be more
+    items.update(overlap=Greatest(overlap, "taken"))  # imported judgments may exceed the overlap
 
 
 def _lock(rows: QuerySet[Desk] | QuerySet[Item]) -> None:
-    """In one order, as whoever locks several does; not against rows that refer to these, which come meanwhile."""
+    """Locks in a consistent order; doesn't block inserts that reference these rows."""
     list(rows.select_for_update(no_key=True).order_by("pk").values_list("pk"))

@@ -1,4 +1,4 @@
-"""Changing the questions of a queue that people have answered: what was answered stays as it was asked."""
+"""Changes the questions of a queue that has answers: an answered question keeps its meaning."""
 
 import hashlib
 from collections.abc import Sequence
@@ -27,16 +27,16 @@ KEPT: dict[str, str] = {
     "high": "what the most means",
     "per": "whether it's asked of items or steps",
 }
-"""What a question that has answers keeps, in words."""
+"""Properties that a question with answers can't change, as text."""
 
 
 def version_of(asks: Asks) -> str:
-    """Changes with every change of the questions: of two tabs that change them, the second is told of the first."""
+    """Changes with every change of the questions, so that of two tabs editing them the second gets a conflict."""
     return hashlib.sha256(jsontext.canonical([each.to_json() for each in asks.questions])).hexdigest()[:16]
 
 
 def answered(queue: Queue, questions: Sequence[Question]) -> dict[str, int]:
-    """How many standing judgments answer each of them; those that none answers are left out."""
+    """The number of valid judgments that answer each question; unanswered ones are left out."""
     counts = {each.key: _answering(queue, each).count() for each in questions}
     return {key: count for key, count in counts.items() if count}
 
@@ -53,7 +53,7 @@ def _answering(queue: Queue, question: Question) -> QuerySet[Any]:
 
 
 def with_questions(queue: Queue, questions: Sequence[Question] | None, seen: str) -> dict[str, Any]:
-    """What `queue` asks with these questions in place of those that it asks now. Raises BadAsks, saying what can't change."""
+    """`queue`'s `asks` with these questions in place of the current ones. Raises BadAsks, saying what can't change."""
     asks: Asks = kind_of(queue).asked(queue)
     if questions is None or tuple(questions) == asks.questions:
         return dict(queue.asks)
@@ -68,7 +68,7 @@ def with_questions(queue: Queue, questions: Sequence[Question] | None, seen: str
 
 
 def refuse(before: Question, after: Question | None, count: int) -> None:
-    """Raises BadAsks for a change of a question that so many judgments have answered."""
+    """Raises BadAsks for a change that isn't allowed, given the number of judgments that answer the question."""
     have = f"“{before.name}” has {count:,} answer{'s' if count > 1 else ''}"
     if after is None:
         raise BadAsks(f"{have}, so it can't be removed. It can become optional.")

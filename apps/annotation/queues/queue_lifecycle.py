@@ -1,4 +1,4 @@
-"""Making queues and changing their state."""
+"""Creating queues and changing their state."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -60,9 +60,9 @@ def create_queue(
 ) -> Queue:
     """A queue from a selection of trajectories; a worker fills it.
 
-    Raises NothingToCompare or NothingToJudge when there would be no item, and TooManyItems.
+    Raises NothingToCompare or NothingToJudge if there would be no items, and TooManyItems.
 
-    `pairing` says which runs of a task are compared with which or, where trajectories are judged by themselves, how many there are.
+    `pairing` says which trajectories of a task are compared with each other or, if they're judged individually, how many there are.
     """
     newest = selected(workspace, selection).order_by("-pk").values_list("pk", flat=True).first()
     selection = Selection(ids=selection.ids, filter=selection.filter, until=newest)
@@ -103,7 +103,7 @@ def create_queue_of_pairs(*, pairs: Iterable[Pair], **settings: Any) -> Queue:
 
 @transaction.atomic
 def add_pairs(*, queue: Queue, pairs: Sequence[Pair]) -> None:
-    """Put further pairs behind those of a queue, however far it is judged. Raises TooManyItems."""
+    """Append pairs to a queue, whatever its progress. Raises TooManyItems."""
     locked = Queue.objects.select_for_update().get(pk=queue.pk)
     count = locked.item_count + len(pairs)
     if count > MOST_ITEMS:
@@ -127,10 +127,10 @@ def add_pairs(*, queue: Queue, pairs: Sequence[Pair]) -> None:
 
 
 def create_queue_of_runs(*, kind: Queue.Kind, runs: Iterable[Trajectory], **settings: Any) -> Queue:
-    """An open queue of exactly these trajectories, in this order, each judged by itself.
+    """An open queue of exactly these trajectories, in this order, each judged individually.
 
-    workspace, created_by, name; overlap, lease_seconds, guidelines, selection, asks. Annotators see the name: it must not
-    say who made the trajectories.
+    workspace, created_by, name; overlap, lease_seconds, guidelines, selection, asks. Annotators see the name, so it mustn't
+    reveal the policies.
     """
     items = (Item(position=position, task_id=run.task_id, a_id=run.pk) for position, run in enumerate(runs))
     return _create_open(kind=kind, items=items, **settings)
@@ -177,8 +177,8 @@ def _create_open(
 
 @transaction.atomic
 def revise_guidelines(*, queue: Queue, text: str, by: User | None) -> Guideline:
-    """Add a version of the guidelines, unless nothing changed. Judgments keep the version that their author saw."""
-    Queue.objects.select_for_update().get(pk=queue.pk)  # two editors make two versions, one after the other
+    """Add a version of the guidelines if they changed. Judgments refer to the version that their author saw."""
+    Queue.objects.select_for_update().get(pk=queue.pk)  # serializes concurrent edits
     latest = queue.guidelines.order_by("-version").first()
     if latest and latest.text == text:
         return latest
@@ -186,19 +186,19 @@ def revise_guidelines(*, queue: Queue, text: str, by: User | None) -> Guideline:
 
 
 def pause_queue(*, queue: Queue, by: User | None) -> None:
-    """Give nothing new out for a while. Work in hand is still accepted."""
+    """Stop assigning new items. Answers to current assignments are still accepted."""
     _change_state(queue, by, "paused queue", to=Queue.State.PAUSED, only_from=[Queue.State.OPEN])
 
 
 def resume_queue(*, queue: Queue, by: User | None) -> None:
-    """Give work out again. Raises EndHasCome, for the clock would close it a moment later."""
+    """Assign items again. Raises EndHasCome, since a periodic task would close it a moment later."""
     if has_ended(queue):
         raise EndHasCome
     _change_state(queue, by, "resumed queue", to=Queue.State.OPEN, only_from=[Queue.State.PAUSED, Queue.State.CLOSED])
 
 
 def close_queue(*, queue: Queue, by: User | None) -> None:
-    """End a queue, whether or not all is judged. Its judgments stay; a queue still being filled stops there."""
+    """End a queue, whether or not everything is judged. Its judgments are kept; a filling in progress stops."""
     steerable = [Queue.State.FILLING, Queue.State.FAILED, Queue.State.OPEN, Queue.State.PAUSED]
     _change_state(queue, by, "closed queue", to=Queue.State.CLOSED, only_from=steerable)
 
@@ -216,7 +216,7 @@ def _change_state(queue: Queue, by: User | None, action: str, *, to: Queue.State
 
 
 def _announce_closed(queue: Queue) -> None:
-    """Tell webhooks that a queue takes no more judgments. Of an experiment's they hear by its end."""
+    """Announce to webhooks that a queue takes no more judgments. An experiment's queue is covered by the experiment's own event."""
     announce(
         EventType.QUEUE_CLOSED,
         workspace_id=queue.workspace_id,

@@ -1,4 +1,4 @@
-"""Changing the settings of a queue, ending it when its date or its number has come, and what a researcher asks of one of its annotators."""
+"""Changing the settings of a queue, closing it at its end date or target, and pausing, resuming, or retraining single annotators."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,11 +30,11 @@ class NotAMember(Refusal):
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What may change while people work. Leases that were given out keep their end."""
+    """The settings that may change while people work. Existing leases keep their expiry."""
 
     name: str
     overlap: int
-    """May grow only: what was judged stays."""
+    """Can only grow, since judgments are kept."""
     lease_seconds: int
     skipped_come_back: bool
     gold_percent: int
@@ -43,18 +43,18 @@ class Settings:
     ends_at: datetime | None
     ends_after: int | None
     questions: Sequence[Question] | None = None
-    """What is asked from now on; None: what is asked now. What has answers stays as it was asked."""
+    """The questions from now on; None keeps the current ones. Answered questions keep their meaning."""
     questions_seen: str = ""
-    """The version of the questions that these are a change of; see `question_changes.version_of`."""
+    """The version of the questions that was edited; see `question_changes.version_of`."""
     layout: Mapping[str, str] | None = None
-    """How the desk is arranged for who didn't choose otherwise; None: as it is."""
+    """The default desk layout; None keeps the current one."""
     labellers: Collection[int] | None
-    """Ids of the users who may label; None for everybody of the workspace."""
+    """Ids of the users who may label; None for everybody in the workspace."""
 
 
 @transaction.atomic
 def change_settings(*, queue: Queue, settings: Settings, by: User) -> Queue:
-    """Store them, and what they were before. Raises NotAMember, BadAsks, FewerPeople, FixedByPlan."""
+    """Store the settings, with the previous ones in the audit record. Raises NotAMember, BadAsks, FewerPeople, FixedByPlan."""
     held = Queue.objects.select_for_update(no_key=True).get(pk=queue.pk)  # assignments refer to it while people work
     columns: dict[str, Any] = {
         "name": settings.name,
@@ -90,7 +90,7 @@ def _plain(value: Any) -> Any:
 
 
 def close_ended() -> int:
-    """Close open queues whose end has come; how many. The clock calls this."""
+    """Close open queues that have reached their end; returns how many. Called by a periodic task."""
     due = [queue for queue in Queue.objects.open().filter(_WITH_AN_END) if has_ended(queue)]
     for queue in due:
         try:
@@ -105,7 +105,7 @@ _WITH_AN_END = Q(ends_at__isnull=False) | Q(ends_after__isnull=False)
 
 @transaction.atomic
 def pause_annotator(*, queue: Queue, annotator: Annotator, reason: str, by: User | None) -> None:
-    """Give this annotator nothing more here until `resume_annotator`; they read the reason. What is in hand they may still finish."""
+    """Assign this annotator nothing more here until `resume_annotator`; they see the reason. They may finish current items."""
     desk = lock_desk(queue=queue.pk, annotator=annotator.pk)
     desk.paused_at, desk.pause_reason = desk.paused_at or now(), reason
     desk.save(update_fields=["paused_at", "pause_reason"])
@@ -114,7 +114,7 @@ def pause_annotator(*, queue: Queue, annotator: Annotator, reason: str, by: User
 
 @transaction.atomic
 def resume_annotator(*, queue: Queue, annotator: Annotator, by: User | None) -> None:
-    """Give this annotator items here again."""
+    """Assign items to this annotator here again."""
     desk = lock_desk(queue=queue.pk, annotator=annotator.pk)
     desk.paused_at, desk.pause_reason = None, ""
     desk.save(update_fields=["paused_at", "pause_reason"])
@@ -123,9 +123,9 @@ def resume_annotator(*, queue: Queue, annotator: Annotator, by: User | None) -> 
 
 @transaction.atomic
 def retrain_annotator(*, queue: Queue, annotator: Annotator, by: User | None) -> None:
-    """Send this annotator through the training items once more, before anything else. Raises NoTrainingItems.
+    """Send this annotator through the onboarding items again, before anything else. Raises NoTrainingItems.
 
-    Their earlier answers to them stay, marked as taken back.
+    Their earlier answers to them are kept, marked as withdrawn.
     """
     desk = lock_desk(queue=queue.pk, annotator=annotator.pk)
     if not queue.training_count:

@@ -1,4 +1,4 @@
-"""The trajectories that a queue is made from: picked one by one, or everything that a filter of the list finds."""
+"""The trajectories that a queue is made from: selected individually, or all that match a filter of the list."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -18,14 +18,14 @@ from apps.trajectories.models import Trajectory
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """Trajectories of one workspace. Kept with the queue, so that everybody can see what it was made from."""
+    """Trajectories of one workspace. Stored with the queue as its provenance."""
 
     ids: list[UUID] = field(default_factory=list)
-    """These and no others; empty when a filter selects."""
+    """Exactly these trajectories; empty if a filter selects."""
     filter: str = ""
     """The query string of the list of trajectories; empty means all."""
     until: UUID | None = None
-    """The newest trajectory when the queue was made: what is imported later does not slip in."""
+    """The newest trajectory when the queue was made, so that later imports aren't included."""
 
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> Self:
@@ -36,7 +36,7 @@ class Selection:
 
     @classmethod
     def from_query(cls, given: QueryDict) -> Self:
-        """From `trajectory` ids, or from everything that `filter` (a query string of the list of trajectories) finds."""
+        """From `trajectory` ids, or everything that matches `filter` (a query string of the list of trajectories)."""
         ids = [UUID(text) for text in given.getlist("trajectory") if _is_uuid(text)]
         return cls(ids=ids, filter="" if ids else given.get("filter", "")[:2000])
 
@@ -57,7 +57,7 @@ def _is_uuid(text: str) -> bool:
 
 
 def selected(workspace: Workspace, selection: Selection) -> QuerySet[Trajectory]:
-    """The selection as it stands, within the workspace whatever ids it names. Raises BadFilter."""
+    """The selected trajectories, limited to the workspace whatever the ids. Raises BadFilter."""
     found = Trajectory.objects.filter(workspace=workspace)
     if selection.ids:
         found = found.filter(pk__in=selection.ids)
@@ -69,14 +69,14 @@ def selected(workspace: Workspace, selection: Selection) -> QuerySet[Trajectory]
 
 
 def preview_of(workspace: Workspace, selection: Selection, pairing: Pairing, kind: str) -> Preview:
-    """What `pairing` would give on this selection, counted by the database without reading a step."""
+    """What `pairing` would yield on this selection, counted by the database without reading steps."""
     return KINDS[kind].preview(pairing, selected(workspace, selection))
 
 
 def runs_by_task(
     workspace: Workspace, selection: Selection, pairing: Pairing, *, after: UUID | None, tasks: int
 ) -> Iterator[tuple[UUID, list[Run]]]:
-    """The selected trajectories of the next `tasks` tasks beyond `after`, task by task."""
+    """The selected trajectories of the next `tasks` tasks after `after`, task by task."""
     found = selected(workspace, selection)
     beyond = found.filter(task_id__gt=after) if after else found
     batch = list(beyond.order_by("task_id").values_list("task_id", flat=True).distinct()[:tasks])

@@ -1,1 +1,1 @@
-"""Where people contradict each other: what is decided, and what is said about it."""
+"""Review of disputed items: decisions, and discussion."""

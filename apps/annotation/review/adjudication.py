@@ -1,4 +1,4 @@
-"""Deciding what holds where people contradict each other, talking with them about it, and what was said of a trajectory's single steps."""
+"""Decides disputed items, stores the discussion with annotators, and collects remarks on a trajectory's steps."""
 
 from collections.abc import Iterable
 from uuid import UUID
@@ -36,13 +36,13 @@ class NotYours(Refusal):
 
 
 def undecided() -> QuerySet[Item]:
-    """Disputed items that nobody decided, of all queues."""
+    """Disputed items without a decision, of all queues."""
     decided = Adjudication.objects.standing().filter(item=OuterRef("pk"))
     return Item.objects.filter(~Exists(decided), disputed=True)
 
 
 def awaiting_review(queue: Queue) -> QuerySet[Item]:
-    """Those of a queue, in its order."""
+    """Those of one queue, in its order."""
     return undecided().filter(queue=queue).order_by("position")
 
 
@@ -57,9 +57,9 @@ def adjudicate(
     upheld: UUID | None = None,
     blind: bool = True,
 ) -> Adjudication:
-    """Decide an item: a pair by `strength` in favor of trajectory a, another by the judgment that is `upheld`.
+    """Decide an item: a pair by `strength` in favor of trajectory a, others by the judgment that is `upheld`.
 
-    A decision before it is taken back. The same decision again is answered as the first time. Raises Refusal.
+    Withdraws a previous decision. Repeating the same decision returns the existing one. Raises Refusal.
     """
     if not reason.strip():
         raise NoReason
@@ -93,7 +93,7 @@ def adjudicate(
 
 @transaction.atomic
 def remark(*, item: Item, annotator: Annotator, by: User, text: str) -> Remark:
-    """Say something about `annotator`'s judgment of `item`: a reviewer to them, or they in answer. Raises NotYours."""
+    """Add a remark on `annotator`'s judgment of `item`: by a reviewer, or in reply by the annotator. Raises NotYours."""
     if not kind_of(item).model.objects.filter(item=item, annotator=annotator).exists():
         raise NotYours
     if not text.strip():
@@ -109,7 +109,7 @@ def remark(*, item: Item, annotator: Annotator, by: User, text: str) -> Remark:
 
 
 def remarks_in(judgements: Iterable[Judgement]) -> list[StepRemark]:
-    """The remarks of these judgments, in the order of their steps; as many queries whatever their number."""
+    """The statements of these judgments about single steps, in step order; the number of queries is constant."""
     said = list(judgements)
     found: list[StepRemark] = []
     for kind in KINDS.values():

@@ -1,4 +1,4 @@
-"""What was said to one annotator about their judgments: decisions on what they judged, and remarks. Reads only."""
+"""Feedback to one annotator: decisions on what they judged, and remarks. Reads only."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ SHOWN = 50
 
 @dataclass
 class Feedback:
-    """One item: what the annotator said, what was decided, and what was said since."""
+    """One item: the annotator's judgment, the decision, and the remarks since."""
 
     item: Item
     judgement: Any
@@ -22,7 +22,7 @@ class Feedback:
 
     @property
     def said(self) -> str:
-        """The annotator's judgment in their own terms: of a pair, by the sides that they saw."""
+        """The judgment in the annotator's terms: by the sides they saw, for a pair."""
         return kind_of(self.judgement).words_as_given(self.judgement)
 
     @property
@@ -32,12 +32,12 @@ class Feedback:
 
     @property
     def agrees(self) -> bool | None:
-        """Whether the decision is what the annotator said; None while there is none."""
+        """Whether the decision matches the annotator's judgment; None without a decision."""
         return kind_of(self.judgement).agrees(self.decision, self.judgement) if self.decision else None
 
 
 def feedback_for(queue: Queue, annotator: Annotator) -> list[Feedback]:
-    """The newest decisions and remarks about what this annotator judged here; what they have not heard about is left out."""
+    """The newest decisions and remarks about this annotator's judgments here; items without either are left out."""
     mine = kind_of(queue).standing.filter(queue=queue, annotator=annotator)
     decisions = Adjudication.objects.standing().filter(queue=queue, item__in=mine.values("item"))
     decided = {decision.item_id: decision for decision in decisions.order_by("-pk")[:SHOWN]}
@@ -59,4 +59,4 @@ def _latest(feedback: Feedback) -> str:
         *(remark.pk for remark in feedback.remarks),
         *([feedback.decision.pk] if feedback.decision else []),
     ]
-    return max(str(each) for each in ids)  # ids grow with time
+    return max(str(each) for each in ids)  # ids increase with time

@@ -1,1 +1,1 @@
-"""Words for judgments in templates."""
+"""Template tags for judgments."""

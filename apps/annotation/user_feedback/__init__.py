@@ -1,1 +1,1 @@
-"""What users of agents say, as judgments."""
+"""Converts feedback of agents' users into judgments."""

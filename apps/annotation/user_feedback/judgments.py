@@ -1,7 +1,7 @@
-"""Feedback of users becomes judgments of the kind "user": a thumb and a comment a rating, an edited answer a correction.
+"""Converts user feedback into judgments of annotator kind "user": a thumb and a comment become a rating, an edited answer a correction.
 
-They lie in closed queues of their own, so they're no part of what annotators agree on, and a dataset version takes them only where its recipe
-names these queues. All users of a workspace are one annotator, and of a session their latest thumb, comment, and edited answer count.
+They're stored in closed queues of their own, so they don't affect agreement among annotators, and a dataset version includes them only if its
+recipe names these queues. All users of a workspace share one annotator; a session's latest thumb, comment, and edited answer count.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from apps.trajectories.models import Trajectory
 log = logging.getLogger(__name__)
 
 USERS = "Users"
-"""What the annotator is called that all users of a workspace are."""
+"""The name of the annotator that stands for all users of a workspace."""
 AT_A_TIME = 200
 QUEUES: dict[type[Scores | Walk], tuple[Queue.Kind, str, Asks]] = {
     Scores: (Queue.Kind.RATING, "Feedback from users", RatingAsks(questions=(), marks=False)),
@@ -37,22 +37,22 @@ QUEUES: dict[type[Scores | Walk], tuple[Queue.Kind, str, Asks]] = {
 
 
 def judge_feedback() -> None:
-    """Make judgments of what users said of sessions that have ended."""
+    """Convert the feedback on sessions that have ended."""
     for session_id in list(feedback_to_judge().values_list("session", flat=True).distinct()[:AT_A_TIME]):
         try:
             judge(session_id)
         except OperationalError:
-            raise  # the database is away, or ended a deadlock: it's tried again in seconds
-        except Exception:  # that of one session must not keep the others from being judged
+            raise  # the database is down, or resolved a deadlock: retried in seconds
+        except Exception:  # an error in one session mustn't block the others
             log.exception("The feedback of session %s became no judgment", session_id)
             Feedback.objects.filter(session=session_id, judged_at=None).update(judged_at=now())
 
 
 @transaction.atomic
 def judge(session_id: UUID) -> None:
-    """Make judgments of all that was said of a session, the latest of each kind. Called twice, they're made once.
+    """Convert the latest feedback of each kind on a session. Idempotent.
 
-    Of a session that became no trajectory none is made.
+    Does nothing if the session has no trajectory.
     """
     new = feedback_to_judge().filter(session=session_id).select_for_update(of=("self",), skip_locked=True)
     if not Feedback.objects.filter(pk__in=[each.pk for each in new]).update(judged_at=now()):
@@ -72,13 +72,13 @@ def _answers(said: Sequence[Feedback], run: Trajectory) -> Iterator[Scores | Wal
     if thumb is not None or comment:
         yield Scores(thumb=thumb, rationale=comment)
     if edited is not None:
-        # The message that the policy should have sent, and no word on the steps before: the user saw none of them.
+        # Only the correction, without labels of earlier steps, which the user didn't see.
         better = BetterAction(_step_of(edited, run), {"content": edited.edited})
         yield Walk(Inspection.Ending.EDITED, corrections=(better,))
 
 
 def _step_of(feedback: Feedback, run: Trajectory) -> int:
-    """Of the call that it names, where that's on the main path; else the last one, whose answer the user saw."""
+    """The step of the call that the feedback names, if it's on the main path; else the last one, whose answer the user saw."""
     calls = run.info.get("calls", [])
     named = str(feedback.call_id)
     return calls.index(named) if named in calls[: run.step_count] else run.step_count - 1
@@ -120,16 +120,16 @@ def _store(workspace: Workspace, run: Trajectory, answer: Scores | Walk) -> None
 
 
 def _take_back(queue: Queue, item: Item, annotator: Annotator) -> None:
-    """What was said before of this session: users change their minds."""
+    """Withdraw earlier judgments of this session, since users may change their minds."""
     KINDS[queue.kind].standing.filter(item=item, annotator=annotator).update(retracted_at=now())
     judged = Assignment.objects.filter(item=item, annotator=annotator, state=Assignment.State.JUDGED)
     judged.update(state=Assignment.State.UNDONE)
 
 
 def _queue_of(workspace: Workspace, answer: Scores | Walk) -> Queue:
-    """The workspace's queue for such answers, locked; nobody is given its items."""
+    """The workspace's queue for such answers, locked; its items are never assigned."""
     kind, name, asks = QUEUES[type(answer)]
-    Workspace.objects.select_for_update(no_key=True).get(pk=workspace.pk)  # two first ones make one queue
+    Workspace.objects.select_for_update(no_key=True).get(pk=workspace.pk)  # concurrent first calls create one queue
     found = Queue.objects.select_for_update(no_key=True).filter(workspace=workspace, selection={"feedback": str(kind)})
     return found.first() or Queue.objects.create(
         workspace=workspace,

@@ -1,4 +1,4 @@
-"""Acts on many things at once: label what a filter finds, give items to people, undo either."""
+"""Bulk actions: label everything that matches a filter, assign items to people, undo either."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SHOWN = 10
 @at_least(Role.RESEARCHER)
 @require_http_methods(["GET", "HEAD", "POST"])
 def label(request: HtmxRequest) -> HttpResponse:
-    """One label for `trajectory` ids, or for everything that `filter` (a query string of the list of trajectories) finds."""
+    """One label for `trajectory` ids, or for everything that matches `filter` (a query string of the list of trajectories)."""
     selection = Selection.from_query(request.POST if request.method == "POST" else request.GET)
     form = LabelAllForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
@@ -64,7 +64,7 @@ def label(request: HtmxRequest) -> HttpResponse:
 @at_least(Role.RESEARCHER)
 @require_POST
 def assign(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
-    """Give the picked items to the chosen people, or to everybody again."""
+    """Assign the selected items to the chosen people, or to everybody again."""
     queue = visible_queue(request, queue_id)
     items = [int(text) for text in request.POST.getlist("item") if text.isdecimal() and len(text) < 19]
     chosen = [int(text) for text in request.POST.getlist("person") if text.isdecimal() and len(text) < 10]
@@ -80,7 +80,7 @@ def assign(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
 @at_least(Role.RESEARCHER)
 @require_POST
 def undo(request: HtmxRequest, act_id: UUID) -> HttpResponse:
-    """Take a whole act back."""
+    """Undo a whole action."""
     act = get_object_or_404(BulkAct.objects.visible_to(request.member), pk=act_id)
     try:
         undo_bulk_act(act=act, by=request.user)

@@ -1,4 +1,4 @@
-"""Comments on a trajectory, for its page; and the mentions that a person has read."""
+"""Comments on a trajectory, for its page; and marking mentions as read."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from apps.trajectories.models import Trajectory
 @at_least(Role.REVIEWER)
 @require_safe
 def comments_of(request: HtmxRequest, trajectory_id: UUID) -> HttpResponse:
-    """What was said about a trajectory, with a form for more."""
+    """The comments on a trajectory, with a form for a new one."""
     return _answer(request, _run(request, trajectory_id))
 
 
 @at_least(Role.REVIEWER)
 @require_POST
 def comment(request: HtmxRequest, trajectory_id: UUID) -> HttpResponse:
-    """Say something about a trajectory."""
+    """Add a comment to a trajectory."""
     run = _run(request, trajectory_id)
     try:
         actions.comment_on(trajectory=run, by=request.member, text=request.POST.get("text", ""))
@@ -42,7 +42,7 @@ def comment(request: HtmxRequest, trajectory_id: UUID) -> HttpResponse:
 
 @require_POST
 def remove_comment(request: HtmxRequest, comment_id: UUID) -> HttpResponse:
-    """Take one's own comment back."""
+    """Remove one's own comment."""
     found = get_object_or_404(
         Comment.objects.visible_to(request.member).select_related("trajectory"), pk=comment_id, by=request.user
     )
@@ -52,7 +52,7 @@ def remove_comment(request: HtmxRequest, comment_id: UUID) -> HttpResponse:
 
 @require_POST
 def read_mention(request: HtmxRequest, mention_id: int) -> HttpResponse:
-    """Take a mention off one's home page."""
+    """Remove a mention from one's home page."""
     mention = get_object_or_404(queries.unread_mentions(request.member), pk=mention_id)
     actions.mark_read(mention=mention)
     return redirect("home")

@@ -1,4 +1,4 @@
-"""At the desk: what a policy would do at a step, and how a trajectory ends after a better action. Asked for, then looked after."""
+"""Continuations at the desk: sample a policy's actions at a step, or let it continue after a correction. Requested, then polled."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from apps.trajectories.queries import heads_of
 
 @acting
 def alternatives(request: HtmxRequest, assignment_id: UUID, index: int) -> HttpResponse:
-    """Have actions sampled at a step; asked again, the same ones."""
+    """Request sampled actions at a step; repeated requests return the same ones."""
     assignment, asks = _asking(request, assignment_id)
     return _status(request, assignment, continuations.sample_actions(run=assignment.item.a, index=index, asks=asks))
 
 
 @acting
 def run_on(request: HtmxRequest, assignment_id: UUID, index: int) -> HttpResponse:
-    """Have a policy go on after the better action `message`."""
+    """Have a policy continue after the correction `message`."""
     assignment, asks = _asking(request, assignment_id)
     run = assignment.item.a
     try:
@@ -49,7 +49,7 @@ def run_on(request: HtmxRequest, assignment_id: UUID, index: int) -> HttpRespons
 
 @require_safe
 def status(request: HtmxRequest, assignment_id: UUID, continuation_id: UUID) -> HttpResponse:
-    """How far it is and, at the end, what came of it."""
+    """The continuation's progress and, at the end, its result."""
     assignment, _ = _asking(request, assignment_id)
     found = Continuation.objects.filter(trajectory=assignment.item.a).select_related("branch")
     return _status(request, assignment, get_object_or_404(found, pk=continuation_id))
@@ -83,7 +83,7 @@ def _status(request: HtmxRequest, assignment: Assignment, continuation: Continua
 
 
 def _ending(branch: Trajectory | None, index: int) -> dict[str, Any]:
-    """The steps of a branch from the better action on, in a line each, and how it ended."""
+    """A branch's steps from the correction on, one line each, and its outcome."""
     if branch is None:
         return {"error": "The trajectory that continued from here was deleted."}
     lines = [f"{head.number}  {head.tool} {head.headline}".rstrip() for head in heads_of(branch)[index:]]

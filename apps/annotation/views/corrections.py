@@ -1,4 +1,4 @@
-"""Better actions, written at the desk: the form for one, and the check of what was filled in."""
+"""Writing corrections at the desk: the form, and its validation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ARGUMENT = "arg."
 @fragment_of(desk_of)
 @require_safe
 def form(request: HtmxRequest, assignment_id: UUID, index: int) -> HttpResponse:
-    """What the policy did at a step, to be made better; `tool` asks for the form of another tool, or "" for words."""
+    """The form to correct the policy's action at a step; `tool` selects another tool, or "" for plain text."""
     assignment = _correctable(request, assignment_id)
     message = _message(assignment, index)
     tools, calls = tools_of(assignment.item.a.tools, message), calls_of(message)
@@ -53,7 +53,7 @@ def form(request: HtmxRequest, assignment_id: UUID, index: int) -> HttpResponse:
 
 @acting
 def check(request: HtmxRequest, assignment_id: UUID, index: int) -> HttpResponse:
-    """The message that the form means, if the policy could have sent it; 409 with what is wrong otherwise."""
+    """The message that the form describes, if the policy could have sent it; otherwise 409 with the error."""
     assignment = _correctable(request, assignment_id)
     before = _message(assignment, index)
     tools = tools_of(assignment.item.a.tools, before)
@@ -68,7 +68,7 @@ def check(request: HtmxRequest, assignment_id: UUID, index: int) -> HttpResponse
 
 
 def _given(request: HtmxRequest) -> dict[str, str]:
-    """The arguments as they were filled in: their fields have a prefix, so that one called `content` is not what is said with the call."""
+    """The submitted arguments. Their fields have a prefix, so that an argument called `content` doesn't collide with the message's content."""
     fields = {name: str(value) for name, value in request.POST.items()}
     return {name.removeprefix(ARGUMENT): value for name, value in fields.items() if name.startswith(ARGUMENT)}
 
@@ -91,7 +91,7 @@ def _fields(chosen: Tool | None, arguments: Any) -> list[ArgumentField]:
 
 
 def _call_id(message: dict[str, Any], index: int) -> str:
-    """The id of the call that it replaces: what came back then still belongs to it."""
+    """The id of the call that it replaces, so that the recorded result still belongs to it."""
     calls = message.get("tool_calls")
     first = calls[0].get("id") if isinstance(calls, list) and calls and isinstance(calls[0], dict) else None
     return first if isinstance(first, str) and first else f"call_{index + 1}"

@@ -1,4 +1,4 @@
-"""Pages on which judgments that came in with trajectories become judgments here."""
+"""Pages that convert imported judgments."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NOTHING = Survey(runs=0, sides=None, verdicts=(), labels=(), indexes=(), names=(
 @at_least(Role.RESEARCHER)
 @require_safe
 def adoptable(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
-    """For the page of an import: whether its file seems to say something of its trajectories, and where that became judgments already."""
+    """For the page of an import: whether its file seems to contain judgments, and the queues already made from them."""
     batch = get_object_or_404(ImportBatch.objects.visible_to(request.member), pk=batch_id)
     try:
         selection = selection_of(batch)
@@ -50,7 +50,7 @@ def adoptable(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
 @at_least(Role.RESEARCHER)
 @require_http_methods(["GET", "HEAD", "POST"])
 def new_adopted(request: HtmxRequest) -> HttpResponse:
-    """What the columns of the selected trajectories mean, and a queue of what they say. The selection is given as for a new queue."""
+    """Define the meanings of the selected trajectories' columns and create a queue from them. The selection is passed as for a new queue."""
     selection = Selection.from_query(request.POST if request.method == "POST" else request.GET)
     form = _form(request, selection)
     if request.method == "POST" and form.is_valid():
@@ -72,7 +72,7 @@ def new_adopted(request: HtmxRequest) -> HttpResponse:
 @at_least(Role.RESEARCHER)
 @require_POST
 def preview_adopted(request: HtmxRequest) -> HttpResponse:
-    """What the form, as it stands, would give."""
+    """What the current state of the form would yield."""
     selection = Selection.from_query(request.POST)
     form = _form(request, selection)
     form.is_valid()

@@ -1,4 +1,4 @@
-"""The page of a queue's machine annotators: sending one, its prompt, its cost, and how far it agrees with people."""
+"""The page of a queue's machine annotators: adding one, its prompt, its cost, and its agreement with people."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STEERING = {"pause": enrollment.pause_judge, "resume": enrollment.resume_judge}
 @at_least(Role.RESEARCHER)
 @require_http_methods(["GET", "HEAD", "POST"])
 def judges(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
-    """Who is at work here, and the form that sends another one."""
+    """The queue's judges, and the form to add another."""
     queue = visible_queue(request, queue_id)
     form = JudgeForm(request.POST or None, workspace=request.member.workspace)
     if request.method == "POST" and form.is_valid():
@@ -52,7 +52,7 @@ def judges(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
 @at_least(Role.RESEARCHER)
 @require_POST
 def steer_judge(request: HtmxRequest, queue_id: UUID, judge_id: UUID, action: str) -> HttpResponse:
-    """Pause it, or let it go on."""
+    """Pause or resume a judge."""
     judge = get_object_or_404(Judge, queue=visible_queue(request, queue_id), pk=judge_id)
     STEERING[action](judge=judge, by=request.user)
     return redirect("annotation:judges", queue_id=queue_id)
@@ -61,7 +61,7 @@ def steer_judge(request: HtmxRequest, queue_id: UUID, judge_id: UUID, action: st
 @at_least(Role.RESEARCHER)
 @require_POST
 def prompt(request: HtmxRequest, queue_id: UUID, judge_id: UUID) -> HttpResponse:
-    """Another version of what it is told."""
+    """Save a new version of the prompt."""
     judge = get_object_or_404(Judge, queue=visible_queue(request, queue_id), pk=judge_id)
     form = PromptForm(request.POST)
     if form.is_valid():
@@ -75,7 +75,7 @@ def prompt(request: HtmxRequest, queue_id: UUID, judge_id: UUID) -> HttpResponse
 @at_least(Role.RESEARCHER)
 @require_POST
 def reorder(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
-    """Put first what teaches most, by what the models here say."""
+    """Reorder the items by how informative a judgment is, according to the models here."""
     queue = visible_queue(request, queue_id)
     order = request.POST.get("order", "")
     if order not in item_order.SCORES:

@@ -1,4 +1,4 @@
-"""The menu on the desk by which a person arranges it."""
+"""The desk's layout menu."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ ACTS: dict[str, Callable[[HtmxRequest, Queue], object]] = {
 
 @require_POST
 def act(request: HtmxRequest, queue_id: UUID, action: str) -> HttpResponse:
-    """Change how one's own desk is arranged in this queue."""
+    """Change the layout of one's own desk in this queue."""
     queue = get_object_or_404(Queue.objects.visible_to(request.member).for_desk(), pk=queue_id)
     problem = ""
     try:

@@ -1,4 +1,4 @@
-"""Pages of quality: how far people agree, how each of them works, and one's own figures."""
+"""Pages of quality: agreement, figures per annotator, and one's own figures."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from apps.common.http import HtmxRequest
 @at_least(Role.REVIEWER)
 @require_safe
 def quality(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
-    """Agreement and people. While a worker measures, the page asks again and shows what was known before."""
+    """Agreement and annotators. While a worker measures, the page polls and shows the previous report."""
     queue = visible_queue(request, queue_id)
     context = _context(queue)
     return render(request, "annotation/_quality.html" if request.htmx else "annotation/quality.html", context)
@@ -45,7 +45,7 @@ def agreement(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
 @at_least(Role.REVIEWER)
 @require_safe
 def person(request: HtmxRequest, queue_id: UUID, annotator_id: UUID) -> HttpResponse:
-    """One annotator at one queue."""
+    """One annotator in one queue."""
     queue = visible_queue(request, queue_id)
     annotator = get_object_or_404(Annotator.objects.visible_to(request.member), pk=annotator_id)
     context = {
@@ -62,9 +62,9 @@ def person(request: HtmxRequest, queue_id: UUID, annotator_id: UUID) -> HttpResp
 
 @require_safe
 def mine(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
-    """The visitor's own figures at a queue, and nobody else's.
+    """The visitor's own figures in a queue, and nobody else's.
 
-    How right they were is told as `feedback` says, lest an answer be mended by it.
+    Accuracy is delayed as described in `feedback`, so that it can't be used to correct answers.
     """
     queue = get_object_or_404(Queue.objects.visible_to(request.member).for_desk(), pk=queue_id)
     annotator = annotator_of(request.member)

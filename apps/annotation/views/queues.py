@@ -1,4 +1,4 @@
-"""Pages of queues: what there is, making one, and steering it."""
+"""Pages of queues: list, creation, and management."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from apps.trajectories.rendering import markdown
 from contract.questions import BadQuestions, read
 
 GUIDELINES = 2
-"""The level of the heading over them."""
+"""The heading level above the guidelines."""
 STEERING = {
     "pause": queue_lifecycle.pause_queue,
     "resume": queue_lifecycle.resume_queue,
@@ -49,21 +49,23 @@ STEERING = {
 
 @require_safe
 def queues(request: HtmxRequest) -> HttpResponse:
-    """Every queue for who runs them; for who labels, those that can be labeled."""
+    """All queues for those who manage them; for annotators, those they can label."""
     found = Queue.objects.visible_to(request.member)
     if not request.member.is_reviewer:
         found = found.for_desk()
     sorting = sorting_by(queries.QUEUE_COLUMNS, request.GET.get("sort", ""))
     page = page_of(found, cursor=request.GET.get("cursor", ""), order=sorting.fields, size=30)
     context = {"page": page, "rows": queries.queue_rows(page.rows, request.member), "sorting": sorting}
-    context["has_trajectories"] = Trajectory.objects.visible_to(request.member).exists  # asked where there is no queue
+    context["has_trajectories"] = Trajectory.objects.visible_to(
+        request.member
+    ).exists  # lazy: evaluated if there's no queue
     return render(request, "annotation/queues.html", context)
 
 
 @at_least(Role.RESEARCHER)
 @require_http_methods(["GET", "HEAD", "POST"])
 def new_queue(request: HtmxRequest) -> HttpResponse:
-    """A queue from `trajectory` ids, or from everything that `filter` (a query string of the list of trajectories) finds."""
+    """A queue from `trajectory` ids, or from everything that matches `filter` (a query string of the list of trajectories)."""
     given = request.POST if request.method == "POST" else request.GET
     selection = Selection.from_query(given)
     workspace = request.member.workspace
@@ -96,7 +98,7 @@ def new_queue(request: HtmxRequest) -> HttpResponse:
 @at_least(Role.RESEARCHER)
 @require_POST
 def preview(request: HtmxRequest) -> HttpResponse:
-    """What the form, as it stands, would give."""
+    """What the current state of the form would yield."""
     form = QueueForm(request.POST, workspace=request.member.workspace)
     form.is_valid()
     return render(request, "annotation/_preview.html", _preview(request, form, Selection.from_query(request.POST)))
@@ -105,7 +107,7 @@ def preview(request: HtmxRequest) -> HttpResponse:
 @at_least(Role.RESEARCHER)
 @require_POST
 def preview_questions(request: HtmxRequest) -> HttpResponse:
-    """The questions of a form as the desk asks them, or the first thing that is wrong with them."""
+    """The questions of a form as shown at the desk, or the first error in them."""
     kind = KINDS.get(request.POST.get("judged", ""), PAIRWISE)
     try:
         asks = kind.asks(questions=read(request.POST.get("questions", "")[:LONGEST_QUESTIONS], kind.asks.allowed))
@@ -137,7 +139,7 @@ def _suggested_name(request: HtmxRequest) -> str:
 
 @require_safe
 def queue(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
-    """Progress, people and settings. Who labels only is sent to the desk: all else would tell them what others said."""
+    """Progress, people, and settings. Redirects annotators to the desk, since the page shows others' judgments."""
     found = get_object_or_404(Queue.objects.visible_to(request.member).select_related("created_by"), pk=queue_id)
     if not request.member.is_reviewer:
         return redirect("annotation:desk", queue_id=found.pk)
@@ -149,9 +151,9 @@ def queue(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
 @at_least(Role.REVIEWER)
 @require_safe
 def progress(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
-    """The part of the queue's page that moves; what can be done comes along once it is something else.
+    """The part of the queue's page that updates. The actions are included only when they change.
 
-    Not with every answer: a question that a button asks would be about a form that is gone. Another state changes more of the page than that.
+    Replacing them on every poll would remove the form behind an open confirmation dialog. When the queue's state changes, the whole page is reloaded.
     """
     found = visible_queue(request, queue_id)
     context = _context(found)
@@ -196,7 +198,7 @@ def items(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
 @at_least(Role.REVIEWER)
 @require_safe
 def item(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
-    """One item: what was said of it and, where it is a check, what is known."""
+    """One item: its judgments and, for gold and onboarding items, the known answer."""
     found = visible_queue(request, queue_id)
     shown = get_object_or_404(queries.items_of(found), pk=item_id)
     judgements = queries.judgements_of_items(found, [shown], request.member).get(shown.pk, [])
@@ -231,7 +233,7 @@ def _known(item: Item) -> dict[str, Any]:
 @at_least(Role.REVIEWER)
 @require_safe
 def judgements_of(request: HtmxRequest, trajectory_id: UUID) -> HttpResponse:
-    """What was said about one trajectory, for its page."""
+    """The judgments of one trajectory, for its page."""
     run = get_object_or_404(Trajectory.objects.visible_to(request.member).only("id"), pk=trajectory_id)
     said = queries.judgements_of_run(request.member, run.pk)
     context = {"judgements": said, "remarks": remarks_in(said), "run": run.pk}
@@ -241,7 +243,7 @@ def judgements_of(request: HtmxRequest, trajectory_id: UUID) -> HttpResponse:
 @at_least(Role.RESEARCHER)
 @require_http_methods(["GET", "HEAD", "POST"])
 def guidelines(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
-    """The guidelines and their history; saving another text adds a version."""
+    """The guidelines and their history; saving a change adds a version."""
     found = visible_queue(request, queue_id)
     latest = queries.latest_guideline(found)
     form = GuidelinesForm(request.POST or None, initial={"text": latest.text if latest else ""})
@@ -263,7 +265,7 @@ def guidelines(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
 @at_least(Role.RESEARCHER)
 @require_POST
 def preview_guidelines(request: HtmxRequest) -> HttpResponse:
-    """The Markdown of the form as annotators will see it."""
+    """The form's Markdown rendered as annotators will see it."""
     return render(
         request,
         "annotation/_guidelines_preview.html",
@@ -274,7 +276,7 @@ def preview_guidelines(request: HtmxRequest) -> HttpResponse:
 @at_least(Role.RESEARCHER)
 @require_POST
 def steer(request: HtmxRequest, queue_id: UUID, action: str) -> HttpResponse:
-    """Pause, resume or close."""
+    """Pause, resume, or close."""
     found = visible_queue(request, queue_id)
     try:
         STEERING[action](queue=found, by=request.user)

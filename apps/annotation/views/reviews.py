@@ -1,4 +1,4 @@
-"""Review: one disputed item after the other, and feedback to those who judged it."""
+"""Review: one disputed item after another, and feedback to its annotators."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from apps.trajectories.content_responses import answer_part
 @at_least(Role.REVIEWER)
 @require_safe
 def next_review(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
-    """The next disputed item that nobody decided; `after` skips one."""
+    """The next disputed item without a decision; `after` skips one."""
     queue = visible_queue(request, queue_id)
     waiting = adjudication.awaiting_review(queue)
     after = request.GET.get("after", "")
@@ -45,7 +45,7 @@ def next_review(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
 @at_least(Role.REVIEWER)
 @require_http_methods(["GET", "HEAD", "POST"])
 def review(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
-    """One item to decide. In a blind review what others said shows once it is decided."""
+    """One item to decide. In a blind review, others' judgments are shown after the decision."""
     queue = visible_queue(request, queue_id)
     item = get_object_or_404(queries.items_of(queue), pk=item_id)
     kind = kind_of(queue)
@@ -100,10 +100,10 @@ def part(request: HtmxRequest, queue_id: UUID, item_id: int, side: str, index: i
 
 @require_POST
 def remark(request: HtmxRequest, queue_id: UUID, item_id: int, annotator_id: UUID) -> HttpResponse:
-    """A reviewer says something to an annotator about an item; or the annotator answers, about their own only."""
+    """Add a remark: by a reviewer to an annotator, or by annotators about their own judgments only."""
     queue = visible_queue(request, queue_id)
     items = Item.objects.filter(queue=queue)
-    if not request.member.is_reviewer:  # else the answer would tell how many items there are
+    if not request.member.is_reviewer:  # the full response would reveal how many items there are
         items = items.filter(pk__in=Assignment.objects.of(request.member).values("item"))
     item = get_object_or_404(items, pk=item_id)
     annotator = get_object_or_404(Annotator, workspace=request.member.workspace_id, pk=annotator_id)
@@ -124,7 +124,7 @@ def remark(request: HtmxRequest, queue_id: UUID, item_id: int, annotator_id: UUI
 
 
 def _shown(item: Item) -> Assignment:
-    """The item as a reviewer sees it: the same sides for everybody, drawn once by the item's number. It is stored nowhere."""
+    """An unsaved assignment for rendering the item to reviewers, with the same sides for everybody, derived from the item's id."""
     return Assignment(item=item, a_is_left=phrases.a_is_left_in_review(item))
 
 

@@ -1,4 +1,4 @@
-"""Pages that steer a queue: its settings, the known answers of its items, and what is asked of one annotator."""
+"""Pages to manage a queue: its settings, its items' known answers, and single annotators."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from apps.common.http import HtmxRequest
 @at_least(Role.RESEARCHER)
 @require_http_methods(["GET", "HEAD", "POST"])
 def settings(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
-    """Who labels, checks, the end, leases."""
+    """Annotators, gold and onboarding, end, leases."""
     queue = visible_queue(request, queue_id)
     form = SettingsForm(request.POST or None, queue=queue)
     if request.method == "POST" and form.is_valid():
@@ -51,7 +51,7 @@ def settings(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
 
 
 def _saved(before: Queue, after: Queue) -> str:
-    """More places do not open a queue that somebody, or its end, had stopped."""
+    """The message after saving. Adding places doesn't reopen a queue that was paused, closed, or has ended."""
     if after.overlap > before.overlap and after.state in (Queue.State.PAUSED, Queue.State.CLOSED):
         return f"Saved. The queue is {after.get_state_display().lower()}; its new places are given out once it is open again."
     return "Saved. It holds from now on."
@@ -60,7 +60,7 @@ def _saved(before: Queue, after: Queue) -> str:
 @at_least(Role.RESEARCHER)
 @require_POST
 def draw_gold(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
-    """Gold items from outcomes that are known."""
+    """Make items with known outcomes gold."""
     queue = visible_queue(request, queue_id)
     form = DrawGoldForm(request.POST)
     if form.is_valid():
@@ -78,7 +78,7 @@ def _drawn(queue: Queue, wanted: int, by: User) -> str:
 @at_least(Role.RESEARCHER)
 @require_POST
 def known(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
-    """Give an item its known answer, or take it away."""
+    """Set or remove an item's known answer."""
     queue = visible_queue(request, queue_id)
     item = get_object_or_404(Item, queue=queue, pk=item_id)
     form = KnownForm(request.POST, queue=queue)
@@ -120,7 +120,7 @@ ASKS = {"pause": _pause, "resume": _resume, "retrain": _retrain}
 @at_least(Role.RESEARCHER)
 @require_POST
 def ask(request: HtmxRequest, queue_id: UUID, annotator_id: UUID, action: str) -> HttpResponse:
-    """Pause somebody here, let them go on, or send them back to the training items."""
+    """Pause or resume an annotator here, or send them back to the onboarding items."""
     queue = visible_queue(request, queue_id)
     annotator = get_object_or_404(Annotator.objects.visible_to(request.member), pk=annotator_id)
     form = ReasonForm(request.POST)
@@ -130,7 +130,7 @@ def ask(request: HtmxRequest, queue_id: UUID, annotator_id: UUID, action: str) -
 
 
 def _act(request: HtmxRequest, act: Callable[[], str]) -> None:
-    """Say what was done, or why it cannot be."""
+    """Run `act` and show its message, or the refusal."""
     try:
         messages.success(request, act())
     except Refusal as refusal:

@@ -1,4 +1,4 @@
-"""What pages of queues may show to whom."""
+"""Access to queues on pages."""
 
 from uuid import UUID
 
@@ -9,5 +9,5 @@ from apps.common.http import HtmxRequest
 
 
 def visible_queue(request: HtmxRequest, queue_id: UUID) -> Queue:
-    """The queue. Raises Http404 where this member may not know of it."""
+    """The queue. Raises Http404 if this member may not see it."""
     return get_object_or_404(Queue.objects.visible_to(request.member), pk=queue_id)
