@@ -1,7 +1,7 @@
 """Runs Biome, which checks and formats static/, with the given arguments: `.venv/bin/python .ci/biome.py check --write`.
 
-The first time, npm installs the version that .ci/biome/package-lock.json names, by its hashes, into .venv. Node and npm themselves
-are a wheel among the development requirements, so that the machine needs neither.
+On the first run, npm installs the version pinned in .ci/biome/package-lock.json, verified by hash, into .venv. Node and npm themselves
+come from a wheel in the development requirements, so they needn't be installed on the machine.
 """
 
 import fcntl
@@ -19,7 +19,7 @@ FOLDER = Path(sys.prefix) / "biome"
 
 
 def installed() -> Path:
-    """The program, once it is what the lock file asks for."""
+    """The program, installed as the lock file specifies."""
     lock = SOURCE / "package-lock.json"
     wanted = hashlib.sha256(lock.read_bytes()).hexdigest()
     stamp = FOLDER / "installed"
@@ -30,13 +30,13 @@ def installed() -> Path:
             for file in (SOURCE / "package.json", lock):
                 shutil.copy(file, FOLDER)
             npm(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"], cwd=FOLDER)
-            program()  # npm succeeds as well where it could not fetch it
+            program()  # npm succeeds even if it couldn't fetch it
             stamp.write_text(wanted)
     return program()
 
 
 def program() -> Path:
-    """Biome's program, of which npm installs the one that runs here."""
+    """Biome's executable; npm installs only the one for this platform."""
     match list(FOLDER.glob("node_modules/@biomejs/cli-*/biome")):
         case [one]:
             return one

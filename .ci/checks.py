@@ -1,8 +1,8 @@
-"""Runs every check, even after one failed, and ends with a table and one summary line.
+"""Runs every check, even after a failure, and ends with a table and a summary line.
 
 .venv/bin/python .ci/checks.py [lint] [tests] [browser] [long]
 
-Long journeys run only where they are asked for.
+Long journeys run only on request.
 """
 
 import os
@@ -17,9 +17,9 @@ ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 RESULTS = ROOT / "var" / "test-results"
 TEMPLATES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "templates").rglob("*.html"))
-# These start processes of their own: each pytest worker a stack, which the tests of a file share. Files go in the order of tests/conftest.py.
+# These start their own processes: each pytest worker has a stack, shared by the tests of a file. Files go in the order of tests/conftest.py.
 ALONE = "browser or stack or gpu"
-# Of the others some wait for what they started, and a third worker uses the cores meanwhile.
+# Some of the other tests wait for what they started; a third worker uses the cores meanwhile.
 WORKERS = ("-n", "3")
 BY_FILE = ("--dist", "loadfile", "--no-loadscope-reorder")
 
@@ -28,7 +28,7 @@ USUAL = ("lint", "tests", "browser")
 
 
 class Check(NamedTuple):
-    """One command; `group` is what a person may ask for alone."""
+    """One command; `group` is what can be requested separately."""
 
     group: str
     name: str
@@ -86,15 +86,15 @@ def _counts(check: Check) -> str:
 
 
 def main(groups: list[str]) -> int:
-    """Run the checks of `groups` (all when empty) and return the exit status."""
+    """Run the checks of `groups` (all if empty) and return the exit status."""
     unknown = set(groups) - {check.group for check in CHECKS}
     if unknown:
         print(f"Unknown: {', '.join(sorted(unknown))}. Expected any of: lint, tests, browser, long.")
         return 2
     RESULTS.mkdir(parents=True, exist_ok=True)
-    # One thread for each of several processes: torch's own threads would wait for each other, spinning, and take twice the time.
+    # With several processes, torch's own threads would spin while waiting for each other and take twice the time.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    # The checks start some hundred processes; without its compiled form each of them would compile the project, and pytest its tests, anew.
+    # The checks start about a hundred processes, each of which would otherwise recompile the project, and pytest its tests.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ["PATH"] = f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}"
     outcomes = [run(check) for check in CHECKS if check.group in (groups or USUAL)]

@@ -1,6 +1,6 @@
-"""Makes .venv and installs the given requirement files into it, unless that is done already.
+"""Creates .venv and installs the given requirement files into it, unless that's already done.
 
-Runs on the machine's own Python 3.11 or later with nothing but the standard library:
+Runs on the machine's own Python 3.11 or later with only the standard library:
 
     python3 .ci/install.py requirements.txt [requirements-dev.txt]
 """
@@ -21,7 +21,7 @@ LOG = VENV / "install.log"
 
 
 def main(files: list[str]) -> None:
-    """Bring .venv to what `files` ask for. Ends with a message and status 1 where that is impossible."""
+    """Update .venv to what `files` specify. Exits with a message and status 1 if that's impossible."""
     if sys.version_info < (3, 11):  # noqa: UP036  # the machine may have an older one
         sys.exit(f"Retrace needs Python 3.11 or later; {sys.executable} is {sys.version.split()[0]}.")
     with (ROOT / ".venv.lock").open("w") as lock:
@@ -37,7 +37,7 @@ def main(files: list[str]) -> None:
 
 
 def _works() -> bool:
-    """Whether .venv is there and its Python runs: a moved folder or a removed Python breaks it."""
+    """Whether .venv exists and its Python runs: moving the folder or removing Python breaks it."""
     if not PYTHON.exists():
         return False
     answer = subprocess.run([PYTHON, "-c", "import sys, pip; print(sys.prefix)"], capture_output=True, text=True)
@@ -62,7 +62,7 @@ def _make_venv() -> None:
 
 
 def _install(name: str) -> None:
-    """Install one requirements file. A stamp with the file's hash makes the second time instant."""
+    """Install one requirements file. A stamp with the file's hash makes repetitions instant."""
     source = ROOT / name
     stamp = VENV / f"{name}.installed"
     wanted = hashlib.sha256(source.read_bytes()).hexdigest()
@@ -93,13 +93,13 @@ def _install(name: str) -> None:
 
 
 class Progress:
-    """A line that rewrites itself on a terminal; elsewhere a line every 20 s at most."""
+    """A line that rewrites itself on a terminal; elsewhere at most one line per 20 s."""
 
     def __init__(self) -> None:
         self._shown_at = 0.0
 
     def show(self, text: str, *, last: bool = False) -> None:
-        """Show `text`; `last` lines stay."""
+        """Show `text`; with `last`, the line stays."""
         if sys.stdout.isatty():
             print(f"\r{text:<70}", end="\n" if last else "", flush=True)
         elif last or time.monotonic() - self._shown_at > 20:

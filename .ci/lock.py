@@ -1,7 +1,7 @@
-"""Writes requirements.txt and requirements-dev.txt: every package that pyproject.toml leads to, at one exact version.
+"""Writes requirements.txt and requirements-dev.txt: all direct and indirect dependencies in pyproject.toml, pinned.
 
-Versions already in those files are kept where they still fit; `make lock UPGRADE=1` takes the newest.
-Left out: where packages come from, and what only a machine with an accelerator installs (torch asks for it there).
+Versions already in those files are kept if they still fit; `make lock UPGRADE=1` upgrades to the newest.
+Left out: package indexes, and packages that only accelerator machines install (torch depends on them there).
 """
 
 import re

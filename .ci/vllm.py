@@ -1,7 +1,7 @@
-"""Makes .venv-vllm, an environment with vLLM for the CPU on top of .venv, unless that is done already.
+"""Creates .venv-vllm, an environment with vLLM for the CPU on top of .venv, unless that's already done.
 
-vLLM's own requirements would replace the CPU build of torch and bring builds of torchvision, torchaudio and torchcodec that break `import
-trl`. So it gets an environment of its own that sees .venv, and every package is pinned and installed without asking what it wants.
+vLLM's own requirements would replace the CPU build of torch and install builds of torchvision, torchaudio, and torchcodec that break `import
+trl`. So it gets its own environment that includes .venv, with every package pinned and installed without its dependencies.
 """
 
 import hashlib

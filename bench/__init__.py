@@ -1,1 +1,1 @@
-"""Measurements of speed and scale, one script each. `make bench SIZE=…` runs them all."""
+"""Benchmarks of speed and scale, one module each. `make bench SIZE=…` runs them all."""

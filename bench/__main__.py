@@ -1,7 +1,7 @@
-"""Runs measurements: `python -m bench [SIZE] [NAME …]`. One JSON object a line, then a table.
+"""Runs benchmarks: `python -m bench [SIZE] [NAME …]`. Prints one JSON object per line, then a table.
 
-PostgreSQL and Valkey are started in a folder of their own, durable as in `make run`, and removed afterwards.
-Each measurement runs in a process of its own, on a copy of one migrated database.
+PostgreSQL and Valkey run in a temporary folder, durable as in `make run`, which is removed afterwards.
+Each benchmark runs in its own process, on a copy of one migrated database.
 """
 
 import importlib
@@ -27,7 +27,7 @@ NOT_MEASUREMENTS = {"__main__", "harness"}
 
 
 def names() -> list[str]:
-    """Every measurement: the modules beside this one that say how to `measure`."""
+    """All benchmarks: the modules of this package that define `measure`."""
     found = [
         module.name
         for module in iter_modules([str(Path(__file__).parent)])
@@ -37,7 +37,7 @@ def names() -> list[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run what was asked for. Returns 1 when a measurement could not be taken; a missed limit is only shown."""
+    """Run the requested benchmarks. Returns 1 if a measurement failed; a missed limit is only shown."""
     text, *wanted = arguments or ["small"]
     size = Size.named(text)
     if unknown := set(wanted) - set(names()):
@@ -76,7 +76,7 @@ def _copy_database(stack: paths.StackPaths, name: str) -> None:
 
 
 def _measure(name: str, size: Size, env: dict[str, str]) -> tuple[list[Figure], int]:
-    """Run one measurement in a child, passing its figures on as they come. Returns them and the exit status."""
+    """Run one benchmark in a child process and pass on its figures as they arrive. Returns them and the exit status."""
     taken = []
     command = [sys.executable, "-m", "bench", "--child", name, str(size.items)]
     with subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True) as child:
@@ -91,7 +91,7 @@ def _measure(name: str, size: Size, env: dict[str, str]) -> tuple[list[Figure], 
 
 
 def child(name: str, items: int) -> None:
-    """Take one measurement, in the process that `main` made for it."""
+    """Run one benchmark, in the process started for it by `main`."""
     import django
 
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "apps.settings")

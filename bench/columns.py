@@ -1,4 +1,4 @@
-"""Measurements fill tables by SQL, a hundred thousand rows at once; this lets them leave out what does not matter to them."""
+"""Column defaults for benchmarks, which insert a hundred thousand rows at once with SQL and omit irrelevant columns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from psycopg import sql
 
 
 def give_defaults() -> None:
-    """Let Postgres know the defaults that Django keeps to itself, in the throwaway database of this measurement."""
+    """Set Django's field defaults in Postgres, in this benchmark's temporary database."""
     with connection.cursor() as cursor:
         for model in apps.get_models():
             for field in model._meta.local_concrete_fields:
@@ -22,7 +22,7 @@ def give_defaults() -> None:
 
 
 def _default(field: models.Field[object, object]) -> object:
-    """What Django would write for a value that nobody gave, where it is a constant; else None."""
+    """The constant that Django would insert for a missing value; None if there is none."""
     if field.primary_key or field.null or field.db_default is not NOT_PROVIDED:
         return None
     if field.default is NOT_PROVIDED:

@@ -1,4 +1,4 @@
-"""Exporting: a frozen version over HTTP, beside reading the same file from the disk, and what it does to the server's memory."""
+"""Export: throughput of a frozen version over HTTP compared with reading the file from disk, and the server's memory."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from bench.harness import Figure, Serving, Size, elapsed, serving, watch_memory
 
 MB_A_SECOND = 100
 LEAST_BYTES = 500_000_000
-"""Downloads are repeated until this much has come, so that the start of a request weighs nothing."""
+"""Downloads are repeated up to this total, to make the overhead of a request negligible."""
 
 
 def download(client: httpx.Client, path: str, *, encoding: str) -> tuple[int, str]:
-    """Bytes that came over the line, and the SHA-256 of what they hold."""
+    """Bytes transferred, and the SHA-256 of the content."""
     digest = hashlib.sha256()
     with client.stream("GET", path, headers={"Accept-Encoding": encoding}) as response:
         response.raise_for_status()
@@ -31,7 +31,7 @@ def download(client: httpx.Client, path: str, *, encoding: str) -> tuple[int, st
 
 
 def drain(client: httpx.Client, path: str, times: int) -> None:
-    """Receive the file several times, uncompressed, and do nothing with it."""
+    """Download the file several times, uncompressed, discarding the content."""
     for _ in range(times):
         with client.stream("GET", path, headers={"Accept-Encoding": "identity"}) as response:
             response.raise_for_status()
@@ -40,7 +40,7 @@ def drain(client: httpx.Client, path: str, times: int) -> None:
 
 
 def read_file(name: str, times: int) -> None:
-    """Read the stored file in pieces of 1 MB."""
+    """Read the stored file in blocks of 1 MB."""
     for _ in range(times):
         with default_storage.open(name, "rb") as file:
             while file.read(1024 * 1024):
@@ -48,7 +48,7 @@ def read_file(name: str, times: int) -> None:
 
 
 def measure(size: Size) -> Iterator[Figure]:
-    """Stream the training split of a version of up to 10,000 rows."""
+    """Stream the training split of a version with up to 10,000 rows."""
     member, queue = fill(min(size.items, 10_000), size)
     version = frozen(member, queue)
     with serving(processes=1) as server:

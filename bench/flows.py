@@ -1,8 +1,8 @@
-"""Flows: through how many of our files an upload, a preference, and an online training run pass.
+"""Flows: the number of our source files that an upload, a preference, and an online training run pass through.
 
-The real stack runs, each of its processes noting the files whose functions are called (`bench/trace`). Every flow is walked once before it is
-counted, so that what a process does only the first time does not count. Nor do settings and middleware, Django's and that around it
-(`apps/asgi.py`), and what a worker's own process does beside those that work, which is to note now and then that it is there.
+The real stack runs, with each process recording the files whose functions are called (`bench/trace`). Every flow runs once before it's
+counted, so that first-time work isn't counted. Settings and middleware aren't counted either, Django's and ours around it
+(`apps/asgi.py`), nor is the worker's main process, which beside its pool only sends heartbeats.
 
     python -m bench small flows
 """
@@ -65,7 +65,7 @@ def _counted(folder: Path, flow: str, walk: Callable[[], None], *, besides: Coll
     """`besides`: processes that don't count."""
     phase = folder / "phase"
     phase.write_text(flow)
-    time.sleep(0.3)  # until every process has looked
+    time.sleep(0.3)  # every process polls the phase
     walk()
     time.sleep(0.3)
     phase.write_text("")
@@ -81,16 +81,16 @@ def _file_of(middleware: str) -> str:
 
 
 class Stack(NamedTuple):
-    """What runs."""
+    """The running stack."""
 
     url: str
     workers: list[int]
-    """The process ids of the workers themselves; tasks run in processes that they fork."""
+    """The process ids of the worker parents; tasks run in forked children."""
 
 
 @contextmanager
 def _stack(folder: Path) -> Iterator[Stack]:
-    """One web process and the workers, on this measurement's database; no clock, whose chores belong to no flow."""
+    """One web process and the workers, on this benchmark's database; no scheduler, whose periodic tasks belong to no flow."""
     stack = paths.for_var(Path(os.environ["RETRACE_VAR"]))
     path = os.pathsep.join(filter(None, [str(ROOT / "bench" / "trace"), os.environ.get("PYTHONPATH", "")]))
     env = programs.environment(stack, PYTHONPATH=path, FLOW_TRACE=str(folder))
@@ -109,7 +109,7 @@ def _stack(folder: Path) -> Iterator[Stack]:
 
 
 class Flows:
-    """The three walks, each from a request to what came of it. What is only waited for is read from the database."""
+    """The three flows, each from a request to its result. Completion is polled in the database."""
 
     def __init__(self, url: str, folder: Path) -> None:
         self.folder = folder
@@ -123,7 +123,7 @@ class Flows:
         self.base = ""
 
     def prepare(self) -> None:
-        """Trajectories to compare, and a model to begin from."""
+        """Create trajectories to compare and a model to start from."""
         self.upload()
         queue = self._queue(PAIRS)
         for _ in range(PAIRS):
@@ -136,7 +136,7 @@ class Flows:
         )
 
     def upload(self) -> None:
-        """A file of trajectories, until they are stored."""
+        """Upload a file of trajectories, until they are stored."""
         self.uploads += 1
         lines = [line for script in ("expert", "hasty") for line in self._played(script)]
         answer = self._asked(self.rest.post("imports", content="\n".join(lines), params={"filename": "played.jsonl"}))
@@ -144,7 +144,7 @@ class Flows:
         _until(lambda: ImportBatch.objects.get(pk=batch.pk).finished_at is not None, "the import")
 
     def preference(self) -> None:
-        """A judgment, frozen and trained on."""
+        """Record preferences, freeze them, and train on them."""
         queue = self._queue(PAIRS)
         for _ in range(PAIRS):
             self._judge(queue)
@@ -154,7 +154,7 @@ class Flows:
         )
 
     def online(self) -> None:
-        """A GRPO run, until its curve can be read."""
+        """Run GRPO, until its curve can be read."""
         config = {
             "optimizer": {"max_steps": 2, "batch_size": 4, "gradient_accumulation": 1},
             "tasks": {"environment": "office", "count": 16},
@@ -170,7 +170,7 @@ class Flows:
         return Membership.objects.create(user=user, workspace=self.workspace, role=role)
 
     def _played(self, script: str) -> list[str]:
-        """Trajectories of a scripted policy, by the trainer's command line; each upload has others, so that none is a duplicate."""
+        """Trajectories of a scripted policy from the trainer's command line; they differ per upload, so that none is a duplicate."""
         place = self.folder / f"{script}-{self.uploads}"
         place.mkdir()
         config = {
@@ -185,7 +185,7 @@ class Flows:
         return (place / "trajectories.jsonl").read_text().splitlines()
 
     def _queue(self, pairs: int) -> Queue:
-        """Open, of the newest pairs: how a queue is made is no part of a flow."""
+        """An open queue of the newest pairs; creating it isn't part of a flow."""
         newest = Trajectory.objects.filter(workspace=self.workspace).order_by("task", "-pk").values_list("task", "pk")
         by_task: dict[Any, list[Any]] = {}
         for task, trajectory in newest:

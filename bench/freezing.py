@@ -1,7 +1,7 @@
-"""Freezing: preference rows a second, beside a bare read of the same steps, and the memory it takes.
+"""Freezing: preference rows per second, compared with a bare read of the same steps, and memory.
 
-A row is a judged pair: two runs of 8 steps, 1 KB a step. The limit is 2,000 rows a second. Beside it stand the same steps read in one
-stream, and read and decoded, which is the least that making rows needs.
+A row is a judged pair: two runs of 8 steps, 1 KB per step. The limit is 2,000 rows per second. For comparison, the same steps are streamed
+without and with decoding, which is the minimum needed to make rows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ READ = "SELECT trajectory_id, context::text, message::text FROM trajectories_ste
 
 
 def fill(pairs: int, size: Size) -> tuple[Membership, Queue]:
-    """A workspace with `pairs` judged pairs; answers an owner and the queue."""
+    """Create a workspace with `pairs` judged pairs; returns an owner and the queue."""
     workspace = Workspace.objects.create(name="bench", slug="bench")
     user = User.objects.create_user(email="bench@example.org", name="Bench")
     member = Membership.objects.create(user=user, workspace=workspace, role=Role.OWNER)
@@ -94,7 +94,7 @@ def fill(pairs: int, size: Size) -> tuple[Membership, Queue]:
 
 
 def read(*, decode: bool) -> None:
-    """Receive context and message of every step, as text, and perhaps decode them."""
+    """Fetch context and message of every step as text, and optionally decode them."""
     with connection.cursor() as cursor:
         raw: Any = cursor.cursor
         for _, context, message in raw.stream(READ, size=64):
@@ -104,7 +104,7 @@ def read(*, decode: bool) -> None:
 
 
 def frozen(member: Membership, queue: Queue) -> Version:
-    """A version of everything that was judged."""
+    """A version of all judgments."""
     dataset = create_dataset(name="bench", description="", licence="", by=member)
     version = request_version(dataset=dataset, recipe=Recipe(queues=(str(queue.pk),)), by=member)
     freeze(version.pk)
@@ -115,7 +115,7 @@ def frozen(member: Membership, queue: Queue) -> Version:
 
 
 def measure(size: Size) -> Iterator[Figure]:
-    """Freeze up to 50,000 pairs. Memory is that of one row group a split and the libraries, however many pairs there are."""
+    """Freeze up to 50,000 pairs. Memory is one row group per split plus the libraries, regardless of the number of pairs."""
     pairs = min(size.items, MOST_PAIRS)
     member, queue = fill(pairs, size)
     facts = {"rows": pairs, "steps_a_row": 2 * size.steps, "bytes_a_step": size.step_bytes}
@@ -133,7 +133,7 @@ def measure(size: Size) -> Iterator[Figure]:
     yield Figure(
         name="freezing", value=pairs / took.seconds, unit="rows/s", limit=ROWS_A_SECOND, better="higher", with_=facts
     )
-    # Of this process alone, without Postgres: what other work on the machine hardly changes.
+    # CPU time of this process, without Postgres: hardly affected by other load on the machine.
     yield Figure(name="freezing: processor time", value=1e6 * processor / pairs, unit="µs/row", with_=facts)
     yield Figure(name="freezing: bare read of the steps", value=pairs / bare.seconds, unit="rows/s", with_=facts)
     yield Figure(name="freezing: read and decode the steps", value=pairs / decoded.seconds, unit="rows/s", with_=facts)

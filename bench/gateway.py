@@ -1,8 +1,8 @@
-"""The gateway beside calling a policy's server directly: added latency and throughput, with 64 sessions at once.
+"""Gateway: added latency and throughput compared with direct calls to a policy's server, with 64 concurrent sessions.
 
-The server is a stand-in that answers at the pace of an engine: the first token after 200 ms, then one every 25 ms. Each session takes turns
-of its own pace, directly and through the gateway in alternating rounds, so that both meet the same machine. Agents, server, gateway and
-PostgreSQL share its cores, so what the others take counts against the gateway too.
+A mock server answers at an engine's pace: the first token after 200 ms, then one every 25 ms. Each session paces its own
+turns, directly and through the gateway in alternating rounds, so that both see the same conditions. Agents, server, gateway, and
+PostgreSQL share the machine's cores, so the load of the others counts against the gateway too.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TOKENS = 32
 FIRST_SECONDS = 0.2
 NEXT_SECONDS = 0.025
 PAUSE_SECONDS = 1.0
-"""Between two turns of an agent: its tool runs. As many calls as an engine serves, not as many as this machine can take."""
+"""Between two turns of an agent, while its tool runs. The load is what an engine serves, not the maximum of this machine."""
 KINDS = {"whole": False, "streamed": True}
 
 
@@ -52,7 +52,7 @@ def measure(size: Any) -> Iterator[Any]:
         )
         through = f"{server.url}/gateway/v1"
         for kind, is_streamed in KINDS.items():
-            asyncio.run(play(through, keys(open_session, member, policy), is_streamed, turns=1))  # connections open
+            asyncio.run(play(through, keys(open_session, member, policy), is_streamed, turns=1))  # warm up connections
             taken: dict[str, list[tuple[float, float]]] = {direct: [], through: []}
             spans: dict[str, list[float]] = {direct: [], through: []}
             before, worked = Call.objects.count(), processor_seconds(server.pids)
@@ -102,7 +102,7 @@ def keys(open_session: Any, member: Any, policy: Any) -> list[str]:
 
 
 async def play(url: str, opened: list[str], is_streamed: bool, *, turns: int) -> list[tuple[float, float]]:
-    """Seconds to the first piece and to the end of each call; the sessions begin spread over a turn."""
+    """Seconds to the first chunk and to the end of each call; session starts are spread over one turn."""
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
     async with httpx.AsyncClient(base_url=url, timeout=60, limits=limits) as http:
         spread = PAUSE_SECONDS / len(opened)
@@ -136,7 +136,7 @@ async def agent(
 
 
 class upstream:
-    """The stand-in, in a process of its own."""
+    """The mock server, in its own process."""
 
     def __enter__(self) -> str:
         with socket.socket() as listener:
@@ -161,7 +161,7 @@ class upstream:
 
 
 async def completions(request: Request) -> Response:
-    """What vLLM answers, ids included where they are asked for."""
+    """Responds like vLLM, including token ids if requested."""
     body = await request.json()
     prompt = list(range(20 * len(body["messages"])))
     usage = {"prompt_tokens": len(prompt), "completion_tokens": TOKENS, "total_tokens": len(prompt) + TOKENS}

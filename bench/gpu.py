@@ -1,9 +1,9 @@
-"""What the measurements on a GPU share: random models of Qwen's shapes, and each side in a process of its own.
+"""Shared by the GPU benchmarks: random models in Qwen's shapes, with each side in its own process.
 
-    python -m bench.gpu_dpo 0.5B        our DPO beside TRL's trainer called bare, one JSON object a shape
+    python -m bench.gpu_dpo 0.5B        our DPO compared with plain TRL, one JSON object per shape
     python -m bench.gpu_grpo 1.5B
 
-The shape `tiny` runs anywhere, to see that the measurement itself works; its figures mean nothing.
+The shape `tiny` runs anywhere, to test the benchmark itself; its figures mean nothing.
 """
 
 import json
@@ -21,13 +21,13 @@ from contract.events import EventReader, Progress
 from trainer.job import set_up_libraries
 
 WARM_UP = 3
-"""Steps that are not counted: kernels are chosen and memory is taken in them."""
+"""Steps that aren't counted: kernels are selected and memory is allocated in them."""
 TEXT = "Name the price of the lamp, the book and the chair. It costs 12 and 7. "
 
 
 @dataclass(frozen=True)
 class Shape:
-    """A decoder, and what one step of it trains on."""
+    """A decoder, and the training batch of one step."""
 
     hidden: int
     layers: int
@@ -36,7 +36,7 @@ class Shape:
     kv_heads: int
     vocabulary: int
     batch: int
-    """Pairs of DPO, rollouts of GRPO."""
+    """Pairs for DPO, rollouts for GRPO."""
     row_tokens: int
     steps: int = 13
 
@@ -49,17 +49,17 @@ SHAPES = {
 
 
 class Side(NamedTuple):
-    """One of the two that are compared."""
+    """Results of one of the two sides."""
 
     step_seconds: float
     """Median after the warm-up."""
     peak_mb: float
-    """Of the GPU's memory; of the process' where there is none."""
+    """GPU memory; process memory if there is no GPU."""
     tokens_a_step: float
 
 
 def make_policy(shape: Shape, folder: Path) -> Path:
-    """Random weights in bfloat16 where there is a GPU, and a tokenizer that knows TEXT."""
+    """Create random weights, in bfloat16 on a GPU, and a tokenizer trained on TEXT."""
     import torch
     from transformers import Qwen3Config, Qwen3ForCausalLM
 
@@ -91,7 +91,7 @@ def make_policy(shape: Shape, folder: Path) -> Path:
 
 
 def ours(config: dict[str, Any], folder: Path, *, tokens_a_step: Callable[[Path], float]) -> Side:
-    """`python -m trainer`, as a worker starts it."""
+    """Run `python -m trainer`, as a worker does."""
     folder.mkdir(exist_ok=True)
     (folder / "run.json").write_text(json.dumps(config))
     subprocess.run([sys.executable, "-m", "trainer", str(folder / "run.json")], check=True, stdout=sys.stderr)
@@ -103,15 +103,15 @@ def ours(config: dict[str, Any], folder: Path, *, tokens_a_step: Callable[[Path]
 
 
 def bare(module: str, shape: str, folder: Path) -> Side:
-    """TRL's trainer without anything of ours around it: `module` called with --bare."""
+    """Run plain TRL: `module` with --bare."""
     command = [sys.executable, "-m", module, "--bare", shape, str(folder)]
-    set_up_libraries()  # both sides' threads wait in the same way
+    set_up_libraries()  # both sides' threads use the same wait policy
     subprocess.run(command, check=True, stdout=sys.stderr)
     return Side(**json.loads((folder / "bare.json").read_text()))
 
 
 def finish_bare(ends: Sequence[float], tokens_a_step: float, folder: Path) -> None:
-    """What the bare side leaves for the other process."""
+    """Write the bare side's results for the parent process."""
     import torch
 
     from trainer.job import peak_memory_mb
@@ -122,13 +122,13 @@ def finish_bare(ends: Sequence[float], tokens_a_step: float, folder: Path) -> No
 
 
 def step_seconds(ends: Sequence[float]) -> float:
-    """The median time of a step, from the moments at which steps ended."""
+    """Median step time, from the times at which steps ended."""
     gaps = [after - before for before, after in pairwise(ends)]
     return median(gaps[WARM_UP - 1 :] or gaps)
 
 
 def compare(name: str, arguments: Sequence[str], both: Callable[[str, Path], tuple[Side, Side]]) -> None:
-    """Measure each shape that was asked for (all of Qwen's without one) and print what came out."""
+    """Measure each requested shape (by default all of Qwen's) and print the results."""
     import torch
 
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"

@@ -1,4 +1,4 @@
-"""DPO on a GPU: tokens a second and peak memory, beside TRL's DPOTrainer called bare on the same rows."""
+"""DPO on a GPU: tokens per second and peak memory, compared with plain TRL's DPOTrainer on the same rows."""
 
 import json
 import sys
@@ -10,7 +10,7 @@ from bench.gpu import SHAPES, TEXT, Shape, Side, bare, compare, finish_bare, mak
 
 
 def rows_of(shape: Shape) -> list[dict[str, Any]]:
-    """Pairs whose sides are about `row_tokens` long, and differ."""
+    """Pairs with different sides of about `row_tokens` each."""
     words = TEXT * max(1, shape.row_tokens // 20)
     ask = [{"role": "user", "content": TEXT}]
     return [
@@ -24,7 +24,7 @@ def rows_of(shape: Shape) -> list[dict[str, Any]]:
 
 
 def both(name: str, place: Path) -> tuple[Side, Side]:
-    """Both sides, one after the other, each alone on the device."""
+    """Run both sides, one after the other, each alone on the device."""
     shape = SHAPES[name]
     make_policy(shape, place / "base")
     (place / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows_of(shape)))
@@ -48,11 +48,11 @@ def both(name: str, place: Path) -> tuple[Side, Side]:
         return float(rows["tokens"] / rows["train"] * shape.batch)
 
     own = ours(config, place / "run", tokens_a_step=tokens_a_step)
-    return own, plain._replace(tokens_a_step=own.tokens_a_step)  # the same rows through the same template
+    return own, plain._replace(tokens_a_step=own.tokens_a_step)  # the same rows with the same template
 
 
 def train_bare(name: str, place: Path) -> None:
-    """As TRL's documentation shows it."""
+    """Train as in TRL's documentation."""
     import torch
     from datasets import Dataset
     from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback

@@ -1,6 +1,6 @@
-"""GRPO on a GPU: generated tokens a second and peak memory, beside TRL's GRPOTrainer called bare.
+"""GRPO on a GPU: generated tokens per second and peak memory, compared with plain TRL's GRPOTrainer.
 
-One turn an episode (the environment `qa`), so that both generate and learn from the same number of tokens; both generate with transformers.
+One turn per episode (environment `qa`), so that both generate and train on the same number of tokens; both generate with transformers.
 """
 
 import sys
@@ -17,7 +17,7 @@ LENGTH = "completions/mean_length"
 
 
 def both(name: str, place: Path) -> tuple[Side, Side]:
-    """Both sides, one after the other, each alone on the device."""
+    """Run both sides, one after the other, each alone on the device."""
     shape = SHAPES[name]
     make_policy(shape, place / "base")
     config = {
@@ -47,7 +47,7 @@ def both(name: str, place: Path) -> tuple[Side, Side]:
 
 
 def train_bare(name: str, place: Path) -> None:
-    """As TRL's documentation shows it, with a reward that costs nothing."""
+    """Train as in TRL's documentation, with a trivial reward."""
     import torch
     from datasets import Dataset
     from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback

@@ -1,7 +1,7 @@
-"""The hammer: 200 annotators at one queue over HTTP, who skip, undo, submit twice, open second tabs and walk away.
+"""Stress test: 200 annotators on one queue over HTTP, who skip, undo, submit twice, open second tabs, and walk away.
 
-Afterwards the database is counted: every item has exactly the judgments that were asked for, by different people; every answer
-that was acknowledged is there once; nobody was shown an item again that they had judged; what was walked away from came back.
+The database is checked afterwards: every item has exactly the requested judgments, by different people; every acknowledged
+answer is stored exactly once; nobody was shown an item again after judging it; abandoned items were given out again.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ ANNOTATORS = 200
 OVERLAP = 3
 MOST_ITEMS = 600
 LEASE_SECONDS = 30
-"""The shortest there is: who walks away holds others up for so long."""
+"""The minimum: an abandoned item is blocked for this long."""
 SKIPS, WALKS_AWAY, SUBMITS_TWICE, UNDOES, SECOND_TAB = 0.03, 0.02, 0.1, 0.05, 0.1
 PATIENCE_SECONDS = 400.0
 
 
 @dataclass
 class Tally:
-    """What the annotators saw, gathered by all of them."""
+    """What the annotators saw, accumulated over all of them."""
 
     acknowledged: list[str] = field(default_factory=list)
-    """Assignments whose answer was acknowledged and not undone."""
+    """Assignments with an answer that was acknowledged and not undone."""
     walked_away: list[str] = field(default_factory=list)
     second_tabs: int = 0
     different_in_tabs: int = 0
@@ -46,22 +46,22 @@ class Tally:
 
 
 class Audit(NamedTuple):
-    """What the database says afterwards. All but `judgements` and `came_back` must be 0."""
+    """The state of the database afterwards. All but `judgements` and `came_back` must be 0."""
 
     judgements: int
     wrong_items: int
-    """Items with more or fewer judgments than asked for, or places that do not match them."""
+    """Items with too many or too few judgments, or with inconsistent place counts."""
     twice: int
-    """Judgments by somebody who has another one of the same item."""
+    """Second judgments of the same item by the same person."""
     lost: int
-    """Acknowledged answers that are not there."""
+    """Acknowledged answers that aren't stored."""
     unasked: int
-    """Judgments that stand and that nobody was told of."""
+    """Stored judgments that were never acknowledged."""
     own_again: int
-    """Assignments of an item to somebody who had judged it."""
+    """Assignments of an item to somebody who had already judged it."""
     different_in_tabs: int
     came_back: int
-    """Items that were walked away from and are judged in full."""
+    """Abandoned items that are fully judged."""
 
 
 def measure(size: Size) -> Iterator[Figure]:
@@ -100,7 +100,7 @@ def measure(size: Size) -> Iterator[Figure]:
 
 
 def hammer(url: str, members: Sequence[Membership], queue: Queue, *, seed: int = 0) -> Tally:
-    """Let everybody at the queue at once, until it has all its judgments."""
+    """Run all annotators concurrently until the queue has all its judgments."""
     tally = Tally()
     people = [Browser(url, each, queue, tally, random.Random(f"{seed} {n}")) for n, each in enumerate(members)]
     at_once(len(people), lambda n: people[n].work())
@@ -109,14 +109,14 @@ def hammer(url: str, members: Sequence[Membership], queue: Queue, *, seed: int =
 
 
 class Browser(Annotator):
-    """One person, whose behavior is drawn by chance, the same for the same seed."""
+    """One person with random, seeded behavior."""
 
     def __init__(self, url: str, membership: Membership, queue: Queue, tally: Tally, chance: random.Random) -> None:
         super().__init__(url, membership, queue)
         self.tally, self.chance = tally, chance
 
     def _ask(self, method: str, path: str, body: str | None) -> bytes:
-        """As a browser does: a connection that the server closed while it was idle is opened anew, and the request repeated."""
+        """Like a browser: if the server closed the idle connection, reconnect and repeat the request."""
         try:
             return super()._ask(method, path, body)
         except (http.client.RemoteDisconnected, ConnectionError):
@@ -124,7 +124,7 @@ class Browser(Annotator):
             return super()._ask(method, path, body)
 
     def work(self) -> None:
-        """Until nothing is left for anybody: while others hold places, they may come back."""
+        """Work until nothing is left for anybody: while others hold places, they may become free again."""
         ends = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < ends:
             with self.tally.next.lap():
@@ -160,7 +160,7 @@ class Browser(Annotator):
         with self.tally.submit.lap():
             self.post(f"{address}judge/", answer)
         if self.chance.random() < SUBMITS_TWICE:
-            self.post(f"{address}judge/", answer)  # the browser did not hear the first time
+            self.post(f"{address}judge/", answer)  # as if the first response was lost
         if self.chance.random() < UNDOES:
             address = str(self.post(f"/desk/{self.queue.pk}/undo/", {})["item"])
             with self.tally.submit.lap():
@@ -174,7 +174,7 @@ def _assignment(address: str) -> str:
 
 
 def audit_of(queue: Queue, tally: Tally) -> Audit:
-    """Count what is stored against what was asked for and acknowledged."""
+    """Compare what is stored with what was requested and acknowledged."""
     standing = Preference.objects.standing().filter(queue=queue)
     stored = {str(pk) for pk in standing.values_list("assignment", flat=True)}
     acknowledged = set(tally.acknowledged)
@@ -195,7 +195,7 @@ def audit_of(queue: Queue, tally: Tally) -> Audit:
 
 
 def _shown_again(queue: Queue) -> int:
-    """Assignments made after their annotator had judged the item; those that an undo made are not among them."""
+    """Assignments created after their annotator had judged the item, except those created by an undo."""
     with connection.cursor() as cursor:
         cursor.execute(
             """SELECT count(*) FROM annotation_assignment later JOIN annotation_assignment judged

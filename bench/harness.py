@@ -1,11 +1,11 @@
-"""What the measurements share: sizes, figures, and the clock, the memory meter and the web processes to take them with.
+"""Shared by the benchmarks: sizes, figures, timers, a memory meter, and web processes.
 
-A measurement is a module of this package with one function:
+A benchmark is a module of this package with one function:
 
     def measure(size: Size) -> Iterator[Figure]: ...
 
-It gets an empty, migrated database of its own. `python -m bench` runs every measurement, `python -m bench 1000 importing`
-one of them with 1,000 items.
+It gets its own empty, migrated database. `python -m bench` runs every benchmark, `python -m bench 1000 importing`
+runs one of them with 1,000 items.
 """
 
 import json
@@ -25,13 +25,13 @@ SIZES = {"small": 1_000, "medium": 10_000, "full": 100_000}
 
 
 class Size(NamedTuple):
-    """How much to measure with. `full` is the size that the limits are stated for."""
+    """The amount of data. `full` is the size for which the limits are stated."""
 
     items: int
-    """Items in the queue; also preference pairs to freeze, up to what a measurement finds sensible."""
+    """Items in the queue; also preference pairs to freeze, up to a limit that the benchmark sets."""
 
     steps: int = 8
-    """Steps a trajectory."""
+    """Steps per trajectory."""
     step_bytes: int = 1_000
 
     @property
@@ -40,7 +40,7 @@ class Size(NamedTuple):
 
     @classmethod
     def named(cls, text: str) -> "Size":
-        """A name of SIZES, or a number of items. Raises ValueError for anything else."""
+        """A name from SIZES, or a number of items. Raises ValueError for anything else."""
         try:
             return cls(SIZES[text] if text in SIZES else int(text))
         except ValueError:
@@ -49,7 +49,7 @@ class Size(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """One measured number. `limit` is what it must not exceed, or not fall below where `better` is "higher"."""
+    """One measured number. `limit` is an upper bound, or a lower bound if `better` is "higher"."""
 
     name: str
     value: float
@@ -57,11 +57,11 @@ class Figure:
     limit: float | None = None
     better: Literal["lower", "higher"] = "lower"
     with_: dict[str, Any] = field(default_factory=dict)
-    """Under what circumstances: sizes, concurrency."""
+    """Circumstances: sizes, concurrency."""
 
     @property
     def holds(self) -> bool | None:
-        """Whether the limit is kept; None where there is none."""
+        """Whether the limit is met; None if there is none."""
         if self.limit is None:
             return None
         return self.value <= self.limit if self.better == "lower" else self.value >= self.limit
@@ -72,7 +72,7 @@ class Figure:
 
 
 def percentile(samples: Sequence[float], percent: int) -> float:
-    """The value that `percent` of 100 samples do not exceed, between the two nearest samples where none fits."""
+    """The percentile of the samples, interpolated between the nearest two."""
     if len(samples) < 2:
         raise ValueError(f"A percentile needs 2 samples or more; got {len(samples)}.")
     return quantiles(samples, n=100, method="inclusive")[percent - 1]
@@ -95,7 +95,7 @@ class Stopwatch:
 
 
 class Elapsed:
-    """Seconds that a `with elapsed()` block took."""
+    """Duration of an `elapsed()` block in seconds."""
 
     seconds = 0.0
 
@@ -109,7 +109,7 @@ def elapsed() -> Iterator[Elapsed]:
 
 
 class Memory:
-    """How far the resident memory of a process, with its children, rose above where it began, in MB."""
+    """Peak growth of the resident memory of a process and its children, in MB."""
 
     def __init__(self, process: psutil.Process) -> None:
         self._process = process
@@ -134,7 +134,7 @@ class Memory:
 
 @contextmanager
 def watch_memory(pid: int | None = None) -> Iterator[Memory]:
-    """Watch this process, or another, for the length of a block."""
+    """Watch the memory of this process, or another, during a block."""
     memory = Memory(psutil.Process(pid))
     thread = threading.Thread(target=memory._sample, daemon=True)
     thread.start()
@@ -144,7 +144,7 @@ def watch_memory(pid: int | None = None) -> Iterator[Memory]:
 
 
 def at_once(count: int, work: Callable[[int], None]) -> None:
-    """Call `work(0)` … `work(count - 1)` in threads that begin together. The first error is raised here."""
+    """Call `work(0)` … `work(count - 1)` in threads that start together. Raises the first error."""
     barrier, errors = threading.Barrier(count), []
 
     def begin(number: int) -> None:
@@ -164,7 +164,7 @@ def at_once(count: int, work: Callable[[int], None]) -> None:
 
 
 def settle() -> None:
-    """Have PostgreSQL do now what it would otherwise do during the measurement, for rows that were all written a moment ago."""
+    """Run PostgreSQL's pending maintenance now, since all rows were just written, instead of during the measurement."""
     from django.db import connection
 
     with connection.cursor() as cursor:
@@ -173,20 +173,20 @@ def settle() -> None:
 
 
 class Serving(NamedTuple):
-    """Running web processes: where they answer, and their pids."""
+    """Running web processes: their URL and pids."""
 
     url: str
     pids: list[int]
 
     def cpu_seconds(self) -> float:
-        """Processor time that the processes have used so far. What else the machine does hardly shows in it."""
+        """CPU time used by the processes so far. It's hardly affected by other load on the machine."""
         used = [psutil.Process(pid).cpu_times() for pid in self.pids]
         return sum(each.user + each.system for each in used)
 
 
 @contextmanager
 def serving(processes: int = 2) -> Iterator[Serving]:
-    """Serve this measurement's database with the web processes that `make run` starts."""
+    """Serve this benchmark's database with the same web processes as `make run`."""
     from apps.common.stack import paths, ports, programs, readiness
     from apps.common.stack.supervisor import stop_together
 
@@ -205,7 +205,7 @@ def serving(processes: int = 2) -> Iterator[Serving]:
 
 
 def table(figures: Iterable[Figure]) -> str:
-    """The figures for a person."""
+    """The figures as a text table."""
     rows = []
     for figure in figures:
         bound = "" if figure.limit is None else f"{'≤' if figure.better == 'lower' else '≥'} {figure.limit:,.6g}"

@@ -1,7 +1,7 @@
-"""Importing: steps a second from a file of JSON Lines into every table, beside a bare COPY of the same rows in the same run.
+"""Import: steps per second from a JSON Lines file into all tables, compared with a bare COPY of the same rows in the same run.
 
-The limit is 15,000 steps a second, a third of what COPY alone does on two cores. Where the rest goes is measured stage by stage, on a sample:
-reading and preparing run in a thread of their own while PostgreSQL writes, so the stages add up to more than the whole.
+The limit is 15,000 steps per second, a third of what COPY alone does on two cores. The remaining time is measured stage by stage on a sample:
+reading and preparing run in a thread while PostgreSQL writes, so the stages add up to more than the whole.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from contract import trajectory as record_types
 STEPS_A_SECOND = 15_000
 MEMORY_MB = 250
 SAMPLE = 1_000
-"""Trajectories on which the stages are measured."""
+"""Number of trajectories for measuring the stages."""
 
 BLOCK = 1 << 20
 TABLES = (Trajectory, Step, Original)
 
 
 def write_file(path: Path, size: Size) -> None:
-    """Trajectories of an agent in a shell: every step a call and what came back, 1 KB together, no two alike."""
+    """Trajectories of an agent in a shell: every step is a call and its result, 1 KB together, all different."""
     draw = random.Random(1)
     words = [f"w{draw.randrange(10**6):x}" for _ in range(5000)]
-    said = (size.step_bytes - 400) // 7  # words of seven letters, with their space
+    said = (size.step_bytes - 400) // 7  # words of seven characters including the space
     with path.open("wb") as file:
         for number in range(size.trajectories):
             steps = [_step(draw, words, said, step, size.steps) for step in range(size.steps)]
@@ -92,7 +92,7 @@ def bring_in(path: Path, workspace: Workspace) -> ImportBatch:
 
 
 def bare_copy(folder: Path) -> float:
-    """Seconds that COPY takes for the same rows of all tables, indexes and foreign keys included, sent from files."""
+    """Seconds that COPY from files takes for the same rows of all tables, including indexes and foreign keys."""
     raw: Any = connection.connection
     names = [table._meta.db_table for table in TABLES]
     for name in names:
@@ -111,7 +111,7 @@ def bare_copy(folder: Path) -> float:
 
 
 def stages(path: Path, steps: int) -> Iterator[tuple[str, float]]:
-    """Microseconds a step that each stage of preparing takes."""
+    """Microseconds per step of each preparation stage."""
     with path.open("rb") as file:
         rows = open_source(file, most_bytes=1 << 40).rows(limit=1 << 27)
         with elapsed() as split:
@@ -134,13 +134,13 @@ def stages(path: Path, steps: int) -> Iterator[tuple[str, float]]:
     yield "split", split.seconds * 1e6 / (len(bodies) * steps)
     for name, work, things in timed:
         with elapsed() as took:
-            for thing in things:  # results are dropped at once, as the import drops them
+            for thing in things:  # results are dropped at once, as in the import
                 work(thing)
         yield name, took.seconds * 1e6 / (len(bodies) * steps)
 
 
 def measure(size: Size) -> Iterator[Figure]:
-    """Import the file, copy the same rows bare, and time the stages."""
+    """Import the file, COPY the same rows, and time the stages."""
     workspace = Workspace.objects.create(name="bench", slug="bench")
     total = size.trajectories * size.steps
     with TemporaryDirectory(prefix="retrace-bench-import-") as name:

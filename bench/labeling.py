@@ -1,9 +1,9 @@
-"""Labeling: how long the next item and a submit take over HTTP, with eight annotators at once.
+"""Labeling: latency of the next item and of a submit over HTTP, with eight concurrent annotators.
 
-Each judges an item a second, many times faster than anybody reads. Three queues share one database: one of 1,000 items; one
-of `size.items`; and one as big whose first half every annotator has judged while each of its items still wants another
-person, so that a search from the start would have to pass over all of it. Then they judge without any pause, which is as
-much as this machine can take: once pairs that nobody has seen, and once pairs that two others have judged before them.
+Each judges an item per second, many times faster than anybody reads. Three queues share one database: one of 1,000 items; one
+of `size.items`; and one of the same size whose first half every annotator has judged while each of its items still needs another
+person, so that a search from the start would have to skip all of it. Then they judge without a pause, the maximum
+load of this machine: once pairs that nobody has seen, and once pairs that two others have already judged.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from bench.harness import Figure, Serving, Size, Stopwatch, at_once, percentile,
 
 ANNOTATORS = 8
 ROUNDS = 30
-"""Items that each annotator judges in each queue."""
+"""Items judged per annotator and queue."""
 PACE_SECONDS = 1.0
-"""From one item to the next."""
+"""Time per item."""
 SMALL = 1_000
 SHARED = 120
-"""Items of a queue that everybody judges: two have seen each pair before the six whose time is taken, mostly from both sides."""
+"""Items of a queue that everybody judges: two people judge each pair before the six who are timed, mostly concurrently."""
 LIMIT_MS = 50.0
 
 
 APART = 3
-"""At a pace, every so many judgments the next pair is asked for by itself, as after an undo or on opening the desk."""
+"""In the paced runs, every so many judgments the next pair is requested separately, as after an undo or on opening the desk."""
 
 
 class Watches(NamedTuple):
     next: Stopwatch
-    """Asked for by itself; with the pair, rendered."""
+    """Separate request; returns the rendered pair."""
     submit: Stopwatch
-    """With the next pair, rendered, in its answer."""
+    """The response includes the next pair, rendered."""
 
 
 def measure(size: Size) -> Iterator[Figure]:
@@ -75,12 +75,12 @@ def measure(size: Size) -> Iterator[Figure]:
     for action in ("next", "submit"):
         for name in ("full", "deep"):
             ratio = medians[name, action] / medians["1k", action]
-            # A tenth either way is what two runs of the very same queue differ by.
+            # Two runs of the same queue differ by up to 10%.
             yield Figure(name=f"labelling.{action}.{name}_to_1k", value=ratio, unit="× p50", limit=1.1)
 
 
 def _flat_out(name: str, server: Serving, members: list[Membership], queue: Queue) -> Iterator[Figure]:
-    """Without a pause, the machine's cores are all that limits: everyone waits for everyone."""
+    """Without pauses, the cores are the only limit, and everyone waits for everyone."""
     began, cpu_before = time.perf_counter(), server.cpu_seconds()
     watches = _label(server.url, members, queue, rounds=ROUNDS)
     circumstances = {"annotators": len(members), "items": queue.item_count, "requests": len(watches.submit.samples)}
@@ -94,7 +94,7 @@ def _flat_out(name: str, server: Serving, members: list[Membership], queue: Queu
         with_=circumstances,
     )
     cpu = (server.cpu_seconds() - cpu_before) / len(watches.submit.samples)
-    # Of the web processes: other load does not show in it.
+    # CPU time of the web processes: unaffected by other load.
     yield _figure(f"labelling.{name}.cpu_a_judgment", cpu * 1000, None, circumstances)
     yield _figure(f"labelling.{name}.submit.p95", watches.submit.p95(), LIMIT_MS, circumstances)
 
@@ -107,7 +107,7 @@ def _figure(name: str, value: float, limit: float | None, circumstances: dict[st
 
 
 class Annotator:
-    """One person's browser: a connection that stays open, a session, and the requests of static/js/desk/desk.js."""
+    """One person's browser: a persistent connection, a session, and the requests of static/js/desk/desk.js."""
 
     def __init__(self, url: str, member: Membership, queue: Queue) -> None:
         self.connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=60)
@@ -136,7 +136,7 @@ class Annotator:
         return content
 
     def label(self, rounds: int, watches: Watches, pace: float) -> None:
-        """As the desk does: one pair is ahead while one is judged, `pace` seconds after the last; the one after comes with the answer."""
+        """Work like the desk: one pair is preloaded while another is judged, `pace` seconds after the last; the next arrives with the response."""
         shown = self.next([])
         ahead = self.next([shown])
         due = time.monotonic() + random.random() * pace
@@ -173,7 +173,7 @@ def _label(url: str, members: list[Membership], queue: Queue, *, rounds: int, pa
     watches = Watches(Stopwatch(), Stopwatch())
     people = [Annotator(url, member, queue) for member in members]
     before = Preference.objects.filter(queue=queue).count()
-    rounds = min(rounds, queue.item_count * queue.overlap // len(people) - 2)  # who is ahead holds one more
+    rounds = min(rounds, queue.item_count * queue.overlap // len(people) - 2)  # one more pair is preloaded
     at_once(len(people), lambda n: people[n].label(rounds, watches, pace))
     connections.close_all()
     made = Preference.objects.filter(queue=queue).count() - before
@@ -191,7 +191,7 @@ def member(workspace: Workspace, n: int) -> Membership:
 
 
 def make_runs(workspace: Workspace, size: Size) -> None:
-    """Two runs of each of `size.items` tasks, which part after their second step; their ids are kept in a table of pairs."""
+    """Two runs of each of `size.items` tasks, which diverge after their second step; their ids are stored in a table of pairs."""
     filler = "The shop answered with its list of offers, prices and times of delivery. " * 20
     with connection.cursor() as cursor:
         cursor.execute(
@@ -242,7 +242,7 @@ def make_queue(workspace: Workspace, name: str, items: int, *, overlap: int = 1)
 
 
 def _judge_first_half(queue: Queue, members: list[Membership], items: int) -> None:
-    """Every member has judged the first `items` items; each of those still has one free place."""
+    """Judge the first `items` items by every member, leaving one free place on each."""
     for member in members:
         annotator = annotator_of(member)
         Desk.objects.create(queue=queue, annotator=annotator, position=items, judged=items)

@@ -1,6 +1,6 @@
-"""Leases of episodes by 200 runners at once: how long each waits for the next one, and that each episode goes to one of them.
+"""Leases of episodes by 200 concurrent runners: how long each waits for the next one, and that each episode goes to exactly one.
 
-Each runner leases an episode, plays it for twenty seconds, and says how it ended. Runners, web processes and PostgreSQL share the machine's cores.
+Each runner leases an episode, plays it for twenty seconds, and reports the outcome. Runners, web processes, and PostgreSQL share the machine's cores.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import httpx
 RUNNERS = 200
 ROUNDS = 3
 PLAY_SECONDS = 20.0
-"""Of an agent with a few tools. Shorter ones ask more often than two cores answer."""
+"""Typical of an agent with a few tools. With shorter episodes there would be more requests than two cores can answer."""
 
 
 def measure(size: Any) -> Iterator[Any]:
@@ -59,14 +59,14 @@ def measure(size: Any) -> Iterator[Any]:
 
 
 async def _play(url: str, headers: dict[str, str]) -> tuple[list[tuple[str, float]], list[float]]:
-    """What was leased, with the seconds that it took, and the seconds of each end."""
+    """The leased episodes with the seconds that each lease took, and the seconds of each finish."""
     leased: list[tuple[str, float]] = []
     ended: list[float] = []
     limits = httpx.Limits(max_connections=RUNNERS, max_keepalive_connections=RUNNERS)
     async with httpx.AsyncClient(base_url=f"{url}/api/v1", headers=headers, limits=limits, timeout=60) as client:
 
         async def runner(number: int) -> None:
-            await asyncio.sleep(PLAY_SECONDS * number / RUNNERS)  # people start them one after the other
+            await asyncio.sleep(PLAY_SECONDS * number / RUNNERS)  # spread the starts
             while True:
                 began = time.perf_counter()
                 answer = await client.post("/episodes/lease", json={"runner": f"r{number}"})

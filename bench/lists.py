@@ -1,4 +1,4 @@
-"""Listing: the list of trajectories and of tasks, by each filter, over HTTP, at the size that the limits are stated for."""
+"""Lists: latency of the lists of trajectories and tasks over HTTP, with each filter, at the size for which the limits are stated."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LIMIT_MS = 200
 REQUESTS = 15
 RUNS_A_TASK = 4
 
-# Rows as an import leaves them, without steps: lists never read those. One policy, one tag and one source are rare.
+# Rows as an import leaves them, without steps, which lists never read. One policy, one tag, and one source are rare.
 _TASKS = """
 INSERT INTO trajectories_task
     (id, workspace_id, key, environment, instruction, initial_state, success_check, category, difficulty, held_out)
@@ -78,7 +78,7 @@ PAGES = {
 
 
 def measure(size: Size) -> Iterator[Figure]:
-    """Each page with 2 trajectories an item; p95 of repeated requests."""
+    """Request each page repeatedly, with 2 trajectories per item; p95."""
     home = Workspace.objects.create(name="Bench", slug="bench-listing")
     user = User.objects.create_user(email="bench-listing@example.org", name="Bench", password=None)
     Membership.objects.create(user=user, workspace=home, role=Role.RESEARCHER)
@@ -100,7 +100,7 @@ def measure(size: Size) -> Iterator[Figure]:
 
 
 def fill(home: Workspace, count: int) -> dict[str, str]:
-    """`count` trajectories, RUNS_A_TASK a task. Returns the ids that the addresses name."""
+    """`count` trajectories, RUNS_A_TASK per task. Returns the ids used in the addresses."""
     common = Policy.objects.create(workspace=home, name="common", kind=Policy.Kind.SCRIPTED)
     rare = Policy.objects.create(workspace=home, name="rare", kind=Policy.Kind.SCRIPTED)
     given = {"home": home.pk, "common": common.pk, "rare": rare.pk, "count": count, "tasks": count // RUNS_A_TASK}
@@ -111,7 +111,7 @@ def fill(home: Workspace, count: int) -> dict[str, str]:
 
 
 def nth_page(client: httpx.Client, number: int) -> str:
-    """The address of a page far from the first, found as a reader finds it."""
+    """The address of a page far from the first, found by following links."""
     address = "/trajectories/"
     for _ in range(number - 1):
         body = client.get(address, headers={"HX-Request": "true"}).raise_for_status().text

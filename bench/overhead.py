@@ -1,14 +1,14 @@
-"""The trainer's overhead: an optimizer step of ours beside one of the same TRL trainer called bare.
+"""Trainer overhead: an optimizer step of ours compared with one of the same TRL trainer used directly.
 
-Both train the demo's small model on one thread, with the same rows in the same order, the same batch and the same arguments, each in a process
-of its own, a step each in turn. A step is all of it: reading the batch, the passes, the optimizer, logging; on our side also events, alarms and the
-look at whether to stop. Checkpoints and evaluations are off. The model is the smallest that anyone trains, so a cost that is the same for
-every model weighs most here.
+Both train the demo's small model on one thread, with the same rows in the same order, the same batch, and the same arguments, each in its own
+process, alternating step by step. A step includes reading the batch, the passes, the optimizer, and logging; on our side also events, alarms, and
+checking for a stop request. Checkpoints and evaluations are off. The model is the smallest that anyone trains, so a fixed cost per step weighs
+most here.
 
-The sides differ where the products do. Our rows come with the mask of the policy's tokens: the same tokens go through the model, loss is on fewer
-of them. Bare TRL learns from all tokens of a demonstration, and from all of a pair's after the shared start, tool results included, and from the line
-break that the template writes after the last turn. For GRPO each side plays the same questions in its own way, ours through the engine and the
-environment (`qa`, one turn each), bare TRL by `generate` and a reward function; lengths differ by chance.
+The sides differ where the products do. Our rows have a loss mask: the same tokens go through the model, but fewer of them have a loss.
+Plain TRL learns from all tokens of a demonstration, and from all of a pair's after the shared prefix, including tool results and the line
+break that the template writes after the last turn. For GRPO both sides play the same questions in their own way, ours through the engine and the
+environment (`qa`, one turn each), plain TRL with `generate` and a reward function; lengths differ randomly.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from trainer.rows import read_demonstrations, read_preferences
 
 STEPS = 46
 WARM_UP = 6
-"""Steps of each side that are not counted: memory is taken in them."""
+"""Steps of each side that aren't counted: memory is allocated in them."""
 MOST_PERCENT = 3.0
 TASKS = 150
 SAMPLES = 8
@@ -47,7 +47,7 @@ Ended = Callable[[], None]
 
 
 def measure(_: Size) -> Iterator[Figure]:
-    """The size does not matter: a step is as long with many rows as with few."""
+    """Ignores the size: the duration of a step doesn't depend on the number of rows."""
     os.environ["OMP_NUM_THREADS"] = "1"
     set_up_libraries()
     with tempfile.TemporaryDirectory(prefix="retrace-overhead-") as name:
@@ -66,14 +66,14 @@ def measure(_: Size) -> Iterator[Figure]:
 
 
 def quietly(train: Callable[[Path, Ended], None], folder: Path, ended: Ended) -> None:
-    """What a run prints goes into a file, as a worker would have it. Memory is kept on both sides, so that what this saves hides no cost of ours."""
+    """Redirect a run's output to a file, as a worker would. Freed memory is kept on both sides, so that its savings don't hide a cost of ours."""
     keep_freed_memory()
     with (folder / f"{train.__name__}.txt").open("w") as log, redirect_stdout(log):
         train(folder, ended)
 
 
 def figures(algorithm: str, ours: list[Spent], bare: list[Spent]) -> Iterator[Figure]:
-    """The overhead in processor time, which is what the limit is on, and in wall time, in which the machine's other work shows."""
+    """The overhead in CPU time, which has the limit, and in wall time, which is affected by other load on the machine."""
     ours, bare = ours[WARM_UP:], bare[WARM_UP:]
     for clock in ("processor", "wall"):
         own, other = ([getattr(step, clock) for step in side] for side in (ours, bare))
@@ -97,7 +97,7 @@ def percent(ratio: float) -> float:
 
 
 class Paced(EventLog):
-    """The real log of a run, which also says when a step has ended."""
+    """The real log of a run, which also signals the end of each step."""
 
     def __init__(self, path: Path, ended: Ended) -> None:
         self._ended = ended
@@ -110,7 +110,7 @@ class Paced(EventLog):
 
 
 def play_scripts(place: Path) -> None:
-    """Runs of two scripts on the same tasks: demonstrations, and pairs of them."""
+    """Run two scripts on the same tasks, for demonstrations and for pairs of them."""
     from trainer.rollouts.runner import run_rollout
 
     played = {}
@@ -134,7 +134,7 @@ def play_scripts(place: Path) -> None:
 
 
 def make_base(place: Path) -> None:
-    """The demo's small model with random weights, and a tokenizer of the demonstrations' text."""
+    """Create the demo's small model with random weights, and a tokenizer for the demonstrations."""
     from trainer.algorithms.sft import texts_of
     from trainer.models.scratch import make_model, train_tokenizer
 
@@ -145,7 +145,7 @@ def make_base(place: Path) -> None:
 
 
 def configuration(kind: str, optimizer: dict[str, Any], **more: Any) -> Any:
-    """Of one of our runs, in a folder beside `base`."""
+    """The config of one of our runs, in a folder beside `base`."""
     return run_config_from_json(
         {
             "kind": kind,
@@ -293,7 +293,7 @@ def bare_grpo(folder: Path, ended: Ended) -> None:
 
 
 def loaded(folder: Path) -> tuple[Any, Any]:
-    """The base and its tokenizer, as TRL's documentation shows it."""
+    """The base and its tokenizer, as in TRL's documentation."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     base = folder.parent / "base"
@@ -301,7 +301,7 @@ def loaded(folder: Path) -> tuple[Any, Any]:
 
 
 def dataset(rows: Sequence[tuple[dict[str, list[Message]], Sequence[ToolSchema]]]) -> Any:
-    """Chats and their tools as TRL takes them. Messages are JSON, or Arrow would give each call the arguments of all others."""
+    """Chats and their tools as a TRL dataset. Messages are JSON, since Arrow would give each call the arguments of all others."""
     from datasets import Dataset, Features, Json, List, Value
 
     features = Features({**{name: List(Json()) for name in rows[0][0]}, "tools": Value("string")})
@@ -309,7 +309,7 @@ def dataset(rows: Sequence[tuple[dict[str, list[Message]], Sequence[ToolSchema]]
 
 
 def clock(ended: Ended) -> Any:
-    """Says when a step of TRL's trainer has ended."""
+    """A callback that signals the end of each step of TRL's trainer."""
     from transformers import TrainerCallback
 
     class Clock(TrainerCallback):

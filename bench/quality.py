@@ -1,4 +1,4 @@
-"""Quality: how long a worker takes to measure a queue of many judgments, and how long the page waits for what is known."""
+"""Quality: how long a worker takes to evaluate a queue with many judgments, and the latency of the page with the results."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def measure(size: Size) -> Iterator[Figure]:
         if client.get(address).status_code != 200:
             raise RuntimeError("The page of quality did not answer.")
         spent.append((time.process_time() - before) * 1000)
-    # Of the processor, so that other load does not show in it.
+    # CPU time, which isn't affected by other load.
     yield Figure(name="quality.page.cpu.p50", value=percentile(spent, 50), unit="ms", limit=200, with_=circumstances)
     with CaptureQueriesContext(connection) as captured:
         client.get(address)
@@ -49,7 +49,7 @@ def measure(size: Size) -> Iterator[Figure]:
 
 
 def _judge(queue: Queue, workspace: Workspace) -> None:
-    """Everybody has judged their share: of each item two neighbors in a circle of people."""
+    """Judge everybody's share: each item by two neighbors in a circle of people."""
     people = Annotator.objects.bulk_create(
         [Annotator(workspace=workspace, kind=Annotator.Kind.PERSON, name=f"Annotator {n}") for n in range(PEOPLE)]
     )

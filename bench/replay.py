@@ -1,4 +1,4 @@
-"""Replaying: opening a run of 1,000 steps and 50 MB in Chromium, stepping through it, and what the server takes for each part."""
+"""Replay: opening a run of 1,000 steps and 50 MB in Chromium, stepping through it, and the server time for each part."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ REQUESTS = 40
 
 FRAME_MS = 1000 / 60
 
-# Runs before the page's own scripts. A step counts as shown in the first frame whose current step is another one with its body.
-# `work` is what the page did for it: handling the key, and rendering the frame; the wait for the screen between them is not.
+# Runs before the page's own scripts. A step counts as shown in the first frame in which the current step is a different one with its body.
+# `work` is the page's own time for it: handling the key and rendering the frame, without the wait for the display in between.
 WATCH = """
     window.opened = new Promise((resolve) => {
         new MutationObserver((_, observer) => {
@@ -68,7 +68,7 @@ WATCH = """
 
 
 def measure(size: Size) -> Iterator[Figure]:
-    """The size is the issue's own, whatever size the other measurements have."""
+    """Always uses the same size, independent of the other benchmarks' size."""
     home = Workspace.objects.create(name="Bench", slug="bench-replay")
     user = User.objects.create_user(email="bench@example.org", name="Bench", password=None)
     Membership.objects.create(user=user, workspace=home, role=Role.RESEARCHER)
@@ -80,7 +80,7 @@ def measure(size: Size) -> Iterator[Figure]:
 
 
 def long_run(home: Workspace) -> Trajectory:
-    """STEPS steps that each bring back OBSERVATION characters."""
+    """STEPS steps, each with a result of OBSERVATION characters."""
     steps = []
     for i in range(STEPS):
         text = "".join(f"src/module_{j % 17}.py:{j}:    def method_{i}_{j}(self): return {j}\n" for j in range(1_200))
@@ -132,7 +132,7 @@ def in_chromium(server: Serving, trajectory: Trajectory, cookie: str) -> Iterato
 
 
 def stepping(pace: str, shown: list[dict[str, float]], about: dict[str, Any]) -> Iterator[Figure]:
-    """`work` must fit into a frame; how long it is from the key to the screen depends on when in a frame the key comes."""
+    """`work` must fit into a frame; the time from the key to the screen depends on when within a frame the key is pressed."""
     for part, what, limit in (("work", "work for a frame", FRAME_MS), ("ms", "key to frame", 50)):
         values = [each[part] for each in shown]
         yield Figure(name=f"replay: step ({pace}), {what}, p50", value=median(values), unit="ms", with_=about)
@@ -143,7 +143,7 @@ def stepping(pace: str, shown: list[dict[str, float]], about: dict[str, Any]) ->
 
 
 def new_window(browser: Browser, server: Serving, cookie: str) -> Page:
-    """A page with nothing cached."""
+    """A page with an empty cache."""
     context = browser.new_context(viewport={"width": 1440, "height": 900})
     context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": cookie, "url": server.url}])
     page = context.new_page()
@@ -152,7 +152,7 @@ def new_window(browser: Browser, server: Serving, cookie: str) -> Page:
 
 
 def open_run(page: Page, server: Serving, trajectory: Trajectory, *, number: int) -> dict[str, Any]:
-    """When the run's steps were painted and its scripts were ready, in ms from the click, and how long the page worked for it."""
+    """When the run's steps were painted and its scripts were ready, in ms from the click, and the page's CPU time for it."""
     session = page.context.new_cdp_session(page)
     session.send("Performance.enable", {"timeDomain": "threadTicks"})
     before = worked(session)
@@ -163,13 +163,13 @@ def open_run(page: Page, server: Serving, trajectory: Trajectory, *, number: int
 
 
 def worked(session: CDPSession) -> float:
-    """Of the page's main thread so far, in ms."""
+    """CPU time of the page's main thread so far, in ms."""
     metrics = {each["name"]: each["value"] for each in session.send("Performance.getMetrics")["metrics"]}
     return float(1000 * metrics["TaskDuration"])
 
 
 def press(page: Page, pause: int) -> list[dict[str, float]]:
-    """Press j PRESSES times; for each, when the next step was on the screen (ms) and what the page did for it."""
+    """Press j PRESSES times; for each press, when the next step was on the screen (ms) and the page's time for it."""
     page.wait_for_load_state("networkidle")
     page.evaluate("window.shown = []")
     for _ in range(PRESSES):

@@ -1,4 +1,4 @@
-"""Two jobs, each in a process of its own, that take a step in turn: whatever else the machine does slows both alike."""
+"""Runs two jobs in separate processes, alternating step by step, so that other load on the machine slows both equally."""
 
 import multiprocessing
 import time
@@ -10,19 +10,19 @@ from multiprocessing.synchronize import Event, Semaphore
 from typing import NamedTuple
 
 Job = Callable[[Callable[[], None]], None]
-"""Works to its end, and calls what it is given at the end of each of its steps. It is pickled on its way to its process."""
+"""Runs to its end, and calls its argument at the end of each step. It must be picklable."""
 
 
 class Spent(NamedTuple):
-    """What one step took, in seconds."""
+    """Duration of a step in seconds."""
 
     processor: float
-    """Of all threads of its process."""
+    """CPU time of all threads of its process."""
     wall: float
 
 
 class Comparison(NamedTuple):
-    """How much longer the first job takes: the median of the steps' ratios, with its 95 % interval."""
+    """The first job's relative duration: the median of the steps' ratios, with its 95 % interval."""
 
     ratio: float
     low: float
@@ -30,13 +30,13 @@ class Comparison(NamedTuple):
 
 
 class SideFailed(Exception):
-    """A job ended badly; the message is its traceback."""
+    """A job failed; the message is its traceback."""
 
 
 def side_by_side(first: Job, second: Job) -> tuple[list[Spent], list[Spent]]:
-    """Run both, a step of the first, a step of the second, and so on. A step lasts from the end of the one before it.
+    """Run both, alternating a step of the first and a step of the second. A step lasts from the end of the previous one.
 
-    What a job does before its first step ends, and after its last, is not measured; one sleeps while the other works. Raises SideFailed.
+    The time before the first step ends and after the last isn't measured; one process sleeps while the other works. Raises SideFailed.
     """
     lanes = Lane(first), Lane(second)
     for lane, other in (lanes, lanes[::-1]):
@@ -55,7 +55,7 @@ def side_by_side(first: Job, second: Job) -> tuple[list[Spent], list[Spent]]:
 
 
 class Lane:
-    """One of the two."""
+    """One of the two jobs, with its process."""
 
     def __init__(self, job: Job) -> None:
         spawned = multiprocessing.get_context("spawn")
@@ -72,7 +72,7 @@ class Lane:
         self._tells.close()
 
     def spent(self) -> list[Spent]:
-        """What its steps took. Raises SideFailed."""
+        """The durations of its steps. Raises SideFailed."""
         try:
             told: list[Spent] | str = self._told.recv()
         except EOFError:
@@ -83,21 +83,21 @@ class Lane:
 
 
 class Turn(NamedTuple):
-    """How a job's process waits for the other's."""
+    """Synchronization of a job's process with the other's."""
 
     mine: Semaphore
     others: Semaphore
     other_is_over: Event
 
     def pass_on(self) -> None:
-        """Let the other take a step, and sleep until it has."""
+        """Let the other process take a step, and sleep until it has."""
         if not self.other_is_over.is_set():
             self.others.release()
             self.mine.acquire()
 
 
 def work(job: Job, turn: Turn, tells: Connection) -> None:
-    """Of a job's process: do it, and tell what each step but the first took."""
+    """In a job's process: run it, and send the duration of each step except the first."""
     spent: list[Spent] = []
     began: list[tuple[float, float]] = []
 
@@ -116,7 +116,7 @@ def work(job: Job, turn: Turn, tells: Connection) -> None:
 
 
 def compared(first: Sequence[float], second: Sequence[float]) -> Comparison:
-    """Step by step. Raises ValueError for fewer than 6 pairs, of which no 95 % interval can be told."""
+    """Compare step by step. Raises ValueError for fewer than 6 pairs, which have no 95 % interval."""
     ratios = sorted(a / b for a, b in zip(first, second, strict=True))
     left_out = _left_out(len(ratios))
     middle = len(ratios) // 2
@@ -125,7 +125,7 @@ def compared(first: Sequence[float], second: Sequence[float]) -> Comparison:
 
 
 def _left_out(count: int) -> int:
-    """How many values at each end lie outside of the median's 95 % interval, by the sign test."""
+    """How many values at each end are outside the median's 95 % interval, by the sign test."""
     tail, place = 2 * 0.5**count, 0
     if tail > 0.05:
         raise ValueError(f"An interval needs 6 pairs or more; got {count}.")

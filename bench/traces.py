@@ -1,7 +1,7 @@
-"""Spans taken at /v1/traces a second, as the Collector sends them, and traces made trajectories.
+"""Traces: spans per second accepted at /v1/traces, as the Collector sends them, and conversion of traces to trajectories.
 
-Batches of 1,024 spans in protobuf, from four connections to one web process. A trace has eight spans: a root, three calls of a model with the
-chat so far, three of tools, and one of something else. Exporter, server and PostgreSQL share the machine's cores.
+Batches of 1,024 spans in protobuf, over four connections to one web process. A trace has eight spans: a root, three model calls with the
+chat so far, three tool calls, and one other. Exporter, server, and PostgreSQL share the machine's cores.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Two agents of the OpenAI Agents SDK: one refunds an order, and asks the other which order it is. Only the client's address and key are Retrace's.
+"""Two agents of the OpenAI Agents SDK: one refunds an order, and asks the other which one. Only the client's address and key are specific to Retrace.
 
 pip install -r examples/requirements-agents-sdk.txt ./client
 export RETRACE_URL=https://retrace.example.org RETRACE_TOKEN=rt_…
@@ -22,7 +22,7 @@ MOST_TURNS = 8
 
 
 def play(library: AsyncOpenAI, instruction: str) -> list[str]:
-    """Let the agents act until the first one is done; returns which orders were refunded."""
+    """Run the agents until the first one is done; returns the refunded orders."""
     refunded: list[str] = []
 
     @function_tool
@@ -47,7 +47,7 @@ def play(library: AsyncOpenAI, instruction: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    set_tracing_disabled(True)  # it would send its traces to OpenAI
+    set_tracing_disabled(True)  # otherwise it sends its traces to OpenAI
     with retrace.Client() as client, client.session(policy=sys.argv[1], task=TASK, agent="agents-sdk") as session:
         library = AsyncOpenAI(base_url=session.base_url, api_key=session.api_key)
         refunded = play(library, TASK["instruction"])

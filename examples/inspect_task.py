@@ -1,4 +1,4 @@
-"""An Inspect task: each sample is a session, and its score is the session's outcome. Only the model's address and key are Retrace's.
+"""An Inspect task: each sample is a session, and its score is the session's outcome. Only the model's address and key are specific to Retrace.
 
 pip install -r examples/requirements-inspect.txt ./client
 export RETRACE_URL=https://retrace.example.org RETRACE_TOKEN=rt_…
@@ -34,7 +34,7 @@ def find_order() -> Tool:
 
 @solver
 def recorded(policy: str) -> Solver:
-    """Have a policy of Retrace solve the sample, in a session of its own."""
+    """Have a Retrace policy solve the sample in its own session."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         about: dict[str, Any] = {"key": str(state.sample_id), "environment": "inspect", "instruction": state.input_text}

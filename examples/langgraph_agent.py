@@ -1,4 +1,4 @@
-"""A LangGraph agent that refunds an order with two tools. Of its own code only the model's address and key are Retrace's.
+"""A LangGraph agent that refunds an order with two tools. Only the model's address and key are specific to Retrace.
 
 pip install -r examples/requirements-langgraph.txt ./client
 export RETRACE_URL=https://retrace.example.org RETRACE_TOKEN=rt_…
@@ -24,7 +24,7 @@ MOST_STEPS = 20
 
 
 def play(model: ChatOpenAI, instruction: str) -> list[str]:
-    """Let the graph run until the policy calls no more tools; returns which orders were refunded."""
+    """Run the graph until the policy calls no more tools; returns the refunded orders."""
     refunded: list[str] = []
 
     @tool

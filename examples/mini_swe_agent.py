@@ -1,6 +1,6 @@
-"""mini-swe-agent mends a program in a folder of its own. Of its settings only the model's address and key are Retrace's.
+"""mini-swe-agent fixes a program in a temporary folder. Only the model's address and key are specific to Retrace.
 
-It runs what the policy writes in a shell on this machine: use a container for a policy that you don't trust.
+It runs the policy's commands in a shell on this machine: use a container for a policy that you don't trust.
 
 pip install -r examples/requirements-mini-swe-agent.txt ./client
 export RETRACE_URL=https://retrace.example.org RETRACE_TOKEN=rt_…
@@ -30,7 +30,7 @@ MOST_STEPS = 10
 
 
 def play(base_url: str, api_key: str, instruction: str) -> bool:
-    """Let the agent work until it submits; returns whether the program is right then."""
+    """Run the agent until it submits; returns whether the program is then correct."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "sum.py").write_text(PROGRAM)
         agent = DefaultAgent(

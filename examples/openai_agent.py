@@ -1,4 +1,4 @@
-"""An agent on the openai package that refunds an order with two tools. Retrace records every call, and how it ended.
+"""An agent on the openai package that refunds an order with two tools. Retrace records every call and the outcome.
 
 pip install openai ./client
 export RETRACE_URL=https://retrace.example.org RETRACE_TOKEN=rt_…
@@ -28,7 +28,7 @@ def function(name: str, description: str, **parameters: Any) -> Any:
 
 
 def play(client: OpenAI, instruction: str) -> list[str]:
-    """Let the policy act until it says that it's done; returns which orders were refunded."""
+    """Run the policy until it's done; returns the refunded orders."""
     refunded: list[str] = []
 
     def refund(order: str) -> str:
@@ -48,7 +48,7 @@ def play(client: OpenAI, instruction: str) -> list[str]:
         for call in calls:
             try:
                 result = tools[call.function.name](**json.loads(call.function.arguments))
-            except (KeyError, TypeError, ValueError) as error:  # policies make mistakes, and may correct them
+            except (KeyError, TypeError, ValueError) as error:  # policies make mistakes, and can correct them
                 result = f"Error: {error}"
             messages.append({"role": "tool", "tool_call_id": call.id, "content": json.dumps(result)})
         if not calls:

@@ -1,4 +1,4 @@
-"""Trains an agent on what an OpenEnv server offers: plays the episodes of a training run, in a process of its own. Start as many as you like.
+"""Trains an agent in the environment of an OpenEnv server: plays the episodes of a training run, in its own process. Start as many as you like.
 
 python -m trainer.environments.server office --port 9000  # or any other server, for tasks that name its seeds
 export RETRACE_URL=https://retrace.example.org RETRACE_TOKEN=rt_…
@@ -24,7 +24,7 @@ def function(tool: JsonObject) -> Any:
 
 
 def ask(world: ClientConnection, kind: str, data: JsonObject) -> JsonObject:
-    """What is observed after a reset or a step. An action that the server refuses is told to the policy, which may correct it."""
+    """The observation after a reset or a step. If the server refuses an action, the policy is told and can correct it."""
     world.send(json.dumps({"type": kind, "data": data}))
     answer: JsonObject = json.loads(world.recv())
     if answer["type"] == "error":
@@ -41,7 +41,7 @@ def act(world: ClientConnection, call: Any) -> JsonObject:
 
 
 class Agent:
-    """Calls tools until it says something else, or the episode is over."""
+    """Calls tools until it writes anything else, or the episode is over."""
 
     def __init__(self, server: str) -> None:
         self.server = server

@@ -12,7 +12,7 @@ from openai_agent import play
 
 
 def attempt(episode: retrace.Episode) -> bool:
-    """Whether the policy, as it is now, refunds the right order."""
+    """Whether the policy in its current state refunds the right order."""
     client = OpenAI(base_url=episode.base_url, api_key=episode.api_key)
     return play(client, episode.task["instruction"]) == ["17"]
 

@@ -1,4 +1,4 @@
-"""Reads demonstrations that were exported as Parquet for verl's SFT trainer, with the name of this file and of the class below:
+"""Reads demonstrations exported as Parquet into verl's SFT trainer, configured with this file and the class below:
 
 data.train_files=train.parquet data.custom_cls.path=verl_rows.py data.custom_cls.name=RetraceRows
 """
@@ -9,7 +9,7 @@ from verl.utils.dataset.multiturn_sft_dataset import MultiTurnSFTDataset  # type
 
 
 class RetraceRows(MultiTurnSFTDataset):  # type: ignore[misc]  # verl ships no types
-    """Messages and tools are JSON in the file: as columns of Arrow, all tools would have the parameters of all others."""
+    """Messages and tools are JSON in the file: as Arrow columns, all tools would have the parameters of all others."""
 
     def _read_files_and_process(self) -> None:
         super()._read_files_and_process()

@@ -1,7 +1,7 @@
-"""`python -m bench.learning`: every stage with every seed, a line of JSON each, then a table.
+"""`python -m bench.learning`: runs every stage with every seed; prints a JSON line for each, then a table.
 
-SEEDS="0 1 2" and STAGES="sft grpo" choose; KEEP=folder keeps the runs there and goes on from those that are finished; RESULTS=folder keeps the lines there
-(`bench/learning/results` has those that docs/learning.md is made of); THREADS=1 leaves a core to others.
+SEEDS="0 1 2" and STAGES="sft grpo" select; KEEP=folder keeps the runs there and reuses those that are finished; RESULTS=folder keeps the lines there
+(`bench/learning/results` has those shown in docs/learning.md); THREADS=1 leaves a core to other processes.
 """
 
 import os
@@ -17,7 +17,7 @@ from bench.learning.stages import STAGES
 
 
 def main() -> int:
-    """Returns 1 where a stage could not be run."""
+    """Returns 1 if a stage failed."""
     stages = os.environ.get("STAGES", "").split() or list(STAGES)
     seeds = [int(seed) for seed in os.environ.get("SEEDS", "").split() or ("0", "1", "2")]
     if unknown := set(stages) - STAGES.keys():
@@ -48,7 +48,7 @@ def run(stages: list[str], seeds: list[int], folder: Path) -> int:
 
 
 def table(outcomes: Iterable[Outcome]) -> str:
-    """For a person."""
+    """The outcomes as a text table."""
     lines = [f"{'stage':<18}{'seed':>5}{'before':>9}{'after':>8}  {'95 % interval':<16}{'n':>5}{'seconds':>9}{'MB':>7}"]
     for each in outcomes:
         before = "" if each.before is None else f"{each.before:.1%}"

@@ -1,7 +1,7 @@
-"""Preferences of simulated annotators: three of them compare two rollouts of a task, and each sometimes misses the better one.
+"""Preferences of simulated annotators: three compare two rollouts of a task, each with some error rate.
 
-They see any two rollouts, not only a success beside a failure, as nobody knows the outcome when people are asked. What each prefers is what the
-environment knows: success first, then sub-goals, then fewer turns. Left out: annotators who err alike, lean to one side or tire, and ties.
+They are shown any two rollouts, not only a success and a failure, since outcomes are unknown when people are asked. The true preference is the
+environment's: success first, then sub-goals, then fewer turns. Not modeled: correlated errors, position bias, fatigue, and ties.
 """
 
 import random
@@ -15,11 +15,11 @@ from contract.trajectory import Trajectory
 from trainer.rewards.environment import share_of
 
 SKILLS = (0.95, 0.85, 0.75)
-"""How often each annotator prefers the better one. With three of them the majority is right in 95 of 100 pairs."""
+"""Each annotator's accuracy. With three of them the majority is right in 95 of 100 pairs."""
 
 
 class Quality(NamedTuple):
-    """What makes a rollout better than another, in this order."""
+    """The criteria for the better rollout, in this order."""
 
     success: bool
     subgoals: float
@@ -33,7 +33,7 @@ def quality(rollout: Trajectory) -> Quality:
 
 
 def preferences(rollouts: list[Trajectory], *, per_task: int, seed: int) -> list[dict[str, Any]]:
-    """Preference rows: of each task `per_task` pairs at random, none of equals; the majority's choice, with its share as the soft label."""
+    """Preference rows: `per_task` random pairs per task, without equals; the majority's choice, with its share as the soft label."""
     chance = random.Random(seed)
     rows = []
     for better, worse in which_differ(rollouts, per_task=per_task, chance=chance):
@@ -47,7 +47,7 @@ def preferences(rollouts: list[Trajectory], *, per_task: int, seed: int) -> list
 def which_differ(
     rollouts: list[Trajectory], *, per_task: int, chance: random.Random
 ) -> Iterator[tuple[Trajectory, Trajectory]]:
-    """Of each task `per_task` pairs at random, the better one first; none of equals."""
+    """`per_task` random pairs per task, the better one first, without equals."""
     by_task: dict[str, list[Trajectory]] = defaultdict(list)
     for rollout in rollouts:
         if rollout.steps:

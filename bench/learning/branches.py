@@ -1,6 +1,6 @@
-"""From a run that failed, others that do what it did until some turn: until its first error, or until each turn, which shows where success was lost.
+"""Branches off failed runs: runs that repeat a failed one up to its first error, or up to each turn, to locate where success was lost.
 
-`python -m bench.learning.branches <folder>` does what `<folder>/branches.json` says, in a child of its own like the runs of the trainer.
+`python -m bench.learning.branches <folder>` executes `<folder>/branches.json`, in a child process like the trainer's runs.
 """
 
 import asyncio
@@ -32,23 +32,23 @@ class BranchConfig:
 
     model: str
     runs: str
-    """Trajectories; those that failed are branched."""
+    """Trajectories; the failed ones are branched."""
     samples: int
-    """Times that each is gone on from, at each of its turns."""
+    """Continuations per run and branch turn."""
     seed: int
     turns: Literal["first_error", "all"] = "first_error"
     at_most: int | None = None
-    """Of a task so many failed runs; None takes all."""
+    """Maximum number of failed runs per task; None means all."""
 
 
 def first_error(run: Trajectory) -> int:
-    """The turn that went wrong first: the environment refused or regretted it; else the last, with which it gave up too early."""
+    """The first bad turn: one that the environment refused or that caused harm; otherwise the last, which gave up too early."""
     found = judged_by_environment(run).first_error
     return found if found is not None and found >= 0 else len(run.steps) - 1
 
 
 async def branches(failed: list[Trajectory], policy: Policy, config: BranchConfig) -> list[Trajectory]:
-    """The runs that went on, `config.samples` of each; `info.branch` says of which run, and from which turn on it is another."""
+    """The continued runs, `config.samples` of each; `info.branch` has the original run and the turn from which they differ."""
     waiting = [
         (run, turn, sample)
         for run in failed

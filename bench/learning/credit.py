@@ -1,6 +1,6 @@
-"""Whether turn-level credit needs fewer rollouts: pairs of short runs of GRPO, with it and without, measured after every step.
+"""Whether turn-level credit needs fewer rollouts: pairs of short GRPO runs, with and without it, evaluated after every step.
 
-The two runs of a pair share seed, tasks and first rollouts, so the differences between pairs are what chance does to the comparison.
+The two runs of a pair share seed, tasks, and first rollouts, so the variance between pairs is the noise of the comparison.
 """
 
 from collections.abc import Sequence
@@ -20,11 +20,11 @@ ROLLOUTS_A_STEP = PLAIN["optimizer"]["batch_size"] * PLAIN["optimizer"]["gradien
 CREDITS = ("trajectory", "turn")
 
 Curve = Sequence[float]
-"""Success on the same held-out tasks before the first step and after each."""
+"""Success rate on the same held-out tasks before the first step and after each."""
 
 
 def measured(bench: Bench) -> Outcome:
-    """`before` is the mean success after the steps without turn-level credit, `after` with it; see `compared`. The first model must be there."""
+    """`before` is the mean success over the steps without turn-level credit, `after` with it; see `compared`. Requires the first model."""
     curves: dict[str, list[Curve]] = {credit: [] for credit in CREDITS}
     seconds, peak = 0.0, 0.0
     for number in range(PAIRS):
@@ -39,7 +39,7 @@ def measured(bench: Bench) -> Outcome:
 
 
 def short_run(credit: str, *, seed: int) -> dict[str, Any]:
-    """The recipe's run, cut short and measured after every step."""
+    """The recipe's run, shortened and evaluated after every step."""
     return {
         **PLAIN,
         "kind": "grpo",
@@ -55,9 +55,9 @@ def short_run(credit: str, *, seed: int) -> dict[str, Any]:
 
 
 def compared(without: Sequence[Curve], with_it: Sequence[Curve]) -> dict[str, Any]:
-    """Means over the steps, with the 95 % interval of the pairs' differences (Student's t) laid around `after`.
+    """Means over the steps, with the 95 % interval of the paired differences (Student's t) around `after`.
 
-    `rollouts_to_level` says after how many rollouts the mean curves reached half of the way that the better of them got.
+    `rollouts_to_level` is the number of rollouts after which the mean curves reached half of the better one's gain.
     """
     differences = [fmean(b[1:]) - fmean(a[1:]) for a, b in zip(without, with_it, strict=True)]
     half = float(student_t.ppf(0.975, len(differences) - 1)) * stdev(differences) / len(differences) ** 0.5
@@ -80,5 +80,5 @@ def mean_curve(curves: Sequence[Curve]) -> list[float]:
 
 
 def rollouts_to(level: float, curve: Curve) -> int | None:
-    """After how many rollouts the curve was there first."""
+    """Number of rollouts after which the curve first reaches the level."""
     return next((step * ROLLOUTS_A_STEP for step, value in enumerate(curve) if value >= level), None)

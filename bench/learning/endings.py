@@ -1,6 +1,6 @@
-"""How rollouts end, and which tasks they fail: `python -m bench.learning.endings KEEP/3/sft-held-out KEEP/3/grpo-held-out …`.
+"""How rollouts end, and which tasks fail: `python -m bench.learning.endings KEEP/3/sft-held-out KEEP/3/grpo-held-out …`.
 
-Prints two tables in Markdown, with a column for each folder of rollouts.
+Prints two Markdown tables with a column per folder of rollouts.
 """
 
 import sys
@@ -13,11 +13,11 @@ from contract.trajectory import Trajectory
 from trainer.records import read_trajectories
 
 ENDINGS = ("success", "part", "nothing", "nothing, cut off", "harm")
-"""Failures are parted by the sign of their reward; a cut-off one has a turn that the token limit ended."""
+"""Failures are classified by the sign of their reward; a cut-off rollout has a turn that ended at the token limit."""
 
 
 def endings(rollouts: Iterable[Trajectory]) -> dict[str, int]:
-    """How many ended in each way."""
+    """Number of rollouts per kind of ending."""
     counts = Counter(ending(rollout) for rollout in rollouts)
     return {name: counts[name] for name in ENDINGS}
 
@@ -37,7 +37,7 @@ def is_cut_off(rollout: Trajectory) -> bool:
 
 
 def solved(rollouts: Iterable[Trajectory]) -> dict[str, str]:
-    """For each kind of task how many of how many succeeded."""
+    """Successes and total per kind of task."""
     kinds: dict[str, list[bool]] = {}
     for rollout in rollouts:
         kind = f"{rollout.task.difficulty} {rollout.task.category}".strip()
@@ -50,7 +50,7 @@ def columns(
     folders: Sequence[Sequence[Trajectory]],
     count: Callable[[Sequence[Trajectory]], dict[str, object]],
 ) -> str:
-    """A table of what `count` says of each folder."""
+    """A table with the counts of each folder."""
     counted = [count(rollouts) for rollouts in folders]
     names = dict.fromkeys(name for each in counted for name in each)
     lines = [["", *heads], ["---"] * (len(heads) + 1)]

@@ -1,4 +1,4 @@
-"""What the stages share: runs of the trainer in a child of low priority, and what they come to."""
+"""Shared by the stages: trainer runs in low-priority child processes, and their results."""
 
 import json
 import os
@@ -23,21 +23,21 @@ BRANCHES = "branches.jsonl"
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one stage did with one seed. `before` and `after` are shares, with the 95 % interval of `after`."""
+    """The result of one stage with one seed. `before` and `after` are proportions, with the 95 % interval of `after`."""
 
     stage: str
     seed: int
     before: float | None
-    """None where there is nothing to compare with."""
+    """None if there is nothing to compare with."""
     after: float
     n: int
     low: float
     high: float
     seconds: float
-    """Of training alone."""
+    """Training time alone."""
     peak_mb: float
     more: dict[str, Any] = field(default_factory=dict)
-    """What only this stage measures."""
+    """Metrics specific to this stage."""
 
     def as_json(self) -> str:
         facts = asdict(self)
@@ -47,13 +47,13 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Bench:
-    """One seed's folder of runs. A run that is finished there is not done again, so that stages share what they begin from."""
+    """One seed's folder of runs. Finished runs in it are reused, so that stages share what they start from."""
 
     folder: Path
     seed: int
 
     def run(self, name: str, config: dict[str, Any]) -> dict[str, Any]:
-        """The report of a run. Raises CalledProcessError; the run's log says why."""
+        """Run the trainer and return its report. Raises CalledProcessError; the run's log says why."""
         folder = self.folder / name
         report = folder / "report.json"
         if not report.exists():
@@ -64,7 +64,7 @@ class Bench:
         return found
 
     def branches(self, name: str, config: dict[str, Any]) -> list[Trajectory]:
-        """Runs that go on from the first errors of others; see `branches.py`. Raises CalledProcessError."""
+        """Continuations of other runs from their first errors; see `branches.py`. Raises CalledProcessError."""
         folder = self.folder / name
         if not (folder / BRANCHES).exists():
             folder.mkdir(parents=True, exist_ok=True)
@@ -73,7 +73,7 @@ class Bench:
         return list(read_trajectories(folder / BRANCHES))
 
     def product(self, name: str, asked: dict[str, Any]) -> dict[str, Any]:
-        """The report of a training run by the running product, whose agent is a process of its own; see `product.py`. Raises CalledProcessError."""
+        """The report of a training run in the running product, with the agent in its own process; see `product.py`. Raises CalledProcessError."""
         folder = self.folder / name
         report = folder / "report.json"
         if not report.exists():
@@ -96,18 +96,18 @@ class Bench:
             )
 
     def success(self, model: str) -> Proportion:
-        """How often the policy that the run `model` made succeeds on held-out tasks of every level, sampled at temperature 1."""
+        """Success rate of the policy trained by the run `model` on held-out tasks of every level, sampled at temperature 1."""
         tasks = {"split": "held_out", "levels": recipe.LEVELS, "count": HELD_OUT_TASKS}
         report = self.play(f"{model}-held-out", model, tasks=tasks)
         return Proportion(**report["success"])
 
     def difference(self, before: str, after: str) -> Difference:
-        """How much oftener the policy of the run `after` succeeds on the held-out tasks than that of `before`; both must have played them."""
+        """Difference of success on the held-out tasks between the policies of the runs `after` and `before`; both must have played them."""
         played = (self.trajectories(f"{model}-held-out") for model in (before, after))
         return difference(*({run.task.key: bool(run.outcome.success) for run in runs} for runs in played))
 
     def play(self, name: str, model: str, *, tasks: dict[str, Any], samples: int = 1) -> dict[str, Any]:
-        """Let a model play. The trajectories lie in `name`."""
+        """Run rollouts of a model. The trajectories are stored in `name`."""
         config = {
             "kind": "rollout",
             "policy": {"engine": "local", "model": {"path": f"../{model}/model"}, "sampling": recipe.SAMPLING},
@@ -123,13 +123,13 @@ class Bench:
         return list(read_trajectories(self.folder / name / "trajectories.jsonl"))
 
     def write(self, name: str, rows: list[dict[str, Any]]) -> str:
-        """A data file, and its path as runs name it."""
+        """Write a data file; returns its path relative to a run's folder."""
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / name).write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
         return f"../{name}"
 
     def curve(self, name: str, metric: str) -> list[tuple[int, float]]:
-        """(step, value) of each time that a run measured `metric`."""
+        """(step, value) for each measurement of `metric` in a run."""
         lines = (self.folder / name / "events.jsonl").read_text(encoding="utf-8").splitlines()
         events = [json.loads(line) for line in lines]
         measured = [event for event in events if event["kind"] == "metrics" and metric in event["values"]]
@@ -139,7 +139,7 @@ class Bench:
 def outcome(
     bench: Bench, stage: str, report: dict[str, Any], *, before: float | None, after: Proportion, **more: Any
 ) -> Outcome:
-    """From a run's report and a share measured after it."""
+    """The outcome of a stage from a run's report and a proportion measured after it."""
     return Outcome(
         stage=stage,
         seed=bench.seed,

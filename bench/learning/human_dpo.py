@@ -1,4 +1,4 @@
-"""DPO from the votes of the panel's annotators: one or three a pair, plain majorities or Dawid–Skene's labels with their weights."""
+"""DPO from the votes of a simulated panel: one or three per pair, with majority labels or with Dawid–Skene labels and weights."""
 
 import random
 from collections.abc import Callable
@@ -18,7 +18,7 @@ class Labels(NamedTuple):
 
     overlap: int
     share: float
-    """Of the pairs. A third of them with three votes costs as many judgments as all with one."""
+    """Share of the pairs used. A third of them with three votes cost as many judgments as all with one."""
     aggregated: bool
 
 
@@ -29,12 +29,12 @@ LABELS = {
     "third-majority": Labels(3, 1 / 3, aggregated=False),
     "third-weighted": Labels(3, 1 / 3, aggregated=True),
 }
-"""One vote a pair is never aggregated: a lone vote says nothing about who gave it, so all weights would be the same."""
+"""Single votes are never aggregated: they say nothing about the annotators, so all weights would be equal."""
 
 
 def human_dpo(bench: Bench, *, labels: str, scope: str) -> Outcome:
-    """`judgments` is what the pairs cost, and `right` the share of them, by weight, whose chosen side is the better one; `less_majority` compares weighted
-    labels with the majority's of the same votes, task by task.
+    """`judgments` is the cost of the pairs, and `right` the weighted share whose chosen side is the better one; `less_majority` compares weighted
+    labels with majority labels from the same votes, task by task.
     """
     prefix = "human-step-dpo" if scope == "step" else "human-dpo"
     rule = LABELS[labels]

@@ -1,4 +1,4 @@
-"""Two policies on the same tasks: the difference of their success, task by task, is surer than the two shares are."""
+"""Paired comparison of two policies: the difference of success per task has a smaller variance than the two rates."""
 
 from collections.abc import Mapping
 from math import sqrt
@@ -16,9 +16,10 @@ class Difference(NamedTuple):
 
 
 def difference(before: Mapping[str, bool], after: Mapping[str, bool], z: float = 1.959964) -> Difference:
-    """How much oftener `after` succeeds: task -> success, of the same two tasks or more. The interval is the normal one of the mean of the differences.
+    """The mean increase in success from `before` to `after`, both task -> success on the same two or more tasks, with the normal interval of the mean
+    of the differences.
 
-    Raises ValueError where the tasks are not the same.
+    Raises ValueError if the tasks differ.
     """
     if before.keys() != after.keys():
         only = sorted(before.keys() ^ after.keys())

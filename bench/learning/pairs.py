@@ -1,4 +1,4 @@
-"""Preferences out of a policy's own rollouts, judged by how they ended."""
+"""Preference pairs from a policy's own rollouts, labeled by their outcomes."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from contract.trajectory import Trajectory
 
 
 def pairs_by_outcome(rollouts: list[Trajectory], *, per_task: int) -> list[dict[str, Any]]:
-    """Preference rows: of each task the successes against the failures, at most `per_task` pairs, none of them alike."""
+    """Preference rows: per task, successes against failures, at most `per_task` distinct pairs."""
     by_task: dict[str, list[Trajectory]] = defaultdict(list)
     for rollout in rollouts:
         if rollout.steps:
@@ -24,7 +24,7 @@ def pairs_by_outcome(rollouts: list[Trajectory], *, per_task: int) -> list[dict[
 
 
 def pairs_by_branch(failed: list[Trajectory], branches: list[Trajectory], *, per_task: int) -> list[dict[str, Any]]:
-    """Preference rows: a failed run against a success that parts from it at its first error, at most `per_task` pairs of a task."""
+    """Preference rows: a failed run against a success that branches off at its first error, at most `per_task` pairs per task."""
     better: dict[str, Trajectory] = {}
     for run in branches:
         if run.outcome.success:
@@ -37,10 +37,10 @@ def pairs_by_branch(failed: list[Trajectory], branches: list[Trajectory], *, per
 
 
 def pairs_by_value(failed: list[Trajectory], branches: list[Trajectory]) -> list[dict[str, Any]]:
-    """Preference rows: a failed run against a success that parts from it at the turn which lost most of the chance to succeed.
+    """Preference rows: a failed run against a success that branches off at the turn that lost the most value.
 
-    The chance before a turn is the share of successes among `branches` that go on from there (Wang et al., 2024, Math-Shepherd, arXiv 2312.08935); after
-    the last turn it is 0. A run without a turn that lost something, or without a success that does something else there, gives no row.
+    The value before a turn is the share of successes among `branches` continued from there (Wang et al., 2024, Math-Shepherd, arXiv 2312.08935); after
+    the last turn it is 0. A run in which no turn lost value, or without a success that acts differently there, gives no row.
     """
     from_turn: dict[tuple[str, int], list[Trajectory]] = defaultdict(list)
     for run in branches:
@@ -57,17 +57,17 @@ def pairs_by_value(failed: list[Trajectory], branches: list[Trajectory]) -> list
 
 
 def success_rate(runs: list[Trajectory]) -> float:
-    """0 where there are none."""
+    """0 for no runs."""
     return fmean([bool(run.outcome.success) for run in runs] or [0.0])
 
 
 def parts_at(run: Trajectory, other: Trajectory, turn: int) -> bool:
-    """Whether `run`, which is alike until then, acts otherwise in this turn."""
+    """Whether `run`, which is equal until then, acts differently in this turn."""
     return len(run.steps) > turn and run.steps[turn].message != other.steps[turn].message
 
 
 def few_of_each_task(runs: list[Trajectory], at_most: int | None) -> list[Trajectory]:
-    """The first ones of each task, in order."""
+    """The first runs of each task, in order."""
     seen: Counter[str] = Counter()
     kept = []
     for run in runs:
@@ -78,17 +78,17 @@ def few_of_each_task(runs: list[Trajectory], at_most: int | None) -> list[Trajec
 
 
 def pair(chosen: Trajectory, rejected: Trajectory) -> dict[str, Any]:
-    """The row after the messages that both share."""
+    """A preference row whose prompt is the shared prefix."""
     a, b = chosen.messages(), rejected.messages()
     shared = next((index for index, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
     return {"prompt": a[:shared], "chosen": a[shared:], "rejected": b[shared:], "tools": chosen.tools}
 
 
 def failures(rollouts: Iterable[Trajectory]) -> list[Trajectory]:
-    """Those that acted and failed, one of those that read the same."""
+    """Distinct rollouts that acted and failed."""
     return distinct([each for each in rollouts if each.steps and not each.outcome.success])
 
 
 def distinct(rollouts: list[Trajectory]) -> list[Trajectory]:
-    """One of those that read the same."""
+    """Rollouts without duplicates."""
     return list({str(each.messages()): each for each in rollouts}.values())

@@ -1,6 +1,6 @@
-"""Twelve simulated annotators of known skill, some careless, some leaning to one side, and what their votes on pairs come to.
+"""Twelve simulated annotators of known skill, some careless, some with a position bias, and the labels from their votes.
 
-The truth of a pair is `annotators.quality`. Left out: pairs that are harder than others, annotators who tire, and ties.
+The true order of a pair is `annotators.quality`. Not modeled: varying difficulty of pairs, fatigue, and ties.
 """
 
 import random
@@ -19,20 +19,20 @@ class Annotator(NamedTuple):
     """How somebody votes."""
 
     skill: float
-    """How often the better one is preferred by who looks."""
+    """Accuracy when actually looking."""
     careless: float = 0.0
-    """The share of the pairs that are answered at random."""
+    """Share of the pairs answered at random."""
     leaning: float = 0.0
-    """The share of the pairs in which the left one is preferred, whatever it is."""
+    """Share of the pairs answered with the left side regardless."""
 
     @property
     def right(self) -> float:
-        """How often the vote is right in all. Half of the votes at random are, and so are half of those for the left."""
+        """Overall accuracy. Random votes and left votes are right half of the time."""
         blind = self.careless + self.leaning
         return (1 - blind) * self.skill + blind / 2
 
     def vote(self, better: int, chance: random.Random) -> int:
-        """The side that is preferred."""
+        """The preferred side."""
         draw = chance.random()
         if draw < self.careless:
             return chance.choice((LEFT, RIGHT))
@@ -48,11 +48,11 @@ PANEL = (
     Annotator(0.90, leaning=0.4),
     Annotator(0.80, leaning=0.6),
 )
-"""Right in 95 to 60 of 100 pairs, in 80 on average."""
+"""Accuracies from 95 % to 60 %, 80 % on average."""
 
 
 class Judged(NamedTuple):
-    """A pair, and who preferred which side."""
+    """A pair and its votes."""
 
     better: Trajectory
     worse: Trajectory
@@ -61,14 +61,14 @@ class Judged(NamedTuple):
     """(annotator, side)."""
 
     def row(self, side: int, weight: float) -> dict[str, Any]:
-        """The preference row in which `side` is chosen."""
+        """The preference row with `side` as chosen."""
         is_right = side == self.better_side
         chosen, rejected = (self.better, self.worse) if is_right else (self.worse, self.better)
         return {**pair(chosen, rejected), "weight": weight}
 
 
 def judged(pairs: Sequence[tuple[Trajectory, Trajectory]], *, overlap: int, seed: int) -> list[Judged]:
-    """Each pair (the better one first) with the votes of so many annotators, drawn by chance. The first pairs get the same votes however many follow."""
+    """Each pair (the better one first) with the votes of `overlap` random annotators. The first pairs get the same votes however many follow."""
     found = []
     for number, (better, worse) in enumerate(pairs):
         chance = random.Random(f"{seed}/{number}")
@@ -80,25 +80,25 @@ def judged(pairs: Sequence[tuple[Trajectory, Trajectory]], *, overlap: int, seed
 
 
 def by_majority(pairs: Sequence[Judged]) -> list[tuple[int, float]]:
-    """(side, weight) of each pair: what most prefer, and all the same weight. The overlap must be odd."""
+    """(side, weight) of each pair: the majority, with equal weights. The overlap must be odd."""
     return [(int(2 * sum(side for _, side in each.votes) > len(each.votes)), 1.0) for each in pairs]
 
 
 def by_dawid_skene(pairs: Sequence[Judged]) -> list[tuple[int, float]]:
-    """(side, weight) of each pair: what is likelier from everybody's habits, and by how much, as datasets with that aggregation have it."""
+    """(side, weight) of each pair: the more likely side by Dawid–Skene, weighted by the margin, as in datasets with that aggregation."""
     votes = [(item, who, side) for item, each in enumerate(pairs) for who, side in each.votes]
     posterior = dawid_skene(Votes.of(votes, items=len(pairs), labels=2)).posterior
     return [(int(right > left), abs(float(right - left))) for left, right in posterior]
 
 
 def share_right(pairs: Sequence[Judged], labels: Sequence[tuple[int, float]]) -> float:
-    """The share of the labels, by weight, that are for the better one."""
+    """The weighted share of labels for the better side."""
     weights = [(weight, side == each.better_side) for each, (side, weight) in zip(pairs, labels, strict=True)]
     return sum(weight for weight, is_right in weights if is_right) / sum(weight for weight, _ in weights)
 
 
 def main() -> None:
-    """What overlap and aggregation do to the labels themselves: means of 60 panels' votes, in percent."""
+    """Accuracy of the labels by overlap and aggregation: means over 60 panels' votes, in percent."""
     print(f"{'pairs':>5}{'votes':>7}{'majority':>10}{'Dawid-Skene':>13}{'of its weight':>15}")
     nobody = Trajectory(Task("", ""), [])
     for count in (76, 227, 1000):

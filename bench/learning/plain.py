@@ -1,4 +1,4 @@
-"""GRPO without the rules of the presets, which it is compared with: the environment's graded reward, cut-off turns learned from, 20 steps at one rate."""
+"""GRPO without the presets' choices, as a baseline: the environment's graded reward, cut-off turns in the loss, 20 steps at a constant rate."""
 
 from typing import Any
 
@@ -11,4 +11,4 @@ PLAIN_RLOO: dict[str, Any] = {
     "optimizer": {**PLAIN["optimizer"], "max_steps": 30},
     "evaluate_every": 10,
 }
-"""Of as many steps as GRPO takes it learned less, with one first model much less: 16 points instead of 29."""
+"""With as many steps as GRPO it learned less; with one first model much less: 16 points instead of 29."""

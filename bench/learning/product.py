@@ -1,7 +1,7 @@
-"""`python -m bench.learning.product FOLDER`: GRPO by the running product on tasks that only an agent elsewhere can play.
+"""`python -m bench.learning.product FOLDER`: GRPO in the running product, on tasks that only an external agent can play.
 
-PostgreSQL, web, a worker, an OpenEnv server of the office, and `examples/openenv_agent.py` are processes of their own; FOLDER/product.json says what to
-learn. What the training run left (report.json, events.jsonl, model) is put into FOLDER.
+PostgreSQL, web, a worker, an OpenEnv server of the office, and `examples/openenv_agent.py` are separate processes; FOLDER/product.json has the
+configuration. The training run's outputs (report.json, events.jsonl, model) are moved to FOLDER.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ ROOT = Path(__file__).resolve().parents[2]
 CLIENT = str(ROOT / "client" / "src")
 ASKED = "product.json"
 LEFT = ("events.jsonl", "model", "report.json")
-"""The report last: where it is, all is."""
+"""The report is last: if it exists, everything does."""
 ENVIRONMENT = "office-elsewhere"
 QUEUES = {"default": 1, "train": 1}
 TASKS, HELD_OUT_TASKS = 1000, 60
 
 
 class Asked(TypedDict):
-    """What to learn."""
+    """Configuration of the training run."""
 
     model: str
-    """The folder of the weights to begin with."""
+    """The folder of the initial weights."""
     levels: list[str]
-    """Of the tasks."""
+    """Levels of the tasks."""
     seed: int
-    """Of the tasks."""
+    """Seed of the tasks."""
     config: dict[str, Any]
-    """Of the training run; who plays, and where, is not its choice."""
+    """The training run's config, without the settings about who plays and where."""
 
 
 def main(folder: Path) -> None:
@@ -75,7 +75,7 @@ def main(folder: Path) -> None:
 
 @contextmanager
 def product(stack: paths.StackPaths) -> Iterator[str]:
-    """Web, workers and clock as `make run` starts them; gives the address."""
+    """Web, workers, and scheduler as `make run` starts them; yields the URL."""
     with ports.listen(host="127.0.0.1", port=0, or_a_neighbour=False) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         env = programs.environment(stack)
@@ -94,7 +94,7 @@ def product(stack: paths.StackPaths) -> Iterator[str]:
 
 
 def learn(asked: Asked, url: str, parts: ExitStack) -> Path:
-    """Have it learned; returns the training run's folder. Raises RetraceError where it fails."""
+    """Run the training; returns the training run's folder. Raises RetraceError if it fails."""
     sys.path.append(CLIENT)
     from retrace import Client
 
@@ -119,7 +119,7 @@ def learn(asked: Asked, url: str, parts: ExitStack) -> Path:
 
 
 def store_tasks(workspace: Any, asked: Asked) -> None:
-    """The tasks that the office draws, as tasks of an environment that the product doesn't know."""
+    """Store the office's tasks as tasks of an environment that the product doesn't know."""
     from apps.trajectories.models import Task
     from trainer.environments.office import Office
 
@@ -131,7 +131,7 @@ def store_tasks(workspace: Any, asked: Asked) -> None:
 
 
 def office_server(parts: ExitStack) -> str:
-    """The address of a process that serves the office."""
+    """Start a process that serves the office; returns its address."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -149,7 +149,7 @@ def answers(address: str) -> bool:
 
 
 def begin(parts: ExitStack, arguments: list[str], **variables: str) -> None:
-    """A Python process that ends with `parts`."""
+    """Start a Python process that ends with `parts`."""
     process = subprocess.Popen(
         [sys.executable, *arguments], cwd=ROOT, env={**os.environ, **variables}, preexec_fn=tied_to_this_process()
     )

@@ -1,4 +1,4 @@
-"""Results that are kept: one JSON Lines file a stage, one line a seed. `RESULTS=folder` of `python -m bench.learning` writes there."""
+"""Stored results: one JSON Lines file per stage, one line per seed. `RESULTS=folder` of `python -m bench.learning` writes there."""
 
 import json
 from pathlib import Path
@@ -7,12 +7,12 @@ from typing import Any
 from bench.learning.harness import Outcome
 
 Facts = dict[str, Any]
-"""An outcome as `Outcome.as_json` writes it."""
+"""An outcome as written by `Outcome.as_json`."""
 KEPT = Path(__file__).parent / "results"
 
 
 def keep(folder: Path, outcome: Outcome) -> None:
-    """In the place of what was kept for this stage and seed."""
+    """Store an outcome, replacing the previous one of this stage and seed."""
     kept = {each["seed"]: each for each in read(folder, outcome.stage)}
     kept[outcome.seed] = json.loads(outcome.as_json())
     folder.mkdir(parents=True, exist_ok=True)
@@ -21,7 +21,7 @@ def keep(folder: Path, outcome: Outcome) -> None:
 
 
 def read(folder: Path, stage: str) -> list[Facts]:
-    """By seed; none where the stage was never run."""
+    """The outcomes by seed; none if the stage was never run."""
     file = file_of(folder, stage)
     lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     return [json.loads(line) for line in lines]

@@ -1,4 +1,4 @@
-"""One function a stage. Each begins from the model that `sft` makes with the same seed."""
+"""The stages, one function each. Each starts from the model that `sft` makes with the same seed."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -31,11 +31,11 @@ BRANCHES = 4
 PREFERENCES_A_TASK = 1
 HELD_OUT_PREFERENCES_A_TASK = 3
 MIXES = {"learned-only": {"learned_outcome": 1.0}, "mixed": {"outcome": 1.0, "learned_outcome": 0.4}}
-"""Weights of reward terms: α · environment + β · reward model. Below a half of α, β cannot make a failure worth more than a success."""
+"""Weights of reward terms: α · environment + β · reward model. If β is less than α / 2, a failure can't be worth more than a success."""
 
 
 def sft(bench: Bench) -> Outcome:
-    """From imperfect demonstrations. Before it the weights are random; `demonstrator` is what it imitates."""
+    """SFT on imperfect demonstrations, from random weights; `demonstrator` is the success of the imitated policy."""
     shown = demonstrate(bench)
     report = first_model(bench)
     return outcome(
@@ -44,17 +44,17 @@ def sft(bench: Bench) -> Outcome:
 
 
 def grpo(bench: Bench) -> Outcome:
-    """By the rules of the presets."""
+    """GRPO with the presets' choices."""
     return online(bench, "grpo", recipe.ONLINE, kind="grpo")
 
 
 def rloo(bench: Bench) -> Outcome:
-    """By the rules of the presets."""
+    """RLOO with the presets' choices."""
     return online(bench, "rloo", recipe.ONLINE, kind="rloo")
 
 
 def grpo_plain(bench: Bench) -> Outcome:
-    """By none of them."""
+    """GRPO with none of the presets' choices."""
     return online(bench, "grpo-plain", PLAIN, kind="grpo")
 
 
@@ -63,9 +63,9 @@ def rloo_plain(bench: Bench) -> Outcome:
 
 
 def human_grpo(bench: Bench) -> Outcome:
-    """GRPO on a reward model of simulated annotators' preferences alone; `mixed` has the environment's outcome too.
+    """GRPO on a reward model trained on simulated annotators' preferences alone; `mixed` adds the environment's outcome.
 
-    `ranked` is the share of held-out preferences that the reward model ranks as the annotators did.
+    `ranked` is the share of held-out preferences on which the reward model agrees with the annotators.
     """
     rows, held_out = people_pairs(bench)
     model = bench.run("human-rm", {"kind": "reward_model", **settings(bench, recipe.REWARD_MODEL, rows, held_out)})
@@ -76,7 +76,7 @@ def human_grpo(bench: Bench) -> Outcome:
 
 
 def human_grpo_masked(bench: Bench) -> Outcome:
-    """The mixed run of `human-grpo` but for its cut-off turns, which are left out of the loss; `less_unmasked` compares the two, task by task."""
+    """The mixed run of `human-grpo` with cut-off turns masked in the loss; `less_unmasked` compares the two, task by task."""
     human_grpo(bench)
     result = online_on(bench, "human-grpo-masked", MIXES["mixed"], mask_cut_off=True)
     result.more["less_unmasked"] = bench.difference("human-grpo-mixed", "human-grpo-masked")._asdict()
@@ -84,22 +84,22 @@ def human_grpo_masked(bench: Bench) -> Outcome:
 
 
 def grpo_masked(bench: Bench) -> Outcome:
-    """The same run as `grpo-plain` but for its cut-off turns, which are left out of the loss."""
+    """Like `grpo-plain`, with cut-off turns masked in the loss."""
     return online(bench, "grpo-masked", {**recipe.SHORT, "rewards": GRADED}, kind="grpo")
 
 
 def grpo_long(bench: Bench) -> Outcome:
-    """The same run as `grpo` but for its reward, which is graded: three times the steps of `grpo-masked`, with a learning rate that falls."""
+    """Like `grpo`, with a graded reward: three times the steps of `grpo-masked`, with a decaying learning rate."""
     return online(bench, "grpo-long", {**recipe.ONLINE, "rewards": GRADED}, kind="grpo")
 
 
 def grpo_success(bench: Bench) -> Outcome:
-    """The same run as `grpo-masked` but for its reward: success alone, where failures are all worth the same."""
+    """Like `grpo-masked`, with success as the only reward, so that all failures are worth the same."""
     return online(bench, "grpo-success", recipe.SHORT, kind="grpo")
 
 
 def outside(bench: Bench) -> Outcome:
-    """The same as `grpo-success`, but that the running product trains, and that an agent in a process of its own plays; `less_inside` compares the two, task
+    """Like `grpo-success`, but trained by the running product, with an agent playing in its own process; `less_inside` compares the two, task
     by task.
     """
     grpo_success(bench)
@@ -116,23 +116,23 @@ def outside(bench: Bench) -> Outcome:
 
 
 def grpo_turn_credit(bench: Bench) -> Outcome:
-    """The same run as `grpo-plain` but for its credit."""
+    """Like `grpo-plain`, with turn-level credit."""
     return online(bench, "grpo-turn-credit", PLAIN, kind="grpo", credit="turn")
 
 
 def credit_compared(bench: Bench) -> Outcome:
-    """How fast GRPO learns at first, with turn-level credit and without."""
+    """How fast GRPO initially learns, with and without turn-level credit."""
     first_model(bench)
     return credit.measured(bench)
 
 
 def dpo(bench: Bench) -> Outcome:
-    """On pairs of its own rollouts, success against failure."""
+    """DPO on pairs of its own rollouts, success against failure."""
     return from_pairs(bench, "dpo", own_pairs(bench), scope="trajectory")
 
 
 def step_dpo(bench: Bench) -> Outcome:
-    """On the same pairs, each side cut after the first turn in which they differ; `less_dpo` compares the two, task by task."""
+    """DPO on the same pairs, each side cut after the first differing turn; `less_dpo` compares the two, task by task."""
     dpo(bench)
     result = from_pairs(bench, "step-dpo", own_pairs(bench), scope="step")
     result.more["less_dpo"] = bench.difference("dpo", "step-dpo")._asdict()
@@ -140,17 +140,17 @@ def step_dpo(bench: Bench) -> Outcome:
 
 
 def error_dpo(bench: Bench) -> Outcome:
-    """On pairs that part at the failed run's first error, each side cut after that turn; `whole` learned from the same pairs uncut."""
+    """DPO on pairs that diverge at the failed run's first error, each side cut after that turn; `whole` is trained on the same pairs uncut."""
     return cut_and_whole(bench, "error-dpo", branched_pairs(bench))
 
 
 def value_dpo(bench: Bench) -> Outcome:
-    """On pairs that part at the turn which lost most of the failed run's chance, each side cut after that turn; `whole` learned from them uncut."""
+    """DPO on pairs that diverge at the turn that lost the most value, each side cut after that turn; `whole` is trained on them uncut."""
     return cut_and_whole(bench, "value-dpo", valued_pairs(bench))
 
 
 def reward_model(bench: Bench) -> Outcome:
-    """The share of held-out pairs ranked rightly where one side succeeded and the other did not; chance is a half."""
+    """Accuracy on held-out pairs of a success and a failure; chance is 0.5."""
     rows, held_out = own_pairs(bench)
     report = bench.run("reward-model", {"kind": "reward_model", **settings(bench, recipe.REWARD_MODEL, rows, held_out)})
     ranked = report["held_out_accuracy"]
@@ -159,7 +159,7 @@ def reward_model(bench: Bench) -> Outcome:
 
 
 def prm(bench: Bench) -> Outcome:
-    """`f1` of finding the first error on held-out runs, with the share of rightly judged turns and its interval."""
+    """`f1` of locating the first error in held-out runs, with the accuracy on turns and its interval."""
     play_own(bench)
     learnt, others = ([run.to_json() for run in part if run.steps] for part in parted(bench.trajectories("own")))
     config = {"kind": "process_reward_model", **settings(bench, recipe.PRM, *written(bench, "judged", learnt, others))}
@@ -194,7 +194,7 @@ STAGES: dict[str, Stage] = {
 
 
 def online_on(bench: Bench, stage: str, weights: Mapping[str, float], **changes: Any) -> Outcome:
-    """GRPO on these reward terms. `learned` is what the reward model says of the held-out tasks at each evaluation, by step."""
+    """GRPO on these reward terms. `learned` is the reward model's mean on the held-out tasks at each evaluation, by step."""
     terms = [
         {"component": component, "weight": weight, **({"path": "../human-rm/model"} if "learned" in component else {})}
         for component, weight in weights.items()
@@ -205,7 +205,7 @@ def online_on(bench: Bench, stage: str, weights: Mapping[str, float], **changes:
 
 
 def people_pairs(bench: Bench) -> tuple[str, str]:
-    """Files of preferences to learn from, and of preferences on other tasks to measure on."""
+    """Files of training preferences, and of held-out preferences on other tasks."""
     play_own(bench)
     learnt, others = parted(bench.trajectories("own"))
     train = annotators.preferences(learnt, per_task=PREFERENCES_A_TASK, seed=bench.seed)
@@ -214,7 +214,7 @@ def people_pairs(bench: Bench) -> tuple[str, str]:
 
 
 def own_pairs(bench: Bench) -> tuple[str, str]:
-    """Files of pairs to learn from, and of pairs of other tasks to measure on."""
+    """Files of training pairs, and of held-out pairs of other tasks."""
     play_own(bench)
     learnt, others = parted(bench.trajectories("own"))
     train = pairs_by_outcome(learnt, per_task=PAIRS_A_TASK)
@@ -222,7 +222,7 @@ def own_pairs(bench: Bench) -> tuple[str, str]:
 
 
 def branched_pairs(bench: Bench) -> tuple[str, str]:
-    """The same, of failures against successes that go on from their first errors; no more than there are of the others to learn from."""
+    """Like `own_pairs`, of failures and successes that continue from their first errors; limited to the same number of training pairs."""
     learnt, others, branches = branched(bench, "branches", seed=10_000 * bench.seed)
     train = pairs_by_branch(learnt, branches, per_task=PAIRS_A_TASK)
     held_out = pairs_by_branch(others, branches, per_task=ROLLOUTS_A_TASK)
@@ -230,7 +230,7 @@ def branched_pairs(bench: Bench) -> tuple[str, str]:
 
 
 def valued_pairs(bench: Bench) -> tuple[str, str]:
-    """The same, of failures against successes that part at the turn which lost most."""
+    """Like `own_pairs`, of failures and successes that diverge at the turn that lost the most value."""
     seed = 10_000 * bench.seed + 5_000
     learnt, others, branches = branched(bench, "values", seed=seed, turns="all", at_most=2)
     train = pairs_by_value(failures(learnt), branches)
@@ -238,7 +238,7 @@ def valued_pairs(bench: Bench) -> tuple[str, str]:
 
 
 def branched(bench: Bench, name: str, **config: Any) -> tuple[list[Trajectory], list[Trajectory], list[Trajectory]]:
-    """Its own rollouts, in two parts, and what went on from the failures of both."""
+    """Its own rollouts in two parts, and the continuations of the failures in both."""
     play_own(bench)
     runs = {"model": "../sft/model", "runs": "../own/trajectories.jsonl", "samples": BRANCHES}
     branches = bench.branches(name, {**runs, **config})
@@ -246,12 +246,12 @@ def branched(bench: Bench, name: str, **config: Any) -> tuple[list[Trajectory], 
 
 
 def count_of_pairs(learnt: list[Trajectory]) -> int:
-    """How many there are of the plain kind: all kinds are compared at equal data."""
+    """The number of plain pairs, to compare all kinds at equal amounts of data."""
     return len(pairs_by_outcome(learnt, per_task=PAIRS_A_TASK))
 
 
 def cut_and_whole(bench: Bench, stage: str, files: tuple[str, str]) -> Outcome:
-    """On pairs whose sides are cut after their first turn; `whole` learned from the same pairs uncut."""
+    """DPO on pairs whose sides are cut after their first turn; `whole` is trained on the same pairs uncut."""
     whole = from_pairs(bench, f"{stage}-whole", files, scope="trajectory")
     result = from_pairs(bench, stage, files, scope="step")
     result.more["whole"] = {

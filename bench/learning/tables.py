@@ -1,7 +1,7 @@
-"""`python -m bench.learning.tables`: writes the tables of docs/learning.md anew, from the results that are kept.
+"""`python -m bench.learning.tables`: regenerates the tables of docs/learning.md from the stored results.
 
-A table stands between `<!-- results of STAGE … -->` and `<!-- end of results -->`, and is that of the stages named there;
-`<!-- results of STAGE …, seeds 5 to 14 -->` is that of these seeds alone.
+A table is between `<!-- results of STAGE … -->` and `<!-- end of results -->`, and shows the named stages;
+`<!-- results of STAGE …, seeds 5 to 14 -->` limits it to these seeds.
 """
 
 import re
@@ -26,7 +26,7 @@ HEAD = """\
 
 
 def with_tables(page: str, results: Path) -> str:
-    """The page, with what is kept in its tables."""
+    """The page with its tables filled in."""
     return TABLE.sub(
         lambda match: (
             match["begin"]
@@ -40,7 +40,7 @@ def with_tables(page: str, results: Path) -> str:
 
 
 def table(stages: Iterable[str], results: Path, *, seeds: Container[int]) -> str:
-    """A row for each of these seeds that is kept, and one of all of them for each stage."""
+    """A row for each of these seeds with a stored result, and one for each stage over all of them."""
     rows = []
     for stage in stages:
         outcomes = [each for each in read(results, stage) if each["seed"] in seeds]
@@ -68,7 +68,7 @@ def curve(facts: dict[str, Any]) -> str:
 
 
 def pairs(facts: dict[str, Any]) -> str:
-    """215 pairs; of people's labels also what they cost, and how many are right."""
+    """215 pairs; for annotated pairs also their cost, and how many are right."""
     told = [f"{facts['pairs']} pairs"] if "pairs" in facts else []
     if "judgments" in facts:
         told += [f"{facts['judgments']} judgments", f"{100 * facts['right']:.0f} % right"]
@@ -76,7 +76,7 @@ def pairs(facts: dict[str, Any]) -> str:
 
 
 def pooled(stage: str, gains: list[float]) -> list[list[str]]:
-    """The mean gain and its interval over seeds (Student's t): another seed is another first model, and differs more than other tasks do. None of fewer than three."""
+    """The mean gain and its interval over seeds (Student's t): seeds vary the first model, which matters more than tasks. None for fewer than three."""
     if len(gains) < 3:
         return []
     half = float(student_t.ppf(0.975, len(gains) - 1)) * stdev(gains) / len(gains) ** 0.5

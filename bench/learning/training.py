@@ -1,4 +1,4 @@
-"""What the stages train, each from the model that `first_model` makes with the same seed: on rollouts, or on pairs."""
+"""Training runs shared by the stages, each from the model that `first_model` makes with the same seed: on rollouts, or on pairs."""
 
 from itertools import islice
 from typing import Any
@@ -48,7 +48,7 @@ def play_own(bench: Bench) -> None:
 
 
 def parted(rollouts: list[Trajectory]) -> tuple[list[Trajectory], list[Trajectory]]:
-    """Those of four fifths of the tasks, and the others."""
+    """The rollouts of four fifths of the tasks, and the others."""
     tasks = list(dict.fromkeys(each.task.key for each in rollouts))
     learnt = set(islice(tasks, len(tasks) * 4 // 5))
     train = [each for each in rollouts if each.task.key in learnt]
@@ -60,7 +60,7 @@ def written(bench: Bench, name: str, train: list[Row], held_out: list[Row]) -> t
 
 
 def online(bench: Bench, stage: str, settings: dict[str, Any], **changes: Any) -> Outcome:
-    """`success` is that on the held-out tasks at each evaluation, by step; `endings` tells how held-out rollouts ended before and after."""
+    """`success` is the success on the held-out tasks at each evaluation, by step; `endings` counts how held-out rollouts ended before and after."""
     first_model(bench)
     before = bench.success("sft")
     config = {
@@ -75,7 +75,7 @@ def online(bench: Bench, stage: str, settings: dict[str, Any], **changes: Any) -
 
 
 def online_outcome(bench: Bench, stage: str, report: dict[str, Any], *, before: float) -> Outcome:
-    """What the run `stage` came to, that began from the first model."""
+    """The result of the run `stage`, which started from the first model."""
     after = bench.success(stage)
     return outcome(
         bench,

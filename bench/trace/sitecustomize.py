@@ -1,7 +1,7 @@
-"""Notes which of our files have functions that run. Python imports this by itself in every process that finds it on PYTHONPATH.
+"""Records which of our files have functions that run. Python imports this automatically in every process that finds it on PYTHONPATH.
 
-FLOW_TRACE names a folder. While its file `phase` says a name, each process appends the files to `<name>.<pid>`, each once.
-Only functions count, and only when they are called: what runs while a module is being imported belongs to no flow.
+FLOW_TRACE is a folder. While its file `phase` contains a name, each process appends files to `<name>.<pid>`, each once.
+Only calls of functions count: code that runs while a module is imported belongs to no flow.
 """
 
 import os
@@ -16,11 +16,11 @@ ROOT = Path(__file__).resolve().parents[2]
 OURS = tuple(f"{ROOT / name}{os.sep}" for name in ("apps", "contract", "trainer", "workers"))
 LOOK_SECONDS = 0.05
 IS_FUNCTION = 0x1
-"""CO_OPTIMIZED: set for functions, not for the bodies of modules and classes."""
+"""CO_OPTIMIZED: set for functions, but not for module and class bodies."""
 
 
 class Tracer:
-    """One for each process."""
+    """One per process."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -29,7 +29,7 @@ class Tracer:
         self.files: set[str] = set()
 
     def start(self) -> None:
-        """Also in a forked child, which has no thread but its first."""
+        """Also called in a forked child, which has only its first thread."""
         self._look()
         threading.Thread(target=self._look_for_ever, daemon=True, name="flow-trace").start()
 
