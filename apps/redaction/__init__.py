@@ -1,1 +1,1 @@
-"""What workspaces keep out of storage: rules that replace text in calls, traces, and feedback before anything is stored."""
+"""Redaction: rules that replace text in calls, traces, and feedback before anything is stored."""

@@ -1,4 +1,4 @@
-"""Redaction rules over the API."""
+"""REST for redaction rules."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from apps.redaction.patterns import LONGEST_PATTERN
 
 
 class RedactionRuleSerializer(serializers.ModelSerializer[RedactionRule]):
-    """What is replaced by `[redacted: name]` before anything is stored."""
+    """A rule: what is replaced by `[redacted: name]` before anything is stored."""
 
     class Meta:
         model = RedactionRule
@@ -44,14 +44,14 @@ class NewRedactionRuleSerializer(RequestSerializer):
 
 
 class RedactionSampleSerializer(RequestSerializer):
-    """A text, and a pattern to try in place of the rules."""
+    """A text, and optionally a pattern to try instead of the rules."""
 
     sample = serializers.CharField(max_length=rules.LONGEST_SAMPLE, trim_whitespace=False)
     pattern = serializers.CharField(max_length=LONGEST_PATTERN, required=False, default="", trim_whitespace=False)
 
 
 class RedactionTriedSerializer(serializers.Serializer[None]):
-    """What the rules make of a sample."""
+    """The redacted sample."""
 
     text = serializers.CharField()
     found = serializers.DictField(
@@ -90,10 +90,10 @@ class RulesView(ListView):
 
 
 class TestView(MemberView):
-    """What rules would do."""
+    """Try rules on a sample."""
 
     needs = Role.OWNER
-    keeps_answers = False  # nothing of a sample is kept
+    keeps_answers = False  # samples aren't stored
 
     @extend_schema(
         operation_id="redaction_rules_test",
@@ -112,7 +112,7 @@ class TestView(MemberView):
 
 
 class RemoveView(MemberView):
-    """The end of a rule."""
+    """Remove a rule."""
 
     permission_classes = [IsMember, RecentSignIn]
     needs = Role.OWNER

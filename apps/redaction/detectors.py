@@ -1,6 +1,6 @@
-"""Named detectors: a pattern that finds candidates, and a check where the pattern alone would take too much.
+"""Named detectors: a pattern that finds candidates, and a check to rule out false positives.
 
-Patterns are RE2's, which takes time in proportion to the text. It has no lookaround, so what may not stand beside a match is part of the check.
+Patterns are RE2's, which match in linear time. RE2 has no lookaround, so conditions on the surrounding text are part of the check.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from contract import jsontext
 
 Span = tuple[int, int]
 Check = Callable[[str, int, int], Iterator[Span]]
-"""Of a text and a candidate's start and end: what of it is meant."""
+"""Yields the actual spans within a candidate, given the text and the candidate's start and end."""
 
 IBAN_LENGTHS = {
     "AD": 24,
@@ -96,17 +96,17 @@ IBAN_LENGTHS = {
     "VG": 24,
     "XK": 20,
 }
-"""Characters of an account number, by country (ISO 13616)."""
+"""Length of an account number in characters, by country (ISO 13616)."""
 CARD_DIGITS = range(13, 20)
 PHONE_DIGITS = range(8, 16)
-"""With the country's code (E.164)."""
+"""Number of digits including the country code (E.164)."""
 
 
 class Detector(NamedTuple):
-    """Something that is known by its form."""
+    """A detector of text with a recognizable form."""
 
     name: str
-    """As the marker has it."""
+    """The name in the marker."""
     pattern: str
     check: Check
     example: str
@@ -117,7 +117,7 @@ def whole(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 def _card(text: str, start: int, end: int) -> Iterator[Span]:
-    """Runs of digits may hold more than a card: each whole group of digits may be where one begins or ends."""
+    """Candidates may contain more than a card number, so it may start or end at any group of digits."""
     if _beside(text, start - 1) or _beside(text, end):
         return
     groups, begin = [], start
@@ -140,7 +140,7 @@ def _card(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 def _is_card(digits: str) -> bool:
-    """By the issuer's digits and the length that go with one another, and Luhn's checksum (ISO/IEC 7812-1)."""
+    """Valid if prefix and length match an issuer, and the Luhn checksum is right (ISO/IEC 7812-1)."""
     head, length = int(digits[:4]), len(digits)
     issued = (
         (digits[0] == "4" and length in (13, 16, 19))  # Visa
@@ -157,7 +157,7 @@ def _is_card(digits: str) -> bool:
 
 def _phone(text: str, start: int, end: int) -> Iterator[Span]:
     if text[start] == "(" and ")" not in text[start:end]:
-        start += 1  # it's around more than the area code
+        start += 1  # the parenthesis encloses more than the area code
     digits = sum(letter.isdigit() for letter in text[start:end])
     is_international = text[start] == "+"
     if (digits in PHONE_DIGITS if is_international else digits == 10) and not (
@@ -167,7 +167,7 @@ def _phone(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 def _ipv4(text: str, start: int, end: int) -> Iterator[Span]:
-    """Not within a longer row of numbers, such as a version."""
+    """Not part of a longer sequence of numbers, such as a version."""
     if _beside(text, start - 1) or _beside(text, end):
         return
     if text[start - 1 : start] == "." or (text[end : end + 1] == "." and text[end + 1 : end + 2].isdigit()):
@@ -180,7 +180,7 @@ def _ipv4(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 def _ipv6(text: str, start: int, end: int) -> Iterator[Span]:
-    """At least four hexadecimal digits, since `a::b` is also how code names things."""
+    """Requires four hexadecimal digits, since code also contains names like `a::b`."""
     while end > start and text[end - 1] == ".":
         end -= 1  # the end of a sentence
     if end - start > 1 and text[end - 1] == ":" and text[end - 2] != ":":
@@ -195,7 +195,7 @@ def _ipv6(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 def _iban(text: str, start: int, end: int) -> Iterator[Span]:
-    """From its country and check digits on: as long as that country has them, with the checksum of ISO 7064 (mod 97-10)."""
+    """Starts at the country code and check digits, with that country's length and a valid checksum (ISO 7064, mod 97-10)."""
     length = IBAN_LENGTHS.get(text[start : start + 2].upper(), 0)
     if not length or _beside(text, start - 1):
         return
@@ -216,7 +216,7 @@ def _iban(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 def _jwt(text: str, start: int, end: int) -> Iterator[Span]:
-    """Its first part is a JSON object with an algorithm."""
+    """The first part must be a JSON object with an algorithm."""
     head = text[start:end].partition(".")[0]
     try:
         header = jsontext.loads(base64.urlsafe_b64decode(head + "=" * (-len(head) % 4)))
@@ -227,12 +227,12 @@ def _jwt(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 def _beside(text: str, at: int) -> bool:
-    """Whether something stands there that a match would be a part of."""
+    """Whether the character there continues a word, so that a match would be part of it."""
     return 0 <= at < len(text) and (text[at].isalnum() or text[at] == "_")
 
 
 KEYS = (
-    r"\bsk-[A-Za-z0-9_-]{20,}",  # OpenAI, Anthropic, and many that copy their form
+    r"\bsk-[A-Za-z0-9_-]{20,}",  # OpenAI, Anthropic, and many that copy their format
     r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b",  # AWS
     r"\bgh[pousr]_[A-Za-z0-9]{36,}",  # GitHub
     r"\bgithub_pat_[A-Za-z0-9_]{22,}",
@@ -261,4 +261,4 @@ DETECTORS = {
     "key": Detector("API key", "|".join(KEYS), whole, "A key of OpenAI, AWS, GitHub, Slack, Google, Stripe, …"),
     "jwt": Detector("JWT", r"\beyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*", _jwt, "eyJ….eyJ….…"),
 }
-"""By the key that rules name them with."""
+"""Detectors by the key that rules refer to them with."""

@@ -1,4 +1,4 @@
-"""The forms of the page of redaction rules."""
+"""The forms of the redaction rules page."""
 
 from __future__ import annotations
 

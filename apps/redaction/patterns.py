@@ -1,4 +1,4 @@
-"""Regular expressions as RE2 reads them: each search takes time in proportion to the text, whatever the pattern."""
+"""Regular expressions in RE2, which match in linear time, whatever the pattern."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ import re2
 
 LONGEST_PATTERN = 500
 LARGEST_PROGRAM = 10_000
-"""Instructions. A short pattern may have very many: (?:\\pL{100}){100}."""
+"""Maximum number of instructions. A short pattern may have very many: (?:\pL{100}){100}."""
 MOST_MEMORY = 4 << 20
-"""Bytes of one compiled pattern, with the states that it meets."""
+"""Memory limit in bytes of one compiled pattern with its cached DFA states."""
 MOST_STEPS = 200_000_000
-"""Of one search by a pattern that somebody wrote: instructions times characters. RE2 takes as many where too many states are met, at 5 to 12 ns each."""
+"""Limit per search of a user-supplied pattern: instructions times characters. RE2 needs that many in its NFA fallback, at 5 to 12 ns each."""
 EVERYTHING = r"(?s).+"
 _ANCHORS = re.compile(r"[\^$]|\\[Az]")
-"""What may hold at the ends of a text alone. A caret in a class counts, too, which costs time and nothing else."""
+"""What matches only at the ends of a text. A caret in a character class also counts, which only costs time."""
 
 
 class PatternRefused(ValueError):
-    """Why a pattern can't be used, in words."""
+    """The pattern can't be used; the message says why."""
 
 
 class Pattern:
     """A compiled pattern."""
 
     def __init__(self, source: str, *, most_steps: int | None = None) -> None:
-        """most_steps: of one search; None where it's known to meet few states. Raises PatternRefused."""
+        """most_steps: limit per search; None if the pattern is known to have few states. Raises PatternRefused."""
         self.has_anchors = bool(_ANCHORS.search(source))
-        """It may match a text, and not the same text between lines of others."""
+        """Whether its matches in a text may change if the text is joined with other lines."""
         options = re2.Options()
         options.max_mem, options.log_errors, options.never_capture = MOST_MEMORY, False, True
         try:
@@ -40,27 +40,27 @@ class Pattern:
             words = words.decode(errors="replace") if isinstance(words, bytes) else str(words)
             raise PatternRefused(f"RE2 can't read this pattern: {words}.") from None
         self.longest = None if most_steps is None else most_steps // max(self.size, 1)
-        """Characters of a text that it may be searched for in; None: as many as there are."""
+        """Maximum length of a text to search in characters; None if unlimited."""
 
     @property
     def size(self) -> int:
-        """Instructions of its program."""
+        """Number of instructions of its program."""
         return int(self._compiled.programsize)
 
     @property
     def matches_nothing(self) -> bool:
-        """Whether an empty text matches."""
+        """Whether it matches an empty text."""
         return self._compiled.search("") is not None
 
     def spans(self, text: str) -> Iterator[tuple[int, int]]:
-        """Start and end of each match that isn't empty, one behind the other. text: without lone surrogates."""
+        """Start and end of each nonempty match, in order. text: without lone surrogates."""
         for match in self._compiled.finditer(text):
             if match.end() > match.start():
                 yield match.span()
 
 
 def checked(source: str) -> Pattern:
-    """A pattern that somebody wrote. Raises PatternRefused for what can't be read, is too large, or also matches nothing."""
+    """Compile a user-supplied pattern. Raises PatternRefused if it's invalid, too large, or also matches empty text."""
     if len(source) > LONGEST_PATTERN:
         raise PatternRefused(f"The pattern has {len(source):,} characters; {LONGEST_PATTERN} fit.")
     pattern = Pattern(source, most_steps=MOST_STEPS)

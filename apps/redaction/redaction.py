@@ -1,4 +1,4 @@
-"""Replacing what rules find, in text and in JSON, by visible markers."""
+"""Replaces what rules find, in text and in JSON, by visible markers."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ from apps.redaction.patterns import Pattern
 from contract import jsontext
 
 MOST_CPU_SECONDS = 2.0
-"""Of one call or span. RE2 needs time in proportion to the text for one match, which nothing ends on the way (`patterns.MOST_STEPS`); a pattern can be made
-that needs it again for each of very many."""
+"""CPU time limit of one call or span. RE2 needs linear time per match, which can't be interrupted (`patterns.MOST_STEPS`), and patterns can be
+crafted that need it for each of very many matches.
+"""
 BLOCK_CHARACTERS = 2_000
 MOST_NESTED = 3
-"""Levels of JSON in text in JSON."""
+"""Levels of JSON strings nested in JSON that are decoded."""
 UNCHECKED = "unchecked text"
 PROTOCOL = frozenset({"role", "type", "object", "finish_reason", "stop_reason", "status"})
-"""Names in messages and replies whose values are words of the protocol."""
+"""Keys in messages and replies whose values are protocol constants."""
 WORD = re.compile(r"[A-Za-z_.]{1,40}")
 Keep = Callable[[str, Any], bool]
-"""Of a name and a value: whether the value stays as it is."""
+"""Given a key and a value, whether the value stays unchanged."""
 BASE64 = re.compile(r"data:[\w/+.;=-]{1,200};base64,[A-Za-z0-9+/=_-]*\Z")
-"""An image, sound, or document. Nothing looks into those."""
+"""A data URL with an image, sound, or document, which isn't searched."""
 
 
 FILE = re.compile(r"(?:iVBORw0KGgo|/9j/|R0lGOD|UklGR|JVBERi0)[A-Za-z0-9+/=]*\Z")
-"""The same without its media type: PNG, JPEG, GIF, WebP, PDF, told by how they begin."""
+"""The same without its media type: PNG, JPEG, GIF, WebP, PDF, recognized by their first bytes."""
 
 
 class Rule(NamedTuple):
@@ -45,12 +46,12 @@ def marker(name: str) -> str:
 
 
 def is_word_of_protocol(name: str, value: Any) -> bool:
-    """In messages and replies: a pattern that matches it would leave a chat that nothing can show."""
+    """Protocol constants in messages and replies, which are kept since a chat without them couldn't be displayed."""
     return name in PROTOCOL and isinstance(value, str) and WORD.fullmatch(value) is not None
 
 
 def is_file(value: str) -> bool:
-    """An image or a document in base64, as Anthropic's protocol sends it."""
+    """An image or a document in base64, as in Anthropic's protocol."""
     return FILE.match(value) is not None
 
 
@@ -59,25 +60,25 @@ def nothing_kept(name: str, value: Any) -> bool:
 
 
 class Redaction:
-    """One pass over what belongs together, with what it found.
+    """One pass over related values, with counts of what it found.
 
-    Most texts hold nothing, and most are short, so that asking each rule about each would take longer than reading them: lines of many are asked
-    about at once, and each for itself only where something is found.
+    Most texts are short and have no match, and checking each text against each rule would take longer than reading them. So texts are joined as
+    lines and checked together, and individually only if something was found.
     """
 
     def __init__(self, rules: Sequence[Rule], *, cpu_seconds: float = MOST_CPU_SECONDS) -> None:
         self.found: Counter[str] = Counter()
-        """Replaced spans, by the name of the rule."""
+        """Replaced spans by rule name."""
         self._rules = rules
         self._anchored = [rule for rule in rules if rule.pattern.has_anchors]
         self._others = [rule for rule in rules if not rule.pattern.has_anchors]
         self._changed: dict[tuple[int, str], str] = {}
-        """Texts at a level of nesting in which something was found, without it."""
+        """(nesting level, text) -> redacted text, for texts with matches."""
         self._until = time.thread_time() + cpu_seconds
 
     def value(self, value: Any, *, is_kept: Keep = nothing_kept, level: int = 0) -> Any:
-        """A JSON value without what rules find in its texts, names and numbers. is_kept: what stays as it is, told at any depth;
-        where it's given, names that are words are a protocol's and stay, too.
+        """A JSON value with matches in its strings, keys, and numbers replaced. is_kept: which values stay unchanged, at any depth;
+        if it's given, keys that look like identifiers count as the protocol's and stay, too.
         """
         lines: dict[str, None] = {}
         for text in _texts(value, is_kept):
@@ -92,7 +93,7 @@ class Redaction:
         return self._rebuilt(value, is_kept, level)
 
     def text(self, text: str) -> str:
-        """A text without what rules find in it. If it's JSON, what they find behind its escapes is replaced, too."""
+        """The redacted text. If it's JSON, matches in its decoded strings are replaced, too."""
         return str(self.value(text))
 
     def _note(self, text: str, redacted: str, level: int) -> None:
@@ -100,7 +101,7 @@ class Redaction:
             self._changed[level, text] = redacted
 
     def _is_found(self, lines: str) -> bool:
-        """Whether something may be found in one of the lines; where time is up, or they're too long for a rule, it may."""
+        """Whether any line may contain a match; also true if time is up, or the lines are too long for a rule."""
         if time.thread_time() > self._until or not self._may_search(lines, self._others):
             return True
         return any(
@@ -117,10 +118,10 @@ class Redaction:
         if isinstance(value, dict):
             redacted: dict[str, Any] = {}
             numbers: Counter[str] = Counter()
-            """How often a name was taken: thousands may have one marker, and looking for a free number from 1 on would take the square of that."""
+            """Uses per key: thousands of keys may get the same marker, and searching for a free suffix from 1 each time would be quadratic."""
             for name, item in value.items():
                 shown = marked = name if _is_name(name, is_kept) else self._rebuilt(name, is_kept, level)
-                while shown in redacted:  # two names whose markers are the same
+                while shown in redacted:  # two keys with the same marker
                     numbers[marked] += 1
                     shown = f"{marked} ({numbers[marked] + 1})"
                 redacted[shown] = item if is_kept(name, item) else self._rebuilt(item, is_kept, level)
@@ -165,7 +166,7 @@ class Redaction:
 
 
 def _texts(value: Any, is_kept: Keep) -> Iterator[str]:
-    """Every text in a JSON value, names and numbers included."""
+    """Every text in a JSON value, including keys and numbers."""
     pending = [value]
     while pending:
         item = pending.pop()
@@ -181,7 +182,7 @@ def _texts(value: Any, is_kept: Keep) -> Iterator[str]:
 
 
 def _is_name(name: str, is_kept: Keep) -> bool:
-    """Whether it's a name of a protocol."""
+    """Whether it's a key of a protocol."""
     return is_kept is not nothing_kept and WORD.fullmatch(name) is not None
 
 
@@ -203,12 +204,12 @@ def _is_number(value: Any) -> bool:
 
 
 def _plain(text: str) -> str:
-    """With a question mark for each lone surrogate, so that places stay the same."""
+    """Replaces each lone surrogate with a question mark, which keeps offsets unchanged."""
     return text.encode("utf-8", "replace").decode()
 
 
 def _joined(spans: list[tuple[Span, str]]) -> Iterator[tuple[Span, str]]:
-    """Those that overlap as one, with the name of the first and longest."""
+    """Merges overlapping spans, under the name of the first and longest."""
     if not spans:
         return
     spans.sort(key=lambda each: (each[0][0], -each[0][1]))

@@ -1,4 +1,4 @@
-"""A workspace's rules: added and removed, and ready for use in each process until they change."""
+"""A workspace's rules: adding, removing, and a cache of compiled rules in each process."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ LONGEST_SAMPLE = 20_000
 SAMPLE_CPU_SECONDS = 1.0
 NAME = re.compile(r"[\w][\w .-]*")
 _ready: dict[UUID, tuple[int, tuple[Rule, ...]]] = {}
-"""By workspace, with the version that they are of."""
+"""By workspace, with their version."""
 
 
 class RuleRefused(Exception):
-    """Why a rule can't be added: what was given, what to do. `field` is what to change."""
+    """The rule can't be added: what was given, what to do. `field` is what to change."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
@@ -37,7 +37,7 @@ class RuleRefused(Exception):
 def add_rule(
     *, workspace: Workspace, by: User | None, name: str = "", detector: str = "", pattern: str = ""
 ) -> RedactionRule:
-    """From now on replace what a detector finds, or a pattern that has a name. Raises RuleRefused."""
+    """Replace what a detector finds, or what a named pattern matches, from now on. Raises RuleRefused."""
     if bool(detector) == bool(pattern):
         raise RuleRefused("pattern", "Give a detector, or a pattern with a name.")
     if detector:
@@ -61,14 +61,14 @@ def add_rule(
 
 @transaction.atomic
 def remove_rule(*, rule: RedactionRule, by: User) -> None:
-    """From now on keep what it replaced. What was replaced before stays so: nobody has it any more."""
+    """Stop replacing what the rule matches. Earlier replacements can't be undone, since the text wasn't stored."""
     number = _next_version(rule.workspace)
     if RedactionRule.objects.filter(pk=rule.pk).delete()[0]:
         _record("removed redaction rule", rule, by, number)
 
 
 def rules_of(workspace_id: UUID, version: int | None = None) -> tuple[Rule, ...]:
-    """Ready for use. version: the current one, where the caller knows it."""
+    """The compiled rules. version: the current one, if the caller knows it."""
     if version is None:
         version = RuleVersion.objects.filter(pk=workspace_id).values_list("number", flat=True).first()
     if not version:
@@ -82,13 +82,13 @@ def rules_of(workspace_id: UUID, version: int | None = None) -> tuple[Rule, ...]
 
 
 def redacted(workspace_id: UUID, value: Any) -> Any:
-    """A JSON value as it may be stored."""
+    """A JSON value, redacted for storage."""
     rules = rules_of(workspace_id)
     return Redaction(rules).value(value) if rules else value
 
 
 def try_out(*, workspace: Workspace, sample: str, pattern: str = "") -> tuple[str, Redaction]:
-    """What the rules would make of a sample, or a pattern alone. Nothing is kept. Raises RuleRefused."""
+    """Apply the rules, or only `pattern`, to a sample. Nothing is stored. Raises RuleRefused."""
     if len(sample) > LONGEST_SAMPLE:
         raise RuleRefused("sample", f"The sample has {len(sample):,} characters; {LONGEST_SAMPLE:,} fit.")
     rules: Sequence[Rule] = rules_of(workspace.pk)
@@ -113,7 +113,7 @@ def _refuse_pattern(name: str, pattern: str) -> None:
 
 
 def _rule(name: str, detector: str, pattern: str) -> Rule:
-    """One that can't be read any more replaces everything: nothing is stored that it might have meant."""
+    """Compile a rule. One that is no longer valid replaces everything, so that nothing it might have matched is stored."""
     try:
         if detector:
             return Rule(name, Pattern(DETECTORS[detector].pattern), DETECTORS[detector].check)
@@ -123,7 +123,7 @@ def _rule(name: str, detector: str, pattern: str) -> Rule:
 
 
 def _next_version(workspace: Workspace) -> int:
-    """Counted before the rules are looked at: of two changes at once, the second waits for the first."""
+    """Increment before reading the rules: of two concurrent changes, the second waits for the first."""
     RuleVersion.objects.get_or_create(workspace=workspace)
     RuleVersion.objects.filter(pk=workspace.pk).update(number=F("number") + 1)
     return RuleVersion.objects.values_list("number", flat=True).get(pk=workspace.pk)

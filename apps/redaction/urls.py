@@ -1,4 +1,4 @@
-"""The page of redaction rules, within the settings, and their part of the API."""
+"""URLs of the settings page and the API of redaction rules."""
 
 from django.urls import path
 

@@ -1,4 +1,4 @@
-"""Settings, redaction: what a workspace keeps out of storage."""
+"""Settings page of redaction rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deletions over the API."""
+"""REST for deletions and retention rules."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from apps.removal.models import Removal, RetentionRule
 
 
 class TargetSerializer(RequestSerializer):
-    """What is to be deleted."""
+    """The thing to delete."""
 
     thing = serializers.ChoiceField([(name, Removal.Thing(name).label) for name in deletion.MODELS])
     target = serializers.UUIDField(help_text="Its id.")
 
 
 class BlockerSerializer(serializers.Serializer[Any]):
-    """Something that keeps it, for now or for good."""
+    """A reason why it can't be deleted, for now or ever."""
 
     words = serializers.CharField()
     page = serializers.CharField(source="url", help_text="The path of its page.")
 
 
 class OutlookSerializer(serializers.Serializer[Any]):
-    """What would come of a deletion."""
+    """What a deletion would remove, and what prevents it."""
 
     title = serializers.CharField()
     goes = serializers.DictField(child=serializers.IntegerField(), help_text="How many of what would go.")
@@ -44,7 +44,7 @@ class OutlookSerializer(serializers.Serializer[Any]):
 
 
 class RemovalSerializer(serializers.ModelSerializer[Removal]):
-    """A deletion: how far it is, and what went."""
+    """A deletion: its progress, and what was removed."""
 
     thing = serializers.CharField(read_only=True, help_text="`expired`: what a retention rule let go.")
     removed = serializers.DictField(child=serializers.IntegerField(), read_only=True)
@@ -60,7 +60,7 @@ class _TargetView(MemberView):
     needs = Role.RESEARCHER
 
     def target(self, request: Request) -> tuple[str, Any]:
-        """The thing's kind, and the thing. Raises ValidationError, Http404."""
+        """The kind of thing, and the thing itself. Raises ValidationError, Http404."""
         given = TargetSerializer(data=request.data)
         given.is_valid(raise_exception=True)
         thing, pk = given.validated_data["thing"], given.validated_data["target"]
@@ -126,7 +126,7 @@ class RemovalView(MemberView):
 
 
 class RetentionRuleSerializer(serializers.ModelSerializer[RetentionRule]):
-    """How long trajectories of one source are kept that nobody made use of."""
+    """How long unused trajectories of one source are kept."""
 
     class Meta:
         model = RetentionRule
@@ -135,7 +135,7 @@ class RetentionRuleSerializer(serializers.ModelSerializer[RetentionRule]):
 
 
 class PreviewedRuleSerializer(RetentionRuleSerializer):
-    """The same with how much it would let go now."""
+    """The rule with the number of trajectories that it would delete now."""
 
     would_go = serializers.SerializerMethodField()
 
@@ -144,19 +144,19 @@ class PreviewedRuleSerializer(RetentionRuleSerializer):
         read_only_fields = fields
 
     def get_would_go(self, rule: RetentionRule) -> int:
-        """Trajectories; 100,001 where it's more than 100,000."""
+        """Number of trajectories; 100,001 if there are more than 100,000."""
         return retention.would_go(rule)
 
 
 class NewRuleSerializer(RequestSerializer):
-    """A source of which there are trajectories, and for how long they are kept."""
+    """A source that has trajectories, and how long they're kept."""
 
     source = serializers.CharField(max_length=50)  # type: ignore[assignment]  # an attribute of every field is called so
     days = serializers.IntegerField(min_value=1, max_value=MOST_DAYS)
 
 
 class ChangeRuleSerializer(RequestSerializer):
-    """What to change; what is left out stays."""
+    """The changes; omitted fields stay the same."""
 
     days = serializers.IntegerField(min_value=1, max_value=MOST_DAYS, required=False)
     is_on = serializers.BooleanField(required=False, help_text="Read `would_go` before.")

@@ -1,4 +1,4 @@
-"""What keeps something from being deleted, named and linked: first of all what is frozen."""
+"""What prevents something from being deleted, with names and links: above all, frozen versions."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from apps.training.models import Episode, Run
 from apps.trajectories.models import ImportBatch, RolloutBatch, Task, Trajectory
 
 MOST = 10
-"""Things that are named; one more is looked for, to say that there are more."""
+"""Maximum number of blockers to name; one more is searched for, to show that there are more."""
 
 NEVER: frozenset[type[Model]] = frozenset(
     {Version, VersionPreference, VersionJudgement, Experiment, LiveAttempt, Run, Item, Queue, ImportBatch, RolloutBatch}
 )
-"""Models whose rows go only where they are themselves what is deleted, or part of a queue or a version that is."""
+"""Models whose rows are deleted only if they're the target itself, or part of a queue or a version that is."""
 
 
 class Blocker(NamedTuple):
-    """Something that keeps it, for now or for good."""
+    """A reason why something can't be deleted, for now or ever."""
 
     words: str
     url: str
 
 
 def on_trajectories(ids: Collection[UUID]) -> list[Blocker]:
-    """What rests on any of these trajectories of one workspace; MOST + 1 at most."""
+    """What depends on any of these trajectories of one workspace; at most MOST + 1."""
     return list(islice(_on_trajectories(ids), MOST + 1))
 
 
@@ -74,14 +74,14 @@ def _on_trajectories(ids: Collection[UUID]) -> Iterator[Blocker]:
 
 
 def on_task(task: Task, ids: Collection[UUID]) -> list[Blocker]:
-    """What rests on a task or on one of its trajectories."""
+    """What depends on a task or on one of its trajectories."""
     uses = [rows.objects.filter(task=task).values("version") for rows in (VersionPreference, VersionJudgement)]
     frozen = Version.objects.filter(Q(pk__in=uses[0]) | Q(pk__in=uses[1]))
     return _first(_versions(frozen), _on_trajectories(ids))
 
 
 def on_queue(queue: Queue) -> list[Blocker]:
-    """What rests on a queue, or is at work in it."""
+    """What depends on a queue, or is at work in it."""
     address = reverse("annotation:queue", args=[queue.pk])
     found: list[Blocker] = []
     if queue.state in (Queue.State.FILLING, Queue.State.OPEN):
@@ -97,17 +97,17 @@ def on_queue(queue: Queue) -> list[Blocker]:
 
 
 def on_version(version: Version) -> list[Blocker]:
-    """A version that is frozen stays for good, and one that is being made is not touched."""
+    """A frozen version can never be deleted, and one in progress can't be deleted now."""
     return list(_versions(Version.objects.filter(pk=version.pk)))
 
 
 def on_dataset(dataset: Dataset) -> list[Blocker]:
-    """Its versions, but for those that failed."""
+    """The dataset's versions, except failed ones."""
     return list(_versions(Version.objects.filter(dataset=dataset)))
 
 
 def _holding(field: str, value: Any) -> QuerySet[Version]:
-    """The versions in which a judgment is of which this is true."""
+    """Versions that contain a judgment whose `field` is `value`."""
     pairs = VersionPreference.objects.filter(**{f"preference__{field}": value})
     steps = VersionJudgement.objects.filter(**{f"inspection__{field}": value})
     ratings = VersionJudgement.objects.filter(**{f"rating__{field}": value})
@@ -124,5 +124,5 @@ def _versions(versions: QuerySet[Version]) -> Iterator[Blocker]:
 
 
 def _first(*found: Iterable[Blocker]) -> list[Blocker]:
-    """Each once: a version may hold judgments of a queue that its recipe names."""
+    """Removes duplicates: a version may contain judgments of a queue that its recipe names, too."""
     return list(islice(dict.fromkeys(each for some in found for each in some), MOST + 1))

@@ -1,7 +1,7 @@
-"""Deleting things of each kind with all that belongs to them, each in one transaction, unless something rests on them.
+"""Deletes things of each kind with everything that belongs to them, each in one transaction, unless something depends on them.
 
-Rows are locked before it is looked what rests on them. A foreign key that is written meanwhile waits for that lock, or is refused when its own
-transaction ends; what refers without a foreign key (the recipe of a version, an experiment over recorded trajectories) locks the same rows.
+Rows are locked before the search for dependents. A foreign key written concurrently waits for that lock, or is refused when its own
+transaction ends. Writers of references without a foreign key (a version's recipe, an experiment on recorded trajectories) lock the same rows.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from apps.traces.models import Source, Span, Trace
 from apps.trajectories.models import ImportBatch, Original, Step, Task, Trajectory
 
 MOST_AT_ONCE = 50_000
-"""Trajectories of one task that one transaction deletes."""
+"""Maximum number of a task's trajectories that one transaction deletes."""
 
 WORDS: dict[type[Model], str] = {
     Trajectory: "trajectories",
@@ -67,11 +67,11 @@ WORDS: dict[type[Model], str] = {
     Version: "failed versions",
     Trace: "traces’ spans",
 }
-"""What people are told of; all else that goes belongs to one of these."""
+"""What is reported; everything else that is deleted belongs to one of these."""
 
 
 class StillNeeded(Exception):
-    """Something rests on what should be deleted. `blockers` names it."""
+    """Something depends on the target. `blockers` lists what."""
 
     def __init__(self, found: Sequence[Blocker]) -> None:
         self.blockers = list(found[:MOST])
@@ -81,7 +81,7 @@ class StillNeeded(Exception):
 
 
 class TooMany(Exception):
-    """More than one transaction should delete."""
+    """There's more to delete than fits into one transaction."""
 
     def __init__(self, count: int) -> None:
         super().__init__(
@@ -90,13 +90,13 @@ class TooMany(Exception):
 
 
 class Outlook(NamedTuple):
-    """What would come of a deletion."""
+    """What a deletion would remove, and what prevents it."""
 
     title: str
     goes: dict[str, int]
-    """In words, how many of what."""
+    """Description -> number of things that would be removed."""
     blockers: list[Blocker]
-    """What keeps it; nothing goes then."""
+    """What prevents the deletion; nothing is removed then."""
     has_more: bool
 
 
@@ -110,7 +110,7 @@ MODELS: dict[str, type[Any]] = {
 
 
 def target_of(thing: str, target: UUID, workspace: Workspace) -> Any:
-    """What is to be deleted; None where it isn't there, or isn't this workspace's."""
+    """The target; None if it doesn't exist in this workspace."""
     rows = MODELS[thing].objects.filter(workspace=workspace, pk=target)
     if thing == Removal.Thing.TRAJECTORY:
         rows = rows.select_related("task").defer("tools", "closing", "info")
@@ -118,12 +118,12 @@ def target_of(thing: str, target: UUID, workspace: Workspace) -> Any:
 
 
 def title_of(target: Any) -> str:
-    """What people call it."""
+    """The target's display name."""
     return str(target.task if isinstance(target, Trajectory) else target)[:200]
 
 
 def page_of(target: Any) -> str:
-    """The page of what is to be deleted."""
+    """The target's page."""
     match target:
         case Trajectory():
             return reverse("trajectories:detail", args=[target.pk])
@@ -145,11 +145,11 @@ LISTS: dict[str, str] = {
     Removal.Thing.VERSION: "datasets:list",
     Removal.Thing.EXPIRED: "removal:rules",
 }
-"""Where things of each kind are listed."""
+"""The list page for each kind of target."""
 
 
 def outlook(target: Any) -> Outlook:
-    """What would go, counted, and what rests on it. Nothing is locked: it may have changed when it is carried out."""
+    """Counts of what would be removed, and what depends on it. Nothing is locked, so it may change before the deletion."""
     found = _blockers_of(target)
     rows = type(target)._base_manager.filter(pk=target.pk)
     counts: dict[type[Model], int] = {}
@@ -161,7 +161,7 @@ def outlook(target: Any) -> Outlook:
 
 
 def in_words(counts: dict[type[Model], int]) -> dict[str, int]:
-    """How many of what, as people call it."""
+    """The counts with the models' display names."""
     said: Counter[str] = Counter()
     for model, number in counts.items():
         if model in WORDS:
@@ -171,7 +171,7 @@ def in_words(counts: dict[type[Model], int]) -> dict[str, int]:
 
 @transaction.atomic
 def delete(target: Any) -> dict[str, int]:
-    """Delete it with all that belongs to it; how many of what. Raises StillNeeded, TooMany, dependents.Rests."""
+    """Delete the target with everything that belongs to it; returns the counts. Raises StillNeeded, TooMany, dependents.Rests."""
     match target:
         case Trajectory():
             counts = delete_trajectories([target.pk])
@@ -187,9 +187,9 @@ def delete(target: Any) -> dict[str, int]:
 
 
 def delete_trajectories(ids: Collection[UUID]) -> dict[type[Model], int]:
-    """Delete these trajectories, in the caller's transaction, with what they came from as far as nothing else needs it. Raises StillNeeded."""
+    """Delete these trajectories in the caller's transaction, with their sources unless something else needs those. Raises StillNeeded."""
     ids = list(ids)
-    # In the order in which those that write them do: a trace or a session, then its trajectories.
+    # Lock in the order used by writers: a trace or a session, then its trajectories.
     traces = Trace.objects.filter(parts__trajectory__in=ids)
     held = list(Trace.objects.filter(pk__in=traces.values("pk")).select_for_update().order_by("pk").values_list("pk"))
     sessions = Session.objects.filter(paths__trajectory__in=ids)
@@ -201,7 +201,7 @@ def delete_trajectories(ids: Collection[UUID]) -> dict[type[Model], int]:
     runs = Trajectory.objects.filter(pk__in=ids)
     imports = list(runs.exclude(import_batch=None).order_by().values_list("import_batch", flat=True).distinct())
     counts = dependents.delete(runs, spared=NEVER)
-    # Late spans would bring back what was deleted; and what spans say would stay.
+    # Late spans would bring back what was deleted, and the spans' own content would remain.
     trace_ids = [pk for (pk,) in held]
     for model in (Span, Source):
         model.objects.filter(trace__in=trace_ids).delete()
@@ -215,7 +215,7 @@ def delete_trajectories(ids: Collection[UUID]) -> dict[type[Model], int]:
 
 
 def _forget_files(batches: Sequence[UUID]) -> None:
-    """Delete the uploads of imports of which nothing is left, and what their rejected rows quote. The same file can be imported anew."""
+    """Delete the uploads of imports without remaining trajectories, and the quotes in their rejected rows. The same file can be imported again."""
     left = Trajectory.objects.filter(import_batch=OuterRef("pk"))
     for batch in ImportBatch.objects.filter(~Exists(left), pk__in=batches).exclude(file=""):
         transaction.on_commit(partial(default_storage.delete, str(batch.file.name)), robust=True)
@@ -230,7 +230,7 @@ def _ids(target: Trajectory | Task) -> list[UUID]:
 
 
 def _sessions_left_alone(ids: Collection[UUID]) -> Any:
-    """The sessions whose trajectories are all among these."""
+    """Sessions whose trajectories are all among these."""
     others = Path.objects.filter(session=OuterRef("pk")).exclude(trajectory__in=ids)
     within = Path.objects.filter(trajectory__in=ids).values("session")
     return Session.objects.filter(~Exists(others), pk__in=within)
@@ -257,7 +257,7 @@ def _spared(target: Any) -> frozenset[type[Model]]:
 
 
 def _delete_task(task: Task) -> dict[type[Model], int]:
-    list(Task.objects.select_for_update().filter(pk=task.pk).values_list("pk"))  # new trajectories of it wait
+    list(Task.objects.select_for_update().filter(pk=task.pk).values_list("pk"))  # blocks new trajectories
     ids = _ids(task)
     if len(ids) > MOST_AT_ONCE:
         raise TooMany(Trajectory.objects.filter(task=task).count())
@@ -269,7 +269,7 @@ def _delete_task(task: Task) -> dict[type[Model], int]:
 
 
 def _delete_queue(queue: Queue) -> dict[type[Model], int]:
-    locked = Queue.objects.select_for_update().get(pk=queue.pk)  # a version that is asked for locks it, too
+    locked = Queue.objects.select_for_update().get(pk=queue.pk)  # requesting a version locks it, too
     if found := blockers.on_queue(locked):
         raise StillNeeded(found)
     _forget_failed(Q(preference__queue=queue), Q(inspection__queue=queue) | Q(rating__queue=queue))
@@ -277,7 +277,7 @@ def _delete_queue(queue: Queue) -> dict[type[Model], int]:
 
 
 def _forget_failed(pairs: Q, judgements: Q) -> None:
-    """Remove what attempts at versions that failed noted of the rows that they never wrote."""
+    """Delete the row references that failed attempts at versions recorded."""
     failed = Q(version__state=Version.State.FAILED)
     VersionPreference.objects.filter(failed & pairs).delete()
     VersionJudgement.objects.filter(failed & judgements).delete()
@@ -292,7 +292,7 @@ def _delete_version(version: Version) -> dict[type[Model], int]:
 
 
 def _delete_dataset(dataset: Dataset) -> dict[type[Model], int]:
-    Dataset.objects.select_for_update().get(pk=dataset.pk)  # a version that is asked for locks it, too
+    Dataset.objects.select_for_update().get(pk=dataset.pk)  # requesting a version locks it, too
     if found := blockers.on_dataset(dataset):
         raise StillNeeded(found)
     for version in Version.objects.filter(dataset=dataset).select_related("dataset"):

@@ -1,6 +1,6 @@
-"""What belongs to rows, found by the foreign keys that lead to them: counted, or deleted with them.
+"""Finds rows that belong to others by foreign keys, to count them or delete them as well.
 
-Written with subqueries, so that memory holds no row, however many there are. A model that is added later is found by itself.
+Uses subqueries, so no rows are loaded into memory, however many there are. New models are found automatically.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Rows = QuerySet[Any]
 
 
 class Rests(Exception):
-    """Rows that may not go refer to those that should."""
+    """Rows that may not be deleted refer to those that should."""
 
     def __init__(self, model: type[Model]) -> None:
         super().__init__(f"A {model._meta.verbose_name} refers to it.")
@@ -26,11 +26,11 @@ class Relation(NamedTuple):
     model: type[Model]
     field: str
     is_emptied: bool
-    """Its rows stay, and forget what they referred to."""
+    """The foreign key is set to null instead of deleting its rows."""
 
 
 def relations_to(model: type[Model]) -> Iterator[Relation]:
-    """The foreign keys that lead to a model."""
+    """The foreign keys that refer to a model."""
     for relation in model._meta.get_fields(include_hidden=True):
         if isinstance(relation, ForeignObjectRel) and not relation.many_to_many:
             on_delete: Any = relation.on_delete
@@ -38,11 +38,11 @@ def relations_to(model: type[Model]) -> Iterator[Relation]:
 
 
 def count(rows: Rows, *, spared: frozenset[type[Model]]) -> dict[type[Model], int]:
-    """How many rows of each model `delete` would delete, in the order in which they belong to each other."""
+    """How many rows of each model `delete` would delete, in order of dependency."""
     counts: dict[type[Model], int] = {}
 
     def note(found: Rows) -> None:
-        number = found.count()  # two ways may lead to the same rows
+        number = found.count()  # two paths may lead to the same rows
         counts[found.model] = max(counts.get(found.model, 0), number)
 
     note(rows)
@@ -51,9 +51,9 @@ def count(rows: Rows, *, spared: frozenset[type[Model]]) -> dict[type[Model], in
 
 
 def delete(rows: Rows, *, spared: frozenset[type[Model]]) -> dict[type[Model], int]:
-    """Delete rows with all that belongs to them, in the caller's transaction; how many of each model. Raises Rests.
+    """Delete rows with everything that belongs to them, in the caller's transaction; returns counts by model. Raises Rests.
 
-    spared: models whose rows never go along.
+    spared: models whose rows are never deleted as dependents.
     """
     counts: dict[type[Model], int] = {}
 
@@ -72,7 +72,7 @@ def delete(rows: Rows, *, spared: frozenset[type[Model]]) -> dict[type[Model], i
 def _walk(
     rows: Rows, spared: frozenset[type[Model]], visit: Callable[[Rows], None], empty: Callable[[Rows, str], None]
 ) -> None:
-    """Visit what belongs to rows, the farthest first."""
+    """Visit dependent rows, deepest first."""
     for model, field, is_emptied in relations_to(rows.model):
         found = model._base_manager.filter(**{f"{field}__in": rows.order_by().values("pk")})
         if is_emptied:
@@ -80,6 +80,6 @@ def _walk(
         elif model in spared:
             if found.exists():
                 raise Rests(model)
-        elif model is not rows.model:  # a tree of rows goes as a whole: keys are checked at the end of the transaction
+        elif model is not rows.model:  # a tree of rows is deleted as a whole: deferred keys are checked on commit
             _walk(found, spared, visit, empty)
             visit(found)

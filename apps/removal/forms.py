@@ -1,4 +1,4 @@
-"""What owners send of retention rules."""
+"""Forms of retention rules."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_DAYS = 3650
 
 
 class RuleForm(forms.Form):
-    """A source of which there are trajectories, and for how long they are kept."""
+    """A source that has trajectories, and how long they're kept."""
 
     source = forms.ChoiceField(label="Source")
     days = forms.IntegerField(

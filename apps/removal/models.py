@@ -1,4 +1,4 @@
-"""Deletions that somebody, or a retention rule, asked for; a worker carries them out. And these rules."""
+"""Deletions requested by a person or a retention rule, which a worker carries out; and retention rules."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from apps.jobs.models import Job, JobQuerySet, JobState
 
 
 class RemovalQuerySet(JobQuerySet["Removal"]):
-    """A name for deletions that wait, are held or were orphaned."""
+    """Names the deletions that are waiting, held by a worker, or orphaned."""
 
 
 class Removal(Job):
-    """The deletion of one thing with all that belongs to it."""
+    """The deletion of one thing with everything that belongs to it."""
 
     class Thing(models.TextChoices):
         TRAJECTORY = "trajectory", "Trajectory"
@@ -56,7 +56,7 @@ class Removal(Job):
 
 
 class RetentionRule(WorkspaceModel):
-    """How long trajectories of one source are kept that nobody made use of."""
+    """How long unused trajectories of one source are kept."""
 
     visible_from = Role.OWNER
 

@@ -1,4 +1,4 @@
-"""Asking for a deletion, and the worker's part of it."""
+"""Requesting a deletion, and the worker's part of it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ REMOVALS = register(
 
 
 def ask_for_removal(*, thing: str, target: Any, by: Membership) -> Removal:
-    """Have a worker delete it; asked for twice, it is one deletion. Raises deletion.StillNeeded."""
+    """Have a worker delete the target; repeated requests return the same deletion. Raises deletion.StillNeeded."""
     found = deletion.outlook(target)
     if found.blockers:
         raise deletion.StillNeeded(found.blockers)
@@ -51,13 +51,13 @@ def ask_for_removal(*, thing: str, target: Any, by: Membership) -> Removal:
                 **{"would go": found.goes},
             )
             lifecycle.queue(removal)
-    except IntegrityError:  # somebody asked for the same at this moment, or before
+    except IntegrityError:  # the same deletion was requested before or concurrently
         return Removal.objects.filter(workspace=by.workspace, thing=thing, target=target.pk).latest("pk")
     return removal
 
 
 def remove(removal_id: UUID) -> bool:
-    """Carry a deletion out, as a whole or not at all. False where it is over, or another worker's."""
+    """Carry out a deletion, completely or not at all. False if it's done, or held by another worker."""
     removal = lifecycle.claim(REMOVALS, removal_id)
     if removal is None:
         return False
@@ -79,7 +79,7 @@ def remove(removal_id: UUID) -> bool:
 
 @transaction.atomic
 def _carry_out(removal: Removal) -> None:
-    """The deletion, its record, and the end of the job are one transaction. What is gone already is as good as deleted."""
+    """Commits the deletion, its record, and the end of the job in one transaction. A target that is already gone counts as deleted."""
     target = deletion.target_of(removal.thing, removal.target, removal.workspace)
     removed = deletion.delete(target) if target else {}
     audit.record(

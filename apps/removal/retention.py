@@ -1,6 +1,6 @@
-"""Retention rules: trajectories of one source go after so many days if nobody made use of them.
+"""Retention rules: unused trajectories of one source are deleted after a number of days.
 
-Made use of: an item of a queue, judged or not; part of an experiment; commented on. What else rests on one (`blockers`) keeps it, too.
+Used means: in an item of a queue, judged or not; part of an experiment; commented on. Other dependents (`blockers`) also prevent deletion.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from apps.removal.models import Removal, RetentionRule
 from apps.trajectories.models import Trajectory
 
 A_BATCH = 200
-"""Trajectories that one transaction deletes."""
+"""Trajectories deleted per transaction."""
 A_RUN = 20_000
-"""Trajectories that one job looks at; the next day goes on."""
+"""Trajectories that one job examines; the next day's job continues."""
 COUNTED = 100_000
-"""A preview counts no further."""
+"""Limit of the count in previews."""
 PERIOD = timedelta(hours=24)
 
 
 class RuleRefused(ValueError):
-    """Why a rule can't be: its `field`, and what to do."""
+    """The rule is invalid: `field` names the field, and the message says what to do."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
@@ -41,7 +41,7 @@ class RuleRefused(ValueError):
 
 @transaction.atomic
 def create_rule(*, source: str, days: int, by: Membership) -> RetentionRule:
-    """A rule that is off. Raises RuleRefused."""
+    """Create a rule, turned off. Raises RuleRefused."""
     try:
         with transaction.atomic():
             rule = RetentionRule.objects.create(workspace=by.workspace, source=source, days=days, created_by=by.user)
@@ -53,7 +53,7 @@ def create_rule(*, source: str, days: int, by: Membership) -> RetentionRule:
 
 @transaction.atomic
 def change_rule(*, rule: RetentionRule, by: Membership, days: int | None = None, is_on: bool | None = None) -> None:
-    """Another number of days, on or off; what is left out stays."""
+    """Change the number of days, or turn the rule on or off; omitted values stay the same."""
     locked = RetentionRule.objects.select_for_update().get(pk=rule.pk)
     locked.days = locked.days if days is None else days
     locked.is_on = locked.is_on if is_on is None else is_on
@@ -63,7 +63,7 @@ def change_rule(*, rule: RetentionRule, by: Membership, days: int | None = None,
 
 @transaction.atomic
 def remove_rule(*, rule: RetentionRule, by: Membership) -> None:
-    """End a rule. A deletion that is under way by it stops at its next batch."""
+    """Remove a rule. Its deletion in progress stops at the next batch."""
     _record(rule, by, "removed retention rule")
     RetentionRule.objects.filter(pk=rule.pk).delete()
 
@@ -73,7 +73,7 @@ def _record(rule: RetentionRule, by: Membership, action: str, **facts: object) -
 
 
 def expired(rule: RetentionRule) -> QuerySet[Trajectory]:
-    """The trajectories that the rule lets go now, the oldest first."""
+    """The trajectories that the rule would delete now, oldest first."""
     items = Item.objects.filter(Q(a=OuterRef("pk")) | Q(b=OuterRef("pk")))
     batch = OuterRef("rollout_batch")
     found = Trajectory.objects.filter(
@@ -93,18 +93,18 @@ def expired(rule: RetentionRule) -> QuerySet[Trajectory]:
 
 
 def would_go(rule: RetentionRule) -> int:
-    """How many trajectories it lets go now; COUNTED + 1 where it's more than that."""
+    """How many trajectories it would delete now; COUNTED + 1 if there are more."""
     return expired(rule)[: COUNTED + 1].count()
 
 
 def apply_rules() -> int:
-    """Ask for the deletions of rules that are on, once a day each; how many. The clock calls this."""
+    """Request the deletions of active rules, each once a day; returns how many. Called by a periodic task."""
     due = Q(ran_at=None) | Q(ran_at__lt=now() - PERIOD)
     asked = 0
     for rule in RetentionRule.objects.filter(due, is_on=True).select_related("workspace", "created_by"):
         with transaction.atomic():
             if not RetentionRule.objects.filter(due, pk=rule.pk, is_on=True).update(ran_at=now()):
-                continue  # another clock was faster
+                continue  # another process was faster
             if not expired(rule).exists():
                 continue
             if Removal.objects.active().filter(thing=Removal.Thing.EXPIRED, target=rule.pk).exists():
@@ -118,7 +118,7 @@ def apply_rules() -> int:
 
 
 def carry_out(removal: Removal) -> None:
-    """Delete in batches, each with its progress in one transaction, until nothing is left, the rule is off, or it's enough. Raises Superseded."""
+    """Delete in batches, each with its progress in one transaction, until nothing is left, the rule is off, or A_RUN is reached. Raises Superseded."""
     removed, looked_at, last = Counter(removal.removed), 0, None
     while looked_at < A_RUN:
         rule = RetentionRule.objects.filter(pk=removal.target, is_on=True).first()
@@ -145,7 +145,7 @@ def carry_out(removal: Removal) -> None:
 
 
 def _delete(ids: list[UUID]) -> dict[str, int]:
-    """These at once or, where something rests on one of them after all, one by one without it."""
+    """Delete these at once or, if something depends on one of them after all, one by one, skipping it."""
     try:
         with transaction.atomic():
             return deletion.in_words(deletion.delete_trajectories(ids))

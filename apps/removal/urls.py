@@ -1,4 +1,4 @@
-"""Addresses of deletions: pages, and the API's part."""
+"""URLs of the pages and the API of deletions."""
 
 from django.urls import path
 

@@ -1,4 +1,4 @@
-"""The page that says what a deletion would take along, and the one of a deletion that was asked for."""
+"""The confirmation page of a deletion, and the page of a requested deletion."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from apps.removal.models import Removal, RetentionRule
 @require_http_methods(["GET", "HEAD", "POST"])
 @at_least(Role.RESEARCHER)
 def confirm(request: HtmxRequest, thing: str, target_id: UUID) -> HttpResponse:
-    """What would go, or what rests on it; sent, it is asked for."""
+    """What would be removed, or what depends on it; submitting it requests the deletion."""
     if thing not in deletion.MODELS:
         raise Http404
     target = deletion.target_of(thing, target_id, request.member.workspace)
@@ -40,7 +40,7 @@ def confirm(request: HtmxRequest, thing: str, target_id: UUID) -> HttpResponse:
 @require_safe
 @at_least(Role.RESEARCHER)
 def removal(request: HtmxRequest, removal_id: UUID) -> HttpResponse:
-    """How a deletion does."""
+    """The progress of a deletion."""
     found = get_object_or_404(Removal.objects.visible_to(request.member).select_related("created_by"), pk=removal_id)
     context = {"removal": found, "list_page": deletion.LISTS[found.thing]}
     return render(request, "removal/removal.html", context)
@@ -49,7 +49,7 @@ def removal(request: HtmxRequest, removal_id: UUID) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @at_least(Role.OWNER)
 def rules(request: HtmxRequest) -> HttpResponse:
-    """The retention rules, each with how much it would let go now; a new one is off."""
+    """The retention rules, each with the number of trajectories that it would delete now; new rules are off."""
     form = RuleForm(request.POST if request.method == "POST" else None, workspace=request.member.workspace)
     if form.is_valid():
         try:
@@ -74,7 +74,7 @@ def rules(request: HtmxRequest) -> HttpResponse:
 @require_POST
 @at_least(Role.OWNER)
 def turn_rule(request: HtmxRequest, rule_id: UUID) -> HttpResponse:
-    """On, or off."""
+    """Turn a rule on or off."""
     rule = get_object_or_404(RetentionRule.objects.visible_to(request.member), pk=rule_id)
     form = ChangeRuleForm(request.POST)
     form.is_valid()
@@ -85,7 +85,7 @@ def turn_rule(request: HtmxRequest, rule_id: UUID) -> HttpResponse:
 @require_POST
 @at_least(Role.OWNER)
 def remove_rule(request: HtmxRequest, rule_id: UUID) -> HttpResponse:
-    """The end of a rule."""
+    """Remove a rule."""
     rule = get_object_or_404(RetentionRule.objects.visible_to(request.member), pk=rule_id)
     retention.remove_rule(rule=rule, by=request.member)
     return redirect("removal:rules")

@@ -1,1 +1,1 @@
-"""Traces that OpenTelemetry sends while agents run: received, kept until they rest, and made trajectories."""
+"""OpenTelemetry traces sent by running agents: received, stored until they're complete, and converted to trajectories."""

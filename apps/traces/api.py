@@ -1,4 +1,4 @@
-"""Traces over the API: what has arrived, and what became of it. What exporters send goes to `asgi`."""
+"""REST for traces: what has arrived, and the resulting trajectories. Exporters send to `asgi`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from apps.traces.queries import traces_for_list
 
 
 class TelemetryTraceSerializer(serializers.ModelSerializer[Trace]):
-    """A trace of OpenTelemetry that an instrumented agent sent."""
+    """An OpenTelemetry trace sent by an instrumented agent."""
 
     trajectories = serializers.SerializerMethodField(help_text="Those that it became: one for each chat.")
 
@@ -31,7 +31,7 @@ class TelemetryTraceSerializer(serializers.ModelSerializer[Trace]):
         read_only_fields = fields
 
     def get_trajectories(self, trace: Trace) -> list[UUID]:
-        """In the order in which they came up."""
+        """In order of appearance."""
         return [part.trajectory_id for part in trace.parts.all()]
 
 

@@ -1,4 +1,4 @@
-"""POST /v1/traces, as exporters of OpenTelemetry call it: OTLP over HTTP, in protobuf or JSON.
+"""POST /v1/traces, the endpoint for OpenTelemetry exporters: OTLP over HTTP, in protobuf or JSON.
 
 https://opentelemetry.io/docs/specs/otlp/#otlphttp
 """
@@ -35,18 +35,18 @@ PATH = "/v1/traces"
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
 READ_SECONDS = 60
 MOST_AT_ONCE = 24
-"""Requests whose bodies one process holds. Exporters try the others again."""
+"""Maximum number of request bodies that one process holds. Exporters retry the others."""
 MOST_OF_A_WORKSPACE = 6
-"""Of these. Whoever sends slowly, on purpose or over a bad line, keeps others of their own workspace waiting at most."""
+"""The share of one workspace, so that slow uploads, on purpose or over a bad connection, only delay the same workspace."""
 MOST_MEMBERS = 16
-"""Streams of gzip in one body. Each is copied with all behind it."""
+"""Maximum number of gzip members in one body, since each one copies the rest of it."""
 INVALID_ARGUMENT, RESOURCE_EXHAUSTED, UNAVAILABLE, UNAUTHENTICATED, UNIMPLEMENTED = 3, 8, 14, 16, 12
 """Codes of google.rpc.Status."""
 THREADS = ThreadPoolExecutor(2, thread_name_prefix="traces")
 
 
 class Refusal(Exception):
-    """Why a request isn't taken. `retry_after` is in seconds, for what exporters should send again."""
+    """The request is refused. `retry_after` is in seconds, for requests that exporters should retry."""
 
     def __init__(self, status: int, code: int, message: str, *, retry_after: int | None = None) -> None:
         super().__init__(message)
@@ -68,7 +68,7 @@ class Refusal(Exception):
 
 
 class Answer(NamedTuple):
-    """What was taken of a request, as the exporter is told."""
+    """The response to the exporter: what was accepted."""
 
     rejected: int
     message: str
@@ -81,13 +81,13 @@ class Answer(NamedTuple):
 
 
 class TracesEndpoint:
-    """ASGI: takes traces at their address, and passes all else on to `inner`."""
+    """ASGI middleware: handles traces at their path, and passes everything else to `inner`."""
 
     def __init__(self, inner: ASGIApp) -> None:
         self.inner = inner
         self._at_once: Counter[UUID] = Counter()
         self._turns = Turns(1)
-        """Reading takes processor time: of two threads, a workspace has one."""
+        """Parsing takes CPU time: of two threads, a workspace gets one."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"].removeprefix(scope.get("root_path", ""))
@@ -100,7 +100,7 @@ class TracesEndpoint:
         except Refusal as refusal:
             answer = refusal.response(PROTOBUF if sent == PROTOBUF else JSON)
         except ClientDisconnect:
-            answer = Response(status_code=499)  # nobody reads it
+            answer = Response(status_code=499)  # the client has disconnected
         await answer(scope, receive, send)
 
     async def _answer(self, request: Request, media_type: str) -> Answer:
@@ -120,11 +120,11 @@ class TracesEndpoint:
             async with self._turns.of(workspace_id):
                 return await _in_database(_take, workspace_id, body, encoding, media_type)
         finally:
-            self._at_once -= Counter([workspace_id])  # those at 0 are forgotten
+            self._at_once -= Counter([workspace_id])  # drops entries at 0
 
 
 async def _in_database(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run it in one of the threads for traces. Raises Refusal while the database is away."""
+    """Run it in one of the threads for traces. Raises Refusal if the database is down."""
     run = database_sync_to_async(function, thread_sensitive=False, executor=THREADS)
     try:
         result: T = await run(*args, **kwargs)
@@ -137,7 +137,7 @@ async def _in_database(function: Callable[P, T], *args: P.args, **kwargs: P.kwar
 
 
 def _workspace_of(request: Request) -> UUID:
-    """Whose token came with it. Raises Refusal."""
+    """The workspace of the request's token. Raises Refusal."""
     scheme, _, secret = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not secret.strip():
         raise Refusal(401, UNAUTHENTICATED, "Send an API token as `Authorization: Bearer …`.")
@@ -149,7 +149,7 @@ def _workspace_of(request: Request) -> UUID:
 
 
 async def _body_of(request: Request) -> bytes:
-    """As it came. Raises Refusal, ClientDisconnect."""
+    """The raw body. Raises Refusal, ClientDisconnect."""
     pieces, size = [], 0
     try:
         async with asyncio.timeout(READ_SECONDS):
@@ -164,7 +164,7 @@ async def _body_of(request: Request) -> bytes:
 
 
 def _take(workspace_id: UUID, body: bytes, encoding: str, media_type: str) -> Answer:
-    """Raises Refusal."""
+    """Parse and store the body. Raises Refusal."""
     if encoding == "gzip":
         body = _unpacked(body)
     elif encoding != "identity":
@@ -182,7 +182,7 @@ def _take(workspace_id: UUID, body: bytes, encoding: str, media_type: str) -> An
 
 
 def _unpacked(body: bytes) -> bytes:
-    """What gzip packed, one member or several. Raises Refusal."""
+    """Decompress gzip with one or more members. Raises Refusal."""
     pieces, room = [], settings.TRACES_MAX_BYTES
     for _ in range(MOST_MEMBERS):
         unpacker = zlib.decompressobj(wbits=31)

@@ -1,4 +1,4 @@
-"""What one request of an exporter holds: spans that can be kept, and how many can't be, with the reasons."""
+"""Parses an export request: the acceptable spans, the number of rejected ones, and the reasons."""
 
 from __future__ import annotations
 
@@ -24,34 +24,34 @@ from contract import jsontext
 from contract.values import Json
 
 MOST_SPANS = 50_000
-"""Of one request. The Collector's batches have 8,192, those of SDKs 512."""
+"""Maximum number of spans per request. The Collector's batches have 8,192, those of SDKs 512."""
 MOST_JSON_VALUES = 4_000_000
 MOST_SPAN_BYTES = 8 << 20
-"""Of one span, as it came and as JSON: a chat of a million tokens has about 4 MiB."""
+"""Maximum size of one span, as received and as JSON: a chat of a million tokens has about 4 MiB."""
 MOST_SOURCE_BYTES = 256 << 10
-"""Of a resource with its scope, as JSON."""
+"""Maximum size of a resource with its scope, as JSON."""
 REDACTION_CPU_SECONDS = 10.0
-"""Of all spans of one request together."""
+"""CPU time for redacting all spans of one request."""
 LATEST = 2**63 - 1
-"""Nanoseconds since 1970: in the year 2262."""
+"""Maximum timestamp in Unix nanoseconds: in the year 2262."""
 TRACE_ID, SPAN_ID = re.compile(r"[0-9a-f]{32}"), re.compile(r"[0-9a-f]{16}")
 MOST_REASONS = 5
-"""Told of one request."""
+"""Maximum number of reasons reported per request."""
 COMPRESSION = 1
 
 _of_thread = threading.local()
 
 
 class Unreadable(ValueError):
-    """The request as a whole can't be read; nothing of it is kept."""
+    """The request can't be parsed; nothing of it is stored."""
 
 
 class Rejected(ValueError):
-    """A span that can't be kept."""
+    """A span that isn't accepted."""
 
 
 class Source(NamedTuple):
-    """The resource and the scope that spans were recorded in."""
+    """The resource and scope of spans."""
 
     digest: bytes
     body: bytes
@@ -59,36 +59,36 @@ class Source(NamedTuple):
 
 
 class Span(NamedTuple):
-    """A span that can be kept."""
+    """An accepted span."""
 
     trace_id: str
     span_id: str
     is_root: bool
     name: str
     ended: int
-    """Nanoseconds since 1970; 0 where it is not said."""
+    """Unix nanoseconds; 0 if missing."""
     calls_model: bool
     source: Source
     body: bytes
     """JSON, zstd-compressed."""
     size: int
-    """Bytes of the JSON."""
+    """Size of the JSON in bytes."""
 
 
 @dataclass
 class Batch:
-    """What one request holds."""
+    """The content of one request."""
 
     spans: list[Span] = field(default_factory=list)
     rejected: int = 0
     reasons: list[str] = field(default_factory=list)
     rules: Sequence[Rule] = ()
     redacted_until: float = field(default_factory=lambda: time.thread_time() + REDACTION_CPU_SECONDS)
-    """By the clock of the thread that reads it. From then on all texts are withheld."""
+    """In CPU time of the reading thread. After that, all texts are withheld."""
 
     @property
     def cpu_seconds(self) -> float:
-        """What's left for rules."""
+        """CPU time left for redaction rules."""
         return self.redacted_until - time.thread_time()
 
     def reject(self, reason: str, count: int = 1) -> None:
@@ -98,12 +98,12 @@ class Batch:
 
     @property
     def message(self) -> str:
-        """For whoever sent it; empty where all spans were taken."""
+        """The message for the exporter; empty if all spans were accepted."""
         return " ".join(self.reasons)
 
 
 def read_protobuf(body: bytes, rules: Sequence[Rule] = ()) -> Batch:
-    """rules: what is replaced in spans and their sources. Raises Unreadable."""
+    """rules: the redaction rules for spans and their sources. Raises Unreadable."""
     batch = Batch(rules=rules)
     try:
         for resource, scope, spans in protobuf.groups(body):
@@ -120,7 +120,7 @@ def _protobuf_source(resource: bytes, scope: bytes) -> Callable[[], Json]:
 
 
 def protobuf_span(body: memoryview) -> Callable[[], dict[str, Json]]:
-    """Reads a span when it's called. Raises Rejected then."""
+    """A function that parses a span. It raises Rejected."""
 
     def read() -> dict[str, Json]:
         if len(body) > MOST_SPAN_BYTES:
@@ -134,7 +134,7 @@ def protobuf_span(body: memoryview) -> Callable[[], dict[str, Json]]:
 
 
 def read_json(body: bytes, rules: Sequence[Rule] = ()) -> Batch:
-    """rules: what is replaced in spans and their sources. Raises Unreadable."""
+    """rules: the redaction rules for spans and their sources. Raises Unreadable."""
     if jsontext.has_more_values(body, MOST_JSON_VALUES):
         raise Unreadable(f"The body has more than {MOST_JSON_VALUES:,} values. Send smaller batches.")
     batch = Batch(rules=rules)
@@ -173,7 +173,7 @@ def _source(about: Json, batch: Batch) -> Source:
 
 
 def _span(given: dict[str, Any], source: Source, batch: Batch) -> Span:
-    """Raises Rejected."""
+    """Validate and redact a span. Raises Rejected."""
     trace_id, span_id = text(given.get("traceId")).lower(), text(given.get("spanId")).lower()
     if not TRACE_ID.fullmatch(trace_id) or not trace_id.strip("0"):
         raise Rejected(f"A span's trace id is {trace_id[:40]!r}; expected 16 bytes that aren't all 0.")
@@ -217,7 +217,7 @@ def _too_large(size: int) -> str:
 
 
 def compressed(body: bytes) -> bytes:
-    """As spans and sources are stored."""
+    """The storage format of spans and sources."""
     compressor = getattr(_of_thread, "compressor", None)
     if compressor is None:
         compressor = _of_thread.compressor = zstandard.ZstdCompressor(level=COMPRESSION)

@@ -1,4 +1,4 @@
-"""Traces that arrive, the spans in them, and the trajectories that they became."""
+"""Received traces, their spans, and the trajectories made from them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from apps.trajectories.models import Trajectory
 
 class TraceQuerySet(WorkspaceQuerySet["Trace"]):
     def due_at(self, moment: datetime) -> Self:
-        """Those that have ended, or in which nothing has arrived for so long that they rest."""
+        """Traces that have ended, or that have received nothing for long enough to count as complete."""
         return self.filter(due_at__lte=moment)
 
     def with_spans(self) -> Self:
@@ -23,7 +23,7 @@ class TraceQuerySet(WorkspaceQuerySet["Trace"]):
 
 
 class Trace(WorkspaceModel):
-    """One trace of OpenTelemetry. Its spans come in any order, in several requests, and more than once."""
+    """One OpenTelemetry trace. Its spans arrive in any order, in several requests, and possibly more than once."""
 
     class State(models.TextChoices):
         ARRIVING = "arriving", "Arriving"
@@ -52,7 +52,7 @@ class Trace(WorkspaceModel):
             Index(fields=["workspace", "-id"], name="trace_newest"),
             Index(fields=["due_at"], condition=models.Q(due_at__isnull=False), name="trace_due"),
             Index(fields=["changed_at"], name="trace_by_change"),
-            # What a workspace keeps is added up from it alone.
+            # Lets a workspace's stored bytes be summed by an index-only scan.
             Index(fields=["workspace", "size"], condition=models.Q(closed_at=None), name="trace_with_spans"),
         ]
 
@@ -61,7 +61,7 @@ class Trace(WorkspaceModel):
 
 
 class Source(models.Model):
-    """The resource and the scope that spans of a trace were recorded in."""
+    """The resource and scope of a trace's spans."""
 
     pk = models.CompositePrimaryKey("trace_id", "digest")
     trace = models.ForeignKey(Trace, on_delete=models.CASCADE, related_name="sources", db_index=False)
@@ -70,7 +70,7 @@ class Source(models.Model):
 
 
 class Span(models.Model):
-    """A span as it came. Sent twice, it is one; of one that was sent while it went on, the later end counts."""
+    """A span as received. Duplicates are merged; if a span was sent while in progress, the version with the later end is kept."""
 
     pk = models.CompositePrimaryKey("trace_id", "span_id")
     trace = models.ForeignKey(Trace, on_delete=models.CASCADE, related_name="spans", db_index=False)
@@ -81,7 +81,7 @@ class Span(models.Model):
 
 
 class TracePart(models.Model):
-    """A chat of a trace, as the trajectory that people see and judge."""
+    """A chat in a trace, and the trajectory made from it."""
 
     trace = models.ForeignKey(Trace, on_delete=models.CASCADE, related_name="parts")
     trajectory = models.OneToOneField(Trajectory, on_delete=models.CASCADE, related_name="trace_part")

@@ -1,7 +1,7 @@
-"""OTLP's protobuf messages to and from the objects of its JSON form.
+"""Converts OTLP's protobuf messages to and from its JSON form.
 
-Each span is parsed by itself: an empty message takes two bytes on the wire and some hundred in memory, so a whole request of
-20 MiB could take gigabytes.
+Each span is parsed separately: an empty message takes two bytes on the wire and about a hundred in memory, so parsing a whole request of
+20 MiB at once could take gigabytes.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ SCOPE, SPANS = 1, 2  # of ScopeSpans
 VARINT, EIGHT_BYTES, DELIMITED, FOUR_BYTES = 0, 1, 2, 5
 """Wire types."""
 MOST_FIELDS = 500_000
-"""Of one request, around its spans: each is looked at in turn, and 20 MiB could have ten million."""
+"""Maximum number of fields per request outside its spans: each is scanned, and 20 MiB could have ten million."""
 
 
 class NotProtobuf(ValueError):
-    """The bytes are no such message."""
+    """The bytes aren't a valid message."""
 
 
 class Group(NamedTuple):
@@ -46,7 +46,7 @@ class Group(NamedTuple):
 
 
 def groups(body: bytes) -> Iterator[Group]:
-    """The spans of an ExportTraceServiceRequest. Raises NotProtobuf, also while they are iterated over."""
+    """The spans of an ExportTraceServiceRequest. Raises NotProtobuf, also during iteration."""
     seen = itertools.count(1)
     for number, resource_spans in _parts(memoryview(body), seen):
         if number != RESOURCE_SPANS:
@@ -60,7 +60,7 @@ def groups(body: bytes) -> Iterator[Group]:
 
 
 def _parts(message: memoryview, seen: Iterator[int]) -> Iterator[tuple[int, memoryview]]:
-    """The fields of a message that have a length, with their numbers. `seen` counts those of the whole request."""
+    """The length-delimited fields of a message, with their numbers. `seen` counts the fields of the whole request."""
     place, end = 0, len(message)
     while place < end:
         if next(seen) > MOST_FIELDS:
@@ -95,18 +95,18 @@ def _varint(message: memoryview, place: int) -> tuple[int, int]:
 
 
 def resource_of(body: bytes) -> dict[str, Json]:
-    """A resource as JSON has it. Raises NotProtobuf."""
+    """A resource in JSON form. Raises NotProtobuf."""
     return {"attributes": _attributes(_parsed(Resource, body).attributes)}
 
 
 def scope_of(body: bytes) -> dict[str, Json]:
-    """An instrumentation scope as JSON has it. Raises NotProtobuf."""
+    """An instrumentation scope in JSON form. Raises NotProtobuf."""
     scope = _parsed(InstrumentationScope, body)
     return {"name": scope.name, "version": scope.version, "attributes": _attributes(scope.attributes)}
 
 
 def span_of(body: memoryview) -> dict[str, Json]:
-    """A span as JSON has it. Raises NotProtobuf."""
+    """A span in JSON form. Raises NotProtobuf."""
     span = _parsed(Span, bytes(body))
     return {
         "traceId": span.trace_id.hex(),
@@ -162,13 +162,13 @@ def _value(value: Any) -> dict[str, Json]:
 
 
 def response(rejected: int, message: str) -> bytes:
-    """An ExportTraceServiceResponse."""
+    """An encoded ExportTraceServiceResponse."""
     partial = ExportTracePartialSuccess(rejected_spans=rejected, error_message=message) if rejected else None
     encoded: bytes = ExportTraceServiceResponse(partial_success=partial).SerializeToString()
     return encoded
 
 
 def status(code: int, message: str) -> bytes:
-    """A google.rpc.Status: how OTLP says what went wrong."""
+    """An encoded google.rpc.Status, OTLP's error message."""
     encoded: bytes = Status(code=code, message=message).SerializeToString()
     return encoded

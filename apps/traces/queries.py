@@ -1,4 +1,4 @@
-"""What the page reads about traces."""
+"""Queries on traces for the page."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from apps.traces.models import Trace, TracePart
 
 
 def traces_for_list(member: Membership) -> QuerySet[Trace]:
-    """With the trajectories that they became."""
+    """Traces with their trajectories."""
     parts = TracePart.objects.select_related("trajectory").only("trace", "trajectory__step_count").order_by("pk")
     return Trace.objects.visible_to(member).prefetch_related(Prefetch("parts", parts))

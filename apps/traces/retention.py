@@ -1,4 +1,4 @@
-"""How long spans are kept. Trajectories stay, each with the spans that it was made of as its original."""
+"""How long spans are kept. Trajectories stay, each with the spans it was made from as its original record."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from django.utils.timezone import now
 from apps.traces.models import Source, Span, Trace
 
 LATE = timedelta(hours=24)
-"""After a trace's last new span: until then, more can change what it became."""
+"""Time after a trace's last new span during which more spans may still change its trajectories."""
 LATE_WITHOUT_CALLS = timedelta(hours=1)
-"""The same of traces in which no model was called: most of what an application sends may be such."""
+"""The same for traces without model calls, which may be most of what an application sends."""
 FORGOTTEN = timedelta(days=30)
-"""Until then, spans that are sent again after all are known, and count no second time."""
+"""Time during which spans that are sent again are recognized, and not counted twice."""
 AT_ONCE = 2000
 
 
 def forget_spans() -> None:
-    """Remove the spans of traces that nothing is expected of, and later the traces."""
+    """Delete the spans of traces that are complete, and later the traces."""
     moment = now()
     passed_over = Q(state=Trace.State.PASSED_OVER, changed_at__lt=moment - LATE_WITHOUT_CALLS)
     old = Trace.objects.with_spans().filter(Q(changed_at__lt=moment - LATE) | passed_over, due_at=None)

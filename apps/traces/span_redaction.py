@@ -1,4 +1,4 @@
-"""Spans as they may be stored: without what the workspace's rules find."""
+"""Redacts spans and their sources with the workspace's rules."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ NUMBERS = ("intValue", "doubleValue")
 
 
 def redacted_span(span: dict[str, Any], rules: Sequence[Rule], *, cpu_seconds: float) -> dict[str, Any]:
-    """Its name, attributes, events, links, and state; ids and times stay, which tell what belongs together."""
+    """Redacts its name, attributes, events, links, and status. Ids and times stay, since they link spans."""
     redacted: dict[str, Any] = _redacted(span, rules, cpu_seconds)
     return redacted
 
 
 def redacted_source(source: Json, rules: Sequence[Rule], *, cpu_seconds: float) -> Json:
-    """A resource with its scope."""
+    """Redacts a resource with its scope."""
     return _redacted(source, rules, cpu_seconds)
 
 
@@ -38,7 +38,7 @@ def _is_id_or_time(name: str, value: Any) -> bool:
 
 
 def _as_text(value: Any) -> Any:
-    """A number that was replaced is a text from here on."""
+    """A number with a replacement becomes a string."""
     if isinstance(value, list):
         return [_as_text(item) for item in value]
     if not isinstance(value, dict):

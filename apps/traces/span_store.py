@@ -1,4 +1,4 @@
-"""Spans go in as they come: each once, however often it's sent, and in whatever order."""
+"""Stores spans as they arrive: each once, however often and in whatever order it's sent."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ from apps.traces.models import Trace
 from apps.trajectories.outlines import clip
 
 MOST_SPANS = 20_000
-"""Of one trace."""
+"""Maximum number of spans per trace."""
 SETTLE_SECONDS = 10
-"""After the root span, others of the trace may still be on their way: SDKs send every 5 seconds, and each service for itself."""
+"""Wait after the root span for the trace's other spans: SDKs send every 5 seconds, each service separately."""
 MOST_SOURCE_COPIES = 32 << 20
-"""Bytes that the resources and scopes of one request may take in all of its traces together: each trace has its own, so one of 256 KiB
-would take gigabytes with a request of 50,000 traces."""
+"""Limit in bytes of the resources and scopes of one request over all of its traces: each trace stores its own copy, so one of 256 KiB
+would take gigabytes in a request with 50,000 traces.
+"""
 COUNT_SECONDS = 5.0
 _stored: dict[UUID, tuple[float, int]] = {}
-"""When the bytes of a workspace's spans were counted, and how many there were."""
+"""When the bytes of a workspace's spans were last summed up, and the result."""
 INCOMING = """
     CREATE TEMPORARY TABLE IF NOT EXISTS incoming_span (
         trace_id uuid, span_id text, ended bigint, source_digest bytea, body bytea
@@ -67,12 +68,12 @@ COUNT_SPANS = """
 
 
 class StorageFull(Exception):
-    """The workspace keeps as many bytes of spans as it may."""
+    """The workspace has reached its limit of stored span bytes."""
 
 
 @transaction.atomic
 def store_spans(workspace_id: UUID, batch: Batch) -> int:
-    """Keep what is new of a request; answers how many spans that were. Those that their trace can't take count as rejected. Raises StorageFull."""
+    """Store the new spans of a request; returns how many. Spans that don't fit their trace count as rejected. Raises StorageFull."""
     spans = _each_once(batch.spans)
     if not spans:
         return 0
@@ -99,7 +100,7 @@ def _each_once(spans: Iterable[Span]) -> list[Span]:
 
 
 def _refuse_beyond_storage(workspace_id: UUID) -> None:
-    """By what was kept a few seconds ago: adding it up takes longer than taking a request."""
+    """Uses a sum from a few seconds ago, since computing it takes longer than handling a request."""
     counted, kept = _stored.get(workspace_id, (0.0, 0))
     if time.monotonic() > counted + COUNT_SECONDS:
         kept = Trace.objects.filter(workspace=workspace_id).with_spans().aggregate(size=Sum("size", default=0))["size"]
@@ -111,7 +112,7 @@ def _refuse_beyond_storage(workspace_id: UUID) -> None:
 
 
 def _traces(workspace_id: UUID, ids: Iterable[str], moment: datetime) -> dict[str, Trace]:
-    """Made where they are new, and locked until the end of the transaction, always in the same order."""
+    """The traces with these ids, created if missing, locked until the end of the transaction in a consistent order."""
     wanted = sorted(ids)
     with connection.cursor() as cursor:
         cursor.execute(ADD_TRACES, [[new_id() for _ in wanted], workspace_id, wanted, moment])
@@ -120,7 +121,7 @@ def _traces(workspace_id: UUID, ids: Iterable[str], moment: datetime) -> dict[st
 
 
 def _taken(batch: Batch, spans: list[Span], traces: dict[str, Trace]) -> list[Span]:
-    """Without those that their trace has no room for, or that come after its spans were removed."""
+    """Leaves out spans that exceed their trace's limit, or that arrive after its spans were deleted."""
     taken: list[Span] = []
     copies: dict[tuple[str, bytes], int] = {}
     copies_left = MOST_SOURCE_COPIES
@@ -147,7 +148,7 @@ def _taken(batch: Batch, spans: list[Span], traces: dict[str, Trace]) -> list[Sp
 
 
 def _insert(spans: list[Span], traces: dict[str, Trace]) -> dict[tuple[UUID, str], bool]:
-    """The spans that weren't there, or not yet ended so late; of each whether it came for the first time."""
+    """The spans that are new or end later than the stored version; for each, whether it's new."""
     with connection.cursor() as cursor:
         cursor.execute(INCOMING)
         cursor.execute("TRUNCATE incoming_span")
@@ -163,7 +164,7 @@ def _insert(spans: list[Span], traces: dict[str, Trace]) -> dict[tuple[UUID, str
 
 
 def _insert_sources(spans: list[Span], traces: dict[str, Trace]) -> None:
-    """The resources and scopes of these spans. They count towards the size of their traces, once each."""
+    """Store the resources and scopes of these spans. Each counts once towards the size of its trace."""
     sources = {(traces[span.trace_id].pk, span.source.digest): span.source.body for span in spans}
     owners, digests = zip(*sources, strict=True) if sources else ((), ())
     by_id = {trace.pk: trace for trace in traces.values()}
@@ -177,7 +178,7 @@ def _count(trace: Trace, span: Span, *, is_first: bool, moment: datetime) -> Non
     if is_first:
         trace.span_count += 1
         trace.model_calls += span.calls_model
-    elif span.calls_model:  # it may not have said so when it was sent for the first time
+    elif span.calls_model:  # its first version may have lacked the attributes of a model call
         trace.model_calls = max(trace.model_calls, 1)
     trace.size += span.size
     if span.is_root or not trace.name:
@@ -188,7 +189,7 @@ def _count(trace: Trace, span: Span, *, is_first: bool, moment: datetime) -> Non
 
 
 def _save(traces: Collection[Trace], moment: datetime) -> None:
-    """What `_count` changed, in one statement: Django's `bulk_update` takes longer than all else together."""
+    """Save the changes of `_count` in one statement: Django's `bulk_update` takes longer than everything else together."""
     columns = ("pk", "name", "service", "span_count", "model_calls", "size", "has_root", "due_at")
     with connection.cursor() as cursor:
         cursor.execute(COUNT_SPANS, [moment, *([getattr(trace, name) for trace in traces] for name in columns)])

@@ -1,6 +1,6 @@
-"""What a trace has become: a trajectory for each chat in it, read by the same code as an imported file of traces.
+"""Converts traces to trajectories: one for each chat, read by the same code as an imported file of traces.
 
-Spans that come later change the trajectories in place, unless something rests on them already.
+Later spans update the trajectories in place, unless something already depends on them.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from apps.trajectories.rests import rests_on
 
 SOURCE = "otlp"
 AT_ONCE = 1000
-"""Traces that one call takes; the next comes a few seconds later."""
+"""Traces per call; the next call comes a few seconds later."""
 BATCH, BATCH_BYTES = 100, 16 << 20
-"""Traces, and bytes of their spans, that one transaction takes: what a transaction costs is shared."""
+"""Traces, and bytes of their spans, per transaction, to amortize its overhead."""
 KNOWN = "The workspace has a trajectory that says the same already."
 
 logger = logging.getLogger(__name__)
 
 
 class Chat(NamedTuple):
-    """A chat of a trace."""
+    """A chat in a trace."""
 
     run: Run
     content_hash: bytes
@@ -46,18 +46,18 @@ class Chat(NamedTuple):
 
 
 def settle_due() -> None:
-    """Make trajectories of the traces that have ended or rest. One that can't be any says why."""
+    """Make trajectories from traces that have ended or count as complete. A trace that can't be converted records why."""
     for traces in _batches():
         try:
             settle(traces)
-        except Exception:  # a trace so odd that it breaks something must not hold up the others
+        except Exception:  # one malformed trace must not block the others
             logger.exception("%d traces could not become trajectories together", len(traces))
             for pk in traces:
                 _settle_alone(pk)
 
 
 def _batches() -> Iterator[list[UUID]]:
-    """Those that are due, as many at a time as memory has room for."""
+    """The traces that are due, in batches that fit into memory."""
     due = Trace.objects.due_at(now()).order_by("due_at").values_list("pk", "size")[:AT_ONCE]
     batch: list[UUID] = []
     room = BATCH_BYTES
@@ -82,7 +82,7 @@ def _settle_alone(pk: UUID) -> None:
 
 @transaction.atomic
 def settle(ids: Collection[UUID]) -> None:
-    """Store, or change, what traces have become, but for those of which more came meanwhile, or that another worker is at."""
+    """Store or update the trajectories of traces, except those that received more spans meanwhile or are locked by another worker."""
     due = Trace.objects.due_at(now()).filter(pk__in=ids).order_by("pk")
     traces = list(due.select_for_update(skip_locked=True))
     told = [trace for trace in traces if trace.model_calls]
@@ -118,7 +118,7 @@ def settle(ids: Collection[UUID]) -> None:
 
 
 def _chats_of(body: bytes) -> tuple[list[Chat], str]:
-    """The chats of a trace, and why it has none, or not all of them."""
+    """The chats of a trace, and why there are none, or not all of them."""
     reading = Reading(Found(RawRow(0, 0, body), named("otlp"), ""))
     chats = reading.each(_chat)
     refusal = reading.refusal
@@ -131,17 +131,17 @@ def _chat(run: Run) -> Chat:
 
 
 def unpacked(body: bytes | memoryview) -> bytes:
-    """JSON of a span or a source, as it is stored."""
-    # The size stands in the frame's header, which `export_request.compressed` wrote.
+    """The JSON of a stored span or source."""
+    # The size is in the frame's header, written by `export_request.compressed`.
     return zstandard.ZstdDecompressor().decompress(bytes(body))
 
 
 def _matched(chats: list[Chat], parts: list[TracePart]) -> Iterable[tuple[Chat, TracePart | None]]:
-    """Each chat with the stored one that shares most of its calls, the first of several. Takes those out of `parts`, at the end."""
+    """Matches each chat with the stored part that shares most of its calls, the first of several. At the end, removes those from `parts`."""
     left = dict(enumerate(parts))
     with_span: dict[str, list[int]] = defaultdict(
         list
-    )  # a trace may have thousands of chats: no chat looks at all parts
+    )  # a trace may have thousands of chats, so no chat is compared with all parts
     for place, part in left.items():
         for span_id in part.span_ids:
             with_span[span_id].append(place)
@@ -153,7 +153,7 @@ def _matched(chats: list[Chat], parts: list[TracePart]) -> Iterable[tuple[Chat, 
 
 
 def _add(new: list[tuple[Trace, Chat]]) -> None:
-    """Trajectories that their workspace has already, from a file, are not added again."""
+    """Add trajectories, except those that the workspace already has from a file."""
     of_workspace: dict[UUID, list[tuple[Trace, Chat, Prepared]]] = {}
     for trace, chat in new:
         of_workspace.setdefault(trace.workspace_id, []).append((trace, chat, prepare(*chat.run)))
@@ -177,7 +177,7 @@ def _add(new: list[tuple[Trace, Chat]]) -> None:
 
 
 def _remove(parts: list[TracePart]) -> list[str]:
-    """Of chats that turned out to be part of others; answers why some of them stay."""
+    """Remove chats that turned out to be part of others; returns why some of them stay."""
     kept = []
     for part in parts:
         if reason := _locked_because(part.trajectory_id):
@@ -188,7 +188,7 @@ def _remove(parts: list[TracePart]) -> list[str]:
 
 
 def _change(trace: Trace, part: TracePart, chat: Chat) -> str:
-    """Bring a trajectory to what its trace says now; answers why not, where something rests on it."""
+    """Update a trajectory from its trace; returns why it can't be updated if something depends on it."""
     if reason := _locked_because(part.trajectory_id):
         return f"Late spans changed nothing, since {reason}: {part.trajectory_id} stays as it was."
     if not replace(prepare(*chat.run, identifier=part.trajectory_id), Origin(trace.workspace_id, SOURCE)):
@@ -199,7 +199,7 @@ def _change(trace: Trace, part: TracePart, chat: Chat) -> str:
 
 
 def _locked_because(trajectory_id: UUID) -> str:
-    """What rests on a trajectory, which is locked first: nothing can begin to rest on it until this transaction is over."""
+    """What depends on a trajectory. Locks it first, so nothing can start to depend on it until this transaction ends."""
     Trajectory.objects.select_for_update().filter(pk=trajectory_id).values_list("pk").first()
     resting = rests_on(trajectory_id, besides={TracePart})
     return f"{resting} rests on the trajectory" if resting else ""

@@ -1,4 +1,4 @@
-"""Addresses of traces for people. What exporters call is in `asgi`."""
+"""URLs of the pages of traces. Exporters use `asgi`."""
 
 from django.urls import path
 

@@ -1,4 +1,4 @@
-"""The page of traces: what has arrived, and what became of it."""
+"""The page of traces: what has arrived, and the resulting trajectories."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ export OTEL_EXPORTER_OTLP_TRACES_HEADERS="Authorization=Bearer%20$RETRACE_TOKEN\
 @require_safe
 @at_least(Role.RESEARCHER)
 def traces(request: HtmxRequest) -> HttpResponse:
-    """All traces, newest first; without one, how to send them."""
+    """All traces, newest first; if there are none, how to send them."""
     page = page_of(traces_for_list(request.member), cursor=request.GET.get("cursor", ""), size=30)
     variables = VARIABLES.format(url=request.build_absolute_uri(PATH))
     return render(request, "traces/traces.html", {"page": page, "variables": variables})

@@ -1,1 +1,1 @@
-"""What happens in a workspace, told to servers, e-mail addresses, and Slack."""
+"""Notifies servers, email addresses, and Slack of events in a workspace."""

@@ -1,4 +1,4 @@
-"""Webhooks over the API: where events go, and what was delivered."""
+"""REST for webhooks: destinations and their deliveries."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from apps.webhooks.models import Delivery, Destination
 
 
 class WebhookSerializer(serializers.ModelSerializer[Destination]):
-    """Where events go: a server, an e-mail address, or a Slack channel."""
+    """A destination of events: a server, an email address, or a Slack channel."""
 
     address = serializers.CharField(source="shown_address", read_only=True, help_text="Of Slack's only host and end.")
     events = serializers.ListField(child=serializers.CharField(), read_only=True)
@@ -45,7 +45,7 @@ class WebhookSerializer(serializers.ModelSerializer[Destination]):
 
 
 class NewWebhookSerializer(WebhookSerializer):
-    """A webhook with its signing secret, which is shown this once."""
+    """A webhook with its signing secret, which is shown only once."""
 
     secret = serializers.CharField(help_text="`whsec_…`; empty where messages aren't signed.")
 
@@ -55,7 +55,7 @@ class NewWebhookSerializer(WebhookSerializer):
 
 
 class RegisterWebhookSerializer(RequestSerializer):
-    """Where to send which events."""
+    """A destination, and the events to send there."""
 
     kind = serializers.ChoiceField(choices=Destination.Kind.choices, default=Destination.Kind.WEBHOOK)
     name = serializers.CharField(max_length=100)
@@ -66,7 +66,7 @@ class RegisterWebhookSerializer(RequestSerializer):
 
 
 class WebhookChangeSerializer(RequestSerializer):
-    """What to change; what is left out stays."""
+    """The changes; omitted fields stay the same."""
 
     name = serializers.CharField(max_length=100, required=False)
     events = serializers.ListField(
@@ -99,7 +99,7 @@ class WebhooksView(ListView):
 
     needs = Role.RESEARCHER
     permission_classes = [IsMember, RecentSignIn]
-    keeps_answers = False  # they hold a secret, which isn't stored
+    keeps_answers = False  # the answer holds a secret, which isn't stored
 
     @extend_schema(
         operation_id="webhooks_list", summary="List webhooks, newest first", responses=WebhookSerializer(many=True)
@@ -143,7 +143,7 @@ class WebhookView(_OneWebhookView):
 
 
 class ChangeWebhookView(_OneWebhookView):
-    """Another name, other events, on or off."""
+    """Change a webhook's name or events, or turn it on or off."""
 
     permission_classes = [IsMember, RecentSignIn]
 
@@ -162,10 +162,10 @@ class ChangeWebhookView(_OneWebhookView):
 
 
 class RotateWebhookView(_OneWebhookView):
-    """Another secret."""
+    """Replace a webhook's secret."""
 
     permission_classes = [IsMember, RecentSignIn]
-    keeps_answers = False  # they hold a secret, which isn't stored
+    keeps_answers = False  # the answer holds a secret, which isn't stored
 
     @extend_schema(
         operation_id="webhooks_rotate",
@@ -184,7 +184,7 @@ class RotateWebhookView(_OneWebhookView):
 
 
 class TestWebhookView(_OneWebhookView):
-    """See whether it arrives."""
+    """Send a test event."""
 
     @extend_schema(
         operation_id="webhooks_test",
@@ -202,7 +202,7 @@ class TestWebhookView(_OneWebhookView):
 
 
 class RemoveWebhookView(_OneWebhookView):
-    """Nothing is sent to it any more."""
+    """Remove a webhook."""
 
     @extend_schema(
         operation_id="webhooks_remove", summary="Remove a webhook", request=None, responses={200: WebhookSerializer}
@@ -215,7 +215,7 @@ class RemoveWebhookView(_OneWebhookView):
 
 
 class DeliveriesView(ListView):
-    """What was, or is to be, delivered to a webhook."""
+    """A webhook's deliveries, past and pending."""
 
     needs = Role.RESEARCHER
 
@@ -231,7 +231,7 @@ class DeliveriesView(ListView):
 
 
 class ResendView(MemberView):
-    """Once more."""
+    """Send a delivery again."""
 
     needs = Role.RESEARCHER
 

@@ -1,4 +1,4 @@
-"""The app of webhooks."""
+"""The Django app of webhooks."""
 
 from django.apps import AppConfig
 

@@ -1,6 +1,6 @@
-"""Sending what waits: by one worker at a time for each destination, tried again with growing intervals, given up after three days.
+"""Sends pending deliveries: one worker at a time per destination, with retries at increasing intervals for up to three days.
 
-A worker that is killed between the answer and the note of it leaves a delivery that is sent again. Receivers know it by its id.
+If a worker is killed between the response and recording it, the delivery is sent again. Receivers recognize it by its id.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from apps.webhooks.outbox import TASK
 LEASE = timedelta(minutes=2)
 """Renewed before each message, which takes seconds."""
 STRETCH_SECONDS = 20.0
-"""After which a worker hands on, so that one destination doesn't keep it from everything else."""
+"""Time after which a worker hands the destination on, so that other tasks get their turn."""
 FIRST_INTERVAL, FACTOR, LONGEST_INTERVAL = 15.0, 4.0, 12 * 3600.0
 """Seconds: 15 s, 1 min, 4 min, 16 min, 1 h, 4 h, then every 12 h."""
 LONGEST_QUIET = 600.0
-"""Seconds for which a destination that fails is left alone, whatever waits for it."""
+"""Maximum pause in seconds after a failure before a destination is tried again, however many deliveries are pending."""
 AT_A_TIME = 100
 
 
 def deliver(destination_id: UUID) -> None:
-    """Send what is due to a destination, unless a worker sends for its workspace already. Whatever is left is sent by another task."""
+    """Send what is due to a destination, unless a worker is already sending for its workspace. The rest is left to another task."""
     destination = _lease(destination_id)
     if destination is None:
         return
@@ -60,7 +60,7 @@ def deliver(destination_id: UUID) -> None:
 
 
 def deliver_due() -> None:
-    """Have workers send what is due: what is tried again, and what nobody was told of. In any order, so that none is always beyond the limit."""
+    """Enqueue what is due: retries, and deliveries whose task was lost. In random order, so that the limit doesn't always exclude the same ones."""
     due = Delivery.objects.due().filter(destination=OuterRef("pk"))
     for pk in Destination.objects.idle().filter(Exists(due)).order_by("?").values_list("pk", flat=True)[:AT_A_TIME]:
         enqueue(TASK, str(pk))
@@ -68,22 +68,22 @@ def deliver_due() -> None:
 
 @transaction.atomic
 def _lease(destination_id: UUID) -> Destination | None:
-    """None where there is nothing to do, or where somebody sends for the same workspace: one whose receivers hang keeps one worker busy."""
+    """Lease the destination; None if it's busy or a worker already sends for its workspace, so that slow receivers block only one worker."""
     destination = Destination.objects.select_related("workspace", "created_by").filter(pk=destination_id).first()
     if destination is None:
         return None
     Workspace.objects.select_for_update(no_key=True).get(
         pk=destination.workspace_id
-    )  # two at once would both find nobody
+    )  # otherwise two would both find none
     if Destination.objects.filter(workspace=destination.workspace_id, leased_until__gte=now()).exists():
-        return None  # whoever sends hands on to this one
+        return None  # the one sending hands on to this one
     destination.leased_until = now() + LEASE
     mine = Destination.objects.idle().filter(pk=destination_id)
     return destination if mine.update(leased_until=destination.leased_until) else None
 
 
 def _hand_on(destination: Destination) -> None:
-    """Have a worker send what is due to another destination of the workspace, whichever, or to this one again."""
+    """Enqueue another destination of the workspace with deliveries due, or this one again."""
     due = Delivery.objects.due().filter(destination=OuterRef("pk"))
     idle = Destination.objects.idle().filter(Exists(due), workspace=destination.workspace_id)
     found = idle.exclude(pk=destination.pk).order_by("?").first() or idle.first()
@@ -92,7 +92,7 @@ def _hand_on(destination: Destination) -> None:
 
 
 def _renew(destination: Destination) -> bool:
-    """Keep it for another message; False where somebody else has it, or it was turned off."""
+    """Extend the lease for another message; False if another worker has it, or it was turned off."""
     until = now() + LEASE
     mine = Destination.objects.on().filter(pk=destination.pk, leased_until=destination.leased_until)
     if not mine.update(leased_until=until):
@@ -102,7 +102,7 @@ def _renew(destination: Destination) -> bool:
 
 
 def _unwanted(destination: Destination) -> str:
-    """Why nothing may be sent any more: whoever turned it on may not read what it tells."""
+    """Why sending must stop: whoever turned it on is no longer allowed to see these events. Empty if they are."""
     able = Membership.objects.filter(
         workspace=destination.workspace_id, user=destination.created_by, role__gte=Role.RESEARCHER, user__is_active=True
     )
@@ -114,7 +114,7 @@ def _unwanted(destination: Destination) -> str:
 
 @transaction.atomic
 def _note(destination: Destination, deliveries: Sequence[Delivery], outcome: Outcome) -> bool:
-    """Store what came of an attempt; whether it was delivered."""
+    """Record the result of an attempt; returns whether it was delivered."""
     moment = now()
     tried = {"attempts": F("attempts") + 1, "last_at": moment, "status": outcome.status, "problem": outcome.problem}
     rows = Delivery.objects.waiting().filter(pk__in=[each.pk for each in deliveries])
@@ -149,14 +149,14 @@ def _pause(destination: Destination, seconds: int) -> None:
 
 
 def _interval(attempts: int) -> timedelta:
-    """Before the next attempt, after so many earlier ones: a fifth more or less by chance, so that what failed together isn't sent together."""
+    """The wait before the next attempt, with ±20% jitter, so that deliveries that failed together aren't retried together."""
     seconds = min(LONGEST_INTERVAL, FIRST_INTERVAL * FACTOR ** min(attempts, 10))
     return timedelta(seconds=seconds * random.uniform(0.8, 1.2))
 
 
 @transaction.atomic
 def turn_off(destination: Destination, reason: str) -> None:
-    """Send nothing any more until somebody turns it on, and say so where owners look. What waits is given up."""
+    """Turn the destination off until somebody turns it on again, and show why to owners. Pending deliveries are given up."""
     turned = Destination.objects.on().filter(pk=destination.pk)
     if not turned.update(is_on=False, off_reason=reason, leased_until=None, quiet_until=None):
         return

@@ -1,4 +1,4 @@
-"""Registering destinations, changing them, and sending by hand."""
+"""Registering and changing destinations, and sending by hand."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from apps.webhooks.outbox import TASK, announce_test
 from apps.webhooks.secrets import new_salt, secret_of
 
 MOST = 20
-"""Of one workspace."""
+"""Maximum number of destinations per workspace."""
 SENDS_BY_HAND = Limit("webhook-sends", tries=60, seconds=60 * 60)
-"""Of one person: each may keep a worker busy until its receiver's time is over, and ends the quiet after a failure."""
+"""Limit per person, since each send may occupy a worker until the timeout, and ends the pause after a failure."""
 BOTH_SIGN_FOR = timedelta(hours=24)
 
 
 class DestinationRefused(Exception):
-    """Why it can't be: what was given, what to do. `field` is what to change."""
+    """The destination is invalid: what was given, what to do. `field` is what to change."""
 
     def __init__(self, field: str, words: str) -> None:
         super().__init__(words)
@@ -37,21 +37,21 @@ class DestinationRefused(Exception):
 
 
 class IsOff(Exception):
-    """Nothing is sent to a destination that is turned off."""
+    """The destination is turned off, so nothing is sent."""
 
     def __init__(self) -> None:
         super().__init__("It's turned off. Turn it on first.")
 
 
 class NotOver(Exception):
-    """Only what was delivered or given up is sent again."""
+    """Only deliveries that were delivered or given up can be sent again."""
 
     def __init__(self) -> None:
         super().__init__("This delivery waits for its next attempt already.")
 
 
 class NewDestination(NamedTuple):
-    """A destination with its signing secret, "" where it has none. It's shown this once."""
+    """A destination with its signing secret, "" if it has none. Shown only once."""
 
     destination: Destination
     secret: str
@@ -61,8 +61,8 @@ class NewDestination(NamedTuple):
 def create_destination(
     *, workspace: Workspace, kind: str, name: str, address: str, events: Sequence[str], by: User
 ) -> NewDestination:
-    """Tell `address` of these events from now on. Raises DestinationRefused."""
-    Workspace.objects.select_for_update(no_key=True).get(pk=workspace.pk)  # two at once don't get past the limit
+    """Send these events to `address` from now on. Raises DestinationRefused."""
+    Workspace.objects.select_for_update(no_key=True).get(pk=workspace.pk)  # concurrent requests can't exceed the limit
     if Destination.objects.filter(workspace=workspace, removed_at=None).count() >= MOST:
         raise DestinationRefused("name", f"A workspace has {MOST} webhooks at most. Remove one first.")
     _check(workspace, kind, address)
@@ -88,7 +88,7 @@ def change_destination(
     events: Sequence[str] | None = None,
     is_on: bool | None = None,
 ) -> None:
-    """Change what is given. Whoever turns a destination on answers for it. Raises DestinationRefused."""
+    """Change the given values. Whoever turns a destination on becomes responsible for it. Raises DestinationRefused."""
     locked = Destination.objects.select_for_update(no_key=True).get(pk=destination.pk)
     if name is not None:
         locked.name = name
@@ -107,7 +107,7 @@ def change_destination(
 
 @transaction.atomic
 def rotate_secret(*, destination: Destination, by: User) -> str:
-    """A new signing secret. The one before signs, too, for a day, so that receivers can change over. Raises DestinationRefused."""
+    """Replace the signing secret. The previous one also signs for a day, so that receivers can switch. Raises DestinationRefused."""
     if not destination.signs:
         raise DestinationRefused("kind", f"{destination.get_kind_display()} messages aren't signed.")
     locked = Destination.objects.select_for_update(no_key=True).get(pk=destination.pk)
@@ -120,7 +120,7 @@ def rotate_secret(*, destination: Destination, by: User) -> str:
 
 @transaction.atomic
 def remove_destination(*, destination: Destination, by: User) -> None:
-    """Send nothing to it any more. Its row stays while deliveries are kept: a change of state that announces it just now isn't undone."""
+    """Stop sending to it. Its row is kept as long as its deliveries, so that a concurrent announcement doesn't fail."""
     removed = Destination.objects.filter(pk=destination.pk, removed_at=None)
     if removed.update(removed_at=now(), is_on=False):
         destination.deliveries.waiting().update(state=Delivery.State.GIVEN_UP, problem="It was removed.")
@@ -139,7 +139,7 @@ def send_test(*, destination: Destination, by: User) -> Delivery:
 
 @transaction.atomic
 def resend(*, delivery: Delivery, by: User) -> Delivery:
-    """Send what was sent, or given up, again, with the same id. Raises IsOff, NotOver, TooManyTries."""
+    """Send a finished delivery again, with the same id. Raises IsOff, NotOver, TooManyTries."""
     if not delivery.destination.is_on:
         raise IsOff
     SENDS_BY_HAND.count(str(by.pk))
@@ -161,7 +161,7 @@ def resend(*, delivery: Delivery, by: User) -> Delivery:
 
 
 def _known(events: Sequence[str]) -> list[str]:
-    """As the list of events has them. Raises DestinationRefused."""
+    """The events in canonical order. Raises DestinationRefused."""
     if unknown := sorted(set(events) - set(EventType.values)):
         raise DestinationRefused("events", f"“{unknown[0][:60]}” isn't an event. Known: {', '.join(EventType.values)}.")
     chosen = [event for event in EventType.values if event in events]
@@ -171,7 +171,7 @@ def _known(events: Sequence[str]) -> list[str]:
 
 
 def _check(workspace: Workspace, kind: str, address: str) -> None:
-    """Refuse what can't be an address of this kind. Where it leads is checked when a connection is made."""
+    """Refuse invalid addresses of this kind. The host is checked when a connection is made."""
     if kind == Destination.Kind.EMAIL:
         if not settings.EMAIL_HOST:
             raise DestinationRefused(

@@ -1,4 +1,4 @@
-"""What destinations can be told of. Each is a change of state, announced in the transaction that makes it."""
+"""The events that destinations can subscribe to. Each is a change of state, announced in the transaction that makes it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from django.db import models
 
 
 class EventType(models.TextChoices):
-    """`thing.change`, as a delivery's `type` says it."""
+    """`thing.change`, the `type` of a delivery."""
 
     RUN_FINISHED = "training_run.finished", "Training run finished"
     RUN_FAILED = "training_run.failed", "Training run failed"
@@ -27,4 +27,4 @@ class EventType(models.TextChoices):
 
 
 TEST = "webhook.test"
-"""The type of a delivery that somebody asks for to see whether it arrives. Nothing else announces it."""
+"""The type of a test delivery, which is only sent on request."""

@@ -1,4 +1,4 @@
-"""What people say of a destination."""
+"""Forms of destinations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from apps.webhooks.models import Destination
 
 
 class ChangeForm(forms.Form):
-    """What can be changed of a destination. Its address can't: the deliveries say where they went."""
+    """The changeable properties of a destination. Its address isn't one, since deliveries refer to it."""
 
     name = forms.CharField(max_length=100, help_text="What it is, such as “deploy bot” or “#agents in Slack”.")
     events = forms.MultipleChoiceField(choices=EventType.choices, widget=forms.CheckboxSelectMultiple)

@@ -1,4 +1,4 @@
-"""Destinations of a workspace's events, and what was, or is to be, delivered to each."""
+"""Destinations of a workspace's events, and the deliveries to each."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from apps.accounts.models import Membership, Role, User, WorkspaceModel, Workspa
 from apps.common.ids import new_id
 
 GIVEN_UP_AFTER = timedelta(days=3)
-"""From when a delivery was made to its last attempt; and for how long a destination may fail before it's turned off."""
+"""Time from a delivery's creation to its last attempt; also how long a destination may fail before it's turned off."""
 
 
 class DestinationQuerySet(WorkspaceQuerySet["Destination"]):
     def visible_to(self, member: Membership, *, at_least: Role | None = None) -> Self:
-        """Without those that were removed, which stay until their last delivery is forgotten."""
+        """Excludes removed destinations, which are kept until their last delivery is deleted."""
         return super().visible_to(member, at_least=at_least).filter(removed_at=None)
 
     def on(self) -> Self:
         return self.filter(is_on=True, removed_at=None)
 
     def idle(self) -> Self:
-        """Those to which nobody sends just now, and which aren't left alone after a failure."""
+        """Destinations that nobody is sending to and that aren't pausing after a failure."""
         return self.on().filter(
             Q(leased_until=None) | Q(leased_until__lt=now()), Q(quiet_until=None) | Q(quiet_until__lte=now())
         )
 
 
 class Destination(WorkspaceModel):
-    """Somewhere that wants to know of some events."""
+    """A subscriber to some events."""
 
     class Kind(models.TextChoices):
         WEBHOOK = "webhook", "Webhook"
@@ -71,14 +71,14 @@ class Destination(WorkspaceModel):
 
     @property
     def shown_address(self) -> str:
-        """Without what opens Slack: whoever knows that address can write there."""
+        """Hides the secret part of Slack URLs, since whoever knows the URL can post there."""
         if self.kind != self.Kind.SLACK:
             return self.address
         return f"{self.address.split('/')[2]}/…{self.address[-4:]}"
 
     @property
     def signs(self) -> bool:
-        """Whether receivers can check who sent it."""
+        """Whether deliveries are signed."""
         return self.kind == self.Kind.WEBHOOK
 
 
@@ -131,5 +131,5 @@ class Delivery(models.Model):
 
     @property
     def message_id(self) -> str:
-        """By which a receiver knows a delivery again."""
+        """Identifies the delivery to its receiver across attempts."""
         return f"msg_{self.event_id.hex}"

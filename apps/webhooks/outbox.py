@@ -1,4 +1,4 @@
-"""Announcing an event: a delivery for each destination that wants it, in the transaction that makes it true."""
+"""Announces an event: creates a delivery for each subscribed destination, in the transaction of the change."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from contract.quoting import legible
 
 TASK = "webhooks.deliver"
 MOST_WAITING = 10_000
-"""Deliveries that may wait for one destination. What happens beyond that isn't delivered to it."""
+"""Maximum number of pending deliveries per destination. Events beyond that aren't delivered to it."""
 LONGEST_NAME = 200
-"""Of the name of a thing, which people and models write."""
+"""Maximum length of a thing's name, which people and models write."""
 
 
 def announce(event: EventType, *, workspace_id: UUID, name: str, page: str, **facts: Any) -> None:
-    """Tell the destinations of a workspace what happened to the thing called `name`, whose page is at the path `page`.
+    """Notify the destinations of a workspace of an event on the thing called `name`, whose page is at the path `page`.
 
-    Called within the transaction that makes it so. `facts`: a few values that JSON can hold, such as ids; never a thing's content, which
-    receivers read over REST with rights of their own.
+    Call it in the transaction of the change. `facts`: a few JSON values, such as ids; never a thing's content, which
+    receivers read over REST with permissions of their own.
     """
     wanting = Destination.objects.on().filter(workspace=workspace_id, events__contains=[event.value])
     destinations = [each for each in wanting if not _is_full(each)]
@@ -36,7 +36,7 @@ def announce(event: EventType, *, workspace_id: UUID, name: str, page: str, **fa
 
 
 def announce_test(destination: Destination) -> Delivery:
-    """Deliver something that says that it's a test."""
+    """Create a delivery that declares itself a test."""
     [made] = _deliver([destination], TEST, f"Test of {destination.name}", "", {"name": destination.name, "page": ""})
     return made
 

@@ -1,4 +1,4 @@
-"""Forgetting deliveries, and destinations that were removed."""
+"""Deletes old deliveries, and removed destinations."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from apps.webhooks.models import Delivery, Destination
 
 KEPT_FOR = timedelta(days=14)
 MOST_KEPT = 20_000
-"""Deliveries of one destination. The oldest beyond that go sooner."""
+"""Maximum number of deliveries kept per destination. Older ones are deleted early."""
 AT_A_TIME = 5000
 
 
 def forget_deliveries() -> None:
-    """Remove deliveries that are over and old, or too many, and destinations that were removed long ago."""
+    """Delete finished deliveries that are old or excess, and destinations that were removed long ago."""
     over = Delivery.objects.exclude(state=Delivery.State.WAITING)
     _remove(over.filter(created_at__lt=now() - KEPT_FOR).values_list("pk", flat=True))
     for destination in Destination.objects.order_by("pk").iterator():
@@ -30,6 +30,6 @@ def forget_deliveries() -> None:
 
 
 def _remove(pks: QuerySet[Delivery, UUID]) -> None:
-    """A stretch at a time, so that no lock is held for long."""
+    """In batches, so that no lock is held for long."""
     while some := list(pks[:AT_A_TIME]):
         Delivery.objects.filter(pk__in=some).delete()

@@ -1,4 +1,4 @@
-"""Signing secrets, made of SECRET_KEY and a salt: the database, and so a backup, holds none."""
+"""Signing secrets, derived from SECRET_KEY and a salt, so that neither the database nor a backup contains any."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def new_salt() -> str:
 
 
 def secret_of(salt: str) -> str:
-    """`whsec_` and 32 bytes in Base64, as receivers' libraries take it."""
+    """`whsec_` and 32 bytes in Base64, the format of receivers' libraries."""
     digest = salted_hmac("apps.webhooks.secrets", salt, algorithm="sha256").digest()
     return MARK + base64.b64encode(digest).decode()
 
 
 def signatures(destination: Destination, message_id: str, moment: datetime, body: str) -> str:
-    """The header `webhook-signature`: by the secret and, for a day after it was replaced, by the one before."""
+    """The header `webhook-signature`, signed with the secret and, for a day after a replacement, also with the previous one."""
     salts = [destination.salt]
     if destination.earlier_until is not None and destination.earlier_until > now():
         salts.append(destination.earlier_salt)

@@ -1,4 +1,4 @@
-"""The pages of webhooks, within the settings, and their part of the API."""
+"""URLs of the settings pages and the API of webhooks."""
 
 from django.urls import path
 

@@ -1,4 +1,4 @@
-"""Settings, webhooks: the destinations of a workspace's events, and what was delivered to each."""
+"""Settings pages of webhooks: the destinations of a workspace's events, and the deliveries to each."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def destinations(request: HtmxRequest) -> HttpResponse:
 @at_least(Role.RESEARCHER)
 @needs_recent_sign_in("send events to a new address")
 def new(request: HtmxRequest) -> HttpResponse:
-    """Answers with a page and no redirect: the signing secret is shown this once and kept nowhere."""
+    """Responds with a page instead of a redirect, since the signing secret is shown only once and stored nowhere."""
     form = DestinationForm(request.POST)
     if form.is_valid():
         try:
@@ -62,7 +62,7 @@ def change(request: HtmxRequest, webhook_id: UUID) -> HttpResponse:
 @require_POST
 @needs_recent_sign_in("turn a webhook on or off")
 def turn(request: HtmxRequest, webhook_id: UUID) -> HttpResponse:
-    """On or off, whichever it isn't."""
+    """Toggle between on and off."""
     found = _find(request, webhook_id)
     actions.change_destination(destination=found, by=request.user, is_on=not found.is_on)
     return redirect("webhooks:destination", found.pk)

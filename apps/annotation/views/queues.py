@@ -56,9 +56,7 @@ def queues(request: HtmxRequest) -> HttpResponse:
     sorting = sorting_by(queries.QUEUE_COLUMNS, request.GET.get("sort", ""))
     page = page_of(found, cursor=request.GET.get("cursor", ""), order=sorting.fields, size=30)
     context = {"page": page, "rows": queries.queue_rows(page.rows, request.member), "sorting": sorting}
-    context["has_trajectories"] = Trajectory.objects.visible_to(
-        request.member
-    ).exists  # lazy: evaluated if there's no queue
+    context["has_trajectories"] = Trajectory.objects.visible_to(request.member).exists  # lazy, only without queues
     return render(request, "annotation/queues.html", context)
 
 

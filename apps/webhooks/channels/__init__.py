@@ -1,4 +1,4 @@
-"""How each kind of destination is reached."""
+"""Transports, one per kind of destination."""
 
 from apps.webhooks.channels import email, slack, webhook
 from apps.webhooks.channels.channel import Channel

@@ -1,4 +1,4 @@
-"""What every kind of destination has."""
+"""The interface that every kind of destination implements."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from apps.webhooks.models import Delivery, Destination
 
 
 class Outcome(NamedTuple):
-    """What came of an attempt."""
+    """The result of an attempt."""
 
     status: int | None = None
     problem: str = ""
-    """Why it failed; empty where it's delivered."""
+    """Why it failed; empty if it was delivered."""
     is_gone: bool = False
-    """Whether the destination is to be left alone for good."""
+    """Whether the destination should never be tried again."""
 
 
 Send = Callable[[Sequence[Delivery]], Outcome]
@@ -30,15 +30,15 @@ class Channel:
     """A kind of destination."""
 
     open: Callable[[Destination], AbstractContextManager[Send]]
-    """What sends to a destination, for as long as the context lasts."""
+    """Opens a connection to a destination; the context manager returns its send function."""
     most_at_once: int = 1
-    """Deliveries that go out as one message."""
+    """Maximum number of deliveries combined in one message."""
     pause_seconds: int = 0
-    """Between two messages: so that people aren't flooded."""
+    """Minimum pause between two messages, so that people aren't flooded."""
 
 
 def line_of(delivery: Delivery) -> str:
-    """A delivery as people read it, with where to look where the installation knows its own address."""
+    """A delivery as one line of text, with a link if the installation's own URL is configured."""
     if settings.SITE_URL and delivery.page:
         return f"{delivery.title} {settings.SITE_URL}{delivery.page}"
     return delivery.title

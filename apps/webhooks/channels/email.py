@@ -1,4 +1,4 @@
-"""An e-mail to a member of the workspace, by the installation's mail server."""
+"""Sends an email to a member of the workspace through the installation's mail server."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _send(destination: Destination, deliveries: Sequence[Delivery]) -> Outcome:
 
 
 def message_of(destination: Destination, deliveries: Sequence[Delivery]) -> EmailMessage:
-    """Plain text, a line for each event."""
+    """Plain text, one line per event."""
     first, more = deliveries[0], len(deliveries) - 1
     subject = f"[Retrace] {first.title}" + (f" and {more} more" if more else "")
     lines = [line_of(each) for each in deliveries]
@@ -42,7 +42,7 @@ def message_of(destination: Destination, deliveries: Sequence[Delivery]) -> Emai
 
 
 def tell_of_end(destination: Destination, reason: str) -> None:
-    """Tell whoever turned a destination on that Retrace turned it off, where the installation has a mail server."""
+    """Email the person who turned a destination on that Retrace turned it off, if a mail server is configured."""
     person = destination.created_by
     members = Membership.objects.filter(workspace=destination.workspace_id, user=person, user__is_active=True)
     if not settings.EMAIL_HOST or person is None or not members.exists():

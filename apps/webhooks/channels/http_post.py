@@ -1,4 +1,4 @@
-"""A POST of JSON to an address that somebody named. Of the answer nothing is read but its status."""
+"""Posts JSON to a user-supplied URL. Only the response's status is used."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from contract.outgoing.networks import AddressRefused, OutgoingRules
 from contract.outgoing.transport import Client, http_client
 
 TIMEOUT = 10.0
-"""Seconds for connecting, and for the whole answer."""
+"""Timeout in seconds for connecting, and for the whole response."""
 MOST_READ = 64 * 1024
-"""Bytes of an answer that are read, and forgotten, so that the connection can be used again."""
+"""Bytes of a response that are read and discarded, so that the connection can be reused."""
 
 
 @contextmanager
 def client_of_webhooks() -> Iterator[Client]:
-    """What connects to addresses that researchers give, and to none of the networks that only servers of models may be in."""
+    """An HTTP client for URLs that researchers enter. It can't reach the networks reserved for model servers."""
     with http_client("", timeout=TIMEOUT, rules=OutgoingRules.for_webhooks) as client:
         yield client
 
 
 def post(client: Client, address: str, body: str, headers: Mapping[str, str]) -> Outcome:
-    """Send `body`, which is JSON."""
+    """Post `body`, which is JSON."""
     headers = {**headers, "Content-Type": "application/json", "User-Agent": "Retrace"}
     try:
         with client.stream("POST", address, content=body.encode(), headers=headers) as response:
@@ -35,7 +35,7 @@ def post(client: Client, address: str, body: str, headers: Mapping[str, str]) ->
         return Outcome(problem=str(refusal))
     except httpx.TimeoutException:
         return Outcome(problem=f"It didn't answer within {TIMEOUT:.0f} s.")
-    except (httpx.HTTPError, httpx.InvalidURL, UnicodeError, OSError):  # the host may be no name
+    except (httpx.HTTPError, httpx.InvalidURL, UnicodeError, OSError):  # the host may not be a valid name
         return Outcome(problem="It couldn't be reached, or broke the connection off.")
     return _outcome(response)
 
@@ -48,7 +48,7 @@ def _drain(response: httpx.Response) -> None:
             if count > MOST_READ:
                 return
     except (httpx.HTTPError, OSError):
-        return  # it has answered
+        return  # the status has arrived
 
 
 def _outcome(response: httpx.Response) -> Outcome:

@@ -1,4 +1,4 @@
-"""Slack's incoming webhooks, and whatever takes what they take: https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks."""
+"""Slack's incoming webhooks, and compatible services: https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def _open(destination: Destination) -> Iterator[Send]:
 
 
 def message_of(deliveries: Sequence[Delivery]) -> str:
-    """A line for each, in which nothing that people or models wrote is a link, a mention, or formatting of Slack's."""
+    """One line per delivery, with text by people or models escaped so that it can't contain links, mentions, or formatting."""
     lines = "\n".join(escaped(line_of(each)) for each in deliveries)
     return json.dumps({"text": lines, "mrkdwn": False, "unfurl_links": False})
 
 
 def escaped(text: str) -> str:
-    """Slack reads `<!channel>` and `<https://…|words>`; with its three characters escaped, it reads neither."""
+    """Slack interprets `<!channel>` and `<https://…|words>`; escaping its three control characters prevents both."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 

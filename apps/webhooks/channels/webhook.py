@@ -1,4 +1,4 @@
-"""A server that takes events as Standard Webhooks has them: https://www.standardwebhooks.com."""
+"""A server that accepts Standard Webhooks: https://www.standardwebhooks.com."""
 
 from __future__ import annotations
 
