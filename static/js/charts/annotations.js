@@ -1,7 +1,7 @@
-// What is drawn on a plot beside its curves: levels, what its axes measure, marks.
+// Drawn on a plot besides its curves: reference levels, axis titles, marks.
 import { color } from "./palette.js";
 
-/** Dashed lines: a value to compare with, and y = x. */
+/** Dashed reference lines: a value, and y = x. */
 export function drawLevels(uplot, { reference, isDiagonal }) {
   const { ctx, bbox, scales } = uplot;
   const x = (value) => uplot.valToPos(value, "x", true);
@@ -25,7 +25,7 @@ export function drawLevels(uplot, { reference, isDiagonal }) {
   ctx.restore();
 }
 
-/** What each axis measures, and `note`, above and below the curves; and a mark at each x of `marks`, one for each pixel at most. */
+/** Draws the axis titles and `note` above and below the curves, and a mark at each x of `marks`, at most one per pixel. */
 export function drawWords(uplot, x, { left, right, marks = [] }, note) {
   const { ctx, bbox } = uplot;
   const pixels = (count) => count * devicePixelRatio;

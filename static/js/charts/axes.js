@@ -1,4 +1,4 @@
-// Where an axis has its ticks and what is printed at them: round values, no label twice, none over another.
+// Axis ticks and their labels: round values, without duplicate or overlapping labels.
 import { ticks, written } from "./drawing.js";
 
 const MINUTE = 60;
@@ -10,7 +10,7 @@ const TIME_STEPS = [1, 2, 5, 10, 15, 30, ...[1, 2, 5, 10, 15, 30].map((n) => n *
 );
 export const GAP = 14; // pixels between two labels
 
-/** What an x-axis can be: its name, how its values are printed, whether there is nothing between whole numbers. */
+/** The kinds of x-axis: name, format of values, whether values are integers. */
 export const X_AXES = {
   steps: { name: "Step", format: "number", isWhole: true },
   rollouts: { name: "Rollouts", format: "number", isWhole: true },
@@ -19,7 +19,7 @@ export const X_AXES = {
 };
 
 /**
- * The ticks of an x-axis of `width` pixels, of which labels may take the first `free`: as many as they leave room for. `measure(text)` is a
+ * The ticks of an x-axis of `width` pixels, of which the first `free` are available for labels: as many as fit. `measure(text)` returns a
  * label's width; labels are centered on their ticks.
  */
 export function xTicks([from, to], { format, isWhole }, { width, free }, measure) {
@@ -45,7 +45,7 @@ function timeTicks([from, to], count) {
   return Array.from({ length: Math.floor(to / step) - first + 1 }, (_, i) => (first + i) * step);
 }
 
-/** The labels of evenly spaced `values`: as many decimals as tell them apart, and one unit for all. */
+/** The labels of evenly spaced `values`: as many decimals as needed to distinguish them, and one unit for all. */
 export function tickLabels(values, format = "number") {
   const largest = Math.max(...values.map(Math.abs), 0);
   const step = values.length > 1 ? Math.abs(values[1] - values[0]) : largest || 1;
@@ -79,13 +79,13 @@ function unitFor(format, largest, step) {
     const exponent = Math.floor(Math.log10(largest) + 1e-9);
     return [10 ** exponent, `e${exponent}`];
   }
-  // Values that differ by less than a hundredth of a unit are easier to tell apart in full.
+  // Values that differ by less than a hundredth of a unit are easier to distinguish in full.
   return UNITS.find(([size]) => largest >= size && largest >= 1e5 && step >= size / 100) ?? [1, ""];
 }
 
-const MOST_DECIMALS = 12; // domain() takes what differs by less for equal
+const MOST_DECIMALS = 12; // domain() treats smaller differences as equal
 
-// 0.5 needs one, 0.25 two, 5 none.
+// 0.5 needs one decimal, 0.25 two, 5 none.
 function decimals(step) {
   for (let digits = 0; digits < MOST_DECIMALS; digits += 1) {
     const scaled = step * 10 ** digits;

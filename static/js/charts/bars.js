@@ -1,4 +1,4 @@
-// Bars: counts or shares by label, side by side where there are several series.
+// Bar charts: counts or shares by label, side by side if there are several series.
 import { finite, scale, surface, svg, text, ticks, written } from "./drawing.js";
 
 const HEIGHT = { small: 96, tall: 280, "": 160 };

@@ -1,23 +1,23 @@
-// <figure class="chart" data-chart="line|forest|bars"> around a table: the table is the data, and is what "Table" shows.
+// <figure class="chart" data-chart="line|forest|bars"> around a table, which holds the data and is shown by the "Table" button.
 //
-// Head cells say what a column is: the first is x (or the label), then data-series="name", and for an interval around that series
-// data-low="name" and data-high="name"; data-unit adds a unit. A cell's number is its data-value, else its text; an empty cell is a gap.
-// On the figure: data-format="percent|decimal", data-min and data-max fix the scale of values, data-reference="0.5" draws a line at a value,
-// data-diagonal draws y = x. In the figcaption a button with data-chart-table shows the table.
+// Head cells describe the columns: the first is x (or the label), then data-series="name", and for an interval around that series
+// data-low="name" and data-high="name"; data-unit adds a unit. A cell's number is its data-value, or else its text; an empty cell is a gap.
+// On the figure: data-format="percent|decimal", data-min and data-max fix the value axis, data-reference="0.5" draws a line at a value,
+// data-diagonal draws y = x. A button with data-chart-table in the figcaption shows the table.
 //
 // The curves of training runs come as JSON instead: see panels.js.
 import { attach } from "../core/attach.js";
 
 const HEIGHT = { small: 120, tall: 320, "": 200 };
 
-// Fetched by the pages that have such a chart: every other page is ready without them.
+// Imported only by pages with such a chart: other pages needn't load them.
 const DRAW = {
   line: async () => linesOf((await import("./plot.js")).Plot),
   forest: async () => redrawn((await import("./forest.js")).drawForest),
   bars: async () => redrawn((await import("./bars.js")).drawBars),
 };
 
-/** Reads the table: {x: {name, unit}, labels: [...], xs: [...], series: [{name, unit, ys, lows, highs}]}. */
+/** Parses the table: {x: {name, unit}, labels: [...], xs: [...], series: [{name, unit, ys, lows, highs}]}. */
 function readTable(table) {
   const heads = [...table.tHead.rows[0].cells];
   const rows = [...table.tBodies].flatMap((body) => [...body.rows]);

@@ -1,18 +1,18 @@
-// How a reader wants the curves: in the address, so that a link shows the same; and kept in this browser, for addresses that say nothing.
+// A reader's display choices for curves: in the URL, so that a link shows the same; and in local storage, as the default for other URLs.
 import { readJson, write } from "../core/storage.js";
 import { X_AXES } from "./axes.js";
 
 const KEPT = "curves";
 
 export class Choices {
-  /** `axis` is a key of X_AXES; `pinned` and `log` list charts by family; `span` is the stretch that is looked at, [from, to], or null. */
+  /** `axis` is a key of X_AXES; `pinned` and `log` list charts by family; `span` is the visible range, [from, to], or null. */
   constructor() {
     const address = new URLSearchParams(location.search);
-    // What is shown always has its axis in the address: of the rest, what is missing there is as it is by itself.
+    // Addresses written by this page always have an axis; in these, other missing choices mean the defaults.
     Object.assign(this, checked(address.has("axis") ? inAddress(address) : (readJson(KEPT) ?? {})));
   }
 
-  /** Shows the change in the address and keeps it, but for `span`, which is about one run. Keeps nothing else that a link brought. */
+  /** Writes the change to the URL and to storage, except for `span`, which is specific to one run. Stores no other choices that came from a link. */
   set(change) {
     Object.assign(this, change);
     const { span, ...kept } = change;
@@ -50,7 +50,7 @@ function inAddress(address) {
   };
 }
 
-// Anybody can write an address, and older pages have kept other things.
+// URLs are untrusted, and older versions stored other formats.
 function checked({ axis, smoothing, pinned, log, span }) {
   const names = (value) => (Array.isArray(value) ? [...new Set(value.map(String))] : []);
   return {

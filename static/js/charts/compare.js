@@ -1,4 +1,4 @@
-// The page that compares runs: their curves over each other.
+// The page that compares runs: their curves in shared charts.
 import { attach } from "../core/attach.js";
 import { overlaysOf } from "./curves.js";
 import { Panels } from "./panels.js";

@@ -1,8 +1,8 @@
-// The curves of runs as charts for panels.js: all metrics of one run, or one metric of several.
+// The curves of runs as charts for panels.js: all metrics of one run, or each metric across several.
 
 const UNSEEN = { lows: undefined, highs: undefined };
 
-/** The charts of a run. `open(step)` opens the rollouts of a step, where the run kept some. */
+/** The charts of a run. `open(step)` opens the rollouts of a step, if the run kept some. */
 export function chartsOf(run, open) {
   return run.charts.map((chart) => ({
     ...chart,
@@ -28,11 +28,11 @@ export function chartsOf(run, open) {
   }));
 }
 
-/** The charts of several runs, [{name, run}]: one for each metric that one of them measured, with a curve for each. */
+/** The charts of several runs, [{name, run}]: one for each metric that any of them measured, with a curve per run. */
 export function overlaysOf(runs) {
   const merged = [];
   for (const { run } of runs) {
-    let at = 0; // each run has its charts in the same order; what it alone has goes where it has it
+    let at = 0; // all runs have their charts in the same order; additional ones are inserted at their position
     for (const chart of run.charts.filter(({ right }) => !right))
       for (const series of chart.series) {
         const known = merged.findIndex(({ metric }) => metric === series.metric);
@@ -51,7 +51,7 @@ export function overlaysOf(runs) {
   }));
 }
 
-// On the x of all runs together: uPlot has one for all series. Where a run has none of them its line goes on.
+// On the union of all runs' x values, since uPlot has one x for all series. Lines continue across x values that a run lacks.
 function overlay(runs, metric, axis, description) {
   const parts = runs.map(({ name, run }) => {
     const column = run.columns.get(metric) ?? { ys: [] };

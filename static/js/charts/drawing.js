@@ -1,4 +1,4 @@
-// What the charts share: SVG elements, scales, round ticks, numbers as people write them.
+// Shared by the charts: SVG elements, scales, round ticks, number formats.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -9,7 +9,7 @@ export function svg(name, attributes = {}, ...children) {
   return element;
 }
 
-/** An SVG that fills `canvas`, in pixels, in place of what was there. */
+/** Replaces the content of `canvas` with an SVG of its size, in pixels. */
 export function surface(canvas, height, label) {
   const width = canvas.clientWidth;
   const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label });
@@ -39,19 +39,19 @@ export function ticks([from, to], count) {
   return Array.from({ length: last - first + 1 }, (_, i) => Number(((first + i) * step).toPrecision(12)));
 }
 
-/** Powers of ten in [from, to], both above zero. */
+/** Powers of ten in [from, to], which must be positive. */
 export function logTicks([from, to]) {
   const [first, last] = [Math.ceil(Math.log10(from)), Math.floor(Math.log10(to))];
   if (last - first < 1) return ticks([from, to], 3);
   return Array.from({ length: last - first + 1 }, (_, i) => 10 ** (first + i));
 }
 
-/** The domain of `values`, with a little room, widened to the given minimum and maximum. */
+/** The domain of `values` with some padding, widened to the given minimum and maximum. */
 export function domain(values, { min, max, room = 0.06 } = {}) {
   const found = finite(values);
   let low = found.length ? Math.min(...found) : 0;
   let high = found.length ? Math.max(...found) : 1;
-  const isFlat = high - low <= 1e-9 * Math.max(Math.abs(low), Math.abs(high)); // but for what rounding left
+  const isFlat = high - low <= 1e-9 * Math.max(Math.abs(low), Math.abs(high)); // up to rounding errors
   if (isFlat) [low, high] = [low - (Math.abs(low) || 1) / 2, high + (Math.abs(high) || 1) / 2];
   const extra = (high - low) * room;
   return [numberOr(min, low - extra), numberOr(max, high + extra)];
@@ -61,7 +61,7 @@ function numberOr(text, otherwise) {
   return text === undefined || text === "" ? otherwise : Number(text);
 }
 
-/** A number for an axis or a readout: 0.00031, −12.4, 1,200, 62 %; a coefficient ("decimal") as −0.62. `fixed`: shares that stand below each other, 62.0 %. */
+/** A number for an axis or a readout: 0.00031, −12.4, 1,200, 62 %; a coefficient ("decimal") as −0.62. `fixed`: for aligned shares, 62.0 %. */
 export function written(value, options) {
   return Number.isFinite(value) ? plain(value, options).replaceAll("-", "−") : "–";
 }

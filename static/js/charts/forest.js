@@ -1,4 +1,4 @@
-// A forest plot: a row for each estimate, its interval as a line, against a reference.
+// A forest plot: one row per estimate, its interval as a line, and a reference line.
 import { domain, finite, scale, surface, svg, text, ticks, written } from "./drawing.js";
 
 const ROW = 28;

@@ -1,9 +1,9 @@
-// The colors of tokens.css as a canvas takes them, in the theme that is on.
+// The colors of tokens.css in canvas format, in the current theme.
 const known = new Map();
 const system = matchMedia("(prefers-color-scheme: dark)");
 let probe = null;
 
-/** A token's color: color("series-1") is "rgb(52, 82, 196)". With `alpha` below 1, see-through. */
+/** A token's color: color("series-1") is "rgb(52, 82, 196)". An `alpha` below 1 makes it transparent. */
 export function color(token, alpha = 1) {
   if (!known.has(token)) known.set(token, computed(token));
   const solid = known.get(token);
@@ -20,10 +20,10 @@ function computed(token) {
   return getComputedStyle(probe).color;
 }
 
-/** The token of the color of the series at `index`: there are six, which a dash tells apart too. */
+/** The color token of the series at `index`: there are six, also distinguished by dashes. */
 export const seriesToken = (index) => `series-${(index % 6) + 1}`;
 
-/** Calls `run` whenever the colors are others. */
+/** Calls `run` whenever the theme changes. */
 export function onThemeChange(run, signal) {
   const changed = () => {
     known.clear();

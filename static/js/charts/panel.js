@@ -1,4 +1,4 @@
-// One of the charts of a page: its figure, its buttons, its curves or their table.
+// A single chart: its figure, its buttons, its curves or their table.
 import { Plot } from "./plot.js";
 import { showTable } from "./table.js";
 
@@ -12,7 +12,7 @@ export class Panel {
   #shown = null;
   #title;
 
-  /** `onPin(family)` and `onLog(family)` are told of a click on Pin and on Log. */
+  /** `onPin(family)` and `onLog(family)` are called on a click on Pin or Log. */
   constructor(signal, { onPin, onLog }) {
     this.figure = document.getElementById("panel-template").content.firstElementChild.cloneNode(true);
     const find = (selector) => this.figure.querySelector(selector);
@@ -29,7 +29,7 @@ export class Panel {
     this.pin.addEventListener("click", () => onPin(this.#chart.family));
   }
 
-  /** The x that the pointer or the arrow keys are at; undefined where they are elsewhere. */
+  /** The x at the pointer or keyboard cursor; undefined if there is none. */
   get cursorX() {
     return this.#plot.cursorX;
   }
@@ -45,7 +45,7 @@ export class Panel {
       showTable(this.figure.querySelector(".table-wrap"), this.#shown.model);
   }
 
-  /** Draws `chart`: {key, family, title, left, right} with the curves of `model`; `options` go to the plot. */
+  /** Draws `chart`: {key, family, title, left, right} with the curves of `model`; `options` are passed to the plot. */
   show(chart, model, options, { isPinned, isLog }) {
     this.#chart = chart;
     this.#shown = { model, options, isLog };
@@ -77,7 +77,7 @@ export class Panel {
   }
 }
 
-// A share is between 0 and 1 whatever was measured.
+// A share is always between 0 and 1.
 function bounded(axis) {
   return axis.format === "percent" ? { ...axis, min: 0, max: 1 } : axis;
 }

@@ -1,4 +1,4 @@
-// All charts of a page: in their groups, the pinned ones first, on one x-axis, smoothed alike, over one stretch.
+// All charts of a page, grouped, pinned ones first, with a common x-axis, smoothing, and visible range.
 import { bind } from "../core/keys.js";
 import { X_AXES } from "./axes.js";
 import { Choices } from "./choices.js";
@@ -14,9 +14,9 @@ export class Panels {
   #panels = new Map();
   #place;
   #signal;
-  #whole = null; // the x of all charts, [from, to]
+  #whole = null; // the x range of all charts, [from, to]
 
-  /** `root` holds _curves_bar.html and an element with data-curves-panels, whose content is replaced. */
+  /** `root` contains _curves_bar.html and an element with data-curves-panels, whose content is replaced. */
   constructor(root, signal) {
     this.#signal = signal;
     this.#place = root.querySelector("[data-curves-panels]");
@@ -50,7 +50,7 @@ export class Panels {
       "click",
       () => {
         this.#zoomTo(null);
-        this.smoothing.focus(); // the button goes
+        this.smoothing.focus(); // the button disappears
       },
       { signal },
     );
@@ -67,8 +67,8 @@ export class Panels {
   }
 
   /**
-   * Shows `charts`: {key, family, title, group, left, right, curves(axis)}, whose curves are {xs, series, marks, onOpen, noteAt}. `axes` are those of
-   * X_AXES that there are; `empty` is what to say where there is no chart.
+   * Shows `charts`: {key, family, title, group, left, right, curves(axis)}, whose curves are {xs, series, marks, onOpen, noteAt}. `axes` are the
+   * available keys of X_AXES; `empty` is shown if there are no charts.
    */
   show(charts, axes, empty) {
     this.#charts = charts;
@@ -105,7 +105,7 @@ export class Panels {
     }
   }
 
-  // Figures stay what they are and only go where they belong, so nothing is drawn again for it.
+  // Figures are only moved to their positions, so nothing is redrawn.
   #arrange(pinned) {
     const isPinned = ({ family }) => pinned.includes(family);
     const groups = new Map([[PINNED, this.#charts.filter(isPinned)]]);
@@ -170,7 +170,7 @@ export class Panels {
   }
 }
 
-// From the first to the last x of any chart: all share it, so that what is above each other happened together.
+// From the first to the last x of any chart: they share it, so vertically aligned points are simultaneous.
 function spanOf(lists) {
   const known = lists.flatMap((xs) => (xs.length ? [xs[0], xs.at(-1)] : []));
   return known.length ? [Math.min(...known), Math.max(...known)] : null;

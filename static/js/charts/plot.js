@@ -1,8 +1,8 @@
-// Curves on a canvas, drawn by uPlot: bands, one or two value axes, a readout of all series at the pointer or under the arrow keys.
+// Curves on a canvas, drawn by uPlot: bands, one or two value axes, a readout of all series at the pointer or keyboard cursor.
 //
 // A model is {x: one of X_AXES, xs, series: [{name, unit, format, band, ys, lows, highs, raws, isRight, tone}]}. xs ascend; tone is the
-// number of its color, where that is not its place. In ys, lows and highs null is a
-// gap; undefined is a row where the series was not measured, over which its line goes on. Of smoothed curves `raws` are drawn too, fainter.
+// index of its color, by default its position. In ys, lows, and highs null is a
+// gap; undefined is a row where the series was not measured, which its line skips. For smoothed curves, `raws` are drawn too, fainter.
 import uPlot from "../../vendor/uplot/uPlot.esm.js";
 import { drawLevels, drawWords } from "./annotations.js";
 import { GAP, tickLabels, xTicks } from "./axes.js";
@@ -24,7 +24,7 @@ export class Plot {
   #uplot = null;
   #width = 0;
 
-  /** Draws into `canvas`, which is as wide as its place, until `signal` aborts. */
+  /** Draws into `canvas`, whose width follows its container, until `signal` aborts. */
   constructor(canvas, signal) {
     this.#canvas = canvas;
     this.#surface.className = "chart-surface";
@@ -43,8 +43,8 @@ export class Plot {
   }
 
   /**
-   * Draws `model`, or what has changed of it. Options: label, height, isLog, left and right ({title, unit, format, min, max}), span (the x that are
-   * shown), marks (x whose points open something), onOpen(row), onZoom([from, to]), group (charts whose cursors go together), reference, isDiagonal.
+   * Draws `model`, or only its changes. Options: label, height, isLog, left and right ({title, unit, format, min, max}), span (the visible
+   * x range), marks (x whose points open something), onOpen(row), onZoom([from, to]), group (charts with a shared cursor), reference, isDiagonal.
    */
   show(model, options) {
     this.#model = model;
@@ -54,7 +54,7 @@ export class Plot {
     if (this.#width) this.#draw();
   }
 
-  /** The x that is read now; undefined where that is just the last. */
+  /** The x at the cursor; undefined if the readout shows the last row. */
   get cursorX() {
     return this.#model?.xs[this.#readout.row];
   }
@@ -63,7 +63,7 @@ export class Plot {
     return Boolean(this.#options.isLog) && !this.#model.series.some(({ ys }) => ys.some((y) => y <= 0 && y !== null));
   }
 
-  // Why the scale is not the one that was asked for.
+  // Why the requested scale isn't used.
   get #scaleNote() {
     return this.#options.isLog && !this.#isLog ? "linear: some values are not above 0" : "";
   }
@@ -107,7 +107,7 @@ export class Plot {
     this.#readout.show(this.#model);
   }
 
-  // What uPlot takes for a series: of each of ours its band's ends, what it is smoothed from, and the curve itself, which is the last of them.
+  // uPlot's series for each of ours: the band's ends, the unsmoothed curve, and the curve itself, which is the last of them.
   #entries() {
     const floor = this.#isLog ? Math.min(...finite(this.#model.series.flatMap(({ ys }) => ys))) : Number.NaN;
     const above = (values) => (this.#isLog ? values.map((value) => (value <= 0 ? floor : value)) : values);
@@ -151,7 +151,7 @@ export class Plot {
           key: group,
           setSeries: false,
           scales: ["x", null],
-          // Only where the pointer is: what was dragged is told to all by onZoom.
+          // Only in the chart under the pointer: onZoom applies the dragged range to all.
           filters: { pub: (type) => type === "mousemove" || type === "mouseleave" },
         },
       },
@@ -181,7 +181,7 @@ export class Plot {
         range: () => {
           const { xs } = this.#model;
           const [from, to] = this.#options.span ?? [xs[0], xs.at(-1)];
-          return to > from ? [from, to] : [from, from + 1]; // a lone point stands where the curve will begin
+          return to > from ? [from, to] : [from, from + 1]; // a single point is drawn where the curve will begin
         },
       },
       left: { distr: this.#isLog ? 3 : 1, range: values(this.#options.left) },
@@ -192,7 +192,7 @@ export class Plot {
   #axes() {
     const font = `${FONT_SIZE}px ${getComputedStyle(this.#canvas).fontFamily}`;
     const stroke = () => color("faint");
-    // uPlot asks for splits only where one of its own increments fits, and it has none above 1e16; any that it accepts will do, as ours are not of it.
+    // uPlot asks for splits only if one of its own increments fits, and has none above 1e16; any that it accepts will do, as ours don't use it.
     const incrs = (_, __, min, max) => [Math.max(5, max - min)];
     const common = { font, stroke, incrs, ticks: { show: false } };
     const values = (axis, scale, side) => ({
@@ -221,7 +221,7 @@ export class Plot {
     return [x, values(left, "left", 3), ...(right ? [values(right, "right", 1)] : [])];
   }
 
-  // The axis' name takes its end; a tick under it would be printed over. Labels are centered on their ticks.
+  // The axis title is at its end; a tick label under it would overlap. Labels are centered on their ticks.
   #xTicks(self, min, max) {
     const { x, xs } = this.#model;
     if (xs[0] === xs.at(-1)) return [xs[0]];
@@ -273,11 +273,11 @@ export class Plot {
     if (!this.#uplot) return;
     const left = row === null ? -10 : this.#uplot.valToPos(this.#model.xs[row], "x");
     this.#uplot.setCursor({ left, top: row === null ? -10 : 1 }, true, true);
-    this.#readout.at(row); // of rows that share a pixel uPlot takes any
+    this.#readout.at(row); // uPlot picks an arbitrary one of the rows that share a pixel
   }
 }
 
-// Of a logarithmic axis, with a little room.
+// The range of a logarithmic axis, with some padding.
 function logDomain(min, max) {
   const room = (max / min) ** 0.06;
   return min === max ? [min / 2, max * 2] : [min / room, max * room];
@@ -287,7 +287,7 @@ function known(values) {
   return finite(values).length;
 }
 
-// Points that no line reaches: between two gaps.
+// Points not connected by a line: those between two gaps.
 function lone(values) {
   const measured = [...values.keys()].filter((row) => values[row] !== undefined);
   const isGap = (index) => values[measured[index]] === undefined || values[measured[index]] === null;

@@ -1,4 +1,4 @@
-// Under a chart: each series with its value where the pointer or the arrow keys are, else at the end.
+// Below a chart: the value of each series at the cursor, or else at the end.
 import { xReading } from "./axes.js";
 import { written } from "./drawing.js";
 import { seriesToken } from "./palette.js";
@@ -6,13 +6,13 @@ import { seriesToken } from "./palette.js";
 const BY_KEY = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity };
 
 export class Readout {
-  #at = null; // the row that is read; null is the last
+  #at = null; // the row shown; null is the last
   #legend = document.createElement("ul");
   #model = null;
   #values = [];
   #where = document.createElement("li");
 
-  /** `surface` becomes what one focuses: arrow keys call `cursorTo(row)`, Enter and clicks `open(row)`. */
+  /** `surface` becomes focusable: arrow keys call `cursorTo(row)`, Enter and clicks `open(row)`. */
   constructor(canvas, surface, signal, { cursorTo, open }) {
     this.#legend.className = "chart-legend";
     this.#where.className = "where";
@@ -34,7 +34,7 @@ export class Readout {
     });
   }
 
-  /** The row that the pointer or the keys are at, or null. */
+  /** The row at the pointer or keyboard cursor, or null. */
   get row() {
     return this.#at;
   }
@@ -72,7 +72,7 @@ export class Readout {
     this.#legend.replaceChildren(...items, this.#where);
   }
 
-  /** Reads a row; null reads the last. */
+  /** Shows a row; null shows the last. */
   at(row) {
     this.#at = row ?? null;
     if (!this.#model) return;
@@ -84,7 +84,7 @@ export class Readout {
   }
 }
 
-/** The row of the last measurement up to `row`: itself, where the series was measured there. */
+/** The row of the last measurement up to `row`, which is `row` itself if the series was measured there. */
 export function lastMeasured(values, row) {
   let at = row;
   while (at > 0 && values[at] === undefined) at -= 1;

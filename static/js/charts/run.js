@@ -1,4 +1,4 @@
-// A run's page: its curves and its log. When live.js has swapped in a new state, both fetch what is new since what they hold.
+// A run's page: its curves and its log. After live.js has swapped in a new state, both fetch what was added.
 import { attach } from "../core/attach.js";
 import { request } from "../core/requests.js";
 import { RunCurves } from "./run_curves.js";
@@ -11,7 +11,7 @@ attach("[data-run]", (root, signal) => {
   let busy = false;
   let again = false;
   const log = document.getElementById("run-log");
-  log.scrollTop = log.scrollHeight; // the newest lines; those before are a scroll away
+  log.scrollTop = log.scrollHeight; // show the newest lines; earlier ones can be scrolled to
 
   async function catchUp() {
     if (busy) {
@@ -24,7 +24,7 @@ attach("[data-run]", (root, signal) => {
       try {
         await Promise.all([extendLog(logUrl, signal), curves.extend()]);
       } catch (error) {
-        // While the run goes on, the next swap tries again; live.js says when the server is away.
+        // While the run is active, the next swap retries; live.js reports an unreachable server.
         if (!signal.aborted) curves.sayFailure(error);
       }
     } while (again && !signal.aborted);

@@ -3,7 +3,7 @@ import { chartsOf } from "./curves.js";
 import { Panels } from "./panels.js";
 import { RunSeries } from "./run_series.js";
 
-/** Fills `root` (_curves.html) from the series at `url`, as far as #run-status says that the run is. */
+/** Fills `root` (_curves.html) from the series at `url`, up to the run's progress in #run-status. */
 export class RunCurves {
   #drawnState = null;
   #panels;
@@ -22,7 +22,7 @@ export class RunCurves {
     const { step, seq } = document.getElementById("run-status").dataset;
     const state = `${step} ${seq}`;
     if (state === this.#drawnState) return;
-    const wentBack = Number(step) < this.#series.last; // resumed from a checkpoint before what is drawn
+    const wentBack = Number(step) < this.#series.last; // resumed from a checkpoint before the last drawn step
     if (wentBack) await this.#series.load(this.#signal);
     else await this.#series.extend(this.#signal);
     this.#drawnState = state;

@@ -1,7 +1,7 @@
-// What one run measured, as its page holds it: fetched once, then extended by what is new.
+// A run's measurements in the page: fetched once, then extended incrementally.
 import { request } from "../core/requests.js";
 
-const MOST_ROWS = 2000; // a page that watches for days fetches the thinned curves again
+const MOST_ROWS = 2000; // a page that is open for days fetches the thinned curves again
 
 export class RunSeries {
   constructor(url) {
@@ -12,7 +12,7 @@ export class RunSeries {
   #empty() {
     this.steps = [];
     this.seconds = [];
-    this.columns = new Map(); // metric -> {ys, lows, highs}, a value for each step; undefined where none was measured
+    this.columns = new Map(); // metric -> {ys, lows, highs}, one value per step; undefined where it wasn't measured
     this.charts = [];
     this.sampled = [];
   }
@@ -28,7 +28,7 @@ export class RunSeries {
     this.#add(data);
   }
 
-  /** Adds what came after the last step; that step again, because an evaluation reports on a step that is there already. */
+  /** Adds rows from the last step on, including that step, since an evaluation reports on an existing step. */
   async extend(signal) {
     if (this.last < 0) return this.load(signal);
     const data = await this.#fetch(`?after=${this.last - 1}`, signal);
@@ -54,7 +54,7 @@ export class RunSeries {
       this.columns.set(metric, column);
       values.forEach((value, index) => {
         const at = place[rows ? rows[index] : index];
-        if (column.ys[at] !== undefined) return; // a thinned curve ends in a mean, which its last step alone must not replace
+        if (column.ys[at] !== undefined) return; // a thinned curve ends in a mean, which mustn't be replaced by its last step alone
         column.ys[at] = value;
         if (!lows) return;
         column.lows ??= [];
@@ -66,7 +66,7 @@ export class RunSeries {
     this.sampled = sampled;
   }
 
-  /** The x of each step on an axis of X_AXES; undefined where it is not known. Empty where the run has no such axis. */
+  /** The x of each step on an axis of X_AXES; undefined if unknown. Empty if the run has no such axis. */
   xs(axis) {
     if (axis === "steps" || axis === "seconds") return this[axis];
     const counted = this.columns.get(axis);
@@ -74,7 +74,7 @@ export class RunSeries {
   }
 }
 
-/** Counts that begin at 0 again when a run is resumed, as one that goes on; a step without a count has that of the step before. */
+/** Makes counts that restart at 0 when a run is resumed continuous; a step without a count gets the previous step's. */
 export function runningTotal(counts, length) {
   let base = 0;
   let last;
@@ -88,7 +88,7 @@ export function runningTotal(counts, length) {
   });
 }
 
-/** An exponential moving average, without its bias to 0 at the beginning (Kingma and Ba, 2015, section 3). Gaps stay. */
+/** An exponential moving average with bias correction (Kingma and Ba, 2015, section 3). Gaps stay. */
 export function smoothed(values, weight) {
   let average = 0;
   let known = 0;

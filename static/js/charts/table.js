@@ -1,4 +1,4 @@
-// A chart as a table: the same values, for whoever would rather read.
+// A chart's values as a table.
 import { xReading } from "./axes.js";
 import { written } from "./drawing.js";
 

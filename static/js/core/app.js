@@ -1,4 +1,4 @@
-// The behaviors that every page has. A page's own modules come through its `scripts` block.
+// Behaviors of every page. A page's own modules are loaded by its `scripts` block.
 import "./nonce.js";
 import "./requests.js";
 import "./view_state.js";

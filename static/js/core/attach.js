@@ -3,8 +3,8 @@
 const behaviours = [];
 
 /**
- * Calls `start(element, signal)` once for each element that matches, whenever it enters the page.
- * `signal` aborts when the element leaves: pass it to addEventListener, fetch, or listen to it to clean up.
+ * Calls `start(element, signal)` once for each matching element when it enters the page.
+ * `signal` aborts when the element leaves: pass it to addEventListener or fetch, or listen to it to clean up.
  */
 export function attach(selector, start) {
   const running = new WeakMap();

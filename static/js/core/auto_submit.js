@@ -1,2 +1,2 @@
-// <select data-submits>: choosing sends the form.
+// <select data-submits>: a selection submits the form.
 document.addEventListener("change", (event) => event.target.closest("[data-submits]")?.form.requestSubmit());

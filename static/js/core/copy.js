@@ -1,4 +1,4 @@
-// <button data-copy="text"> or <button data-copy-from="#id">: copies, and says so on the button itself.
+// <button data-copy="text"> or <button data-copy-from="#id">: copies, and confirms on the button itself.
 import { toast } from "./toast.js";
 
 document.addEventListener("click", async (event) => {
@@ -22,7 +22,7 @@ document.addEventListener("click", async (event) => {
   }, 1500);
 });
 
-// navigator.clipboard exists only on https and localhost; a server on a plain-http address needs the old way.
+// navigator.clipboard only exists on https and localhost; plain-http servers need the legacy API.
 function copyBySelection(text) {
   const area = document.createElement("textarea");
   area.className = "unseen";

@@ -1,4 +1,4 @@
-// Filters that are empty stay out of the address, so that a copied link is short.
+// Leaves empty filters out of the URL, to keep copied links short.
 import { attach } from "./attach.js";
 
 attach("form[data-filters]", (form, signal) => {

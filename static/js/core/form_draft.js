@@ -1,5 +1,5 @@
-// <form data-draft="name-of-this-draft">: what was typed survives a closed tab, until the form is sent.
-// <form data-unsaved>: leaving with changes asks first.
+// <form data-draft="name-of-this-draft">: input survives closing the tab, until the form is submitted.
+// <form data-unsaved>: leaving with unsaved changes asks for confirmation.
 import { attach } from "./attach.js";
 import { readJson, write } from "./storage.js";
 
@@ -57,8 +57,8 @@ attach("form[data-draft]", (form, signal) => {
     },
     { signal },
   );
-  window.addEventListener("pagehide", () => timer && keep(), { signal }); // closed before the wait was over
-  // A plain submit leaves the page; if it fails the server gives the values back itself.
+  window.addEventListener("pagehide", () => timer && keep(), { signal }); // the page was closed before the delay was over
+  // A plain submit leaves the page; if it fails, the server returns the values itself.
   form.addEventListener("submit", () => form.hasAttribute("hx-post") || forget(), { signal });
   form.addEventListener("htmx:afterRequest", ({ detail }) => detail.successful && detail.elt === form && forget(), {
     signal,

@@ -1,18 +1,18 @@
-// After a refused form the focus is on its first wrong field, or on the message where no field is to blame.
+// After a refused form, focuses the first invalid field, or the message if no field is at fault.
 
 const CONTROLS = "input:not([type=hidden]), select, textarea";
 const MESSAGES = ":is(form .notice.bad, p.error):not([data-sample] *)";
 
-/** Puts the focus on what is wrong in `root`, if anything is. */
+/** Focuses the first error in `root`, if there is one. */
 export function leadToWrong(root) {
-  const wrong = [...root.querySelectorAll(".wrong:not([data-sample] *)")]; // nobody sent the form that the gallery shows
+  const wrong = [...root.querySelectorAll(".wrong:not([data-sample] *)")]; // the gallery shows sample forms that were never submitted
   for (const { parentElement } of wrong) parentElement.closest("details:not([open])")?.setAttribute("open", "");
   const place = wrong.find(isShown) ?? [...root.querySelectorAll(MESSAGES)].find(isShown);
   if (!place) return;
   const dialog = place.closest("dialog");
   if (dialog?.open && !dialog.matches(":modal")) {
     dialog.close();
-    dialog.showModal(); // the server can only open it in the page, not over it
+    dialog.showModal(); // the server can only render it open in the page, not as a modal
   }
   const control = place.querySelector(":checked:not(option)") ?? place.querySelector(CONTROLS) ?? place;
   if (control === place) place.tabIndex = -1;
@@ -20,14 +20,14 @@ export function leadToWrong(root) {
   place.scrollIntoView({ block: "nearest" });
 }
 
-// Fields of another method than the chosen one are in the page, too.
+// Fields of methods other than the chosen one are in the page, too.
 function isShown(element) {
   return element.getClientRects().length > 0;
 }
 
 leadToWrong(document);
 
-// Where a partial was swapped because somebody sent a form, and not while they typed.
+// Only when a partial was swapped after a form submission, not while typing.
 document.addEventListener("htmx:afterSettle", ({ detail }) => {
   if (detail.xhr?.status !== 422 || detail.requestConfig?.triggeringEvent?.type !== "submit") return;
   leadToWrong(document.getElementById(detail.target.id) ?? detail.target);

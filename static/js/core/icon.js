@@ -1,4 +1,4 @@
-// Icons from the sprite whose address base.html gives.
+// Icons from the sprite whose URL is in base.html.
 
 const SVG = "http://www.w3.org/2000/svg";
 

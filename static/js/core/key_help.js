@@ -1,4 +1,4 @@
-// `?` lists every key of the page, by group. A click on a key waits for another to put in its place.
+// `?` lists all keys of the page, by group. A click on a key waits for a replacement key.
 import { bind, boundKeys, keyOf, printed, remap } from "./keys.js";
 
 const dialog = document.getElementById("keys");

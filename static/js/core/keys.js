@@ -1,8 +1,8 @@
-// One registry of the page's keys. An element with data-key="j" is clicked (a field: focused) when j is pressed;
-// a module binds anything else with bind(). "g t" is g, then t; "mod+Enter" is Ctrl or ⌘ with Enter, and works while typing.
+// A registry of the page's keys. An element with data-key="j" is clicked (a field: focused) when j is pressed;
+// modules bind other actions with bind(). "g t" is g, then t; "mod+Enter" is Ctrl or ⌘ with Enter, and works while typing.
 //
-// Keys sleep while one types and, but for those inside it, while a dialog is open. The last binding of a key wins, so
-// a page can take a key that the shell uses. People can remap a key in the `?` dialog: see remap().
+// Keys are disabled while typing and, except for those inside it, while a dialog is open. The last binding of a key wins, so
+// a page can override a key of the shell. Keys can be remapped in the `?` dialog: see remap().
 import { attach } from "./attach.js";
 import { readJson, write } from "./storage.js";
 
@@ -11,8 +11,8 @@ const SEQUENCE_MS = 1200;
 let prefix = null;
 
 /**
- * Binds a key until `signal` aborts. `run(event)` does the work; `enabled()` may put it to sleep.
- * `repeat`: a held key runs it again and again. `element`: what it belongs to, if anything.
+ * Binds a key until `signal` aborts. `run(event)` performs the action; `enabled()` can disable it.
+ * `repeat`: a held key repeats the action. `element`: the element that it belongs to, if any.
  */
 export function bind({
   keys,
@@ -30,12 +30,12 @@ export function bind({
   return binding;
 }
 
-/** What a press would do now, in the order of binding; of two for one key only the one that wins. */
+/** The active bindings, in the order of binding; of several for one key only the one that wins. */
 export function boundKeys() {
   const winners = new Map();
   const dialog = [...document.querySelectorAll("dialog[open]")].at(-1);
   for (const binding of bindings) if (awake(binding, dialog)) winners.set(binding.keys, binding);
-  // A sequence is out of reach where its first key is bound by itself.
+  // A sequence is unreachable if its first key has a binding of its own.
   return [...winners.values()].filter(({ keys }) => !keys.includes(" ") || !winners.has(keys.split(" ")[0]));
 }
 
@@ -45,7 +45,7 @@ function awake({ element, enabled }, dialog) {
   return (!dialog || Boolean(element && dialog.contains(element))) && enabled();
 }
 
-// Remapping: {"Group/Label": "key"}. base.html gives a member's own; strangers keep theirs in this browser.
+// Remapping: {"Group/Label": "key"}. base.html has a member's own; for others, it's stored in the browser.
 function nameOf(group, label) {
   return `${group}/${label}`;
 }
@@ -59,7 +59,7 @@ function remapped(group, label) {
   return remaps()[nameOf(group, label)];
 }
 
-/** Gives a binding another key, here and in the person's preferences. Null gives its own key back. */
+/** Remaps a binding, in the page and in the member's preferences. Null restores the default. */
 export function remap(binding, keys) {
   const all = remaps();
   if (keys === null) delete all[nameOf(binding.group, binding.label)];
@@ -71,13 +71,13 @@ export function remap(binding, keys) {
   document.dispatchEvent(new CustomEvent("keys:remapped", { detail: all }));
 }
 
-/** The name of the key of an event, as bindings spell it. */
+/** The name of an event's key, as used in bindings. */
 export function keyOf(event) {
   const key = event.key === " " ? "Space" : event.key;
   return (event.ctrlKey || event.metaKey ? "mod+" : "") + key;
 }
 
-/** A key as it is printed: "↵" for Enter, "⌘" or "Ctrl" for mod. */
+/** A key as displayed: "↵" for Enter, "⌘" or "Ctrl" for mod. */
 export function printed(keys) {
   const mac = navigator.platform.startsWith("Mac");
   const names = {
@@ -107,7 +107,7 @@ attach("[data-key]", (element, signal) => {
   const group = element.closest("[data-key-group]")?.dataset.keyGroup;
   const repeat = element.dataset.keyRepeat !== undefined;
   const binding = bind({ keys: element.dataset.key, label, group, run: () => press(element), signal, repeat, element });
-  // The server cannot know what this keyboard prints on its keys.
+  // The server doesn't know this keyboard's labels.
   if (binding.keys !== binding.standard || binding.keys.includes("mod+")) print(binding);
   else element.setAttribute("aria-keyshortcuts", binding.keys.replace("mod+", "Control+"));
 });
@@ -135,7 +135,7 @@ function isTyping(target) {
   );
 }
 
-// Enter and Space belong to the link or button that has the focus.
+// Enter and Space activate the focused link or button.
 function belongsToFocus(key, target) {
   if (key === "Enter") return target.matches("a[href], button, summary");
   return key === "Space" && target.matches("a[href], button, summary, input");

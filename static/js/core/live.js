@@ -1,12 +1,12 @@
 // A live part of a page: <div id="run" data-live="/ws/runs/1" data-live-poll="/runs/1/live">.
 //
-// The socket carries rendered partials. Each top-level element has an id and takes the place of the element with that id;
-// one with hx-swap-oob says itself where it goes ("beforeend:#log"). A partial for nothing on the page is ignored.
+// The socket sends rendered partials. Each top-level element has an id and replaces the element with that id;
+// one with hx-swap-oob specifies its own target ("beforeend:#log"). A partial without a target on the page is ignored.
 //
-// Nothing is remembered on the way, so after every gap the state is fetched again: from data-live-poll (partials, as above) or
-// from the page itself, whose element with this one's id is taken over. Where no socket opens (a proxy that
-// blocks them) the state is fetched every few seconds instead. data-live-end on or in it: all is said, so it disconnects.
-// data-changes-by-itself in it: it says something that changes without news, such as what a job waits for, so it is fetched now and then.
+// Messages aren't stored, so after every gap the state is fetched again: from data-live-poll (partials, as above) or
+// from the page itself, whose element with the same id is used. If no socket opens (a proxy
+// blocks them), the state is polled every few seconds instead. data-live-end on or in it ends the connection: nothing more will change.
+// data-changes-by-itself in it: it shows something that changes without messages, such as what a job waits for, so it's also polled.
 import { attach } from "./attach.js";
 import { fragmentOf, pageOf, swapIn } from "./markup.js";
 import { request } from "./requests.js";
@@ -59,7 +59,7 @@ attach("[data-live]", (root, signal) => {
       pollUrl ? { headers: { "HX-Request": "true" }, signal } : { signal },
     );
     const text = await response.text();
-    // What the socket said meanwhile may be newer than this answer; the next one is newer than both.
+    // Socket messages that arrived meanwhile may be newer than this response; the next one is newer than both.
     if (heard !== before) return tries > 1 ? fetchState(tries - 1) : undefined;
     if (pollUrl) {
       if (response.status !== 204) swapPartials(text);
@@ -68,7 +68,7 @@ attach("[data-live]", (root, signal) => {
     }
     const page = pageOf(text);
     const fresh = id && page.getElementById(id);
-    // Only the inside: replacing this element itself would start another connection.
+    // Only the content: replacing the element itself would start another connection.
     if (fresh) keepingPlace(() => swapIn(here(), fresh, "innerHTML"));
   }
 
@@ -81,14 +81,14 @@ attach("[data-live]", (root, signal) => {
       opened = true;
       failures = 0;
       say("live");
-      // Also the first time: things may have moved between the page's rendering and now.
+      // On the first connection, too: the state may have changed since the page was rendered.
       fetchState().catch(() => socket.close());
     });
     socket.addEventListener("message", ({ data }) => {
       heard += 1;
       swapPartials(data);
       if (!ended()) return;
-      // What the socket carries is for many browsers, so nothing in it may send; the same fetched by this one may (see nonce.js).
+      // Socket messages are for many browsers, so nothing in them may send requests; the same content fetched by this one may (see nonce.js).
       fetchState()
         .catch(() => {})
         .finally(() => {
@@ -132,7 +132,7 @@ attach("[data-live]", (root, signal) => {
   connect();
 });
 
-// Doubling, with a spread so that a restarted server is not met by everybody at once.
+// Exponential backoff with jitter, so that clients don't all reconnect to a restarted server at once.
 function waitAfter(failures) {
   const wait = Math.min(FIRST_WAIT_MS * 2 ** (failures - 1), LONGEST_WAIT_MS);
   return wait * (0.75 + Math.random() / 2);

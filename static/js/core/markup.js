@@ -1,7 +1,7 @@
-// The only module that makes elements of text. The text is what our own server rendered, with everything in it escaped; never put
-// together here. Text of people and models goes into `textContent`. `make lint` keeps innerHTML and its like out of every other module.
+// The only module that turns text into elements. The text must be rendered by our own server, with everything in it escaped; never assemble it
+// here. User and model text is assigned to `textContent`. `make lint` keeps innerHTML and the like out of all other modules.
 
-/** The elements of a rendered partial, not in any page yet: nothing of them loads or runs. */
+/** The elements of a rendered partial, detached from any page: nothing in them loads or runs. */
 export function fragmentOf(html) {
   const template = document.createElement("template");
   template.innerHTML = html;
@@ -13,7 +13,7 @@ export function pageOf(html) {
   return new DOMParser().parseFromString(html, "text/html");
 }
 
-/** Puts what `holder` (an element or fragment of `fragmentOf` or `pageOf`) holds into `target` as htmx does it, so that its attributes work. */
+/** Moves the content of `holder` (an element or fragment from `fragmentOf` or `pageOf`) into `target` like htmx, so that its attributes work. */
 export function swapIn(target, holder, swapStyle) {
   const box = document.createElement("template");
   box.content.append(...holder.childNodes);

@@ -1,4 +1,4 @@
-// <details class="menu">: closes by Esc, by a click elsewhere, and when another opens.
+// <details class="menu">: closes on Esc, on a click elsewhere, and when another opens.
 
 function openMenus() {
   return document.querySelectorAll("details.menu[open]");

@@ -1,18 +1,18 @@
-// Which elements our templates wrote: those with data-nonce="{% nonce %}". What data became, by some mistake, does not carry it, and so
-// cannot send anything: htmx leaves such elements alone (the disableSelector in base.html), and the modules ask here.
+// Identifies elements written by our templates: those with data-nonce="{% nonce %}". Injected markup doesn't have it, and therefore
+// can't send anything: htmx ignores such elements (the disableSelector in base.html), and modules check here.
 import { toast } from "./toast.js";
 
-// From the prototypes: <img name="querySelector"> or <input name="getAttribute"> would otherwise stand in for the methods.
+// Taken from the prototypes: <img name="querySelector"> or <input name="getAttribute"> would otherwise shadow the methods.
 const read = Element.prototype.getAttribute;
 const find = Document.prototype.querySelector;
 const own = read.call(find.call(document, "meta[name=nonce]"), "data-nonce");
 
-/** Whether our templates wrote `element` itself, for this browser. */
+/** Whether `element` was written by our templates for this browser. */
 export function isOurs(element) {
   return own !== "" && read.call(element, "data-nonce") === own;
 }
 
-/** The header that lets a request change something, for requests of an element that is ours. Throws for all others. */
+/** The CSRF header for requests of our own elements. Throws for all others. */
 export function csrfHeaders(element) {
   if (!isOurs(element)) throw new Error("This element is not from a template of this server.");
   return { "X-CSRFToken": read.call(find.call(document, "meta[name=csrf-token]"), "content") };
@@ -22,7 +22,7 @@ document.addEventListener("htmx:configRequest", ({ detail }) => {
   if (detail.verb !== "get") Object.assign(detail.headers, csrfHeaders(detail.elt));
 });
 
-// A form holds its CSRF token in a field. Markup around it, or a button with an address of its own, could send it elsewhere.
+// A form has its CSRF token in a field. Injected markup around it, or a button with its own action, could send it elsewhere.
 window.addEventListener(
   "submit",
   (event) => {

@@ -1,4 +1,4 @@
-/** Runs when the next frame is on the screen: what comes then does not delay it, and the page is laid out already. */
+/** Calls `run` once the next frame is painted: it doesn't delay the frame, and layout is already done. */
 export function afterPaint(run) {
   requestAnimationFrame(() => setTimeout(run));
 }

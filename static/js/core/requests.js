@@ -1,7 +1,7 @@
-// Requests to the server, and what people see when an htmx request fails.
+// Requests to the server, and the messages shown when an htmx request fails.
 import { toast } from "./toast.js";
 
-/** fetch() of our own pages, with an error that can be shown for every answer but 2xx. What changes something needs `csrfHeaders`, too. */
+/** fetch() for our own pages; throws a displayable error for every status but 2xx. Unsafe requests also need `csrfHeaders`. */
 export async function request(url, options = {}) {
   const response = await fetch(url, {
     credentials: "same-origin",

@@ -1,4 +1,4 @@
-// [data-rows]: j and k walk its rows' links, x picks the row; Enter opens, as on any link.
+// [data-rows]: j and k move through the rows' links, x selects the row; Enter opens, as on any link.
 import { attach } from "./attach.js";
 import { bind } from "./keys.js";
 

@@ -1,5 +1,5 @@
-// Picking rows: a scope [data-select] holds checkboxes [data-pick], one [data-pick-all], and a bar [data-bulk] that
-// shows while anything is picked, with its number in [data-picked]. Shift-click picks a range; Esc lets go.
+// Row selection: a scope [data-select] holds checkboxes [data-pick], one [data-pick-all], and a bar [data-bulk] that
+// is shown while any are selected, with their number in [data-picked]. Shift-click selects a range; Esc deselects.
 import { attach } from "./attach.js";
 
 attach("[data-select]", (scope, signal) => {
@@ -52,8 +52,8 @@ attach("[data-select]", (scope, signal) => {
     },
     { signal },
   );
-  // Rows that come with a swap or the browser's memory of a form bring their own state.
+  // Rows from a swap, or restored by the browser, bring their own state.
   scope.addEventListener("htmx:afterSettle", show, { signal });
-  window.addEventListener("pageshow", show, { signal }); // by then the browser has restored what was picked
+  window.addEventListener("pageshow", show, { signal }); // by then the browser has restored the selection
   show();
 });

@@ -1,4 +1,4 @@
-// <div data-shares>: which share of the sessions each arm gets, while one types weights.
+// <div data-shares>: shows each arm's share of the sessions while weights are typed.
 import { attach } from "./attach.js";
 
 attach("[data-shares]", (fields, signal) => {

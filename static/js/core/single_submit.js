@@ -1,19 +1,19 @@
-// A form that is on its way is not sent again: a second click on Launch would launch a second run.
+// Prevents double submission: a second click on Launch would launch a second run.
 
-const HELD_MS = 15_000; // where the page stays: the answer was a file, or somebody pressed Escape
+const HELD_MS = 15_000; // for when the page stays: the response was a file, or Escape was pressed
 let sent = new WeakSet();
 
 document.addEventListener(
   "submit",
   (event) => {
     const { target: form, submitter } = event;
-    if (form.getAttribute("method") !== "post") return; // not form.method: a field may be called that
+    if (form.getAttribute("method") !== "post") return; // not form.method: a field may have that name
     if (sent.has(form)) {
       event.preventDefault();
       event.stopImmediatePropagation();
       return;
     }
-    // Later, for what is sent by a script or asked about first is prevented by then.
+    // Deferred: submissions by script or with a confirmation have been prevented by then.
     setTimeout(() => {
       if (event.defaultPrevented) return;
       hold(form, submitter);
@@ -33,7 +33,7 @@ function release(form, submitter) {
   submitter?.removeAttribute("aria-busy");
 }
 
-// Back from the browser's cache the page is as it was left.
+// A page restored from the back/forward cache is in the state in which it was left.
 addEventListener("pageshow", ({ persisted }) => {
   if (!persisted) return;
   sent = new WeakSet();

@@ -1,4 +1,4 @@
-// localStorage under one prefix. Where storage is blocked or full, reads give nothing and writes are lost, quietly.
+// localStorage under one prefix. If storage is blocked or full, reads return nothing and writes are silently lost.
 
 const PREFIX = "retrace:";
 
@@ -15,7 +15,7 @@ export function write(key, value) {
     if (value === null) localStorage.removeItem(PREFIX + key);
     else localStorage.setItem(PREFIX + key, value);
   } catch {
-    // Nothing depends on it.
+    // Storage is optional.
   }
 }
 

@@ -1,4 +1,4 @@
-// Where tabs do not fit the window, the one of this page is in sight.
+// Scrolls the current page's tab into view if the tabs don't fit the window.
 import { attach } from "./attach.js";
 
 attach(".tabs > [aria-current=page]", (tab) => {

@@ -1,4 +1,4 @@
-// [data-theme-set="light|dark|system"] buttons choose the theme. The choice lives in this browser (theme_first.js reads
+// [data-theme-set="light|dark|system"] buttons set the theme. It's stored in this browser (theme_first.js reads
 // it before the first paint) and, for signed-in people, in their preferences.
 import { attach } from "./attach.js";
 import { bind } from "./keys.js";
@@ -36,7 +36,7 @@ bind({
   run: () => choose((current() === "system" ? system.matches : current() === "dark") ? "light" : "dark"),
 });
 
-// What is chosen in one browser is there in the next: base.html names where to save it.
+// Preferences follow a member across browsers: base.html has the URL for saving them.
 let saving = 0;
 function save(change) {
   const { preferences } = document.body.dataset;
@@ -45,7 +45,7 @@ function save(change) {
   saving = setTimeout(() => {
     const body = new URLSearchParams(change);
     request(preferences, { method: "POST", body, headers: csrfHeaders(document.body) }).catch(() => {
-      // The choice holds in this browser all the same.
+      // The choice still applies in this browser.
     });
   }, 300);
 }

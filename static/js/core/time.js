@@ -1,12 +1,12 @@
-// <time datetime="…" data-relative>: "3 min ago", kept true while the page is open; the exact time is its title.
+// <time datetime="…" data-relative>: "3 min ago", updated while the page is open; the exact time is its title.
 import { attach } from "./attach.js";
 
-// The words are the server's (apps/common/quantities.py), so that nothing shifts when they are replaced.
+// The same wording as the server's (apps/common/quantities.py), so that the layout doesn't shift when it's replaced.
 const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
 const shown = new Set();
 
-/** Short words for a time, as people say it: "now", "5 min ago", "in 2 h", "yesterday", "3 Mar", "3 Mar 2024". */
+/** A time in short form: "now", "5 min ago", "in 2 h", "yesterday", "3 Mar", "3 Mar 2024". */
 function relative(then, now = new Date()) {
   const seconds = (now - then) / 1000;
   const size = Math.abs(seconds);

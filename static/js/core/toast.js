@@ -1,12 +1,12 @@
-// Toasts: passing news. From a module: toast("Copied"). From a view: the event `toast` in HX-Trigger, with {text, tone}.
-// From a redirect: Django's messages, rendered into the region by base.html.
+// Toasts: transient messages. From a module: toast("Copied"). From a view: the event `toast` in HX-Trigger, with {text, tone}.
+// After a redirect: Django's messages, rendered into the region by base.html.
 import { attach } from "./attach.js";
 import { icon } from "./icon.js";
 
 const ICONS = { good: "check", bad: "alert", attention: "alert", plain: "info" };
 const SECONDS = 6;
 
-/** Shows `text` for a few seconds, once; bad news stays until it is closed. Returns the element, to be removed earlier. */
+/** Shows `text` for a few seconds, replacing a toast with the same text; errors stay until closed. Returns the element, which can be removed earlier. */
 export function toast(text, { tone = "plain", action = null } = {}) {
   const region = document.getElementById("toasts");
   for (const other of region?.children ?? []) if (other.querySelector(".words")?.textContent === text) other.remove();

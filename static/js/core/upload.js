@@ -1,4 +1,4 @@
-// <form data-upload>: says which files are chosen and how far their upload is. Without scripts it is sent as any other form.
+// <form data-upload>: shows the chosen files and the upload's progress. Without scripts it's submitted like any form.
 import { attach } from "./attach.js";
 import { leadToWrong } from "./form_errors.js";
 import { pageOf } from "./markup.js";
@@ -35,7 +35,7 @@ attach("form[data-upload]", (form, signal) => {
     const share = Math.floor((100 * event.loaded) / event.total);
     bar.value = share;
     end.textContent = `${share} %`;
-    // The last bytes are on their way; the server now writes the file to its storage.
+    // The last bytes have been sent; the server is writing the file to storage.
     words.textContent = share === 100 ? "Storing" : "Uploading";
   }
 

@@ -1,5 +1,5 @@
-// Keeps the reader's place across swaps: focus and selection, scroll, and which folds are open, for elements with an id.
-// htmx keeps the focus of what it swaps itself; out-of-band and live swaps need this too.
+// Preserves the reader's state across swaps: focus and selection, scroll position, and open folds, for elements with an id.
+// htmx preserves focus for its own swaps; out-of-band and live swaps need this too.
 
 let kept = null;
 
@@ -27,7 +27,7 @@ function restore({ focus, scrolls, folds }) {
   for (const { id, top, left, atEnd } of scrolls) {
     const element = document.getElementById(id);
     if (!element) continue;
-    // A log that was read at its end follows its end.
+    // A log scrolled to its end stays at its end.
     element.scrollTop = atEnd && element.dataset.keepScroll === "end" ? element.scrollHeight : top;
     element.scrollLeft = left;
   }
@@ -37,7 +37,7 @@ function restore({ focus, scrolls, folds }) {
   if (focus.start !== null) element.setSelectionRange?.(focus.start, focus.end);
 }
 
-// Inputs of other types than text throw when asked for their selection.
+// Inputs of types other than text throw on access to their selection.
 function selectionOf(element, property) {
   try {
     return element[property] ?? null;
@@ -46,7 +46,7 @@ function selectionOf(element, property) {
   }
 }
 
-/** Runs `change`, which may replace any part of the page, and puts the reader back where they were. */
+/** Runs `change`, which may replace any part of the page, and restores the reader's state. */
 export function keepingPlace(change) {
   const place = remember();
   change();

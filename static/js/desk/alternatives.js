@@ -1,5 +1,5 @@
-// Choosing a better action among those that a policy was sampled to take at a step. The dialog can be closed while a worker is at it:
-// the answer is told when it is there, and opening the dialog again shows it.
+// Choosing a better action among those sampled from a policy at a step. The dialog can be closed while a worker runs:
+// the result is announced when it arrives, and reopening the dialog shows it.
 import { attach } from "../core/attach.js";
 import { toast } from "../core/toast.js";
 import { askedAt, forgetAsked, rememberAsked } from "./asked.js";

@@ -1,11 +1,11 @@
-// The answer bar stands in full where reading keeps most of the window beside it; elsewhere it is one line, which grows
-// over what is read when asked to. Its keys work either way.
+// The answer bar is fully visible if enough of the window remains for reading; otherwise it's one line that expands
+// over the content on demand. Its keys work either way.
 import { attach } from "../core/attach.js";
 import { arrange, CHANGED, layout } from "./layout.js";
 
-/** The share of the window's height that is for reading. */
+/** The share of the window's height reserved for reading. */
 const READING = 0.6;
-/** Where there is room for the bar beside what is read; desk_layout.css says the same. */
+/** Whether there is room for the bar beside the content; must match desk_layout.css. */
 const BESIDE = matchMedia("(min-width: 1100px)");
 
 attach("[data-answer]", (form, signal) => {
@@ -18,7 +18,7 @@ attach("[data-answer]", (form, signal) => {
   function show() {
     const shape = fits && layout("bar") !== "line" ? "full" : isGrown ? "grown" : "line";
     if (shape !== form.dataset.bar) {
-      // What is grown lies over what is read, so that this stays where it is.
+      // The expanded bar overlays the content, so that the content doesn't move.
       article.style.setProperty("--line", shape === "grown" ? `${form.offsetHeight}px` : "0px");
       form.dataset.bar = shape;
     }
@@ -53,13 +53,13 @@ attach("[data-answer]", (form, signal) => {
     "click",
     (event) => {
       if (!event.target.closest(".skip")) return;
-      event.preventDefault(); // an entry in the browser's history for each item would be in the way
+      event.preventDefault(); // avoids a browser history entry for each item
       [...form.querySelectorAll("input, button")].find((each) => each.checkVisibility()).focus();
     },
     { signal },
   );
   button.addEventListener("click", toggle, { signal });
-  // Aspects that were opened where there is no room beside reading are what somebody asked for.
+  // Aspects opened by hand where there is no room beside the content stay open.
   form.addEventListener(
     "toggle",
     ({ target }) => {

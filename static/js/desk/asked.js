@@ -1,10 +1,10 @@
-// What was asked of a worker at an item, kept in this browser until the item is answered: who leaves the page or closes the dialog
-// finds the answer on coming back. Asking again costs nothing, as the server does each thing once.
+// Worker requests for an item, stored in this browser until the item is answered: after leaving the page or closing the dialog
+// the result can still be found. Repeating a request costs nothing, as the server deduplicates them.
 import { readJson, write } from "../core/storage.js";
 
 const keyOf = (item, what) => `asked:${what}:${item}`;
 
-/** The steps at which `what` was asked for. */
+/** The steps for which `what` was requested. */
 export function askedAt(item, what) {
   return readJson(keyOf(item, what)) ?? [];
 }
@@ -18,7 +18,7 @@ export function forgetAsked(item, what, index) {
   write(keyOf(item, what), left.length ? JSON.stringify(left) : null);
 }
 
-/** All of it: the item is answered. */
+/** Clears everything: the item is answered. */
 export function forgetAllAsked(item) {
   for (const what of ["alternatives", "endings"]) write(keyOf(item, what), null);
 }

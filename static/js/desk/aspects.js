@@ -1,4 +1,4 @@
-// Beside the main thing: the queue's questions, which take digits while one answers them, and how sure one is.
+// Besides the main answer: the queue's questions, which are answered with digits, and the annotator's confidence.
 import { attach } from "../core/attach.js";
 import { bind } from "../core/keys.js";
 import { arrange, CHANGED, layout } from "./layout.js";

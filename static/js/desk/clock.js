@@ -1,4 +1,4 @@
-// Time at work on one item. A pause without input counts for a minute at most; a hidden tab does not count.
+// Active time on one item. A pause without input counts for at most a minute; a hidden tab doesn't count.
 
 const LONGEST_PAUSE_MS = 60_000;
 const SIGNS_OF_LIFE = ["keydown", "pointerdown", "pointermove", "wheel", "touchmove", "scroll"];
@@ -12,7 +12,7 @@ export class Clock {
     document.addEventListener("visibilitychange", () => (document.hidden ? this.pause() : this.resume()), { signal });
   }
 
-  /** Begins an item that has been worked on for `seconds` already. */
+  /** Starts an item that has `seconds` of active time already. */
   start(seconds = 0) {
     this.milliseconds = seconds * 1000;
     this.running = true;
@@ -49,7 +49,7 @@ export class Clock {
     if (this.running && !document.hidden && this.since === null) this.since = performance.now();
   }
 
-  /** Whether somebody was at work within the last minute. */
+  /** Whether there was input within the last minute. */
   get isAwake() {
     return this.since !== null && performance.now() - this.since < LONGEST_PAUSE_MS;
   }

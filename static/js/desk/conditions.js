@@ -1,7 +1,7 @@
-// A question that depends on another one's answer is there only while that is answered so; what is not asked is not sent.
+// A conditional question is only shown while its condition holds; hidden questions are not submitted.
 import { attach } from "../core/attach.js";
 
-/** Shows what is asked now, and takes away the rest. */
+/** Shows the applicable questions and hides the rest. */
 export function showAsked(container) {
   for (const question of container.querySelectorAll("[data-when]")) {
     const isAsked = JSON.parse(question.dataset.anyOf).some((value) => valuesOf(container, question).includes(value));
@@ -10,7 +10,7 @@ export function showAsked(container) {
   }
 }
 
-/** The answers to the question that `question` depends on; those to a question that is not asked itself count for nothing. */
+/** The answers to the question that `question` depends on; answers to a hidden question don't count. */
 function valuesOf(container, question) {
   const fields = [...container.querySelectorAll(`[name="${CSS.escape(question.dataset.when)}"]`)];
   return fields.filter((field) => field.checked && !field.closest("[hidden]")).map((field) => field.value);

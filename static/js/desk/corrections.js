@@ -1,4 +1,4 @@
-// Better actions: a form from the tool's schema, checked by the server, kept with the answer like the labels are.
+// Corrections: a form generated from the tool's schema, validated by the server, stored with the answer like labels.
 import { attach } from "../core/attach.js";
 import { bind } from "../core/keys.js";
 import { toast } from "../core/toast.js";
@@ -96,7 +96,7 @@ class BetterActions {
     this.actions.set(index, { index, message, policy });
     this.paint(index);
     this.keep();
-    // What should have been done otherwise was not good.
+    // A corrected step wasn't good.
     this.article.dispatchEvent(new CustomEvent("better:kept", { detail: { index } }));
     rowOf(this.article, index).focus({ preventScroll: true });
   }
@@ -144,7 +144,7 @@ class BetterActions {
       toast("Write or choose a better action here first.", { tone: "attention" });
       return;
     }
-    rowOf(this.article, index).focus({ preventScroll: true }); // Enter submits again
+    rowOf(this.article, index).focus({ preventScroll: true }); // so that Enter submits again
     rememberAsked(this.article.dataset.item, "endings", index);
     await this.showEnding(index);
   }
@@ -197,7 +197,7 @@ function callOf(message) {
   return message.tool_calls?.[0]?.function;
 }
 
-/** An action as it is read: the call and its arguments, or what is said. */
+/** An action as displayed: the call and its arguments, or the text. */
 export function inWords(message) {
   const calls = (message.tool_calls ?? []).map((call) => {
     const { name, arguments: given } = call.function;
@@ -206,7 +206,7 @@ export function inWords(message) {
   return [message.reasoning_content, message.content, ...calls].filter(Boolean).join("\n").slice(0, EXAMPLE_CHARACTERS);
 }
 
-// A sampled action may hold its arguments as a policy writes them: as text, which need not be JSON.
+// A sampled action may have its arguments as text, as policies write them, which need not be JSON.
 function argumentsOf(message) {
   const given = callOf(message)?.arguments ?? {};
   try {
@@ -225,7 +225,7 @@ function fill(form, message) {
   for (const field of form.elements) {
     if (!field.name.startsWith("arg.")) continue;
     const name = field.name.slice(4);
-    const isRest = name === "arguments" && !(name in given); // of a tool whose schema is not known
+    const isRest = name === "arguments" && !(name in given); // for a tool with an unknown schema
     const value = isRest ? Object.fromEntries(others) : (given[name] ?? "");
     const isWords =
       typeof value === "string" && !(field instanceof HTMLSelectElement) && !field.classList.contains("mono");

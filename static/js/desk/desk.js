@@ -1,8 +1,8 @@
-// The desk: shows an item, takes its answer, and has the next one ready. An answer is on its way while the next item
-// is already on the screen; what the server did not acknowledge is kept and sent again (outbox.js).
+// The desk: shows an item, takes its answer, and preloads the next one. An answer is sent while the next item
+// is already displayed; unacknowledged answers are stored and resent (outbox.js).
 import "./alternatives.js";
 import "./conditions.js";
-import "./aspects.js"; // before the bar is measured, they are open or not
+import "./aspects.js"; // before the bar is measured, since they may be open
 import "./answer_bar.js";
 import "./corrections.js";
 import "./guidelines.js";
@@ -27,8 +27,8 @@ class Desk {
   constructor(element, signal) {
     this.element = element;
     this.ahead = [];
-    this.acknowledged = 0; // answers and undoings: what was asked before the last of them says old numbers
-    this.undoings = 0; // what was asked before the last of them may be the item that came back by it
+    this.acknowledged = 0; // count of answers and undos: responses to requests made before the last of them have outdated numbers
+    this.undoings = 0; // count of undos: responses to requests made before the last of them may be the item that it brought back
     this.clock = new Clock(signal);
     this.status = new Status();
     this.early = new EarlyKeys(element, (words) => this.status.showProblem(words), signal);
@@ -53,7 +53,7 @@ class Desk {
       this.openAgain(shown);
       return;
     }
-    // The last visit's answer to this very item may still be on its way.
+    // The last visit's answer to this item may still be in transit.
     if (shown && !this.outbox.has(shown.dataset.item)) {
       this.open(shown);
       this.loadAhead();
@@ -61,13 +61,13 @@ class Desk {
     }
     if (shown) this.replace(this.fromTemplate("item-coming"));
     if (this.outbox.entries.length) await this.outbox.settled();
-    if (this.shown) return; // it came with the last answer
+    if (this.shown) return; // it came with the last response
     if (shown || !document.querySelector("[data-desk-end]")) this.advance();
   }
 
-  /** Back and Forward bring pages from the browser's store: what was judged since is shown as judged, and not to be judged again. */
+  /** Back and Forward restore cached pages: items judged since are shown as judged, and can't be judged again. */
   async openAgain(article) {
-    this.isLooking = true; // what was asked for before, and arrives now, comes after this
+    this.isLooking = true; // responses to earlier requests arrive after this
     this.replace(this.fromTemplate("item-coming"));
     await this.outbox.settled();
     const { data } = await post(article.querySelector("[data-answer]").dataset.keepUrl);
@@ -111,18 +111,18 @@ class Desk {
     this.loadAhead();
   }
 
-  /** The items in hand. */
+  /** The items currently held. */
   get held() {
     return [this.shown, ...this.ahead].filter(Boolean).map((article) => article.dataset.item);
   }
 
-  /** The next item comes with the answer to the one before it, where nothing else asks for it and it will be the only one ahead. */
+  /** The next item is returned with the response to the previous answer, if no other request is pending and it will be the only one preloaded. */
   askedWith(entry) {
     const besides = this.held.filter((item) => item !== entry.item);
     return this.asking || this.undoing || besides.length > 1 ? {} : { next: "1", besides };
   }
 
-  /** Has one more item ready than is shown, once all answers are with the server: where none came with the last of them. */
+  /** Preloads one item beyond the displayed one once all answers are acknowledged, if the last response had none. */
   async loadAhead() {
     if (this.loading || this.undoing || this.ahead.length) return;
     this.loading = true;
@@ -138,7 +138,7 @@ class Desk {
     const content = data?.item ? elementsOf(data.markup) : null;
     this.loading = false;
     this.asking = false;
-    if (this.undoing) return; // at its end it looks again
+    if (this.undoing) return; // it will check again when it's done
     if (undoings !== this.undoings) {
       this.loadAhead();
       return;
@@ -151,12 +151,12 @@ class Desk {
     if (article) this.arrived(article);
     else if (result === "refused") this.ended(detail);
     else if (result === "done" && !data.item && before && !this.shown)
-      this.loadAhead(); // judged meanwhile: look again
+      this.loadAhead(); // judged meanwhile: check again
     else if (result === "done" && !data.item) this.ended();
     else this.tryLater(detail);
   }
 
-  /** Whether something stands there that the next item doesn't take the place of by itself. */
+  /** Whether a message is shown that the next item doesn't replace by itself. */
   get isOccupied() {
     return Boolean(this.shown || this.isLooking || this.element.querySelector("[data-desk-judged]"));
   }
@@ -176,14 +176,14 @@ class Desk {
     this.replace(this.fromTemplate("nothing-more"));
     this.element.querySelector("[data-desk-end]").focus({ preventScroll: true });
     const say = this.element.querySelector("[data-desk-end-words]");
-    if (!say) return; // the queue had stopped when this page came, and it says so
+    if (!say) return; // the queue had already stopped when this page was rendered, which says so
     if (words) say.textContent = words;
     else if (this.status.progress.left === 0) say.textContent = say.dataset.complete;
     this.element.querySelector("[data-desk-mine]").textContent = this.status.progress.mine.toLocaleString();
   }
 
   tryLater(detail) {
-    // Answers that are not saved are worth more words than what did not come, and have been told of.
+    // Unsaved answers take precedence over missing items, and have been reported.
     if (!this.shown && !this.outbox.trouble) this.status.say(`${detail ?? "The next one did not come."} Trying again.`);
     setTimeout(() => this.element.isConnected && this.loadAhead(), 3000);
   }
@@ -231,7 +231,7 @@ class Desk {
     if (this.undoing) return;
     this.undoing = true;
     const { shown } = this;
-    if (shown) shown.inert = true; // keys that come now are meant for what comes back
+    if (shown) shown.inert = true; // keys pressed now are meant for the item that comes back
     const settled = await this.outbox.settled();
     const { result, data, detail } = settled
       ? await post(url)
@@ -249,7 +249,7 @@ class Desk {
     this.loadAhead();
   }
 
-  /** Shows an item again whose answer was taken back; the one that was shown comes after it. */
+  /** Shows the item whose answer was undone again; the one displayed now comes after it. */
   takeBack(article, progress) {
     const shown = this.shown;
     if (shown) {
@@ -261,7 +261,7 @@ class Desk {
     this.open(article);
   }
 
-  /** Tells the server that this item is on the screen; a place that was lost meanwhile is not worked on. */
+  /** Tells the server that this item is displayed; an item whose lease was lost meanwhile must not be worked on. */
   async keep(article) {
     const { data } = await post(article.querySelector("[data-answer]").dataset.keepUrl);
     if (!data?.code || article !== this.shown) return;
@@ -269,7 +269,7 @@ class Desk {
     this.advance();
   }
 
-  /** What the server says of an answer: to a newcomer, whether it was the expected one. */
+  /** The server's feedback on an answer: for newcomers, whether it was the expected one. */
   heard(entry, data) {
     this.acknowledged += 1;
     forgetDraft(entry.item);
@@ -282,7 +282,7 @@ class Desk {
     if (!dialog.open) dialog.showModal();
   }
 
-  /** The item that came with the answer to the one before. While an undo is on its way it isn't the next: the server gives it again. */
+  /** The item returned with the previous answer's response. While an undo is pending it isn't the next: the server will return it again. */
   comesNext(next) {
     if (!next) return;
     this.status.showProgress(next.progress);
@@ -337,7 +337,7 @@ class Desk {
     });
   }
 
-  /** Back to reading: to the head of the step that one wrote about, or to where one was. */
+  /** Back to reading: focuses the head of the step that was written about, or the previous position. */
   stopWriting(field) {
     if (!field.matches("textarea, .walk-row input")) return;
     const row = field.closest(".walk-row");
@@ -357,7 +357,7 @@ class Desk {
     document.querySelector("[data-desk-skip]").addEventListener(
       "submit",
       ({ target }) => {
-        target.closest("dialog").close(); // it gives the focus back to where it was, and only then may the next item take it
+        target.closest("dialog").close(); // closing restores the focus, which must happen before the next item takes it
         this.skip(take(target));
       },
       { signal },

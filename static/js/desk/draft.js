@@ -1,4 +1,4 @@
-// An unfinished answer: kept in this browser with every change, and on the server a moment later.
+// An unfinished answer: stored in this browser on every change, and on the server a moment later.
 
 import { readJson, write } from "../core/storage.js";
 import { post } from "./server.js";
@@ -7,7 +7,7 @@ const WAIT_MS = 800;
 
 const keyOf = (item) => `draft:${item}`;
 
-/** The values of the answer's form: a group of radios without a choice is "", of boxes [], so that taking a choice back is kept too. */
+/** The form's values: an unselected radio group is "", a checkbox group [], so that deselecting is stored too. */
 export function valuesOf(form) {
   const values = {};
   for (const { type, name } of form.elements)
@@ -19,7 +19,7 @@ export function valuesOf(form) {
   return values;
 }
 
-/** Fills the form of `article` from this browser's draft, if there is one, and keeps it from now on. */
+/** Fills the form of `article` from this browser's draft, if there is one, and stores changes from now on. */
 export function keepDraft(article, seconds) {
   const form = article.querySelector("[data-answer]");
   const { item } = article.dataset;

@@ -1,5 +1,5 @@
-// Keys that were pressed while the next item, or one that an undo brings back, was still on its way. Nobody can judge what they haven't seen, so they are not
-// used; but their person is told, or they would believe that they had answered.
+// Keys pressed while the next item, or one brought back by an undo, was still loading. They are ignored, since nobody can judge what they haven't
+// seen, but the annotator is told, so as not to believe that they had answered.
 import { keyOf, printed } from "../core/keys.js";
 
 const ELSEWHERE = "a, button, input, textarea, select, dialog";
@@ -13,7 +13,7 @@ export class EarlyKeys {
   }
 
   hear(event) {
-    // keys.js listened before: what works without an item, such as the key of undo, is prevented by now.
+    // keys.js handled the event first: keys that work without an item, such as undo, have been prevented by now.
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
     if (!this.desk.querySelector("[data-desk-coming], [data-item][inert]") || event.target.closest(ELSEWHERE)) return;
     const key = keyOf(event);
@@ -22,7 +22,7 @@ export class EarlyKeys {
     this.say(`“${this.key}” came too early: the item is still loading.`);
   }
 
-  /** What to say now that the item is here; "" where no key came before it. */
+  /** The message to show when the item has loaded; "" if no key was pressed before. */
   takeWords() {
     const words = this.key ? `“${this.key}” came before this item was here and wasn't used.` : "";
     this.key = "";

@@ -1,4 +1,4 @@
-// The guidelines open by themselves for whoever has not seen this version of them in this browser.
+// Opens the guidelines automatically if this version hasn't been seen in this browser.
 import { attach } from "../core/attach.js";
 import { read, write } from "../core/storage.js";
 

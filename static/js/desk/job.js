@@ -1,9 +1,9 @@
-// Something that a worker does for the desk: asked for once, then looked after until it is over.
+// A job that a worker runs for the desk: requested once, then polled until it's over.
 import { post } from "./server.js";
 
 const EVERY_MS = 700;
 
-/** Posts `values` to `url` and waits; `say(told)` hears how far it is. Resolves to what came of it, with `error` where nothing did. */
+/** Posts `values` to `url` and waits; `say(told)` receives progress. Resolves to the result, with `error` if it failed. */
 export async function follow(url, values, say, { signal } = {}) {
   const { result, data, detail } = await post(url, values);
   if (result !== "done") return { error: detail };
@@ -17,7 +17,7 @@ export async function follow(url, values, say, { signal } = {}) {
   return told;
 }
 
-// What was not heard is asked again.
+// Unanswered requests are repeated.
 async function ask(url) {
   try {
     const response = await fetch(url, { credentials: "same-origin", headers: { Accept: "application/json" } });

@@ -1,5 +1,5 @@
-// How the desk is arranged. The menu of layouts is the one place that holds it; the desk wears it as data-layout-… for
-// the style sheets, and what folds reads it here. What is judged is the same whatever the layout.
+// The arrangement of the desk. The layout menu is its single source; it's applied to the desk as data-layout-… for
+// the style sheets, and read here for folding. The layout doesn't affect what is judged.
 import { attach } from "../core/attach.js";
 
 export const CHANGED = "desk:layout";
@@ -8,12 +8,12 @@ const SETTING_OF = { reasoning: "reasoning", tool: "results" };
 
 const nameOf = (attribute) => attribute.replace("data-layout-", "");
 
-/** What a setting of the layout says now, such as layout("bar"); null where there is no desk, as in a review. */
+/** The current value of a layout setting, such as layout("bar"); null without a desk, as in a review. */
 export function layout(name) {
   return document.querySelector("[data-desk]")?.getAttribute(`data-layout-${name}`) ?? null;
 }
 
-/** Changes a setting as if it was chosen in the menu, where the server hears of it. */
+/** Changes a setting as if chosen in the menu, which saves it on the server. */
 export function arrange(name, value) {
   const radio = document.getElementById(`layout-${name}-${value}`);
   if (!radio || radio.checked) return;
@@ -28,7 +28,7 @@ function put(name, value) {
   document.dispatchEvent(new CustomEvent(CHANGED, { detail: { name } }));
 }
 
-// Of a change that waits for the answer to the one before, that answer knows nothing yet.
+// The response to an earlier change doesn't include a later pending one.
 let isWaiting = false;
 
 attach("[data-layout]", (state) => {
@@ -55,7 +55,7 @@ attach("[data-layout-menu]", (menu, signal) => {
   );
   settings.addEventListener("htmx:beforeRequest", () => (isWaiting = false), { signal });
   naming.addEventListener("htmx:afterRequest", ({ detail }) => detail.successful && naming.reset(), { signal });
-  // Keys that judge sleep while one arranges.
+  // Judging keys are disabled while the layout is edited.
   menu.addEventListener(
     "keydown",
     (event) => {
@@ -78,7 +78,7 @@ attach("[data-layout-menu]", (menu, signal) => {
   );
 });
 
-/** What of an item stands open when it comes. */
+/** Which parts of an item are initially open. */
 attach(".desk-work [data-item]", (article, signal) => {
   const task = () => article.querySelector(".desk-task")?.toggleAttribute("open", layout("task") === "open");
   const same = () => {
@@ -94,10 +94,10 @@ attach(".desk-work [data-item]", (article, signal) => {
   same();
 });
 
-// Steps come opened one after the other, and each arrives as the layout says.
+// Steps are opened one after another; each is shown according to the layout.
 attach(FOLDED, fold);
 
-/** Puts a part under a line that opens it, where the layout folds such parts. */
+/** Puts a part under a line that opens it, if the layout folds such parts. */
 function fold(part) {
   if (!isFolded(part)) return;
   const details = document.createElement("details");

@@ -1,4 +1,4 @@
-// Answers that the server has not acknowledged. They are sent in order, again and again, and outlive the tab.
+// Unacknowledged answers. They are sent in order, retried, and survive closing the tab.
 
 import { readJson, write } from "../core/storage.js";
 import { post } from "./server.js";
@@ -7,8 +7,8 @@ const WAITS_S = [1, 2, 5, 10, 30];
 
 export class Outbox {
   /**
-   * `heard(entry, data)`, `refused(entry, detail)` and `changed()` tell the desk how its answers fare.
-   * `alongside(entry)`: values that are sent with an answer and are no part of it.
+   * `heard(entry, data)`, `refused(entry, detail)`, and `changed()` report the state of answers to the desk.
+   * `alongside(entry)`: values sent with an answer that aren't part of it.
    */
   constructor(name, { alongside, heard, refused, changed, signal }) {
     this.key = `outbox:${name}`;
@@ -28,7 +28,7 @@ export class Outbox {
   }
 
   set entries(entries) {
-    this.unsaved = entries; // where storage is blocked they live as long as the tab
+    this.unsaved = entries; // if storage is blocked, they last as long as the tab
     write(this.key, entries.length ? JSON.stringify(entries) : null);
     this.changed();
   }
@@ -43,7 +43,7 @@ export class Outbox {
     this.send();
   }
 
-  /** Resolves once nothing waits, or to false as soon as the server turns out not to hear. */
+  /** Resolves once nothing is pending, or to false as soon as the server is unreachable. */
   settled() {
     if (!this.entries.length) return Promise.resolve(true);
     return new Promise((resolve) => {
@@ -65,7 +65,7 @@ export class Outbox {
 
   async sendFirst() {
     const [entry] = this.entries;
-    // What didn't arrive is sent again by itself: nothing else may stand in its way.
+    // Unsent entries are retried automatically and must not be blocked by anything else.
     const alongside = this.failures ? {} : this.alongside(entry);
     const { result, data, detail } = await post(entry.url, { ...entry.values, ...alongside });
     if (result === "unheard") {

@@ -1,4 +1,4 @@
-// Reading a pair: rows come opened before they are reached; j and k walk both runs, h and l show one alone.
+// Reading a pair: rows are opened before they are reached; j and k move through both runs, h and l show only one.
 import { attach } from "../core/attach.js";
 import { bind } from "../core/keys.js";
 import { CHANGED, layout } from "./layout.js";
@@ -42,7 +42,7 @@ attach("[data-pair]", (article, signal) => {
     }
   }
 
-  /** Whether one side is shown at a time, so that the other can be switched to: by choice, or for want of room. */
+  /** Whether only one side is shown at a time, by choice or for lack of room. */
   const isSwitch = () =>
     layout("sides") === "one" || (layout("sides") !== "stacked" && matchMedia("(max-width: 719px)").matches);
 

@@ -1,12 +1,12 @@
-// Questions that are answered with a digit: 1 is the first answer of the question that is current, and the next one becomes current.
+// Questions answered with digits: 1 is the first answer of the current question, and then the next question becomes current.
 import { bind } from "../core/keys.js";
 
 const GROUP = "Questions";
-/** How long an answer that was tapped is seen before the next question comes. */
+/** How long a tapped answer is shown before the next question. */
 const GLIMPSE_MS = 200;
 
 export class Questions {
-  /** `enabled()`: whether digits answer now. `ended()` is called after the last question. */
+  /** `enabled()`: whether digits currently answer. `ended()` is called after the last question. */
   constructor(container, { signal, enabled = () => true, ended = () => {} }) {
     this.container = container;
     this.every = [...container.querySelectorAll("[data-question]")];
@@ -31,7 +31,7 @@ export class Questions {
     this.listen(signal);
   }
 
-  /** Those that are asked now: what depends on another answer comes and goes. */
+  /** The questions that currently apply: conditional ones come and go. */
   get all() {
     return this.every.filter((question) => !question.hidden);
   }
@@ -55,7 +55,7 @@ export class Questions {
     container.addEventListener("keydown", (event) => this.leaveText(event), { signal });
   }
 
-  /** Enter in a text goes on to the next question, or back to reading; Shift with Enter is a new line. */
+  /** Enter in a text goes to the next question, or back to reading; Shift+Enter inserts a line break. */
   leaveText(event) {
     if (event.key !== "Enter" || event.shiftKey || event.ctrlKey || event.metaKey || event.isComposing) return;
     if (!event.target.matches("textarea")) return;
@@ -78,7 +78,7 @@ export class Questions {
     return this.all.findIndex((question) => !this.isAnswered(question));
   }
 
-  /** The name of the first question of the item that must be answered and is not; makes it current. */
+  /** The name of the item's first unanswered required question, which becomes current. */
   missing() {
     const open = this.all.find(
       (question) =>
@@ -95,7 +95,7 @@ export class Questions {
     this.current?.querySelector("textarea")?.focus({ preventScroll: true });
   }
 
-  /** Shows which question is current; −1 is none. */
+  /** Marks the current question; −1 is none. */
   show(place) {
     this.mark(this.all[place] ?? null);
   }
@@ -112,7 +112,7 @@ export class Questions {
     this.mark(input.closest("[data-question]"));
     input.checked = input.type === "radio" || !input.checked;
     this.tell(input);
-    if (input.type === "radio") this.goOn(); // of a choice of many, more may follow: l goes on
+    if (input.type === "radio") this.goOn(); // a multiple choice may get more answers: l moves on
   }
 
   goOn() {

@@ -1,4 +1,4 @@
-// Rating a run as a whole: questions, a thumb, and marks on the steps where something happened.
+// Rating a whole run: questions, a thumb, and marks on steps.
 import { attach } from "../core/attach.js";
 import { toast } from "../core/toast.js";
 import { Questions } from "./questions.js";
@@ -22,7 +22,7 @@ class Marks {
       },
       { signal },
     );
-    // A press leaves the focus where it is: Enter is for submitting.
+    // A click doesn't move the focus: Enter is for submitting.
     article.addEventListener(
       "pointerdown",
       (event) => event.target.closest(".walk-now button") && event.preventDefault(),

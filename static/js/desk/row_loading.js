@@ -1,10 +1,10 @@
-// Rows of an item come opened before they are reached: [data-closed] ones near the viewport are fetched in chunks.
+// Rows of an item are opened before they are reached: [data-closed] ones near the viewport are fetched in chunks.
 import { markup } from "./server.js";
 
 const CHUNK = 8;
 const AHEAD = "1600px";
 
-/** Opens the closed rows of `article` as they come near; `put(shell, opened)` replaces one. Returns what opens a row at once. */
+/** Opens closed rows of `article` as they come near the viewport; `put(shell, opened)` replaces one. Returns a function that opens a row at once. */
 export function openNear(article, signal, put) {
   const asked = new Set();
   const near = new IntersectionObserver(

@@ -1,10 +1,10 @@
-// What the desk says to the server, and what came of it: "done", "refused" (do not repeat) or "unheard" (try again).
+// The desk's requests and their results: "done", "refused" (don't repeat), or "unheard" (retry).
 import { fragmentOf } from "../core/markup.js";
 import { csrfHeaders } from "../core/nonce.js";
 
 const DESK = /^\/desk\//;
 
-/** Posts a form's values to an address of the desk. Refusals carry `detail`, the words for the person; so does what was not heard. */
+/** Posts a form's values to a desk URL. Refusals and failures have `detail`, a message for the annotator. */
 export async function post(url, values = {}, { keepalive = false } = {}) {
   if (!DESK.test(new URL(url, location.href).pathname)) throw new Error(`${url} is no address of the desk.`);
   const body = new URLSearchParams();
@@ -44,12 +44,12 @@ function failure(response, data) {
   return { result: "refused", code: data.code, detail: data.detail ?? "The server refused this." };
 }
 
-/** The elements of markup that came with an answer. */
+/** The elements of markup in a response. */
 export function elementsOf(text) {
   return document.importNode(fragmentOf(text), true);
 }
 
-/** The markup at `url`, as elements; null where it did not come. */
+/** The markup at `url` as elements; null if it couldn't be fetched. */
 export async function markup(url) {
   try {
     const response = await fetch(url, { credentials: "same-origin", headers: { "HX-Request": "true" } });

@@ -1,9 +1,9 @@
-// Marked words of a step. A span says in which part they stand (the how-many-th of its role), where they begin there, and what they are.
+// Marked text in a step. A span has its part (index among those of its role), its start offset there, and the text.
 
 const NAME = "marked";
 const ranges = new Map();
 
-/** The selection inside `row` as a span; null where nothing in it is selected. */
+/** The selection inside `row` as a span; null if nothing in it is selected. */
 export function selectedSpan(row) {
   const selection = getSelection();
   if (!selection.rangeCount || selection.isCollapsed) return null;
@@ -22,7 +22,7 @@ export function selectedSpan(row) {
   return quote ? { part: nameOf(row, part), start, quote, note: "" } : null;
 }
 
-/** The first place in `row` where these words stand, as a span; null where they do not. */
+/** The first occurrence of this text in `row` as a span; null if there is none. */
 export function typedSpan(row, words) {
   for (const part of partsOf(row)) {
     const start = part.textContent.toLowerCase().indexOf(words.toLowerCase());
@@ -32,7 +32,7 @@ export function typedSpan(row, words) {
   return null;
 }
 
-/** Shows the spans of a step where it is open and the browser can; the list below the step says them in any case. */
+/** Highlights the spans of an open step if the browser supports it; the list below the step shows them in any case. */
 export function highlight(article, index, spans) {
   const key = `${article.dataset.item} ${index}`;
   if (!globalThis.CSS?.highlights || (!spans.length && !ranges.has(key))) return;

@@ -1,4 +1,4 @@
-// What the desk says of itself: what is being saved, how far one is, the time at work, what an answer still lacks.
+// The desk's status: what is being saved, progress, active time, what an answer still lacks.
 import { toast } from "../core/toast.js";
 
 export class Status {
@@ -14,7 +14,7 @@ export class Status {
     this.saving.classList.toggle("trouble", trouble);
   }
 
-  /** What is on its way to the server; quick answers are not worth a word. */
+  /** Shows pending answers; quick ones aren't shown. */
   showSaving({ entries, trouble }) {
     clearTimeout(this.timer);
     if (!entries.length) this.say("");
@@ -30,7 +30,7 @@ export class Status {
     this.counts.textContent = words;
   }
 
-  /** One answer more than the server last said. */
+  /** Counts one answer more than the server last reported. */
   countOne() {
     this.showProgress({ mine: this.progress.mine + 1, left: Math.max(this.progress.left - 1, 0) });
   }
@@ -41,7 +41,7 @@ export class Status {
     this.clock.textContent = `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, "0")}`;
   }
 
-  /** What the answer lacks, until one does something about it; "" when nothing. */
+  /** What the answer lacks, shown until the next action; "" if nothing. */
   showProblem(problem) {
     this.problem?.remove();
     this.problem = problem ? toast(problem, { tone: "attention" }) : null;

@@ -1,5 +1,5 @@
-// Questions that are asked of every step: they stand in the answer bar once, and show the answers of the step that is current. The form's field
-// holds those of all steps as JSON, so that drafts, sending and undo treat them like any other.
+// Questions asked at every step: shown once in the answer bar, with the answers for the current step. The form field
+// holds the answers for all steps as JSON, so that drafts, submission, and undo treat them like any field.
 import { attach } from "../core/attach.js";
 import { showAsked } from "./conditions.js";
 import { countOf, currentOf, goTo } from "./steps.js";
@@ -54,7 +54,7 @@ class StepAnswers {
     this.field.value = JSON.stringify(rows.sort((x, y) => x.index - y.index));
   }
 
-  /** What is still open at some step that has to be answered; makes that step current. */
+  /** The first required question unanswered at some step; makes that step current. */
   problem() {
     const before = currentOf(this.article);
     for (let index = 0; index < this.needed(); index++) {
@@ -70,7 +70,7 @@ class StepAnswers {
     return "";
   }
 
-  /** So many steps, from the first on. */
+  /** How many steps, from the first, need answers. */
   needed() {
     const { ending, first_error: first } = this.article.querySelector("[data-answer]").elements;
     if (["bad_problem", "give_up"].includes(ending?.value)) return 0;
@@ -78,7 +78,7 @@ class StepAnswers {
   }
 }
 
-/** As the server reads it; null where there is none. */
+/** A question's answer in the server's format; null if it has none. */
 function answerOf(question) {
   const chosen = [...question.querySelectorAll("input:checked")].map((input) => input.value);
   switch (question.dataset.type) {

@@ -1,5 +1,5 @@
-// Labels of steps: good, neutral or bad, where the first error is, critiques and marked words. The answer's form holds them
-// as JSON, so drafts, sending and undo treat them like any other field.
+// Step labels: good, neutral, or bad, the first error, critiques, and marked text. The answer's form holds them
+// as JSON, so drafts, submission, and undo treat them like any field.
 import { attach } from "../core/attach.js";
 import { toast } from "../core/toast.js";
 import { highlight, selectedSpan, typedSpan } from "./spans.js";
@@ -44,7 +44,7 @@ class Labels {
     for (const radio of this.form.querySelectorAll("[name=ending]")) radio.checked = radio.value === value;
   }
 
-  /** Goes to where the work was left. */
+  /** Goes to where work was left off. */
   goOn() {
     const place = this.firstError ?? this.missing()[0];
     if (this.labels.size && place !== undefined) goTo(this.article, place, { focus: false });
@@ -65,7 +65,7 @@ class Labels {
     goTo(this.article, Math.min(index + 1, countOf(this.article) - 1));
   }
 
-  /** Everything before was good and everything after it bad, unless it has a label of its own. The same step again takes it back. */
+  /** Sets the first error: unlabeled steps before it become good, and those after it bad. The same step again removes it. */
   markFirstError(index) {
     const again = index === this.firstError;
     this.noError();
@@ -83,7 +83,7 @@ class Labels {
     this.say(again ? "No first error" : `Step ${index + 1} is the first error; the rest is filled in`);
   }
 
-  /** Takes the first error back, with the labels that only followed from it. */
+  /** Removes the first error, with the labels derived from it. */
   noError() {
     if (this.firstError === null) return;
     this.firstError = null;
@@ -155,7 +155,7 @@ class Labels {
     this.say(`Marked “${span.quote.slice(0, 80)}”`);
   }
 
-  /** Without a mouse one types the words that are to be marked. */
+  /** Keyboard alternative: the text to mark is typed. */
   askForWords(index) {
     const notes = this.notesOf(index);
     const field = document.createElement("input");
@@ -208,7 +208,7 @@ class Labels {
       first: index === this.firstError ? "1" : "",
     };
     const row = rowOf(this.article, index);
-    // A run may have thousands of steps, of which a key changes one: what stays is not touched.
+    // A run may have thousands of steps, of which a key changes one: the others aren't updated.
     if (Object.entries(marks).some(([name, mark]) => (row.dataset[name] ?? "") !== mark)) {
       for (const element of [row, cellOf(this.article, index)]) Object.assign(element.dataset, marks);
       for (const radio of row.querySelectorAll(".walk-label input")) radio.checked = radio.value === marks.value;
@@ -266,7 +266,7 @@ class Labels {
     );
     on("walk:opened", ({ detail }) => this.paint(detail.index));
     on("change", ({ target }) => this.changedByHand(target));
-    // A press must not take the selection away, nor the focus: Enter is for submitting.
+    // A click must not clear the selection or move the focus: Enter is for submitting.
     on("pointerdown", (event) => event.target.closest(".walk-now button") && event.preventDefault());
     on("click", ({ target }) => {
       const here = currentOf(article);

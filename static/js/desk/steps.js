@@ -1,4 +1,4 @@
-// Walking through a single run: j and k move from step to step, the strip above shows where one is and what was said.
+// Stepping through a single run: j and k move from step to step, the strip above shows the position and the labels.
 import { attach } from "../core/attach.js";
 import { bind } from "../core/keys.js";
 import { openNear } from "./row_loading.js";
@@ -16,12 +16,12 @@ export function countOf(article) {
   return Number(article.dataset.count);
 }
 
-/** The place of a step in the strip above the run. */
+/** A step's position in the strip above the run. */
 export function cellOf(article, index) {
   return article.querySelector(".walk-strip").children[index];
 }
 
-/** Makes a step the current one and brings its head to the top. */
+/** Makes a step the current one and scrolls its head to the top. */
 export function goTo(article, index, { focus = true, scroll = true } = {}) {
   const row = rowOf(article, index);
   if (!row) return;
@@ -34,7 +34,7 @@ export function goTo(article, index, { focus = true, scroll = true } = {}) {
   strip.scrollTop = cell.offsetTop - strip.offsetTop - strip.clientHeight / 2;
   if (focus) row.focus({ preventScroll: true });
   if (scroll) bringUp(article.querySelector(".desk-scroll"), row, index);
-  // Rows that were never laid out have a guessed height, so a long way may end short of the step.
+  // Rows that were never laid out have estimated heights, so a long scroll may end short of the step.
   if (scroll)
     requestAnimationFrame(
       () => currentOf(article) === index && bringUp(article.querySelector(".desk-scroll"), row, index),
@@ -44,14 +44,14 @@ export function goTo(article, index, { focus = true, scroll = true } = {}) {
   article.dispatchEvent(new CustomEvent("walk:at", { detail: { index } }));
 }
 
-// scrollIntoView would scroll the whole page, too, where it does not fit a small screen.
+// scrollIntoView would also scroll the whole page if it doesn't fit a small screen.
 function bringUp(pane, row, index) {
   pane.scrollTop =
     index === 0 ? 0 : pane.scrollTop + row.getBoundingClientRect().top - pane.getBoundingClientRect().top;
 }
 
 attach("[data-walk]", (article, signal) => {
-  // The label of a row and what is written under it stay; only the step itself comes opened.
+  // A row's label and notes stay; only the step itself is replaced by its opened form.
   openNear(article, signal, (shell, opened) => {
     shell.querySelector(":scope > .step").replaceWith(opened.querySelector(":scope > .step"));
     delete shell.dataset.closed;
@@ -88,7 +88,7 @@ attach("[data-walk]", (article, signal) => {
     },
     { signal },
   );
-  // Whoever taps into a step or tabs through it works on that step.
+  // Clicking or tabbing into a step makes it current.
   article.addEventListener(
     "focusin",
     ({ target }) => {

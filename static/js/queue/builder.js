@@ -1,4 +1,4 @@
-// Questions built in a form: a card for each. The text of the JSON is what is sent; cards and text follow each other.
+// Form builder for questions: one card each. The JSON text is what is submitted; cards and text are kept in sync.
 import "../desk/conditions.js";
 import { attach } from "../core/attach.js";
 import { answersOf, blank, CONDITIONED, keyOf, parsed, written } from "./question_list.js";
@@ -34,7 +34,7 @@ class Builder {
 
   // The text ---------------------------------------------------------------------------------------------------------
 
-  /** Cards for what the text says; where cards can't show it, they rest until the text is put right. */
+  /** Shows cards for the text; if cards can't represent it, they are disabled until it's fixed. */
   read() {
     const questions = parsed(this.text.value, (key) => key in this.answered);
     this.cards.inert = questions === null;
@@ -120,7 +120,7 @@ class Builder {
     return label;
   }
 
-  /** What was answered stays as it was asked. */
+  /** Answered questions can't change. */
   lock(card, question) {
     const answers = this.answered[keyOf(question)];
     if (!answers || !question.key) return;
@@ -136,7 +136,7 @@ class Builder {
     return [...this.cards.children].indexOf(element.closest(".builder-card"));
   }
 
-  /** Draws anew after a change of what there is, and leaves the focus on the same control of the card at `place`. */
+  /** Redraws after a structural change, keeping the focus on the same control of the card at `place`. */
   changed(place, selector) {
     this.draw();
     this.write();
@@ -225,7 +225,7 @@ class Builder {
   }
 
   pressKey(event) {
-    if (event.key === "Enter" && event.target.matches("input:not([type=checkbox])")) event.preventDefault(); // it would send the form
+    if (event.key === "Enter" && event.target.matches("input:not([type=checkbox])")) event.preventDefault(); // it would submit the form
     const by = { ArrowUp: -1, ArrowDown: 1 }[event.key];
     if (!event.altKey || !by) return;
     event.preventDefault();

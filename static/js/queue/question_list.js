@@ -1,5 +1,5 @@
-// The questions that the builder edits, and their JSON. What they may be is decided by contract/questions.py; here only what can be shown is told
-// from what can't.
+// The questions edited by the builder, and their JSON. Validation is in contract/questions.py; this only decides whether cards can represent
+// them.
 
 const FIELDS = ["key", "name", "points", "low", "high", "required", "type", "options", "per", "when"];
 const OF_TYPE = {
@@ -26,7 +26,7 @@ export function blank(type = "scale") {
   };
 }
 
-/** As slug() of contract/questions.py makes it. */
+/** Must match slug() in contract/questions.py. */
 export function slug(name) {
   return name
     .normalize("NFKC")
@@ -41,12 +41,12 @@ export function keyOf(question) {
   return question.key || slug(question.name);
 }
 
-/** The answers that a condition on this question can name. */
+/** The answers to this question that a condition can name. */
 export function answersOf({ type, points, options }) {
   return type === "scale" ? Array.from({ length: points }, (_, index) => index + 1) : options;
 }
 
-/** Questions from JSON, or null where it holds what cards can't show: the server says what is wrong with it. `keeps(key)`: its key must stay. */
+/** Questions from JSON, or null if cards can't represent it: the server reports what is wrong. `keeps(key)`: whether the key must not change. */
 export function parsed(text, keeps) {
   let values;
   try {
@@ -85,7 +85,7 @@ function shaped(value, earlier) {
   return { ...question, when: { of, any: when.any_of } };
 }
 
-/** A question a line. */
+/** One question per line. */
 export function written(questions) {
   const lines = questions.map((question) => `  ${JSON.stringify(toJson(question))}`);
   return lines.length ? `[\n${lines.join(",\n")}\n]` : "[]";

@@ -1,4 +1,4 @@
-// Two runs side by side: j and k step both, d goes to the next difference, Enter opens and closes. It opens at the first difference.
+// Two runs side by side: j and k step both, d goes to the next difference, Enter opens and closes. Opens at the first difference.
 import { attach } from "../core/attach.js";
 import { bind } from "../core/keys.js";
 import { fragmentOf } from "../core/markup.js";
@@ -44,7 +44,7 @@ attach("[data-compare]", (compare, signal) => {
     if (next?.hasAttribute("data-differs")) ahead(next);
   }
 
-  // The next row is fetched while this one is read; it stays closed until one comes to it.
+  // The next row is fetched in advance; it stays closed until it's reached.
   async function ahead(row) {
     if (row.querySelector(":scope > [data-opened]")) return;
     await open(row);

@@ -1,6 +1,6 @@
-// An episode that is in progress: [data-following] holds its steps so far. live.js says how many there are; those that are
-// missing are fetched by their index, so nothing is shown twice and a gap closes by itself. Whoever reads at the end stays at the end,
-// whoever reads further up stays there and is told how many have come.
+// An episode in progress: [data-following] holds its steps so far. live.js updates their number; missing
+// ones are fetched by index, so nothing is shown twice and gaps close automatically. A reader at the end stays at the end;
+// a reader further up stays there and is told how many steps have arrived.
 import { attach } from "../core/attach.js";
 import { bind } from "../core/keys.js";
 import { fragmentOf } from "../core/markup.js";
@@ -33,7 +33,7 @@ attach("[data-following]", (root, signal) => {
       const content = fragmentOf(await response.text());
       add([...content.children].filter((step) => Number(step.dataset.step) >= steps().length));
     } catch {
-      // The next news, or the next poll, asks again.
+      // The next update or poll tries again.
     } finally {
       busy = false;
     }

@@ -1,6 +1,6 @@
-// What people said of single steps. It comes into the facts after the page; links [data-remark] go to their step.
+// People's judgments of single steps. They are loaded into the facts after the page; links [data-remark] go to their step.
 
-/** Returns a function that gives the judged steps; `changed(set)` is called when they have come. */
+/** Returns a function that gives the judged steps; `changed(set)` is called when they have loaded. */
 export function remarks(replay, { changed, go, signal }) {
   const judged = () =>
     new Set([...replay.querySelectorAll("[data-remark]")].map((link) => Number(link.dataset.remark)));

@@ -1,4 +1,4 @@
-// Keys that lead from one telling step to the next: errors, rewards, steps that people judged, places where other runs act otherwise.
+// Keys that jump between notable steps: errors, rewards, judged steps, points where other runs diverge.
 import { bind } from "../core/keys.js";
 import { toast } from "../core/toast.js";
 
@@ -23,7 +23,7 @@ export function jumps(replay, { steps, telling, current, go, signal }) {
   pair("r", "reward", "reward", "has a reward");
   pair("l", "judged step", "judged", "was judged by itself");
 
-  // Asked for only by those who want to know: it reads what every other run of the task did.
+  // Fetched on demand only: it reads the actions of every other run of the task.
   let asked = null;
   const partings = () =>
     (asked ??= fetch(replay.dataset.partingsUrl, { credentials: "same-origin", signal })

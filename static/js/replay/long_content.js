@@ -1,4 +1,4 @@
-// Long content, on demand: a[data-more] is replaced by what follows it, a[data-source] shows its block as it was written.
+// Long content on demand: a[data-more] is replaced by the continuation, a[data-source] shows its block as source.
 import { fragmentOf } from "../core/markup.js";
 import { toast } from "../core/toast.js";
 
@@ -17,7 +17,7 @@ async function more(link) {
   const row = link.closest(".more-row") ?? link;
   link.setAttribute("aria-busy", "true");
   const content = await fragment(link.href);
-  // A branch of a tree takes its link's place among its siblings; text goes on below.
+  // A tree branch replaces its link among its siblings; text continues below.
   const item = link.classList.contains("inline") && link.closest("li");
   const branch = content.querySelector("ul.tree");
   if (item && branch && item.children.length === 1) item.replaceWith(...branch.children);

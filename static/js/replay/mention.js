@@ -1,4 +1,4 @@
-// A choice of people beside a comment: the chosen one's name is put into the text, behind an @.
+// A list of people beside a comment: choosing one inserts their name into the text after an @.
 import { attach } from "../core/attach.js";
 
 attach("select[data-mention]", (select, signal) => {

@@ -1,4 +1,4 @@
-// The minimap: shows where one is; a click or a drag goes there.
+// The minimap: shows the current position; a click or a drag goes there.
 import { attach } from "../core/attach.js";
 
 const LINE = 18; // apps/trajectories/minimap.py

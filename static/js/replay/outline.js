@@ -1,8 +1,8 @@
-// The outline: one row a step, all of one height, so only those in sight are in the page.
+// The outline: one row per step, all of the same height, so that only visible rows are in the page.
 import { afterPaint } from "../core/paint.js";
 import { outlineRow } from "./row_markup.js";
 
-const BEYOND = 20; // rows above and below those in sight
+const BEYOND = 20; // rows above and below the visible ones
 
 export class Outline {
   constructor(scroller, steps, { urlOf, onGo, signal }) {
@@ -36,20 +36,20 @@ export class Outline {
     );
   }
 
-  /** Show these steps; `words` (index → text) are what a search found in them. */
+  /** Shows these steps; `words` (index → text) are search excerpts. */
   setOrder(order, words = new Map()) {
     this.order = order;
     this.words = words;
     this.draw(true);
   }
 
-  /** Mark these steps as judged by themselves. */
+  /** Marks these steps as judged. */
   setJudged(indices) {
     this.judged = indices;
     this.draw(true);
   }
 
-  // Asking for it lays out the page, so it is asked when it changes and not at every step.
+  // Measuring forces a layout, so it's done on changes and not at every step.
   look() {
     const { scrollTop, clientHeight } = this.scroller;
     Object.assign(this, { scrollTop, clientHeight });
@@ -67,7 +67,7 @@ export class Outline {
       }
     }
     this.drawInSight();
-    // Two rows change, not all of them: stepping has to fit into a frame.
+    // Updates only two rows: stepping has to fit into a frame.
     for (const changed of new Set([before, index])) this.dress(changed);
   }
 
@@ -79,7 +79,7 @@ export class Outline {
     else row.removeAttribute("aria-current");
   }
 
-  // Rows that nobody sees yet need not come in the frame that answers a key.
+  // Rows outside the viewport need not be rendered in the frame that handles a key.
   drawInSight() {
     const { first, last } = this.around(0);
     if (first < this.first || last > this.last) return this.draw();
@@ -91,7 +91,7 @@ export class Outline {
     });
   }
 
-  /** The places of the rows in sight, and of so many above and below them. */
+  /** The range of visible rows, plus the margin above and below. */
   around(beyond) {
     return {
       first: Math.max(0, Math.floor(this.scrollTop / this.rowHeight) - beyond),
@@ -119,7 +119,7 @@ export class Outline {
   }
 }
 
-/** Makes `items` the children of `list`; those that stay are not touched, so they need not be laid out again. */
+/** Makes `items` the children of `list`; unchanged ones aren't touched, which avoids their layout. */
 function place(list, items) {
   const wanted = new Set(items);
   for (const child of [...list.children]) if (!wanted.has(child)) child.remove();

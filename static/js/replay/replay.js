@@ -1,4 +1,4 @@
-// The replay of one run: [data-replay] holds the outline, the steps and the facts. The address bar always names the step.
+// The replay of one run: [data-replay] holds the outline, the steps, and the facts. The URL always names the step.
 import { attach } from "../core/attach.js";
 import { bind } from "../core/keys.js";
 import { afterPaint } from "../core/paint.js";
@@ -40,7 +40,7 @@ attach("[data-replay]", async (replay, signal) => {
     name(index);
   }
 
-  // Focusing lays out the page at once; after the frame it is laid out already. A field that was entered meanwhile keeps the focus.
+  // Focusing forces a layout; after the frame it's already done. A field focused meanwhile keeps the focus.
   function focusAfterPaint(index) {
     const before = document.activeElement;
     afterPaint(() => {
@@ -53,13 +53,13 @@ attach("[data-replay]", async (replay, signal) => {
     });
   }
 
-  // On a narrow screen the outline lies over the steps.
+  // On a narrow screen the outline overlays the steps.
   function shut() {
     const drawer = replay.querySelector("#outline");
     if (drawer.matches(":popover-open")) drawer.hidePopover();
   }
 
-  // Browsers refuse more than about 200 address changes in 30 s, so a held key changes it when it rests.
+  // Browsers limit URL changes to about 200 in 30 s, so a held key only updates it when released.
   let naming = 0;
   function name(index) {
     clearTimeout(naming);
@@ -70,7 +70,7 @@ attach("[data-replay]", async (replay, signal) => {
   const current = () => view.current ?? 0;
   const filter = replay.querySelector("[data-filter]");
   const judged = remarks(replay, { changed: (indices) => outline.setJudged(indices), go, signal });
-  // What the filter may ask for besides a kind.
+  // Filter options besides kinds.
   const telling = {
     error: (step) => step.isError,
     reward: (step) => Boolean(step.reward),
@@ -131,7 +131,7 @@ attach("[data-replay]", async (replay, signal) => {
   replay.dataset.ready = "";
 });
 
-// #step-12 opens there too: it is what one types by hand.
+// #step-12 opens that step too, as a hand-typed form.
 function startAt(replay) {
   const named = /^#step-(\d+)$/.exec(location.hash);
   return Math.min(Number(named ? named[1] - 1 : replay.dataset.current), Number(replay.dataset.count) - 1);

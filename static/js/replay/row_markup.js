@@ -1,6 +1,6 @@
-// The markup of rows that a script makes from the outline: the same as templates/trajectories/_step_head.html draws.
+// Markup of rows generated from the outline: the same as in templates/trajectories/_step_head.html.
 
-/** Words for a time, as apps.common.quantities.duration says it. */
+/** A duration in words; must match apps.common.quantities.duration. */
 export function duration(seconds) {
   if (seconds < 0.0995) return `${Math.round(seconds * 1000)} ms`;
   if (seconds < 9.95) return `${seconds.toFixed(1)} s`;
@@ -25,7 +25,7 @@ function kindOf(step) {
   return made;
 }
 
-/** A closed step in the size of the opened one, until that arrives. */
+/** A closed step of the same height as the opened one, until that is loaded. */
 export function shell(step, url) {
   const article = element("article", "step waiting");
   article.id = `step-${step.index + 1}`;
@@ -49,7 +49,7 @@ export function shell(step, url) {
   return article;
 }
 
-/** A row of the outline; `words` replaces its headline by what a search found there, `isJudged` marks it. */
+/** A row of the outline; `words` replaces its headline with a search excerpt, `isJudged` marks it. */
 export function outlineRow(step, url, words, isJudged = false) {
   const link = element("a", "outline-row");
   link.href = url;

@@ -1,4 +1,4 @@
-// The opened steps of a run: fetched in chunks before they are needed, kept while they are likely to be needed again.
+// The opened steps of a run: prefetched in chunks, and cached while they are likely to be needed again.
 
 import { fragmentOf } from "../core/markup.js";
 
@@ -7,7 +7,7 @@ const KEPT = 160;
 const AT_ONCE = 2;
 
 export class Bodies {
-  /** `arrived(index, article)` is called for each step that comes in. */
+  /** `arrived(index, article)` is called for each loaded step. */
   constructor(url, count, arrived) {
     this.url = url;
     this.count = count;
@@ -17,7 +17,7 @@ export class Bodies {
     this.asked = new Map();
   }
 
-  /** The article of a step if it is here; asking keeps it longer. */
+  /** The article of a step if it's loaded; access keeps it cached longer. */
   get(index) {
     const article = this.kept.get(index);
     if (article) this.put(index, article);
@@ -34,7 +34,7 @@ export class Bodies {
     }
   }
 
-  /** Fetch these steps, the first ones first; what was asked for earlier and has not begun is forgotten. */
+  /** Fetches these steps in order; earlier requests that haven't started are dropped. */
   want(indices) {
     const chunks = new Set();
     for (const index of indices)
@@ -66,7 +66,7 @@ export class Bodies {
       }
       this.asked.delete(chunk);
     } catch {
-      // The steps keep their shells; after a while they are asked for again.
+      // The steps keep their shells; they are requested again after a while.
       setTimeout(() => {
         this.asked.delete(chunk);
         this.waiting.push(chunk);

@@ -1,8 +1,8 @@
-// A run of any length in a scrolling pane. Only the steps near the viewport are in the page; the rest is room kept for them.
+// A run of any length in a scrolling pane. Only steps near the viewport are in the page; space is reserved for the rest.
 import { afterPaint } from "../core/paint.js";
 import { shell } from "./row_markup.js";
 
-const BEYOND = 1.5; // screens above and below the viewport that are in the page
+const BEYOND = 1.5; // screens above and below the viewport that are rendered
 const LINE = 18;
 const CLOSED = 37;
 
@@ -28,7 +28,7 @@ export class StepWindow {
     });
   }
 
-  /** Adopts the steps that the server drew. */
+  /** Adopts the steps rendered by the server. */
   takeOver() {
     for (const article of [...this.list.children]) {
       const index = Number(article.dataset.step);
@@ -49,7 +49,7 @@ export class StepWindow {
     this.remember();
   }
 
-  /** Show only these steps, in this order. */
+  /** Shows only these steps, in this order. */
   setOrder(order) {
     this.order = order;
     this.count();
@@ -57,7 +57,7 @@ export class StepWindow {
     this.draw();
   }
 
-  // tops[p] is where the p-th shown step begins; one more entry says where the last one ends.
+  // tops[p] is the top of the p-th shown step; one more entry is the bottom of the last one.
   count() {
     this.places = new Map(this.order.map((index, place) => [index, place]));
     this.tops = new Float64Array(this.order.length + 1);
@@ -75,14 +75,14 @@ export class StepWindow {
     return low;
   }
 
-  /** Puts the steps around the viewport into the page, and asks for the bodies of those and of the next ones. */
+  /** Renders the steps around the viewport, and requests the bodies of these and the next ones. */
   draw() {
     if (!this.order.length) {
       resize(this.above, 0);
       resize(this.below, 0);
       return;
     }
-    // Sizes may have changed above the anchor: without this the pane would be drawn as it stood before, and lose the anchor.
+    // Sizes above the anchor may have changed: otherwise the pane would be drawn at its old position, and lose the anchor.
     this.hold();
     const { scrollTop, clientHeight } = this.pane;
     const first = this.placeAt(scrollTop - clientHeight * BEYOND);
@@ -132,7 +132,7 @@ export class StepWindow {
       article.style.height = this.isClosed(index) ? "" : `${this.heights[index]}px`;
   }
 
-  /** A body has come: it takes the place of its shell. */
+  /** A body has loaded: it replaces its shell. */
   arrived(index, article) {
     const old = this.shown.get(index);
     if (!old || old === article) return;
@@ -145,7 +145,7 @@ export class StepWindow {
     if (focused) article.focus({ preventScroll: true });
   }
 
-  // Heights change when bodies arrive or are opened. What the reader looks at stays where it is: this runs before the paint.
+  // Heights change when bodies load or open. The reader's position is preserved: this runs before the paint.
   measured(entries) {
     let changed = false;
     for (const { target } of entries) {
@@ -160,7 +160,7 @@ export class StepWindow {
     this.draw();
   }
 
-  /** Moves the pane so that the anchor is where it was. */
+  /** Scrolls the pane so that the anchor is where it was. */
   hold() {
     const article = this.anchor && this.shown.get(this.anchor.index);
     if (!article) return;
@@ -173,7 +173,7 @@ export class StepWindow {
     this.expected = this.pane.scrollTop;
   }
 
-  // Scrolling of our own keeps the anchor; a reader's makes a new one.
+  // Programmatic scrolling keeps the anchor; scrolling by the reader sets a new one.
   scrolled() {
     const byHand = Math.abs(this.pane.scrollTop - (this.expected ?? 0)) >= 2;
     if (byHand) {
@@ -197,7 +197,7 @@ export class StepWindow {
   go(index, { scroll = true } = {}) {
     const before = this.current;
     this.current = index;
-    // Scrolling asks where things are: before anything changes, that costs nothing.
+    // Scrolling measures positions, which is free before any change.
     if (scroll && this.places.has(index)) this.bring(index);
     for (const changed of [before, index]) if (this.shown.has(changed)) this.dress(changed, this.shown.get(changed));
   }
@@ -213,7 +213,7 @@ export class StepWindow {
       this.scrollTo(this.tops[this.places.get(index)]);
       this.draw();
     }
-    // Drawing around the step moves it until what is above it has its real size.
+    // Rendering around the step moves it until everything above has its real size.
     for (let turn = 0, settled = false; !settled && turn < 4; turn++) {
       const before = this.pane.scrollTop;
       this.hold();
@@ -222,14 +222,14 @@ export class StepWindow {
     }
   }
 
-  /** Whether all that is seen with this step on top is in the page. */
+  /** Whether everything visible with this step at the top is rendered. */
   fills(index) {
     const height = this.pane.clientHeight;
     const top = Math.min(this.tops[this.places.get(index)], this.tops[this.order.length] - height);
     return this.order.slice(this.placeAt(top), this.placeAt(top + height) + 1).every((each) => this.shown.has(each));
   }
 
-  // What nobody sees yet need not come in the frame that answers a key.
+  // Steps outside the viewport need not be rendered in the frame that handles a key.
   drawSoon() {
     if (this.soon) return;
     this.soon = true;
