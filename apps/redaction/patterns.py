@@ -10,7 +10,7 @@ import re2
 
 LONGEST_PATTERN = 500
 LARGEST_PROGRAM = 10_000
-"""Maximum number of instructions. A short pattern may have very many: (?:\pL{100}){100}."""
+"""Maximum number of instructions. A short pattern may have very many: (?:\\pL{100}){100}."""
 MOST_MEMORY = 4 << 20
 """Memory limit in bytes of one compiled pattern with its cached DFA states."""
 MOST_STEPS = 200_000_000

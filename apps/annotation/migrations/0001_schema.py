@@ -409,7 +409,7 @@ class Migration(migrations.Migration):
                 'constraints': [models.CheckConstraint(condition=models.Q(('value__range', (-1, 1))), name='label_is_minus1_to_1'), models.UniqueConstraint(fields=('inspection', 'index'), name='one_label_per_step')],
             },
         ),
-        # Django cannot declare a foreign key over two columns. It makes a pair in a queue of single runs impossible.
+        # Django can't declare composite foreign keys. This one keeps pairs out of queues of single trajectories.
         migrations.RunSQL(
             """
             ALTER TABLE annotation_item ADD CONSTRAINT item_has_its_queues_kind

@@ -1,4 +1,4 @@
-"""Queues, items, judgments and the rest of annotation, as a new database has them. One that is older is brought here by what this replaces."""
+"""Creates the tables of queues, items, judgments and the rest of annotation in new databases. Older ones have run the migrations it replaces."""
 
 import apps.common.fields
 import apps.common.ids
@@ -520,7 +520,7 @@ class Migration(migrations.Migration):
                 'constraints': [models.UniqueConstraint(fields=('inspection', 'index'), name='one_label_per_step'), models.CheckConstraint(condition=models.Q(('value__range', (-1, 1))), name='label_is_minus1_to_1')],
             },
         ),
-        # Django cannot declare a foreign key over two columns. It makes a pair in a queue of single runs impossible.
+        # Django can't declare composite foreign keys. This one keeps pairs out of queues of single trajectories.
         migrations.RunSQL(
             """
             ALTER TABLE annotation_item ADD CONSTRAINT item_has_its_queues_kind

@@ -5,7 +5,7 @@ class Migration(migrations.Migration):
     dependencies = [("annotation", "0003_judges_and_continuations_are_jobs")]
 
     operations = [
-        migrations.RunSQL(  # whoever has one finds it gone; the clock hands it to a worker again
+        migrations.RunSQL(  # a worker that holds one finds its lease gone; a periodic task enqueues it again
             "UPDATE annotation_judge SET state = 'waiting', leased_until = now() WHERE state = 'running'",
             "UPDATE annotation_judge SET state = 'running', leased_until = NULL WHERE state IN ('waiting', 'pausing')",
         ),

@@ -1,4 +1,4 @@
-"""What queues asked as aspects becomes questions that compare. Answers stay where they are."""
+"""Converts the aspects of queues to comparing questions. Answers stay unchanged."""
 
 from django.db import migrations
 

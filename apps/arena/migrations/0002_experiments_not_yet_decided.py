@@ -1,4 +1,4 @@
-"""The clock looks every few seconds for experiments that have more to do."""
+"""A periodic task looks every few seconds for experiments with work to do."""
 
 from django.db import migrations, models
 

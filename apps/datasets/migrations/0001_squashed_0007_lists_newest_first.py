@@ -1,4 +1,4 @@
-"""Datasets and their frozen versions, as a new database has them. One that is older is brought here by what this replaces."""
+"""Creates the tables of datasets and their frozen versions in new databases. Older ones have run the migrations it replaces."""
 
 import apps.common.ids
 import django.db.models.deletion

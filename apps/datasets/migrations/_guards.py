@@ -1,4 +1,4 @@
-"""The database itself refuses what must never happen: a changed frozen version, a task in two splits, a held-out task in training."""
+"""Makes the database refuse changes of frozen versions, tasks in two splits, and held-out tasks in training."""
 
 FROZEN_VERSION = """
 CREATE FUNCTION datasets_keep_frozen_version() RETURNS trigger LANGUAGE plpgsql AS $$

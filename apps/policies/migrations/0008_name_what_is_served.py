@@ -4,7 +4,7 @@ from django.db.models.functions import Cast, Concat, Right
 
 
 def name_what_is_served(apps, schema_editor):
-    """Whole models keep the name that their server was started with; adapters get one of their own, under which workers load them within a minute."""
+    """Whole models keep the name their server was started with; adapters get a name of their own, under which workers load them within a minute."""
     publications = apps.get_model("policies", "Publication").objects
     publications.filter(way="restart").update(served_name=F("name"))
     own = Concat(F("name"), Value("-"), Right(Cast("id", CharField()), 12), output_field=CharField())

@@ -1,4 +1,4 @@
-"""Deletions and retention rules, as a new database has them. One that is older is brought here by what this replaces."""
+"""Creates the tables of deletions and retention rules in new databases. Older ones have run the migrations it replaces."""
 
 import apps.common.ids
 import django.db.models.deletion

@@ -1,4 +1,4 @@
-"""Training runs and what they report, as a new database has them. One that is older is brought here by what this replaces."""
+"""Creates the tables of training runs and what they report in new databases. Older ones have run the migrations it replaces."""
 
 import apps.common.fields
 import apps.common.ids

@@ -1,4 +1,4 @@
-"""Weights that a run made are found through the run. The text that used to say where they are goes, so that nothing can read it."""
+"""Clears the locations of policies made by runs, whose weights are found through the run, so that nothing can read the old text."""
 
 from django.db import migrations
 
