@@ -1,6 +1,6 @@
-"""What every API view has, and the one shape of its errors.
+"""Base classes of API views, and the format of errors.
 
-An error is `{"detail": "what was wrong and what to do"}`. Where fields of the request were wrong it also has
+An error is `{"detail": "what was wrong and what to do"}`. If fields of the request were invalid, it also has
 `"fields": {name: [what is wrong with it]}`.
 """
 
@@ -39,23 +39,23 @@ if TYPE_CHECKING:
 
 MOST_FIELDS = 50
 CSRF_FIELD = "csrfmiddlewaretoken"
-"""How a form of a session brings its CSRF token."""
+"""How session requests send their CSRF token."""
 UNSTORABLE = "It holds a null character or half of a surrogate pair, which can't be stored."
 LONGEST_PROBLEM = 1000
-"""Of one sentence about a field: some quote what was sent."""
+"""Maximum length of one message about a field, since some quote the input."""
 
 
 class MemberView(APIView):
     """A view with `self.member`, the membership behind the request; set by `apps.accounts.authentication.IsMember`.
 
-    `needs` is the lowest role (a `Role`) that may know of the address; `needs_to_write`, where that's more, the lowest that may send something.
+    `needs` is the minimum role (a `Role`) to access the address; `needs_to_write`, if higher, the minimum for unsafe methods.
     """
 
     member: Membership
     needs: ClassVar[int] = 0
     needs_to_write: ClassVar[int] = 0
     keeps_answers: ClassVar[bool] = True
-    """Whether a POST with an `Idempotency-Key` is done once. Those that may be sent twice anyhow say no."""
+    """Whether `Idempotency-Key` is honored. False for requests that are idempotent anyway."""
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
@@ -66,14 +66,14 @@ class MemberView(APIView):
 
 
 class ListView(MemberView):
-    """A view that answers with a page of a list, newest first."""
+    """A view that returns a page of a list, newest first."""
 
     pagination_class = ApiCursorPagination
 
     def page_of(
         self, rows: QuerySet[Any], serializer: type[serializers.BaseSerializer[Any]], **context: Any
     ) -> Response:
-        """The page that the request asks for. Serializers know the request and the member from their context, and `context` besides."""
+        """The requested page. The serializer's context has the request, the member, and `context`."""
         pages = self.pagination_class()
         found = pages.paginate_queryset(rows, self.request, view=self)
         known = {"request": self.request, "member": self.member, **context}
@@ -81,14 +81,14 @@ class ListView(MemberView):
 
 
 class Conflict(APIException):
-    """The request was right, but the thing it is about is in no state for it."""
+    """The request is valid, but conflicts with the state of its object."""
 
     status_code = status.HTTP_409_CONFLICT
     default_code = "conflict"
 
 
 class RequestSerializer(serializers.Serializer[Any]):
-    """What a request asks for. Fields that it does not know are refused: a misspelt one would be left out without a word."""
+    """The body of a request. Unknown fields are refused, since a misspelled one would be silently ignored."""
 
     def to_internal_value(self, data: Any) -> Any:
         known = {*self.fields, CSRF_FIELD}
@@ -107,14 +107,14 @@ class RequestSerializer(serializers.Serializer[Any]):
 
 
 def cleaned(form: Form) -> dict[str, Any]:
-    """What a form makes of a request: the API and the page refuse the same things in the same words. Raises ValidationError."""
+    """Validate a request with a form, so that the API and the page refuse the same input with the same messages. Raises ValidationError."""
     if not form.is_valid():
         raise ValidationError({name: list(map(str, problems)) for name, problems in form.errors.items()})
     return form.cleaned_data
 
 
 def answer_error(error: Exception, context: dict[str, Any]) -> Response | None:
-    """Turn what a view raised into an answer of the one shape; None where it is no API error, but a fault of ours."""
+    """Convert an exception raised by a view to an error response; None if it isn't an API error, but a bug."""
     if isinstance(error, TooManyTries):
         error = Throttled(wait=error.retry_after)
     response = exception_handler(error, context)
@@ -152,7 +152,7 @@ def _of_fields(problems: Any) -> dict[str, Any]:
 
 
 def _words(problem: Any) -> Iterator[str]:
-    """Each sentence in what may be nested lists and objects of them, behind the names or places that lead there."""
+    """Each message in possibly nested lists and objects, prefixed with its path."""
     if isinstance(problem, Mapping):
         for name, inner in problem.items():
             yield from (f"{legible(str(name), 100)}: {words}" for words in _words(inner))

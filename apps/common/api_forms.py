@@ -1,4 +1,4 @@
-"""What a page's form asks for, as the body of a request over REST: declared once, in the form."""
+"""Derives REST request bodies from the forms of pages, so that fields are declared only once."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def request_of(
     names: Mapping[str, str] = MappingProxyType({}),
     **more: serializers.Field[Any, Any, Any, Any],
 ) -> type[RequestSerializer]:
-    """A serializer with the fields of a form, each with what the page starts with, and `more` of its own.
+    """A serializer with the fields of a form, with their initial values as defaults, and the extra fields `more`.
 
-    `names`: fields that REST calls something else. It only checks types and names; the form, which gets the result, checks everything else.
+    `names`: fields with a different name in REST. It only checks types and names; the form, which gets the result, checks the rest.
     """
     fields = {names.get(field, field): _field(asked) for field, asked in form.base_fields.items()}
     return type(name, (RequestSerializer,), {"__doc__": form.__doc__, **fields, **more})

@@ -1,6 +1,6 @@
-"""The way to the workers: the Celery application as everybody sees it who sends tasks. Tasks are sent by name, so no app imports one.
+"""The Celery application for sending tasks to workers. Tasks are sent by name, so no app imports one.
 
-What only workers need of it (their tasks, the clock, how they start) is in `workers.app`.
+What only workers need (tasks, the periodic schedule, startup) is in `workers.app`.
 """
 
 import logging
@@ -16,7 +16,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "apps.settings")
 
 
 def _url() -> str:
-    # Celery spells a unix socket redis+socket://…?virtual_host=0 where redis-py says unix://…?db=0.
+    # Celery writes a Unix socket as redis+socket://…?virtual_host=0, redis-py as unix://…?db=0.
     url: str = settings.VALKEY_URL
     if url.startswith("unix://"):
         return url.replace("unix://", "redis+socket://", 1).replace("?db=", "?virtual_host=")
@@ -26,12 +26,12 @@ def _url() -> str:
 app = Celery("retrace")
 app.conf.update(
     broker_url=_url(),
-    task_ignore_result=True,  # outcomes live in Postgres, where pages read them
+    task_ignore_result=True,  # results are stored in Postgres, where pages read them
     task_default_queue="default",
-    # Generating has workers of its own, so that nobody waits for some tokens behind a training run; and what a person at the desk
-    # waits for is taken first, also by a worker that takes from both. The lower number goes first.
+    # Generation has its own workers, so that it doesn't wait behind a training run; and interactive tasks have priority, even for
+    # a worker that consumes both queues. Lower numbers go first.
     task_routes={
-        # What waits for servers that people name has workers of its own, too: some hang, and would hold up imports, freezing and the clock.
+        # Calls to user-specified servers have their own workers, too: some hang, and would block imports, freezing, and periodic tasks.
         "served_continuations.*": {"queue": "remote", "priority": 0},
         "webhooks.deliver": {"queue": "remote", "priority": 3},
         "publishing.*": {"queue": "remote", "priority": 3},
@@ -42,11 +42,11 @@ app.conf.update(
         "training.*": {"queue": "train", "priority": 6},
     },
     # A task not acknowledged within this time is given to another worker. Long runs renew a lease in Postgres and
-    # refuse the second delivery, so this only bounds how long a lost message stays lost.
+    # refuse the second delivery, so this only bounds how long a lost message is delayed.
     broker_transport_options={
         "visibility_timeout": 3600,
         "global_keyprefix": "celery:",
-        # Seconds; more than a worker ever waits for the next message. Whoever sends one must not hang with Valkey.
+        # Seconds; longer than a worker ever waits for the next message. Senders must not hang when Valkey does.
         "socket_connect_timeout": 5,
         "socket_timeout": 30,
     },
@@ -55,15 +55,15 @@ app.conf.update(
 
 
 def enqueue(task: str, *args: Any) -> None:
-    """Send a task once the current transaction commits; at once where there is none.
+    """Send a task once the current transaction commits; immediately outside a transaction.
 
-    Where the broker is away, that is logged and nothing else: what is committed holds, and the clock tells the workers of all that waits.
+    If the broker is down, the failure is only logged: the data is committed, and a periodic task resends messages for waiting work.
     """
     transaction.on_commit(lambda: app.send_task(task, args=args), robust=True)
 
 
 def enqueue_at_once(task: str, *args: Any) -> None:
-    """Send a task that asks for nothing that the current transaction writes: its answer may be waited for within it."""
+    """Send a task immediately. It must not depend on the current transaction, which may wait for its result."""
     try:
         app.send_task(task, args=args)
     except Exception:
@@ -71,11 +71,11 @@ def enqueue_at_once(task: str, *args: Any) -> None:
 
 
 class Place(NamedTuple):
-    """Where a task waits."""
+    """Queue and priority of a task."""
 
     worker_queue: str
     priority: int
-    """Within the worker queue; the lower number goes first."""
+    """Priority within the worker queue; lower numbers go first."""
 
 
 def place_of(task: str) -> Place:

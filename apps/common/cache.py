@@ -1,4 +1,4 @@
-"""The cache in Valkey, with one client a process."""
+"""The cache in Valkey, with one client per process."""
 
 from typing import Any, ClassVar
 
@@ -8,9 +8,9 @@ from redis.exceptions import RedisError
 
 
 class KeptClient(RedisCacheClient):
-    """Django makes a client for every command and, under ASGI, a connection for every request: two milliseconds of each.
+    """Django creates a client per command and, under ASGI, a connection per request, which costs two milliseconds each.
 
-    A redis client may be shared between threads, and its pool notices a fork; so one for each address is kept.
+    A redis client is thread-safe and its pool detects forks, so one per address is kept.
     """
 
     _kept: ClassVar[dict[str, Any]] = {}
@@ -24,7 +24,7 @@ class KeptClient(RedisCacheClient):
 
 
 class ValkeyCache(RedisCache):
-    """Django's cache backend, on the kept client."""
+    """Django's cache backend with the persistent client."""
 
     def __init__(self, server: Any, params: dict[str, Any]) -> None:
         super().__init__(server, params)
@@ -32,7 +32,7 @@ class ValkeyCache(RedisCache):
 
 
 def recall(key: str) -> Any:
-    """What `remember` kept; None where there is nothing, or no Valkey. For what can be made again."""
+    """A value stored by `remember`; None if it's missing or Valkey is down. For values that can be recomputed."""
     try:
         return cache.get(key)
     except RedisError:
@@ -40,7 +40,7 @@ def recall(key: str) -> Any:
 
 
 def remember(key: str, value: Any, *, seconds: int) -> None:
-    """Keep what can be made again, if Valkey takes it."""
+    """Cache a value that can be recomputed; failures are ignored."""
     try:
         cache.set(key, value, seconds)
     except RedisError:

@@ -1,4 +1,4 @@
-"""Which code runs: what one version rendered is nothing that another may show."""
+"""Version of the running code: HTML rendered by one version mustn't be used by another."""
 
 import hashlib
 from functools import cache
@@ -6,14 +6,14 @@ from functools import cache
 from django.conf import settings
 
 CODE = {"apps": ".py", "contract": ".py", "templates": ".html"}
-"""Folders and what of them makes pages."""
+"""Folders and file types that affect rendered pages."""
 
 
 @cache
 def code_version() -> bytes:
-    """A digest of the code and templates of this process, as they were when it was first asked; about 30 ms then.
+    """A digest of this process's code and templates at the first call, which takes about 30 ms.
 
-    Icons are part of it: markup names their file, which is called by its content.
+    Icons are included, since markup refers to their content-hashed file name.
     """
     digest = hashlib.sha256()
     for folder, suffix in CODE.items():

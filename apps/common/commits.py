@@ -1,4 +1,4 @@
-"""Commits that nobody waits for."""
+"""Asynchronous commits."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,9 +8,9 @@ from django.db import connection, transaction
 
 @contextmanager
 def unawaited() -> Iterator[None]:
-    """A transaction whose commit does not wait for the disk, for what is done again after a crash of Postgres anyway.
+    """A transaction whose commit doesn't wait for the disk, for work that is redone after a Postgres crash anyway.
 
-    A later commit that does wait has everything before it on the disk too.
+    A later synchronous commit also flushes everything before it.
     """
     with transaction.atomic():
         with connection.cursor() as cursor:

@@ -1,6 +1,6 @@
-"""Queries that are asked with every request, their SQL written once a process.
+"""Frequent queries whose SQL is compiled once per process.
 
-Django writes a query's SQL each time it's asked: most of what a small read costs, more than sending it and reading the answer.
+Django compiles a query's SQL on each execution, which is most of the cost of a small read, more than executing it.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class _Compiled(NamedTuple):
     sql: str
     params: list[Any]
     slots: list[tuple[int, str]]
-    """Which parameter of the SQL is which value."""
+    """Compiled SQL with the mapping of parameters to values."""
     model: type[models.Model]
     columns: slice
-    """Of a row, those of the model itself."""
+    """The model's own columns in a row."""
     fields: list[str]
     converters: list[tuple[int, Any, Any]]
     """Column, functions, expression."""
@@ -43,10 +43,10 @@ class _Compiled(NamedTuple):
 
 
 class CompiledQuery(Generic[M]):
-    """What `build` asks for, with values that differ from call to call: `CompiledQuery(lambda pk: Item.objects.filter(pk=pk), pk=int)`.
+    """The query that `build` returns, with values that vary between calls: `CompiledQuery(lambda pk: Item.objects.filter(pk=pk), pk=int)`.
 
-    `build` is called once, with stand-ins of these types; nothing in it may depend on their values, or on the time. A value that is
-    None only fits where the SQL may say `= NULL`, which is never true.
+    `build` is called once, with placeholders of these types; it must not depend on their values, or on the time. None only
+    works as a value where `= NULL`, which is never true, is intended.
     """
 
     def __init__(self, build: Callable[..., models.QuerySet[M]], **types: type[Any]) -> None:
@@ -57,7 +57,7 @@ class CompiledQuery(Generic[M]):
         return list(self._instances(values))
 
     def first(self, **values: Value) -> M | None:
-        """The first row, if there is one; the rest is read, too, so the query must not find many."""
+        """The first row, if any. All rows are fetched, so the query must not match many."""
         return next(self._instances(values), None)
 
     def get(self, **values: Value) -> M:

@@ -1,4 +1,4 @@
-"""In which encoding a request comes, which must be UTF-8; in which form the API is asked, and in which it answers."""
+"""Request encodings (only UTF-8), and the API's media types."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,9 +15,9 @@ KNOWN = {"utf-8", "utf8", "us-ascii", "ascii"}
 
 
 class CharsetMiddleware:
-    """Reads every request as UTF-8, and refuses those that say that they are something else.
+    """Decodes every request as UTF-8, and refuses those that declare another charset.
 
-    A page's address refuses here, after sign-in; an API's when its body is about to be read (`apps.common.content_negotiation`).
+    For pages, the refusal happens here, after sign-in; for the API, when the body is about to be parsed (`WhatThereIs`).
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -25,7 +25,7 @@ class CharsetMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if foreign_charset(request):
-            request.encoding = "utf-8"  # Django would decode the query and every form as the header says
+            request.encoding = "utf-8"  # Django would decode the query and every form by the header
         return self.get_response(request)
 
     def process_view(self, request: HttpRequest, *_: object) -> HttpResponse | None:
@@ -36,7 +36,7 @@ class CharsetMiddleware:
 
 
 def foreign_charset(request: HttpRequest) -> str:
-    """What the request says that it's encoded in, where that isn't UTF-8; else ""."""
+    """The request's declared charset if it isn't UTF-8; otherwise ""."""
     charset = (request.content_params or {}).get("charset", "utf-8").strip("\"' ").lower()
     return "" if charset in KNOWN else legible(charset, 40) or "(empty)"
 
@@ -46,17 +46,17 @@ def refusal(charset: str) -> str:
 
 
 class ForeignCharset(APIException):
-    """The body is encoded in something else than UTF-8."""
+    """The body isn't encoded in UTF-8."""
 
     status_code = status.HTTP_415_UNSUPPORTED_MEDIA_TYPE
     default_code = "foreign_charset"
 
 
 class WhatThereIs(DefaultContentNegotiation):
-    """What is asked for or, where an address has nothing of the kind, what it has: HTTP leaves that to the server (RFC 9110, 12.5.1).
+    """Selects the requested media type, or else the one available, which HTTP allows (RFC 9110, 12.5.1).
 
-    Rows, cards and rejected rows pass through no renderer. A client that asks for their types, as the schema tells it to, would be
-    refused because JSON is the only one.
+    Rows, cards, and rejected rows don't use a renderer. A client that requests their types, as documented in the schema,
+    would otherwise be refused because JSON is the only renderer.
     """
 
     def select_renderer(self, request: Request, renderers: Any, format_suffix: Any = None) -> Any:
@@ -66,7 +66,7 @@ class WhatThereIs(DefaultContentNegotiation):
             return renderers[0], renderers[0].media_type
 
     def select_parser(self, request: Request, parsers: Any) -> Any:
-        """Called when a body is about to be read, after permission was decided. Raises ForeignCharset."""
+        """Called when the body is about to be parsed, after the permission check. Raises ForeignCharset."""
         if charset := foreign_charset(request._request):
             raise ForeignCharset(refusal(charset))
         return super().select_parser(request, parsers)

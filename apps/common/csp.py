@@ -21,11 +21,11 @@ POLICY = "; ".join(
 
 
 KEPT = "private, no-cache"
-"""No proxy keeps an answer, and a browser asks again before it shows one that it kept."""
+"""Proxies don't cache responses, and browsers revalidate cached ones."""
 
 
 class ContentSecurityPolicyMiddleware:
-    """Sets the policy, and who may keep an answer, on every response that has not set a stricter one of its own."""
+    """Sets the policy and caching headers on every response that doesn't set its own."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response

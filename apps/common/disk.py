@@ -1,4 +1,4 @@
-"""Whether there is room on the disks that this process writes to."""
+"""Checks for free space on the disks that this process writes to."""
 
 import errno
 import shutil
@@ -10,12 +10,12 @@ from pathlib import Path
 from django.conf import settings
 
 RESERVE_BYTES = 64 << 20
-"""What must stay free: with less, Valkey's log and PostgreSQL's journal soon have nowhere to go."""
+"""Bytes that must stay free for Valkey's append-only file and PostgreSQL's WAL."""
 FULL = "The server's disk is full, so nothing was saved. Ask your administrator to free some space."
 
 
 class DiskFull(OSError):
-    """There is no room for what was to be written, and nothing of it was kept."""
+    """The disk is full, and nothing was written."""
 
     def __init__(self) -> None:
         super().__init__(errno.ENOSPC, FULL)
@@ -25,7 +25,7 @@ class DiskFull(OSError):
 
 
 def says_full(error: BaseException) -> bool:
-    """Whether the system said that a disk, or somebody's share of it, is full."""
+    """Whether the error is a full disk or an exceeded quota."""
     return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -35,7 +35,7 @@ def has_room(size: int = 0) -> bool:
 
 
 def _free_bytes() -> Iterator[int]:
-    """Of each disk that is there. A folder that nothing was written to yet may not be."""
+    """Free bytes of each disk. A folder that hasn't been written to may not exist yet."""
     for folder in {Path(settings.VAR), Path(settings.RUNS_DIR), Path(tempfile.gettempdir())}:
         with suppress(FileNotFoundError):
             yield shutil.disk_usage(folder).free

@@ -1,4 +1,4 @@
-"""Downloads of any length, in memory of one block."""
+"""Streaming downloads of any length, with one block in memory."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ M = TypeVar("M", bound=Model)
 
 
 def download(parts: Iterable[str | bytes], *, filename: str, content_type: str) -> StreamingHttpResponse:
-    """Send `parts` as a file while they are made.
+    """Stream `parts` as a file while they are generated.
 
-    Under ASGI Django would first collect a plain iterator into a list. Here each block is made in the request's own thread, when the client
-    has taken the one before. Meanwhile no database connection is held, so parts are read with `in_pages` and not with one open cursor.
+    Under ASGI, Django would first collect a plain iterator into a list. Here each block is generated in the request's thread once the client
+    has received the previous one. No database connection is held in between, so read parts with `in_pages`, not with one open cursor.
     """
     response = StreamingHttpResponse(_asynchronously(_blocks(parts)), content_type=content_type)
     response.headers["Content-Disposition"] = f'attachment; filename="{filename}"'
@@ -28,7 +28,7 @@ def download(parts: Iterable[str | bytes], *, filename: str, content_type: str) 
 
 
 def in_pages(rows: QuerySet[M], *, by: str, size: int) -> Iterator[M]:
-    """The rows in the order of a unique column, `size` in memory at a time, each page by a query of its own."""
+    """The rows ordered by a unique column, `size` in memory at a time, with one query per page."""
     rows = rows.order_by(by)
     page = list(rows[:size])
     while page:
@@ -37,7 +37,7 @@ def in_pages(rows: QuerySet[M], *, by: str, size: int) -> Iterator[M]:
 
 
 def _blocks(parts: Iterable[str | bytes]) -> Iterator[bytes]:
-    """Parts joined to blocks worth a trip between threads."""
+    """Join parts to blocks large enough to justify switching threads."""
     held: list[bytes] = []
     size = 0
     for part in parts:

@@ -1,7 +1,7 @@
-"""The environments that policies can act in, as people choose from them.
+"""The environments that people can choose from.
 
-The built-in worlds live in the trainer; a test holds these facts to them. Others run on servers that whoever operates Retrace has named in
-SERVED_ENVIRONMENTS; what they can do is known only there.
+The built-in ones are in the trainer; a test checks these facts against them. Others run on servers that the operator lists in
+SERVED_ENVIRONMENTS; their details are only known there.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from django.conf import settings
 
 @dataclass(frozen=True)
 class EnvironmentFacts:
-    """What it is about, the levels of its tasks, and the scripts that can act in it."""
+    """An environment's subject, task levels, and scripted policies."""
 
     about: str
     levels: tuple[str, ...] = ()

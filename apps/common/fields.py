@@ -1,4 +1,4 @@
-"""Columns that Django lacks."""
+"""Custom model fields."""
 
 import json
 from typing import Any
@@ -9,11 +9,11 @@ from django.db.models.expressions import Expression
 
 
 class FaithfulJSONField(models.JSONField):
-    r"""JSON kept as the text that was written: Postgres `json`, not `jsonb`.
+    r"""JSON stored as its original text: Postgres `json`, not `jsonb`.
 
     Agents' output holds NUL characters and lone surrogates. `jsonb` refuses both; `json` keeps their \u escapes, and with
-    them key order and number spelling. It cannot be indexed or queried into, which is right for payloads that are
-    only shown and exported.
+    them key order and number spelling. It can't be indexed or queried, which is fine for payloads that are
+    only displayed and exported.
     """
 
     def db_type(self, connection: BaseDatabaseWrapper) -> str:

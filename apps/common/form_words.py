@@ -1,7 +1,7 @@
-"""What forms and the API say of a value that does not fit: what was given, what was expected, what to do.
+"""Validation messages of forms and the API: what was given, what was expected, what to do.
 
-The words of Django and of its REST framework are replaced where they keep them, once: a base class would have to be remembered in
-every form. A field that says it better for itself still does.
+The default messages of Django and DRF are replaced globally: a base class could be forgotten in a
+form. Fields can still override them.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ API: Mapping[type[serializers.Field[Any, Any, Any, Any]], Mapping[str, str]] = {
 
 
 def speak_plainly() -> None:
-    """Put these words in the place of the frameworks' own."""
+    """Replace the frameworks' default messages."""
     for field, words in FIELDS.items():
         field.default_error_messages = {**field.default_error_messages, **words}
     for validator, sentence in VALIDATORS.items():

@@ -1,6 +1,6 @@
-"""Pieces of pages, which the pages' scripts fetch: whoever opens the address of one by hand is led to its page.
+"""Page fragments fetched by scripts: opening a fragment's address directly redirects to its page.
 
-Browsers ask for a page with `Accept: text/html`; htmx says who it is, and a script's `fetch` takes anything.
+Browsers request pages with `Accept: text/html`; htmx sends its own header, and `fetch` accepts anything.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ View = Callable[Concatenate[HtmxRequest, P], HttpResponseBase]
 
 
 def fragment_of(page: Callable[..., str]) -> Callable[[View[P]], View[P]]:
-    """The view answers a piece of a page; `page` gives that page's address from the names in the fragment's own.
+    """Mark a view as returning a fragment; `page` returns its page's address from the fragment's URL arguments.
 
-    The view is asked first, so what is not there for a visitor stays a 404.
+    The view is called first, so what a visitor can't access remains a 404.
     """
 
     def guard(view: View[P]) -> View[P]:
         def guarded(request: HtmxRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
             response = view(request, *args, **kwargs)
-            patch_vary_headers(response, ["Accept"])  # a fragment that the browser keeps is no answer to a person
+            patch_vary_headers(response, ["Accept"])  # a cached fragment must not be shown as a page
             if response.status_code == 200 and _is_opened(request):
                 names: dict[str, Any] = request.resolver_match.kwargs if request.resolver_match else {}
                 return redirect(page(**names))

@@ -1,4 +1,4 @@
-"""Whether this process can serve, as `/healthz` says it: one word for each thing that it stands on, and no details for strangers."""
+"""Readiness for `/healthz`: one word per dependency, without details for strangers."""
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -14,20 +14,20 @@ from apps.common import disk
 DATABASE_SECONDS = 3.0
 """How long to wait for a connection; pages wait longer."""
 TROUBLE = (DatabaseError, RedisError, OSError)
-"""What is raised where something is away."""
+"""Exceptions raised when a service is down."""
 WORKER_QUEUES = ("default", "remote", "generate", "train")
 WORKER_FORGOTTEN_SECONDS = 90
 
 
 class Health(NamedTuple):
-    """What `/healthz` answers. Missing workers only delay what is asked of them, so they do not make it unready."""
+    """The result of `/healthz`. Missing workers only delay work, so they don't make it unready."""
 
     is_ready: bool
     parts: dict[str, str]
 
 
 def health() -> Health:
-    """Look at everything. Takes seconds where something is away."""
+    """Run all checks. Takes seconds if a service is down."""
     parts = {
         "database": "ok" if _holds(_ask_database) else "away",
         "valkey": "ok" if _holds(_write_to_valkey) else "away",
@@ -38,12 +38,12 @@ def health() -> Health:
 
 
 def note_worker(queues: Iterable[str]) -> None:
-    """A worker that takes from these worker queues is there."""
+    """Record that a worker consuming these worker queues is alive."""
     cache.set_many({_key(queue): True for queue in queues}, timeout=WORKER_FORGOTTEN_SECONDS)
 
 
 def manned_queues() -> set[str] | None:
-    """The worker queues that a worker was seen taking from lately; None while Valkey, which knows, is away."""
+    """Worker queues with a recently seen consumer; None while Valkey is down."""
     with suppress(*TROUBLE):
         seen = cache.get_many(map(_key, WORKER_QUEUES))
         return {queue for queue in WORKER_QUEUES if _key(queue) in seen}
@@ -69,7 +69,7 @@ def _ask_database() -> None:
 
 
 def _write_to_valkey() -> None:
-    """A write: a Valkey whose disk is full still answers what is only read."""
+    """Check with a write, since a Valkey with a full disk still serves reads."""
     cache.set("health", True, timeout=10)
 
 

@@ -1,4 +1,4 @@
-"""The request as views know it."""
+"""The request type of views."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ class HtmxRequest(HttpRequest):
 
 
 class NotHere(Http404):
-    """A 404 whose words are for the visitor: why there is nothing, and what to do. Other 404s only say that there is nothing."""
+    """A 404 with a message for the visitor. Other 404s only say that the page doesn't exist."""
 
 
 def next_url(request: HttpRequest, *, otherwise: str) -> str:
-    """Where `next` leads, if that is a page of ours."""
+    """The target of `next`, if it's one of our pages."""
     wanted = request.POST.get("next") or request.GET.get("next") or ""
-    # Anything but a path would be taken for the name of a view.
+    # Anything but a path would be interpreted as a view name.
     is_ours = wanted.startswith("/") and url_has_allowed_host_and_scheme(wanted, allowed_hosts=None)
     return wanted if is_ours else otherwise
 
 
 def page_before(request: HttpRequest, *, otherwise: str) -> str:
-    """The path of the page of ours that the request came from; browsers tell it within one site."""
+    """The path of the referring page, if it's one of ours; browsers send it within the same site."""
     try:
         path = urlsplit(request.headers.get("Referer", "")).path
     except ValueError:
@@ -44,5 +44,5 @@ def page_before(request: HttpRequest, *, otherwise: str) -> str:
 
 
 def whole_number(text: str | None, *, otherwise: int) -> int:
-    """A number from an address, of at most 15 digits."""
+    """An integer from a URL, with at most 15 digits."""
     return int(text) if text and text.isascii() and text.isdigit() and len(text) < 16 else otherwise

@@ -1,7 +1,7 @@
-"""Requests that may be sent twice and are done once: `Idempotency-Key` of the API's POSTs.
+"""`Idempotency-Key` for the API's POSTs: requests can be repeated but are executed once.
 
-What was asked and its answer are stored in one transaction. So a process that is killed leaves both or neither, and a client that heard nothing can
-send its request again. A refusal changes nothing and isn't stored: the same request is looked at again.
+The change and its response are stored in one transaction, so a killed process leaves both or neither, and a client without a response can
+repeat its request. A refusal changes nothing and isn't stored: repeating the request evaluates it again.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from apps.common.text_encoding import is_storable
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotency-Replayed"
 MOST_CHARACTERS = 200
-"""Cut short, two keys could be one, and the second request would be lost."""
+"""Longer keys are refused: if truncated, two keys could collide, and the second request would be lost."""
 MOST_KEPT = 64 << 10
-"""Characters of an answer. Some hold whole trajectories, and whoever sends request after request would fill the database's disk."""
+"""Maximum characters of a stored response. Some contain whole trajectories, and many requests would fill the database's disk."""
 NOT_KEPT = "This request was carried out when it came first. Its answer was too long to be kept: ask for what it made or changed."
 PATIENCE_SECONDS = 10.0
-"""How long a second request waits for the answer of the first."""
+"""How long a second request waits for the first one's response."""
 
 
 class StillAnswering(APIException):
-    """The first request with the key has not come to its end."""
+    """The first request with this key is still in progress."""
 
     status_code = status.HTTP_409_CONFLICT
     default_detail = f"The first request with this {HEADER} is still being answered. Send it again in a moment."
@@ -43,7 +43,7 @@ class StillAnswering(APIException):
 
 
 class KeyReused(APIException):
-    """The key stands for another request."""
+    """The key was used for a different request."""
 
     status_code = status.HTTP_422_UNPROCESSABLE_ENTITY
     default_detail = f"This {HEADER} was used for another request. Send each request with a key of its own."
@@ -51,7 +51,7 @@ class KeyReused(APIException):
 
 
 def key_of(request: Request) -> str:
-    """The key that a request brings, empty where it brings none. Raises ValidationError."""
+    """The request's key, empty if it has none. Raises ValidationError."""
     key: str = request.headers.get(HEADER, "")
     if len(key) > MOST_CHARACTERS:
         raise ValidationError({HEADER: [f"It has {len(key)} characters; {MOST_CHARACTERS} fit."]})
@@ -61,7 +61,7 @@ def key_of(request: Request) -> str:
 
 
 def answer_once(answer: Callable[[], Response], request: Request, *, membership_pk: int) -> Response:
-    """What `answer` gives, or gave to the same request before. Raises KeyReused, StillAnswering, and what `answer` raises."""
+    """The result of `answer`, or its stored result for the same request. Raises KeyReused, StillAnswering, and whatever `answer` raises."""
     key, fingerprint = key_of(request), _fingerprint(request)
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
@@ -92,9 +92,9 @@ def _answer(answer: Callable[[], Response], asked: AnsweredRequest) -> Response:
 
 
 def _fingerprint(request: Request) -> str:
-    """Names what is asked. JSON that is only spaced or ordered otherwise asks the same.
+    """Identifies the request's content, ignoring the spacing and key order of JSON.
 
-    Sealed, since what was asked may hold what is redacted before it's stored, and could be guessed.
+    A keyed hash: the content may include text that's redacted before storage, and a plain hash would allow guesses to be checked.
     """
     data = request.data
     sent = dict(data.lists()) if hasattr(data, "lists") else data
@@ -103,9 +103,9 @@ def _fingerprint(request: Request) -> str:
 
 
 def _is_first(membership_pk: int, key: str) -> bool:
-    """Whether nobody else answers a request with this key now. Holds until the transaction ends.
+    """Try to acquire the lock on this key, held until the transaction ends.
 
-    It doesn't wait: whoever waits in the database holds a connection.
+    Doesn't block, since waiting in the database would hold a connection.
     """
     name = hashlib.sha256(f"{membership_pk}:{key}".encode()).digest()
     with connection.cursor() as cursor:
@@ -114,6 +114,6 @@ def _is_first(membership_pk: int, key: str) -> bool:
 
 
 def forget_expired() -> int:
-    """Remove answers whose time is over; how many there were."""
+    """Delete expired records; returns their number."""
     count, _ = AnsweredRequest.objects.expired().delete()
     return count

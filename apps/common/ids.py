@@ -1,4 +1,4 @@
-"""Identifiers: UUID version 7, so that new rows land at the end of an index and sort by age."""
+"""Identifiers: UUID version 7, so that new rows are appended to indexes and sort by age."""
 
 from datetime import datetime
 from uuid import UUID
@@ -12,6 +12,6 @@ def new_id() -> UUID:
 
 
 def first_id_at(moment: datetime) -> UUID:
-    """The smallest identifier of that millisecond: `id__gte=first_id_at(t)` finds what was made since `t` by the primary key."""
+    """The smallest identifier of that millisecond: `id__gte=first_id_at(t)` finds rows created since `t` by primary key."""
     milliseconds = int(moment.timestamp() * 1000)
     return UUID(int=milliseconds << 80 | 0x7 << 76 | 0b10 << 62)

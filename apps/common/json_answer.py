@@ -1,4 +1,4 @@
-"""How the API writes its JSON. DRF encodes it by itself, and would fail where text holds lone surrogates."""
+"""JSON output of the API. DRF's own encoding fails for text with lone surrogates."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rest_framework.renderers import JSONRenderer
 
 
 class ApiRenderer(JSONRenderer):
-    """UTF-8; all in ASCII where that can't hold the text, which says the same in JSON."""
+    """UTF-8, or equivalent ASCII with escapes if UTF-8 can't encode the text."""
 
     def render(
         self, data: Any, accepted_media_type: str | None = None, renderer_context: Mapping[str, Any] | None = None

@@ -1,4 +1,4 @@
-"""How the API reads the JSON of a request."""
+"""JSON parsing of API requests."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from contract.quoting import legible
 
 
 class StrictJSONParser(JSONParser):
-    """Refuses, in words, what JSON allows or Python reads and nobody means.
+    """Refuses, with clear messages, input that JSON or Python allows but nobody intends.
 
-    That is nesting without end, numbers without end, NaN and infinities, a name that an object has twice, and more than a form may
-    bring: fields look at each entry of a list, which takes them far longer than reading it. What has very many values isn't read at all: a few megabytes
-    of brackets take a second to read, and a hundred megabytes to hold.
+    These are unbounded nesting, unbounded numbers, NaN and infinities, duplicate names in an object, and lists longer than forms
+    allow, since validating entries takes far longer than parsing. A body with too many values isn't parsed at all: a few megabytes of
+    brackets take a second to parse and a hundred megabytes of memory.
     """
 
     def parse(
@@ -84,7 +84,7 @@ def _constant(name: str) -> NoReturn:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) < len(pairs):
-        # One pass: counting each name anew would keep the process busy for minutes over half a megabyte.
+        # In one pass: counting each name separately is quadratic, which takes minutes for half a megabyte.
         twice, _ = Counter(name for name, _ in pairs).most_common(1)[0]
         raise ParseError(f"An object has the name “{legible(twice, 60)}” twice; expected each name once.")
     return value

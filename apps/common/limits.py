@@ -1,4 +1,4 @@
-"""Limits on how often something may be tried, counted in Valkey and so the same for all web processes."""
+"""Rate limits, counted in Valkey and so shared by all web processes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,15 +28,15 @@ class Limit:
     seconds: int
 
     def count(self, who: str) -> None:
-        """Count a try by `who`. Raises TooManyTries beyond the limit; tries beyond it are not free."""
+        """Count a try by `who`. Raises TooManyTries beyond the limit; further tries also count."""
         key = self._key(who)
-        # add() keeps what is there, so two first tries at once count as two.
+        # add() keeps an existing value, so two concurrent first tries count as two.
         cache.add(key, 0, timeout=self.seconds + 5)
         if cache.incr(key) > self.tries:
             raise TooManyTries(retry_after=self.seconds - int(time()) % self.seconds)
 
     def forgive(self, who: str) -> None:
-        """Forget the tries of `who` in this window."""
+        """Reset the tries of `who` in this window."""
         cache.delete(self._key(who))
 
     def _key(self, who: str) -> str:
@@ -44,7 +44,7 @@ class Limit:
 
 
 class TooManyTriesMiddleware:
-    """Turns TooManyTries, wherever a view let it through, into a page with status 429 that says when to come back."""
+    """Turns an unhandled TooManyTries into a page with status 429 that says when to retry."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response

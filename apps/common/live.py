@@ -1,7 +1,7 @@
-"""Live pages: rendered partials sent to everyone who watches a thing.
+"""Live pages: rendered partials sent to everyone viewing an object.
 
 A group is named `<noun>.<id>`. Senders render the same partial that the page includes; `static/js/core/live.js` swaps it in by
-its id. Nothing is remembered: a page that reconnects fetches its state again.
+its id. Messages aren't stored: a page that reconnects fetches its state again.
 """
 
 import logging
@@ -23,23 +23,23 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 NOT_FOUND = 4404
-"""How a connection is closed for who may not see its subject; pages do not try again then."""
+"""Close code if the visitor may not see the subject; pages don't reconnect."""
 
 SESSION_OVER = 4401
-"""How a connection is closed whose session ended; pages try again, as whoever is signed in by then."""
+"""Close code if the session ended; pages reconnect as whoever is signed in then."""
 
 NOTHING_TO_SAY = 4400
-"""How a connection is closed that sends messages: these sockets only carry news to pages."""
+"""Close code if the client sends messages: these sockets are server-to-client only."""
 
 LOOK_EVERY_SECONDS = 30.0
-"""How long a connection is believed that nobody said anything about."""
+"""Seconds after which a connection's access is checked again."""
 
 
 @contextmanager
 def telling(subject: object) -> Iterator[None]:
-    """What is done inside only keeps pages up to date, and they also ask by themselves.
+    """Context for code that only updates live pages, which also poll.
 
-    The channel layer may be away, the database restart, a template fail: none of it is a reason for the work itself to stop.
+    Errors are logged, not raised: a missing channel layer, a database restart, or a failing template mustn't stop the actual work.
     """
     try:
         yield
@@ -48,14 +48,14 @@ def telling(subject: object) -> Iterator[None]:
 
 
 def send(group: str, html: str) -> None:
-    """Send a rendered partial (its root element carries an id) to everyone who watches `group`."""
+    """Send a rendered partial (its root element has an id) to everyone in `group`."""
     layer = get_channel_layer()
     assert layer is not None, "CHANNEL_LAYERS is always configured"
     async_to_sync(layer.group_send)(group, {"type": "partial", "html": escaped(html)})
 
 
 def look_again(membership_pk: int) -> None:
-    """Have the connections of this membership make sure that they may still see their subject: it has changed or is gone, or a session ended."""
+    """Make this membership's connections recheck their access, after the membership changed or was removed, or a session ended."""
     layer = get_channel_layer()
     assert layer is not None, "CHANNEL_LAYERS is always configured"
     with telling(membership_pk):
@@ -67,14 +67,14 @@ def _group_of_member(membership_pk: int) -> str:
 
 
 class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels has no types
-    """Joins one group, if the visitor may see its subject. Subclasses say which group that is."""
+    """Joins one group, if the visitor may see its subject. Subclasses define the group."""
 
     group: str | None = None
     is_open = False
     _looked_at = 0.0
 
     def find_group(self, member: "Membership") -> str | None:
-        """The group for this connection, or None where `member` may not see its subject. Runs in a thread."""
+        """The group of this connection, or None if `member` may not see its subject. Runs in a thread."""
         raise LookupError(f"{type(self).__name__} does not say which group it serves.")
 
     async def connect(self) -> None:
@@ -85,12 +85,12 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
             return
         for group in self._groups:
             await self.channel_layer.group_add(group, self.channel_name)
-        if await self._may_still_see():  # who was removed just now was told so before this had joined
+        if await self._may_still_see():  # a removal just now was announced before this connection joined
             await self.accept()
             self.is_open = True
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
-        """Pages send nothing. Whoever does is heard no further, so that they can't keep a process busy."""
+        """Pages send nothing. Close connections that do, so that they can't keep a process busy."""
         await self.close(code=NOTHING_TO_SAY)
 
     async def disconnect(self, code: int) -> None:
@@ -106,7 +106,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
         await self._may_still_see()
 
     async def _may_still_see(self) -> bool:
-        """Whether this connection may go on; else it is closed."""
+        """Whether this connection still has access; otherwise it's closed."""
         self._looked_at = time.monotonic()
         if await database_sync_to_async(self.scope["session_is_over"])():
             await self.close(code=SESSION_OVER)
@@ -123,7 +123,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
         return self.find_group(member) if member else None
 
     async def partial(self, event: dict[str, str]) -> None:
-        """Handles `send`. Nothing tells of a session that ends by itself, and what `look_again` says may be lost: so this looks now and then, too."""
+        """Handles `send`. Expiring sessions aren't announced, and `look_again` messages can be lost, so access is also rechecked here periodically."""
         if not self.is_open:
             return
         if time.monotonic() - self._looked_at < LOOK_EVERY_SECONDS or await self._may_still_see():
@@ -131,7 +131,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
 
 
 class NoSuchSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels has no types
-    """Every other websocket address."""
+    """Consumer for unknown websocket addresses."""
 
     async def connect(self) -> None:
         await self.close(code=NOT_FOUND)

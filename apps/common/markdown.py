@@ -1,4 +1,4 @@
-"""Pieces of Markdown files that people download. Pages are HTML, which templates and `markup` write."""
+"""Markdown for downloadable files. Pages are HTML, written by templates and `markup`."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 
 def plain(text: str) -> str:
-    """Text that cannot break a Markdown line or table: names come from files and people."""
+    """Escape text so that it can't break a Markdown line or table, since names are user input."""
     return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;").replace("`", "'")
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
-    """Lines, an empty one at the end. Cells of people's text must be `plain`."""
+    """The table's lines, with an empty one at the end. Cells with user input must be `plain`."""
     if not rows:
         return ["Nothing.", ""]
     lines = [head, ("---",) * len(head), *rows]

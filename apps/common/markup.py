@@ -1,4 +1,4 @@
-"""The one place that makes markup of text: everything else in the project hands over text, which templates and this module escape.
+"""The only module that creates HTML markup: everything else passes text, which templates and this module escape.
 
 `.ci/markup.py` (part of `make lint`) keeps `mark_safe`, `|safe` and the like out of every other file. Docs: docs/security.md.
 """
@@ -16,7 +16,7 @@ from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
 Markup = SafeString
-"""Text that is markup already. Only the functions of this module make one; elsewhere the name is a type."""
+"""Safe markup. Only functions of this module create it; elsewhere, use it only as a type."""
 
 NOTHING = mark_safe("")
 
@@ -44,11 +44,11 @@ _PROSE = {
 
 
 class UnknownMarkup(ValueError):
-    """A tag or attribute that this module does not write. Add it to its lists, if it can neither run nor request anything."""
+    """A tag or attribute that isn't on this module's lists. Add it if it can neither run nor request anything."""
 
 
 class Tag(NamedTuple):
-    """An opening tag, ready to be written around many texts."""
+    """A prepared opening tag, for wrapping many texts."""
 
     name: str
     opening: str
@@ -59,7 +59,7 @@ class Tag(NamedTuple):
 
 
 def tag(name: str, /, **attributes: str | int | bool | None) -> Tag:
-    """An opening tag. `class_` stands for class, `aria_label` for aria-label; None and False leave an attribute out, True writes its name alone.
+    """An opening tag. `class_` stands for class, `aria_label` for aria-label; None and False omit an attribute; True writes only its name.
 
     Raises UnknownMarkup for a tag or attribute that is not on the lists above: no `hx-…`, no `on…`, no `style`.
     """
@@ -77,7 +77,7 @@ def element(name: str, /, *children: str, **attributes: str | int | bool | None)
 
 
 def joined(parts: Iterable[str]) -> Markup:
-    """The parts after each other: text is escaped, markup stays."""
+    """Concatenate parts: text is escaped, markup isn't."""
     return mark_safe("".join([part if isinstance(part, SafeString) else escape(part) for part in parts]))
 
 
@@ -87,24 +87,24 @@ def text(content: str) -> Markup:
 
 
 def addressed(markup: Markup, placeholder: re.Pattern[str], address: Callable[[re.Match[str]], str]) -> Markup:
-    """The markup with each placeholder of an address in it replaced by the address, escaped."""
+    """Replace each placeholder in the markup with the escaped address."""
     return mark_safe(placeholder.sub(lambda match: escape(address(match)), markup))
 
 
 def packed(markup: Markup) -> bytes:
-    """Markup to keep outside of the process; a tenth of its size."""
+    """Compressed markup (about a tenth of its size) for storage outside the process."""
     if not isinstance(markup, SafeString):
         raise UnknownMarkup("Text was to be kept as markup.")
     return zlib.compress(markup.encode(), 1)
 
 
 def unpacked(kept: bytes) -> Markup:
-    """What `packed` was given. The caller vouches that nobody else wrote `kept`."""
+    """The inverse of `packed`. The caller guarantees that `kept` comes from a trusted store."""
     return mark_safe(zlib.decompress(kept).decode())
 
 
 def is_web_address(address: str) -> bool:
-    """Whether a link may lead there: http, https or mailto. A scheme that browsers would run is none of them."""
+    """Whether a link may use this address: http, https, or mailto, but no scheme that browsers execute."""
     try:
         return urlsplit(address.strip()).scheme.lower() in _SCHEMES - {""}
     except ValueError:
@@ -112,7 +112,7 @@ def is_web_address(address: str) -> bool:
 
 
 def sanitized(html: str) -> Markup:
-    """What survives of markup that somebody else's renderer made: structure only. No scripts, styles, classes, ids or handlers."""
+    """Sanitize markup from another renderer: only structure remains, without scripts, styles, classes, ids, or handlers."""
     return mark_safe(
         nh3.clean(
             html,

@@ -1,4 +1,4 @@
-"""What the API remembers of requests that may come twice."""
+"""Stored responses of idempotent API requests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class AnsweredRequestQuerySet(models.QuerySet["AnsweredRequest"]):
 
 
 class AnsweredRequest(models.Model):
-    """A request with an `Idempotency-Key`, and how it was answered. Written in the transaction that did what was asked."""
+    """A request with an `Idempotency-Key` and its response. Written in the request's own transaction."""
 
     membership = models.ForeignKey("accounts.Membership", on_delete=models.CASCADE, related_name="+")
     key = models.CharField(max_length=200)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from contract import jsontext
 
 MAX_CHARS = 2_000_000
-"""Longer text is shown as text: a tree of it would take seconds to read and nobody would."""
+"""Longer text is shown as plain text: building a tree would take seconds, and nobody would read it."""
 
 TOO_DEEP = "nested too deeply to be shown as a tree"
 MAX_PYTHON_CHARS = 100_000
@@ -23,17 +23,17 @@ _LITERALS = re.compile(
     )*+""",
     re.VERBOSE,
 )
-"""Strings, brackets, and words and numbers that nothing but a bracket, a comma or a colon follows: no sums, calls or subscripts."""
+"""Strings, brackets, and words and numbers followed only by a bracket, comma, or colon: no arithmetic, calls, or subscripts."""
 
 _BRACKETS = re.compile(r"[\[\](){}]")
 
 
 class Unreadable(ValueError):
-    """Why a text is not shown as JSON, in words for the reader."""
+    """Why a text isn't shown as JSON, as a message for the reader."""
 
 
 def decode(text: str) -> Any:
-    """The JSON value in a text. Raises Unreadable."""
+    """Parse the JSON value in a text. Raises Unreadable."""
     if len(text) > MAX_CHARS:
         raise Unreadable("too long to be shown as a tree")
     try:
@@ -48,12 +48,12 @@ def decode(text: str) -> Any:
 
 
 def decode_result(text: str, *, most_python: int = MAX_PYTHON_CHARS) -> Any:
-    """The value in what a tool returned: JSON, or what JSON can say in Python's spelling. Raises Unreadable."""
+    """Parse a tool result: JSON, or a Python literal that JSON can represent. Raises Unreadable."""
     try:
         return decode(text)
     except Unreadable as error:
         refusal = error
-    # Only literals get to Python's parser, and none nested deeply: long chains would exhaust its stack.
+    # Only shallow literals are passed to Python's parser: deep nesting would exhaust its stack.
     if len(text) > most_python or not _LITERALS.fullmatch(text) or _depth(text) > MAX_PYTHON_DEPTH:
         raise refusal
     try:
@@ -63,7 +63,7 @@ def decode_result(text: str, *, most_python: int = MAX_PYTHON_CHARS) -> Any:
 
 
 def _depth(text: str) -> int:
-    """The deepest nesting of brackets; those inside strings count too, which only errs towards refusing."""
+    """The deepest nesting of brackets; those inside strings count too, which only errs on the side of refusing."""
     deepest = depth = 0
     for sign in _BRACKETS.findall(text):
         depth += 1 if sign in "[{(" else -1
@@ -72,7 +72,7 @@ def _depth(text: str) -> int:
 
 
 class Arguments(NamedTuple):
-    """What a call was given: its value, how often it was encoded, and what is wrong with it, if anything."""
+    """A call's arguments: the value, how many times it was encoded, and its problem, if any."""
 
     value: Any
     encoded: int
@@ -80,7 +80,7 @@ class Arguments(NamedTuple):
 
 
 def arguments_of(given: Any) -> Arguments:
-    """Tool arguments from an object, a JSON string, or a JSON string inside one. A text that is neither stays as it is."""
+    """Tool arguments from an object, a JSON string, or a JSON string inside one. Other text is kept unchanged."""
     value, encoded, problem = given, 0, ""
     while isinstance(value, str) and encoded < 2:
         if not value.strip():

@@ -1,4 +1,4 @@
-"""How the API describes itself: Bearer tokens, and the errors that every operation may answer."""
+"""The OpenAPI schema's common parts: bearer tokens, and the errors of every operation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KEY = OpenApiParameter(
 
 
 class ApiSchema(AutoSchema):
-    """Adds the answers that authentication, access and throttling give to every operation."""
+    """Adds the responses of authentication, access, and throttling to every operation."""
 
     def _get_response_bodies(self, direction: Literal["request", "response"] = "response") -> Any:
         answers = super()._get_response_bodies(direction)
@@ -75,7 +75,7 @@ def describe_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
 
 
 class RequestBody(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]  # drf-spectacular has no types here
-    """Describes what `RequestSerializer` refuses: fields that it doesn't know, and texts without a character where there must be one."""
+    """Describes what `RequestSerializer` refuses: unknown fields, and blank text where text is required."""
 
     target_class = "apps.common.api.RequestSerializer"
     match_subclasses = True

@@ -1,4 +1,4 @@
-"""What an exception says of the services that the product stands on: that one is away, or that a disk is full."""
+"""Classifies exceptions caused by outages: a service that is down, or a full disk."""
 
 from collections.abc import Iterator
 from enum import Enum
@@ -21,21 +21,21 @@ AWAY = (
     *(OperationalError, InterfaceError, BrokerError, ConnectionError, TimeoutError),
     *(OutOfMemoryError, ReadOnlyError, MasterDownError),
 )
-"""What is raised while PostgreSQL or Valkey restarts, reads its files (LOADING is a ConnectionError), or takes no changes."""
+"""Raised while PostgreSQL or Valkey restarts, loads its files (LOADING is a ConnectionError), or is read-only."""
 CANNOT_PERSIST = "MISCONF"
-"""What Valkey answers to every change while it cannot write its file, which is what a full disk comes to."""
+"""Valkey's reply to writes while it can't write its file, such as on a full disk."""
 NO_SPACE = ("No space left on device", "Disk quota exceeded")
 
 
 class Outage(Enum):
-    """Something that passes: the request was right, and can be sent again later. The value is its HTTP status."""
+    """A temporary failure: the request can be retried later. The value is its HTTP status."""
 
     AWAY = 503
     DISK_FULL = 507
 
 
 def outage_of(error: BaseException | None) -> Outage | None:
-    """Which outage `error` comes from, itself or by what it was raised from; None where it is something else."""
+    """The outage behind `error` or its causes; None if there is none."""
     causes = list(_causes(error))
     if any(map(_is_disk_full, causes)):
         return Outage.DISK_FULL
@@ -52,5 +52,5 @@ def _is_disk_full(error: BaseException) -> bool:
     if isinstance(error, DatabaseDiskFull) or disk.says_full(error):
         return True
     if isinstance(error, ResponseError):
-        return CANNOT_PERSIST in str(error)  # a pipeline puts the name of its command in front
+        return CANNOT_PERSIST in str(error)  # a pipeline prefixes the command's name
     return isinstance(error, AWAY) and any(words in str(error) for words in NO_SPACE)

@@ -1,4 +1,4 @@
-"""Cursor pages: no counts and no offsets, so page 1,000 of a big table costs what page 1 does."""
+"""Cursor pagination: no counts or offsets, so page 1,000 of a large table costs as much as page 1."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,13 +15,13 @@ M = TypeVar("M", bound=Model)
 
 
 MOST_BYTES = 16 << 20
-"""Of the rows of one page over the API, about. Some hold what agents sent: a thousand sessions could be 600 MB."""
+"""Approximate maximum bytes of one API page. Some rows contain agents' input: a thousand sessions could be 600 MB."""
 AT_ONCE = 101
-"""Rows that are fetched before they're measured: a page of the usual size, and the row that says whether another one follows."""
+"""Rows fetched before measuring: a default page, plus the row that shows whether there is another page."""
 
 
 class ApiCursorPagination(CursorPagination):
-    """Newest first. Ids are time-ordered, so one column is a total order. A page ends sooner where its rows are large."""
+    """Newest first. Ids are time-ordered, so one column is a total order. Pages of large rows are shorter."""
 
     ordering = "-pk"
     page_size = 100
@@ -29,7 +29,7 @@ class ApiCursorPagination(CursorPagination):
     page_size_query_param = "page_size"
 
     def get_page_size(self, request: Request) -> int:
-        """Raises ValidationError: a size that is no number would be left out without a word."""
+        """Raises ValidationError if the size isn't a number, instead of silently ignoring it."""
         given = request.query_params.get(self.page_size_query_param)
         if given is None:
             return self.page_size
@@ -44,11 +44,11 @@ class ApiCursorPagination(CursorPagination):
         return super().paginate_queryset(measured, request, view)
 
     def decode_cursor(self, request: Request) -> Any:
-        """Raises ValidationError, for a position too that these rows cannot have."""
+        """Raises ValidationError, also for a position that these rows can't have."""
         try:
             cursor = super().decode_cursor(request)
             if cursor and cursor.position is not None:
-                self._rows.filter(**{f"{self.ordering[0].lstrip('-')}__gt": cursor.position})  # asks nothing yet
+                self._rows.filter(**{f"{self.ordering[0].lstrip('-')}__gt": cursor.position})  # lazy, no query yet
         except (NotFound, ValueError, DjangoValidationError):
             problem = "It is damaged, or of another list. Leave it out, then follow `next`."
             raise ValidationError({"cursor": [problem]}) from None
@@ -56,7 +56,7 @@ class ApiCursorPagination(CursorPagination):
 
 
 class _Measured:
-    """The rows of a list as DRF's pagination asks for them, a few at a time: what would be too much for one page isn't fetched."""
+    """Rows for DRF's pagination, fetched a few at a time, so that no more than one page is loaded."""
 
     def __init__(self, rows: QuerySet[Any], pages: ApiCursorPagination) -> None:
         self._rows, self._pages = rows, pages
@@ -68,7 +68,7 @@ class _Measured:
         return _Measured(self._rows.filter(**conditions), self._pages)
 
     def __getitem__(self, asked: slice) -> list[Any]:
-        """Where they're too large, the page's size becomes smaller, and one row more comes along, as is asked for."""
+        """If rows are too large, the page size is reduced; one extra row is included, as DRF expects."""
         found: list[Any] = []
         size = 0
         for start in range(asked.start, asked.stop, AT_ONCE):
@@ -85,14 +85,14 @@ class _Measured:
 
 
 class ShortPages(ApiCursorPagination):
-    """For rows that may each hold a million characters."""
+    """For rows of up to a million characters each."""
 
     max_page_size = 100
 
 
 @dataclass(frozen=True)
 class Page(Generic[M]):
-    """A slice of rows with the cursors of its neighbors ("" where there is none)."""
+    """A slice of rows with the cursors of the adjacent pages ("" if there is none)."""
 
     rows: Sequence[M]
     next: str
@@ -114,7 +114,7 @@ def page_of(
 ) -> Page[M]:
     """The page of `rows` at `cursor`, in `order` (its last field must be unique; all fields run the same way and are never null).
 
-    A cursor that does not verify, or is of another list, reads as the first page: it is a link somebody cut short, not an error.
+    An invalid cursor, or one of another list, gives the first page: it's probably a truncated link, not an error.
     """
     backwards, position = _read(cursor, len(order))
     ordered = rows.order_by(*(_flip(field) for field in order) if backwards else order)
@@ -141,7 +141,7 @@ def _flip(field: str) -> str:
 
 
 def _after(order: tuple[str, ...], position: list[Any], *, backwards: bool) -> Q:
-    """Rows strictly beyond `position`: (a, b) > (x, y) spelled so that Postgres can use the index on its first column."""
+    """Rows strictly beyond `position`: (a, b) > (x, y), written so that Postgres can use the index on the first column."""
     condition = Q()
     for depth, field in enumerate(order):
         step = Q(**{f"{earlier.lstrip('-')}": position[i] for i, earlier in enumerate(order[:depth])})

@@ -1,4 +1,4 @@
-"""How sure a share of independent trials is. Pure."""
+"""Confidence intervals of proportions. Pure."""
 
 from collections.abc import Sequence
 from math import sqrt
@@ -16,7 +16,7 @@ class Bounds(NamedTuple):
 
 
 def wilson(successes: float, trials: int, *, z: float = Z95) -> Bounds:
-    """The Wilson score interval (Wilson, 1927): it stays within 0 and 1 and holds for few trials, of which there is one at least."""
+    """The Wilson score interval (Wilson, 1927): it stays within 0 and 1 and is valid for few trials (at least one)."""
     share = successes / trials
     centre = (share + z * z / (2 * trials)) / (1 + z * z / trials)
     half = z * sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials)) / (1 + z * z / trials)
@@ -24,10 +24,10 @@ def wilson(successes: float, trials: int, *, z: float = Z95) -> Bounds:
 
 
 def paired(differences: Sequence[float], *, z: float = Z95) -> Bounds:
-    """The mean of differences between two shares on the same trials, at least one, each from −1 to 1.
+    """Confidence interval of the mean paired difference between two proportions (at least one trial), each difference from −1 to 1.
 
-    Agresti and Min (2005): half a trial is added to each of the four outcomes, so that it holds for few trials. Where a trial was
-    repeated, its difference may be a fraction.
+    Agresti and Min (2005): half a trial is added to each of the four outcomes, so that it's valid for few trials. Repeated trials
+    may have fractional differences.
     """
     n, total, squares = len(differences), sum(differences), sum(each * each for each in differences)
     centre = total / (n + 2)
@@ -36,9 +36,9 @@ def paired(differences: Sequence[float], *, z: float = Z95) -> Bounds:
 
 
 def mismatch(counts: Sequence[int], shares: Sequence[float]) -> float | None:
-    """The probability of counts at least as far from these shares, which add up to 1: Pearson's χ² test (sample ratio mismatch).
+    """The p-value of counts given expected shares, which add up to 1: Pearson's χ² test for sample ratio mismatch.
 
-    None where there is nothing to compare, or fewer than five are expected anywhere: then χ² is no good approximation.
+    None if there is nothing to compare, or any expected count is below five, where χ² is a poor approximation.
     """
     total = sum(counts)
     expected = [total * share for share in shares]

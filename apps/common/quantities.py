@@ -1,4 +1,4 @@
-"""Numbers as people read them. Pure; the interface and its messages use these and nothing else."""
+"""Human-readable numbers. Pure; the only number formatting used in the UI and messages."""
 
 import math
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ def _two(amount: int, large: int, large_unit: str, small: int, small_unit: str) 
 
 
 def size(count: float | None) -> str:
-    """Bytes by thousands, as disks and networks count them: 512 B, 1.4 kB, 3.2 GB."""
+    """Bytes in decimal units: 512 B, 1.4 kB, 3.2 GB."""
     if count is None:
         return MISSING
     for unit in ("B", "kB", "MB", "GB"):
@@ -56,7 +56,7 @@ def count(number: float | None) -> str:
 
 
 def percent(share: float | None) -> str:
-    """0.618 as 62 %; 0.004 as 0.4 %; 0.996 as 99.6 %: never 0 or 100 unless it is."""
+    """0.618 as 62 %; 0.004 as 0.4 %; 0.996 as 99.6 %: only exact values show as 0 or 100."""
     if share is None or math.isnan(share):
         return MISSING
     value = share * 100
@@ -69,7 +69,7 @@ def percent(share: float | None) -> str:
 
 
 def decimal(number: float | None) -> str:
-    """A coefficient with two digits after the point and a real minus: 0.58, −0.62."""
+    """A coefficient with two decimals and a true minus sign: 0.58, −0.62."""
     return MISSING if number is None or math.isnan(number) else f"{number:z.2f}".replace("-", "−")
 
 
@@ -85,7 +85,7 @@ def figure(number: float | None) -> str:
 
 
 def relative(moment: datetime, now: datetime) -> str:
-    """ "now", "5 min ago", "in 2 h", "3 d ago", "3 Mar", "3 Mar 2024". static/js/core/time.js says the same."""
+    """ "now", "5 min ago", "in 2 h", "3 d ago", "3 Mar", "3 Mar 2024". Keep in sync with static/js/core/time.js."""
     seconds = (now - moment).total_seconds()
     gap = abs(seconds)
     if gap < 45:
@@ -99,7 +99,7 @@ def relative(moment: datetime, now: datetime) -> str:
 
 
 def polyline(values: Sequence[float], *, width: float, height: float) -> str:
-    """The points of a curve through `values`, spread over the width, low values at the bottom."""
+    """SVG points of a curve through `values`, spread over the width."""
     if not values:
         return ""
     low, high = min(values), max(values)

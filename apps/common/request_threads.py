@@ -1,4 +1,4 @@
-"""How a request gets from the event loop to its view and back, and what it holds meanwhile."""
+"""Runs requests in threads, and manages the connections they hold."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
@@ -13,15 +13,15 @@ from django.http.response import HttpResponseBase
 from django.urls import set_script_prefix
 
 MOST_AT_ONCE = 64
-"""Requests that one process has in its views; others wait. Far more than there are database connections, since some only wait, too."""
+"""Concurrent requests per process; others wait. Far more than database connections, since some requests only wait themselves."""
 
 
 class OneTripHandler(ASGIHandler):
-    """Answers a request in one trip to one of a few threads, which stay.
+    """Handles each request with a single switch to a thread of a persistent pool.
 
-    Django's own makes a thread for each request and goes there and back for each signal, each middleware that looks at views, the
-    view, and the end: a third of the processor time of a small answer. Ours are plain functions all of them. Only a response that is made
-    while it's sent goes Django's way from there on.
+    Django's own handler creates a thread per request and switches to it for each signal, view middleware, the view, and the
+    end: a third of the CPU time of a small response. All of ours are synchronous functions. Only streaming responses use
+    Django's way from there on.
     """
 
     def __init__(self) -> None:
@@ -58,11 +58,11 @@ class OneTripHandler(ASGIHandler):
         finally:
             give_back_connections()
         if not response.streaming:
-            response.close()  # which ends the request; the content stays
+            response.close()  # this ends the request but keeps the content
         return response
 
     async def _stream(self, response: HttpResponseBase, receive: Any, send: Any) -> None:
-        """Send a response while it's made, until its end or until its client has gone."""
+        """Send a streaming response until its end or until the client disconnects."""
         sending = asyncio.create_task(self.send_response(response, send))
         gone = asyncio.create_task(_disconnected(receive))
         try:
@@ -83,10 +83,10 @@ async def _disconnected(receive: Any) -> None:
 
 
 def give_back_connections() -> None:
-    """Hold no database connection while a client is waited for.
+    """Release database connections while waiting for a client.
 
-    Django keeps it until the client has taken the last byte. A process has few, so a handful of clients that read slowly, or not at
-    all, would leave none for anybody else. One in a transaction is kept: it isn't a request's own.
+    Django keeps them until the client has received the last byte. A process has few, so a handful of slow clients
+    could exhaust them. A connection in a transaction is kept, since it doesn't belong to the request.
     """
     for connection in connections.all(initialized_only=True):
         if not connection.in_atomic_block:

@@ -1,4 +1,4 @@
-"""Websockets are opened by our own pages alone: a browser sends cookies to every port of a host, so the port counts too."""
+"""Only our own pages may open websockets. Browsers send cookies to every port of a host, so the port is checked, too."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ USUAL_PORTS = {"http": 80, "https": 443}
 
 
 class SameOrigin:
-    """ASGI: denies a websocket whose `Origin` isn't the address that it's opened at, and isn't one of CSRF_TRUSTED_ORIGINS, as the CSRF check does for forms."""
+    """ASGI: denies a websocket whose `Origin` is neither its own host nor in CSRF_TRUSTED_ORIGINS, like the CSRF check for forms."""
 
     def __init__(self, inner: Any) -> None:
         self.inner = inner
@@ -25,10 +25,10 @@ class SameOrigin:
 
 
 def _is_at(origin: str, host: str) -> bool:
-    """Whether an origin is of this host and port. The scheme is what a proxy in front may have changed."""
+    """Whether an origin has this host and port. The scheme is ignored, since a proxy may have changed it."""
     try:
         theirs, ours = urlsplit(origin), urlsplit(f"//{host}")
         usual = USUAL_PORTS.get(theirs.scheme)
         return bool(theirs.hostname) and (theirs.hostname, theirs.port or usual) == (ours.hostname, ours.port or usual)
-    except ValueError:  # an address that is none
+    except ValueError:  # an invalid address
         return False

@@ -1,7 +1,7 @@
-"""A second process for heavy work without the interpreter lock: Python runs on one core at a time, and a worker has two.
+"""A second process for CPU-bound work, since the GIL limits a process to one core and a worker has two.
 
-Both ends of it. A module is started with `-m`; it gets requests and gives answers, pickles all of them, through its standard input
-and output, and ends when either is closed. Nothing that was uploaded is ever unpickled: both ends are this code.
+Both ends are here. A module is started with `-m`, exchanges pickled requests and answers through its standard input
+and output, and ends when either is closed. Uploaded data is never unpickled: both ends are this code.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from typing import IO, Any
 from django.conf import settings
 
 AHEAD_BYTES = 1024 * 1024
-"""Of answers may wait in the pipe: neither process should wait for the other where one is held up for a moment."""
+"""Bytes of pipe buffer for answers, so that short delays in one process don't block the other."""
 
 LAST_WORDS_SECONDS = 5
 
 
 class Stopped(RuntimeError):
-    """The process ended before its work. Its own words are in the worker's log."""
+    """The process ended before finishing. Its output is in the worker's log."""
 
 
 class SecondProcess:
-    """A module at work elsewhere."""
+    """A module running in another process."""
 
     def __init__(self, module: str, *, keep_open: Sequence[int] = ()) -> None:
-        """`keep_open`: descriptors that it shall have as well."""
+        """`keep_open`: additional descriptors to inherit."""
         self._module = module
         self._child = subprocess.Popen(
             [sys.executable, "-m", module],
@@ -40,11 +40,11 @@ class SecondProcess:
             stdout=subprocess.PIPE,
             pass_fds=keep_open,
         )
-        with suppress(OSError):  # what the system does not grant only makes it slower
+        with suppress(OSError):  # optional: failing only makes it slower
             fcntl.fcntl(self._child.stdout, fcntl.F_SETPIPE_SZ, AHEAD_BYTES)  # type: ignore[arg-type]  # a pipe, as asked
 
     def send(self, request: object) -> None:
-        """Ask for something. What does not fit into a pipe waits for the process to take it. Raises Stopped."""
+        """Send a request. Blocks while the pipe is full. Raises Stopped."""
         assert self._child.stdin
         try:
             write(request, self._child.stdin)
@@ -61,27 +61,27 @@ class SecondProcess:
             raise self._stopped() from None
 
     def close(self) -> None:
-        """End it, whatever it is doing."""
+        """Kill it, whatever it's doing."""
         self._child.kill()
         self._child.communicate()
 
     def _stopped(self) -> Stopped:
         try:
             status = self._child.wait(timeout=LAST_WORDS_SECONDS)
-        except subprocess.TimeoutExpired:  # it lives, but nobody can tell where its next answer begins
+        except subprocess.TimeoutExpired:  # it's alive, but the stream position is lost
             self._child.kill()
             status = self._child.wait()
         return Stopped(f"{self._module}, a second process of this worker, ended with status {status}.")
 
 
 def standard_streams() -> tuple[IO[bytes], IO[bytes]]:
-    """In the second process: where requests come from, and where answers go."""
-    # Not sys.stdout: under PYTHONUNBUFFERED it may write less than it is given, and whatever prints would print into it.
+    """In the second process: the streams for requests and answers."""
+    # Not sys.stdout: with PYTHONUNBUFFERED it may write partially, and print() would corrupt it.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     return sys.stdin.buffer, answers
 
 
 def write(what: object, stream: IO[bytes]) -> None:
-    """Pickle something onto a stream."""
+    """Pickle an object to a stream."""
     pickle.dump(what, stream, protocol=pickle.HIGHEST_PROTOCOL)

@@ -1,4 +1,4 @@
-"""How lists are sorted. A list declares its columns that have an index; `sort` in its address says by which of them, and which way."""
+"""Sorting of lists. A list declares its indexed columns; `sort` in the URL selects one and the direction."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ class Order(NamedTuple):
     """One way to sort a list."""
 
     key: str
-    """Its value in the address; empty for the usual one."""
+    """Its value in the URL; empty for the default."""
     fields: tuple[str, ...]
-    """As page_of takes them. An index begins with them, after the workspace."""
+    """Fields for `page_of`. There is an index on the workspace followed by these."""
     words: str
-    """Under the list. Empty where the pager's own words are true: newest first."""
+    """Caption below the list. Empty for the pager's default: newest first."""
 
     @property
     def is_descending(self) -> bool:
@@ -23,7 +23,7 @@ class Order(NamedTuple):
 
 
 class Column(NamedTuple):
-    """A column to sort by: the order of the first click on its head, and of the next."""
+    """A sortable column: the orders of the first and second click on its header."""
 
     title: str
     first: Order
@@ -31,7 +31,7 @@ class Column(NamedTuple):
 
 
 def by_age(title: str) -> Column:
-    """The newest first, as in every list that isn't sorted otherwise."""
+    """Newest first, the default of all lists."""
     return Column(title, Order("", ("-pk",), ""), Order("oldest", ("pk",), "Oldest first"))
 
 
@@ -43,7 +43,7 @@ def by_name(title: str, *fields: str, of: str = "name") -> Column:
 
 @dataclass(frozen=True)
 class Sorting:
-    """The columns of a list, and the order that its address asks for."""
+    """The columns of a list, and the order selected in the URL."""
 
     columns: Sequence[Column]
     order: Order
@@ -62,11 +62,11 @@ class Sorting:
 
     @property
     def orders(self) -> list[Order]:
-        """All that there are, column by column."""
+        """All orders, column by column."""
         return [order for column in self.columns for order in (column.first, column.second)]
 
     def head(self, title: str) -> Head:
-        """What the head of a column shows. A KeyError is a template that names no column of its list."""
+        """What a column's header shows. A KeyError means that a template names an unknown column."""
         column = {column.title: column for column in self.columns}[title]
         chosen = self.order if self.order in (column.first, column.second) else None
         target = column.second if chosen == column.first else column.first
@@ -76,12 +76,12 @@ class Sorting:
 class Head(NamedTuple):
     title: str
     target: str
-    """The `sort` of a click."""
+    """The `sort` value of a click."""
     direction: str
-    """As aria-sort has it; empty where the list is sorted by another column."""
+    """Value of aria-sort; empty if the list is sorted by another column."""
 
 
 def sorting_by(columns: Sequence[Column], key: str) -> Sorting:
-    """An unknown `key` is a link from elsewhere: the list is sorted as usual, newest first."""
+    """An unknown `key` may come from an outdated link: the default order is used."""
     orders = {order.key: order for column in columns for order in (column.first, column.second)}
     return Sorting(columns, orders.get(key, orders[""]))

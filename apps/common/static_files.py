@@ -1,4 +1,4 @@
-"""Static files: answered before Django, and in production named by their content, compressed, cached forever."""
+"""Static files: served before Django; in production content-hashed, compressed, and cached forever."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from apps.common.uploads import Receive, Scope, Send
 
 
 class ModuleStorage(CompressedManifestStaticFilesStorage):  # type: ignore[misc]  # whitenoise has no types
-    """Also rewrites the imports between our own ES modules.
+    """Also rewrites imports between our own ES modules.
 
-    Without that, a module imported by two names (with and without the hash) would run twice, with two states. Other
-    packages' scripts stay as they are: they are classic scripts, whose comments mention imports of files that nobody ships.
+    Otherwise a module imported under two names (with and without the hash) would run twice, with separate state. Third-party
+    scripts are left alone: they're classic scripts, whose comments mention imports of files that aren't shipped.
     """
 
     support_js_module_import_aggregation = True
@@ -30,9 +30,9 @@ class ModuleStorage(CompressedManifestStaticFilesStorage):  # type: ignore[misc]
 
 
 class StaticFiles:
-    """ASGI: answers requests for static files in the event loop; all others go on to `inner`.
+    """ASGI: serves static files in the event loop, and passes all other requests to `inner`.
 
-    A page opened for the first time asks for fifty small files. Reading one takes far less than the trips to a thread of its own that
+    A first page view requests fifty small files. Reading one takes far less time than the thread switches that
     Django makes for every request.
     """
 

@@ -1,4 +1,4 @@
-"""How text becomes the bytes of an answer: the one place, for pages, JSON, downloads and websockets. And which text Postgres keeps."""
+"""Encoding of text in responses: pages, JSON, downloads, and websockets. And which text Postgres can store."""
 
 import re
 from typing import Any
@@ -7,17 +7,17 @@ from django.http.response import HttpResponseBase
 
 
 def utf8(text: str) -> bytes:
-    r"""UTF-8. Lone surrogates, which it can't hold and JSON can name, are written as their `\ud800` escapes; in JSON they stay what they are."""
+    r"""UTF-8. Lone surrogates, which UTF-8 can't encode, are written as `\ud800` escapes, which keeps JSON equivalent."""
     return text.encode("utf-8", "backslashreplace")
 
 
 def escaped(text: str) -> str:
-    """Text that every encoder takes."""
+    """Text with lone surrogates escaped."""
     return text if text.isascii() else utf8(text).decode()
 
 
 def encode_answers() -> None:
-    """Have all of Django's responses encode their content with `utf8`. Django offers no setting for it, and would answer 500."""
+    """Make all Django responses encode their content with `utf8`. Django has no setting for it, and would return a 500."""
     make_bytes = HttpResponseBase.make_bytes
 
     def encoded(response: HttpResponseBase, value: object) -> bytes:

@@ -1,4 +1,4 @@
-"""Turns in the event loop: what one workspace asks for waits for its own, and leaves threads to others."""
+"""Per-workspace concurrency limits in the event loop, so that one workspace can't occupy all threads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from weakref import WeakValueDictionary
 
 
 class Turns:
-    """Semaphores by key, kept as long as somebody holds or waits for one."""
+    """Semaphores by key, kept while somebody holds or waits for one."""
 
     def __init__(self, at_once: int) -> None:
         self._at_once = at_once

@@ -1,4 +1,4 @@
-"""Limits what a request may bring, before Django writes its body to disk."""
+"""Limits request bodies before Django spools them to disk."""
 
 from __future__ import annotations
 
@@ -19,57 +19,57 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 FORM_BYTES = 1 << 20
-"""What a multipart form adds around its file."""
+"""Overhead of a multipart form around its file."""
 
 SMALL_BYTES = 32 << 20
-"""What a request to any other address may bring."""
+"""Maximum body size at any other address."""
 
 STRANGER_BYTES = 512 << 10
-"""The same of somebody who isn't known. Forms for strangers and feedback from other sites have far less."""
+"""The same for anonymous senders. Public forms and feedback from other sites need far less."""
 
 SPOOLED_BYTES = 5 << 19
-"""What Django keeps of a body in memory; anything larger goes to the disk."""
+"""How much of a body Django keeps in memory; larger ones are spooled to disk."""
 
 IDLE_SECONDS = 60.0
-"""After so long without a byte, a body that hasn't come to its end isn't waited for."""
+"""Timeout without a byte before an incomplete body is dropped."""
 
 WAITING_BYTES = 64 << 20
-"""What a process holds in memory of all bodies of members that haven't come to their end, and as much again of strangers'."""
+"""Memory per process for incomplete bodies of members, and as much again for anonymous senders."""
 
 EACH_BYTES = 16 << 10
-"""What such a body costs before it has a byte."""
+"""Fixed memory cost of such a body."""
 
 UPLOAD_PATHS = ("/imports/", "/api/v1/imports")
 
 GONE: Message = {"type": "http.disconnect"}
-"""Django drops such a request without another word."""
+"""Django silently drops such a request."""
 
 
 @dataclass(eq=False)
 class _Body:
-    """A body that hasn't come to its end."""
+    """An incomplete body."""
 
     is_known: bool = False
-    """Whether a member sends it."""
+    """Whether it's from a member."""
     may_upload: bool = False
     taken: int = 0
     held: int = 0
     """Bytes of memory."""
     came_at: float = 0.0
-    """When something of it came last, by the event loop's clock."""
+    """When data last arrived, by the event loop's clock."""
     is_given_up: bool = False
     patience: asyncio.Timeout | None = field(default=None, repr=False)
-    """While it's waited for."""
+    """Set while it's awaited."""
 
     def give_up(self) -> None:
-        """Whoever waits for it learns so at once, or when they come to it."""
+        """Its reader notices immediately, or at the next read."""
         self.is_given_up = True
         if self.patience is not None:
             self.patience.reschedule(asyncio.get_running_loop().time())
 
 
 class _Waiting:
-    """Bodies that haven't come to their end, and the memory that they take together."""
+    """All incomplete bodies, and their total memory."""
 
     def __init__(self) -> None:
         self.bodies: set[_Body] = set()
@@ -80,21 +80,21 @@ class _Waiting:
         self.held += body.held
 
     def remove(self, body: _Body) -> None:
-        """Does nothing where it isn't among them."""
+        """Does nothing if it isn't among them."""
         if body in self.bodies:
             self.bodies.remove(body)
             self.held -= body.held
 
 
 class LimitUploads:
-    """ASGI: refuses a body that is, or grows, larger than its address takes, or than it takes of its sender, and ends one that doesn't end.
+    """ASGI: refuses bodies larger than the address, or the sender, is allowed, and drops stalled ones.
 
-    Django's handler spools every body to memory and disk before any view or middleware of ours runs, signed in or not; this stands in front of it.
-    `is_member` says of a request whether a member sends it, `may_upload` whether somebody who may bring more than SMALL_BYTES; each is asked only
-    of what is larger than others may send.
+    Django's handler spools every body to memory and disk before any of our views or middleware runs, even for anonymous senders; this runs before it.
+    `is_member` tells whether a request is from a member, `may_upload` whether its sender may exceed SMALL_BYTES; each is only called for
+    larger bodies.
 
-    Bodies of members that haven't come to their end have WAITING_BYTES together, and so have those of strangers, and of whom nobody had to ask yet.
-    Where that's too little, the one of them is given up from which nothing came for the longest time.
+    Incomplete bodies of members share WAITING_BYTES, and so do those of all other or unchecked senders. When it's exhausted, the body
+    that has been idle longest is dropped.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ class LimitUploads:
 
         try:
             await self.inner(scope, counted, noted)
-        except OSError as error:  # Django reads the body before any handler of errors is around
+        except OSError as error:  # Django reads the body outside any error handler
             if answering or not disk.says_full(error):
                 raise
             await _refuse_full(scope, send)
@@ -157,7 +157,7 @@ class LimitUploads:
             self._forget(body)
 
     async def _may_bring(self, size: int, body: _Body, scope: Scope, send: Send) -> bool:
-        """Whether its sender may bring so much. Else they have been told so."""
+        """Whether its sender may send this much; otherwise, the refusal has been sent."""
         if size > SMALL_BYTES and not body.may_upload:
             body.is_known = body.may_upload = await self.may_upload(scope)
             if not body.may_upload:
@@ -171,7 +171,7 @@ class LimitUploads:
         return True
 
     async def _next(self, body: _Body, receive: Receive) -> Message | None:
-        """What comes next of it; None where nothing does, or there's no room to wait for it."""
+        """The next message; None on timeout, or if there's no memory to wait for it."""
         if body.is_given_up:
             return None
         body.patience = asyncio.timeout(IDLE_SECONDS)
@@ -184,7 +184,7 @@ class LimitUploads:
             body.patience = None
 
     def _make_room(self, body: _Body, *, has_ended: bool) -> None:
-        """Note that something of it came, and give others up where all together are too much."""
+        """Record received data, and drop other bodies if the total is too large."""
         self._forget(body)
         if has_ended:
             return
@@ -198,13 +198,13 @@ class LimitUploads:
             last.give_up()
 
     def _forget(self, body: _Body) -> None:
-        """It's held no longer, or not as it was."""
+        """Remove it from the total."""
         for waiting in self.waiting.values():
             waiting.remove(body)
 
 
 def _limit(path: str) -> int:
-    # A root path may stand in front; what matters is how the address ends.
+    # There may be a root path prefix, so match the end of the address.
     is_upload = any(path.rstrip("/").endswith(upload.rstrip("/")) for upload in UPLOAD_PATHS)
     return settings.IMPORT_MAX_BYTES + FORM_BYTES if is_upload else SMALL_BYTES
 
@@ -224,7 +224,7 @@ async def _refuse_full(scope: Scope, send: Send) -> None:
 
 
 async def _answer(scope: Scope, send: Send, status: int, words: str, *, page: str = "") -> None:
-    """In the API's shape, where it is the API's address; else as a page, where there is one."""
+    """In the API's error format for API addresses; otherwise as a page, if there is one."""
     if "/api/" in scope["path"]:
         kind, body = b"application/json", json.dumps({"detail": words}).encode()
     elif page:

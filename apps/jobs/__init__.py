@@ -1,1 +1,1 @@
-"""Background work: whatever a worker does for somebody, taken, renewed, ended and brought back by one engine."""
+"""Background work: one engine claims, renews, ends, and recovers all jobs of workers."""

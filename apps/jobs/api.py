@@ -1,4 +1,4 @@
-"""Jobs over the API: what workers do, or are to do, for the workspace."""
+"""Jobs over the API: a workspace's running and waiting background work."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from apps.jobs.queries import Row, find_job, jobs_of
 
 
 class HeadwaySerializer(serializers.Serializer[Any]):
-    """How far a job is; a total of 0 is not known."""
+    """A job's progress; a total of 0 means unknown."""
 
     done = serializers.IntegerField()
     total = serializers.IntegerField()
@@ -29,7 +29,7 @@ class HeadwaySerializer(serializers.Serializer[Any]):
 
 
 class JobSerializer(serializers.Serializer[Row]):
-    """A piece of background work, whatever its kind. What it makes is at its own address."""
+    """A background job of any kind. Its result has its own address."""
 
     id = serializers.UUIDField(source="job.pk")
     kind = serializers.CharField(source="kind.name", help_text="training_runs, rollouts, imports, …")
@@ -104,7 +104,7 @@ class CancelJobView(_SteerView):
 
 
 class ResumeJobView(_SteerView):
-    """Take a job up again."""
+    """Resume a job."""
 
     @extend_schema(
         operation_id="jobs_resume",

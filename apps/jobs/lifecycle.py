@@ -1,7 +1,7 @@
 """The life of a job, whatever its kind: queue, claim, renew, finish, fail, release, lose, cancel, resume, recover.
 
-Each is one transaction and one conditional update. What a worker writes is conditional on its attempt (`write`), so it raises Superseded
-where the job is somebody else's by now, or over. All of it may be told twice.
+Each is one transaction and one conditional update. A worker's writes are conditional on its attempt (`write`), so they raise Superseded
+if another worker has the job, or it's over. Everything is idempotent.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ AT_A_TIME = 100
 
 
 class JobRefusal(Exception):
-    """Question of a job cannot be done in the state that it is in."""
+    """The action isn't possible in the job's current state."""
 
     able = ""
 
@@ -57,25 +57,25 @@ class JobRefusal(Exception):
 
 
 class NotActive(JobRefusal):
-    """There is nothing to cancel: the job has ended, or is being cancelled already."""
+    """The job has ended, or is already being cancelled."""
 
     able = "only one that waits or runs can be cancelled"
 
 
 class NotResumable(JobRefusal):
-    """Only a job that was cancelled or failed can be taken up again."""
+    """Only a cancelled or failed job can be resumed."""
 
     able = "only a cancelled or failed one can be resumed"
 
 
 class NotSteerable(JobRefusal):
-    """Jobs of this kind run to their end."""
+    """Jobs of this kind can't be cancelled or resumed."""
 
     able = "jobs of its kind run to their end and are not taken up again"
 
 
 def this_worker() -> str:
-    """How this process signs the jobs that it has: the machine and the process."""
+    """This process's worker name: host and pid."""
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
@@ -83,7 +83,7 @@ def this_worker() -> str:
 
 
 def queue(job: Job) -> None:
-    """Tell the workers about a job that waits, and remember when to tell them again should nobody answer."""
+    """Notify the workers of a waiting job, and schedule a reminder in case the message is lost."""
     kind = kind_of_job(job)
     kind.rows.waiting().filter(pk=job.pk).update(leased_until=now() + REMIND_AFTER)
     enqueue(kind.task(job), str(job.pk))
@@ -91,9 +91,9 @@ def queue(job: Job) -> None:
 
 @transaction.atomic
 def claim(kind: Kind[J], job_id: UUID | str, *, worker: str = "") -> J | None:
-    """Take a job that waits, for this process; None when it is over, in good hands, or gone.
+    """Claim a waiting job for this process; None if it's over, held by a live worker, or deleted.
 
-    One that is held by a worker whose lease has run out, or whose process on this machine is gone, is taken from it first.
+    If its worker's lease has expired, or its process on this machine is gone, the job is recovered first.
     """
     worker = worker or this_worker()
     job = kind.rows.filter(pk=job_id).first()
@@ -118,17 +118,17 @@ def claim(kind: Kind[J], job_id: UUID | str, *, worker: str = "") -> J | None:
     return job
 
 
-# What a worker writes about the job that it holds --------------------------------------------------------------------
+# Writes by the worker that holds the job ----------------------------------------------------------------------------
 
 
 def write(job: Job, **changes: Any) -> None:
-    """Change columns of the job. Raises Superseded."""
+    """Update columns of the job. Raises Superseded."""
     if not kind_of_job(job).rows.held(job.attempt).filter(pk=job.pk).update(**changes):
         raise Superseded(job)
 
 
 def renew(job: Job) -> Phase:
-    """Keep the job for another lease, and learn its phase: somebody may want it cancelled. Raises Superseded."""
+    """Renew the lease, and refresh the phase, since a cancellation may have been requested. Raises Superseded."""
     write(job, leased_until=now() + lease())
     state = kind_of_job(job).rows.held(job.attempt).filter(pk=job.pk).values_list("state", flat=True).first()
     if state is None:
@@ -138,16 +138,16 @@ def renew(job: Job) -> Phase:
 
 @contextmanager
 def kept(job: Job) -> Iterator[None]:
-    """Renew the lease all the time, for work that may say nothing for long. Raises Superseded where it is lost already."""
+    """Renew the lease in the background, for work without frequent writes. Raises Superseded if it's already lost."""
     over = Flag()
 
     def renew_until_over() -> None:
         try:
-            with suppress(Superseded):  # the next write finds out too
+            with suppress(Superseded):  # the next write also detects it
                 while not over.wait(lease().total_seconds() / 4):
                     write(job, leased_until=now() + lease())
         finally:
-            connection.close()  # this thread's own
+            connection.close()  # this thread's own connection
 
     write(job, leased_until=now() + lease())
     renewing = Thread(target=renew_until_over, name="renews-lease", daemon=True)
@@ -160,32 +160,32 @@ def kept(job: Job) -> Iterator[None]:
 
 
 def get_on(job: Job, **changes: Any) -> None:
-    """Store progress: the attempts that were lost before were not lost in a row. Raises Superseded."""
+    """Store progress, which resets the count of consecutive losses. Raises Superseded."""
     write(job, leased_until=now() + lease(), losses=0, loss="", **changes)
     job.losses, job.loss = 0, ""
 
 
 def finish(job: Job, **changes: Any) -> None:
-    """It is done. Raises Superseded."""
+    """Mark the job finished. Raises Superseded."""
     _end(job, Event("finished", ""), Phase.DONE, {"failure": {}, "losses": 0, "loss": "", **changes})
 
 
 def fail(job: Job, failure: Failure, **changes: Any) -> None:
-    """It cannot go on. Raises Superseded."""
+    """Mark the job failed. Raises Superseded."""
     _end(job, Event("failed", failure.message), Phase.FAILED, {"failure": failure.as_json(), **changes})
 
 
 def stop(job: Job, reason: str, **changes: Any) -> None:
-    """It stopped because somebody cancelled it, or has gone as far as it may. Raises Superseded."""
+    """Mark the job stopped, because it was cancelled or reached its limit. Raises Superseded."""
     _end(job, Event("cancelled", reason), Phase.CANCELLED, changes)
 
 
 @transaction.atomic
 def release(job: Job, reason: str) -> None:
-    """Put it back in the queue: its worker is going away in good order. Raises Superseded."""
+    """Requeue the job because its worker is shutting down. Raises Superseded."""
     kind = kind_of_job(job)
     held = kind.rows.held(job.attempt).filter(pk=job.pk)
-    # Somebody may have pressed Cancel while the worker came to its end: the next one must not go on.
+    # If a cancellation arrived while the worker shut down, the next one must not continue.
     if kind.can_stop_slowly and held.in_phase(Phase.STOPPING).update(**_ended(kind, Phase.CANCELLED)):
         kind.on_event(job, Event("cancelled", "It stopped when asked to."))
         return
@@ -197,9 +197,9 @@ def release(job: Job, reason: str) -> None:
 
 
 def lose(job: Job, reason: str, *, failure: Failure | None = None) -> None:
-    """Give up this attempt, though its worker lives: its child died, or fell silent. Raises Superseded.
+    """Give up this attempt although its worker is alive: its child died or hung. Raises Superseded.
 
-    failure: what to say where it is the last one that is tried.
+    failure: what to report if this was the last attempt.
     """
     if not _lose(job, kind_of_job(job).rows.held(job.attempt).filter(pk=job.pk), reason, failure):
         raise Superseded(job)
@@ -207,10 +207,10 @@ def lose(job: Job, reason: str, *, failure: Failure | None = None) -> None:
 
 @transaction.atomic
 def _lose(job: J, lost: JobQuerySet[J], reason: str, failure: Failure | None = None) -> bool:
-    """End the attempt: cancelled if that was wanted, failed after too many losses, else queued for another worker."""
+    """End the attempt: cancelled if requested, failed after too many losses, otherwise requeued."""
     kind, losses = kind_of_job(job), job.losses + 1
     reason = reason.rstrip(".")
-    # Decided in the statement itself: somebody may press Cancel at this very moment.
+    # Decided within the statement, since a cancellation may be concurrent.
     if kind.can_stop_slowly and lost.in_phase(Phase.STOPPING).update(**_ended(kind, Phase.CANCELLED)):
         job.refresh_from_db()
         text = f"{reason} while it was being cancelled, so it counts as cancelled."
@@ -253,7 +253,7 @@ def _end(job: Job, event: Event, phase: Phase, changes: dict[str, Any]) -> None:
 
 
 def _announce(job: Job) -> None:
-    """Tell webhooks that it has ended, where they can be told of that."""
+    """Announce its end to webhooks, if its kind has such an event."""
     kind = kind_of_job(job)
     event = kind.announced.get(job.phase)
     if event is not None:
@@ -269,14 +269,14 @@ def _waiting(kind: Kind[Any]) -> dict[str, Any]:
     return {"state": kind.state(Phase.WAITING), "queued_at": now(), "worker": "", "process_id": None}
 
 
-# What people ask for -------------------------------------------------------------------------------------------------
+# Actions by users ----------------------------------------------------------------------------------------------------
 
 
 @transaction.atomic
 def cancel(job: J, *, by: User | None) -> J:
-    """Ask for the end of a job: at once if no worker has it or its work needs no leave-taking, else as soon as its worker has saved it.
+    """Cancel a job: immediately if no worker has it or its kind needs no graceful stop, otherwise once its worker has saved its state.
 
-    Raises NotActive when it is over, or somebody else was faster, and NotSteerable.
+    Raises NotActive if it's over or already being cancelled, and NotSteerable.
     """
     kind = kind_of_job(job)
     if not kind.is_cancellable:
@@ -297,7 +297,7 @@ def cancel(job: J, *, by: User | None) -> J:
 
 @transaction.atomic
 def resume(job: J, *, by: User | None) -> J:
-    """Queue a cancelled or failed job again; it goes on where it stopped. Raises NotResumable, NotSteerable."""
+    """Requeue a cancelled or failed job; it continues where it stopped. Raises NotResumable, NotSteerable."""
     kind = kind_of_job(job)
     if not kind.is_resumable:
         raise NotSteerable(job)
@@ -320,11 +320,11 @@ def _answered(job: J, by: User | None, done: str, event: Event) -> J:
     return job
 
 
-# What the clock asks for ---------------------------------------------------------------------------------------------
+# Periodic recovery ---------------------------------------------------------------------------------------------------
 
 
 def recover_all() -> None:
-    """Recover jobs of every kind; one kind that breaks does not keep the others from going on."""
+    """Recover jobs of every kind; an error in one kind doesn't affect the others."""
     for kind in kinds():
         try:
             recover(kind)
@@ -333,9 +333,9 @@ def recover_all() -> None:
 
 
 def recover(kind: Kind[J]) -> list[J]:
-    """Give orphaned jobs to other workers, and remind the workers of those that wait too long. Returns those that were lost.
+    """Requeue orphaned jobs, and resend messages for jobs that wait too long. Returns the lost ones.
 
-    Conditional on the very lease that was seen expired: a worker that renews in this moment keeps its job.
+    Conditional on the lease that was seen expired, so a worker that renews concurrently keeps its job.
     """
     orphans = kind.rows.orphaned().order_by("leased_until")[:AT_A_TIME]
     lost = [
@@ -351,6 +351,6 @@ def _silent(job: Job) -> str:
 
 
 def _is_gone(worker: str) -> bool:
-    """Whether a worker of this machine is gone for certain; others are believed until their lease expires."""
+    """Whether a worker on this machine has certainly died; others are trusted until their lease expires."""
     host, _, process_id = worker.rpartition(":")
     return host == socket.gethostname() and process_id.isdigit() and not psutil.pid_exists(int(process_id))

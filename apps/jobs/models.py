@@ -1,9 +1,9 @@
-"""What every job is: work that one worker at a time owns for as long as it renews its lease.
+"""The base of all jobs: work owned by one worker at a time, for as long as it renews its lease.
 
-Claiming a job numbers the attempt, and everything that a worker writes is conditional on that number. So a worker that was believed
-dead and comes back can change nothing. The functions that write are in `lifecycle`.
+Claiming a job increments its attempt number, and all of a worker's writes are conditional on it (a fencing token). So a worker that was
+presumed dead and comes back can't change anything. The functions that write are in `lifecycle`.
 
-What else the engine must know of a kind of job is a `Kind`. Each app registers its own beside what writes it.
+`Kind` describes a kind of job to the engine. Each app registers its own.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from apps.webhooks.events import EventType
 J = TypeVar("J", bound="Job")
 
 REMIND_AFTER = timedelta(minutes=10)
-"""When to tell the workers again about a job that waits: the message may have been lost with the broker."""
+"""When to resend the message for a waiting job, in case the broker lost it."""
 
 
 class Superseded(Exception):
-    """This attempt no longer owns its job: the lease expired and someone else has it, or it is over."""
+    """This attempt no longer owns its job: the lease expired and another worker has it, or it's over."""
 
 
 def lease() -> timedelta:
-    """How long a worker may be silent before its job is given to another."""
+    """How long a worker may go without renewing before its job is given to another."""
     return timedelta(seconds=settings.WORKER_LEASE_SECONDS)
 
 
 class Phase(models.TextChoices):
-    """The life of every job. A kind may call a phase something else, or tell several states within one apart."""
+    """The phases of every job. A kind may use other names, or several states within a phase."""
 
     WAITING = "waiting", "Waiting"
     RUNNING = "running", "Running"
@@ -53,7 +53,7 @@ RESUMABLE = (Phase.FAILED, Phase.CANCELLED)
 
 
 class JobState(models.TextChoices):
-    """The states of the kinds that need no words of their own."""
+    """The states of kinds without states of their own."""
 
     WAITING = "waiting", "Waiting"
     RUNNING = "running", "Running"
@@ -64,7 +64,7 @@ class JobState(models.TextChoices):
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a job stopped: what happened, what to do now and, of a child process, the end of its log and how to run it by hand."""
+    """Why a job stopped: what happened, what to do now and, for a child process, the end of its log and the command to run it by hand."""
 
     category: str
     message: str
@@ -78,7 +78,7 @@ class Failure:
 
 
 class Headway(NamedTuple):
-    """How far a job is: so many of so many, where a total of 0 is not known."""
+    """A job's progress: done of total, where a total of 0 means unknown."""
 
     done: int
     total: int
@@ -86,7 +86,7 @@ class Headway(NamedTuple):
 
 
 class JobQuerySet(WorkspaceQuerySet[J]):
-    """A name for every reading of the queue."""
+    """Named queries on jobs."""
 
     def in_phase(self, *phases: Phase) -> Self:
         return self.filter(state__in=self.model.states_in(*phases))
@@ -98,25 +98,25 @@ class JobQuerySet(WorkspaceQuerySet[J]):
         return self.in_phase(Phase.WAITING)
 
     def held(self, attempt: int) -> Self:
-        """Those that the worker of this attempt still owns: the fence in front of everything that a worker writes."""
+        """Jobs that this attempt still owns: the fence for everything that a worker writes."""
         return self.in_phase(*HELD).filter(attempt=attempt)
 
     def orphaned(self) -> Self:
-        """Taken by a worker that stopped renewing its lease."""
+        """Claimed by a worker that stopped renewing its lease."""
         return self.in_phase(*HELD).filter(leased_until__lt=now())
 
     def overlooked(self) -> Self:
-        """Waiting for so long that the message to the workers may be lost; telling them again does no harm."""
+        """Waiting for so long that the message may have been lost; resending it is harmless."""
         return self.waiting().filter(leased_until__lt=now())
 
 
 class Job(WorkspaceModel):
-    """The columns that every kind of job has. A kind adds `state`, with `PHASES` saying what its states mean."""
+    """The columns that every kind of job has. A kind adds `state`, with `PHASES` mapping phases to its states."""
 
     PHASES: ClassVar[Mapping[str, Phase]] = {state.value: Phase(state.value) for state in JobState}
-    """The phase of each state. A job enters a phase by the first state that is in it."""
+    """The states of each phase. A job enters a phase in its first state."""
     MOST_LOSSES: ClassVar[int] = 3
-    """Attempts that may be lost in a row, without progress, before the job fails."""
+    """Consecutive attempts that may be lost without progress before the job fails."""
 
     state = models.CharField(max_length=12)
     queued_at = models.DateTimeField(db_default=Now(), help_text="Since when it waits, or last waited, for a worker.")
@@ -158,12 +158,12 @@ class Job(WorkspaceModel):
 
     @property
     def headway(self) -> Headway | None:
-        """How far it is, where that can be counted."""
+        """Its progress, if countable."""
         return None
 
     @property
     def seconds_left(self) -> float | None:
-        """How long it will still take at the pace so far; None where that can't be told, as in an attempt that went on where another stopped."""
+        """Estimated remaining time at the current pace; None if unknown, such as in a resumed attempt."""
         headway = self.headway
         if self.phase not in HELD or self.attempt != 1 or headway is None or self.started_at is None:
             return None
@@ -173,17 +173,17 @@ class Job(WorkspaceModel):
 
     @property
     def resumes_from(self) -> str:
-        """Where the next attempt goes on, in words."""
+        """Where the next attempt continues, as text."""
         return "where it stopped"
 
     @property
     def advice_when_lost(self) -> str:
-        """What to do where worker after worker vanishes over it."""
+        """Advice if workers keep dying while they have it."""
         return "See why the workers die (their log, the machine's memory), then start it again."
 
     @property
     def setback(self) -> str:
-        """What happened to the attempts before this one, while it does not get on; empty where nothing did."""
+        """What happened to earlier attempts, as long as there is no progress; empty otherwise."""
         if not (self.losses and self.is_active):
             return ""
         return (
@@ -193,12 +193,12 @@ class Job(WorkspaceModel):
 
     @property
     def error(self) -> str:
-        """Why it stopped and what to do, as a sentence or two; empty where it did not fail."""
+        """Why it failed and what to do, in a sentence or two; empty if it didn't fail."""
         return f"{self.failure.get('message', '')} {self.failure.get('advice', '')}".strip()
 
 
 class Event(NamedTuple):
-    """Something that happened to a job, in words for people."""
+    """Something that happened to a job, as text for people."""
 
     kind: str
     """taken, lost, requeued, resumed, cancelling, cancelled, failed or finished."""
@@ -207,36 +207,36 @@ class Event(NamedTuple):
 
 @dataclass(frozen=True)
 class Kind(Generic[J]):
-    """What the engine must know of a kind of job."""
+    """Describes a kind of job to the engine."""
 
     name: str
-    """In the address of a list, and over REST."""
+    """Its name in URLs and REST."""
     noun: str
-    """As a sentence calls one: "This … is finished"."""
+    """Noun in sentences: "This … is finished"."""
     label: str
-    """As a list calls one."""
+    """Label in lists."""
     model: type[J]
     task: Callable[[J], str]
     """The name of the Celery task that does it."""
     title: Callable[[J], str]
     url: Callable[[J], str]
     on_event: Callable[[J, Event], None] = lambda job, event: None
-    """Is called within the transaction that changed the job."""
+    """Called in the transaction that changed the job."""
     related: tuple[str, ...] = ()
-    """What a worker reads together with it."""
+    """Relations that a worker needs (select_related)."""
     listed_with: tuple[str, ...] = ()
-    """What a row of a list names."""
+    """Display name of a job in lists."""
     afresh: dict[str, Any] = field(default_factory=dict)
-    """Columns that every attempt begins with."""
+    """Initial column values of every attempt."""
     announced: Mapping[Phase, EventType] = field(default_factory=dict)
-    """What webhooks are told when a job of this kind is done, or has failed for good."""
+    """Webhook events for a job that finished, or failed for good."""
     facts: Callable[[J], Mapping[str, Any]] = lambda job: {}
-    """What they're told of the job beside its id, name and page."""
+    """Facts for webhooks besides the job's id, name, and page."""
     is_cancellable: bool = False
     is_resumable: bool = False
     resumable: tuple[Phase, ...] = RESUMABLE
     before_resuming: Callable[[J, User | None], Mapping[str, Any]] = lambda job, by: {}
-    """Does what else must be done, in the same transaction; returns columns to begin again with."""
+    """Additional work on resume, in the same transaction; returns initial column values."""
     cancel_words: str = "Cancel"
 
     @property
@@ -244,12 +244,12 @@ class Kind(Generic[J]):
         return cast("JobQuerySet[J]", self.model._default_manager.all())
 
     def state(self, phase: Phase) -> str:
-        """By which a job of this kind enters the phase."""
+        """The state in which a job of this kind enters the phase."""
         return self.model.states_in(phase)[0]
 
     @property
     def can_stop_slowly(self) -> bool:
-        """Whether its worker is asked to stop, and not just finds its job gone."""
+        """Whether its worker is asked to stop gracefully, rather than just losing the job."""
         return bool(self.model.states_in(Phase.STOPPING))
 
 
@@ -257,7 +257,7 @@ _KINDS: dict[type[Job], Kind[Any]] = {}
 
 
 def register(kind: Kind[J]) -> Kind[J]:
-    """Let the engine look after a kind of job."""
+    """Register a kind of job."""
     _KINDS[kind.model] = kind
     return kind
 
@@ -267,7 +267,7 @@ def kind_of_job(job: J) -> Kind[J]:
 
 
 def kinds() -> Iterator[Kind[Any]]:
-    """All of them, as they were registered."""
+    """All kinds, in registration order."""
     yield from _KINDS.values()
 
 

@@ -1,4 +1,4 @@
-"""What the page of jobs and the API read: jobs of every kind in one list, in as many queries as there are kinds."""
+"""Reads for the jobs page and the API: jobs of all kinds in one list, with one query per kind."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from apps.jobs.models import ACTIVE, Job, JobQuerySet, Kind, Phase, kind_named, 
 from apps.jobs.waits import about
 
 MOST_ACTIVE = 200
-"""Of each kind."""
+"""Maximum jobs per kind."""
 ENDED = (Phase.FAILED, Phase.CANCELLED)
 ENDED_COLUMNS = (by_age("Created"),)
-"""Ids are ordered by time in every kind; by anything else, jobs of several tables would have to be read to the last."""
+"""Ids are time-ordered in every kind; any other order would require reading all jobs of several tables."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A job of any kind, as lists show it."""
+    """A job of any kind, as shown in lists."""
 
     kind: Kind[Any]
     job: Job
@@ -51,12 +51,12 @@ class Row:
 
     @property
     def priority(self) -> int:
-        """Within its worker queue; the lower number goes first."""
+        """Priority within its worker queue; lower numbers go first."""
         return place_of(self.kind.task(self.job)).priority
 
     @property
     def left(self) -> str:
-        """How long it will still take, in words."""
+        """Remaining time as text."""
         return about(self.job.seconds_left)
 
     @property
@@ -70,15 +70,15 @@ class Row:
 
 @dataclass(frozen=True)
 class Waiting:
-    """A job that waits, and what has its turn before it."""
+    """A waiting job, and what is ahead of it."""
 
     row: Row
     running: int
-    """Jobs that workers of its worker queue have."""
+    """Running jobs in its worker queue."""
     ahead: int
-    """Jobs that have waited longer for that worker queue."""
+    """Jobs ahead of it in that worker queue."""
     first: str
-    """The first of all of those, where it is of this workspace."""
+    """The first of these, if it's in this workspace."""
 
     @property
     def words(self) -> str:
@@ -93,7 +93,7 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Line:
-    """A worker queue of this installation with what of a workspace is in it."""
+    """A worker queue of this installation, with a workspace's jobs in it."""
 
     worker_queue: str
     is_manned: bool
@@ -104,7 +104,7 @@ class Line:
 
 
 def lines_of(member: Membership) -> list[Line]:
-    """What runs and what waits, by worker queue. Others' jobs are counted: they are in the way, and nobody's business."""
+    """Running and waiting jobs by worker queue. Other workspaces' jobs are only counted, since their details are private."""
     rows = [row for kind in kinds() for row in _active(kind)]
     by_queue: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
@@ -118,7 +118,7 @@ def lines_of(member: Membership) -> list[Line]:
 
 @dataclass(frozen=True)
 class JobsOfAllKinds:
-    """An owner's jobs, newest first: ids are ordered by time, whatever they are of. Has what a page asks of a query set."""
+    """An owner's jobs, newest first (ids of all kinds are time-ordered). Implements what pagination needs of a queryset."""
 
     rows: Mapping[str, JobQuerySet[Any]]
     """By the name of the kind."""
@@ -141,7 +141,7 @@ class JobsOfAllKinds:
 
 
 def jobs_of(member: Membership, *, phases: Collection[Phase], only: str = "") -> JobsOfAllKinds:
-    """Those that an owner may see, of all kinds or of the kind `only`."""
+    """The jobs that an owner may see, of all kinds or of the kind `only`."""
     chosen = [kind for kind in kinds() if only in ("", kind.name)]
     return JobsOfAllKinds(
         {
@@ -155,7 +155,7 @@ def jobs_of(member: Membership, *, phases: Collection[Phase], only: str = "") ->
 
 
 def find_job(member: Membership, kind_name: str, job_id: UUID) -> Job:
-    """A job that an owner may steer. Raises Http404."""
+    """A job that an owner may cancel or resume. Raises Http404."""
     kind = kind_named(kind_name)
     if kind is None:
         raise Http404

@@ -1,4 +1,4 @@
-"""The page of jobs: what runs where, what waits behind what, what failed."""
+"""The jobs page: what runs where, what waits for what, what failed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SHOWN_ENDED = 50
 @require_safe
 @at_least(Role.OWNER)
 def jobs(request: HtmxRequest) -> HttpResponse:
-    """Everything that workers do, or are to do, for this workspace."""
+    """All running and waiting work of this workspace."""
     lines = lines_of(request.member)
     sorting = sorting_by(ENDED_COLUMNS, request.GET.get("sort", ""))
     ended: Any = jobs_of(request.member, phases=ENDED)

@@ -1,4 +1,4 @@
-"""What a job that waits is waiting for: which job holds the worker, for about how long, and how many go first."""
+"""Why a job is waiting: which job holds the worker, for about how long, and how many are ahead."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ from apps.common.health import manned_queues
 from apps.jobs.models import HELD, Job, Kind, Phase, kind_of_job, kinds
 
 MOST_RUNNING, MOST_WAITING = 50, 200
-"""Of each kind."""
+"""Maximum jobs per kind."""
 SOON = timedelta(seconds=3)
-"""A worker that has nothing to do takes a job sooner than this."""
+"""An idle worker claims a job sooner than this."""
 
 
 @dataclass(frozen=True)
 class Holder:
-    """The job that a worker has, as far as the viewer may know it."""
+    """The job that occupies a worker, limited to what the viewer may know."""
 
     name: str
     url: str
-    """Empty where the viewer may not open it."""
+    """Empty if the viewer may not open it."""
     left: str
-    """About how long it will still take, in words; empty where nobody knows."""
+    """Approximate remaining time as text; empty if unknown."""
 
 
 @dataclass(frozen=True)
 class Wait:
-    """Why a job has not begun."""
+    """Why a job hasn't started."""
 
     worker_queue: str
     is_manned: bool
     holder: Holder | None
-    """Of several, the one that ends first."""
+    """If there are several, the one that ends first."""
     holders: int
     ahead: int
-    """Jobs that wait, too, and go first."""
+    """Number of waiting jobs ahead of it."""
 
     @property
     def after_name(self) -> str:
@@ -61,7 +61,7 @@ class Wait:
 
     @property
     def words(self) -> str:
-        """All of it in one sentence, without its full stop."""
+        """The explanation as a sentence without its period."""
         if not self.is_manned:
             return "No worker is running that could take this"
         if self.holder is None:
@@ -70,7 +70,7 @@ class Wait:
 
 
 def wait_of(job: Job, *, role: Role) -> Wait | None:
-    """Why this job has not begun, as a member of its workspace with this role may know it; None where it does not wait."""
+    """Why this job hasn't started, limited to what a member with this role may know; None if it isn't waiting."""
     if job.phase != Phase.WAITING:
         return None
     place = place_of(kind_of_job(job).task(job))
@@ -91,7 +91,7 @@ def wait_of(job: Job, *, role: Role) -> Wait | None:
 
 
 def gives_way(job: Job) -> bool:
-    """Whether a job that is more urgent than this one waits for its worker. The workers are reminded of it, so that it's taken next."""
+    """Whether a more urgent job is waiting for this job's worker. Its message is resent, so that it's claimed next."""
     place = place_of(kind_of_job(job).task(job))
     for kind in kinds():
         for other in _waiting(kind):
@@ -104,7 +104,7 @@ def gives_way(job: Job) -> bool:
 
 
 def _held(kind: Kind[Any]) -> list[Job]:
-    # What runs without a lease, such as rollouts of runners, takes no worker.
+    # Jobs without a lease, such as rollouts by runners, don't occupy a worker.
     held = kind.rows.in_phase(*HELD).exclude(leased_until=None)
     rows = held.select_related(*kind.listed_with).order_by("started_at")
     return list(rows[:MOST_RUNNING])
@@ -141,7 +141,7 @@ def _holder(running: Job, job: Job, role: Role) -> Holder:
 
 
 def about(seconds: float | None) -> str:
-    """ "about 50 s", "about 11 min": a guess says no more than it knows."""
+    """ "about 50 s", "about 11 min": rounded, since it's an estimate."""
     if seconds is None:
         return ""
     unit = 10 if seconds < 90 else 60

@@ -1,8 +1,8 @@
-"""What can go wrong while the stack starts. Every message says what to do; `run` prints it without a traceback."""
+"""Errors while the stack starts. Every message says what to do; `run` prints it without a traceback."""
 
 
 class StackError(Exception):
-    """The stack cannot start or go on; the message is for the person at the terminal."""
+    """The stack can't start or continue; the message is for the person at the terminal."""
 
 
 class AlreadyRunning(StackError):

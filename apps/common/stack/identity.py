@@ -1,4 +1,4 @@
-"""Whom PostgreSQL runs as. It refuses root, so a root supervisor lends it an ordinary user."""
+"""The user that PostgreSQL runs as. It refuses root, so a root supervisor runs it as an ordinary user."""
 
 import ctypes
 import os
@@ -23,7 +23,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 @dataclass(frozen=True)
 class Identity:
-    """A user for a child process. `passes_closed_folders` lets it reach a checkout below a folder such as /root."""
+    """A user for a child process. `passes_closed_folders` lets it access a checkout below a folder such as /root."""
 
     uid: int
     gid: int
@@ -31,7 +31,7 @@ class Identity:
 
     @classmethod
     def for_postgres(cls, *, data: Path, programs: Path) -> Self:
-        """The present user; for root the owner of the data folder, or `nobody` when there is no data yet."""
+        """The current user; for root, the owner of the data folder, or `nobody` if there is no data yet."""
         if os.geteuid() != 0:
             return cls(os.geteuid(), os.getegid())
         owner = data.stat().st_uid if data.exists() else 0
@@ -50,13 +50,13 @@ class Identity:
         return self.uid == os.geteuid()
 
     def own(self, folder: Path) -> None:
-        """Make `folder`, for this user alone."""
+        """Create `folder`, accessible only to this user."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not self.is_me:
             os.chown(folder, self.uid, self.gid)
 
     def before_exec(self, signum: signal.Signals) -> Callable[[], None]:
-        """A `preexec_fn`: become this user, then be tied to the caller (in that order: setuid forgets the tie)."""
+        """A `preexec_fn`: switch to this user, then tie the process to the caller (setuid would clear that)."""
         parent = os.getpid()
 
         def prepare() -> None:
@@ -77,14 +77,14 @@ class Identity:
 
 
 def _open_to_others(path: Path) -> bool:
-    """Whether a stranger can read `path`, as far as its mode and the modes of the folders above it say."""
+    """Whether other users can read `path`, judging by its mode and its parents' modes."""
     may_enter = all(folder.stat().st_mode & stat.S_IXOTH for folder in path.resolve().parents)
     mode = path.stat().st_mode
     return bool(may_enter and mode & stat.S_IROTH and mode & stat.S_IXOTH)
 
 
 def _keep_only(capability: int) -> None:
-    """Reduce this process to one capability, and hand that on through exec (an ambient capability)."""
+    """Drop all capabilities but one, and keep that across exec (as an ambient capability)."""
     bit = 1 << capability
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
     # effective, permitted, inheritable for capabilities 0–31, then the same for 32–63

@@ -1,4 +1,4 @@
-"""What `manage.py run` does: start every part, say where it answers, watch it, and end it in order."""
+"""Implements `manage.py run`: start every part, print the address, supervise, and stop in order."""
 
 import os
 import secrets
@@ -23,13 +23,13 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class StopRequested(BaseException):
-    """A signal asked us to stop. Not an Exception: nothing on the way may swallow it."""
+    """A signal requested a stop. Not an Exception, so that nothing swallows it."""
 
 
 class StopSignal:
-    """Raises StopRequested where the signal finds us, and again at the next `check`.
+    """Raises StopRequested in the signal handler, and again at the next `check`.
 
-    Raising alone is not enough: Python drops what is raised inside the hooks that it runs around a fork.
+    Raising once isn't enough: Python drops exceptions raised in the hooks around a fork.
     """
 
     def __init__(self) -> None:
@@ -40,16 +40,16 @@ class StopSignal:
         _on_signals(self._request)
 
     def then(self, act: Callable[[], None]) -> None:
-        """From now on a signal calls `act` instead: we are stopping already."""
+        """Make further signals call `act` instead, since we're already stopping."""
         _on_signals(lambda signum, frame: act())
 
     def check(self) -> None:
-        """Raise StopRequested if a signal has come."""
+        """Raise StopRequested if a signal was received."""
         if self._requested:
             raise StopRequested
 
     def sleep(self, seconds: float) -> None:
-        """Sleep, unless a signal has come or comes."""
+        """Sleep, unless a signal was or is received."""
         self.check()
         time.sleep(seconds)
         self.check()
@@ -69,12 +69,12 @@ QUEUES = {"default": 2, "remote": 3, "generate": 1, "train": 1}  # tasks at once
 
 @dataclass(frozen=True, kw_only=True)
 class Wishes:
-    """What the person at the terminal asked for."""
+    """Command-line options."""
 
     host: str
     port: int
     or_a_neighbour: bool
-    """Whether another port will do when this one is taken."""
+    """Whether another port may be used if this one is taken."""
     web_processes: int
     seed: bool
     """Whether to fill the demo workspace."""
@@ -83,7 +83,7 @@ class Wishes:
 
 
 def run(paths: StackPaths, wishes: Wishes) -> None:
-    """Run the stack until SIGINT, SIGTERM or SIGHUP. Raises StackError when it cannot."""
+    """Run the stack until SIGINT, SIGTERM, or SIGHUP. Raises StackError if it can't."""
     adopt_orphans()
     if wishes.tied_to_parent:
         die_with_parent(signal.SIGTERM)
@@ -105,7 +105,7 @@ def run(paths: StackPaths, wishes: Wishes) -> None:
 def _start(
     paths: StackPaths, wishes: Wishes, services: EmbeddedServices, undo: ExitStack, stop: StopSignal
 ) -> Supervisor:
-    """Start everything in order; what has started is ended by `undo`, in the reverse order."""
+    """Start everything in order; `undo` stops what was started, in reverse order."""
     with _step("Database and broker"):
         undo.enter_context(services)
     listener = ports.listen(host=wishes.host, port=wishes.port, or_a_neighbour=wishes.or_a_neighbour)
@@ -114,7 +114,7 @@ def _start(
     address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     if wishes.port not in (0, port):
         _say(f"  Port {wishes.port} is in use by another program; taking {port}.")
-    # No endpoint may turn out to be Retrace itself, which trusts nothing that comes from its own machine any more than the rest.
+    # Endpoints must not point to Retrace itself.
     env = programs.environment(paths, OUTGOING_REFUSED_SERVICES=f"{f'[{host}]' if ':' in host else host}:{port}")
     models = None if "LOCAL_MODELS_URL" in os.environ else ports.listen(host="127.0.0.1", port=0, or_a_neighbour=False)
     if models:
@@ -145,9 +145,9 @@ def _start(
 
 
 def _seed(paths: StackPaths, env: Mapping[str, str]) -> str:
-    """Fill the demo workspace, and return what the command says on stdout: who can sign in.
+    """Fill the demo workspace, and return the command's stdout: the demo accounts.
 
-    A demo that cannot be made is no reason to refuse to start.
+    A failing demo doesn't prevent the start.
     """
     try:
         with _step("Demo workspace"):
@@ -158,9 +158,9 @@ def _seed(paths: StackPaths, env: Mapping[str, str]) -> str:
 
 
 def _manage(paths: StackPaths, env: Mapping[str, str], *arguments: str) -> str:
-    """Run a management command to its end and return its stdout; its stderr goes to the log.
+    """Run a management command and return its stdout; its stderr goes to the log.
 
-    A child process, because database connections bring threads, and a program with threads should not fork.
+    In a child process, because database connections start threads, and a program with threads shouldn't fork.
     """
     log_path = paths.logs / f"{arguments[0]}.log"
     with open_log(log_path) as log:
@@ -183,7 +183,7 @@ def _manage(paths: StackPaths, env: Mapping[str, str], *arguments: str) -> str:
 
 @contextmanager
 def _step(name: str) -> Iterator[None]:
-    """Print what is being done, and how long it took."""
+    """Print a step and its duration."""
     print(f"  {name + ' …':<24}", end="", flush=True)
     started = time.monotonic()
     try:

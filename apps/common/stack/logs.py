@@ -1,4 +1,4 @@
-"""Log files of the parts: opened by appending, kept small, and read back when a part fails."""
+"""Log files of the parts: opened for appending, rotated, and quoted when a part fails."""
 
 from pathlib import Path
 from typing import BinaryIO
@@ -7,7 +7,7 @@ MAX_BYTES = 20 * 1024**2
 
 
 def open_log(path: Path) -> BinaryIO:
-    """The log to append to. A log that has grown large becomes `<name>.1`, whose predecessor is dropped."""
+    """Open a log for appending. A large log is rotated to `<name>.1`, replacing the previous one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists() and path.stat().st_size > MAX_BYTES:
         path.replace(path.with_suffix(path.suffix + ".1"))

@@ -1,4 +1,4 @@
-"""Where the embedded services live. Pure computation: nothing here touches the disk."""
+"""Paths of the embedded services. Pure: nothing here touches the disk."""
 
 import hashlib
 import os
@@ -16,9 +16,9 @@ class StackPaths:
     """The folders, sockets and addresses of one embedded stack."""
 
     var: Path
-    """Everything that must survive a restart: databases, files, logs."""
+    """Persistent data: databases, files, logs."""
     runtime: Path
-    """Sockets. Short, because the kernel limits the path of a unix socket to 107 bytes."""
+    """Sockets. A short path, because the kernel limits Unix socket paths to 107 bytes."""
 
     @property
     def logs(self) -> Path:
@@ -26,7 +26,7 @@ class StackPaths:
 
     @property
     def lock(self) -> Path:
-        """Held with flock for as long as a supervisor runs; says which one, and where it answers."""
+        """Lock file, held with flock while a supervisor runs; contains its pid and address."""
         return self.var / "run.lock"
 
     @property
@@ -69,5 +69,5 @@ def for_var(var: Path) -> StackPaths:
     var = Path(os.path.abspath(var))
     key = hashlib.sha256(os.fsencode(var)).hexdigest()[:12]
     # Always /tmp, not TMPDIR: two shells of one user must find the same sockets, and TMPDIR may be too long.
-    # `folders` refuses it when someone else owns it, so nobody can prepare it for us.
+    # `folders` refuses it if another user owns it, so nobody can plant it.
     return StackPaths(var=var, runtime=Path(f"/tmp/retrace-{os.getuid()}-{key}"))

@@ -1,4 +1,4 @@
-"""Takes the port before anything else starts, and keeps it: what is printed is what answers."""
+"""Binds the port before anything else starts and keeps it, so that the printed address is the one in use."""
 
 import errno
 import socket
@@ -9,17 +9,17 @@ NEIGHBOURS = 20
 
 
 def listen(*, host: str, port: int, or_a_neighbour: bool) -> socket.socket:
-    """A listening socket on `port`, else on one of the next 20, else wherever the kernel finds room.
+    """A listening socket on `port`, or one of the next 20, or any free port.
 
-    The web processes share it, so a request that comes while one restarts waits instead of being refused.
+    The web processes share it, so requests during a restart wait instead of being refused.
     Raises PortTaken when `or_a_neighbour` is false and the port is in use.
     """
     wanted = [port, *range(port + 1, min(port + NEIGHBOURS, 65535) + 1), 0] if or_a_neighbour else [port]
     for number in wanted:
         listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        # Connections inherit it. Without it the body waits 40 ms for the browser to acknowledge the headers; uvicorn would
-        # see to that only on a socket it opened itself.
+        # Inherited by connections. Without it, the body waits 40 ms for the browser to acknowledge the headers; uvicorn only
+        # sets it on sockets that it opens itself.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             listener.bind((host, number))

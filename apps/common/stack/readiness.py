@@ -1,4 +1,4 @@
-"""Waits until the parts really answer: a page over HTTP, and a ping from each worker."""
+"""Waits until the parts respond: a page over HTTP, and a ping from each worker."""
 
 import time
 import urllib.error
@@ -13,7 +13,7 @@ START_SECONDS = 120  # several Python programs importing at once on a slow disk
 
 
 def page_answers(address: str) -> Callable[[], bool]:
-    """Whether `<address>/healthz` is 200, which includes a look at the database."""
+    """Whether `<address>/healthz` returns 200, which includes a database check."""
 
     def check() -> bool:
         try:
@@ -42,7 +42,7 @@ def workers_answer(queues: Iterable[str]) -> Callable[[], bool]:
 def wait_for(
     programs: Iterable[Program], *checks: Callable[[], bool], sleep: Callable[[float], None] = time.sleep
 ) -> None:
-    """Return when every check holds. Raises StackError when a program ends meanwhile, or time runs out."""
+    """Return once every check succeeds. Raises StackError if a program ends meanwhile, or on timeout."""
     deadline = time.monotonic() + START_SECONDS
     waiting = list(checks)
     while waiting:

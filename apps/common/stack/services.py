@@ -1,4 +1,4 @@
-"""The embedded database and broker together, for `run`, the tests and the benchmarks: in folders that are the user's own, under a lock."""
+"""The embedded database and broker together, for `run`, the tests, and the benchmarks: in folders owned by the user, under a lock."""
 
 import fcntl
 import json
@@ -20,7 +20,7 @@ from apps.common.stack.valkey import Valkey
 class EmbeddedServices:
     """PostgreSQL and Valkey for as long as the `with` block lasts. Start it from the main thread.
 
-    Either is left out when a server of the user's own takes its place.
+    Either can be replaced by an external server.
     """
 
     def __init__(self, paths: StackPaths, *, durable: bool = True, postgres: bool = True, valkey: bool = True) -> None:
@@ -55,7 +55,7 @@ NEEDED_BYTES = 500 * 1024**2
 def prepare(paths: StackPaths) -> None:
     """Make the data, log and socket folders.
 
-    Raises StackError when the disk is full or read-only, or a folder belongs to someone else.
+    Raises StackError if the disk is full or read-only, or a folder belongs to another user.
     """
     try:
         for folder in (paths.var, paths.logs, paths.valkey_data):
@@ -64,7 +64,7 @@ def prepare(paths: StackPaths) -> None:
     except OSError as error:
         raise StackError(f"Cannot make {error.filename}: {error.strerror}. Is the disk writable by you?") from error
     _refuse_foreign(paths.runtime)
-    # Others may pass through (the database's user must), but list nothing; each socket has its own mode.
+    # Others may traverse it (the database's user must), but not list it; each socket has its own mode.
     paths.runtime.chmod(0o711)
     if not os.access(paths.var, os.W_OK):
         raise StackError(f"{paths.var} belongs to another user. Give it to yourself (chown) or set RETRACE_VAR.")
@@ -77,20 +77,20 @@ def prepare(paths: StackPaths) -> None:
 
 
 def _refuse_foreign(folder: Path) -> None:
-    """The name of the socket folder can be guessed: use it only if we made it."""
+    """The socket folder's name is predictable, so only use it if we own it."""
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
         raise StackError(f"{folder} exists and is not ours (owner uid {found.st_uid}). Remove it, then try again.")
 
 
 class StackLock:
-    """The held lock; `announce` tells later comers where this stack answers."""
+    """The held lock; `announce` publishes this stack's address."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
 
     def announce(self, address: str) -> None:
-        """Write down our pid and address."""
+        """Write our pid and address to the lock file."""
         text = json.dumps({"pid": os.getpid(), "address": address}).encode()
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, text, 0)
@@ -98,7 +98,7 @@ class StackLock:
 
 @contextmanager
 def hold(path: Path) -> Iterator[StackLock]:
-    """Hold the lock at `path` for the length of a `with` block. Raises AlreadyRunning when another process does."""
+    """Hold the lock at `path` during a `with` block. Raises AlreadyRunning if another process holds it."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         try:

@@ -1,4 +1,4 @@
-"""Keeps the parts alive, and ends them in order."""
+"""Restarts parts that end, and stops them in order."""
 
 import os
 import signal
@@ -19,11 +19,11 @@ from apps.common.stack.programs import Program
 LOOK_EVERY = 0.25  # seconds
 LONGEST_WAIT = 60.0  # seconds between two restarts of a part that keeps ending
 STEADY_SECONDS = 120.0
-"""A part that ran for so long is no longer one that keeps ending."""
+"""After running this long, a part's restart backoff resets."""
 
 
 class Part(Protocol):
-    """Something that runs as one child process: a service or a program."""
+    """A child process: a service or a program."""
 
     @property
     def name(self) -> str: ...
@@ -42,10 +42,10 @@ class Restarts:
     count: int = 0
     started_at: float = 0.0
     due_at: float | None = None
-    """None while the part runs, as far as anybody has noticed."""
+    """None while the part is believed to be running."""
 
     def ended(self, now: float) -> float:
-        """Note that the part has ended; the seconds to wait: none, then 1, 2, 4, … up to a minute."""
+        """Record that the part ended; returns the backoff in seconds: 0, then 1, 2, 4, … up to a minute."""
         if self.due_at is None and now - self.started_at > STEADY_SECONDS:
             self.count = 0
         wait = min(2.0 ** (self.count - 1), LONGEST_WAIT) if self.count else 0.0
@@ -58,9 +58,9 @@ class Restarts:
 
 
 class Supervisor:
-    """Watches parts. Services come first in `parts`, since the others need them to start.
+    """Supervises parts. Services come first in `parts`, since the others depend on them.
 
-    Each part is restarted by itself, as often as it takes: what it lacks (space on the disk, memory, another part) may come back.
+    Each part is restarted independently, without limit: what it lacks (disk space, memory, another part) may come back.
     """
 
     def __init__(self, parts: Sequence[Part], say: Callable[[str], None]) -> None:
@@ -89,7 +89,7 @@ class Supervisor:
 
     def _start_again(self, part: Part, restarts: Restarts) -> None:
         try:
-            part.stop()  # what is left of its session
+            part.stop()  # the rest of its session
             part.start()
         except (StackError, OSError) as error:
             wait = restarts.ended(time.monotonic())
@@ -98,12 +98,12 @@ class Supervisor:
             restarts.started(time.monotonic())
 
     def say(self, text: str) -> None:
-        """Tell the person at the terminal, which may be a file on a disk that is full."""
+        """Print to the terminal, which may be a file on a full disk."""
         with suppress(OSError):
             self._say(text)
 
     def _reap_adopted(self) -> None:
-        """Collect orphans that became ours (see `adopt_orphans`) and have ended."""
+        """Reap adopted orphans (see `adopt_orphans`) that have ended."""
         ours = {part.process.pid for part in self.parts if part.process is not None}
         for child in psutil.Process().children():
             with suppress(psutil.NoSuchProcess, ChildProcessError):
@@ -112,7 +112,7 @@ class Supervisor:
 
 
 def stop_together(programs: Sequence[Program]) -> None:
-    """End programs side by side, then whatever they left behind."""
+    """Stop programs in parallel, then whatever they left behind."""
     for program in programs:
         program.ask_to_stop()
     for program in programs:
@@ -120,7 +120,7 @@ def stop_together(programs: Sequence[Program]) -> None:
 
 
 def kill_descendants(*, keep: Sequence["Popen[bytes] | None"] = ()) -> None:
-    """Kill every process below this one except `keep` and what is below them."""
+    """Kill all descendants except `keep` and their descendants."""
     kept = {process.pid for process in keep if process is not None}
     for child in psutil.Process().children():
         if child.pid in kept:
@@ -129,12 +129,12 @@ def kill_descendants(*, keep: Sequence["Popen[bytes] | None"] = ()) -> None:
             for process in (*child.children(recursive=True), child):
                 with suppress(psutil.NoSuchProcess):
                     process.kill()
-            with suppress(psutil.TimeoutExpired):  # in an uninterruptible wait; the kernel ends it later
+            with suppress(psutil.TimeoutExpired):  # in an uninterruptible wait; the kernel kills it later
                 child.wait(5)
 
 
 def how_it_ended(status: int) -> str:
-    """An exit status in words."""
+    """Describe an exit status."""
     if status < 0:
         return f"was ended by {signal.Signals(-status).name}"
     return f"ended by itself with status {status}"

@@ -1,4 +1,4 @@
-"""Valkey from the wheel, as a direct child of whoever starts it: broker, channel layer and cache."""
+"""Valkey from the wheel, as a direct child process: broker, channel layer, and cache."""
 
 import signal
 import subprocess
@@ -13,7 +13,7 @@ from apps.common.stack.logs import last_lines, open_log
 from apps.common.stack.paths import StackPaths
 from contract.lifetime import stop, tied_to_this_process
 
-START_SECONDS = 60  # a large append-only file is read first
+START_SECONDS = 60  # a large append-only file is loaded first
 STOP_SECONDS = 15
 
 
@@ -51,7 +51,7 @@ class Valkey:
             "save": "",
             "appendonly": "yes" if self.durable else "no",
             "appendfsync": "everysec",
-            "maxmemory-policy": "noeviction",  # a broker must refuse rather than forget
+            "maxmemory-policy": "noeviction",  # a broker must refuse writes rather than evict
             "databases": "32",
             "daemonize": "no",
         }
@@ -69,7 +69,7 @@ class Valkey:
         self._wait_until_ready()
 
     def stop(self) -> None:
-        """End the server; it writes what is pending first."""
+        """Stop the server; it flushes pending writes first."""
         if self.process is not None:
             stop(self.process, patience=STOP_SECONDS)
             self.process = None

@@ -1,4 +1,4 @@
-"""What templates write over and over: icons, times, numbers with units, small drawings."""
+"""Common template tags: icons, times, numbers with units, small charts."""
 
 import json
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ register = template.Library()
 
 @register.simple_tag
 def icon(name: str, label: str = "") -> Markup:
-    """An icon of the sprite, hidden from screen readers unless it has a label."""
+    """An icon from the sprite, hidden from screen readers unless it has a label."""
     href = f"{static('icons.svg')}#{name}"
     if not label:
         return element("svg", element("use", href=href), class_="icon", aria_hidden="true")
@@ -30,25 +30,25 @@ def icon(name: str, label: str = "") -> Markup:
 
 @register.filter
 def key_of(field: BoundField) -> str:
-    """The key that leads into a field of a form; empty where none does."""
+    """The keyboard shortcut that focuses a form field; empty if none."""
     return str(field.field.widget.attrs.get("data-key", ""))
 
 
 @register.inclusion_tag("components/_sorted.html", takes_context=True)
 def sorted_head(context: Context, title: str, css: str = "") -> dict[str, object]:
-    """The head of a column that sorts the list of `sorting`."""
+    """A sortable column header for the list of `sorting`."""
     return {"request": context["request"], "head": context["sorting"].head(title), "css": css}
 
 
 @register.inclusion_tag("components/_sort_menu.html", takes_context=True)
 def sort_menu(context: Context) -> dict[str, object]:
-    """The orders of the list of `sorting`, where it is too narrow for the heads of columns."""
+    """A menu of the list's orders, for screens too narrow for column headers."""
     return {"request": context["request"], "sorting": context["sorting"]}
 
 
 @register.simple_tag
 def ago(moment: datetime | None, missing: str = "–") -> Markup | str:
-    """A time in relative words, exact on hover. The words are right without scripts too, as of now."""
+    """A relative time, exact on hover. Without scripts, it's correct as of rendering."""
     if moment is None:
         return missing
     exact = format_date(localtime(moment), "j M Y, H:i:s e")
@@ -58,18 +58,18 @@ def ago(moment: datetime | None, missing: str = "–") -> Markup | str:
 
 @register.filter
 def with_code(words: object) -> Markup | str:
-    """Words in which what stands between backticks is code. What is marked up already stays as it is."""
+    """Text with backtick spans as code. Existing markup is kept."""
     if isinstance(words, Markup):
         return words
     parts = str(words).split("`")
-    if len(parts) % 2 == 0:  # a backtick without its other
+    if len(parts) % 2 == 0:  # an unmatched backtick
         return joined([str(words)])
     return joined(element("code", part) if i % 2 else part for i, part in enumerate(parts))
 
 
 @register.filter
 def as_json(value: object) -> str:
-    """For a data- attribute that a module parses; nothing reads as {}."""
+    """JSON for a data- attribute parsed by a module; empty values become {}."""
     return json.dumps(value or {}, ensure_ascii=False)
 
 
@@ -81,7 +81,7 @@ def duration(seconds: float | None) -> str:
 
 @register.filter
 def size(count: float | None) -> str:
-    """Bytes in words: 512 B, 1.4 kB, 3.2 GB."""
+    """Bytes as text: 512 B, 1.4 kB, 3.2 GB."""
     return quantities.size(count)
 
 
@@ -125,7 +125,7 @@ def sparkline(values: Sequence[float], label: str = "") -> Markup:
 
 @register.simple_tag
 def interval(value: float, low: float, high: float, middle: float = 0.5) -> Markup:
-    """An estimate in [0, 1] with its interval, as a bar; the words belong beside it."""
+    """An estimate in [0, 1] with its interval, as a bar; show the numbers next to it."""
     return element(
         "svg",
         element("rect", class_="track", y=4, width=100, height=4, rx=1),

@@ -1,7 +1,7 @@
-"""The mark of elements that our templates wrote: `data-nonce="{% nonce %}"`. Data that became markup cannot carry it.
+"""Marks elements written by our templates: `data-nonce="{% nonce %}"`. Injected markup can't have it.
 
-htmx and the modules of static/js act only for elements with the mark. It comes from the secret behind the CSRF token: the same in every
-answer to one browser until somebody signs in there, and unknown to everybody else. See docs/decisions/elements-that-act-are-marked.md.
+htmx and the modules in static/js only act on marked elements. The nonce is derived from the CSRF secret: the same in every
+response to a browser until somebody signs in there, and unknown to everybody else. See docs/decisions/elements-that-act-are-marked.md.
 """
 
 from typing import Any
@@ -24,20 +24,20 @@ HTMX = (
 
 def nonce_of(request: HttpRequest) -> str:
     """The nonce of this browser."""
-    get_token(request)  # makes a secret where there is none, and has its cookie set
+    get_token(request)  # creates the secret and its cookie if needed
     digest = salted_hmac("apps.common.nonce", request.META["CSRF_COOKIE"], algorithm="sha256").hexdigest()
-    return f"n{digest[:32]}"  # begins with a letter, so that it needs no quotes in a selector
+    return f"n{digest[:32]}"  # starts with a letter, so that it needs no quotes in a selector
 
 
 @register.simple_tag(takes_context=True)
 def nonce(context: template.Context) -> str:
-    """The nonce, or nothing where no request is answered: a partial for a websocket goes to many browsers."""
+    """The nonce, or "" outside a request: a partial for a websocket goes to many browsers."""
     request: Any = getattr(context, "request", None) or context.get("request")
     return nonce_of(request) if request else ""
 
 
 @register.simple_tag(takes_context=True)
 def htmx_ignores(context: template.Context) -> str:
-    """The selector of elements that htmx leaves alone, with all inside them: those with an attribute of htmx and without the nonce."""
+    """The selector of elements that htmx ignores, with their descendants: those with an htmx attribute but without the nonce."""
     attributes = ",".join(f"[{prefix}hx-{name}]" for name in HTMX for prefix in ("", "data-"))
     return f"[hx-disable],:is({attributes}):not([data-nonce={nonce(context) or 'none'}])"

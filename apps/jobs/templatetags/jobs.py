@@ -1,4 +1,4 @@
-"""What pages say about jobs of any kind."""
+"""Template tags for jobs of any kind."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ register = template.Library()
 
 @register.simple_tag(takes_context=True)
 def why_waiting(context: dict[str, Any], job: Job) -> Wait | None:
-    """Why a job has not begun. Where many browsers get the same, it says what everybody may know who may see the job."""
+    """Why a job hasn't started. In a partial for many browsers, it only includes what everyone who can see the job may know."""
     request = context.get("request")
     return wait_of(job, role=Role(request.member.role if request else job.visible_from))
