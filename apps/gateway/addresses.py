@@ -1,4 +1,4 @@
-"""Where agents find the gateway."""
+"""The gateway's address."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from django.http import HttpRequest
 
 
 def base_url_of(request: HttpRequest) -> str:
-    """Where the gateway is, for an agent's library: GATEWAY_URL, else beside these pages."""
+    """The gateway's base URL for an agent's library: GATEWAY_URL, or else on the same host as these pages."""
     return settings.GATEWAY_URL or request.build_absolute_uri("/gateway/v1")

@@ -1,4 +1,4 @@
-"""The app of sessions and the gateway."""
+"""Django app of sessions and the gateway."""
 
 from django.apps import AppConfig
 

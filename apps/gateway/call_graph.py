@@ -1,7 +1,7 @@
-"""Which call of a session a new one continues, told by digests: nothing of the calls before is held or read again.
+"""Finds the call of a session that a new one continues, by digests: earlier calls are neither held in memory nor read again.
 
-By tokens where the engine says them: a call continues another whose prompt and reply, token by token, are how its prompt begins. Else by
-messages: agents send a reply back with other spacing in the arguments, or null for no content, so what is compared is what it says.
+By tokens if the engine returns them: a call continues another if its prompt begins with that call's prompt and reply, token by token. Otherwise by
+messages: agents send a reply back with different spacing in the arguments, or null for no content, so normalized content is compared.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ NODE_COLUMNS = (
     *("id", "body_digest", "chat_digest", "sequence_length", "sequence_digest", "tools_digest"),
     *("prompt_tokens", "completion_tokens", "is_redacted"),
 )
-"""Of a call, in the order of `Node.of_columns`."""
+"""Columns of a call, in the order of `Node.of_columns`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A call that was answered, as far as later ones ask about it."""
+    """An answered call, reduced to what later ones need."""
 
     id: UUID
     body_digest: bytes
@@ -38,9 +38,9 @@ class Node:
     sequence_digest: bytes | None
     tools_digest: bytes
     tokens: int
-    """That it cost, for the session's budget."""
+    """Tokens used, counted against the session's budget."""
     is_redacted: bool = False
-    """Something of its chat isn't stored."""
+    """Part of its chat isn't stored."""
 
     @classmethod
     def of(cls, call: Call) -> Node:
@@ -59,7 +59,7 @@ class Node:
         completion_tokens: int | None,
         is_redacted: bool,
     ) -> Node:
-        """Digests may come as the database's memoryviews."""
+        """Digests may be the database's memoryviews."""
         return cls(
             id,
             bytes(body_digest),
@@ -73,18 +73,18 @@ class Node:
 
 
 class Parent(NamedTuple):
-    """What a call continues, and how much of it is already known from there."""
+    """The call that another continues, and what the two share."""
 
     id: UUID | None
     join: Join
     messages: int = 0
-    """How many of its messages are those of the chat before, the reply included."""
+    """Number of messages shared with the previous chat, its reply included."""
     tokens: int = 0
-    """How many ids of its prompt are those of the call before, the sampled ones included."""
+    """Number of prompt token ids shared with the previous call, its sampled ones included."""
     tools_digest: bytes = b""
-    """Of the tools that were offered there."""
+    """Digest of the tools offered in the previous call."""
     is_redacted: bool = False
-    """Something of the chat there isn't stored."""
+    """Part of the previous chat isn't stored."""
 
 
 NO_PARENT = Parent(None, Join.ROOT)
@@ -95,11 +95,11 @@ class CallGraph:
     """The answered calls of one session."""
 
     key: bytes
-    """Under which digests are sealed: what is redacted in a chat could else be guessed, and each guess checked against the stored digest."""
+    """Key for sealing digests: otherwise redacted text could be guessed, and each guess checked against the stored digest."""
     nodes: dict[UUID, Node] = field(default_factory=dict)
 
     def sealed(self, digest: bytes) -> bytes:
-        """As it's stored."""
+        """The digest as stored."""
         return hmac.digest(self.key, digest, "sha256")[:DIGEST_BYTES]
 
     def add(self, nodes: Iterable[Node]) -> None:
@@ -114,15 +114,15 @@ class CallGraph:
         return sum(node.tokens for node in self.nodes.values())
 
     def same_request(self, body_digest: bytes) -> UUID | None:
-        """The latest call that asked exactly this."""
+        """The latest call with exactly this request body."""
         return max((node.id for node in self.nodes.values() if node.body_digest == body_digest), default=None)
 
     def parent_of(self, chat_digests: Sequence[bytes], prompt: Ids | None) -> Parent:
-        """The call that a request continues: the one with the longest chat that it repeats, joined by tokens wherever they agree.
+        """The call that a request continues: the one whose chat is its longest prefix, joined by tokens if they match.
 
-        chat_digests: of each beginning of its chat.
+        chat_digests: of each prefix of its chat.
         """
-        known = {node.chat_digest: node for node in self.nodes.values()}  # of two equal replies the later one
+        known = {node.chat_digest: node for node in self.nodes.values()}  # of two equal replies, the later one
         length, node = 0, None
         for count, digest in enumerate(chat_digests, start=1):
             if (sealed := self.sealed(digest)) in known:
@@ -138,7 +138,7 @@ class CallGraph:
         return Parent(node.id, Join.MESSAGES, length, 0, node.tools_digest, node.is_redacted)
 
     def _longest_prefix(self, prompt: Ids) -> list[Node]:
-        """The calls whose whole sequence is how `prompt` begins."""
+        """The calls whose whole sequence is a prefix of `prompt`."""
         digests = sequence_digests(
             prompt, {each.sequence_length for each in self.nodes.values() if each.sequence_length}
         )
@@ -150,7 +150,7 @@ class CallGraph:
 
 
 def sequence_digests(ids: Ids, lengths: Iterable[int]) -> dict[int, bytes]:
-    """The digest of each beginning of `ids` of one of these lengths, in one pass."""
+    """The digests of the prefixes of `ids` with these lengths, in one pass."""
     body = ids.astype("<i4", copy=False).tobytes()
     digest, done, found = hashlib.sha256(), 0, {}
     for length in sorted(length for length in set(lengths) if length <= len(ids)):

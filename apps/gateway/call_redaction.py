@@ -1,4 +1,4 @@
-"""Calls as they may be stored: without what the workspace's rules find, and then without the tokens that would spell it."""
+"""Redacts calls before they are stored: text that matches the workspace's rules, and token ids that would reveal it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from contract.values import Json
 
 REDACTED = "Text of its chat was redacted, and its token ids would spell it."
 OF_TOKENS = ("token_ids", "prompt_token_ids", "logprobs", "prompt_logprobs")
-"""What a reply, or a choice of it, may say token by token."""
+"""Token-level fields of a reply or a choice."""
 WITHHELD = marker("the rules failed")
 logger = logging.getLogger(__name__)
 
@@ -26,16 +26,16 @@ def redact(
     tools: Json,
     withheld: Callable[[str], Json],
 ) -> None:
-    """Take out of a call what rules find. messages, tools: all that its prompt was made of, of which the call itself has what is new.
-    withheld: a reply in the call's protocol that says just that.
+    """Replace in a call what rules match. messages, tools: the complete prompt, of which the call itself holds only the new part.
+    withheld: builds a reply in the call's protocol with only the given text.
 
-    Where anything of the prompt or the reply was replaced, here or in a call before, the token ids go, too: they are the text in other signs.
+    If anything in the prompt or the reply was replaced, here or in an earlier call, token ids are removed, too: they encode the text.
     """
     try:
         found = _replace(call, rules) or parent_is_redacted
         if not found and call.join != Join.TOKENS and (call.prompt_ids is not None or _says_tokens(call.reply)):
-            found = _finds(rules, [list(messages), tools])  # the ids are of the whole prompt
-    except Exception:  # nothing that couldn't be looked through is stored
+            found = _finds(rules, [list(messages), tools])  # the ids cover the whole prompt
+    except Exception:  # fail closed: nothing unchecked is stored
         logger.exception("the rules of workspace %s failed", call.session.workspace_id)
         _withhold(call, withheld(WITHHELD))
         found = True

@@ -1,4 +1,4 @@
-"""Work that ends when the agent goes away."""
+"""Cancels work when the agent disconnects."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 async def unless_gone(work: Coroutine[Any, Any, T], receive: Receive) -> T:
-    """What `work` returns. It's cancelled where the agent goes away first, which raises ClientDisconnect."""
+    """The result of `work`. If the agent disconnects first, it's cancelled and ClientDisconnect is raised."""
     task, gone = asyncio.ensure_future(work), asyncio.ensure_future(_disconnected(receive))
     try:
         await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)

@@ -14,10 +14,10 @@ from apps.gateway.splits.models import LARGEST_CANARY, LARGEST_WEIGHT, TrafficSp
 from apps.policies.models import Endpoint, Policy
 
 PLACES = range(1, MOST_ARMS)
-"""Of arms in the form; the canary has a place of its own."""
+"""Indices of the form's arms; the canary has separate fields."""
 USUAL_CANARY = 5
 MOST_PRICED = 500
-"""Policies, and endpoints, that one may choose from; others have REST."""
+"""Maximum number of policies and endpoints to choose from; others can be priced with REST."""
 
 
 class Place(NamedTuple):
@@ -28,7 +28,7 @@ class Place(NamedTuple):
 
 
 class ArmsForm(forms.Form):
-    """Who answers, in which shares."""
+    """The arms of a split and their shares."""
 
     unit = forms.ChoiceField(
         choices=TrafficSplit.Unit.choices,
@@ -76,7 +76,7 @@ class ArmsForm(forms.Form):
 
     @property
     def plans(self) -> list[ArmPlan]:
-        """The arms of the valid form."""
+        """The arms in the validated form."""
         given = self.cleaned_data
         arms = [
             ArmPlan(policy, given[f"weight_{place}"] or 1) for place in PLACES if (policy := given[f"policy_{place}"])
@@ -85,12 +85,12 @@ class ArmsForm(forms.Form):
         return arms + canary
 
     def refuse(self, field: str, words: str) -> None:
-        """Show a refusal where it belongs."""
+        """Show a refusal at the field that it's about."""
         self.add_error({"arms": "policy_1"}.get(field, field) or None, words)
 
 
 class NewSplitForm(ArmsForm):
-    """A split to make."""
+    """A split to create."""
 
     name = forms.CharField(max_length=80, help_text="What agents write as `model`, or as `split` of a session.")
     environment = forms.CharField(
@@ -119,7 +119,7 @@ class FeedbackKeyForm(forms.Form):
 
 
 class UsageLimitsForm(forms.Form):
-    """How much may be used; what is empty isn't limited."""
+    """Usage limits; an empty field means no limit."""
 
     requests_a_minute = forms.IntegerField(min_value=1, max_value=2**31 - 1, required=False)
     tokens_a_minute = forms.IntegerField(min_value=1, max_value=2**31 - 1, required=False)
@@ -137,7 +137,7 @@ class UsageLimitsForm(forms.Form):
 
 
 class PriceForm(forms.Form):
-    """What tokens cost at a policy, or at an endpoint."""
+    """Prices of tokens for a policy or an endpoint."""
 
     of = forms.ChoiceField(label="Policy or endpoint")
     input = forms.DecimalField(min_value=0, max_digits=WHOLE_DIGITS + DECIMALS, decimal_places=DECIMALS, label="Input")
@@ -166,7 +166,7 @@ class PriceForm(forms.Form):
 
     @property
     def price(self) -> dict[str, Any]:
-        """Of the valid form."""
+        """The validated price."""
         given = dict(self.cleaned_data)
         of = given.pop("of")
         return {**given, of.partition(" ")[0]: self._named[of]}

@@ -1,4 +1,4 @@
-"""A session on its page while it goes on."""
+"""Live updates of a session's page."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ WATCHED_SECONDS = 6 * 3600
 
 
 def group_of(session_id: UUID) -> str:
-    """The group of those who follow a session."""
+    """The channel group for a session."""
     return f"session.{session_id}"
 
 
 def state_of(session: Session) -> str:
-    """The partial that says how far it is."""
+    """The progress partial."""
     return render_to_string("gateway/_session_state.html", standing_of(session))
 
 
 def tell(session_id: UUID) -> None:
-    """Tell whoever follows it. Sessions that nobody ever looked at cost one question to Valkey."""
+    """Notify viewers. For a session without viewers this costs one Valkey request."""
     with live.telling(f"session {session_id}"):
         if cache.get(_key(session_id)):
             live.send(group_of(session_id), state_of(Session.objects.select_related("policy").get(pk=session_id)))
@@ -38,7 +38,7 @@ def _key(session_id: UUID) -> str:
 
 
 class SessionConsumer(LiveConsumer):
-    """How far one session is."""
+    """Progress of one session."""
 
     def find_group(self, member: Membership) -> str | None:
         session_id: UUID = self.scope["url_route"]["kwargs"]["session_id"]

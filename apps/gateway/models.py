@@ -1,4 +1,4 @@
-"""Sessions of agents that live elsewhere, and the model calls in them."""
+"""Sessions of external agents, and their model calls."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class SessionQuerySet(WorkspaceQuerySet["Session"]):
         return self.filter(state=Session.State.OPEN)
 
     def with_good_keys(self) -> Self:
-        """Those whose key opens the gateway: whoever opened them may still open sessions, and the token that they did it with isn't revoked.
+        """Those whose key is valid: whoever opened them may still open sessions, and the token used to open them isn't revoked.
 
-        Sessions with a name have no key that anybody knows; their calls bring a token of their own.
+        Sessions with a name have no key that anybody knows; their calls carry a token.
         """
         able = Membership.objects.filter(
             user=OuterRef("created_by"),
@@ -40,16 +40,16 @@ class SessionQuerySet(WorkspaceQuerySet["Session"]):
         return self.exclude(token__revoked_at__isnull=False, name="").filter(Exists(able) | ~Q(name=""))
 
     def of_policies(self) -> Self:
-        """Without those of training runs, of which there are thousands, and which their training runs show."""
+        """Without those of training runs, which number in the thousands and are shown with their runs."""
         return self.filter(policy__isnull=False)
 
     def idle_at(self, moment: datetime) -> Self:
-        """Open sessions in which nothing has happened for as long as they allow."""
+        """Open sessions without activity for their maximum idle time."""
         return self.open().filter(expires_at__lte=moment)
 
 
 class Session(WorkspaceModel):
-    """One episode of an agent that lives elsewhere. Its key opens the gateway, to one policy, until the session ends."""
+    """One episode of an external agent. Its key gives access to one policy through the gateway until the session ends."""
 
     class State(models.TextChoices):
         OPEN = "open", "Open"
@@ -186,27 +186,27 @@ class Session(WorkspaceModel):
 
     @property
     def is_of_training(self) -> bool:
-        """The weights of a training run act, which are no policy yet; what comes of it is the training run's."""
+        """Whether the weights of a training run act, which aren't a policy yet; the result belongs to the training run."""
         return self.policy_id is None
 
     @property
     def policy_name(self) -> str:
-        """Who acts, in words."""
+        """Display name of what acts."""
         return self.training_name if self.policy is None else self.policy.name
 
     @property
     def public_name(self) -> str:
-        """What its agent may know of who acts: of a split, no more than its name."""
+        """The name shown to its agent: for a split, only the split's."""
         return self.policy_name if self.split is None else self.split.name
 
     @property
     def cost(self) -> Cost:
-        """Of its calls, where the query has added them up."""
+        """Cost of its calls, if the query has summed it."""
         return cost_in(vars(self))
 
     @property
     def title(self) -> str:
-        """What it is about, for headings."""
+        """A title for headings."""
         task = mapping(self.task)
         return str(task.get("instruction") or task.get("key") or "") or str(self)
 
@@ -220,7 +220,7 @@ class Join(models.TextChoices):
 
 
 class Dialect(models.TextChoices):
-    """A protocol of agents, by the name of its class in `dialects`."""
+    """An agent protocol, by the name of its class in `dialects`."""
 
     CHAT = "chat", "OpenAI's chat completions"
     MESSAGES = "messages", "Anthropic's Messages"
@@ -228,7 +228,7 @@ class Dialect(models.TextChoices):
 
 
 class Call(models.Model):
-    """One request of an agent to its policy, and the reply. Prompts are stored as what they add to the call that they continue."""
+    """One request of an agent to its policy, and the reply. Prompts are stored as the difference to the call that they continue."""
 
     class Status(models.TextChoices):
         OK = "ok", "Answered"
@@ -287,7 +287,7 @@ class Call(models.Model):
 
 
 class SessionEvent(models.Model):
-    """Something that was said of a session or of one of its calls while it went on. Said twice with one key, it is one."""
+    """An event of an open session or one of its calls. Events are deduplicated by key."""
 
     class Type(models.TextChoices):
         REWARD = "reward", "Reward"
@@ -306,7 +306,7 @@ class SessionEvent(models.Model):
 
 
 class Path(models.Model):
-    """The calls from a root of a session's graph to a leaf, as the trajectory that people see and judge."""
+    """The calls from a root of a session's graph to a leaf, and their trajectory."""
 
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="paths", db_index=False)
     leaf = models.ForeignKey(Call, on_delete=models.CASCADE, related_name="+", db_index=False)
@@ -322,7 +322,7 @@ class Path(models.Model):
 
 class FeedbackKeyQuerySet(WorkspaceQuerySet["FeedbackKey"]):
     def usable(self) -> Self:
-        """Not revoked, and whoever made them may still read what users say."""
+        """Keys that aren't revoked and whose creators may still read feedback."""
         able = Membership.objects.filter(
             user=OuterRef("created_by"),
             workspace=OuterRef("workspace"),
@@ -333,7 +333,7 @@ class FeedbackKeyQuerySet(WorkspaceQuerySet["FeedbackKey"]):
 
 
 class FeedbackKey(WorkspaceModel):
-    """A key that may stand in a browser: with it users say what they think of a session, and nothing else can be done. Only its SHA-256 is stored."""
+    """A key that is safe to embed in web pages: users can send feedback on a session with it, and nothing else. Only its SHA-256 is stored."""
 
     name = models.CharField(max_length=100)
     prefix = models.CharField(max_length=16)
@@ -348,7 +348,7 @@ class FeedbackKey(WorkspaceModel):
 
 
 class Feedback(models.Model):
-    """What a user of an agent said of a session. It becomes a judgment once the session is a trajectory; the latest of a session counts."""
+    """A user's feedback on a session. It becomes a judgment once the session is a trajectory; the session's latest feedback counts."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="feedback", db_index=False)

@@ -1,4 +1,4 @@
-"""Sessions that nobody opened: calls with an API token, taken together by the name that the agent gives them, or by their trace."""
+"""Implicit sessions: calls with an API token, grouped by the session name that the agent sends, or by their trace."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from apps.policies.models import Policy
 LONGEST_NAME = 200
 MOST_MODELS = 1000
 TRACE_PARENT = re.compile(r"[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?")
-"""W3C trace context: version, trace, parent and flags. A trace of zeros is none."""
+"""W3C trace context: version, trace, parent, and flags. An all-zero trace id is invalid."""
 
 
 class SessionName(NamedTuple):
-    """What tells which session a call is of."""
+    """The name by which a call is assigned to a session."""
 
     text: str
     is_guessed: bool
-    """It is a trace's id: a trace may hold more than one episode."""
+    """It's a trace id; a trace may contain more than one episode."""
 
 
 def session_name(session_id: str, trace_parent: str) -> SessionName:
@@ -51,7 +51,7 @@ def session_name(session_id: str, trace_parent: str) -> SessionName:
 
 
 def member_with(token: str) -> Membership:
-    """Whose token it is. Raises NoSession."""
+    """The token's member. Raises NoSession."""
     able = ApiToken.objects.usable().filter(membership__user__is_active=True, membership__role__gte=Role.RESEARCHER)
     found = able.filter(digest=digest_of(token)).select_related("membership__workspace", "membership__user").first()
     if found is None:
@@ -60,9 +60,9 @@ def member_with(token: str) -> Membership:
 
 
 def named_session(token: str, name: SessionName, body: Mapping[str, Any]) -> str:
-    """The digest of the key of the open session of that name, which is opened where there is none. Raises NoSession, NoSuchModel.
+    """The key digest of the open session with that name, which is opened if there is none. Raises NoSession, NoSuchModel.
 
-    body: what a request says of it, from `Dialect.about`; its `model` names a policy, or a split.
+    body: the session fields of a request, from `Dialect.about`; its `model` names a policy or a split.
     """
     member = member_with(token)
     model = _storable(body.get("model"))
@@ -83,13 +83,13 @@ def named_session(token: str, name: SessionName, body: Mapping[str, Any]) -> str
                 opened = open_split_session(split=split, unit=unit_of(split, task=task_in(body), unit=said), **facts)
     except NotServed as refusal:
         raise NoSuchModel(str(refusal)) from None
-    except IntegrityError:  # another call of it was faster
+    except IntegrityError:  # a concurrent call opened it first
         return digest.get()
     return opened.session.key_digest
 
 
 def models_of(token: str) -> list[TrafficSplit | Policy]:
-    """What a token may call: splits, and policies that are served. Raises NoSession."""
+    """The models that a token may call: splits, and served policies. Raises NoSession."""
     member = member_with(token)
     splits = TrafficSplit.objects.visible_to(member).order_by("-id")[:MOST_MODELS]
     return [*splits, *_served_policies(member)]

@@ -1,4 +1,4 @@
-"""Where the calls of a policy's sessions go: to the server that it's served by, or to this installation's own for small models."""
+"""Where the calls of a policy's sessions are sent: to its server, or to this installation's own server for small models."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from apps.policies.models import Endpoint, Policy, PolicyQuerySet, Publication
 
 
 class Place(NamedTuple):
-    """Who answers, and what the policy is called there."""
+    """The server that answers, and the policy's name there."""
 
     endpoint: Endpoint | None
-    """None is this installation's own server, which knows models by the training runs that made them."""
+    """None for this installation's own server, where models are named by the training runs that made them."""
     name: str
 
 
 def place_of(policy: Policy) -> Place | None:
-    """Where `policy` answers now; None where nobody serves it."""
+    """Where `policy` is served now; None if nowhere."""
     if (there := served(policy)) is not None:
         return Place(there.endpoint, there.name) if there.name else None
     run = run_to_ask(policy)
@@ -29,7 +29,7 @@ def place_of(policy: Policy) -> Place | None:
 
 
 def answering(member: Membership) -> PolicyQuerySet:
-    """The policies of a workspace whose sessions somebody answers."""
+    """The policies of a workspace that are served."""
     published = Policy.objects.filter(
         publications__state=Publication.State.LIVE, publications__endpoint__isnull=False
     ).values("pk")

@@ -1,4 +1,4 @@
-"""What the pages and the API read about sessions."""
+"""Queries about sessions for the pages and the API."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from contract.trajectory import Trajectory as TrajectoryRecord
 
 
 class Counts(NamedTuple):
-    """The calls of a session."""
+    """Counts of a session's calls."""
 
     answered: int
     failed: int
     retried: int
     seams: int
-    """Calls that repeat the chat in other tokens: training sees them as beginning anew."""
+    """Calls that repeat the chat with different tokens: training treats them as new beginnings."""
 
     untrainable: int
     redacted: int
-    """Answered calls of which something isn't stored."""
+    """Answered calls that were partly redacted."""
     tokens: int
 
 
 def sessions_for_list(member: Membership) -> SessionQuerySet:
-    """What a row of the list shows."""
+    """The columns of a list row."""
     main = Path.objects.filter(session=OuterRef("pk"), is_main=True).values("trajectory")[:1]
     return (
         Session.objects.visible_to(member)
@@ -47,12 +47,12 @@ def sessions_for_list(member: Membership) -> SessionQuerySet:
 
 
 def cost_of(session: Session) -> Cost:
-    """Of all its calls."""
+    """Total cost of its calls."""
     return cost_in(Call.objects.filter(session=session).aggregate(**sums()))
 
 
 def spent_since(since: datetime, workspace_id: UUID, session_id: UUID | None = None) -> Cost:
-    """By calls of a workspace, or of one session of it, that were stored since."""
+    """Cost of a workspace's calls, or of one of its sessions', stored since that time."""
     calls = Call.objects.filter(session__workspace=workspace_id, pk__gte=first_id_at(since))
     if session_id is not None:
         calls = calls.filter(session=session_id)
@@ -60,13 +60,13 @@ def spent_since(since: datetime, workspace_id: UUID, session_id: UUID | None = N
 
 
 def spent_today(workspace: Workspace) -> Cost:
-    """Since 0:00 UTC."""
+    """Cost since 0:00 UTC."""
     midnight = now().astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     return spent_since(midnight, workspace.pk)
 
 
 def counts_of(session: Session) -> Counts:
-    """In one query."""
+    """The counts, in one query."""
     ok = Q(status=Call.Status.OK)
     found = Call.objects.filter(session=session).aggregate(
         answered=Count("pk", filter=ok),
@@ -83,25 +83,25 @@ def counts_of(session: Session) -> Counts:
 
 
 def steps_so_far(session: Session) -> int:
-    """Of the main path, told by the light columns alone: it's asked after each call of a session that somebody follows."""
+    """Length of the main path, from light columns only: it's queried after each call of a session with viewers."""
     calls = Call.objects.filter(session=session).order_by("id").only("status", "parent", "body_digest", "is_retry")
     return max(map(len, paths_of(calls)), default=0)
 
 
 def record_of(session: Session) -> TrajectoryRecord:
-    """What has happened so far, on the main path."""
+    """The main path so far."""
     paths = paths_of(Call.objects.filter(session=session).order_by("id"))
     return trajectory_of(session, paths[0] if paths else [], list(session.events.all()))
 
 
 def rollout_of(session: Session) -> TrajectoryRecord | None:
-    """What the weights of a training run did in a finished session, with its tokens; None where they did nothing."""
+    """The main path of a finished session of a training run, with its tokens; None without steps."""
     record = record_of(session)
     return record if record.steps else None
 
 
 def standing_of(session: Session) -> dict[str, Any]:
-    """How far a session is, for its page."""
+    """The context of a session's progress partial."""
     paths = list(Path.objects.filter(session=session).select_related("trajectory").order_by("-is_main", "leaf_id"))
     return {
         "session": session,

@@ -1,4 +1,4 @@
-"""Storing calls, and finding the session that a key opens. While the database is away calls are kept in files, and stored when it's back."""
+"""Stores calls, and finds the session of a key. While the database is down, calls are kept in files and stored later."""
 
 from __future__ import annotations
 
@@ -50,32 +50,32 @@ T = TypeVar("T")
 THREADS = ThreadPoolExecutor(4, thread_name_prefix="gateway-database")
 KNOWN_SESSIONS = 10_000
 RELATED = ("endpoint", "policy", "split")
-"""What a call asks of its session."""
+"""Relations of a session that calls need."""
 OVERLAP = timedelta(seconds=3)
-"""Calls that another process stored this long before our latest one are looked for again: theirs may have been committed later."""
+"""Overlap when looking for other processes' calls: they may be committed later than our latest one, although stored earlier."""
 FLUSH_SECONDS = 2.0
 AWAY = "Retrace's database doesn't answer. Try again in a moment."
 REPLAY_SECONDS = 120.0
 REPLAY_BYTES = 32 << 20
-"""Of replies that are stored redacted: for so long, and as many, they are also kept as they were, in this process' memory."""
+"""Redacted replies are also kept unredacted in this process's memory, for this long and up to this size."""
 logger = logging.getLogger(__name__)
 
 
 @dataclass
 class Known:
-    """A session with the graph of its calls, as this process knows them."""
+    """A session and its call graph as cached in this process."""
 
     session: Session
     graph: CallGraph
     rules: Sequence[Rule] = ()
-    """What is replaced in its calls before they're stored."""
+    """Redaction rules for its calls."""
     terms: Terms = NO_TERMS
-    """What its calls cost, and how much may be used."""
+    """Its prices and usage limits."""
     under_way: int = 0
     """Calls in this process that aren't stored yet."""
 
     def refuse_beyond_budget(self) -> None:
-        """As far as this process knows. Raises BudgetSpent."""
+        """Check the budget by this process's knowledge. Raises BudgetSpent."""
         session = self.session
         if session.max_calls is not None and len(self.graph.nodes) + self.under_way >= session.max_calls:
             raise BudgetSpent(f"This session may have {session.max_calls:,} calls, and has had them.")
@@ -85,29 +85,29 @@ class Known:
 
 
 async def in_database(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run it in one of the gateway's threads."""
+    """Run a function in one of the gateway's threads."""
     run = database_sync_to_async(function, thread_sensitive=False, executor=THREADS)
     result: T = await run(*args, **kwargs)
     return result
 
 
 class Recorder:
-    """What a process of the gateway knows of sessions, and how it keeps their calls."""
+    """A gateway process's cache of sessions, and its storage of calls."""
 
     def __init__(self, spool: Path) -> None:
         self.spool = spool
         self._counters = Counters(_spent_since)
         self._known: OrderedDict[str, Known] = OrderedDict()
         self._digests: OrderedDict[tuple[str, SessionName, str], str] = OrderedDict()
-        """Of the sessions' keys, by the token, the name and the model that a call came with."""
+        """Digests of the sessions' keys, by the token, the name, and the model of a call."""
         self._may_have_spooled = True
-        """Calls may wait in files; at first those of a process before this one."""
+        """Whether calls may wait in files; initially those of a previous process."""
         self._flushing: asyncio.Task[None] | None = None
         self._unredacted: OrderedDict[UUID, tuple[float, bytes]] = OrderedDict()
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def admit(self, key: str) -> None:
-        """Let in whoever has a key, before their request is read: strangers' costs nothing. What it opens is asked again with the request.
+        """Check a key before its request is read, so that invalid ones cost nothing. The session is looked up again with the request.
 
         Raises NoSession, RecorderAway.
         """
@@ -124,7 +124,7 @@ class Recorder:
                 raise RecorderAway(AWAY) from None
 
     async def admit_call(self, known: Known) -> None:
-        """Let in a call that begins, within the limits of its workspace and its session. Raises RateLimited, LimitReached, PriceUnknown, RecorderAway."""
+        """Check a new call against the limits of its workspace and its session. Raises RateLimited, LimitReached, PriceUnknown, RecorderAway."""
         limits, session = known.terms.limits, known.session
         if limits is None:
             return
@@ -136,7 +136,7 @@ class Recorder:
         await self._counters.admit(limits, session.pk)
 
     async def begin(self, known: Known) -> None:
-        """Count a call that begins, before it costs anything: of many at once, those beyond the budget are refused. Raises BudgetSpent."""
+        """Count a call before it costs anything: of many concurrent ones, those beyond the budget are refused. Raises BudgetSpent."""
         known.refuse_beyond_budget()
         known.under_way += 1
         if known.session.max_calls is None:
@@ -146,17 +146,17 @@ class Recorder:
         except Exception as error:
             if outage_of(error) is None:
                 raise
-            return  # `refuse_beyond_budget` counts this process' own
+            return  # `refuse_beyond_budget` counts those of this process
         if not has_room:
             known.under_way -= 1
             raise BudgetSpent(f"This session may have {known.session.max_calls:,} calls, and has had them.")
 
     async def session_of(self, key: str) -> Known:
-        """The session that a key opens, with all its calls. While the database is away: as it was known last. Raises NoSession, RecorderAway."""
+        """The session of a key, with all its calls. While the database is down, its last known state. Raises NoSession, RecorderAway."""
         return await self._session_with(digest_of(key))
 
     async def named_session(self, token: str, name: SessionName, body: dict[str, Any]) -> Known:
-        """The session of that name, opened where there is none. Raises NoSession, NoSuchModel, RecorderAway."""
+        """The session with that name, opened if there is none. Raises NoSession, NoSuchModel, RecorderAway."""
         asked = (digest_of(token), name, str(body.get("model")))
         try:
             digest = await in_database(named_session, token, name, body)
@@ -172,7 +172,7 @@ class Recorder:
         return await self._session_with(digest)
 
     async def fail_over(self, known: Known, why: str) -> bool:
-        """Lead a session whose arm can't be reached to the champion; whether there is one. While the database is away nobody knows."""
+        """Move a session whose arm can't be reached to the champion; returns whether there is one. False while the database is down."""
         try:
             moved = await in_database(fail_over, known.session.pk, why)
         except Exception as error:
@@ -208,8 +208,8 @@ class Recorder:
         return known
 
     async def record(self, known: Known, call: Call, tokens: int = 0) -> None:
-        """Keep a call that cost so many tokens, in the database or in a file. Returns once it's safe. Never fails: an agent doesn't stop because
-        its recorder did.
+        """Store a call that used this many tokens, in the database or in a file. Returns once it's durable. Never raises: a recorder failure must not
+        stop an agent.
         """
         call.id = new_id()
         known.under_way -= 1
@@ -230,13 +230,13 @@ class Recorder:
             self._background(self._counters.add(limits, call.session_id, tokens=tokens, dollars=dollars))
 
     def remember(self, call_id: UUID, reply: Json) -> None:
-        """Keep a reply in memory that is stored redacted, for an agent's library that missed it."""
+        """Keep a reply in memory that is stored redacted, for a retry by the agent's library."""
         until = time.monotonic() + REPLAY_SECONDS
         self._unredacted[call_id] = until, jsontext.dumps(reply)
         self._forget()
 
     def reply_of(self, call_id: UUID) -> Json:
-        """A reply as the agent got it, where it's still in memory; else None."""
+        """A reply as sent to the agent, if it's still in memory; otherwise None."""
         self._forget()
         _, reply = self._unredacted.get(call_id, (0.0, b"null"))
         return cast("Json", jsontext.loads(reply))
@@ -272,7 +272,7 @@ class Recorder:
 
     async def _flush(self) -> None:
         while self._may_have_spooled:
-            self._may_have_spooled = False  # what is kept from here on sets it again
+            self._may_have_spooled = False  # set again if calls are kept from here on
             if not await asyncio.to_thread(self._has_spooled):
                 continue
             self._may_have_spooled = True
@@ -290,7 +290,7 @@ class Recorder:
 
 
 def store_spooled(spool: Path) -> None:
-    """Store what files hold, the oldest first. What can't be stored for another reason than an outage is set aside, with its reason in the log."""
+    """Store the calls in files, oldest first. If one can't be stored for a reason other than an outage, it's set aside and the reason logged."""
     for path in sorted(spool.glob("*.json")):
         try:
             for each in serializers.deserialize("json", path.read_text()):
@@ -307,23 +307,23 @@ def store_spooled(spool: Path) -> None:
 
 
 def _count_call(session: Session) -> bool:
-    """Whether the session may have one more."""
+    """Count a call if the session's limit allows it; returns whether it does."""
     room = Session.objects.filter(pk=session.pk, calls_begun__lt=F("max_calls"))
     return bool(room.update(calls_begun=F("calls_begun") + 1))
 
 
 @transaction.atomic
 def store(call: Call, tokens: int = 0, *, is_free: bool) -> None:
-    """Store a call, once however often it's told. A session that has ended meanwhile gets what it lacked; one that was deleted gets nothing back.
+    """Store a call, idempotently. If the session has ended meanwhile, its trajectories are completed; if it was deleted, nothing is stored.
 
-    is_free: it doesn't count among those that the session may have.
+    is_free: doesn't count against the session's calls.
     """
     try:
         session = call.session
-    except Session.DoesNotExist:  # it was deleted while the call lay in a file
+    except Session.DoesNotExist:  # it was deleted while the call was in a file
         return
     Call.objects.bulk_create([call], ignore_conflicts=True)
-    # It waits for whoever is finishing the session, and changes nothing then: what is finished is told by that.
+    # This waits for whoever is finishing the session, and then changes nothing, since the outcome is fixed.
     news: dict[str, Any] = {
         "expires_at": now() + timedelta(seconds=session.idle_seconds),
         "tokens_used": F("tokens_used") + tokens,
@@ -339,7 +339,7 @@ def store(call: Call, tokens: int = 0, *, is_free: bool) -> None:
 
 
 def _with_parent(call: Call) -> Call:
-    """Without its parent where the file of that one was lost."""
+    """Remove the reference to a parent whose file was lost."""
     if call.parent_id and not Call.objects.filter(pk=call.parent_id).exists():
         call.parent_id, call.join = None, ""
     return call
@@ -352,7 +352,7 @@ def _load(digest: str, known: Known | None) -> Known | None:
         if session is None:
             return None
         known = Known(session, CallGraph(_digest_key(session)), rules_of(session.workspace_id))
-    else:  # all but its state, its costs and a failover was settled when it was opened
+    else:  # everything except state, costs, and failover was fixed when it was opened
         good = Session.objects.with_good_keys().filter(key_digest=digest)
         version = RuleVersion.objects.filter(pk=OuterRef("workspace")).values("number")
         found = good.values_list("state", "tokens_used", "policy_id", Subquery(version)).first()
@@ -361,7 +361,7 @@ def _load(digest: str, known: Known | None) -> Known | None:
         known.session.state = found[0]
         known.session.tokens_used = max(found[1], known.session.tokens_used)
         known.rules = rules_of(known.session.workspace_id, found[3] or 0)
-        if found[2] != known.session.policy_id:  # another process led it to the champion
+        if found[2] != known.session.policy_id:  # another process moved it to the champion
             used, known.session = known.session.tokens_used, good.select_related(*RELATED).get()
             known.session.tokens_used = used
     known.terms = terms_of(known.session.workspace_id, known.session.policy_id, known.session.endpoint_id)
@@ -378,7 +378,7 @@ async def _spent_since(workspace_id: UUID, session_id: UUID | None, since: datet
 
 
 def _digest_key(session: Session) -> bytes:
-    """Of no use to whoever has the database alone."""
+    """Useless to somebody with only the database."""
     return salted_hmac("gateway digests", str(session.pk), algorithm="sha256").digest()
 
 

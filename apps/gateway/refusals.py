@@ -1,4 +1,4 @@
-"""What the gateway answers instead of a reply, in the form of OpenAI's errors: that is what agents' libraries read."""
+"""Error responses of the gateway, in the form of OpenAI's errors, which agents' libraries can read."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ class GatewayRefusal(Exception):
     type = "invalid_request_error"
     code = "bad_request"
     wait: float | None = None
-    """Seconds after which it may be asked again."""
+    """Seconds after which a retry makes sense."""
     is_soon = False
-    """An agent's library may well wait for it."""
+    """Soon enough that an agent's library should wait."""
 
     def body(self) -> dict[str, object]:
         return {"error": {"message": str(self), "type": self.type, "param": None, "code": self.code}}
 
     def response(self, body: dict[str, object] | None = None) -> JSONResponse:
-        """body: in another protocol's form."""
+        """body: the error in another protocol's form."""
         headers = {"x-should-retry": "false"} if self.status != 503 else {"retry-after": "1"}
         if self.wait is not None:
             headers["retry-after"] = str(math.ceil(max(self.wait, 1.0)))
@@ -32,18 +32,18 @@ class GatewayRefusal(Exception):
 
 
 class BadRequest(GatewayRefusal):
-    """It's no chat request."""
+    """The body isn't a chat request."""
 
 
 class TooLarge(GatewayRefusal):
-    """The body is larger than the gateway takes."""
+    """The body is larger than the gateway accepts."""
 
     status = 413
     code = "request_too_large"
 
 
 class NoSession(GatewayRefusal):
-    """The key opens nothing."""
+    """The key is invalid."""
 
     status = 401
     type = "authentication_error"
@@ -51,7 +51,7 @@ class NoSession(GatewayRefusal):
 
 
 class NoSuchModel(GatewayRefusal):
-    """The workspace has no such policy, or it's served nowhere."""
+    """The workspace has no such policy, or it isn't served anywhere."""
 
     status = 404
     code = "model_not_found"
@@ -66,7 +66,7 @@ class SessionEnded(GatewayRefusal):
 
 
 class BudgetSpent(GatewayRefusal):
-    """The session has had all the calls or tokens that it may have."""
+    """The session's calls or tokens are used up."""
 
     status = 429
     type = "insufficient_quota"
@@ -74,7 +74,7 @@ class BudgetSpent(GatewayRefusal):
 
 
 class RateLimited(GatewayRefusal):
-    """The workspace or the session has had as many requests or tokens in the last minute as it may have."""
+    """The workspace or the session has reached its requests or tokens per minute."""
 
     status = 429
     type = "requests"
@@ -87,7 +87,7 @@ class RateLimited(GatewayRefusal):
 
 
 class LimitReached(BudgetSpent):
-    """The workspace or the session has spent as much today as it may."""
+    """The workspace or the session has reached its spending limit for today."""
 
     def __init__(self, message: str, *, wait: float) -> None:
         super().__init__(message)
@@ -95,7 +95,7 @@ class LimitReached(BudgetSpent):
 
 
 class PriceUnknown(GatewayRefusal):
-    """What is spent is limited, and nobody can tell what this would cost."""
+    """Spending is limited, but the price of this call is unknown."""
 
     status = 403
     type = "permission_error"
@@ -110,7 +110,7 @@ class NotSupported(GatewayRefusal):
 
 
 class NotSpoken(NotSupported):
-    """What answers the session speaks another protocol."""
+    """The session's server doesn't support this protocol."""
 
     def __init__(self, protocol: str) -> None:
         super().__init__(
@@ -119,7 +119,7 @@ class NotSpoken(NotSupported):
 
 
 class RecorderAway(GatewayRefusal):
-    """Nothing can be recorded now, and this installation lets no call pass unrecorded."""
+    """Nothing can be recorded now, and this installation doesn't pass calls unrecorded."""
 
     status = 503
     type = "server_error"
@@ -127,23 +127,23 @@ class RecorderAway(GatewayRefusal):
 
 
 class UpstreamAway(GatewayRefusal):
-    """The policy's server doesn't answer, or not with a chat completion."""
+    """The policy's server doesn't answer, or not with a valid reply."""
 
     status = 502
     type = "server_error"
     code = "upstream_away"
     may_have_computed = False
-    """Whether the server may have done, and billed, what was asked of it."""
+    """Whether the server may have computed, and billed, the request."""
 
 
 class UpstreamBroken(UpstreamAway):
-    """The connection broke once the request was on its way."""
+    """The connection broke after the request was sent."""
 
     may_have_computed = True
 
 
 class UpstreamSlow(UpstreamBroken):
-    """The policy's server took longer than the deadline."""
+    """The policy's server exceeded the deadline."""
 
     status = 504
     code = "upstream_deadline"

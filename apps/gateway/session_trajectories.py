@@ -1,4 +1,4 @@
-"""A session's calls as trajectories: one for each way through their graph from where a chat began to where it ended."""
+"""Converts a session's calls to trajectories: one for each path through their graph from root to leaf."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ ENDED = {Session.State.FINISHED: "done", Session.State.ABANDONED: "abandoned"}
 
 
 MOST_STEPS = 20_000
-"""Of all paths of one session beside its longest: a chat that branches a thousand times at its thousandth step has a million."""
+"""Total for all paths of a session besides its longest: a chat that branches a thousand times at its thousandth step has a million."""
 MOST_PATHS = 1000
-"""All are stored within the request that ends the session: some milliseconds each, and more where they're long."""
+"""All are stored within the request that ends the session: a few milliseconds each, and more for long ones."""
 
 
 def paths_of(calls: Iterable[Call]) -> list[list[Call]]:
-    """The answered calls of each path, from root to leaf; the longest path first, and then as many as have MOST_STEPS together, MOST_PATHS in all."""
+    """The answered calls of each path, from root to leaf; the longest path first, then others up to MOST_STEPS in total, and MOST_PATHS paths in all."""
     answered = _answered(calls)
     lengths = _lengths(answered)
     paths: list[list[Call]] = []
@@ -42,7 +42,7 @@ def paths_of(calls: Iterable[Call]) -> list[list[Call]]:
 def leaves_of(calls: Iterable[Call]) -> list[Call]:
     """The last call of each path.
 
-    A call that was asked again, with nothing after it, is none: what the agent went on with is the other one.
+    A call that was retried and has no continuation isn't a leaf: the agent continued from the other one.
     """
     answered = _answered(calls)
     continued = {call.parent_id for call in answered.values()}
@@ -65,7 +65,7 @@ def _answered(calls: Iterable[Call]) -> dict[UUID, Call]:
 
 
 def _lengths(answered: Mapping[UUID, Call]) -> dict[UUID, int]:
-    """How many calls lie on the way to each, itself included."""
+    """The length of the path to each call, itself included."""
     lengths: dict[UUID, int] = {}
     for call in answered.values():
         way = [call]
@@ -91,8 +91,8 @@ def trajectory_of(
     is_main: bool = True,
     is_branch: bool = False,
 ) -> Trajectory:
-    """What people see of a path. Only the main one has the session's outcome. A branch parts from it; any other path is a sub-agent's, whose task is
-    what it was asked first: its share of the work is no attempt at the session's.
+    """The trajectory of a path. Only the main one has the session's outcome. Other paths are branches of it, or a sub-agent's, whose task is
+    its first prompt: its share of the work isn't an attempt at the session's task.
     """
     rewards = {
         event.call_id: event.value for event in events if event.type == SessionEvent.Type.REWARD and event.call_id
@@ -122,31 +122,31 @@ def trajectory_of(
 
 
 def task_of(session: Session, path: Sequence[Call]) -> Task:
-    """The session's task; where it names none, its first user message is the task, and sessions that begin with the same one share it."""
+    """The session's task; if it names none, its first user message is the task, shared by all sessions with the same one."""
     names_one = isinstance(session.task, dict) and session.task.get("key")
     return Task.from_json(session.task) if names_one else task_asked(session, path)
 
 
 def task_asked(session: Session, path: Sequence[Call]) -> Task:
-    """What the first user message of a path asks."""
+    """The task given by the first user message of a path."""
     environment = str(mapping(session.task).get("environment") or "")
     asked = first_asked(path[0].messages if path else [])
     return Task(key=key_of(asked) if asked else str(session.pk), instruction=asked, environment=environment)
 
 
 def first_asked(messages: Sequence[Any]) -> str:
-    """What the first user message says."""
+    """The text of the first user message."""
     asked = (message.get("content") for message in messages if message.get("role") == "user")
     return text_of(next(asked, ""))
 
 
 def key_of(instruction: str) -> str:
-    """Of a task that names none."""
+    """Key of a task without a name."""
     return hashlib.sha256(instruction.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def tools_of(path: Sequence[Call]) -> list[Any]:
-    """Every tool that was offered on the way, each once."""
+    """Every tool offered on the path, without duplicates."""
     offered: dict[bytes, Any] = {}
     for call in path:
         for tool in tools_in(call.dialect, call.tools):
@@ -180,5 +180,5 @@ def _step(call: Call, reward: float | None) -> Step:
 
 
 def ids_from(column: bytes | memoryview | None) -> Ids:
-    """Token ids as a call keeps them."""
+    """Decodes token ids as stored in a call."""
     return np.frombuffer(bytes(column or b""), "<i4")

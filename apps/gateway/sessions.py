@@ -1,4 +1,4 @@
-"""Sessions: opened for an agent, told of rewards, finished once, or abandoned when nothing comes any more."""
+"""The life cycle of sessions: opened for an agent, given rewards, finished once, or abandoned when idle."""
 
 from __future__ import annotations
 
@@ -37,30 +37,30 @@ IDLE_SECONDS = 3600
 LONGEST_IDLE = 7 * 24 * 3600
 ABANDONED_AT_ONCE = 200
 COUNT_TASK = "runners.count"
-"""Counts what came of a batch of rollouts whose episodes are sessions."""
+"""Counts the results of a batch of rollouts whose episodes are sessions."""
 
 STORED_BYTES = 8 << 20
-"""Of the paths of an ended session that are stored with one another."""
+"""Total size of the paths of an ended session that are stored together."""
 
 
 class SessionRefused(Exception):
-    """Why it can't be: what was given, what to do. `field` is what to change."""
+    """What was wrong, and what to do. `field` is the one to change."""
 
     field = ""
 
 
 class NotServed(SessionRefused):
-    """The policy has no server."""
+    """The policy isn't served."""
 
     field = "policy"
 
 
 class SessionOver(SessionRefused):
-    """It has ended, with another outcome than the one that is given now."""
+    """It has ended with a different outcome."""
 
 
 class OtherEvent(SessionRefused):
-    """Its key was used for another event."""
+    """The key was used for a different event."""
 
     field = "key"
 
@@ -72,7 +72,7 @@ class NoSuchCall(SessionRefused):
 
 
 class NewSession(NamedTuple):
-    """A session with its key, which exists only here and with whoever asked for it."""
+    """A session with its key, which exists only here and with the requester."""
 
     session: Session
     key: str
@@ -98,9 +98,9 @@ def open_session(
     sampling: Mapping[str, Any] | None = None,
     rollout_batch: RolloutBatch | None = None,
 ) -> NewSession:
-    """A session whose calls go to `policy`, as it's served now: what is published later is for later sessions. Raises NotServed.
+    """Open a session for `policy` as it's served now: later publications only affect later sessions. Raises NotServed.
 
-    sampling: what holds for all calls, whatever the agent asks for. rollout_batch: whose episode it plays.
+    sampling: applies to all calls, overriding the agent's. rollout_batch: the batch whose episode it plays.
     """
     place = place_of(policy)
     if place is None:
@@ -142,7 +142,7 @@ def open_training_session(
     max_calls: int,
     idle_seconds: int,
 ) -> NewSession:
-    """A session whose calls go to weights in training, which answer at `address` and are called `name`."""
+    """Open a session for weights in training, served at `address` under `name`."""
     return create_session(
         workspace=workspace,
         training_address=address,
@@ -159,7 +159,7 @@ def open_training_session(
 
 
 def create_session(*, idle_seconds: int = IDLE_SECONDS, **facts: Any) -> NewSession:
-    """The row with its key; `facts` are columns, and settled who acts."""
+    """Create the row with its key; `facts` are columns, which determine what acts."""
     key = MARK + secrets.token_urlsafe(32)
     session = Session.objects.create(
         **facts,
@@ -172,13 +172,13 @@ def create_session(*, idle_seconds: int = IDLE_SECONDS, **facts: Any) -> NewSess
 
 
 def redacted_task(workspace: Workspace, task: Mapping[str, Any] | None) -> dict[str, Any]:
-    """As it may be stored. What tells tasks from one another stays: environment and key."""
+    """The task as it may be stored. Its identity, environment and key, isn't redacted."""
     names = {name: value for name, value in (task or {}).items() if name in ("environment", "key")}
     return {**redacted(workspace.pk, dict(task or {})), **names}
 
 
 def renew_session(*, session: Session) -> None:
-    """Say that it goes on, where its agent is busy with something else than calls. Raises SessionOver."""
+    """Extend a session whose agent is busy without making calls. Raises SessionOver."""
     expires_at = now() + timedelta(seconds=session.idle_seconds)
     if not Session.objects.open().filter(pk=session.pk).update(expires_at=expires_at):
         session.refresh_from_db(fields=["state"])
@@ -187,7 +187,7 @@ def renew_session(*, session: Session) -> None:
 
 @transaction.atomic
 def abandon_session(*, session: Session, problem: str = "") -> None:
-    """End a session that nobody can tell the outcome of. Told twice, it's abandoned once. Raises SessionOver."""
+    """End a session with an unknown outcome. Idempotent. Raises SessionOver."""
     locked = Session.objects.select_for_update().get(pk=session.pk)
     if locked.state == Session.State.ABANDONED:
         return
@@ -206,12 +206,12 @@ def _abandon(locked: Session) -> None:
 
 
 def _show_end(session: Session) -> None:
-    """To whoever follows it on its page."""
+    """Notify viewers of its page."""
     transaction.on_commit(lambda: live.tell(session.pk), robust=True)
 
 
 def _announce(event: EventType, session: Session) -> None:
-    """Tell webhooks of an end, but for the thousands of a training run or of rollouts."""
+    """Notify webhooks of an end, except for those of training runs and rollouts, which number in the thousands."""
     if not session.is_of_training and session.rollout_batch_id is None:
         announce(
             event,
@@ -229,7 +229,7 @@ def _announce(event: EventType, session: Session) -> None:
 def record_event(
     *, session: Session, key: str, type: str, name: str = "", value: Any = None, call_id: UUID | None = None
 ) -> SessionEvent:
-    """Note a reward, or anything else, of an open session or one of its calls. Told twice, it's one event.
+    """Record a reward or another event of an open session or one of its calls. Idempotent by key.
 
     Raises SessionOver, NoSuchCall, OtherEvent.
     """
@@ -258,9 +258,9 @@ def finish_session(
     rewards: Mapping[str, float] | None = None,
     metadata: Mapping[str, Any] | None = None,
 ) -> Session:
-    """End a session with what came of it; its calls become a trajectory. Told twice, it's finished once.
+    """End a session with its outcome; its calls become a trajectory. Idempotent.
 
-    Without `reward`, the rewards that were noted of the whole session add up to it. Raises SessionOver.
+    The default `reward` is the sum of the rewards recorded for the whole session. Raises SessionOver.
     """
     locked = Session.objects.select_for_update().get(pk=session.pk)
     if reward is None:
@@ -286,7 +286,7 @@ def finish_session(
 
 
 def abandon_idle() -> None:
-    """End the sessions in which nothing has happened for too long. Nothing is known of how they went, which is no reward of 0."""
+    """Abandon sessions that were idle for too long. Their outcome is unknown, which isn't a reward of 0."""
     idle = Session.objects.idle_at(now()).order_by("expires_at").values_list("pk", flat=True)
     for pk in list(idle[:ABANDONED_AT_ONCE]):
         abandon(pk)
@@ -294,7 +294,7 @@ def abandon_idle() -> None:
 
 @transaction.atomic
 def abandon(session_id: UUID) -> None:
-    """End one that is idle still."""
+    """Abandon a session if it's still idle."""
     session = Session.objects.select_for_update(skip_locked=True).idle_at(now()).filter(pk=session_id).first()
     if session is not None:
         _abandon(session)
@@ -302,9 +302,9 @@ def abandon(session_id: UUID) -> None:
 
 @transaction.atomic
 def store_trajectories(session: Session) -> None:
-    """What an ended session has become: a trajectory for each path that has none yet. Called again, it adds what came late.
+    """Store a trajectory for each path of an ended session that has none yet. Called again, it adds late calls.
 
-    What the weights of a training run did is kept by that. Of an episode of rollouts that nobody told the end of nothing is kept: it's played again.
+    Training runs keep their own sessions' results. An episode of rollouts without a reported outcome isn't stored: it's played again.
     """
     if session.is_of_training or (session.rollout_batch_id and session.state == Session.State.ABANDONED):
         return
@@ -321,14 +321,14 @@ def store_trajectories(session: Session) -> None:
         record = trajectory_of(session, path, events, is_main=is_main, is_branch=path[0].pk == paths[0][0].pk)
         try:
             prepared = prepare(record, jsontext.dumps(record.to_json()))
-        except jsontext.UnreadableJSON as problem:  # a level deeper than its requests were
+        except jsontext.UnreadableJSON as problem:  # one level deeper than its requests were
             Session.objects.filter(pk=session.pk).update(
                 problem=f"A path of {len(path)} calls is no trajectory: {problem}"
             )
             continue
         if is_main:
             Path.objects.filter(session=session, is_main=True).update(is_main=False)
-            # One trajectory for each episode, so that those of two policies can be paired; what comes late is none of them.
+            # One trajectory per episode, so that those of two policies can be paired; late ones don't belong to the batch.
             batch_id = None if known else session.rollout_batch_id
             _store_paths(session, [(leaf, prepared)], is_main=True, rollout_batch_id=batch_id)
             continue
@@ -351,7 +351,7 @@ def _store_paths(
     is_main: bool = False,
     rollout_batch_id: UUID | None = None,
 ) -> None:
-    """Of each path its last call, and its trajectory. All at once: one by one, ten statements for each of a thousand held the request up."""
+    """Store paths, given as last call and trajectory. In bulk: individually, ten statements for each of a thousand delayed the request."""
     origin = Origin(session.workspace_id, SOURCE, rollout_batch_id=rollout_batch_id, policy_id=session.policy_id)
     copy_in([prepared for _, prepared in paths], origin)
     Path.objects.bulk_create(
@@ -360,7 +360,7 @@ def _store_paths(
 
 
 def _mark_branches(session: Session, paths: list[list[Call]]) -> None:
-    """A path that parts from the main one is a branch of its trajectory."""
+    """Mark paths that diverge from the main one as branches of its trajectory."""
     trajectories = dict(Path.objects.filter(session=session).values_list("leaf_id", "trajectory_id"))
     paths = [path for path in paths if path[-1].pk in trajectories]
     if len(paths) < 2:

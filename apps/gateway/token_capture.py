@@ -1,4 +1,4 @@
-"""Token ids and log-probabilities in an engine's replies: asked for, taken out before the agent sees them, and checked against what the engine counted."""
+"""Token ids and log-probabilities in engines' replies: requested, removed before the agent sees them, and checked against the engine's counts."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from apps.gateway.call_graph import Ids
 NO_IDS = "The server doesn't return token ids."
 SEVERAL = "The agent asked for several replies at once."
 MOST_LOGPROB = 1e-3
-"""Of a token that was certain, with what rounding adds."""
+"""Maximum log-probability, allowing for rounding errors above 0."""
 
 
 @dataclass
 class Tokens:
-    """What an engine says of the tokens of one reply."""
+    """Token-level data of one reply."""
 
     prompt: list[int] = field(default_factory=list)
     sampled: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     problem: str = ""
-    """Why they can't be used."""
+    """Why it can't be used."""
 
     def check(self, read: int | None, written: int | None) -> None:
-        """Sets `problem` where something is missing or more than the engine counted."""
+        """Sets `problem` if something is missing, or differs from the engine's counts."""
         counts = (read, written)
         if self.problem:
             return
@@ -39,7 +39,7 @@ class Tokens:
             )
         elif len(self.logprobs) != len(self.sampled):
             self.problem = f"{len(self.sampled)} tokens came with {len(self.logprobs)} log-probabilities."
-        elif not (np.abs(self.logprobs) <= np.finfo(np.float32).max).all():  # as they're stored
+        elif not (np.abs(self.logprobs) <= np.finfo(np.float32).max).all():  # the dtype that they're stored as
             self.problem = "A log-probability isn't finite."
         elif max(self.logprobs) > MOST_LOGPROB:
             self.problem = "A log-probability is above 0."
@@ -54,7 +54,7 @@ class Tokens:
 
 
 class Capture:
-    """What is added to requests for one agent's call, and taken out of their replies again."""
+    """Adds fields to the requests of one call, and removes the additional ones from their replies."""
 
     def __init__(self, body: dict[str, Any], *, speaks_ids: bool) -> None:
         self.tokens = Tokens(problem="" if speaks_ids else NO_IDS)
@@ -67,7 +67,7 @@ class Capture:
         self.wants_usage = isinstance(options, dict) and bool(options.get("include_usage"))
 
     def request(self, body: dict[str, Any]) -> dict[str, Any]:
-        """The request with all that the capture needs."""
+        """The request with the fields that the capture needs."""
         if not self._speaks_ids:
             return body
         added: dict[str, Any] = {"return_token_ids": True, "logprobs": True}
@@ -77,7 +77,7 @@ class Capture:
         return {**body, **added}
 
     def take(self, reply: dict[str, Any]) -> None:
-        """Take the tokens out of a reply, or out of a piece of a streamed one."""
+        """Take the tokens out of a reply, or a chunk of a streamed one."""
         if not self._speaks_ids:
             return
         choices = reply.get("choices")

@@ -1,4 +1,4 @@
-"""Addresses of sessions and traffic splits: pages, and the API's part. What agents call is in `asgi`."""
+"""URLs of sessions and traffic splits: pages, and their part of the API. The agents' endpoints are in `asgi`."""
 
 from django.urls import path
 

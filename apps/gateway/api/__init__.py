@@ -1,1 +1,1 @@
-"""Sessions over REST."""
+"""REST API of sessions."""

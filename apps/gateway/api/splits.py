@@ -1,4 +1,4 @@
-"""Traffic splits over the API: make, read with their figures, change, turn off, remove."""
+"""REST API of traffic splits: create, read with figures, change, turn on or off, remove."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RELATED = ("arms__policy",)
 
 
 class ArmSerializer(RequestSerializer):
-    """An arm of a split, with its weight among the others."""
+    """An arm of a split, with its relative weight."""
 
     policy = serializers.UUIDField()
     weight = serializers.IntegerField(min_value=1, max_value=LARGEST_WEIGHT, default=1)
@@ -42,7 +42,7 @@ class CanarySerializer(RequestSerializer):
 
 
 class ChangeSplitSerializer(RequestSerializer):
-    """Who is to answer the sessions that begin from now on."""
+    """The arms for sessions that begin from now on."""
 
     arms = ArmSerializer(many=True, help_text="Who shares the sessions, by weight.")
     canary = CanarySerializer(
@@ -56,7 +56,7 @@ class ChangeSplitSerializer(RequestSerializer):
 
 
 class NewSplitSerializer(ChangeSplitSerializer):
-    """A split to make."""
+    """A split to create."""
 
     name = serializers.CharField(max_length=80, help_text="What agents ask for: letters, digits, dots, dashes.")
     environment = serializers.CharField(
@@ -78,7 +78,7 @@ class SwitchSerializer(RequestSerializer):
 
 
 class SplitSerializer(serializers.ModelSerializer[TrafficSplit]):
-    """A name of the gateway that leads to one policy or to several by weight."""
+    """A gateway model name that is routed to one policy, or to several by weight."""
 
     url = serializers.SerializerMethodField()
     arms = serializers.SerializerMethodField()
@@ -100,7 +100,7 @@ class SplitSerializer(serializers.ModelSerializer[TrafficSplit]):
         read_only_fields = fields
 
     def get_url(self, split: TrafficSplit) -> str:
-        """Where to ask again."""
+        """URL for polling."""
         return reverse("traffic_split", kwargs={"split_id": split.pk}, request=self.context["request"])
 
     def get_arms(self, split: TrafficSplit) -> list[dict[str, Any]]:
@@ -127,21 +127,21 @@ class SplitStandingSerializer(SplitSerializer):
         read_only_fields = fields
 
     def get_champion(self, split: TrafficSplit) -> UUID | None:
-        """Who answers where an arm can't be reached, and where the split is off."""
+        """The policy that answers if an arm can't be reached, and while the split is off."""
         champion = promotions.champion(workspace=split.workspace, environment=split.environment)
         return champion.pk if champion else None
 
     def get_figures(self, split: TrafficSplit) -> dict[str, Any]:
-        """sessions, off_sessions (nobody was drawn), is_cut, mismatch (p of the shares that came about), is_alarming (p < 0.001), and by arm what came of it.
+        """sessions, off_sessions (without a drawn arm), is_cut, mismatch (p-value of the observed shares), is_alarming (p < 0.001), and the results per arm.
 
-        By policy: share, sessions that it was drawn for, failed_over, abandoned, success {sessions, units, value, low, high}; and of the calls that
+        By policy: share, sessions that it was drawn for, failed_over, abandoned, success {sessions, units, value, low, high}; and for the calls that
         it answered: calls, errors, p50 and p95 in seconds, and cost {dollars, estimated_calls, unknown_calls}.
         """
         return as_json(figures_of(split))
 
 
 def as_json(figures: SplitFigures) -> dict[str, Any]:
-    """The figures, policies by their ids."""
+    """The figures as JSON, with policies as ids."""
     arms = [
         {
             **{
@@ -170,7 +170,7 @@ class _Splits(MemberView):
         return Response(SplitStandingSerializer(self.find(split_id), context=context).data, **more)
 
     def plans(self, wanted: dict[str, Any]) -> list[ArmPlan]:
-        """The arms that a request asks for. Raises ValidationError."""
+        """The arms in a request. Raises ValidationError."""
         canary = wanted.pop("canary")
         asked = [(arm["policy"], arm["weight"], False) for arm in wanted.pop("arms")]
         if canary:
@@ -263,7 +263,7 @@ class SplitView(_Splits):
 
 
 class SwitchView(_Splits):
-    """The switch of a traffic split."""
+    """Turns a traffic split on or off."""
 
     @extend_schema(
         operation_id="traffic_splits_switch",
@@ -280,7 +280,7 @@ class SwitchView(_Splits):
 
 
 class RemoveView(_Splits):
-    """The end of a traffic split."""
+    """Removes a traffic split."""
 
     @extend_schema(
         operation_id="traffic_splits_remove",

@@ -1,4 +1,4 @@
-"""Prices and usage limits over the API."""
+"""REST API of prices and usage limits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MONEY: dict[str, Any] = {"max_digits": 12, "decimal_places": 2, "min_value": 0}
 
 
 class PriceSerializer(serializers.ModelSerializer[Price]):
-    """What a million tokens cost, in US dollars."""
+    """Prices per million tokens, in US dollars."""
 
     class Meta:
         model = Price
@@ -34,7 +34,7 @@ class PriceSerializer(serializers.ModelSerializer[Price]):
 
 
 class NewPriceSerializer(RequestSerializer):
-    """A price to set: of a policy, or of all policies of an endpoint that have none of their own."""
+    """A price to set: for a policy, or for all policies of an endpoint that have none of their own."""
 
     policy = serializers.UUIDField(required=False, allow_null=True, default=None)
     endpoint = serializers.UUIDField(required=False, allow_null=True, default=None)
@@ -51,7 +51,7 @@ class NewPriceSerializer(RequestSerializer):
 
 
 class UsageLimitsSerializer(serializers.ModelSerializer[UsageLimits]):
-    """How much all calls may use together, and each session by itself. Null: as much as it likes."""
+    """Limits for all calls together, and per session. Null: unlimited."""
 
     class Meta:
         model = UsageLimits
@@ -60,10 +60,10 @@ class UsageLimitsSerializer(serializers.ModelSerializer[UsageLimits]):
 
 
 class NewUsageLimitsSerializer(RequestSerializer):
-    """All limits; what is left out is none."""
+    """All limits; those left out are removed."""
 
     def get_fields(self) -> dict[str, Any]:
-        """One field for each limit."""
+        """One field per limit."""
         whole: dict[str, Any] = {"min_value": 1, "max_value": 2**31 - 1}
         optional: dict[str, Any] = {"required": False, "allow_null": True, "default": None}
         return {
@@ -75,7 +75,7 @@ class NewUsageLimitsSerializer(RequestSerializer):
 
 
 class PricesView(ListView):
-    """What the workspace's policies cost."""
+    """Prices of the workspace's policies."""
 
     permission_classes = [IsMember, RecentSignIn]
     needs = Role.OWNER
@@ -107,7 +107,7 @@ class PricesView(ListView):
 
 
 class RemovePriceView(MemberView):
-    """The end of a price."""
+    """Removes a price."""
 
     permission_classes = [IsMember, RecentSignIn]
     needs = Role.OWNER
@@ -127,7 +127,7 @@ class RemovePriceView(MemberView):
 
 
 class UsageLimitsView(MemberView):
-    """How much may be used."""
+    """The workspace's usage limits."""
 
     permission_classes = [IsMember, RecentSignIn]
     needs = Role.OWNER

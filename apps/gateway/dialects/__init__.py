@@ -1,1 +1,1 @@
-"""The protocols that agents speak to the gateway, each with its requests, replies, streams and errors."""
+"""The protocols that agents use with the gateway, each with its requests, replies, streams, and errors."""

@@ -1,4 +1,4 @@
-"""Calls of any protocol as steps of trajectories, in one form. The words are those that were sent; what can't be read is kept as its JSON."""
+"""Converts calls of any protocol to steps of trajectories. Text is kept as sent; unreadable items are kept as JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DIALECTS: dict[str, type[Dialect]] = {each.name: each for each in (ChatCompletio
 
 
 def context_of(dialect: str, items: Iterable[Any]) -> list[Message]:
-    """What a call adds to the chat before its reply."""
+    """The messages that a call adds before its reply."""
     if dialect == ChatCompletions.name:
         return [context_message(item) for item in items]
     conversation, unread = _conversation(items)
@@ -26,7 +26,7 @@ def context_of(dialect: str, items: Iterable[Any]) -> list[Message]:
 
 
 def reply_of(dialect: str, reply: dict[str, Any]) -> tuple[list[Message], Message]:
-    """What the policy said, after what tools of its server answered in between."""
+    """The policy's message, preceded by results of server-side tools."""
     items = DIALECTS[dialect].items_of(reply)
     if dialect == ChatCompletions.name:
         return [], written(items[0])
@@ -45,14 +45,14 @@ def end_of(dialect: str, reply: dict[str, Any]) -> Json:
 
 
 def tools_in(dialect: str, tools: Json) -> list[Json]:
-    """The tools that a call offers, as OpenAI's schemas."""
+    """The tools offered in a call, as OpenAI schemas."""
     if dialect == ChatCompletions.name:
         return tools if isinstance(tools, list) else []
     return tool_schemas(tools)
 
 
 def _conversation(items: Iterable[Any]) -> tuple[Conversation, list[Message]]:
-    """The chat, and what no one could read of it, as text."""
+    """The readable items as a chat, and the others as text messages."""
     conversation, unread = Conversation(), []
     for item in items:
         try:
@@ -63,7 +63,7 @@ def _conversation(items: Iterable[Any]) -> tuple[Conversation, list[Message]]:
 
 
 def _spelled(conversation: Conversation) -> list[Message]:
-    """All messages, with the arguments of calls as trajectories have them."""
+    """All messages, with call arguments in trajectory form."""
     messages = [message for step in conversation.steps for message in (*step.context, step.message)]
     for message in messages:
         for call in message.get("tool_calls") or []:

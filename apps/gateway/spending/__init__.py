@@ -1,1 +1,1 @@
-"""What calls cost, and how much a workspace and its sessions may use."""
+"""Costs of calls, and usage limits of workspaces and sessions."""

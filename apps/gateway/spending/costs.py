@@ -1,4 +1,4 @@
-"""What calls have cost, as people read it: what is unknown is said to be, and never counts as nothing."""
+"""Costs of calls for display: unknown costs are labeled as such, and never counted as zero."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from django.db.models import Count, Q, Sum
 
 
 class Cost(NamedTuple):
-    """Of some calls, in US dollars."""
+    """Cost of a set of calls, in US dollars."""
 
     dollars: Decimal
-    """Of those whose cost is known or estimated."""
+    """Sum of the known and estimated costs."""
     calls: int
     estimated: int
-    """Of those the server counted no tokens, or the agent went away before it did."""
+    """Calls whose tokens the server didn't count, or whose agent disconnected before it did."""
     unknown: int
-    """Nobody had said what their policy costs."""
+    """Calls of policies without a price."""
 
     @property
     def is_unknown(self) -> bool:
@@ -39,7 +39,7 @@ class Cost(NamedTuple):
 
 
 def sums(prefix: str = "") -> dict[str, Any]:
-    """Aggregates of calls, for `cost_in`. prefix: the way to them, such as `calls__`."""
+    """Aggregates of calls, for `cost_in`. prefix: the lookup path to them, such as `calls__`."""
     has_cost = Q(**{f"{prefix}cost__isnull": False})
     return {
         "cost_dollars": Sum(f"{prefix}cost"),
@@ -50,21 +50,21 @@ def sums(prefix: str = "") -> dict[str, Any]:
 
 
 def cost_in(row: Mapping[str, Any]) -> Cost:
-    """Of what `sums` came to."""
+    """The cost from a row with the aggregates of `sums`."""
     calls = row.get("cost_calls") or 0
     unknown = calls - (row.get("cost_known") or 0)
     return Cost(row.get("cost_dollars") or Decimal(0), calls, row.get("cost_estimated") or 0, unknown)
 
 
 def exact(amount: Decimal) -> str:
-    """A price with all its digits, at least two after the point: $100.00, $0.50, $0.000125."""
+    """A price with all its digits, at least two decimals: $100.00, $0.50, $0.000125."""
     places = max(2, -int(amount.normalize().as_tuple().exponent))
     return f"${amount:,.{places}f}"
 
 
 def dollars(amount: Decimal) -> str:
-    """With as many digits as tell something: $12.30, $0.0123, $0.00000012."""
+    """An amount with its significant digits: $12.30, $0.0123, $0.00000012."""
     if amount == 0 or amount >= 1:
         return f"${amount:,.2f}"
-    places = min(12, 1 - amount.adjusted())  # two digits that aren't 0
+    places = min(12, 1 - amount.adjusted())  # two nonzero digits
     return f"${amount:.{max(2, places)}f}"

@@ -1,8 +1,8 @@
-"""What a workspace and a session have used lately, counted in Valkey for all processes of the gateway at once.
+"""Recent usage of workspaces and sessions, counted in Valkey for all gateway processes.
 
-A minute is the last twelve slots of five seconds, by Valkey's clock alone: processes' clocks needn't agree. A request is looked at and counted in one
-script, so of many at once no more pass than may. Tokens and money are known at the end of a reply, so the call that goes beyond a limit passes, and the
-next one waits. Nothing is reserved, so a process that is killed leaves nothing behind that would have to be given back.
+A minute is the last twelve five-second slots by Valkey's clock, so that processes' clocks needn't agree. A request is checked and counted in one
+script, so concurrent ones can't exceed a limit. Tokens and money are only known at the end of a reply, so the call that exceeds a limit passes, and the
+next one waits. Nothing is reserved, so a killed process leaves nothing to be released.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from apps.gateway.refusals import LimitReached, RateLimited, RecorderAway
 from apps.gateway.spending.models import UsageLimits
 
 NANO = Decimal(1_000_000_000)
-"""Money is counted in whole billionths of a dollar."""
+"""Money is counted in integer billionths of a dollar."""
 SPEND_SECONDS = 600
-"""After so long what was spent is added up from the database again: a process that was killed may have stored a call, and not counted it."""
+"""After this time, spending is summed from the database again: a process that was killed may have stored a call without counting it."""
 VALKEY_SECONDS = 2.0
 LUA_USED = """
 -- A minute is twelve slots of five seconds, and the one that goes on.
@@ -74,7 +74,7 @@ end
 return {0, 0, ''}
 """
 )
-"""KEYS: of windows, then of money. ARGV: how many windows; limit and addition of each; limits of money."""
+"""KEYS: windows, then money. ARGV: number of windows; limit and increment of each; limits of money."""
 ADD = """
 local time = redis.call('TIME')
 local slot, day = math.floor(tonumber(time[1]) / 5), math.floor(tonumber(time[1]) / 86400)
@@ -85,7 +85,7 @@ for i = windows + 1, #KEYS do
   if redis.call('EXISTS', key) == 1 then redis.call('INCRBY', key, ARGV[3]) end
 end
 """
-"""ARGV: how many windows; tokens; money. Where money isn't counted yet, it will be added up from the database, which has the call."""
+"""ARGV: number of windows; tokens; money. Money that isn't counted yet will be summed from the database, which includes the call."""
 logger = logging.getLogger(__name__)
 
 
@@ -105,18 +105,18 @@ class _Money(NamedTuple):
 
 
 SpentSince = Callable[[UUID, UUID | None, datetime], Awaitable[Decimal]]
-"""What a workspace, or one session of it, has spent since a moment, by the database."""
+"""Spending of a workspace, or one of its sessions, since a time, from the database."""
 
 
 class Counters:
-    """One process' way to them."""
+    """A process's access to the counters."""
 
     def __init__(self, spent_since: SpentSince) -> None:
         self._spent_since = spent_since
         self._valkey: redis.asyncio.Redis | None = None
 
     async def admit(self, limits: UsageLimits, session_id: UUID) -> None:
-        """Count a request, or refuse it. While Valkey is away it passes uncounted, or is refused, by a setting.
+        """Count a request, or refuse it. While Valkey is down, a setting decides whether requests pass uncounted.
 
         Raises RateLimited, LimitReached, RecorderAway.
         """
@@ -146,7 +146,7 @@ class Counters:
                 raise RecorderAway("Limits can't be looked at now. Try again in a moment.") from None
 
     async def add(self, limits: UsageLimits, session_id: UUID, *, tokens: int, dollars: Decimal) -> None:
-        """What a call that is stored has used."""
+        """Count the usage of a stored call."""
         windows = [each for each in _windows(limits, session_id) if not each.addition]
         keys = [*(each.key for each in windows), *(each.key for each in _money(limits, session_id))]
         if keys and (tokens or dollars):

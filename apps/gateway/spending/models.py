@@ -1,4 +1,4 @@
-"""Prices of tokens, and limits of use."""
+"""Prices of tokens, and usage limits."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from apps.gateway.spending.costs import exact
 from apps.policies.models import Endpoint, Policy
 
 WHOLE_DIGITS, DECIMALS = 8, 6
-"""Of a price: dollars for a million tokens."""
+"""Digits of a price in dollars per million tokens."""
 
 
 class Price(WorkspaceModel):
-    """What a million tokens cost at a policy, or at all policies of an endpoint that have no price of their own. In US dollars."""
+    """Price of a million tokens for a policy, or for all policies of an endpoint without a price of their own. In US dollars."""
 
     visible_from: ClassVar[Role] = Role.OWNER
 
@@ -50,7 +50,7 @@ class Price(WorkspaceModel):
 
     @property
     def in_words(self) -> dict[str, str]:
-        """By column of a table; "" for a cache without a price of its own."""
+        """By table column; "" for a cache without a price of its own."""
         return {
             "input": exact(self.input),
             "cached": "" if self.cached is None else exact(self.cached),
@@ -59,7 +59,7 @@ class Price(WorkspaceModel):
 
 
 class UsageLimits(WorkspaceModel):
-    """How much all calls of a workspace may use together, and each session by itself. Null: as much as it likes."""
+    """Limits for all calls of a workspace together, and per session. Null: unlimited."""
 
     visible_from: ClassVar[Role] = Role.OWNER
 
@@ -77,7 +77,7 @@ class UsageLimits(WorkspaceModel):
 
     @property
     def has_money(self) -> bool:
-        """Whether calls have to have a price."""
+        """Whether calls need a price."""
         return self.dollars_a_day is not None or self.session_dollars_a_day is not None
 
 

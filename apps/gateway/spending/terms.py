@@ -1,4 +1,4 @@
-"""Prices and limits: set by owners, and known to each process for some seconds."""
+"""Prices and limits: set by owners, and cached in each process for a few seconds."""
 
 from __future__ import annotations
 
@@ -17,39 +17,39 @@ from apps.gateway.spending.models import LIMITS, Price, UsageLimits
 from apps.policies.models import Endpoint, Policy
 
 KNOWN_SECONDS = 5.0
-"""For how long a process goes on with the prices and limits that it knows."""
+"""How long a process uses cached prices and limits."""
 MOST_KNOWN = 10_000
 MILLION = Decimal(1_000_000)
 _known: dict[tuple[UUID, UUID | None, UUID | None], tuple[float, Terms]] = {}
-"""By workspace, policy and endpoint, with the moment until which they hold."""
+"""By workspace, policy, and endpoint, with the time of expiry."""
 
 
 class Rates(NamedTuple):
-    """Dollars for a million tokens."""
+    """Dollars per million tokens."""
 
     input: Decimal
     cached: Decimal
     output: Decimal
 
     def cost(self, *, read: int, written: int, cached: int = 0) -> Decimal:
-        """In dollars. cached: how many of those read came from a cache."""
+        """Cost in dollars. cached: how many of the tokens read came from a cache."""
         cached = min(cached, read)
         return ((read - cached) * self.input + cached * self.cached + written * self.output) / MILLION
 
 
 class Terms(NamedTuple):
-    """What holds for the calls of a session."""
+    """Prices and limits for the calls of a session."""
 
     limits: UsageLimits | None
     rates: Rates | None
-    """None: nobody has said what its policy costs."""
+    """None: its policy has no price."""
 
 
 NO_TERMS = Terms(None, None)
 
 
 def terms_of(workspace_id: UUID, policy_id: UUID | None, endpoint_id: UUID | None) -> Terms:
-    """As they were at most KNOWN_SECONDS ago."""
+    """The terms, at most KNOWN_SECONDS old."""
     place = (workspace_id, policy_id, endpoint_id)
     until, terms = _known.get(place, (0.0, NO_TERMS))
     if time.monotonic() < until:
@@ -79,7 +79,7 @@ def set_price(
     policy: Policy | None = None,
     endpoint: Endpoint | None = None,
 ) -> Price:
-    """From the next call on, what tokens cost at a policy or an endpoint of the workspace: one of the two."""
+    """Set the price of a policy or an endpoint (one of the two), from the next call on."""
     price, _ = Price.objects.update_or_create(
         workspace=workspace,
         policy=policy,
@@ -92,14 +92,14 @@ def set_price(
 
 @transaction.atomic
 def remove_price(*, price: Price, by: User) -> None:
-    """From the next call on, its cost is unknown. What calls have cost stays written down."""
+    """Remove a price: the cost of later calls is unknown. Recorded costs stay."""
     if Price.objects.filter(pk=price.pk).delete()[0]:
         _record(price, by, "removed price")
 
 
 @transaction.atomic
 def set_limits(*, workspace: Workspace, by: User, limits: Mapping[str, Any]) -> UsageLimits:
-    """From some seconds on, how much may be used. limits: all of LIMITS; None is no limit."""
+    """Set the usage limits, effective within seconds. limits: all of LIMITS; None means no limit."""
     row, _ = UsageLimits.objects.update_or_create(
         workspace=workspace, defaults={name: limits.get(name) for name in LIMITS}
     )

@@ -1,1 +1,1 @@
-"""Traffic splits: names of the gateway that lead to one policy or to several by weight."""
+"""Traffic splits: gateway model names that are routed to one policy, or to several by weight."""

@@ -1,8 +1,8 @@
-"""Replies to the agent of a split, without what would tell which policy answered. Pure.
+"""Removes everything from replies to a split's agent that would reveal which policy answered. Pure.
 
-Servers add fields of their own (`system_fingerprint`, `provider`, costs), leave others empty or out, spell ids in their own way, and name their model,
-their address, and its limits in errors. So a reply is made anew of what OpenAI's protocol has, and an error of its kind alone. What a policy writes, how
-long it takes, how it cuts text into tokens, and the ids of its tool calls, which stand in the prompts of some templates, can't be hidden.
+Servers add fields of their own (`system_fingerprint`, `provider`, costs), differ in empty fields and the format of ids, and name their model,
+their address, and its limits in errors. Replies are therefore rebuilt from the fields of OpenAI's protocol, and errors reduced to their kind. The
+policy's text, its latency, its tokenization, and the ids of its tool calls, which are in the prompts of some templates, can't be hidden.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MESSAGE = {
 CALL = {"id", "type", "function"}
 USAGE = ("prompt_tokens", "completion_tokens", "total_tokens")
 TOO_LONG = "context_length_exceeded"
-"""By which agents know that they're to shorten the chat."""
+"""The code that tells agents to shorten the chat."""
 REFUSED = {
     400: "The policy's server refused the request.",
     429: "The policy's server has too many requests. Try again in a moment.",
@@ -30,7 +30,7 @@ REFUSED = {
 
 
 def hide(reply: dict[str, Any], exchange_id: UUID, *, created: int) -> None:
-    """Leave of a chat completion, or of a piece of one, what every server says. Its id and its time (Unix seconds) become ours."""
+    """Reduce a chat completion, or a chunk, to the fields common to all servers. Its id and its time (Unix seconds) are replaced."""
     keep(reply, {"choices", "usage", "prompt_token_ids"}, but={"choices"})
     reply |= {"id": f"chatcmpl-{exchange_id.hex}", "created": created}
     choices = reply.get("choices")
@@ -65,7 +65,7 @@ def _hide_in_message(message: dict[str, Any], of_call: set[str]) -> None:
 
 
 def keep(holder: dict[str, Any], names: Collection[str], *, but: Collection[str] = ()) -> None:
-    """Of what has these names all that isn't empty: some servers leave out what others send as null. but: what may be empty."""
+    """Keep only nonempty fields with these names, since some servers omit what others send as null. but: fields that may be empty."""
     for name in list(holder):
         is_empty = holder[name] is None or holder[name] == []
         if name not in names or (is_empty and name not in but):
@@ -73,14 +73,14 @@ def keep(holder: dict[str, Any], names: Collection[str], *, but: Collection[str]
 
 
 def hidden_status(status: int) -> int:
-    """Of an error (400 to 599): servers refuse the same request with different ones."""
+    """The status shown for an error (400 to 599): servers use different ones for the same problem."""
     if status == 429:
         return 429
     return 400 if status < 500 else 502
 
 
 class Hidden(NamedTuple):
-    """What is told of an error."""
+    """What the agent is told about an error."""
 
     status: int
     message: str
@@ -88,7 +88,7 @@ class Hidden(NamedTuple):
 
 
 def hidden_words(content: bytes, status: int) -> Hidden:
-    """Of what the server said, one thing: that the chat is too long."""
+    """The message for an error; the only detail kept is that the chat is too long."""
     status = hidden_status(status)
     if status == 400 and _says_too_long(content):
         return Hidden(status, "The chat is longer than the policy's context. Shorten it.", TOO_LONG)

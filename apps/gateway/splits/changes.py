@@ -1,4 +1,4 @@
-"""Making traffic splits, changing who answers them, turning them off, and removing them."""
+"""Creating traffic splits, changing their arms, turning them on or off, and removing them."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from apps.policies.models import Policy
 from apps.policies.publication import NAME
 
 MOST_ARMS = 5
-"""With the canary. More would each get too little to tell anything of."""
+"""Including the canary. With more arms, each would get too few sessions for conclusions."""
 
 
 class SplitRefused(Exception):
-    """Why it can't be: what was given, what to do. `field` is what to change."""
+    """What was wrong, and what to do. `field` is the one to change."""
 
     field = ""
 
 
 class BadName(SplitRefused):
-    """Agents write it as `model`."""
+    """The name can't be used as `model`."""
 
     field = "name"
 
 
 class BadArms(SplitRefused):
-    """Who was to answer can't."""
+    """The arms are invalid."""
 
     field = "arms"
 
 
 class NoChampion(SplitRefused):
-    """Nobody, or another policy, is champion of the environment."""
+    """The environment has no champion, or a different one."""
 
     field = "champion"
 
@@ -52,11 +52,11 @@ class UnderComparison(SplitRefused):
 
 
 class InUse(SplitRefused):
-    """Sessions rest on it."""
+    """Sessions refer to it."""
 
 
 class ArmPlan(NamedTuple):
-    """An arm as it is to be; a canary's weight is its percentage."""
+    """A planned arm; a canary's weight is its percentage."""
 
     policy: Policy
     weight: int
@@ -74,7 +74,7 @@ def create_split(
     unit: str = TrafficSplit.Unit.SESSION,
     by: User,
 ) -> TrafficSplit:
-    """A split that is on. Where its environment has no champion, `champion` becomes that. Raises SplitRefused."""
+    """Create a split that is on. If its environment has no champion, `champion` becomes it. Raises SplitRefused."""
     environment = environment or promotions.NO_ENVIRONMENT
     _refuse_name(workspace, name)
     _refuse_arms(arms)
@@ -98,7 +98,7 @@ def create_split(
 
 @transaction.atomic
 def change_split(*, split: TrafficSplit, arms: Sequence[ArmPlan], unit: str | None = None, by: User) -> TrafficSplit:
-    """Give a split these arms, for sessions that begin from now on. Raises SplitRefused."""
+    """Set the arms of a split for new sessions. Raises SplitRefused."""
     locked = TrafficSplit.objects.select_for_update(no_key=True).get(pk=split.pk)
     before = {(arm.policy_id, arm.weight, arm.is_canary) for arm in locked.arms.all()}
     after = {(arm.policy.pk, arm.weight, arm.is_canary) for arm in arms}
@@ -122,7 +122,7 @@ def change_split(*, split: TrafficSplit, arms: Sequence[ArmPlan], unit: str | No
 
 @transaction.atomic
 def switch(*, split: TrafficSplit, is_on: bool, by: User | None, reason: str = "") -> TrafficSplit:
-    """Turn it off, so that the champion answers every session that begins from now on, or on again. Told twice, it's switched once."""
+    """Turn the split off, so that the champion answers every new session, or on again. Idempotent."""
     if TrafficSplit.objects.filter(pk=split.pk).exclude(is_on=is_on).update(is_on=is_on):
         detail = {"reason": reason} if reason else {}
         _note(split, by, f"turned traffic split {'on' if is_on else 'off'}", **detail)
@@ -132,7 +132,7 @@ def switch(*, split: TrafficSplit, is_on: bool, by: User | None, reason: str = "
 
 @transaction.atomic
 def remove_split(*, split: TrafficSplit, by: User) -> None:
-    """Forget a split that no session asked for. Raises InUse."""
+    """Delete a split that no session has used. Raises InUse."""
     pk = split.pk
     try:
         split.delete()

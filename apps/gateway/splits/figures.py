@@ -1,4 +1,4 @@
-"""How the arms of a split do: who was drawn, what came of it, and how their servers answer. Read from the newest sessions, not from all there ever were."""
+"""Results of a split's arms: draws, outcomes, and performance of their servers. Based on the newest sessions, not on all."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from apps.policies.models import Policy
 
 MOST_SESSIONS = 20_000
 ALARM = 0.001
-"""Below this probability the shares that came about aren't those that were drawn. Far below 5 %, since one looks at it often."""
+"""Below this p-value the observed shares don't match the intended ones. Far below 5 %, since it's looked at often."""
 
 
 class Outcomes(NamedTuple):
-    """Success of the sessions that an arm was drawn for, whoever answered them; 95 % Wilson interval over units."""
+    """Success of the sessions that an arm was drawn for, whatever answered them; 95 % Wilson interval over units."""
 
     sessions: int
     units: int
@@ -33,36 +33,36 @@ class Outcomes(NamedTuple):
 
 
 class ArmFigures(NamedTuple):
-    """One policy of a split."""
+    """Figures of one policy of a split."""
 
     policy: Policy
     arm: Arm | None
-    """None: it's no arm any more."""
+    """None if it's no longer an arm."""
     share: float
     sessions: int
     failed_over: int
     abandoned: int
     outcomes: Outcomes | None
     calls: int
-    """That its own server answered or didn't; those of sessions that failed over are the champion's."""
+    """Calls to its own server; those of sessions that failed over are the champion's."""
     errors: int
     p50: float | None
     """Seconds to the end of the reply."""
     p95: float | None
     cost: Cost
-    """Of those calls, and of those that the agent cancelled."""
+    """Cost of those calls, and of those cancelled by the agent."""
 
 
 class SplitFigures(NamedTuple):
-    """Of the newest sessions, up to MOST_SESSIONS."""
+    """Figures of the newest sessions, up to MOST_SESSIONS."""
 
     arms: list[ArmFigures]
     sessions: int
     off_sessions: int
-    """That nobody was drawn for: the split was off."""
+    """Sessions without a drawn arm, because the split was off."""
     is_cut: bool
     mismatch: float | None
-    """The probability of shares as far from those intended, by chance alone, since the arms were changed; None: too few to tell."""
+    """The p-value of the shares observed since the arms were changed; None if there are too few sessions."""
 
     @property
     def is_alarming(self) -> bool:
@@ -76,7 +76,7 @@ class _Percentile(Aggregate):
 
 
 def figures_of(split: TrafficSplit) -> SplitFigures:
-    """In five queries, however many arms."""
+    """The figures, in five queries regardless of the number of arms."""
     arms = {arm.policy_id: arm for arm in split.arms.select_related("policy").order_by("pk")}
     share = shares(list(arms.values()))
     newest = list(Session.objects.filter(split=split).order_by("-id").values_list("pk", flat=True)[: MOST_SESSIONS + 1])
@@ -127,7 +127,7 @@ def figures_of(split: TrafficSplit) -> SplitFigures:
 
 
 def _calls(among: SessionQuerySet) -> dict[UUID, dict[str, Any]]:
-    answered, cancelled = Q(status=Call.Status.OK), Q(status=Call.Status.CANCELLED)  # which cost, too
+    answered, cancelled = Q(status=Call.Status.OK), Q(status=Call.Status.CANCELLED)  # these cost, too
     rows = (
         Call.objects.filter(session__in=among)
         .values("session__policy")
@@ -144,7 +144,7 @@ def _calls(among: SessionQuerySet) -> dict[UUID, dict[str, Any]]:
 
 
 def _outcomes(among: SessionQuerySet) -> dict[UUID, Outcomes]:
-    """Sessions of one unit share whatever is easy or odd about it, so they are averaged first and count once."""
+    """Sessions of one unit are correlated, so each unit is averaged first and counts once."""
     rows = (
         among.filter(drawn__isnull=False, success__isnull=False)
         .values("drawn", "unit_digest")
@@ -164,7 +164,7 @@ def _outcomes(among: SessionQuerySet) -> dict[UUID, Outcomes]:
 
 
 def _mismatch(among: SessionQuerySet, since: datetime, expected: Mapping[UUID, float]) -> float | None:
-    """By units, as they are what is drawn for: a user with a hundred sessions was drawn once."""
+    """Counted by units, since these are what is drawn for: a user with a hundred sessions was drawn once."""
     rows = (
         among.filter(created_at__gte=since, drawn__in=expected.keys())
         .values("drawn")

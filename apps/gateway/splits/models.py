@@ -1,4 +1,4 @@
-"""What is stored of a traffic split. Its sessions are in `apps.gateway.models`."""
+"""Models of traffic splits. Their sessions are in `apps.gateway.models`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from apps.policies.models import Policy
 
 LARGEST_WEIGHT = 1000
 LARGEST_CANARY = 50
-"""In percent: what has more is no canary."""
+"""In percent: with a larger share it isn't a canary."""
 
 
 class TrafficSplit(WorkspaceModel):
-    """A name that agents ask for. Each session that asks for it is drawn one of its arms, by weight; off, the champion answers all."""
+    """A model name that agents request. Each of its sessions is routed to an arm drawn by weight; if the split is off, to the champion."""
 
     class Unit(models.TextChoices):
         SESSION = "session", "Each session by itself"
@@ -46,7 +46,7 @@ class TrafficSplit(WorkspaceModel):
 
 
 class Arm(models.Model):
-    """A policy of a split, with its weight among the other arms; the canary's is its percentage of all sessions."""
+    """A policy of a split, with its relative weight; the canary's is its percentage of all sessions."""
 
     split = models.ForeignKey(TrafficSplit, on_delete=models.CASCADE, related_name="arms")
     policy = models.ForeignKey(Policy, on_delete=models.PROTECT, related_name="+")
@@ -69,7 +69,7 @@ class Arm(models.Model):
 
 
 def shares(arms: list[Arm]) -> dict[Arm, float]:
-    """Which share of the sessions each arm is drawn."""
+    """Each arm's share of the sessions."""
     canary = next((arm.weight for arm in arms if arm.is_canary), 0)
     weights = {arm: arm.weight for arm in arms if not arm.is_canary}
     found = shares_of(weights, canary / 100)

@@ -1,4 +1,4 @@
-"""Which policy a session of a split is led to, and to whom it's led instead where that one can't be reached."""
+"""Routes sessions of a split to a policy, and fails over to the champion."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from apps.redaction.rules import redacted
 
 LONGEST_UNIT = 200
 SAMPLING = ("temperature", "top_p", "top_k", "min_p")
-"""Settings of a policy that are parameters of a chat, too."""
+"""Settings of a policy that are also parameters of a chat."""
 logger = logging.getLogger(__name__)
 
 
 class NobodyAnswers(NotServed):
-    """The champion would have to answer, and isn't served."""
+    """The champion would have to answer, but isn't served."""
 
     field = "split"
 
 
 class Route(NamedTuple):
-    """Who answers a session, and who was drawn to; nobody is where the split is off."""
+    """The policy that answers a session, and the one drawn for it; None if the split is off."""
 
     policy: Policy
     place: Place
@@ -45,7 +45,7 @@ class Route(NamedTuple):
 
 
 def route(split: TrafficSplit, unit: str) -> Route:
-    """Where a session of this unit goes now. Raises NobodyAnswers."""
+    """The current route for a session of this unit. Raises NobodyAnswers."""
     if not split.is_on:
         return Route(*_champion(split), None)
     arms = {arm.policy: share for arm, share in shares(list(split.arms.select_related("policy__endpoint"))).items()}
@@ -79,9 +79,9 @@ def open_split_session(
     token: ApiToken | None = None,
     **facts: Any,
 ) -> NewSession:
-    """A session of whichever arm `unit` is led to, with that policy as it's served now. Raises NobodyAnswers.
+    """Open a session with the arm for `unit`, with that policy as it's served now. Raises NobodyAnswers.
 
-    unit: from `unit_of`. `facts` are those of every session.
+    unit: from `unit_of`. `facts` are the columns of any session.
     """
     policy, place, drawn, failover = route(split, unit)
     takes_part = drawn is not None and split.experiment is not None
@@ -106,13 +106,13 @@ def open_split_session(
 
 
 def _unit_digest(split: TrafficSplit, unit: str) -> bytes:
-    """Of no use to whoever has the database alone: units are often names of people, which can be guessed."""
+    """Useless to somebody with only the database: units are often names of people, which can be guessed."""
     key = salted_hmac("traffic split units", str(split.pk), algorithm="sha256").digest()
     return blake2b(unit.encode("utf-8", "surrogatepass"), digest_size=16, key=key).digest()
 
 
 def unit_of(split: TrafficSplit, *, task: Mapping[str, Any] | None, unit: str) -> str:
-    """What a split draws an arm for, of what a session says. One that doesn't say it is a unit by itself."""
+    """The unit for which a split draws an arm. A session that doesn't name one is its own unit."""
     if task and split.unit == TrafficSplit.Unit.TASK and task.get("key"):
         return f"task {task.get('environment') or ''}\n{task['key']}"
     if split.unit == TrafficSplit.Unit.UNIT and unit:
@@ -121,31 +121,31 @@ def unit_of(split: TrafficSplit, *, task: Mapping[str, Any] | None, unit: str) -
 
 
 def unit_in(metadata: object, user: object = None) -> str:
-    """What a request says of its unit: `unit` in its metadata, else its `user`."""
+    """The unit in a request: `unit` in its metadata, or else its `user`."""
     named = metadata.get("unit") if isinstance(metadata, dict) else None
     found = named if named not in (None, "") else user
     return str(found) if isinstance(found, str | int) and not isinstance(found, bool) else ""
 
 
 def task_in(body: Mapping[str, Any]) -> dict[str, Any]:
-    """The task of a session that names none, as its trajectory will have it: what its first message asks. body: from `Dialect.about`."""
+    """The task of a session that names none, as its trajectory will have it: its first message. body: from `Dialect.about`."""
     asked = first_asked(body["messages"])
     return {"key": key_of(asked), "environment": ""} if asked else {}
 
 
 def sampling_of(policy: Policy) -> dict[str, Any]:
-    """Of its sampling settings those that hold for every chat."""
+    """The sampling settings that apply to every chat."""
     settings = policy.settings.get("sampling") or {}
     return {name: settings[name] for name in SAMPLING if settings.get(name) is not None}
 
 
 @transaction.atomic
 def fail_over(session_id: UUID, why: str) -> Session | None:
-    """Lead a session to the champion, since its arm can't be reached and has answered nothing; None where there is no other.
+    """Move a session to the champion, if its arm can't be reached and has answered nothing; None if there is no other.
 
-    Who was drawn stays written down. Of two calls that find out at once, the second is told what the first did.
+    The drawn arm stays recorded. Of two concurrent calls, the second gets the first one's result.
     """
-    # In two steps: in one, whoever waited for the row would get it as it is now, and its policy as it was before.
+    # In two queries: a single one that waits for the row lock would return the new row with its old policy.
     Session.objects.select_for_update().get(pk=session_id)
     session = Session.objects.select_related("split__workspace", "policy", "endpoint").get(pk=session_id)
     if session.failover:

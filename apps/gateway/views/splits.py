@@ -1,4 +1,4 @@
-"""Pages of traffic splits: all of them, one with how its arms do, and the forms that make and change one."""
+"""Pages of traffic splits: the list, one split with its arms' figures, and the forms to create and change one."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def splits(request: HtmxRequest) -> HttpResponse:
 @require_safe
 @at_least(Role.RESEARCHER)
 def split(request: HtmxRequest, split_id: UUID) -> HttpResponse:
-    """How its arms do."""
+    """The figures of its arms."""
     found = _find(request, split_id)
     champion = promotions.champion(workspace=found.workspace, environment=found.environment)
     context = {
@@ -62,7 +62,7 @@ def split(request: HtmxRequest, split_id: UUID) -> HttpResponse:
 @at_least(Role.RESEARCHER)
 @needs_recent_sign_in("make a traffic split")
 def new_split(request: HtmxRequest) -> HttpResponse:
-    """Name it, and choose who answers."""
+    """Create a split from its name and arms."""
     form = NewSplitForm(request.POST or None, member=request.member)
     if request.method == "POST" and form.is_valid():
         given = form.cleaned_data
@@ -85,7 +85,7 @@ def new_split(request: HtmxRequest) -> HttpResponse:
 @at_least(Role.RESEARCHER)
 @needs_recent_sign_in("change a traffic split")
 def change_split(request: HtmxRequest, split_id: UUID) -> HttpResponse:
-    """Choose who answers from now on."""
+    """Change the arms for new sessions."""
     found = _find(request, split_id)
     form = ArmsForm(request.POST or None, member=request.member, split=found)
     if request.method == "POST" and form.is_valid():
@@ -103,7 +103,7 @@ def change_split(request: HtmxRequest, split_id: UUID) -> HttpResponse:
 @require_POST
 @at_least(Role.RESEARCHER)
 def switch_split(request: HtmxRequest, split_id: UUID) -> HttpResponseBase:
-    """Turn it on or off. Nobody is asked for a password: off is what one needs at once, and either only leads to policies that were chosen before."""
+    """Turn it on or off, without a recent sign-in: off must be immediate, and either way sessions only go to policies chosen before."""
     found = _find(request, split_id)
     is_on = request.POST.get("is_on") == "yes"
     changes.switch(split=found, is_on=is_on, by=request.user)
@@ -114,7 +114,7 @@ def switch_split(request: HtmxRequest, split_id: UUID) -> HttpResponseBase:
 @require_POST
 @at_least(Role.RESEARCHER)
 def remove_split(request: HtmxRequest, split_id: UUID) -> HttpResponseBase:
-    """Forget one that no session asked for."""
+    """Remove a split that no session has used."""
     found = _find(request, split_id)
     try:
         changes.remove_split(split=found, by=request.user)

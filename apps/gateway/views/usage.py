@@ -1,4 +1,4 @@
-"""Settings, usage: what tokens cost, and how much may be used."""
+"""Settings page of prices and usage limits."""
 
 from __future__ import annotations
 
