@@ -1,4 +1,4 @@
-"""Tasks and trajectories in the trainer's files: JSON Lines, one a line."""
+"""Tasks and trajectories in the trainer's files: JSON Lines, one per line."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -30,7 +30,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, JsonObject]]:
 
 
 def bad_row(path: Path, number: int, problem: str, expected: str) -> DataFailure:
-    """The failure for one row, with its place, what is wrong with it and what it should be."""
+    """The failure for one row: its location, the problem, and what was expected."""
     return DataFailure(
         f"Row {number} of {path.name} cannot be used: {problem.rstrip('.')}. Expected {expected.rstrip('.')}.",
         advice=f"Correct or remove row {number} (`sed -n {number}p {path.name}` shows it), or export the version again.",

@@ -1,4 +1,4 @@
-"""What the trainer reads rows as: rows of datasets as `contract.rows` declares them, and the other shapes that mean the same.
+"""Row formats that the trainer reads: dataset rows as declared in `contract.rows`, and equivalent formats.
 
 - preferences: preference and step preference rows.
 - demonstrations: demonstration rows; prompt and completion, where only the completion is learned; a preference row (its chosen side); a trajectory.
@@ -23,14 +23,14 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True)
 class Demonstration:
-    """A way to go on that is worth imitating."""
+    """A completion that is worth imitating."""
 
     prompt: list[Message]
-    """Not learned from, its assistant messages included."""
+    """Carries no loss, including its assistant messages."""
     completion: list[Message]
     tools: list[ToolSchema] = field(default_factory=list)
     train_turns: list[bool] | None = None
-    """For each turn of the completion whether it is learned; None learns all."""
+    """For each turn of the completion, whether to learn from it; None means all."""
 
 
 def read_preferences(path: Path) -> list[PreferenceRow]:
@@ -71,7 +71,7 @@ def demonstration_from_json(row: JsonObject) -> Demonstration:
         shown = DemonstrationRow.from_json(row)
         return Demonstration([], shown.messages, shown.tools, shown.train_turns or None)
     if "chosen" in row:
-        # A preference row: the better run is worth imitating, with the steps that both runs share and so are in the prompt.
+        # A preference row: the better trajectory is worth imitating, including the shared steps, which are in the prompt.
         return Demonstration([], messages_in(row, "prompt") + completion_in(row, "chosen"), tools_in(row))
     return Demonstration(messages_in(row, "prompt"), completion_in(row, "completion"), tools_in(row))
 
@@ -88,7 +88,7 @@ def unpaired_from_json(row: JsonObject) -> list[UnpairedRow]:
 
 
 def unpaired_by_outcome(run: Trajectory) -> UnpairedRow:
-    """Desirable where the run succeeded. Raises ValueError where nobody knows, or it has no turn."""
+    """Desirable if the trajectory succeeded. Raises ValueError if unknown, or without turns."""
     if run.success is None or not run.steps:
         raise ValueError("the trajectory has no turn, or its outcome does not say whether it succeeded")
     prompt = run.steps[0].context
@@ -104,7 +104,7 @@ def judged_steps_from_json(row: JsonObject) -> ProcessLabelsRow:
 
 
 def judged_by_environment(run: Trajectory) -> ProcessLabelsRow:
-    """Turns judged by what came of them: bad where a call failed or the environment's reward fell, good where it rose, else neutral."""
+    """Turns labeled by their effect: bad if a call failed or the environment's reward fell, good if it rose, otherwise neutral."""
     labels: list[float | None] = []
     for step in run.steps:
         reward = step.reward or 0.0

@@ -1,7 +1,7 @@
-"""Scores runs with a reward model: `python -m trainer.score MODEL RUNS.jsonl SCORES.jsonl`.
+"""Scores trajectories with a reward model: `python -m trainer.score MODEL RUNS.jsonl SCORES.jsonl`.
 
-Reads trajectories in rich form and writes, in their order, one object a line: {"id", "reward"}. The reward is the model's own number
-(a Bradley–Terry logit), null for a run that its chat template refuses.
+Reads trajectories in rich form and writes, in the same order, one object per line: {"id", "reward"}. The reward is the model's own number
+(a Bradley–Terry logit), null for a trajectory that its chat template refuses.
 """
 
 import json

@@ -1,11 +1,11 @@
-"""The few statistics that reports need."""
+"""Statistics for reports."""
 
 from math import sqrt
 from typing import NamedTuple
 
 
 class Proportion(NamedTuple):
-    """A share with its 95 % interval."""
+    """A proportion with its 95 % interval."""
 
     value: float
     low: float
@@ -14,7 +14,7 @@ class Proportion(NamedTuple):
 
 
 def proportion(successes: int, n: int, z: float = 1.959964) -> Proportion:
-    """The share of successes and its Wilson score interval (Wilson, 1927); 0 to 1 where n is 0."""
+    """The proportion of successes and its Wilson score interval (Wilson, 1927); 0 to 1 if n is 0."""
     if n == 0:
         return Proportion(0.0, 0.0, 1.0, 0)
     share = successes / n

@@ -1,1 +1,1 @@
-"""Base models: made from scratch, or loaded from a folder or the hub."""
+"""Base models: created from scratch, or loaded from a folder or the hub."""

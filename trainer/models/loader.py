@@ -1,10 +1,10 @@
-"""Loads a model and its tokenizer from a folder or the hub: safetensors only, no code that comes with it unless asked for.
+"""Loads a model and its tokenizer from a folder or the hub: safetensors only, and no bundled code unless enabled.
 
-A folder may not have code, pickles, or references to files that aren't its own. Whoever registers a model wrote its folder, and transformers follows what it says: the
-files of an index, the base of an adapter, a kernel on the hub. So these are looked at before it's let in.
+A folder must not contain code, pickles, or references to files outside it. Its author isn't trusted, and transformers follows its references: the
+files of an index, the base of an adapter, a kernel on the hub. So these are checked before loading.
 
-QLoRA (Dettmers et al., 2023, arXiv 2305.14314) keeps the frozen weights in four bits, and reads whole ones again when the adapters are merged. Left out: paged optimizers,
-and any quantization of models that are trained whole.
+QLoRA (Dettmers et al., 2023, arXiv 2305.14314) keeps the frozen weights in 4 bits, and reloads them unquantized to merge the adapters. Left out: paged optimizers,
+and quantization of fully trained models.
 """
 
 import json
@@ -37,11 +37,11 @@ from trainer.rendering.templates import prepare_template
 
 HUB_FILES = ["*.safetensors", "*.json", "*.jinja", "*.txt", "*.model", "*.tiktoken"]
 HUB_FILES_NOT_READ = ["*/*", "consolidated*.safetensors"]
-"""Other forms of the same weights, which some models bring along."""
+"""Other formats of the same weights, which some models include."""
 
 
 def load_tokenizer(config: ModelConfig, folder: Path) -> PreTrainedTokenizerBase:
-    """The tokenizer with a template that marks what the policy generates. Raises ConfigFailure."""
+    """The tokenizer, with a chat template that marks generated tokens. Raises ConfigFailure."""
     tokenizer: PreTrainedTokenizerBase = load(AutoTokenizer, config, folder)
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
@@ -58,14 +58,14 @@ def load_policy(config: ModelConfig, folder: Path, dtype: torch.dtype, **setting
 def load_reward_model(
     config: ModelConfig, folder: Path, dtype: torch.dtype, pad_token_id: int, **settings: Any
 ) -> PreTrainedModel:
-    """The same body with one number as its output; that head starts random where the base is a language model."""
+    """The model with a scalar head, which is randomly initialized if the base is a language model."""
     settings |= {"num_labels": 1, "pad_token_id": pad_token_id, "use_safetensors": True}
     model: PreTrainedModel = load(AutoModelForSequenceClassification, config, folder, dtype=dtype, **settings)
     return model
 
 
 def load_process_model(config: ModelConfig, folder: Path, dtype: torch.dtype, **settings: Any) -> PreTrainedModel:
-    """The same body with three numbers a token: how bad, neutral and good the turn is that ends there. The head may start random."""
+    """The model with three logits per token: bad, neutral, and good, for the turn that ends there. The head may be randomly initialized."""
     model: PreTrainedModel = load(
         AutoModelForTokenClassification,
         config,
@@ -102,7 +102,7 @@ def load(auto: Any, source: ModelConfig, folder: Path, **settings: Any) -> Any:
 
 
 def make_savable(generation: GenerationConfig) -> None:
-    """Say that it samples, where a model (Vicuna, say) brings a temperature and does not: it loads like that, and is refused when it is saved."""
+    """Set do_sample for models (such as Vicuna) that have a temperature without it: such a config loads, but can't be saved."""
     try:
         generation.validate(strict=True)
     except ValueError:
@@ -110,10 +110,10 @@ def make_savable(generation: GenerationConfig) -> None:
 
 
 def located(source: ModelConfig, folder: Path) -> str:
-    """The folder that the model is loaded from: the one that its path names, seen from the run's folder, or the hub client's copy of a hub model.
+    """The folder to load the model from: its path relative to the run's folder, or the local copy of a hub model.
 
-    transformers is never handed a hub id: it would take a folder of that name in the working directory for it.
-    Raises ConfigFailure where there is no such folder; what the hub's client raises.
+    transformers never gets a hub id: it would prefer a folder of that name in the working directory.
+    Raises ConfigFailure if there is no such folder, and exceptions of the hub client.
     """
     if is_hub_id(source.path):
         return copied_from_hub(source.path, source.revision, with_code=source.trust_remote_code)
@@ -128,17 +128,17 @@ def located(source: ModelConfig, folder: Path) -> str:
     return str(place)
 
 
-@cache  # a run that reads its base again reads the same revision
+@cache  # a run that reloads its base gets the same revision
 def copied_from_hub(hub_id: str, revision: str | None, *, with_code: bool) -> str:
-    """The folder with the hub's files, downloaded where they are not there yet: no pickles, and Python only where it was asked for."""
+    """The local folder of a hub model, downloaded if needed: without pickles, and with Python files only if enabled."""
     wanted = [*HUB_FILES, "*.py"] if with_code else HUB_FILES
     return snapshot_download(hub_id, revision=revision, allow_patterns=wanted, ignore_patterns=HUB_FILES_NOT_READ)
 
 
 def compute_dtype(precision: Precision) -> torch.dtype:
-    """bfloat16 where it is asked for, or where `auto` finds an accelerator that has it; else float32.
+    """bfloat16 if configured, or with `auto` if the accelerator supports it; otherwise float32.
 
-    Before Ampere (T4, V100) torch emulates bfloat16: it has the rounding of 8 bits without the speed.
+    Before Ampere (T4, V100), torch emulates bfloat16, which has its low precision without the speed.
     """
     if precision == "auto":
         has_bf16 = torch.cuda.is_available() and torch.cuda.is_bf16_supported(including_emulation=False)
@@ -147,11 +147,11 @@ def compute_dtype(precision: Precision) -> torch.dtype:
 
 
 WHOLE = ["lm_head", "score"]
-"""Heads stay as they are: a new one is trained, and errors in an old one go straight to the output."""
+"""Heads aren't quantized: a new one is trained, and errors in an existing one directly affect the output."""
 
 
 def quantization(lora: LoraConfig | None, dtype: torch.dtype) -> dict[str, Any]:
-    """What `from_pretrained` needs to be told; nothing without QLoRA. Raises ConfigFailure where this machine cannot do it."""
+    """Quantization arguments of `from_pretrained`; empty without QLoRA. Raises ConfigFailure if this machine doesn't support it."""
     if lora is None or not lora.quantized:
         return {}
     if not torch.cuda.is_available():
@@ -175,7 +175,7 @@ def quantization(lora: LoraConfig | None, dtype: torch.dtype) -> dict[str, Any]:
 
 
 def merge_into_whole(trained: PeftModel, adapter: Path, config: ModelConfig, folder: Path, dtype: torch.dtype) -> Any:
-    """The base, read again unquantized, with the adapters of `adapter` in it. Merging into four bits would round them away."""
+    """Reload the base unquantized and merge `adapter` into it. Merging into 4 bits would round the adapter away."""
     base: Any = trained.get_base_model()
     shape = base.config.__class__.from_dict(
         {name: value for name, value in base.config.to_dict().items() if name != "quantization_config"}
@@ -185,9 +185,9 @@ def merge_into_whole(trained: PeftModel, adapter: Path, config: ModelConfig, fol
 
 
 def refuse_foreign(place: Path, *, with_code: bool) -> None:
-    """Raises ConfigFailure where loading from `place` would read another folder, open a pickle, or fetch native code.
+    """Raises ConfigFailure if loading from `place` would read another folder, open a pickle, or fetch native code.
 
-    with_code: its own code may run, which can do all of that.
+    with_code: its own code may run, which makes these checks moot.
     """
     if with_code:
         return
@@ -211,7 +211,7 @@ def refuse_foreign(place: Path, *, with_code: bool) -> None:
 
 
 def forget_code(loaded: Any) -> None:
-    """Drop what a model or tokenizer says of its code: it isn't used here, and what is saved and published must not bring it along."""
+    """Remove references to custom code from a model or tokenizer: it isn't used, and mustn't be in what is saved and published."""
     config = getattr(loaded, "config", None)
     for settings in (getattr(loaded, "init_kwargs", {}), vars(config) if config is not None else {}):
         settings.pop("auto_map", None)
@@ -223,7 +223,7 @@ def _shards(index: Path) -> Iterator[str]:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Nothing where it's no JSON object: whoever loads the folder says so."""
+    """Empty if it isn't a JSON object, which loading will report."""
     try:
         content = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
@@ -232,7 +232,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _settings(content: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Each name and value, also of configs within it."""
+    """All names and values, including nested configs."""
     waiting = [content]
     while waiting:
         for name, value in waiting.pop().items():

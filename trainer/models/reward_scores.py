@@ -1,4 +1,4 @@
-"""What reward models say of rendered runs, in batches; nothing is learned here."""
+"""Scores rendered trajectories with reward models, in batches, without gradients."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -11,7 +11,7 @@ from trainer.rendering.chat import Rendered, runs_of_ones
 
 
 def rewards_of(model: Any, runs: Sequence[Rendered], *, pad_id: int, batch_size: int) -> list[float]:
-    """One reward a run, read at its last token."""
+    """One reward per trajectory, read at its last token."""
     return [float(logits[0]) for logits in forward(model, runs, pad_id=pad_id, batch_size=batch_size)]
 
 
@@ -24,19 +24,19 @@ def step_scores(model: Any, runs: Sequence[Rendered], *, pad_id: int, batch_size
 
 
 def step_chances(model: Any, runs: Sequence[Rendered], *, pad_id: int, batch_size: int) -> list[torch.Tensor]:
-    """For each run (turns, 3): the probabilities that a turn is bad, neutral, good."""
+    """For each trajectory (turns, 3): the probabilities that a turn is bad, neutral, good."""
     outputs = forward(model, runs, pad_id=pad_id, batch_size=batch_size)
     return [logits[step_ends(run)].softmax(-1) for run, logits in zip(runs, outputs, strict=True)]
 
 
 def step_ends(run: Rendered) -> list[int]:
-    """Where the score of each turn is read: at the last token that the policy wrote in it."""
+    """The positions of the turns' scores: the last policy token of each turn."""
     return [turn.stop - 1 for turn in runs_of_ones(run.mask)]
 
 
 @torch.inference_mode()
 def forward(model: Any, runs: Sequence[Rendered], *, pad_id: int, batch_size: int) -> Iterator[torch.Tensor]:
-    """The model's logits for each run, float32 on the CPU; of token classifiers without the padding."""
+    """The model's logits for each trajectory, float32 on the CPU; for token classifiers, without padding."""
     waiting = iter(runs)
     while batch := list(islice(waiting, batch_size)):
         ids = pad_sequence([torch.tensor(run.ids) for run in batch], batch_first=True, padding_value=pad_id)

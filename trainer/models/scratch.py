@@ -1,6 +1,6 @@
-"""A small language model of one's own: a tokenizer trained on the text at hand, and a Qwen3 of random weights.
+"""A small language model from scratch: a tokenizer trained on the training text, and a Qwen3 with random weights.
 
-It speaks no language, but learns an environment's tool calls on a CPU: `make bench-learning` measures how well and how fast.
+It doesn't learn natural language, but it learns an environment's tool calls on a CPU: `make bench-learning` measures how well and how fast.
 """
 
 from collections.abc import Iterable
@@ -19,11 +19,11 @@ MARKS = ("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "
 """Part of the text, one token each."""
 TEMPLATE = Path(__file__).parents[1] / "rendering" / "small_template.jinja"
 NAMES_NUMBERS_REST = Regex(r"@[\p{L}.]+|[\p{L}_]+|\p{N}{1,3}|[^\p{L}\p{N}_@]+|@")
-"""Names, numbers and punctuation never share a token, so that an id such as f37 reads the same wherever it stands. A number that is seen often is
-one token: it is copied in one go, where of single digits each must be found again by the one before it. The part of an address after its
-number, always the same, may be one token."""
+"""Names, numbers, and punctuation never share a token, so that an id such as f37 is tokenized the same everywhere. A frequent number is
+a single token, which can be copied in one step, whereas digits must each be located by the previous one. The constant part of an address
+after its number may be a single token."""
 COPYING = 2.0
-"""How strongly a fresh attention head passes on what it attends to."""
+"""Scale of the copying initialization of attention heads."""
 
 
 def train_tokenizer(texts: Iterable[str], size: int) -> PreTrainedTokenizerFast:
@@ -78,10 +78,10 @@ def make_model(config: ScratchConfig, tokenizer: PreTrainedTokenizerFast, seed: 
 
 @torch.no_grad()
 def copy_what_is_attended_to(model: Qwen3ForCausalLM) -> None:
-    """Make each head's output map its value map turned round, times COPYING: what a head attends to, it writes.
+    """Initialize each head's output projection as its transposed value projection times COPYING, so that a head writes what it attends to.
 
-    After the mimetic initialization of Trockman and Kolter (2023, arXiv:2305.09828), who give a fresh transformer the products of value and output
-    maps that trained ones have. To copy an id out of a tool result is the first thing that such a model has to find.
+    After the mimetic initialization of Trockman and Kolter (2023, arXiv:2305.09828), who initialize the products of value and
+    output projections as found in trained transformers. Copying ids from tool results is the first skill such a model has to learn.
     """
     for layer in model.model.layers:
         attention = layer.self_attn

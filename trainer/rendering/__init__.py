@@ -1,1 +1,1 @@
-"""Messages to token ids and back, with the mask that says which tokens the policy wrote."""
+"""Messages to token ids and back, with the mask of tokens that the policy wrote."""

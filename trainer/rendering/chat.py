@@ -1,9 +1,9 @@
 """Renders chats through the model's own template and marks the tokens that the policy generated.
 
-Every algorithm takes its tokens and its loss mask from here. A token counts as the policy's when it lies between the
-template's {% generation %} markers, and was sampled: what a turn is prompted with was not, nor what the template writes after the
-end-of-turn token (ChatML's newline), and some templates have one or the other between their markers. Where a template has no markers,
-a turn is what the chat that ends with it has beyond the prompt that asks for it.
+Every algorithm takes its tokens and its loss mask from here. A token counts as the policy's if it lies between the
+template's {% generation %} markers and was sampled: not the generation prompt, nor what the template writes after the
+end-of-turn token (ChatML's newline), which some templates include in their markers. Without markers, a turn is the
+difference between the chat that ends with it and its prompt.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ class Rendered(NamedTuple):
 
     ids: list[int]
     mask: list[int]
-    """1 where the policy wrote the token, else 0; as long as `ids`."""
+    """1 where the policy wrote the token, otherwise 0; as long as `ids`."""
 
     @property
     def policy_tokens(self) -> int:
@@ -31,7 +31,7 @@ class Rendered(NamedTuple):
 
 
 def render(tokenizer: PreTrainedTokenizerBase, messages: list[Message], tools: list[ToolSchema]) -> Rendered:
-    """The whole chat, with every assistant message marked. Raises ValueError for what the template refuses."""
+    """Render the whole chat, with every assistant message in the mask. Raises ValueError if the template refuses it."""
     if not has_generation_markers(tokenizer.chat_template):
         return render_by_prefixes(tokenizer, messages, tools)
     encoded: Any = tokenizer.apply_chat_template(
@@ -49,7 +49,7 @@ def render(tokenizer: PreTrainedTokenizerBase, messages: list[Message], tools: l
 def render_by_prefixes(
     tokenizer: PreTrainedTokenizerBase, messages: list[Message], tools: list[ToolSchema]
 ) -> Rendered:
-    """The same through a template without markers. Raises ValueError for one that writes earlier turns otherwise than when they were the last."""
+    """The same for a template without markers. Raises ValueError if it renders earlier turns differently from last ones."""
     whole = written(tokenizer, messages, tools)
     own = bytearray(len(whole))
     for index, message in enumerate(messages):
@@ -71,9 +71,9 @@ def render_by_prefixes(
 def render_completion(
     tokenizer: PreTrainedTokenizerBase, prompt: list[Message], completion: list[Message], tools: list[ToolSchema]
 ) -> Rendered:
-    """Prompt and completion, with only the completion's assistant messages marked. Raises ValueError for what cannot be learned from.
+    """Render prompt and completion, with only the completion's assistant messages in the mask. Raises ValueError if it can't be learned from.
 
-    Ends with the last policy token: a tool result after it is nobody's to learn, and a reward is read there.
+    Ends with the last policy token: a tool result after it carries no loss, and rewards are read there.
     """
     whole = render(tokenizer, prompt + completion, tools)
     turns = runs_of_ones(whole.mask)
@@ -93,21 +93,21 @@ def render_completion(
 def check_prompts(
     tokenizer: PreTrainedTokenizerBase, prompt: list[Message], completion: list[Message], tools: list[ToolSchema]
 ) -> None:
-    """Raises ValueError where the completion's turns are not written after what a policy is prompted with there.
+    """Raises ValueError if the completion's turns aren't rendered after their actual generation prompts.
 
-    Of turns without reasoning the first one tells of all.
+    For turns without reasoning, checking the first one is enough.
     """
     messages = prompt + completion
     turns = [index for index, message in enumerate(messages) if message["role"] == "assistant" and index >= len(prompt)]
     if not any(map(thinks, messages)):
         turns = turns[:1]
     chat = written(tokenizer, messages, tools)
-    for index in filter(None, turns):  # nothing is before a chat's first message
+    for index in filter(None, turns):  # nothing precedes a chat's first message
         check_prompt(chat, written(tokenizer, messages[:index], tools, add_generation_prompt=True))
 
 
 def render_prompt(tokenizer: PreTrainedTokenizerBase, messages: list[Message], tools: list[ToolSchema]) -> list[int]:
-    """The chat up to where the policy's next turn begins."""
+    """Render the chat up to the start of the policy's next turn."""
     encoded: Any = tokenizer.apply_chat_template(
         spelled(tokenizer, messages), tools=[*tools] or None, add_generation_prompt=True, return_dict=True
     )
@@ -118,15 +118,15 @@ def render_prompt(tokenizer: PreTrainedTokenizerBase, messages: list[Message], t
 def render_continuation(
     tokenizer: PreTrainedTokenizerBase, messages: list[Message], tools: list[ToolSchema]
 ) -> list[int]:
-    """What the template writes between the end of the last assistant message and where the policy's next turn begins.
+    """What the template writes between the last assistant message and the start of the policy's next turn.
 
-    For a chat whose turns are kept as the tokens that were sampled. Raises ConfigFailure for a template that rewrites them.
+    For chats whose turns are kept as sampled tokens. Raises ConfigFailure for a template that rewrites earlier turns.
     """
     last = max(index for index, message in enumerate(messages) if message["role"] == "assistant")
     before = written(tokenizer, messages[: last + 1], tools)
     whole = written(tokenizer, messages, tools, add_generation_prompt=True)
     begun = written(tokenizer, messages[:last], tools) if last else ""
-    # Only in the last turn: a call may end with another token than an answer (Llama 3.1), and the one before it with this one.
+    # Only in the last turn: calls and answers may end with different tokens (Llama 3.1).
     end = end_of_text(tokenizer, before, begin=len(begun) if before.startswith(begun) else 0)
     if not whole.startswith(before[:end]):
         raise ConfigFailure(
@@ -138,20 +138,20 @@ def render_continuation(
 
 
 def written(tokenizer: PreTrainedTokenizerBase, messages: list[Message], tools: list[ToolSchema], **more: Any) -> str:
-    """The chat as the template spells it."""
+    """The chat as text, rendered by the template."""
     template: Any = tokenizer.apply_chat_template
     return str(template(spelled(tokenizer, messages), tools=[*tools] or None, tokenize=False, **more))
 
 
 def writes_reasoning(tokenizer: PreTrainedTokenizerBase) -> bool:
-    """Whether the template writes the reasoning of a chat's last turn; many, such as Llama 3's, pass over it."""
+    """Whether the template renders the reasoning of a chat's last turn; many, such as Llama 3's, drop it."""
     thought = "Is it so?"
     answer: Message = {"role": "assistant", "content": ANSWER, "reasoning_content": thought}
     return thought in written(tokenizer, [PROBE[0], answer], [])
 
 
 def end_of_text(tokenizer: PreTrainedTokenizerBase, chat: str, *, begin: int) -> int:
-    """Where the last turn of `chat`, which begins at `begin` or later, ends: what templates write after its end token is not the policy's."""
+    """The end of the last turn of `chat`, which starts at `begin` or later: what templates write after its end token isn't the policy's."""
     end = end_of_turn(tokenizer)
     mark = "" if end is None else str(tokenizer.decode([end]))
     place = chat.rfind(mark, begin)
@@ -159,9 +159,9 @@ def end_of_text(tokenizer: PreTrainedTokenizerBase, chat: str, *, begin: int) ->
 
 
 def sampled(ids: list[int], turn: range, *, prompt: list[int], end: int | None) -> range:
-    """The part of a marked turn that the policy wrote: after the tokens it was prompted with, up to the one that ends it."""
+    """The sampled part of a marked turn: after the generation prompt, up to and including its end token."""
     best, inside = 0, 0
-    for before in range(min(len(prompt), turn.start) + 1):  # so many tokens of the prompt stand before the mark
+    for before in range(min(len(prompt), turn.start) + 1):  # prompt tokens before the mark
         matched = common_beginning(ids[turn.start - before : turn.stop], prompt)
         if matched >= before and matched > best:
             best, inside = matched, matched - before
@@ -179,7 +179,7 @@ def common_beginning(one: list[int], other: list[int]) -> int:
 
 
 def turn_ends(tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
-    """Tokens with which a turn may end. For some models (Gemma) the tokenizer's own is the end of a text, and turns have another."""
+    """Tokens that may end a turn. For some models (Gemma), the tokenizer's EOS ends a text, and turns end with another token."""
     return frozenset({tokenizer.eos_token_id, end_of_turn(tokenizer)} - {None})
 
 
@@ -187,15 +187,15 @@ PROBE: list[Message] = [{"role": "user", "content": QUESTION}, {"role": "assista
 
 
 def end_of_turn(tokenizer: PreTrainedTokenizerBase) -> int | None:
-    """The special token with which the template ends what the assistant said; None where it has none.
+    """The special token that ends assistant messages in the template; None if there is none.
 
-    The tokenizer's own where that follows even in the middle of a chat, perhaps after others (Cohere's Command A); else the first one.
+    The tokenizer's EOS if it follows a message even within a chat, possibly after other tokens (Cohere's Command A); otherwise the first one.
     """
     return _end_of_turn(tokenizer, str(tokenizer.chat_template))
 
 
 def generation_prompt(tokenizer: PreTrainedTokenizerBase) -> list[int]:
-    """What the template prompts a turn with, such as ChatML's <|im_start|>assistant and a newline."""
+    """The generation prompt, such as ChatML's <|im_start|>assistant and a newline."""
     return _generation_prompt(tokenizer, str(tokenizer.chat_template))
 
 
@@ -231,7 +231,7 @@ def runs_of_ones(mask: list[int]) -> list[range]:
 
 
 def check_turns(texts: Sequence[str], said: Sequence[Message]) -> None:
-    """texts: what the template wrote for each of the turns, `said`, that a policy is to learn."""
+    """Refuse turns that the template alters. texts: the rendered text of each turn in `said`."""
     for text, message in zip(texts, said, strict=True):
         check_calls(text, message)
     thoughts = [reasoning_of(message) for message in said]
@@ -244,7 +244,7 @@ def check_turns(texts: Sequence[str], said: Sequence[Message]) -> None:
 
 
 def check_calls(text: str, message: Message) -> None:
-    """Where a call is left out: of what remains a policy would learn to say nothing instead."""
+    """Refuse a turn whose call is dropped: the policy would learn to say nothing instead."""
     for call in message.get("tool_calls") or []:
         name = call["function"]["name"]
         if name not in text:
@@ -252,9 +252,9 @@ def check_calls(text: str, message: Message) -> None:
 
 
 def check_prompt(chat: str, prompt: str) -> None:
-    """Where the chat before a turn is not what a policy is prompted with there, line breaks at its end aside.
+    """Refuse a chat whose text before a turn differs from that turn's prompt, except for trailing line breaks.
 
-    Some templates prompt with <think> and do not write that before what was said, or write an earlier turn otherwise once another follows.
+    Some templates prompt with <think> but don't render it in the chat, or change an earlier turn once another follows.
     """
     wanted = prompt.rstrip()
     if not chat.startswith(wanted):
@@ -270,7 +270,7 @@ def thinks(message: Message) -> bool:
 
 
 def reasoning_of(message: Message) -> str:
-    """As it was given apart from the content, or within; "" where there is none."""
+    """The reasoning, separate from or within the content; "" if there is none."""
     content = message.get("content")
     inside = content.partition(THOUGHT)[0] if isinstance(content, str) and THOUGHT in content else ""
     thought = message.get("reasoning_content") or inside.rpartition(THINK)[2]

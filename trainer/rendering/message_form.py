@@ -1,4 +1,4 @@
-"""Messages as a model's chat template wants them, where templates want the same thing otherwise: the place of reasoning, and how calls are spelled."""
+"""Adapts messages to a model's chat template, since templates differ in the place of reasoning and the form of calls."""
 
 import json
 import re
@@ -15,7 +15,7 @@ SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def spelled(tokenizer: PreTrainedTokenizerBase, messages: list[Message]) -> list[Message]:
-    """The messages with reasoning where the template reads it, and calls as it takes them. What a template reads anyway stays as it is."""
+    """The messages with reasoning and calls in the form that the template expects. What it already accepts is unchanged."""
     template = str(tokenizer.chat_template)
     messages = encodable(messages)
     wants = wants_of(tokenizer, template)
@@ -35,7 +35,7 @@ def spelled(tokenizer: PreTrainedTokenizerBase, messages: list[Message]) -> list
 
 
 def encodable(messages: list[Message]) -> list[Message]:
-    """The messages with U+FFFD for lone surrogates: JSON of policies and environments can hold them, no tokenizer reads them."""
+    """The messages with lone surrogates, which JSON can contain but tokenizers can't encode, replaced by U+FFFD."""
     try:
         json.dumps(messages, ensure_ascii=False).encode()
         return messages
@@ -52,7 +52,7 @@ def without_surrogates(value: Any) -> Any:
 
 
 def thinking(message: Message) -> Message:
-    """The message with reasoning as gpt-oss names it, which has no place beside it for words with a call."""
+    """The message with reasoning in gpt-oss's field; a call can't also have content there."""
     parts = [message["reasoning_content"]]
     content = message.get("content") or ""
     if message.get("tool_calls") and content:
@@ -62,19 +62,19 @@ def thinking(message: Message) -> Message:
 
 
 def thought_aloud(message: Message, opening: str) -> Message:
-    """The message with its reasoning in its content, begun as the template prompts it (DeepSeek R1's distillations): without, the turn would
-    be learned after another prompt than the one that it answers."""
+    """The message with its reasoning in its content, starting with the template's thought prompt (DeepSeek R1 distillations):
+    otherwise, the turn would be trained after a different prompt from the one at inference."""
     content = message.get("content") or ""
     if message.get("tool_calls") or content.startswith(THINK):
         return message
-    if THOUGHT in content:  # a server that reads no reasoning answers with what follows the prompt
+    if THOUGHT in content:  # a server without a reasoning parser returns what follows the prompt
         return {**message, "content": opening + content}
     return {**message, "content": f"{opening}{message.get('reasoning_content') or ''}\n{THOUGHT}\n\n{content}"}
 
 
 @lru_cache(maxsize=16)
 def prompted_thought(tokenizer: PreTrainedTokenizerBase, _: str) -> str:
-    """What the template prompts a thought with, such as <think> and a newline; "" where it does not."""
+    """The template's thought prompt, such as <think> and a newline; "" if there is none."""
     asked = [{"role": "user", "content": QUESTION}]
     text = str(tokenizer.apply_chat_template(asked, tokenize=False, add_generation_prompt=True))
     _, mark, rest = text.rpartition(THINK)
@@ -82,19 +82,19 @@ def prompted_thought(tokenizer: PreTrainedTokenizerBase, _: str) -> str:
 
 
 class Wants(NamedTuple):
-    """What a template refuses calls for, or writes wrong, though it has them in another spelling."""
+    """Forms of calls that a template requires; others are refused or rendered wrongly."""
 
     short_ids: bool
-    """Mistral's: nine letters and digits."""
+    """Mistral's call ids: nine letters and digits."""
     objects: bool
-    """Arguments must not be JSON text, as OpenAI's protocol has them: it goes through their names, or writes the text as one more string."""
+    """Arguments must not be JSON text, as in OpenAI's protocol: the template iterates over their names, or encodes the text again."""
     content: bool
-    """Where there is no content it must be "", as rollouts have it: None is refused, or written as a word."""
+    """Missing content must be "": None is refused, or rendered as a word."""
 
 
 @lru_cache(maxsize=16)
 def wants_of(tokenizer: PreTrainedTokenizerBase, _: str) -> Wants:
-    """Found by asking the template to write a chat."""
+    """Determined by rendering test chats."""
     arguments = {"at": "it"}
     text = json.dumps(arguments)
 
@@ -124,7 +124,7 @@ def wants_of(tokenizer: PreTrainedTokenizerBase, _: str) -> Wants:
 
 
 def with_objects(message: Message) -> Message:
-    """The message with the arguments of its calls as objects where they are the JSON of one."""
+    """The message with its calls' arguments decoded if they're JSON objects."""
     calls = [
         {**call, "function": {**call["function"], "arguments": as_object(call["function"].get("arguments"))}}
         for call in message["tool_calls"]
@@ -146,17 +146,17 @@ ID_LENGTH = 9
 
 
 def with_short_ids(messages: list[Message]) -> list[Message]:
-    """The messages with ids of nine letters and digits: those that are so stay, others are numbered as they come up in the chat.
+    """The messages with ids of nine letters and digits: valid ones are kept, others are numbered in order of appearance.
 
-    Numbered and not drawn, so that a chat only ever grows at its end, two answers to one prompt do not differ in their ids, and there is
-    little to learn in them. A result without an id answers the first call that waits.
+    Numbered rather than random, so that chats only grow at their end, two answers to a prompt don't differ in their ids, and the ids
+    are easy to predict. A result without an id answers the first pending call.
     """
     given: dict[str, str] = {}
     waiting: list[str] = []
     found = []
 
     def short(identifier: object) -> str:
-        name = str(identifier) if identifier else f" {len(given)}"  # as no id begins: this one is nobody else's
+        name = str(identifier) if identifier else f" {len(given)}"  # no id starts like this, so it's unique
         if name not in given:
             taken = set(given.values())
             free = (short_id(number) for number in range(1, len(given) + 2))

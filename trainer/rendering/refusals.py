@@ -1,7 +1,7 @@
-"""Rows that a model's chat template refuses: left out and told while they are few, the end of the run where they are many.
+"""Rows that a model's chat template refuses: a few are skipped and reported, many end the run.
 
-Real data hold an odd row here and there, and hours of training should not end with one. Where a template refuses more than a few, it does
-not fit the data, and a model trained on the rest would have learned something else than its owner thinks.
+Real data contains occasional odd rows, which shouldn't end hours of training. If a template refuses more than a few, it doesn't
+fit the data, and a model trained on the rest wouldn't have learned what its owner expects.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -12,32 +12,32 @@ from contract.events import Warned
 from trainer.failures import DataFailure
 
 MOST = 0.1
-"""Of all rows."""
+"""Maximum share of refused rows."""
 NAMED = 5
-"""Rows whose reasons are told."""
+"""Number of rows whose reasons are reported."""
 
 Row = TypeVar("Row")
 Result = TypeVar("Result")
 
 
 class Refusal(NamedTuple):
-    """One row that cannot be rendered."""
+    """A row that can't be rendered."""
 
     number: int
-    """Among the rows, from 1."""
+    """Row number, from 1."""
     reason: str
 
 
 @dataclass
 class Refusals:
-    """Those of one data file."""
+    """The refused rows of one data file."""
 
     name: str
-    """Of the file."""
+    """Name of the file."""
     found: list[Refusal] = field(default_factory=list)
 
     def rendered(self, rows: Iterable[Row], render: Callable[[Row], Result]) -> Iterator[Result]:
-        """What each row renders to; a row for which `render` raises is noted, and passed over."""
+        """The rendered rows; a row for which `render` raises is recorded and skipped."""
         for number, row in enumerate(rows, start=1):
             try:
                 result = render(row)
@@ -47,7 +47,7 @@ class Refusals:
                 yield result
 
     def warning(self, *, of: int) -> Warned | None:
-        """What to tell of them; None where there are none. Raises DataFailure where they are more than MOST of all rows."""
+        """A warning about them; None if there are none. Raises DataFailure if they're more than MOST of all rows."""
         if not self.found:
             return None
         told = "; ".join(f"row {each.number}: {each.reason}" for each in self.found[:NAMED])

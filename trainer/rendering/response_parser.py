@@ -1,4 +1,4 @@
-"""Reads what a policy generated back into a message."""
+"""Parses generated tokens into a message."""
 
 from typing import Any, NamedTuple
 
@@ -9,7 +9,7 @@ from trainer.rendering.chat import end_of_turn
 
 
 class Parsed(NamedTuple):
-    """A message, and what is wrong with its tool calls where they cannot be read."""
+    """A message, and the problem with its tool calls if they can't be parsed."""
 
     message: Message
     error: str | None = None
@@ -24,11 +24,11 @@ def parse_turn(
     ends: frozenset[int],
     call_ids: str = "call",
 ) -> Parsed:
-    """The assistant message that `ids` spell after `prompt_ids`, without the one of `ends` that it ends with.
+    """Parse the assistant message in `ids` after `prompt_ids`, without its final token from `ends`.
 
     Calls get the ids `<call_ids>_1`, `<call_ids>_2`, …
 
-    What cannot be read as calls stays in the content as it was written, so that nothing is lost.
+    Unparsable calls stay in the content unchanged, so that nothing is lost.
     """
     ended = bool(ids) and ids[-1] in ends
     text = str(tokenizer.decode(ids[:-1] if ended else ids))
@@ -59,7 +59,7 @@ def parse_turn(
 
 
 def checked_call(call: dict[str, Any]) -> dict[str, Any]:
-    """Raises ValueError where the name is no text."""
+    """Raises ValueError if the name isn't text."""
     function = call.get("function", call)
     if not isinstance(function, dict) or not isinstance(function.get("name"), str):
         raise ValueError("a tool call needs a name")

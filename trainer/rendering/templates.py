@@ -1,4 +1,4 @@
-"""Makes a model's chat template fit for training: it must tell what the assistant wrote, and should write what can be read back."""
+"""Prepares a model's chat template for training: it must mark assistant tokens, and its calls should be parsable."""
 
 from contextlib import suppress
 
@@ -27,21 +27,21 @@ CALL: Message = {
 RESULT: Message = {"role": "tool", "tool_call_id": "call00001", "name": "look", "content": ANSWER}
 THOUGHT: Message = {"role": "assistant", "reasoning_content": QUESTION, "content": ANSWER}
 TRAINING = "_training_chat_template"
-"""How TRL's names of its training variants end."""
+"""Suffix of TRL's training templates."""
 PROBES: list[tuple[list[Message], list[ToolSchema]]] = [
     (PROBE * 2, []),
     ([{"role": "system", "content": ANSWER}, *PROBE], []),
     ([PROBE[0], THOUGHT], []),
     ([{"role": "system", "content": ANSWER}, PROBE[0], CALL, RESULT, PROBE[1], *PROBE], [TOOL]),
 ]
-"""Chats by which formats are told apart."""
+"""Probe chats that distinguish formats."""
 
 
 def prepare_template(tokenizer: PreTrainedTokenizerBase) -> None:
-    """Give the tokenizer a chat template from which it can be told what the assistant generates, and the parser of its calls.
+    """Give the tokenizer a chat template that distinguishes generated tokens, and the parser of its calls.
 
-    Known formats (Qwen, Gemma, GLM, …) are exchanged for TRL's training variant, which never rewrites earlier turns. Others stay as
-    they are where they only ever add to the end of a chat (Llama 3.1, Mistral, …). Raises ConfigFailure for a template that does neither.
+    Known formats (Qwen, Gemma, GLM, …) are replaced by TRL's training variant, which never rewrites earlier turns. Others are kept
+    if they're prefix-preserving (Llama 3.1, Mistral, …). Raises ConfigFailure for any other template.
     """
     if not tokenizer.chat_template:
         raise ConfigFailure(
@@ -54,7 +54,7 @@ def prepare_template(tokenizer: PreTrainedTokenizerBase) -> None:
         try:
             add_response_schema(tokenizer)
         except ValueError:
-            tokenizer.response_template = None  # calls cannot be read: training works, tools in rollouts do not
+            tokenizer.response_template = None  # calls can't be parsed: training works, but tools in rollouts don't
     with suppress(ValueError):
         tokenizer.chat_template = get_training_chat_template(tokenizer) or tokenizer.chat_template
     if not has_generation_markers(tokenizer.chat_template):
@@ -62,9 +62,9 @@ def prepare_template(tokenizer: PreTrainedTokenizerBase) -> None:
 
 
 def same_format(tokenizer: PreTrainedTokenizerBase) -> str | None:
-    """The template, of those that TRL has a training variant of, which spells chats as the tokenizer's own does.
+    """The template with a TRL training variant that renders chats exactly like the tokenizer's own.
 
-    TRL knows templates by their text; many copies of a model (Unsloth's, say) have the same format in other words.
+    TRL identifies templates by their text, but many copies of models (such as Unsloth's) have equivalent templates with other text.
     """
     own = tokenizer.chat_template
     if has_generation_markers(own):
@@ -79,7 +79,7 @@ def same_format(tokenizer: PreTrainedTokenizerBase) -> str | None:
 
 
 def in_words(tokenizer: PreTrainedTokenizerBase, template: str) -> list[str]:
-    """How the template spells the probes; "" for one that it refuses."""
+    """The rendered probes; "" for one that it refuses."""
     own, spellings = tokenizer.chat_template, []
     tokenizer.chat_template = template
     for chat, tools in PROBES:
@@ -93,7 +93,7 @@ def in_words(tokenizer: PreTrainedTokenizerBase, template: str) -> list[str]:
 
 
 def check_prefixes(tokenizer: PreTrainedTokenizerBase) -> None:
-    """Raises ConfigFailure where the turns of a chat cannot be told from the rest."""
+    """Raises ConfigFailure if the turns of a chat can't be distinguished from the rest."""
     try:
         found = sum(render_by_prefixes(tokenizer, PROBE * 2, []).mask)
         problem = "" if found and end_of_turn(tokenizer) is not None else "it writes nothing at the end of a turn"

@@ -1,5 +1,5 @@
-"""Rewards out of components: `rewards_for(config, folder)` makes them, `.score(trajectories)` gives each run its total, every
-component's own value, and what the components say of each turn."""
+"""Rewards from components: `rewards_for(config, folder)` builds them, `.score(trajectories)` returns each trajectory's total, every
+component's value, and per-turn values."""
 
 from trainer.rewards.components import rewards_for
 from trainer.rewards.protocol import Component, Score

@@ -1,4 +1,4 @@
-"""From a config to components."""
+"""Builds reward components from a config."""
 
 from pathlib import Path
 
@@ -27,9 +27,9 @@ from trainer.rewards.total import Rewards
 
 
 def rewards_for(config: RewardsConfig, folder: Path, events: EventLog | None = None) -> Rewards:
-    """Make every term's component; models are loaded here, from paths relative to `folder`. Raises ConfigFailure.
+    """Build every term's component; models are loaded here, from paths relative to `folder`. Raises ConfigFailure.
 
-    Says so in `events` where the outcome does not dominate.
+    Warns in `events` if the outcome doesn't dominate.
     """
     if config.warning and events is not None:
         events.emit(Warned(config.warning, advice="Raise the outcome's weight, or lower the others'."))
@@ -39,7 +39,7 @@ def rewards_for(config: RewardsConfig, folder: Path, events: EventLog | None = N
 
 
 def refuse_unresolved(term: AnyTerm) -> None:
-    """Raises ConfigFailure for a policy of Retrace whose place nobody has written down."""
+    """Raises ConfigFailure for a policy in Retrace without a location."""
     if isinstance(term, LearnedOutcomeTerm | LearnedProcessTerm) and not term.path:
         place = "path"
     elif isinstance(term, JudgeTerm) and not term.url:
@@ -53,7 +53,7 @@ def refuse_unresolved(term: AnyTerm) -> None:
 
 
 def component_for(term: AnyTerm, folder: Path) -> Component:
-    """Models and servers are imported only where they are asked for."""
+    """Code for models and servers is imported only when used."""
     match term:
         case OutcomeTerm():
             return Outcome(term)

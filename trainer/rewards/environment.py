@@ -1,6 +1,6 @@
-"""What the environment itself knows: the outcome, the sub-goals, the rules that were broken, the number of turns.
+"""Rewards from the environment: the outcome, subgoals, broken rules, and the number of turns.
 
-Read from the record of the run, so the same numbers come out of a live episode and of one that was stored long ago.
+Computed from the recorded trajectory, so a live episode and a stored one give the same numbers.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from trainer.rewards.protocol import Score
 
 
 class Outcome:
-    """The end of the run; the turns have the environment's own step rewards."""
+    """The outcome of the trajectory; turns have the environment's step rewards."""
 
     def __init__(self, term: OutcomeTerm) -> None:
         self.term = term
@@ -31,13 +31,13 @@ class Outcome:
             value = success if outcome.reward is None else outcome.reward
         rewards = [step.reward for step in trajectory.steps]
         turns = [reward or 0.0 for reward in rewards] if any(reward is not None for reward in rewards) else None
-        if value is None or isnan(value):  # rewards of both infinities sum to no number, which `min` would take for 1
+        if value is None or isnan(value):  # opposite infinities sum to NaN, which `min` would turn into 1
             return Score(None, turns)
         return Score(max(-1.0, min(1.0, value)), turns)
 
 
 class StepCost:
-    """Long runs cost."""
+    """Long trajectories cost."""
 
     def __init__(self, term: StepCostTerm) -> None:
         self.term = term
@@ -51,7 +51,7 @@ class StepCost:
 
 
 class Subgoals:
-    """The share of sub-goals reached; a turn has the change that it made to it."""
+    """The share of subgoals reached; a turn has its change of that share."""
 
     def score(self, trajectories: Sequence[Trajectory]) -> list[Score]:
         return [self._score(trajectory) for trajectory in trajectories]
@@ -66,7 +66,7 @@ class Subgoals:
 
 
 class Safety:
-    """Rules that were broken. `info["violations"]` of a step lists them: {"rule": name, "hard": whether the action was refused}."""
+    """Broken rules. `info["violations"]` of a step lists them: {"rule": name, "hard": whether the action was refused}."""
 
     def score(self, trajectories: Sequence[Trajectory]) -> list[Score]:
         return [self._score(trajectory) for trajectory in trajectories]

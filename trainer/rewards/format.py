@@ -1,4 +1,4 @@
-"""Whether what the policy wrote can be read and carried out (the format reward of ToolRL, Qian et al., 2025, arXiv 2504.13958, section 3.3)."""
+"""Whether the policy's output is well formed (the format reward of ToolRL, Qian et al., 2025, arXiv 2504.13958, section 3.3)."""
 
 import json
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from trainer.rewards.protocol import Score
 
 
 class Format:
-    """1 for a readable turn, else 0; the run has their mean."""
+    """1 for a well-formed turn, otherwise 0; the trajectory has their mean."""
 
     def score(self, trajectories: Sequence[Trajectory]) -> list[Score]:
         return [self._score(trajectory) for trajectory in trajectories]
@@ -21,10 +21,10 @@ class Format:
 
 
 def problem_of(step: Step, tools: Sequence[ToolSchema]) -> str:
-    """What is wrong with the form of a turn; "" where nothing is. A call that fails for other reasons is well formed."""
+    """The format problem of a turn; "" if there is none. A call that fails for other reasons is well formed."""
     calls = step.message.get("tool_calls") or []
     if not calls and step.error is not None:
-        return step.error  # only a call that could not be read leaves an error without a call
+        return step.error  # only an unparsable call leaves an error without a call
     schemas = {tool["function"]["name"]: tool["function"].get("parameters") or {} for tool in tools}
     return next((problem for call in calls if (problem := problem_of_call(call, schemas))), "")
 
@@ -47,7 +47,7 @@ def problem_of_call(call: dict[str, Any], schemas: dict[str, dict[str, Any]]) ->
 
 
 def arguments_of(function: dict[str, Any]) -> dict[str, Any] | None:
-    """The arguments as an object, also where they are its JSON text; None where they are neither."""
+    """The arguments as an object, also from JSON text; None otherwise."""
     arguments = function.get("arguments")
     if isinstance(arguments, str):
         try:

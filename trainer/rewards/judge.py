@@ -1,8 +1,8 @@
-"""A language model as the judge, behind any OpenAI-compatible address: it grades each rollout (Zheng et al., 2023, arXiv 2306.05685: single-answer
+"""An LLM judge behind any OpenAI-compatible URL: it grades each rollout (Zheng et al., 2023, arXiv 2306.05685: single-answer
 grading), or scores the rollouts of a group against each other (see `ranking`).
 
-Left out: several judges and votes, and reference answers. What the run says cannot be kept from
-trying to talk the judge round; the transcript is fenced and named as data, no more can be done, so keep its weight below the outcome's.
+Left out: several judges and votes, and reference answers. A transcript may try to manipulate the
+judge (prompt injection); it's fenced and declared as data, which isn't a guarantee, so keep its weight below the outcome's.
 """
 
 import json
@@ -37,7 +37,7 @@ SYSTEM = (
 
 
 class Judge:
-    """Asks for a grade of each run. One that gets none has no value, and is counted as missing."""
+    """Asks for a grade of each trajectory. Without a grade, the value is None and counted as missing."""
 
     def __init__(self, term: JudgeTerm) -> None:
         self.term = term
@@ -64,13 +64,13 @@ class Judge:
             return [Score(grade) for grade in pool.map(self._grade, trajectories)]
 
     def _grade(self, trajectory: Trajectory) -> float | None:
-        """0 … 1, or None where the server gives no grade."""
+        """0 … 1, or None if the server gives no grade."""
         transcript = written(trajectory, most=self.term.most_characters)
         content = self._ask(SYSTEM.format(rubric=self.term.rubric), f"<transcript>\n{transcript}\n</transcript>")
         return None if content is None else grade_in(content)
 
     def _ask(self, system: str, user: str) -> str | None:
-        """What the judge answers; None where it doesn't."""
+        """The judge's answer; None if there is none."""
         body = {
             "model": self.term.model,
             "messages": [{"role": "system", "content": system}, {"role": "user", "content": user}],
@@ -93,7 +93,7 @@ class Judge:
 
 
 def content_of(response: httpx.Response) -> str | None:
-    """The text of a chat completion; None where there is none."""
+    """The text of a chat completion; None if there is none."""
     try:
         return str(response.json()["choices"][0]["message"]["content"])
     except (ValueError, LookupError, TypeError, RecursionError):
@@ -101,8 +101,8 @@ def content_of(response: httpx.Response) -> str | None:
 
 
 def grade_in(content: str) -> float | None:
-    """The grade as 0 … 1; None where the answer holds none."""
-    for found in reversed(GRADE.findall(content)):  # the last one: a thinking judge may write drafts before it
+    """The grade as 0 … 1; None if the answer has none."""
+    for found in reversed(GRADE.findall(content)):  # the last one: a reasoning judge may write drafts before it
         try:
             grade = json.loads(found)["grade"]
         except (ValueError, LookupError, RecursionError):
@@ -113,5 +113,5 @@ def grade_in(content: str) -> float | None:
 
 
 def written(trajectory: Trajectory, *, most: int) -> str:
-    """The rollout as text, which cannot end its fence."""
+    """The rollout as text that can't close its fence."""
     return shortened("\n".join(lines_of(trajectory)).replace("</transcript>", "<\\/transcript>"), most=most)

@@ -1,4 +1,4 @@
-"""Reward models as components: one that scores whole runs, one that scores turns."""
+"""Reward models as components: one scores whole trajectories, one scores turns."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,9 +18,9 @@ from trainer.rewards.protocol import Score
 
 
 class LearnedOutcome:
-    """A Bradley-Terry reward r as 2σ(r) - 1: the chance of being preferred to a run of reward 0, stretched to -1 … 1.
+    """A Bradley-Terry reward r as 2σ(r) - 1: the probability of being preferred to a trajectory with reward 0, scaled to -1 … 1.
 
-    Bounded, so that a run that fools the reward model gains no more than its weight.
+    Bounded, so that hacking the reward model gains at most its weight.
     """
 
     def __init__(self, term: LearnedOutcomeTerm, folder: Path) -> None:
@@ -42,7 +42,7 @@ class LearnedOutcome:
 
 
 class LearnedProcess:
-    """Each turn's P(good) - P(bad), as the process reward model sees it."""
+    """Each turn's P(good) - P(bad) by the process reward model."""
 
     def __init__(self, term: LearnedProcessTerm, folder: Path) -> None:
         config = ModelConfig(path=term.path)
@@ -60,7 +60,7 @@ class LearnedProcess:
 
 
 def rendered(tokenizer: PreTrainedTokenizerBase, run: Trajectory) -> Rendered | None:
-    """None for a run without a turn, or one that the chat template refuses: there is nothing to score."""
+    """None for a trajectory without turns, or one that the chat template refuses."""
     if not run.steps:
         return None
     try:
@@ -70,5 +70,5 @@ def rendered(tokenizer: PreTrainedTokenizerBase, run: Trajectory) -> Rendered | 
 
 
 def ready(model: Any) -> Any:
-    """On the accelerator, if there is one, and learning nothing."""
+    """On the accelerator, if any, in eval mode and without gradients."""
     return model.to("cuda" if torch.cuda.is_available() else "cpu").eval()

@@ -1,4 +1,4 @@
-"""What every component of a reward offers."""
+"""The interface of reward components."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,19 +9,19 @@ from contract.trajectory import Trajectory
 
 @dataclass(frozen=True)
 class Score:
-    """One component's word on one run."""
+    """One component's score of one trajectory."""
 
     value: float | None
-    """Within the range that the component's config states; None where it has nothing to say, such as a judge that did not answer."""
+    """Within the component's range; None if it has no score, such as a judge that didn't answer."""
     turns: list[float] | None = None
-    """One value a turn, where it tells turns apart. They say which turns earned the run's value, in the same unit; they need not add up to it."""
+    """One value per turn, for components that score turns. They attribute the trajectory's value to turns, in the same unit; they need not add up to it."""
     details: dict[str, float] = field(default_factory=dict)
     """Further numbers to log, by name."""
 
 
 class Component(Protocol):
-    """Scores finished runs. Many at once, so that models see batches and servers parallel requests."""
+    """Scores finished trajectories, many at once, so that models get batches and servers parallel requests."""
 
     def score(self, trajectories: Sequence[Trajectory]) -> list[Score]:
-        """In order, one a run. Never raises for what a policy did."""
+        """One score per trajectory, in order. Never raises because of a policy's behavior."""
         ...

@@ -1,7 +1,7 @@
 """A judge that scores the rollouts of a group against each other, after RULER (OpenPipe, 2025: relative universal LLM-elicited rewards).
 
-Relative scores are easier for a judge than absolute ones, and only differences within a group teach. What the rollouts have in common at their beginning is shown once.
-Judges favor what stands first (Wang et al., 2023, arXiv 2305.17926), so each group is asked about twice, in a shuffled order and in its reverse, and the scores are averaged.
+Relative scores are easier for a judge than absolute ones, and only differences within a group matter. The rollouts' shared beginning is shown once.
+Judges have a position bias (Wang et al., 2023, arXiv 2305.17926), so each group is scored twice, in a shuffled order and in its reverse, and the scores are averaged.
 Left out: chains of groups, and scores that are comparable between tasks.
 """
 
@@ -34,7 +34,7 @@ FENCES = re.compile(r"<(?=/?(?:shared|rollout)\b)")
 
 
 def score(trajectories: Sequence[Trajectory], term: JudgeTerm, ask: Ask) -> list[Score]:
-    """In order. A group of which the judge says nothing usable has no value, and neither has a rollout that is alone."""
+    """Scores in order. None for a group without a usable answer, and for a rollout that is alone in its group."""
     groups: dict[str, list[int]] = defaultdict(list)
     for index, trajectory in enumerate(trajectories):
         groups[trajectory.task.key].append(index)
@@ -48,7 +48,7 @@ def score(trajectories: Sequence[Trajectory], term: JudgeTerm, ask: Ask) -> list
 
 
 def score_group(group: Sequence[Trajectory], term: JudgeTerm, ask: Ask) -> list[float] | None:
-    """0 … 1 for each, the mean over both orders; None where neither answer can be used."""
+    """0 … 1 for each, the mean over both orders; None if neither answer is usable."""
     order = list(range(len(group)))
     random.Random(f"{term.seed} {group[0].task.key}").shuffle(order)
     system = SYSTEM.format(rubric=term.rubric)
@@ -61,7 +61,7 @@ def score_group(group: Sequence[Trajectory], term: JudgeTerm, ask: Ask) -> list[
 
 
 def shown(group: Sequence[Trajectory], *, most: int) -> str:
-    """The group as text: the shared beginning once, then the rest of each."""
+    """The group as text: the shared beginning once, then the rest of each rollout."""
     texts = [[FENCES.sub(r"<\\", line) for line in lines_of(trajectory)] for trajectory in group]
     shared = [lines[0] for lines in takewhile(alike, zip(*texts, strict=False))]
     room = most // (len(group) + 1)
@@ -78,8 +78,8 @@ def alike(lines: Sequence[str]) -> bool:
 
 
 def scores_in(answer: str, *, count: int) -> list[float] | None:
-    """The scores by number; None unless there is exactly one from 0 to 1 for each rollout."""
-    for text in reversed(SCORES.findall(answer)):  # the last one: a thinking judge may write drafts before it
+    """The scores in order; None unless there is exactly one from 0 to 1 for each rollout."""
+    for text in reversed(SCORES.findall(answer)):  # the last one: a reasoning judge may write drafts before it
         try:
             found = json.loads(text)
         except (ValueError, RecursionError):

@@ -1,9 +1,9 @@
-"""Right tools, right arguments, right order, against calls that solve the task.
+"""Compares tools, arguments, and order with calls that solve the task.
 
 After ToolRL (Qian et al., 2025, arXiv 2504.13958: names, parameter names and values scored apart) and RLTR (2025, arXiv 2508.19598: the
-plan of calls is rewarded rather than the final answer). The reference is `success_check["calls"]` ([{"tool", "arguments"}]) where the task
-states it, else what the environment's expert script does with the task. Left out: ToolRL's dynamic scaling of the reward over training, and
-references with alternatives: another way that also works scores lower, so keep this term's weight well below the outcome's.
+plan of calls is rewarded rather than the final answer). The reference is `success_check["calls"]` ([{"tool", "arguments"}]) if the task
+states it, otherwise the calls of the environment's expert script. Left out: ToolRL's dynamic scaling of the reward over training, and
+references with alternatives: a valid alternative solution scores lower, so keep this term's weight well below the outcome's.
 """
 
 import json
@@ -24,11 +24,11 @@ from trainer.rewards.protocol import Score
 from trainer.rollouts.scripted import call_message, decoded
 
 KEPT = 4096
-"""Tasks whose reference calls are remembered."""
+"""Tasks whose reference calls are cached."""
 
 
 class ToolUse:
-    """The mean of three shares; a turn has how well its calls agree with those of the reference that they stand for."""
+    """The mean of three shares; a turn has the agreement of its calls with their counterparts in the reference."""
 
     def score(self, trajectories: Sequence[Trajectory]) -> list[Score]:
         return [score_calls(trajectory, reference_calls(trajectory.task)) for trajectory in trajectories]
@@ -36,16 +36,16 @@ class ToolUse:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How the calls that were made compare with the reference: three shares, 0 … 1."""
+    """Agreement of the calls with the reference: three shares, 0 … 1."""
 
     tools: float
-    """Names in both, over names in either, each as often as it was called."""
+    """Multiset intersection over union of the names."""
     arguments: float
-    """How well calls agree with their counterparts, as a share of the reference; in order."""
+    """Agreement of calls with their counterparts in order, as a share of the reference."""
     order: float
-    """Longest common sequence of names, as a share of the longer list."""
+    """Longest common subsequence of names, as a share of the longer list."""
     of_call: list[float]
-    """How well each call agrees with its counterpart; 0 where it has none."""
+    """Agreement of each call with its counterpart; 0 without one."""
 
     @property
     def value(self) -> float:
@@ -53,7 +53,7 @@ class Agreement:
 
 
 def score_calls(trajectory: Trajectory, reference: Sequence[Call] | None) -> Score:
-    """Says nothing where there is no reference."""
+    """No score if there is no reference."""
     if not reference:
         return Score(None)
     made: list[Call] = []
@@ -84,7 +84,7 @@ def compare(made: Sequence[Call], reference: Sequence[Call]) -> Agreement:
 
 
 def likeness(call: Call, other: Call) -> float:
-    """0 for another tool; else the share of parameters, of either call, that both give the same value. 1 for the same call."""
+    """0 for different tools; otherwise the share of parameters in either call with the same value in both. 1 for equal calls."""
     if call.tool != other.tool:
         return 0.0
     either = call.arguments.keys() | other.arguments.keys()
@@ -98,14 +98,14 @@ def likeness(call: Call, other: Call) -> float:
 
 
 def equal(value: Any, other: Any) -> bool:
-    """Case and outer blanks of texts do not count: tools do not mind them either."""
+    """Ignores case and surrounding whitespace of text, as the tools do."""
     if isinstance(value, str) and isinstance(other, str):
         return value.strip().casefold() == other.strip().casefold()
     return bool(value == other)
 
 
 def align(likenesses: list[list[float]]) -> list[float]:
-    """The matching in order with the greatest sum: what each row gets, 0 where it has no partner (Needleman and Wunsch, 1970, without gap costs)."""
+    """The order-preserving matching with the greatest sum: each row's value, 0 without a partner (Needleman and Wunsch, 1970, without gap costs)."""
     rows = len(likenesses)
     columns = len(likenesses[0]) if rows else 0
     best = [[0.0] * (columns + 1) for _ in range(rows + 1)]
@@ -127,13 +127,13 @@ def align(likenesses: list[list[float]]) -> list[float]:
 
 
 def calls_in(message: Message) -> list[Call]:
-    """The calls of a turn; one whose arguments cannot be read has none."""
+    """The calls of a turn; unparsable arguments count as none."""
     functions = [call.get("function") or {} for call in message.get("tool_calls") or []]
     return [Call(str(function.get("name")), arguments_of(function) or {}) for function in functions]
 
 
 def reference_calls(task: Task) -> list[Call] | None:
-    """The calls that solve the task, or None where nobody knows them."""
+    """The calls that solve the task, or None if unknown."""
     stated = task.success_check.get("calls")
     if stated is not None:
         return [Call(str(call["tool"]), call.get("arguments") or {}) for call in stated]
@@ -142,7 +142,7 @@ def reference_calls(task: Task) -> list[Call] | None:
 
 @lru_cache(maxsize=KEPT)
 def expert_calls(encoded: str) -> list[Call] | None:
-    """What the expert script of the task's environment calls; None where it has none. `encoded` is the task, as JSON."""
+    """The calls of the expert script of the task's environment; None if there is no script. `encoded` is the task as JSON."""
     task = Task(**json.loads(encoded))
     try:
         environment_class = environment_named(task.environment)
@@ -150,7 +150,7 @@ def expert_calls(encoded: str) -> list[Call] | None:
             return None
         environment = environment_class()
         environment.reset(task)
-    except RunFailure:  # an environment that is not built in, or a task that it cannot set up
+    except RunFailure:  # not a built-in environment, or an invalid task
         return None
     script = environment_class.scripts["expert"](task, random.Random(0))
     calls: list[Call] = []

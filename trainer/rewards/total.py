@@ -12,14 +12,14 @@ from trainer.rewards.protocol import Component, Score
 
 @dataclass(frozen=True)
 class Reward:
-    """What one run is worth, and why."""
+    """The reward of one trajectory, with its parts."""
 
     total: float
-    """Σ weight · value. Where a term had nothing to say, with the mean of what it said of the task's other runs, else of all."""
+    """Σ weight · value. A missing value is replaced by the term's mean over the task's other trajectories, or else over all."""
     parts: dict[str, float | None]
     """Each term's own value, before its weight."""
     turns: list[float]
-    """For each turn Σ weight · value over the terms that tell turns apart; all 0 where none does."""
+    """For each turn, Σ weight · value over the terms that score turns; all 0 if there are none."""
     details: dict[str, float] = field(default_factory=dict)
     """`<term>/<name>` -> number."""
 
@@ -34,7 +34,7 @@ class Rewards:
         self.names = [name_of(term) for term in config.terms]
 
     def score(self, trajectories: Sequence[Trajectory]) -> list[Reward]:
-        """In order, one a run."""
+        """One reward per trajectory, in order."""
         columns = [component.score(trajectories) for component in self.components]
         counted = [values_of(column, [each.task.key for each in trajectories]) for column in columns]
         return [
@@ -58,10 +58,10 @@ class Rewards:
 
 
 def values_of(scores: Sequence[Score], tasks: Sequence[str]) -> list[float]:
-    """What one term's word counts for each run: where it has none, the mean of the task's others, else of all, else 0.
+    """One term's value for each trajectory: if missing, the mean of the task's others, or else of all, or else 0.
 
-    A judge that did not answer must not count as its worst grade: compared with the rest of its group such a run would be the one that the policy
-    unlearns most.
+    A missing answer of a judge must not count as its worst grade: within its group, such a trajectory would get the most
+    negative advantage.
     """
     known: dict[str, list[float]] = defaultdict(list)
     for score, task in zip(scores, tasks, strict=True):
@@ -75,7 +75,7 @@ def values_of(scores: Sequence[Score], tasks: Sequence[str]) -> list[float]:
 
 
 def metrics_of(rewards: Sequence[Reward]) -> dict[str, float]:
-    """Mean and spread of the total and of each part, under TRL's names; `/missing` is the share of runs that a term said nothing of."""
+    """Mean and standard deviation of the total and of each part, under TRL's names; `/missing` is the share of trajectories without a value."""
     if not rewards:
         return {}
     totals = [reward.total for reward in rewards]

@@ -27,7 +27,7 @@ def message_lines(message: Message) -> list[str]:
 
 
 def shortened(text: str, *, most: int) -> str:
-    """Of a text that is too long the beginning and the end."""
+    """The beginning and the end of a text that is too long."""
     if len(text) <= most:
         return text
     return f"{text[: most // 2]}\n[{len(text) - most:,} characters left out]\n{text[-(most - most // 2) :]}"

@@ -1,4 +1,4 @@
-"""How a server of chats answers over HTTP. Nothing here loads torch."""
+"""HTTP responses of chat servers. Nothing here imports torch."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from starlette.responses import JSONResponse, Response
 from contract.completion_chunks import event_stream
 
 SESSION = "x-session-id"
-"""The header by which the gateway says whose chat it is."""
+"""The header with which the gateway identifies the session."""
 LONGEST_WORDS = 500
 
 
 def reply_response(reply: dict[str, Any], *, is_streamed: bool) -> Response:
-    """A reply as OpenAI's clients read it; a streamed one comes in one piece, since chats are sampled in batches."""
+    """A response in OpenAI's format; a stream has a single chunk of content, since chats are sampled in batches."""
     if not is_streamed:
         return JSONResponse(reply)
     return Response(event_stream(reply, with_usage=True), media_type="text/event-stream")
@@ -25,5 +25,5 @@ def error_response(status: int, message: str, code: str) -> Response:
 
 
 def unreadable(problem: Exception) -> str:
-    """What is said of a chat that the policy's template can't render."""
+    """The error for a chat that the policy's template can't render."""
     return f"The policy can't read this chat: {type(problem).__name__}: {problem}"[:LONGEST_WORDS]

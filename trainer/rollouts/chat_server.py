@@ -1,4 +1,4 @@
-"""OpenAI's chat completions by the policy that is being trained, for agents that live elsewhere. The gateway stands before it."""
+"""Serves OpenAI's chat completions with the policy being trained, for agents that run elsewhere, behind the gateway."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ CLOSING_SECONDS = 1
 
 
 class ChatServer:
-    """Answers chats with one engine. Its address holds a secret, so that nobody but the gateway finds it."""
+    """Answers chats with one engine. Its URL contains a secret that only the gateway knows."""
 
     def __init__(self, engine: LocalEngine, *, seed: int) -> None:
         self._engine = engine
         self._chats = Chats(engine, seed=seed)
         self._secret = secrets.token_urlsafe(32)
         self.asked_at: float | None = None
-        """When the first chat came, on the monotonic clock."""
+        """When the first chat arrived, on the monotonic clock."""
         self.failure: Exception | None = None
-        """Why the engine can answer no chat."""
+        """Why the engine can't answer chats."""
 
     @asynccontextmanager
     async def listening(self, host: str) -> AsyncIterator[str]:
-        """Serve on a free port of `host`, a name or address of this machine; gives the base URL. Raises ConfigFailure."""
+        """Serve on a free port of `host`, a name or address of this machine; yields the base URL. Raises ConfigFailure."""
         with _bound(host) as listener:
             path = f"/{self._secret}/v1"
             routes = [Route(f"{path}/chat/completions", self._chat_completions, methods=["POST"])]
@@ -74,7 +74,7 @@ class ChatServer:
             self.failure = failure
             return error_response(400, str(failure), "unsupported")
         except Exception as problem:
-            if problem is self._engine.failure:  # whatever it died of, the training run dies of it too, and says so
+            if problem is self._engine.failure:  # the same error also ends the training run, which reports it
                 self.failure = problem
                 return error_response(500, "The policy's engine failed; the training run says how.", "engine_failed")
             return error_response(400, unreadable(problem), "unreadable_chat")
@@ -82,7 +82,7 @@ class ChatServer:
 
 
 class _Server(uvicorn.Server):
-    """A part of another program, whose signals are none of its business."""
+    """A server embedded in another program, so it doesn't handle signals."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -1,7 +1,7 @@
-"""OpenAI's chat completions by an engine in this process.
+"""OpenAI's chat completions with an engine in this process.
 
-What a policy wrote stays the very tokens that were sampled: a chat that repeats its earlier turns goes on after those tokens, whatever
-another library has made of their text.
+A policy's turns are kept as sampled tokens: a chat that repeats its earlier turns continues after those tokens, even if
+a client library changed their text.
 """
 
 from __future__ import annotations

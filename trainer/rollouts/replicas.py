@@ -1,7 +1,7 @@
-"""The servers behind a policy: which of them are asked, and waiting for one that is away.
+"""The servers behind a policy: load balancing, and waiting for servers that are down.
 
-A server dies with everything that it was in the middle of. That says nothing of the policy, so episodes that it took along are played again, on
-another replica or once it is back, and count nowhere.
+A dying server aborts its episodes. That isn't the policy's fault, so they aren't counted, and are replayed on
+another replica or once it's back.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from trainer.failures import ConfigFailure, ServerDied
 
 LOOK_EVERY_SECONDS = 2.0
 LOOK_SECONDS = 5.0
-"""For the answer of a server that was away."""
+"""Timeout of a check whether a server is back."""
 
 
 class Replica:
@@ -27,7 +27,7 @@ class Replica:
     def __init__(self, config: ServerPolicy, url: str, *, parallel: int) -> None:
         self.url = url
         self.problem = ""
-        """Why it's away; empty while it answers, as far as is known."""
+        """Why it's down; empty while it's believed to be up."""
         try:
             key = key_for(config.api_key_variable, url)
         except KeyRefused as refused:
@@ -46,7 +46,7 @@ class Replica:
             raise ConfigFailure(f"policy.url: {refused}") from None
 
     async def has(self, model: str) -> bool:
-        """Whether it answers again, and with this model; one that doesn't list its models is believed."""
+        """Whether it's back with this model; a server that doesn't list its models is trusted."""
         try:
             response = await self.client.get("models", timeout=LOOK_SECONDS)
         except (httpx.TransportError, AddressRefused):
@@ -60,7 +60,7 @@ class Replica:
 
 
 class Replicas:
-    """All servers of a policy. Episodes take turns among those that answer."""
+    """All servers of a policy. Episodes are distributed round-robin over those that are up."""
 
     def __init__(self, config: ServerPolicy, *, parallel: int) -> None:
         self._config = config
@@ -69,21 +69,21 @@ class Replicas:
         self._looking = asyncio.Lock()
         self._looked_at = 0.0
         self.waits = config.published
-        """Whether one that doesn't answer is away, and not a wrong address."""
+        """Whether an unreachable server counts as down rather than as a wrong address."""
 
     def next(self) -> Replica:
-        """The one for the next episode."""
+        """The server for the next episode."""
         there = self._there() or self._all
         self._turn += 1
         return there[self._turn % len(there)]
 
     @property
     def away(self) -> str:
-        """Why none of them answers; empty while one does."""
+        """Why all of them are down; empty while one is up."""
         return "" if self._there() else self._all[0].problem
 
     async def ready(self) -> None:
-        """Return once one answers, at once where one does. Raises ServerDied after the policy's patience."""
+        """Return once a server is up. Raises ServerDied after the policy's patience."""
         until = time.monotonic() + self._config.patience_seconds
         while True:
             await self._look_again()
@@ -97,7 +97,7 @@ class Replicas:
             await asyncio.sleep(LOOK_EVERY_SECONDS)
 
     async def _look_again(self) -> None:
-        """See whether those that are away are back. One looks for all episodes."""
+        """Check whether servers that are down are back, once for all episodes."""
         async with self._looking:
             gone = [replica for replica in self._all if replica.problem]
             if not gone or time.monotonic() - self._looked_at < LOOK_EVERY_SECONDS:

@@ -1,6 +1,6 @@
-"""Plays a policy's episodes, many at once, and writes each trajectory as it ends.
+"""Plays a policy's episodes concurrently, and writes each trajectory as it ends.
 
-A run that was killed goes on where it was: what the output file already holds is not played again.
+A killed run can be resumed: episodes already in the output file aren't replayed.
 """
 
 import asyncio
@@ -28,11 +28,11 @@ from trainer.rollouts.scripted import ScriptedEngine
 from trainer.rollouts.unfinished import UnfinishedFolder
 
 MOST_DEATHS = 3
-"""Of servers during one episode."""
+"""Maximum server failures during one episode."""
 
 
 class Episode(NamedTuple):
-    """Which task, and the how-many-th attempt at it."""
+    """A task, and the index of the attempt."""
 
     task: Task
     sample: int
@@ -88,10 +88,10 @@ class Runner:
             trajectory = await self._play(episode)
             info = {**trajectory.info, "sample": episode.sample, "seed": self.config.seed}
             self._keep(replace(trajectory, id=self._id(episode), policy=self.policy.name, info=info))
-            await asyncio.sleep(0)  # a scripted policy never waits: let the others, and a cancel, have their turn
+            await asyncio.sleep(0)  # a scripted policy never waits, so yield to other episodes and cancellation
 
     async def _play(self, episode: Episode) -> Trajectory:
-        """One episode to its end. What a dying server cut short says nothing of the policy: it begins anew. Raises ServerDied, RunFailure."""
+        """Play one episode to its end, restarting it if a server dies. Raises ServerDied, RunFailure."""
         problem = ""
         for _ in range(MOST_DEATHS):
             await self.policy.ready()
@@ -130,7 +130,7 @@ class Runner:
         self.events.emit(Progress(step=self.done, total=self.total))
 
     async def _cancel_when_stopped(self, players: list[asyncio.Task[None]]) -> None:
-        """An answer may take minutes; a cancelled run must not wait for it."""
+        """A response may take minutes, and a cancelled run mustn't wait for it."""
         while not all(player.done() for player in players):
             if self.stop.requested:
                 for player in players:
@@ -139,7 +139,7 @@ class Runner:
             await asyncio.sleep(0.05)
 
     def _id(self, episode: Episode) -> str:
-        """Tells episodes apart in the output file: policy, task, sample, and the seed where it is not 0."""
+        """Unique id of an episode in the output file: policy, task, sample, and the seed if it isn't 0."""
         suffix = f"@{self.config.seed}" if self.config.seed else ""
         return f"{self.policy.name}:{episode.task.key}#{episode.sample}{suffix}"
 
@@ -159,7 +159,7 @@ def load_tasks(config: TasksConfig, folder: Path) -> list[Task]:
 
 
 def make_policy(config: RolloutConfig, folder: Path, stop: StopRequest) -> Policy:
-    """Start the engine that the config names. The engines' libraries are imported only when they are used."""
+    """Start the configured engine. Engines' libraries are imported lazily."""
     match config.policy:
         case ScriptedPolicy():
             return ScriptedEngine(config.policy, environment_named(config.tasks.environment))
@@ -174,18 +174,18 @@ def make_policy(config: RolloutConfig, folder: Path, stop: StopRequest) -> Polic
 
 
 def speaking(config: PolicyConfig, policy: Policy) -> Policy:
-    """The policy as it calls tools: natively, or in plain text."""
+    """The policy wrapped for its way of calling tools: native, or plain text."""
     if isinstance(config, ScriptedPolicy) or config.tool_calls == "native":
         return policy
     return ReactPolicy(policy)
 
 
 def episode_seed(seed: int, episode: Episode) -> int:
-    """The same for the same episode, whatever else is played and in which order."""
+    """A seed that depends only on the episode, not on which others are played or in which order."""
     return zlib.crc32(f"{seed} {episode.task.key} {episode.sample}".encode())
 
 
 def first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The first exception that is no group itself."""
+    """The first exception that isn't a group itself."""
     first = group.exceptions[0]
     return first_of(first) if isinstance(first, BaseExceptionGroup) else first

@@ -1,7 +1,7 @@
 """Samples the next turn of many chats at once from a local model.
 
-A loop of its own rather than `generate`: each chat draws from its own random numbers, so that an episode does not depend on which others
-happen to share its batch; log-probabilities are kept without keeping all logits; and a stop is seen at every token.
+A custom loop rather than `generate`: each chat has its own random numbers, so that an episode doesn't depend on the others in
+its batch; log-probabilities are kept without all logits; and stop requests are checked at every token.
 """
 
 import operator
@@ -19,7 +19,7 @@ NOTHING = torch.empty(0)
 
 
 class Memory(NamedTuple):
-    """Of one chat, for each layer of the model. Good for one turn: `recall` empties it."""
+    """The KV cache of one chat. It can be used once: `recall` empties it."""
 
     keys: list[torch.Tensor]
     """(heads, n, width) for the chat's first n tokens."""
@@ -31,18 +31,18 @@ class Memory(NamedTuple):
         return self.keys[0].size(1)
 
     def forget(self) -> None:
-        """Give back what it takes."""
+        """Free its memory."""
         self.keys.clear()
         self.values.clear()
 
 
 def can_remember(cache: Any) -> bool:
-    """False for models that keep less than every token, by a sliding window or a state: they read the chat again."""
+    """False for models with a sliding window or recurrent state, which reprocess the chat instead."""
     return isinstance(cache, DynamicCache) and all(type(layer) is DynamicLayer for layer in cache.layers)
 
 
 def remember(cache: Any, place: int, attention: torch.Tensor, length: int) -> Memory:
-    """The first `length` tokens of the chat at `place` in a batch; `attention` (B, T) is 1 where the cache has a token, 0 where padding."""
+    """Extract the first `length` tokens of the chat at `place` in a batch; `attention` (B, T) is 1 for tokens in the cache, 0 for padding."""
     columns = attention[place].nonzero().squeeze(1)[:length]
     return Memory(
         [layer.keys[place].index_select(1, columns) for layer in cache.layers],
@@ -51,9 +51,9 @@ def remember(cache: Any, place: int, attention: torch.Tensor, length: int) -> Me
 
 
 def recall(memories: Sequence[Memory | None]) -> tuple[DynamicCache | None, list[int]]:
-    """All chats' memories as one batch's cache, padded on the left, and how many tokens each has. No cache where nobody has read anything.
+    """Combine the chats' memories into one left-padded batch cache, with the token count of each. No cache if all are empty.
 
-    The memories are emptied on the way: held beside the cache, they would double what it takes.
+    The memories are emptied in the process; otherwise memory use would double.
     """
     lengths = [memory.length if memory else 0 for memory in memories]
     known = [memory for memory in memories if memory]
@@ -80,17 +80,17 @@ def side_by_side(chats: Sequence[torch.Tensor | None], length: int) -> torch.Ten
 
 
 class Request(NamedTuple):
-    """One chat to go on with."""
+    """One chat to continue."""
 
     ids: list[int]
     """The prompt."""
     limit: int
-    """Most tokens to generate."""
+    """Maximum number of tokens to generate."""
     rng: random.Random
     memory: Memory | None = None
-    """Of the prompt's beginning, from the turn before."""
+    """KV cache of the prompt's prefix, from the previous turn."""
     sampling: Sampling | None = None
-    """In place of the engine's."""
+    """Overrides the engine's sampling settings."""
 
 
 class Sampled(NamedTuple):
@@ -101,7 +101,7 @@ class Sampled(NamedTuple):
     logprobs: list[float]
     """Nats, under the model's own distribution (temperature 1, no top-p)."""
     memory: Memory | None = None
-    """Of the prompt and these ids but the last, which nobody has read yet. None where the model cannot remember, or need not."""
+    """KV cache of the prompt and these ids except the last, which hasn't been processed. None if not supported or not needed."""
 
 
 @torch.inference_mode()
@@ -114,19 +114,19 @@ def sample(
     pad_id: int,
     stopped: Callable[[], bool],
 ) -> list[Sampled] | None:
-    """One turn for each request, in order; None where `stopped()` became true on the way."""
+    """Sample one turn for each request, in order; None if `stopped()` became true meanwhile."""
     cache, known = recall([request.memory for request in requests])
     unread = [request.ids[length:] for request, length in zip(requests, known, strict=True)]
     width = max(map(len, unread))
     ids = torch.tensor([[pad_id] * (width - len(each)) + each for each in unread])
-    # A chat that knows less than another has padding on the left; one that has less to read, between the two.
+    # A shorter cached prefix is padded on the left; fewer new tokens are padded between the two.
     seen = [[0] * (max(known) - length) + [1] * length for length in known]
     fresh = [[0] * (width - len(each)) + [1] * len(each) for each in unread]
     attention = torch.tensor([*map(operator.add, seen, fresh)])
     ids, attention = ids.to(model.device), attention.to(model.device)
     positions = (attention.cumsum(1) - 1).clamp(min=0)[:, -width:]
     results = [Sampled([], []) for _ in requests]
-    # The request of each row of the batch. One that has ended stays until half of them have.
+    # The request of each row of the batch. Finished ones stay until half of them have finished.
     rows = list(range(len(requests)))
     open_rows = set(rows)
     while open_rows:
@@ -144,7 +144,7 @@ def sample(
         logprobs = outputs.logits[:, -1].float().log_softmax(-1)
         numbers = [requests[row].rng.random() if row in open_rows else 0.0 for row in rows]
         chosen = choose(logprobs, sampling, numbers)
-        tokens = chosen.tolist()  # at once: each read of a tensor costs as much as all of them
+        tokens = chosen.tolist()  # all at once: each device read has a fixed cost
         kept = logprobs.gather(1, chosen.unsqueeze(1)).squeeze(1).tolist()
         for place, row in enumerate(rows):
             if row not in open_rows:
@@ -171,7 +171,7 @@ def sample(
 
 
 LIKELIEST = 64
-"""Tokens that are put in order at first: a draw is nearly always one of them, and sorting a whole vocabulary takes longer than a small model's pass."""
+"""Tokens sorted at first: a draw is nearly always one of them, and sorting the whole vocabulary takes longer than a small model's forward pass."""
 
 
 def choose(logprobs: torch.Tensor, sampling: Sampling, uniform: list[float]) -> torch.Tensor:
@@ -195,7 +195,7 @@ def choose(logprobs: torch.Tensor, sampling: Sampling, uniform: list[float]) -> 
 def among_likeliest(
     probabilities: torch.Tensor, top_p: float, numbers: torch.Tensor, most: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The token that each of B `numbers` draws, and whether it is among its row's `most` likeliest, without which it is not known: (B,) int64, bool."""
+    """The token drawn by each of B `numbers`, and whether it's among its row's `most` most likely tokens (otherwise it's undetermined): (B,) int64, bool."""
     vocabulary = probabilities.size(1)
     likeliest, tokens = probabilities.topk(min(most, vocabulary))
     cumulative = likeliest.cumsum(-1)

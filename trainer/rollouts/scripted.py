@@ -15,7 +15,7 @@ from trainer.rollouts.policy import Turn
 
 
 class ScriptedEngine:
-    """Hands out scripts, each with its own random numbers."""
+    """Creates scripted agents, each with its own random numbers."""
 
     away = ""
 
@@ -53,7 +53,7 @@ class ScriptedAgent:
 
 
 def decoded(content: str) -> Any:
-    """What a tool returned: JSON, or text as it is."""
+    """A tool's result: decoded JSON, or plain text."""
     try:
         return json.loads(content)
     except (ValueError, RecursionError):

@@ -25,11 +25,11 @@ FIRST_WAIT_SECONDS = 0.5
 RETRIED = {408, 409, 425, 429, 500, 502, 503, 504}
 REFUSED_FOR_ALL = {401, 403, 404}
 OF_IDS = re.compile(r"length (?:of )?9\b")
-"""In the words with which Mistral's templates and servers refuse the ids of calls."""
+"""Matches the error with which Mistral's templates and servers refuse call ids."""
 
 
 class IdsRefused(PolicyError):
-    """The server takes only ids of nine letters and digits."""
+    """The server only accepts ids of nine letters and digits."""
 
 
 class ServerEngine:
@@ -55,9 +55,9 @@ class ServerEngine:
         await self._replicas.close()
 
     async def complete(self, body: dict[str, Any], replica: Replica) -> dict[str, Any]:
-        """As `ask`, with the ids of calls short where the server wants that.
+        """Like `ask`, with short call ids if the server requires them.
 
-        Not everywhere: others' templates write the ids that their own servers give (Kimi K2's say which call it is).
+        Not by default: some templates use the ids assigned by their own servers (Kimi K2's encode the call).
         """
         if not self._short_ids:
             try:
@@ -67,13 +67,13 @@ class ServerEngine:
         return await self.ask({**body, "messages": with_short_ids(body["messages"])}, replica)
 
     async def ask(self, body: dict[str, Any], replica: Replica) -> dict[str, Any]:
-        """The server's answer. Raises PolicyError for this chat, ServerAway where it died, ConfigFailure for what no chat will get past."""
+        """The server's response. Raises PolicyError if it refuses this chat, ServerAway if it died, ConfigFailure if no chat can succeed."""
         problem = ""
         for attempt in range(TRIES):
             if attempt:
                 await asyncio.sleep(FIRST_WAIT_SECONDS * 2 ** (attempt - 1))
             try:
-                # In ASCII: an environment may have said a lone surrogate, which JSON can hold and UTF-8 cannot.
+                # In ASCII: an environment's text may contain lone surrogates, which JSON can represent and UTF-8 can't.
                 response = await replica.client.post("chat/completions", content=json.dumps(body))
             except AddressRefused as refused:
                 raise ConfigFailure(f"policy.url: {refused}") from None
@@ -88,7 +88,7 @@ class ServerEngine:
             problem = problem_of(response)
             if response.status_code >= 500:
                 replica.problem = problem
-            if response.status_code == 404 and self._replicas.waits:  # it restarted, and has not got the model back yet
+            if response.status_code == 404 and self._replicas.waits:  # it restarted, and hasn't loaded the model yet
                 replica.problem = problem
                 break
             if OF_IDS.search(response.text):
@@ -154,12 +154,12 @@ class ServerAgent:
 
 
 def no_completion() -> PolicyError:
-    """One odd answer ends its own episode, not those of all others."""
+    """An invalid response only ends its own episode."""
     return PolicyError("the server's answer is no chat completion")
 
 
 def details_of(choice: dict[str, Any]) -> dict[str, Any]:
-    """Log-probabilities and token ids where the server sends them, and why it stopped."""
+    """Log-probabilities and token ids if the server sends them, and the finish reason."""
     details: dict[str, Any] = {"finish_reason": choice.get("finish_reason")}
     tokens = (choice.get("logprobs") or {}).get("content") or []
     if tokens:

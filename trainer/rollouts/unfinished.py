@@ -1,4 +1,4 @@
-"""Episodes that are still in progress, for whoever wants to follow them: each a record in a file of its own, as far as it has come."""
+"""Snapshots of episodes in progress for live views: one file per episode, with its steps so far."""
 
 import json
 import shutil
@@ -11,11 +11,11 @@ from contract.trajectory import Step, Task, Trajectory
 
 FOLDER = "unfinished"
 EVERY_SECONDS = 0.5
-"""Between two writings of an episode; one that is over sooner is never written here."""
+"""Seconds between snapshots of an episode; shorter episodes have none."""
 
 
 class UnfinishedFolder:
-    """What an earlier attempt left is removed: its unfinished episodes are played again."""
+    """Removes the remains of earlier attempts, whose unfinished episodes are replayed."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / FOLDER
@@ -29,7 +29,7 @@ class UnfinishedFolder:
 
 
 class Unfinished:
-    """One episode. Use as a context: on leaving, the file goes."""
+    """One episode, as a context manager that deletes its file on exit."""
 
     def __init__(self, path: Path, identifier: str, task: Task, policy: str, tools: list[ToolSchema]) -> None:
         self._path = path
@@ -43,7 +43,7 @@ class Unfinished:
         self._path.unlink(missing_ok=True)
 
     def watch(self, steps: list[Step], observation: list[Message]) -> None:
-        """Called after each step, with what the environment answered to it."""
+        """Called after each step, with the environment's observation."""
         if time.monotonic() - self._written_at < EVERY_SECONDS:
             return
         identifier, task, policy, tools = self._given

@@ -1,1 +1,1 @@
-"""Serving policies with vLLM: asking a server, and keeping one running with the model that is wanted."""
+"""Serving policies with vLLM: a client, and a keeper that runs a server with the requested model."""

@@ -1,4 +1,4 @@
-"""Asks a vLLM server what it serves, has it load adapters, and reads log-probabilities from it."""
+"""A client of vLLM servers: lists models, loads adapters, and reads log-probabilities."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -14,15 +14,15 @@ from contract.outgoing.transport import http_client
 
 TIMEOUT_SECONDS = 30.0
 TOP_TOKENS = 20
-"""The most that vLLM gives without being told to."""
+"""vLLM's default maximum."""
 
 
 class ServerProblem(Exception):
-    """The server did not do what it was asked to: what was asked, what it said."""
+    """A request failed: what was requested, and the server's answer."""
 
 
 class NotReachable(ServerProblem):
-    """Nobody answers at this address."""
+    """The server isn't reachable."""
 
 
 class NoSuchModel(ServerProblem):
@@ -30,15 +30,15 @@ class NoSuchModel(ServerProblem):
 
 
 class ServedModel(NamedTuple):
-    """A name that one can ask for."""
+    """Name to request it by."""
 
     name: str
     root: str
     """The folder or hub id of its weights."""
     parent: str
-    """The base model's name if this is an adapter, else empty."""
+    """The base model's name if this is an adapter, otherwise empty."""
     max_tokens: int
-    """Longest prompt and answer together; 0 where the server doesn't say."""
+    """Maximum length of prompt and answer together; 0 if not reported."""
 
 
 class VllmServer:
@@ -54,7 +54,7 @@ class VllmServer:
             raise ServerProblem(str(refused)) from None
 
     def models(self) -> list[ServedModel]:
-        """Everything that it serves now."""
+        """All models that it currently serves."""
         reply = self._ask("GET", "models")
         try:
             cards = reply.json()["data"]
@@ -68,31 +68,31 @@ class VllmServer:
             raise ServerProblem(f"{self.url} lists no models. Check the address; it ends in /v1.") from None
 
     def base_model(self) -> ServedModel:
-        """The model that adapters are put on. Raises NoSuchModel."""
+        """The base model of adapters. Raises NoSuchModel."""
         for model in self.models():
             if not model.parent:
                 return model
         raise NoSuchModel(f"{self.url} serves no model.")
 
     def load_adapter(self, name: str, path: str) -> None:
-        """Serve the adapter at `path`, a folder as the server sees it, under `name`. Asked again, it changes nothing.
+        """Serve the adapter at `path`, a folder as seen by the server, under `name`. Idempotent.
 
-        A name and a path stand for the same weights forever, so nothing is ever loaded in place of something else: vLLM would read the
-        files again in each step of its engine, and go on answering from the prefix cache of what had the name before.
+        A name and a path always refer to the same weights, so adapters are never replaced in place: vLLM would reread the
+        files in each engine step, and keep using the prefix cache of the previous adapter with that name.
         """
         root = self._root_of(name)
         if root == path:
             return
-        if root is not None:  # the server sees the folder at another path now
+        if root is not None:  # the server now sees the folder at another path
             self.unload_adapter(name)
         try:
             self._ask("POST", "load_lora_adapter", {"lora_name": name, "lora_path": path})
         except ServerProblem:
-            if self._root_of(name) != path:  # a worker that was believed dead may have been faster
+            if self._root_of(name) != path:  # a worker presumed dead may have been faster
                 raise
 
     def unload_adapter(self, name: str) -> None:
-        """Serve nothing under `name` any more; nor is it an error if nothing was."""
+        """Stop serving `name`. No error if it isn't served."""
         with suppress(NoSuchModel):
             self._ask("POST", "unload_lora_adapter", {"lora_name": name})
 
@@ -100,12 +100,12 @@ class VllmServer:
         return next((model.root for model in self.models() if model.name == name), None)
 
     def next_tokens(self, model: str, prompt: Sequence[int], *, salt: str = "") -> dict[str, float]:
-        """The likeliest tokens after `prompt` and their log-probabilities (nats). Raises NoSuchModel.
+        """The most likely tokens after `prompt` and their log-probabilities (nats). Raises NoSuchModel.
 
-        salt: keeps the server from using its prefix cache, but for what it has cached of the same salt.
+        salt: limits the server's prefix cache to entries with the same salt.
         """
         body = {"model": model, "prompt": list(prompt), "max_tokens": 1, "temperature": 0, "logprobs": TOP_TOKENS}
-        tokens_by_id = {"return_tokens_as_token_ids": True}  # two tokens may read the same
+        tokens_by_id = {"return_tokens_as_token_ids": True}  # two tokens may have the same text
         reply = self._ask("POST", "completions", body | tokens_by_id | ({"cache_salt": salt} if salt else {}))
         try:
             [top] = reply.json()["choices"][0]["logprobs"]["top_logprobs"]
@@ -114,7 +114,7 @@ class VllmServer:
             raise ServerProblem(f"{self.url} sends no log-probabilities of what comes next (logprobs).") from None
 
     def logprobs(self, model: str, probes: Sequence[Sequence[int]]) -> list[list[float]]:
-        """The log-probability (nats) that `model` gives to each token of each probe but its first. Raises NoSuchModel."""
+        """The log-probability (nats) under `model` of each token of each probe but the first. Raises NoSuchModel."""
         return [self._score(model, list(probe)) for probe in probes]
 
     def _score(self, model: str, probe: list[int]) -> list[float]:

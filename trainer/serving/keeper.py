@@ -1,10 +1,10 @@
-"""Keeps a vLLM server running with the model that a pointer file names, and starts it anew when the file names another.
+"""Keeps a vLLM server running with the model named in a pointer file, and restarts it when the file changes.
 
     python keeper.py --pointer /runs/served/vllm-8000.json --default Qwen/Qwen3-8B -- python -m vllm.entrypoints.openai.api_server --port 8000
 
 It adds `--model` and `--served-model-name` to the command. The pointer, written by Retrace's workers, is
-{"model": "<folder, relative to the pointer's own>", "served_name": "<name>"}; as long as it is not there, --default is served as `base`.
-This file stands alone: it runs in vLLM's environment, on nothing but the standard library.
+{"model": "<folder, relative to the pointer's own>", "served_name": "<name>"}; without it, --default is served as `base`.
+This file is standalone: it runs in vLLM's environment, with only the standard library.
 """
 
 import argparse
@@ -18,9 +18,9 @@ from types import FrameType
 
 LOOK_EVERY_SECONDS = 1.0
 PATIENCE_SECONDS = 60.0
-"""For the server to end by itself before it is killed."""
+"""Grace period for the server before it's killed."""
 AGAIN_AFTER_SECONDS = 5.0
-"""After a server that ended by itself."""
+"""Delay before restarting a server that ended by itself."""
 
 
 class Stopped(Exception):
@@ -61,7 +61,7 @@ def main(arguments: list[str]) -> int:
 
 
 def wanted_model(pointer: Path, *, default: str) -> tuple[str, str] | None:
-    """The model to serve and its name; None where nobody has said."""
+    """The model to serve and its name; None if there is none."""
     try:
         said = json.loads(pointer.read_text(encoding="utf-8"))
         model, name = said["model"], said["served_name"]
@@ -72,7 +72,7 @@ def wanted_model(pointer: Path, *, default: str) -> tuple[str, str] | None:
 
 
 def end(server: "subprocess.Popen[bytes]") -> None:
-    """Ask it to end, and see to it."""
+    """Terminate it, and kill it if necessary."""
     server.terminate()
     try:
         server.wait(PATIENCE_SECONDS)

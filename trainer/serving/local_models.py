@@ -1,9 +1,9 @@
-"""Answers chats with the small models that training runs here made, for gateways of this installation.
+"""Serves chats with this installation's small trained models, for its gateways.
 
     LOCAL_MODELS_KEY=… python -m trainer.serving.local_models --runs var/runs --port 8001
 
 It speaks OpenAI's chat completions, with token ids and log-probabilities as vLLM sends them. `model` is the id of the training run. A model is loaded
-when the first chat asks for it; torch itself is, too, so that a server that nobody asks takes hardly any memory.
+on its first chat, and so is torch, so that an unused server takes hardly any memory.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ if TYPE_CHECKING:
     from trainer.rollouts.chats import Chats
 
 KEY = "LOCAL_MODELS_KEY"
-"""The environment variable with the key that gateways send."""
+"""The environment variable with the gateways' API key."""
 MOST_LOADED = 4
-"""Models in memory; of those that answer nobody, the one that wasn't asked for longest makes room."""
+"""Maximum models in memory; the least recently used idle one is evicted."""
 LARGEST_BYTES = 4 * 1024**3
-"""Of a model's weights. Larger ones need a server of their own."""
+"""Maximum bytes of a model's weights. Larger ones need a separate server."""
 MOST_BYTES = 6 * 1024**3
-"""Of the weights of all models in memory."""
+"""Maximum bytes of weights of all models in memory."""
 ROOM_BYTES = 2 * 1024**3
-"""Of what a model keeps of the chats of one batch, and again of those that it remembers."""
+"""KV cache limit for the chats of one batch, and again for cached chats."""
 MOST_CHATS, MOST_OF_MODEL = 64, 32
-"""Chats at once, of all models and of one. More are told to come back."""
+"""Maximum concurrent chats, overall and per model. Beyond that, clients are told to retry."""
 NEUTRAL: dict[str, tuple[Any, ...]] = {
     "n": (1,),
     "best_of": (1,),
@@ -63,18 +63,18 @@ NEUTRAL: dict[str, tuple[Any, ...]] = {
     "top_k": (0, -1),
     "min_p": (0,),
 }
-"""Parameters that would change what is sampled, which this server doesn't have, and the values that change nothing. Left out in silence the others
-would mislead."""
+"""Unsupported sampling parameters, with their neutral values. Other values are refused, since silently ignoring them would
+be misleading."""
 
 
 LOADING = threading.Lock()
-"""transformers changes what all threads share while it loads a model: of two that load at once, one may get no weights."""
+"""transformers changes global state while loading a model: of two concurrent loads, one may get no weights."""
 
 BUSY = "The server answers as many chats as it can. Try again in a moment."
 
 
 class Refused(Exception):
-    """What can't be answered, as OpenAI's protocol says it."""
+    """An error response in OpenAI's format."""
 
     def __init__(self, status: int, words: str, code: str) -> None:
         super().__init__(words)
@@ -82,7 +82,7 @@ class Refused(Exception):
 
 
 class Asked(NamedTuple):
-    """What a request wants."""
+    """A parsed request."""
 
     model: str
     sampling: Sampling
@@ -92,19 +92,19 @@ class Asked(NamedTuple):
 
 @dataclass
 class Place:
-    """One of the places that models have in memory, taken before its model is loaded."""
+    """A slot for a model in memory, reserved before the model is loaded."""
 
     size: int
     """Bytes of weights."""
     users: int = 0
-    """Chats that it answers, or that wait for it: as long as there are any, it isn't taken away."""
+    """Running and waiting chats: it isn't evicted while there are any."""
     chats: Chats | None = None
     loading: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """One model that loads keeps none waiting that is loaded."""
+    """Per-model lock, so that loading one model doesn't block others."""
 
 
 class LocalModels:
-    """Models by the training run that made them, as many as fit."""
+    """Models by training run, as many as fit."""
 
     def __init__(self, runs: Path, *, key: str) -> None:
         self._runs = runs
@@ -120,7 +120,7 @@ class LocalModels:
         return Starlette(routes=routes)
 
     async def _models(self, request: Request) -> Response:
-        """Those in memory: any other can be asked for, too."""
+        """Lists models in memory; others can be requested, too."""
         if not self._may(request):
             return _refusal(Refused(401, "The key isn't this server's.", "invalid_api_key"))
         cards = [{"id": name, "object": "model", "owned_by": "retrace"} for name in self._places]
@@ -150,13 +150,13 @@ class LocalModels:
         except Exception as problem:  # a chat template may raise whatever it likes
             if problem is chats.engine.failure:
                 if place.chats is chats:
-                    place.chats = None  # it's loaded anew for the next chat
+                    place.chats = None  # it's reloaded for the next chat
                 raise Refused(500, f"The model failed: {type(problem).__name__}.", "engine_failed") from problem
             raise Refused(400, unreadable(problem), "unreadable_chat") from None
 
     @contextmanager
     def _place(self, model: str) -> Iterator[Place]:
-        """Where the model is, or is to be, for as long as it answers a chat. Raises Refused."""
+        """The model's slot, held while it answers a chat. Raises Refused."""
         if sum(place.users for place in self._places.values()) >= MOST_CHATS:
             raise Refused(503, BUSY, "server_busy")
         place = self._places.get(model)
@@ -176,7 +176,7 @@ class LocalModels:
                 del self._places[model]
 
     def _make_room(self, size: int) -> None:
-        """Raises Refused, where too many are busy."""
+        """Evict idle models. Raises Refused if too many are busy."""
         while len(self._places) >= MOST_LOADED or size + sum(each.size for each in self._places.values()) > MOST_BYTES:
             idle = next((name for name, place in self._places.items() if not place.users), None)
             if idle is None:
@@ -184,7 +184,7 @@ class LocalModels:
             del self._places[idle]
 
     async def _chats(self, place: Place, model: str) -> Chats:
-        """The model's engine, loaded if need be. Raises Refused."""
+        """The model's engine, loaded if necessary. Raises Refused."""
         async with place.loading:
             if place.chats is None:
                 try:
@@ -195,7 +195,7 @@ class LocalModels:
             return place.chats
 
     def _folder(self, model: str) -> Path:
-        """Where the training run left its model. Raises Refused."""
+        """The folder with the training run's model. Raises Refused."""
         try:
             folder = self._runs / str(UUID(model)) / "model"
         except ValueError:
@@ -224,25 +224,25 @@ def _size(folder: Path) -> int:
 
 def load(folder: Path, name: str, stop: StopRequest) -> Chats:
     """Raises ConfigFailure, OSError, ValueError."""
-    from trainer.rollouts.chats import Chats  # torch, only for whoever asks
+    from trainer.rollouts.chats import Chats  # imports torch, so only on demand
     from trainer.rollouts.local import load_engine
 
     config = LocalPolicy(model=ModelConfig(path=str(folder)), name=name)
-    with LOADING:  # not the event loop's: whoever asked may be gone before their model is loaded
+    with LOADING:  # not in the event loop: the client may disconnect before the model is loaded
         engine = load_engine(config, folder, stop)
     engine.room = ROOM_BYTES // bytes_a_token(engine.model.config.get_text_config(), engine.model.dtype.itemsize)
     return Chats(engine, seed=secrets.token_hex(8))
 
 
 def bytes_a_token(config: Any, width: int) -> int:
-    """What a model remembers of one token: a key and a value in each head of each layer. width: bytes of a number."""
+    """KV cache bytes per token: a key and a value per head and layer. width: bytes per number."""
     heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
     size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     return max(1, 2 * int(config.num_hidden_layers) * int(heads) * int(size) * width)
 
 
 async def _unless_gone(reply: Coroutine[Any, Any, dict[str, Any]], request: Request) -> dict[str, Any]:
-    """The reply, unless whoever asked for it goes first: then nothing more is computed for them. Raises Refused."""
+    """The reply, unless the client disconnects first, which cancels the computation. Raises Refused."""
     answering, gone = asyncio.create_task(reply), asyncio.create_task(_disconnected(request))
     try:
         await asyncio.wait([answering, gone], return_when=asyncio.FIRST_COMPLETED)
@@ -261,7 +261,7 @@ async def _disconnected(request: Request) -> None:
 
 
 def wanted(body: dict[str, Any]) -> Asked:
-    """Raises Refused, whose words name what was expected."""
+    """Parse a request. Raises Refused, which says what was expected."""
     model, messages = body.get("model"), body.get("messages")
     if not isinstance(model, str) or not isinstance(messages, list) or not messages:
         raise Refused(400, "Expected `model`, a string, and `messages`, a list.", "invalid_request")
@@ -298,7 +298,7 @@ def _refusal(refused: Refused) -> Response:
 
 
 class _Server(uvicorn.Server):
-    """Asks what is being sampled to stop before it waits for the last replies."""
+    """Stops sampling before it waits for the last replies."""
 
     def __init__(self, config: uvicorn.Config, stop: StopRequest) -> None:
         super().__init__(config)
