@@ -1,4 +1,4 @@
-"""Pages for some roles only. What a member may see of a thing is its queryset's business (`visible_to`)."""
+"""Restricts pages to roles. Access to objects is decided by their querysets (`visible_to`)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ R = TypeVar("R", bound=HttpResponseBase)
 def at_least(
     role: Role,
 ) -> Callable[[Callable[Concatenate[HtmxRequest, P], R]], Callable[Concatenate[HtmxRequest, P], R]]:
-    """Anybody below `role` gets the 404 of a page that is not there."""
+    """Members below `role` get a 404, as for a page that doesn't exist."""
 
     def guard(view: Callable[Concatenate[HtmxRequest, P], R]) -> Callable[Concatenate[HtmxRequest, P], R]:
         def guarded(request: HtmxRequest, /, *args: P.args, **kwargs: P.kwargs) -> R:

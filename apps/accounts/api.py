@@ -1,7 +1,7 @@
 """Members and invitations over the API.
 
-An API token lies in files and in environments, so it never reaches what would outlive it for good: over REST nobody becomes an owner, no owner is changed
-or removed, and there are no addresses for tokens, passwords, and new workspaces. Pages do that; they ask for the password.
+API tokens are stored in files and environments, so they can't grant access that would outlive them: over REST, nobody becomes an owner, no owner is changed
+or removed, and there are no operations for tokens, passwords, and new workspaces. Pages do that, and ask for the password.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from apps.common.api import Conflict, ListView, MemberView, RequestSerializer
 
 ROLES = {role.name.lower(): role for role in Role}
 GIVEN = [name for name, role in ROLES.items() if role != Role.OWNER]
-"""Roles that can be given over REST."""
+"""Roles that can be assigned over REST."""
 
 
 class MemberSerializer(serializers.ModelSerializer[Membership]):
-    """Somebody in the workspace, and what they may do."""
+    """A member of the workspace, with their role."""
 
     name = serializers.CharField(source="user.name", read_only=True)
     email = serializers.EmailField(source="user.email", read_only=True)
@@ -44,7 +44,7 @@ class MemberSerializer(serializers.ModelSerializer[Membership]):
 
 
 class InvitationSerializer(serializers.ModelSerializer[Invitation]):
-    """An offer of membership that is open."""
+    """An open invitation."""
 
     role = serializers.SerializerMethodField()
 
@@ -59,7 +59,7 @@ class InvitationSerializer(serializers.ModelSerializer[Invitation]):
 
 
 class NewInvitationSerializer(InvitationSerializer):
-    """The same with its link, which is shown this once."""
+    """The same with its link, which is only shown once."""
 
     link = serializers.CharField(help_text="Good for one person. Whoever opens it joins.")
 
@@ -69,14 +69,14 @@ class NewInvitationSerializer(InvitationSerializer):
 
 
 class InviteSerializer(RequestSerializer):
-    """Whom to invite, and as what."""
+    """An invitation to create."""
 
     email = serializers.EmailField(max_length=254)
     role = serializers.ChoiceField(choices=GIVEN, default="annotator")
 
 
 class ChangeRoleSerializer(RequestSerializer):
-    """What they may do from now on. Owners are made on the page."""
+    """A member's new role. Owners are appointed on the page."""
 
     role = serializers.ChoiceField(choices=GIVEN)
 
@@ -156,7 +156,7 @@ class InvitationsView(ListView):
 
     needs = Role.OWNER
     permission_classes = [IsMember, RecentSignIn]
-    keeps_answers = False  # they hold a secret, of which only the hash is stored
+    keeps_answers = False  # responses contain a secret of which only the hash is stored
 
     @extend_schema(
         operation_id="invitations_list",

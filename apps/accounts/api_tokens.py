@@ -1,4 +1,4 @@
-"""API tokens: a secret shown once, stored hashed, revocable, with an end."""
+"""API tokens: a secret shown once, stored hashed, revocable, with an expiry."""
 
 import secrets
 from datetime import timedelta
@@ -12,15 +12,15 @@ from apps.accounts.authentication import digest_of
 from apps.accounts.models import ApiToken, Membership, User
 
 MARK = "rt_"
-PREFIX_LENGTH = len(MARK) + 6  # enough to tell a person's tokens apart, useless for guessing the rest
+PREFIX_LENGTH = len(MARK) + 6  # enough to distinguish a person's tokens, useless for guessing the rest
 
 
 class TokenGone(Exception):
-    """The token was revoked already."""
+    """The token was already revoked."""
 
 
 class NewToken(NamedTuple):
-    """A token with its secret, which exists only here and with whoever copies it."""
+    """A token with its secret, which isn't stored."""
 
     token: ApiToken
     secret: str
@@ -28,7 +28,7 @@ class NewToken(NamedTuple):
 
 @transaction.atomic
 def issue_token(*, membership: Membership, name: str, lifetime: timedelta | None = None) -> NewToken:
-    """A token that acts as `membership`, until it is revoked or its lifetime is over."""
+    """Create a token that acts as `membership` until it's revoked or expires."""
     secret = MARK + secrets.token_urlsafe(32)
     token = ApiToken.objects.create(
         membership=membership,
@@ -49,7 +49,7 @@ def issue_token(*, membership: Membership, name: str, lifetime: timedelta | None
 
 @transaction.atomic
 def revoke_token(*, token: ApiToken, by: User) -> None:
-    """End a token at once. Raises TokenGone."""
+    """Revoke a token immediately. Raises TokenGone."""
     if not ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=now()):
         raise TokenGone("This token was revoked already.")
     audit.record(

@@ -1,4 +1,4 @@
-"""The record of who did what, written in the same transaction as what was done."""
+"""The audit log, written in the same transaction as the audited change."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from apps.accounts.models import AuditEntry, User, Workspace, subject_id
 def record(
     *, workspace: Workspace, actor: User | None, action: str, subject: str, about: Any = None, **detail: Any
 ) -> AuditEntry:
-    """Write down that `actor` did `action` to `subject`; read together they are a sentence."""
+    """Record that `actor` did `action` to `subject`; together they read as a sentence."""
     return AuditEntry.objects.create(
         workspace=workspace,
         actor=actor,

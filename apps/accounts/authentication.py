@@ -1,4 +1,4 @@
-"""How the API knows who is asking: a Bearer token, or the session of a signed-in page."""
+"""API authentication: a bearer token, or the session of a signed-in page."""
 
 import hashlib
 from datetime import timedelta
@@ -22,14 +22,14 @@ from apps.common.limits import Limit, TooManyTries
 if TYPE_CHECKING:
     from apps.common.api import (
         MemberView,
-    )  # DRF loads this module while its own views are half imported
+    )  # DRF loads this module while its own views are partially imported
 
 UNKNOWN_TOKENS = Limit("unknown-token", tries=60, seconds=60)
-"""Of one address. Known tokens have a limit of their own: MemberRateThrottle."""
+"""Limit of unknown tokens per IP address. Known tokens have a separate limit: MemberRateThrottle."""
 
 
 def digest_of(secret: str) -> str:
-    """What is stored of a secret. Tokens are 32 random bytes, so one fast hash is enough: there is nothing to guess."""
+    """The stored digest of a secret. Tokens are 32 random bytes, so a single fast hash is enough."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
@@ -60,9 +60,9 @@ class BearerTokenAuthentication(BaseAuthentication):
 
 
 class SessionAuthentication(BaseAuthentication):
-    """The session of a signed-in page. `IsMember` checks its CSRF token, once it's known that the address is for this person.
+    """The session of a signed-in page. `IsMember` checks its CSRF token, after the role check.
 
-    DRF's own does it here and reads the body for it: whoever may not know of an address would learn what it takes.
+    DRF's own class checks it here and parses the body for that, which would reveal the address to unauthorized users.
     """
 
     def authenticate(self, request: Request) -> tuple[User, None] | None:
@@ -80,7 +80,7 @@ def _check_csrf(request: Request) -> None:
 
 
 def _count_unknown(request: Request) -> None:
-    """Nobody guesses 32 random bytes; this keeps a broken client from asking the database all day."""
+    """Guessing 32 random bytes is infeasible; this keeps a broken client from querying the database all day."""
     try:
         UNKNOWN_TOKENS.count(request.META.get("REMOTE_ADDR", ""))
     except TooManyTries as refusal:
@@ -88,7 +88,7 @@ def _count_unknown(request: Request) -> None:
 
 
 def member_of(request: Request) -> Membership | None:
-    """The membership behind an API request: the token's own, else the session's current one."""
+    """The membership behind an API request: the token's, or else the session's current one."""
     if isinstance(request.auth, ApiToken):
         return request.auth.membership
     if request.user is None:
@@ -97,9 +97,9 @@ def member_of(request: Request) -> Membership | None:
 
 
 class IsMember(BasePermission):
-    """Lets members in whose role the view needs, and puts `member` on the view; what they see is up to the querysets.
+    """Admits members with the view's required role, and sets `member` on the view; querysets decide what they see.
 
-    Decided before anything is counted, read or refused for its form. Whoever has too low a role gets 404, as an outsider does.
+    Checked before throttling, parsing, or validation. Too low a role gets a 404, like an outsider.
     """
 
     message = "This account isn't in a workspace. Ask an owner for an invitation."
@@ -118,7 +118,7 @@ class IsMember(BasePermission):
 
 
 class RecentSignIn(BasePermission):
-    """What changes where models are reached asks a session for the password, as its page does. A token is no browser that was left open."""
+    """Changes to where models are reached require a recent password confirmation in a session, as on the page. Tokens are exempt: they aren't unattended browsers."""
 
     message = "A browser session needs a recent password confirmation for this. Use the page, which asks for it, or an API token."
 
@@ -129,7 +129,7 @@ class RecentSignIn(BasePermission):
 
 
 class AgentRateThrottle(BaseThrottle):
-    """For requests that programs make by themselves, many and at the same small cost each: those of agents and runners."""
+    """For automated requests by agents and runners: many, and cheap."""
 
     def allow_request(self, request: Request, view: Any) -> bool:
         limit = Limit("agents", tries=settings.API_AGENT_RATE, seconds=60)
@@ -138,7 +138,7 @@ class AgentRateThrottle(BaseThrottle):
         except TooManyTries as refused:
             self._wait = refused.retry_after
             return False
-        except RedisError:  # nobody counts just now, and nobody is kept out for that
+        except RedisError:  # the counter is down, which mustn't lock anybody out
             return True
         return True
 
@@ -147,14 +147,14 @@ class AgentRateThrottle(BaseThrottle):
 
 
 class MemberRateThrottle(SimpleRateThrottle):
-    """Requests a minute for one token or one person; 429 carries Retry-After."""
+    """Requests per minute for one token or one person; a 429 has Retry-After."""
 
     scope = "member"
 
     def allow_request(self, request: Request, view: Any) -> bool:
         try:
             return super().allow_request(request, view)
-        except RedisError:  # nobody counts just now, and nobody is kept out for that
+        except RedisError:  # the counter is down, which mustn't lock anybody out
             return True
 
     def get_cache_key(self, request: Request, view: Any) -> str:
@@ -162,5 +162,5 @@ class MemberRateThrottle(SimpleRateThrottle):
 
 
 def _who(request: Request) -> str:
-    """The token, or the person, that is counted."""
+    """The key to count by: the token or the person."""
     return f"token:{request.auth.pk}" if isinstance(request.auth, ApiToken) else f"user:{request.user.pk}"

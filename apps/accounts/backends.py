@@ -1,4 +1,4 @@
-"""Who a session belongs to. Sessions keep the address of this class: moved, it would sign everybody out."""
+"""The authentication backend. Sessions store this class's import path, so moving it would sign everybody out."""
 
 from django.contrib.auth.backends import ModelBackend
 
@@ -9,7 +9,7 @@ _MEMBERSHIPS = CompiledQuery(Membership.objects.of, user_id=int)
 
 
 class PeopleBackend(ModelBackend):
-    """Reads the person of a session together with their memberships: pages want both, and one query has them."""
+    """Loads the user of a session with their memberships in one query, since pages need both."""
 
     def get_user(self, user_id: int) -> User | None:
         memberships = _MEMBERSHIPS.all(user_id=user_id)

@@ -1,4 +1,4 @@
-"""Whether a request comes from somebody, told by its headers alone: before its body is read."""
+"""Checks the sender of a request by its headers, before the body is read."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from apps.accounts.models import ApiToken, Role
 
 @database_sync_to_async  # type: ignore[untyped-decorator]  # Channels has no types
 def is_member(scope: Any) -> bool:
-    """Whether anybody sends it who has a role here."""
+    """Whether the sender is a member of any workspace."""
     return _has_role(scope, Role.ANNOTATOR)
 
 
 @database_sync_to_async  # type: ignore[untyped-decorator]  # Channels has no types
 def is_researcher(scope: Any) -> bool:
-    """Whether a researcher sends it, or an owner."""
+    """Whether the sender is a researcher or an owner."""
     return _has_role(scope, Role.RESEARCHER)
 
 
 def _has_role(scope: Any, role: Role) -> bool:
-    """By a token, or else by the session: the views look again, and say what is wrong with either."""
+    """Checks the token, or else the session. Views check again, and report problems."""
     request = ASGIRequest(dict(scope), BytesIO())
     scheme, _, secret = request.headers.get("Authorization", "").partition(" ")
     if scheme.lower() == "bearer":

@@ -1,4 +1,4 @@
-"""What people type about themselves and each other."""
+"""Forms about people and their memberships."""
 
 import json
 from datetime import timedelta
@@ -42,7 +42,7 @@ class NameForm(forms.Form):
 
 
 class NewPasswordForm(forms.Form):
-    """A password chosen now, for the account of `user` (saved or not yet)."""
+    """A new password for `user` (saved or not)."""
 
     password = forms.CharField(
         label="New password",
@@ -103,7 +103,7 @@ class TokenForm(forms.Form):
 
 
 class PreferencesForm(forms.Form):
-    """What a page's modules save: only the fields that they send."""
+    """Preferences saved by scripts: only the submitted fields."""
 
     theme = forms.ChoiceField(choices=[(theme, theme) for theme in THEMES], required=False)
     keys = forms.CharField(max_length=20_000, required=False)

@@ -1,4 +1,4 @@
-"""Invitations: a link with a secret, shown once, good for one person and for a while."""
+"""Invitations: a single-use, expiring link with a secret that is shown once."""
 
 import secrets
 from datetime import timedelta
@@ -15,19 +15,19 @@ LIFETIME = timedelta(days=7)
 
 
 class AlreadyMember(Exception):
-    """The person is in the workspace already."""
+    """The person is already in the workspace."""
 
 
 class InvitationGone(Exception):
-    """The invitation was used, revoked or has expired."""
+    """The invitation was used or revoked, or has expired."""
 
 
 class AccountExists(Exception):
-    """Somebody has this e-mail address already; they join by signing in."""
+    """There is already an account with this e-mail address; its owner joins by signing in."""
 
 
 class NewInvitation(NamedTuple):
-    """An invitation with its secret, which exists only here and in the link."""
+    """An invitation with its secret, which isn't stored."""
 
     invitation: Invitation
     secret: str
@@ -35,10 +35,10 @@ class NewInvitation(NamedTuple):
 
 @transaction.atomic
 def invite(*, workspace: Workspace, email: str, role: Role, by: User) -> NewInvitation:
-    """Offer membership. An earlier open invitation of the same address ends: one link at a time. Raises AlreadyMember."""
+    """Invite a person. This revokes an earlier open invitation for the same address. Raises AlreadyMember."""
     Workspace.objects.select_for_update(no_key=True).get(
         pk=workspace.pk
-    )  # two owners may invite the same person at once
+    )  # two owners may invite the same person concurrently
     if Membership.objects.filter(workspace=workspace, user__email__iexact=email).exists():
         raise AlreadyMember(f"{email} is in {workspace} already. Change their role in the list of members.")
     Invitation.objects.open().filter(workspace=workspace, email__iexact=email).update(revoked_at=now())
@@ -57,7 +57,7 @@ def invite(*, workspace: Workspace, email: str, role: Role, by: User) -> NewInvi
 
 @transaction.atomic
 def revoke(*, invitation: Invitation, by: User) -> None:
-    """End an open invitation. Raises InvitationGone."""
+    """Revoke an open invitation. Raises InvitationGone."""
     if not Invitation.objects.open().filter(pk=invitation.pk).update(revoked_at=now()):
         raise InvitationGone("This invitation was already used, was revoked, or has expired.")
     audit.record(
@@ -76,7 +76,7 @@ def find(secret: str) -> Invitation | None:
 
 @transaction.atomic
 def accept(*, invitation: Invitation, user: User) -> Membership:
-    """Join as `user`. Raises InvitationGone when somebody was faster, AlreadyMember."""
+    """Join as `user`. Raises InvitationGone, also if somebody else was faster, and AlreadyMember."""
     if Membership.objects.filter(workspace=invitation.workspace_id, user=user).exists():
         raise AlreadyMember(f"You are in {invitation.workspace} already.")
     if not Invitation.objects.open().filter(pk=invitation.pk).update(accepted_at=now()):
@@ -95,7 +95,7 @@ def accept(*, invitation: Invitation, user: User) -> Membership:
 
 
 def accept_as_new(*, invitation: Invitation, name: str, password: str) -> Membership:
-    """Create the account of the invited address and join. Raises AccountExists, InvitationGone."""
+    """Create an account for the invited address and join. Raises AccountExists, InvitationGone."""
     try:
         with transaction.atomic():
             user = User.objects.create_user(email=invitation.email, name=name, password=password)

@@ -1,8 +1,8 @@
-"""Signing in, with limits that make guessing passwords hopeless and lock nobody out of a browser of their own.
+"""Sign-in, with rate limits that prevent password guessing but lock nobody out of a known browser.
 
-A limit on the tries of an account alone would let any stranger lock its person out. So a browser in which somebody has signed in keeps a
-signed cookie that says so, and tries from it are counted by themselves: those of strangers are not held against it, and a cookie gives
-no more tries than its own (OWASP, "Slow Down Online Guessing Attacks with Device Cookies").
+With only a limit per account, any stranger could lock its owner out. So a browser that has signed in gets a signed
+cookie, and its tries are counted separately: strangers' tries don't count against it, and a stolen cookie doesn't
+allow more tries (OWASP, "Slow Down Online Guessing Attacks with Device Cookies").
 """
 
 import hashlib
@@ -18,12 +18,12 @@ from django.shortcuts import resolve_url
 from apps.accounts.models import User
 from apps.common.limits import Limit
 
-# Of one account from one address, and from a browser that knows the account: few, because a person who knows the password needs few.
+# Per account and IP address, and per known browser: few, because a person who knows the password needs few.
 PER_ACCOUNT_AND_ADDRESS = Limit("sign-in-account-address", tries=10, seconds=15 * 60)
 PER_BROWSER = Limit("sign-in-browser", tries=10, seconds=15 * 60)
-# Of one account from all browsers that do not know it: wider, for this one strangers can use up. It bounds guessing from many addresses.
+# Per account from all unknown browsers: higher, since strangers can exhaust it. It bounds distributed guessing.
 PER_ACCOUNT = Limit("sign-in-account", tries=50, seconds=15 * 60)
-# Of one address: more, because offices share one.
+# Per IP address: more, because offices share one.
 PER_ADDRESS = Limit("sign-in-address", tries=50, seconds=15 * 60)
 
 COOKIE = "known"
@@ -32,18 +32,18 @@ SALT = "accounts.known-browser"
 
 
 class WrongCredentials(Exception):
-    """No active account has this e-mail address and password. Which of the two is wrong is not said."""
+    """No active account has this e-mail address and password. Which one is wrong isn't revealed."""
 
 
 class Known(NamedTuple):
-    """What the cookie says: an account signed in here, and a name for this browser that nobody can guess."""
+    """The cookie's content: an account that signed in here, and an unguessable browser id."""
 
     account: str
     browser: str
 
 
 def sign_in(request: HttpRequest, *, email: str, password: str) -> User:
-    """Start a session. Raises WrongCredentials, or TooManyTries before the password is even looked at."""
+    """Start a session. Raises WrongCredentials, or TooManyTries before the password is checked."""
     address = request.META.get("REMOTE_ADDR", "")
     account = _digest(email)
     known = _known(request)
@@ -67,7 +67,7 @@ def sign_in(request: HttpRequest, *, email: str, password: str) -> User:
 
 
 def remember_browser(request: HttpRequest, response: HttpResponse, user: User) -> None:
-    """Let this browser be known for the account that has just signed in, until another one does."""
+    """Mark this browser as known for the account that just signed in, until another one does."""
     account, known = _digest(user.email), _known(request)
     browser = known.browser if known and known.account == account else token_urlsafe(16)
     response.set_cookie(
@@ -89,5 +89,5 @@ def _known(request: HttpRequest) -> Known | None:
 
 
 def _digest(email: str) -> str:
-    """Hashed, because what people type there by mistake may be a password."""
+    """Hashed, because people may type a password there by mistake."""
     return hashlib.sha256(email.strip().lower().encode()).hexdigest()

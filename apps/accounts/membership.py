@@ -1,4 +1,4 @@
-"""Which workspace somebody is in at the moment, the one that they entered last, and where templates find it."""
+"""A user's current workspace (the last one entered), also for templates."""
 
 from collections.abc import MutableMapping
 from typing import Any
@@ -14,7 +14,7 @@ SESSION_KEY = "workspace"
 
 
 def current_membership(user: User | AnonymousUser, session: MutableMapping[str, Any]) -> Membership | None:
-    """The membership that the session chose, else the oldest; None for strangers and people without a workspace."""
+    """The session's chosen membership, or else the oldest; None for anonymous users and people without a workspace."""
     if not user.is_authenticated:
         return None
     mine = user.own_memberships
@@ -23,24 +23,24 @@ def current_membership(user: User | AnonymousUser, session: MutableMapping[str, 
 
 
 def enter(*, session: MutableMapping[str, Any], membership: Membership) -> None:
-    """Make this membership's workspace the current one of the session."""
+    """Make this membership's workspace the session's current one."""
     session[SESSION_KEY] = str(membership.workspace_id)
 
 
 def member_for_templates(request: HttpRequest) -> dict[str, Any]:
-    """`member` for templates: falsy for strangers and people without a workspace; no query where no template asks."""
+    """`member` for templates: falsy for anonymous users and people without a workspace; lazy, so unused costs no query."""
     return {"member": SimpleLazyObject(lambda: _member_or_none(request))}
 
 
 def disk_is_full(request: HttpRequest) -> dict[str, Any]:
-    """`disk_is_full` for templates: whether to say on the page that nothing new can be saved."""
+    """`disk_is_full` for templates: whether to show a warning that nothing can be saved."""
     return {"disk_is_full": SimpleLazyObject(lambda: not disk.has_room())}
 
 
 def _member_or_none(request: HttpRequest) -> Membership | None:
     try:
         member: Membership = request.member  # type: ignore[attr-defined]  # set by CurrentMembershipMiddleware
-        _ = member.role  # touches the lazy object
+        _ = member.role  # evaluates the lazy object
     except (Http404, AttributeError):
         return None
     return member

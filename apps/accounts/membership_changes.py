@@ -1,4 +1,4 @@
-"""Changing who is in a workspace and what they may do. There is always an owner."""
+"""Changes of members and their roles. There is always at least one owner."""
 
 from functools import partial
 
@@ -13,15 +13,15 @@ from apps.common.ids import new_id
 
 
 class NoMember(Exception):
-    """Somebody was faster: the person is not in the workspace any more."""
+    """The person is no longer in the workspace."""
 
 
 class LastOwner(Exception):
-    """A workspace without an owner could never be changed again."""
+    """The last owner of a workspace can't be removed or demoted."""
 
 
 class IsOwner(Exception):
-    """Owners are made, changed and removed on the page only."""
+    """Owners can only be appointed, changed, and removed on the page."""
 
 
 @transaction.atomic
@@ -29,7 +29,7 @@ def found_workspace(*, name: str, owner: User) -> Membership:
     """A new workspace with its first member."""
     slug = slugify(name)[:90] or "workspace"
     workspace, is_new = Workspace.objects.get_or_create(slug=slug, defaults={"name": name})
-    if not is_new:  # somebody else's, of the same name
+    if not is_new:  # another workspace with the same name
         workspace = Workspace.objects.create(name=name, slug=f"{slug}-{str(new_id())[-8:]}")
     membership = Membership.objects.create(workspace=workspace, user=owner, role=Role.OWNER)
     audit.record(workspace=workspace, actor=owner, action="created workspace", subject=name, about=workspace)
@@ -38,7 +38,7 @@ def found_workspace(*, name: str, owner: User) -> Membership:
 
 @transaction.atomic
 def change_role(*, membership: Membership, role: Role, by: User, spares_owners: bool = False) -> None:
-    """Give a member another role. Raises LastOwner, NoMember; IsOwner where owners are spared."""
+    """Give a member another role. Raises LastOwner, NoMember; IsOwner if `spares_owners`."""
     _lock(membership)
     if spares_owners:
         _refuse_owner(membership)
@@ -61,9 +61,9 @@ def change_role(*, membership: Membership, role: Role, by: User, spares_owners: 
 
 @transaction.atomic
 def remove(*, membership: Membership, by: User, spares_owners: bool = False) -> None:
-    """End a membership, its API tokens and the invitations that it made; what the person judged stays.
+    """End a membership, its API tokens, and its open invitations; the person's judgments stay.
 
-    Raises LastOwner, NoMember; IsOwner where owners are spared.
+    Raises LastOwner, NoMember; IsOwner if `spares_owners`.
     """
     _lock(membership)
     if spares_owners:
@@ -84,13 +84,13 @@ def remove(*, membership: Membership, by: User, spares_owners: bool = False) -> 
 
 
 def _end_invitations_by(membership: Membership) -> None:
-    """Whoever is an owner no more may know open links; one of them would lead back in."""
+    """A former owner may know open invitation links, which would let them back in."""
     made = Invitation.objects.open().filter(workspace=membership.workspace_id, invited_by=membership.user_id)
     made.update(revoked_at=now())
 
 
 def _lock(membership: Membership) -> None:
-    """Changes of a workspace's members happen one after the other: two owners cannot remove each other at once."""
+    """Serialize changes of a workspace's members, so that two owners can't remove each other concurrently."""
     Workspace.objects.select_for_update(no_key=True).get(pk=membership.workspace_id)
     try:
         membership.refresh_from_db(fields=["role"])
@@ -106,7 +106,7 @@ def _refuse_owner(membership: Membership) -> None:
 
 
 def _keep_an_owner(membership: Membership) -> None:
-    """Refuse to take the last owner away."""
+    """Refuse to remove or demote the last owner."""
     if membership.role != Role.OWNER:
         return
     others = Membership.objects.filter(workspace=membership.workspace_id, role=Role.OWNER).exclude(pk=membership.pk)

@@ -1,4 +1,4 @@
-"""Puts the current membership on requests (read when somebody asks, and once) and on websocket connections."""
+"""Sets the current membership on requests (lazily) and on websocket connections."""
 
 from collections.abc import Callable
 from functools import partial
@@ -18,7 +18,7 @@ from apps.common.http import NotHere
 
 
 class CurrentMembershipMiddleware:
-    """Sets `request.member`. Touching it without a membership is a 404: there is nothing to see."""
+    """Sets `request.member`. Accessing it without a membership raises a 404."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -36,7 +36,7 @@ def _member(request: HttpRequest) -> Membership:
 
 
 class MemberOnSocket:
-    """ASGI: sets `scope["member"]`, the current membership or None, and a way to see that the session ended. Goes inside AuthMiddlewareStack."""
+    """ASGI: sets `scope["member"]`, the current membership or None, and a check whether the session ended. Use it inside AuthMiddlewareStack."""
 
     def __init__(self, inner: Any) -> None:
         self.inner = inner
@@ -48,7 +48,7 @@ class MemberOnSocket:
 
 
 def _is_over(session: SessionBase, user_id: int | None) -> bool:
-    """Whether a session that was this person's is no more: they signed out, or have another password."""
+    """Whether this person's session has ended, by signing out or a password change."""
     request = HttpRequest()
     request.session = import_module(settings.SESSION_ENGINE).SessionStore(session.session_key)
     return get_user(request).pk != user_id

@@ -19,7 +19,7 @@ M = TypeVar("M", bound=models.Model, covariant=True)
 
 
 class Role(models.IntegerChoices):
-    """What a member may do; each role may do all that the ones before it may."""
+    """What a member may do; each role includes the previous ones."""
 
     ANNOTATOR = 1, "Annotator"
     REVIEWER = 2, "Reviewer"
@@ -44,7 +44,7 @@ class UserManager(BaseUserManager["User"]):
 
 
 class User(AbstractUser):
-    """A person. They sign in with their e-mail address, in any spelling of its case."""
+    """A person. They sign in with their e-mail address, case-insensitively."""
 
     username = None  # type: ignore[assignment]  # replaced by email
     first_name = None  # type: ignore[assignment]  # names are one field: not everyone has two
@@ -71,13 +71,13 @@ class User(AbstractUser):
 
     @property
     def remapped_keys(self) -> dict[str, str]:
-        """What the person pressed for what a key says. A template that looked up `keys` in the preferences could find the dict's own."""
+        """Remapped keys by action. In a template, `preferences.keys` could resolve to the dict's method."""
         keys: dict[str, str] = self.preferences.get("keys", {})
         return keys
 
     @property
     def may_found(self) -> bool:
-        """Whether they may make workspaces, and so train and publish: not who was asked to label only, or was removed everywhere."""
+        """Whether they may create workspaces, and so train and publish: not people who only label, or were removed everywhere."""
         return self.is_superuser or any(membership.is_researcher for membership in self.own_memberships)
 
     @cached_property
@@ -87,7 +87,7 @@ class User(AbstractUser):
 
 
 class Workspace(models.Model):
-    """A team's trajectories, queues, datasets, runs and policies. Nothing crosses its border."""
+    """A team's trajectories, queues, datasets, runs, and policies, isolated from other workspaces."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     name = models.CharField(max_length=100)
@@ -99,10 +99,10 @@ class Workspace(models.Model):
 
 
 class WorkspaceQuerySet(models.QuerySet[M]):
-    """Rows of one workspace. `visible_to` is the whole of access control: views start from it."""
+    """Rows of one workspace. `visible_to` is the only access control: views start from it."""
 
     def visible_to(self, member: Membership, *, at_least: Role | None = None) -> Self:
-        """What this member may see; nothing at all below the model's `visible_from` role (or `at_least`)."""
+        """What this member may see; nothing below the model's `visible_from` role (or `at_least`)."""
         needed = at_least if at_least is not None else Role(getattr(self.model, "visible_from", Role.RESEARCHER))
         if member.role < needed:
             return self.none()
@@ -124,12 +124,12 @@ class WorkspaceModel(models.Model):
 
 class MembershipQuerySet(WorkspaceQuerySet["Membership"]):
     def of(self, user_id: int) -> Self:
-        """A person's own, the oldest first, with the person and the workspaces."""
+        """A person's memberships, oldest first, with the person and the workspaces."""
         return self.filter(user=user_id).select_related("user", "workspace").order_by("created_at", "pk")
 
 
 class Membership(models.Model):
-    """A person's place in a workspace."""
+    """A person's membership in a workspace."""
 
     visible_from: ClassVar[Role] = Role.RESEARCHER
 
@@ -168,7 +168,7 @@ class InvitationQuerySet(WorkspaceQuerySet["Invitation"]):
 
 
 class Invitation(WorkspaceModel):
-    """An offer of membership. Its link holds a secret that is shown once and stored hashed."""
+    """An invitation to a workspace. Its link contains a secret that is shown once and stored hashed."""
 
     visible_from = Role.OWNER
 
@@ -189,7 +189,7 @@ class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
         return self.filter(revoked_at=None).filter(Q(expires_at=None) | Q(expires_at__gt=now()))
 
     def visible_to(self, member: Membership) -> Self:
-        """A researcher's own; for an owner all of the workspace, because they answer for what the keys open."""
+        """A researcher's own; for an owner, all of the workspace, since owners are responsible for access."""
         if member.role < Role.RESEARCHER:
             return self.none()
         mine = self.filter(membership__workspace=member.workspace_id)
@@ -197,7 +197,7 @@ class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
 
 
 class ApiToken(models.Model):
-    """A key to the API with its owner's role in one workspace. Only its SHA-256 is stored; the prefix tells tokens apart."""
+    """An API token with its owner's role in one workspace. Only its SHA-256 is stored; the prefix identifies it."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     membership = models.ForeignKey(Membership, on_delete=models.CASCADE, related_name="tokens")
@@ -217,7 +217,7 @@ class ApiToken(models.Model):
 
 
 class AuditEntry(WorkspaceModel):
-    """Who did what, when. Written by the functions that do it, in the same transaction; never changed."""
+    """An audit log entry. Written in the transaction of the audited change, and never modified."""
 
     visible_from = Role.OWNER
 
@@ -234,7 +234,7 @@ class AuditEntry(WorkspaceModel):
 
     @property
     def facts(self) -> list[tuple[str, Any]]:
-        """The detail's names and values. Templates ask for it, as one of the names may be `items`."""
+        """The detail's items, for templates: one of the keys may itself be `items`."""
         return list(self.detail.items())
 
 

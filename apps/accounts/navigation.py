@@ -1,4 +1,4 @@
-"""The places of the navigation: who sees which, and the keys that lead there."""
+"""The navigation: links, required roles, and keyboard shortcuts."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from apps.accounts.models import Membership, Role
 
 @dataclass(frozen=True)
 class Place:
-    """A link of the navigation. A page of the app `app` is inside this place, but for those that another has as `pages`."""
+    """A navigation link. It's active on pages of the app `app`, except for those in another link's `pages`."""
 
     name: str
     view: str
@@ -22,7 +22,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Link:
-    """A place as one visitor sees it."""
+    """A navigation link for one visitor."""
 
     place: Place
     url: str
@@ -68,7 +68,7 @@ PLACES = (
 
 
 def links_for(member: Membership | None, match: ResolverMatch | None) -> list[Link]:
-    """The places that `member` may see, in order; the one that `match` lies in is marked."""
+    """The links that `member` may see, in order; the one for `match` is marked as active."""
     if member is None:
         return []
     visible = (place for place in PLACES if member.role >= place.visible_from)

@@ -1,4 +1,4 @@
-"""What a person says of themselves and likes: name, password, theme, keys."""
+"""Changes of a person's name, password, and preferences."""
 
 from functools import partial
 from typing import Any
@@ -13,28 +13,28 @@ THEMES = ("light", "dark", "system")
 
 @transaction.atomic
 def change_name(*, user: User, name: str) -> None:
-    """Call a person by another name, in every workspace."""
+    """Change a person's name, in every workspace."""
     user.name = name
     user.save(update_fields=["name"])
 
 
 @transaction.atomic
 def change_password(*, user: User, password: str) -> None:
-    """Set a new password. It ends the sessions of all other browsers: their hash no longer fits."""
+    """Set a new password. It ends the sessions of all other browsers, whose session hash becomes invalid."""
     user.set_password(password)
     user.save(update_fields=["password"])
     transaction.on_commit(partial(end_connections, user))
 
 
 def end_connections(user: User) -> None:
-    """Close the websockets of sessions of this person that have ended."""
+    """Close the websockets of this person's ended sessions."""
     for membership in user.own_memberships:
         live.look_again(membership.pk)
 
 
 @transaction.atomic
 def save_preferences(*, user: User, **changes: Any) -> None:
-    """Change some preferences and keep the others; the row lock keeps two tabs from undoing each other."""
+    """Change some preferences and keep the others; the row lock prevents lost updates."""
     locked = User.objects.select_for_update().get(pk=user.pk)
     locked.preferences = {**locked.preferences, **changes}
     locked.save(update_fields=["preferences"])

@@ -1,6 +1,6 @@
-"""Actions that open doors for good ask for the password again, unless it was given a short while ago in the same session.
+"""Actions that grant lasting access ask for the password again, unless it was entered recently in the same session.
 
-A session that somebody left open, or that hostile content made act, then changes no role, opens no way in, and sends nothing to a new address.
+So an unattended or hijacked session can't change roles, grant access, or send data to a new address.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ View = Callable[Concatenate[HtmxRequest, P], HttpResponseBase]
 
 FIELD = "confirm_password"
 GIVEN_AT = "password_given_at"
-# Of one person, whatever their browsers. Only somebody with a session of theirs can use it up, so no stranger locks them out.
+# Per person, over all browsers. Only somebody with a session of theirs can exhaust it, so no stranger can lock them out.
 PER_PERSON = Limit("confirm-password", tries=10, seconds=15 * 60)
 
 
@@ -45,18 +45,18 @@ class ConfirmForm(forms.Form):
 
 @receiver(user_logged_in)
 def _note_sign_in(request: HttpRequest, **_: Any) -> None:
-    """However somebody signs in, that is when their password was last given."""
+    """Any sign-in counts as entering the password."""
     request.session[GIVEN_AT] = time()
 
 
 def is_recent(session: SessionBase) -> bool:
-    """Whether the password was given in this session within the last RECENT_SIGN_IN_SECONDS."""
+    """Whether the password was entered in this session within the last RECENT_SIGN_IN_SECONDS."""
     age: float = time() - session.get(GIVEN_AT, 0)
     return 0 <= age < settings.RECENT_SIGN_IN_SECONDS
 
 
 def needs_recent_sign_in(action: str) -> Callable[[View[P]], View[P]]:
-    """Ask for the password before a view does `action` ("change a role"); what was sent is kept, and goes on to the view afterwards."""
+    """Ask for the password before a view does `action` ("change a role"); the submitted form is kept and passed to the view afterwards."""
 
     def guard(view: View[P]) -> View[P]:
         @sensitive_post_parameters(FIELD)
@@ -74,9 +74,9 @@ def needs_recent_sign_in(action: str) -> Callable[[View[P]], View[P]]:
 
 
 def _ask(request: HtmxRequest, action: str) -> HttpResponse | None:
-    """The page that asks for the password, or None once it was given."""
+    """The page that asks for the password, or None if it was entered."""
     form = ConfirmForm(request.POST if FIELD in request.POST else None)
-    status = 422  # also of the first answer: htmx shows it, and nothing was done
+    status = 422  # also for the first response: htmx must show it, and nothing was done
     if form.is_valid():
         try:
             if _confirm(request, form.cleaned_data[FIELD], action):
@@ -100,7 +100,7 @@ def _ask(request: HtmxRequest, action: str) -> HttpResponse | None:
 
 
 def _confirm(request: HtmxRequest, password: str, action: str) -> bool:
-    """Whether this is the person's password; then the session is recent again. Raises TooManyTries."""
+    """Whether this is the person's password; if so, the session counts as recent again. Raises TooManyTries."""
     PER_PERSON.count(str(request.user.pk))
     is_right = request.user.check_password(password)
     memberships = request.user.own_memberships

@@ -1,4 +1,4 @@
-"""Sessions in the database, as Django keeps them; every request reads one, so that this query is written once a process."""
+"""Django's database sessions, with their query compiled once per process, since every request makes it."""
 
 from datetime import datetime
 from typing import Any
@@ -15,7 +15,7 @@ _STANDING = CompiledQuery(
 
 
 class SessionStore(DatabaseStore):
-    """Django's store of sessions."""
+    """Django's session store."""
 
     def _get_session_from_db(self) -> Any:
         session = _STANDING.first(key=self.session_key, at=now())

@@ -21,23 +21,23 @@ from trainer.rollouts.local import LocalAgent, LocalEngine
 from trainer.rollouts.policy import PolicyError, Turn
 
 MOST_CHATS = 10_000
-"""Known so far; the oldest make room. One that isn't known any more is rendered anew."""
+"""Maximum known chats; the oldest are evicted and rendered again when needed."""
 MOST_TOKENS = 4_000_000
-"""Of all chats that are known."""
+"""Maximum tokens of all known chats."""
 MOST_REMEMBERED = 128
-"""Chats whose tokens needn't be read again at the next turn. Nobody says when an episode is over, so the oldest make room."""
+"""Maximum chats with a KV cache. The end of an episode isn't known, so the oldest are evicted."""
 
 
 class Chats:
-    """What one engine has said, and goes on from."""
+    """The chats of one engine, which it can continue."""
 
     def __init__(self, engine: LocalEngine, *, seed: int | str) -> None:
         self.engine = engine
         self._seed = seed
         self._agents: OrderedDict[tuple[str, bytes, bytes], LocalAgent] = OrderedDict()
-        """Where each chat so far stands, by session, by what it was offered and told, and by what was said."""
+        """Agents by session, tools, and chat."""
         self._tokens = 0
-        """Of all of them."""
+        """Total tokens of all of them."""
         self._remembering: deque[LocalAgent] = deque()
         self._calls = 0
 
@@ -46,7 +46,7 @@ class Chats:
     ) -> dict[str, Any]:
         """The reply to `body`, with token ids and log-probabilities as vLLM sends them.
 
-        session: whose chat it is. sampling: in place of the engine's. seed: in place of a random number of its own for each call.
+        session: whose chat it is. sampling: overrides the engine's. seed: instead of a different one for each call.
         Raises PolicyError, ConfigFailure.
         """
         sent, tools = body["messages"], body.get("tools") or []
@@ -78,7 +78,7 @@ class Chats:
         return room is not None and sum(agent.remembered for agent in self._remembering) > room
 
     def _agent(self, session: str, sent: Sequence[Any], tools: list[ToolSchema], seed: int | None) -> LocalAgent:
-        """One that goes on after the policy's last turn in this chat, where it was sampled here and nothing before it was changed."""
+        """An agent that continues after the policy's last turn in this chat, if that was sampled here and nothing before it changed."""
         self._calls += 1
         rng = random.Random(f"{self._seed} {session} {self._calls}" if seed is None else f"{seed}")
         last = max((place for place, message in enumerate(sent) if message.get("role") == "assistant"), default=-1)
@@ -88,7 +88,7 @@ class Chats:
     def _key(
         self, session: str, sent: Sequence[Any], tools: list[ToolSchema], chat: Sequence[Any]
     ) -> tuple[str, bytes, bytes]:
-        """Of a chat, a beginning of `sent` or what it has become."""
+        """The key of a chat: a prefix of `sent`, or its continuation."""
         told = [message for message in sent if message.get("role") in ("system", "developer")]
         return session, digest_of([tools, told]), prefix_digests(chat)[-1] if chat else b""
 

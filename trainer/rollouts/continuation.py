@@ -1,6 +1,6 @@
-"""Takes over in the middle of a recorded episode: samples what a policy would do there, or does something else and goes on.
+"""Takes over in the middle of a recorded episode: samples a policy's actions there, or executes a given action and continues.
 
-Sampling needs only the chat. Going on needs the environment, which is brought to that turn by doing again what was done.
+Sampling only needs the chat. Continuing needs the environment, which is brought to that turn by replay.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from trainer.rollouts.runner import make_policy, speaking
 
 
 def run_continuation(config: ContinuationConfig, folder: Path, events: EventLog, stop: StopRequest) -> dict[str, Any]:
-    """Do it and write the output file anew. Returns the report. Raises Cancelled, RunFailure."""
+    """Run it and overwrite the output file. Returns the report. Raises Cancelled, RunFailure."""
     return asyncio.run(_watched(config, folder, events, stop))
 
 
@@ -58,9 +58,9 @@ async def _watched(config: ContinuationConfig, folder: Path, events: EventLog, s
                 raise Cancelled(config.output)
             await asyncio.wait([task], timeout=0.05)
         report = await task
-    except ServerAway as away:  # somebody waits at their desk, so it isn't waited for
+    except ServerAway as away:  # an annotator is waiting, so don't wait for a server
         raise ServerDied(f"The server died: {away}.", advice="Try again once it runs.") from None
-    except asyncio.CancelledError:  # the engine lets go of whoever waits when a stop is asked for
+    except asyncio.CancelledError:  # the engine drops waiting requests when a stop is requested
         if stop.requested:
             raise Cancelled(config.output) from None
         raise
@@ -80,7 +80,7 @@ def one_trajectory(path: Path) -> Trajectory:
 async def sample(
     config: ContinuationConfig, folder: Path, recorded: Trajectory, policy: Policy, events: EventLog
 ) -> dict[str, Any]:
-    """What the policy would do at this turn, `count` times: a line {"message", "error"} each, as they come."""
+    """Sample the policy's action at this turn `count` times: one line {"message", "error"} each, as they finish."""
     chat = [message for step in recorded.steps[: config.step] for message in (*step.context, step.message)]
     chat += recorded.steps[config.step].context
     done = 0
@@ -103,7 +103,7 @@ async def sample(
 
 
 async def go_on(config: ContinuationConfig, folder: Path, recorded: Trajectory, policy: Policy) -> dict[str, Any]:
-    """Do the given action at this turn, and let the policy play on from there: one trajectory. Raises Diverged, DataFailure."""
+    """Execute the given action at this turn, and let the policy continue: one trajectory. Raises Diverged, DataFailure."""
     assert config.action is not None
     action: Message = json.loads((folder / config.action).read_text(encoding="utf-8"))
     before = replayed_to(recorded, config.step)

@@ -21,7 +21,7 @@ Answer = TypeVar("Answer")
 
 
 Watcher = Callable[[list[Step], list[Message]], None]
-"""Hears after each step what was done so far, and what the environment answered last."""
+"""Called after each step with the steps so far and the last observation."""
 
 
 async def play(
@@ -33,9 +33,9 @@ async def play(
     after: Replayed | None = None,
     watch: Watcher | None = None,
 ) -> Trajectory:
-    """Play until the environment says done or a budget is spent. However it ends, what happened is returned.
+    """Play until the environment is done or a budget is spent. Always returns the trajectory.
 
-    after: go on from the middle of an episode of this task; the budget of steps counts those before it too.
+    after: continue from the middle of an episode of this task; the step budget includes the earlier steps.
     The outcome's termination is done, max_steps, max_tokens, timeout, policy_error or environment_error.
     """
     deadline = time.monotonic() + budget.seconds
@@ -93,18 +93,18 @@ async def play(
 
 
 def said_of(score: Score | None) -> dict[str, Any]:
-    """What the check says beside the outcome, for a trajectory's `info`."""
+    """Details of the score for a trajectory's `info`."""
     if score is None:
         return {}
     return {"subgoals": score.subgoals, **({SUCCESS_FROM_REWARD: True} if score.is_success_from_reward else {})}
 
 
 class EnvironmentFailed(Exception):
-    """An environment raised what it should have told. The episode ends and is kept; others go on."""
+    """An environment raised an exception. The episode ends and is kept; others continue."""
 
 
 async def asked(environment: Environment, question: Callable[[], Answer]) -> Answer:
-    """What the environment returns, without holding up other episodes where it waits. Raises EnvironmentFailed, RunFailure."""
+    """Call the environment without blocking other episodes. Raises EnvironmentFailed, RunFailure."""
     try:
         return await in_thread(question) if environment.waits else question()
     except RunFailure:
@@ -115,7 +115,7 @@ async def asked(environment: Environment, question: Callable[[], Answer]) -> Ans
 
 
 def spent(steps: list[Step], budget: Budget, tokens_left: int, *, seconds_left: float) -> str:
-    """Why the episode is over, or "" while it is not."""
+    """Why the episode is over, or "" if it isn't."""
     if steps and steps[-1].done:
         return "done"
     if len(steps) >= budget.steps:
@@ -126,8 +126,8 @@ def spent(steps: list[Step], budget: Budget, tokens_left: int, *, seconds_left: 
 
 
 async def in_thread(question: Callable[[], Answer]) -> Answer:
-    """What the question returns. Its thread is left behind where nobody waits any more, unlike those of asyncio's pool: a
-    cancelled run must not wait for a server that does not answer.
+    """Run the function in a thread, which is abandoned on cancellation, unlike those of asyncio's pool: a
+    cancelled run mustn't wait for an unresponsive server.
     """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Answer] = loop.create_future()
@@ -154,7 +154,7 @@ async def in_thread(question: Callable[[], Answer]) -> Answer:
 
 
 async def react(environment: Environment, turn: Turn) -> Transition:
-    """What the environment answers. A call that could not be read never reaches it: the policy is told and may try again."""
+    """The environment's response. An unparsable call isn't passed to it: the policy gets an error and may try again."""
     if turn.error is None:
         return await asked(environment, partial(environment.step, turn.message))
     hint = {"role": "user", "content": f"Your tool call could not be read: {turn.error}. Please try again."}

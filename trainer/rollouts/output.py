@@ -1,4 +1,4 @@
-"""The file that trajectories go to: appended line by line, never holding one twice; and what it amounts to."""
+"""The output file of trajectories, appended without duplicates, and its summary."""
 
 import json
 from collections import Counter, defaultdict
@@ -12,14 +12,14 @@ from trainer.statistics import proportion
 
 
 class TrajectoryFile:
-    """Opens the file for appending; a line that a killed run left unfinished is cut off first."""
+    """Opens the file for appending; an incomplete line left by a killed run is removed first."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         cut_broken_tail(path)
         self.path = path
         self.ids = {row["id"] for _, row in read_lines(path)} if path.exists() else set()
-        # A lone surrogate, which JSON can hold and UTF-8 cannot, is written as the escape that it is in JSON.
+        # Lone surrogates, which UTF-8 can't encode, are written as JSON escapes.
         self._file = path.open("a", encoding="utf-8", errors="backslashreplace")
 
     def append(self, trajectory: Trajectory) -> None:
@@ -32,7 +32,7 @@ class TrajectoryFile:
 
 
 def summarise(path: Path) -> dict[str, Any]:
-    """Figures over the whole file, earlier parts of a resumed run included."""
+    """Figures over the whole file, including earlier parts of a resumed run."""
     successes: dict[str, list[bool]] = defaultdict(list)
     terminations: Counter[str] = Counter()
     steps = errors = tokens = 0

@@ -1,4 +1,4 @@
-"""What acts in an environment, whatever it runs on."""
+"""The interface of policies, independent of the engine."""
 
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -10,23 +10,23 @@ from contract.values import JsonObject
 
 @dataclass(frozen=True)
 class Turn:
-    """One assistant message and what is known about how it came to be."""
+    """One assistant message with details of its generation."""
 
     message: Message
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     error: str | None = None
-    """The policy tried to call a tool but what it wrote cannot be read as a call."""
+    """The policy tried to call a tool, but its output can't be parsed as a call."""
     info: JsonObject = field(default_factory=dict)
-    """`token_ids` and `logprobs` of the message (nats, at temperature 1) where the engine has them."""
+    """`token_ids` and `logprobs` of the message (nats, at temperature 1) if the engine provides them."""
 
 
 class PolicyError(Exception):
-    """The policy gave no answer to this chat. The episode ends and is kept; others go on."""
+    """The policy gave no answer to this chat. The episode ends and is kept; others continue."""
 
 
 class ServerAway(Exception):
-    """The server behind the policy died, which says nothing of the policy. The episode isn't kept, and is played again."""
+    """The server behind the policy died, which isn't the policy's fault. The episode is dropped and replayed."""
 
 
 class Agent(Protocol):
@@ -38,18 +38,18 @@ class Agent(Protocol):
 
 
 class Policy(Protocol):
-    """Something that can act in many episodes at once."""
+    """A policy that can act in many concurrent episodes."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def away(self) -> str:
-        """Why it can't act at this moment; empty where it can."""
+        """Why it can't act at the moment; empty if it can."""
         ...
 
     async def ready(self) -> None:
-        """Return once it can act. Raises RunFailure where it never will."""
+        """Return once it can act. Raises RunFailure if it never will."""
         ...
 
     def begin(self, task: Task, seed: int) -> Agent: ...

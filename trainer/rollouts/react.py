@@ -1,7 +1,7 @@
-"""Tool calls as plain text, for models and servers that know no other (ReAct; Yao et al., 2022).
+"""Tool calls as plain text, for models and servers without tool calling (ReAct; Yao et al., 2022).
 
-The chat that a model sees is rewritten: tools are described in the system message, calls and results become text. What it writes is read back,
-so that environments, records and replays hold the same messages as everywhere. The text itself stays in the step's info.
+The chat that a model sees is rewritten: tools are described in the system message, calls and results become text. Its output is parsed,
+so that environments, records, and replays use the usual messages. The original text is kept in the step's info.
 """
 
 import json
@@ -15,7 +15,7 @@ from trainer.environments.tools import comma
 from trainer.rollouts.policy import Agent, Policy, Turn
 
 STOP = "\nObservation:"
-"""A model that goes on would invent the result."""
+"""Stop sequence: a model that continued would make up the result."""
 HOW = """You can use these tools:
 {tools}
 
@@ -34,7 +34,7 @@ MARKED = re.compile(r"^(Thought|Action):", re.MULTILINE)
 
 
 class ReactPolicy:
-    """Another policy, spoken to in plain text."""
+    """Wraps a policy to call tools in plain text."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
@@ -107,7 +107,7 @@ def kind_of(schema: dict[str, Any]) -> str:
 def as_text(message: Message) -> str:
     """An assistant message as the model would have written it."""
     content = str(message.get("content") or "")
-    if not message.get("tool_calls") and MARKED.search(content):  # what could not be read stays as it was written
+    if not message.get("tool_calls") and MARKED.search(content):  # unparsable output is kept unchanged
         return content
     thought = (content if message.get("tool_calls") else "") or message.get("reasoning_content")
     lines = [f"Thought: {thought}"] if thought else []
@@ -121,10 +121,10 @@ def as_text(message: Message) -> str:
 
 
 def read_turn(text: str, *, call_id: str, reasoning: str | None = None) -> tuple[Message, str | None]:
-    """The message that the text stands for, and what is wrong where it can be neither a call nor an answer.
+    """Parse the text into a message, and an error if it's neither a call nor an answer.
 
-    A thought before a call is said aloud, so it becomes the content. Arguments that are no JSON object stay as they were
-    written, for the environment to refuse. An answer without its mark is one too.
+    A thought before a call becomes the content. Arguments that aren't a JSON object are kept
+    unchanged, for the environment to refuse. An unmarked answer is also accepted.
     """
     written = text.split(STOP)[0].strip()
     call, final = _call_in(written), FINAL.search(written)
@@ -146,7 +146,7 @@ def read_turn(text: str, *, call_id: str, reasoning: str | None = None) -> tuple
 
 
 class WrittenCall(NamedTuple):
-    """A call where it stands in a text."""
+    """A call and its position in a text."""
 
     begin: int
     tool: str
@@ -154,7 +154,7 @@ class WrittenCall(NamedTuple):
 
 
 def _call_in(text: str) -> WrittenCall | None:
-    """The first one. Its two marks are looked for one after the other: one pattern for both would try every length of what lies between."""
+    """The first call. Its two markers are searched one after the other: a single pattern for both would backtrack quadratically."""
     action = ACTION.search(text)
     given = INPUT.search(text, action.end()) if action else None
     if action is None or given is None:
@@ -164,7 +164,7 @@ def _call_in(text: str) -> WrittenCall | None:
 
 
 def object_in(text: str) -> Any:
-    """The JSON object that the text begins with, whatever follows it; else the text."""
+    """The JSON object at the start of the text, ignoring what follows; otherwise the text."""
     begin = text.find("{")
     if begin < 0:
         return text.strip()

@@ -1,4 +1,4 @@
-"""Pages for what went wrong: each says what to do now. The API answers in JSON, here too."""
+"""Error pages, which say what to do. For the API, JSON responses."""
 
 import sys
 
@@ -24,7 +24,7 @@ WORDS = {
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Offers the visitor's other workspaces, where the page may be."""
+    """Offers the visitor's other workspaces, which may contain the page."""
     if request.path.startswith("/api/"):
         return JsonResponse({"detail": "There is no such endpoint. See /api/docs/."}, status=404)
     user = getattr(request, "user", None)
@@ -38,7 +38,7 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """What Django can't read as a request: a form with too many fields, a broken multipart body, a wrong host name."""
+    """Requests that Django refuses: a form with too many fields, a broken multipart body, a wrong host name."""
     status, words = 400, ""
     if isinstance(exception, RequestDataTooBig):
         limit = size(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
@@ -52,7 +52,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def failed(request: HttpRequest) -> HttpResponse:
-    """A fault of ours, or an outage of what we stand on. Asks for nothing that may be what failed."""
+    """A bug, or an outage of a service. Uses nothing that may have failed."""
     outage = outage_of(sys.exception())
     status, headers = (outage.value, {"Retry-After": str(RETRY_SECONDS[outage])}) if outage else (500, {})
     if request.path.startswith("/api/"):

@@ -1,4 +1,4 @@
-"""Where an invitation's link leads: join as who one is, or with a new account."""
+"""The page of an invitation link: join with the current or a new account."""
 
 from django.contrib import messages
 from django.contrib.auth import login

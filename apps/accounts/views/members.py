@@ -1,4 +1,4 @@
-"""Settings, members: who is in the workspace, what they may do, and who is invited. Owners change it, researchers see it."""
+"""Settings, members: members, roles, and invitations. Owners can change them, researchers can view them."""
 
 from typing import Any
 from uuid import UUID
@@ -63,7 +63,7 @@ def remove(request: HtmxRequest, membership_id: int) -> HttpResponse:
 @at_least(Role.OWNER)
 @needs_recent_sign_in("invite somebody")
 def invite(request: HtmxRequest) -> HttpResponse:
-    """Answers with the page itself and no redirect: the link is shown this once and kept nowhere."""
+    """Renders the page without a redirect: the link is only shown once and not stored."""
     form = InvitationForm(request.POST)
     link = ""
     if form.is_valid():

@@ -1,4 +1,4 @@
-"""One's own name, password, theme and keys."""
+"""The user's own name, password, theme, and keys."""
 
 from typing import Any
 
@@ -46,7 +46,7 @@ def change_password(request: HtmxRequest) -> HttpResponse:
 
 @require_POST
 def preferences(request: HtmxRequest) -> HttpResponse:
-    """What static/js/core/theme.js saves, and the profile's button; only what was sent changes."""
+    """Saves preferences for static/js/core/theme.js and the profile's button; only submitted ones change."""
     form = PreferencesForm(request.POST)
     if not form.is_valid():
         return HttpResponse(status=422)

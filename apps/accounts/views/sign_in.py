@@ -26,7 +26,7 @@ from apps.common.quantities import duration
 @sensitive_post_parameters("password")
 def sign_in(request: HtmxRequest) -> HttpResponse:
     onward = next_url(request, otherwise=resolve_url(settings.LOGIN_REDIRECT_URL))
-    if request.htmx:  # the session ended under an open page: the whole page goes to sign in, and comes back to itself
+    if request.htmx:  # the session ended while a page was open: redirect the whole page to sign-in, and back
         return HttpResponseClientRedirect(resolve_url("accounts:sign_in") + f"?next={quote(_open_page(request))}")
     if request.user.is_authenticated:
         return redirect(onward)
@@ -54,23 +54,23 @@ def sign_in(request: HtmxRequest) -> HttpResponse:
 def sign_out(request: HttpRequest) -> HttpResponse:
     user = request.user
     logout(request)
-    if isinstance(user, User):  # who signs out in two tabs is a stranger in the second
+    if isinstance(user, User):  # signing out in a second tab is anonymous
         end_connections(user)
     response = redirect(settings.LOGOUT_REDIRECT_URL)
-    response["Clear-Site-Data"] = '"cache"'  # whoever goes back in this browser now sees no page of this person
+    response["Clear-Site-Data"] = '"cache"'  # the back button must not show this person's pages
     return response
 
 
 def _open_page(request: HtmxRequest) -> str:
-    """The path of the page that htmx says it's on."""
+    """The path of the current page according to htmx."""
     try:
         return request.htmx.current_url_abs_path or "/"
-    except ValueError:  # it's no address, such as `http://[`
+    except ValueError:  # an invalid URL, such as `http://[`
         return "/"
 
 
 def _demo_people() -> list[dict[str, str]]:
-    """The demo's people, where its workspace was really made."""
+    """The demo accounts, if the demo workspace exists."""
     there = set(
         User.objects.filter(email__in=[p["email"] for p in settings.DEMO_SIGN_INS]).values_list("email", flat=True)
     )

@@ -32,7 +32,7 @@ def tokens(request: HtmxRequest) -> HttpResponse:
 @at_least(Role.RESEARCHER)
 @needs_recent_sign_in("make an API token")
 def issue(request: HtmxRequest) -> HttpResponse:
-    """Answers with the page itself and no redirect: the secret is shown this once and kept nowhere."""
+    """Renders the page without a redirect: the secret is only shown once and not stored."""
     form = TokenForm(request.POST)
     if not form.is_valid():
         return render(request, "accounts/tokens.html", _page(request, form), status=422)

@@ -1,4 +1,4 @@
-"""Which workspaces one is in: the list, entering one, founding one, leaving."""
+"""A user's workspaces: listing, entering, creating, and leaving them."""
 
 from typing import Any
 from uuid import UUID
