@@ -22,15 +22,15 @@ from contract.outgoing.transport import AsyncClient, async_http_client
 CONNECTIONS = 1000
 CONNECT_SECONDS = 10.0
 SESSION = "X-Session-Id"
-"""The header by which servers of our own know whose chat it is."""
+"""The header that tells our own servers the session."""
 TRAINING_ADDRESSES = 16
 KNOWN_SECONDS = 600.0
-"""For how long what a server can do isn't asked again."""
+"""How long a server's detected capabilities are cached."""
 UNKNOWN_SECONDS = 10.0
-"""The same of a server that didn't say."""
+"""The same if detection failed."""
 FAILURES = 3
 AWAY_SECONDS = 15.0
-"""For how long servers that couldn't be reached so many times, one after the other, are taken to be away."""
+"""Circuit breaker: after this many consecutive failures, servers are considered down for this long."""
 ANTHROPIC = "api.anthropic.com"
 CANT_BE_REACHED = "The policy's server can't be reached. Try again later, or tell whoever runs it."
 
@@ -41,9 +41,9 @@ class Destination(NamedTuple):
     addresses: list[str]
     key_variable: str
     is_own: bool = False
-    """A process of this installation answers: with token ids, and with no rules for addresses that people give."""
+    """The server is a process of this installation: it returns token ids, and the rules for user-specified addresses don't apply."""
     is_training: bool = False
-    """It's a worker's, with weights in training, so the address is new at each step."""
+    """It's a training run's server, whose address changes at each step."""
 
     @classmethod
     def of(cls, session: Session) -> Self:
@@ -55,7 +55,7 @@ class Destination(NamedTuple):
 
 
 class Upstreams:
-    """All servers that this process has passed a call to."""
+    """All servers that this process has sent calls to."""
 
     def __init__(self) -> None:
         self._clients: dict[tuple[str, str], AsyncClient] = {}
@@ -63,17 +63,17 @@ class Upstreams:
         self._closing: set[asyncio.Task[None]] = set()
         self._speaks_ids: dict[str, tuple[bool, float]] = {}
         self._failures: dict[tuple[str, ...], tuple[int, float]] = {}
-        """Of a policy's servers: how often in a row none could be reached, and when that was last."""
+        """By policy servers: consecutive times that none was reachable, and the time of the last."""
 
     def may_try(self, destination: Destination) -> bool:
-        """Whether to ask servers again that couldn't be reached: trying would most likely cost a timeout. After a while one call may find out."""
+        """Whether to try servers that were unreachable, which would most likely time out. After a while, a single call may probe them."""
         servers = tuple(destination.addresses)
         count, last = self._failures.get(servers, (0, 0.0))
         if count < FAILURES:
             return True
         if time.monotonic() - last <= AWAY_SECONDS:
             return False
-        self._failures[servers] = (count, time.monotonic())  # the others wait for what this one finds out
+        self._failures[servers] = (count, time.monotonic())  # other calls wait for this probe
         return True
 
     async def close(self) -> None:
@@ -110,12 +110,12 @@ class Upstreams:
         headers: Mapping[str, str],
         takes_api_key: bool = False,
     ) -> httpx.Response:
-        """The beginning of a server's reply; whoever reads it closes it. Raises UpstreamAway.
+        """Open a server's reply; the caller closes it. Raises UpstreamAway.
 
-        takes_api_key: in that protocol a key may have to stand in `x-api-key`.
+        takes_api_key: servers of this protocol may expect the key in `x-api-key`.
 
-        A session stays with one of several servers, which has its prefixes cached. Another one is tried only where no connection
-        came about: what was sent may have been computed, and billed.
+        A session stays with one of several servers, for its prefix cache. Another one is only tried if no connection was
+        established: a request that was sent may have been computed, and billed.
         """
         content, problem = jsontext.dumps(body), ""
         headers = {**headers, "Content-Type": "application/json"}
@@ -175,7 +175,7 @@ class Upstreams:
 
 
 def _send_api_key(request: httpx.Request) -> None:
-    """Beside the bearer's token, as servers read the one or the other; Anthropic's own takes tokens of another kind there."""
+    """In addition to the bearer token, since servers read one or the other; Anthropic's own expects other tokens there."""
     if key := request.headers.get("Authorization", "").removeprefix("Bearer "):
         request.headers["x-api-key"] = key
         if request.url.host == ANTHROPIC:

@@ -1,4 +1,4 @@
-"""What users say of sessions, over the API: the one address that a browser elsewhere may send to, and the keys that it sends."""
+"""User feedback over the API: the only address that browsers on other sites may post to, and the keys for it."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from apps.gateway.models import Feedback, FeedbackKey, Session
 from apps.gateway.sessions import SessionRefused
 
 MOST_BYTES = 256 * 1024
-"""Of a request: an edited answer whose every character takes several bytes, and room for names."""
+"""Maximum request size: an edited answer of multi-byte characters, plus field names."""
 PER_KEY = Limit("feedback-key", tries=600, seconds=60)
 PER_SESSION = Limit("feedback-session", tries=20, seconds=60)
 CORS = {
-    "Access-Control-Allow-Origin": "*",  # no cookie counts here, so no browser lends anybody's rights
+    "Access-Control-Allow-Origin": "*",  # cookies are ignored here, so there is no CSRF
     "Access-Control-Allow-Methods": "POST",
     "Access-Control-Allow-Headers": "Authorization, Content-Type",
     "Access-Control-Max-Age": "86400",
@@ -41,7 +41,7 @@ CORS = {
 
 
 class FeedbackKeyAuthentication(BearerTokenAuthentication):
-    """A feedback key, or a researcher's API token, for what sends feedback from a server."""
+    """A feedback key, or a researcher's API token, for feedback sent from a server."""
 
     def authenticate(self, request: Request) -> Any:
         scheme, _, secret = get_authorization_header(request).decode("latin-1").partition(" ")
@@ -54,7 +54,7 @@ class FeedbackKeyAuthentication(BearerTokenAuthentication):
 
 
 class BoundedJSONParser(StrictJSONParser):
-    """Reads no more than feedback may have: its key is known to strangers."""
+    """Limits the request size, since the key is public."""
 
     def parse(
         self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
@@ -87,7 +87,7 @@ class FeedbackSerializer(RequestSerializer):
 
 
 class FeedbackReceiptSerializer(serializers.ModelSerializer[Feedback]):
-    """That it was kept. Nothing can be read with a feedback key."""
+    """A receipt. Nothing can be read with a feedback key."""
 
     class Meta:
         model = Feedback
@@ -101,10 +101,10 @@ class FeedbackView(APIView):
     permission_classes = []
     throttle_classes = []
     parser_classes = [BoundedJSONParser]
-    keeps_answers = False  # of a session the latest counts, so sent twice it's said once
+    keeps_answers = False  # a session's latest feedback counts, so repeating a request is harmless
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Lets pages of any site send here and read the answer."""
+        """CORS: pages of any site may post here and read the response."""
         answer: HttpResponseBase = (
             HttpResponse(status=204) if request.method == "OPTIONS" else super().dispatch(request, *args, **kwargs)
         )
@@ -144,7 +144,7 @@ class FeedbackView(APIView):
         return Response(FeedbackReceiptSerializer(kept).data, status=status.HTTP_201_CREATED)
 
     def _allowed(self, request: Request) -> tuple[UUID, FeedbackKey | None]:
-        """The workspace whose sessions may be spoken of."""
+        """The workspace that the key or token gives access to."""
         match request.auth:
             case FeedbackKey() as key:
                 _count(PER_KEY, str(key.pk))
@@ -160,7 +160,7 @@ def _count(limit: Limit, who: str) -> None:
         limit.count(who)
     except TooManyTries as refusal:
         raise Throttled(wait=refusal.retry_after) from refusal
-    except RedisError:  # nobody counts just now, and nobody is kept out for that
+    except RedisError:  # the counter is down, which mustn't lock anybody out
         return
 
 
@@ -174,7 +174,7 @@ class FeedbackKeySerializer(serializers.ModelSerializer[FeedbackKey]):
 
 
 class NewFeedbackKeySerializer(FeedbackKeySerializer):
-    """The same with the key itself, which is shown this once."""
+    """The same with the key itself, which is only shown once."""
 
     key = serializers.CharField()
 
@@ -194,7 +194,7 @@ class FeedbackKeysView(ListView):
 
     needs = Role.RESEARCHER
     permission_classes = [IsMember, RecentSignIn]
-    keeps_answers = False  # they hold a secret, of which only the hash is stored
+    keeps_answers = False  # responses contain a secret of which only the hash is stored
 
     @extend_schema(
         operation_id="feedback_keys_list",
@@ -220,7 +220,7 @@ class FeedbackKeysView(ListView):
 
 
 class RevokeFeedbackKeyView(MemberView):
-    """The end of a key."""
+    """Revokes a key."""
 
     needs = Role.RESEARCHER
 

@@ -1,4 +1,4 @@
-"""Anthropic's Messages. No server that speaks it returns token ids: vLLM turns each request into a chat completion, and leaves them out of the reply."""
+"""Anthropic's Messages. No server that speaks it returns token ids: vLLM converts each request to a chat completion, and omits them from the reply."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class AnthropicMessages(Dialect):
 
     @staticmethod
     def said(item: Json) -> Json:
-        """Without reasoning, and without the marks for caches, which agents move on at each turn."""
+        """Without reasoning and cache markers, which agents move at each turn."""
         if not isinstance(item, dict):
             return item
         if item.get("role") == "system":
@@ -149,7 +149,7 @@ class AnthropicMessages(Dialect):
 
     @staticmethod
     def usage_of(reply: dict[str, Any]) -> Usage:
-        """Anthropic counts what was read from a cache, or written to one, beside `input_tokens`."""
+        """Anthropic counts tokens read from or written to a cache separately from `input_tokens`."""
         usage = mapping(reply.get("usage"))
         read = count(usage.get("input_tokens"))
         cached = count(usage.get("cache_read_input_tokens"))
@@ -198,7 +198,7 @@ class AnthropicMessages(Dialect):
 
 
 class StreamedMessage:
-    """What the events so far amount to. Each costs as much as it brings."""
+    """Assembles the message from events, in time proportional to their size."""
 
     def __init__(self) -> None:
         self._message: dict[str, Any] = {}
@@ -208,7 +208,7 @@ class StreamedMessage:
         self.is_over = False
 
     def add(self, event: dict[str, Any]) -> None:
-        """Raises NoEvent for what can't be put together."""
+        """Add an event. Raises NoEvent if it doesn't fit."""
         try:
             self._add(event)
         except (AttributeError, LookupError, TypeError, ValueError):
@@ -273,7 +273,7 @@ class _Block:
 
 
 def _said(block: Json) -> Json:
-    """None for what says nothing, or is reasoning."""
+    """None for empty blocks and reasoning."""
     if not isinstance(block, dict):
         return block
     kind = block.get("type")
@@ -308,7 +308,7 @@ def _bare_usage(usage: dict[str, Any]) -> dict[str, Any]:
 
 
 def _in_pieces(block: Json) -> tuple[Json, list[dict[str, Any]]]:
-    """A block as it begins, and the rest of it."""
+    """A block's start, and its remaining content."""
     if not isinstance(block, dict):
         return block, []
     if block.get("type") == "tool_use":

@@ -1,4 +1,4 @@
-"""OpenAI's chat completions, which every server of models speaks: with token ids, where the server returns them."""
+"""OpenAI's chat completions, supported by every model server; with token ids if the server returns them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class ChatCompletions(Dialect):
         self._capture, self._assembly = Capture(self.body, speaks_ids=speaks_ids), StreamedReply()
         body = {**self._capture.request(self.body), **sampling, "model": model}
         if not body.get("stream"):
-            body.pop("stream_options", None)  # alone it is refused, and some libraries send it alone
+            body.pop("stream_options", None)  # servers refuse it on its own, and some libraries send it
         if body.get("tools") == []:
             for name in ("tools", "tool_choice", "parallel_tool_calls"):
                 body.pop(name, None)

@@ -1,7 +1,7 @@
-"""OpenAI's Responses. What lies at the server and not in the request is refused: nobody could replay, judge or continue what isn't recorded.
+"""OpenAI's Responses. State stored at the server is refused: what isn't recorded can't be replayed, judged, or continued.
 
-Replies come without token ids. vLLM has those of the text (`enable_response_messages`), and log-probabilities of what stands in `output_text` alone: none
-of tool calls and of reasoning, so a call of an agent couldn't be trained on.
+Replies have no token ids. vLLM only provides those of the text (`enable_response_messages`), and log-probabilities of `output_text`: none
+of tool calls and reasoning, so an agent's calls couldn't be trained on.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ ELSEWHERE = (
     *("previous_response_id", "conversation", "prompt"),
     *("previous_response", "previous_input_messages"),
 )
-"""Parameters that name a chat, or a part of one, that isn't in the request."""
+"""Parameters that refer to a chat, or part of one, outside the request."""
 TEXTS = frozenset({"input_text", "output_text", "text"})
 ENDS = frozenset({"response.completed", "response.incomplete"})
 RESPONSE = {"status", "incomplete_details", "output", "usage", "error"}
 ECHOED = {"parallel_tool_calls": True, "tool_choice": "auto", "tools": [], "instructions": None, "metadata": None}
-"""What a response repeats of its request, and what it says where the request doesn't."""
+"""Request fields that a response repeats, with their defaults."""
 ITEM = {
     *("type", "role", "content", "status", "name", "call_id", "arguments", "summary", "encrypted_content", "phase"),
     *("input", "action", "output", "results", "queries", "code", "result"),
@@ -79,7 +79,7 @@ class OpenAIResponses(Dialect):
 
     @staticmethod
     def said(item: Json) -> Json:
-        """Without ids of items, their states, and reasoning."""
+        """Without item ids, states, and reasoning."""
         if not isinstance(item, dict):
             return item
         kind = item.get("type") or "message"
@@ -151,7 +151,7 @@ class OpenAIResponses(Dialect):
             event["item_id"] = self._renamed(identifier)
 
     def _renamed(self, identifier: str) -> str:
-        """An item's id by its place, since servers spell them in their own ways."""
+        """Replaces an item's id by its position, since servers' formats differ."""
         return self._ids.setdefault(identifier, f"item_{self.asked.id.hex}{len(self._ids):04}")
 
     @property
@@ -219,7 +219,7 @@ class OpenAIResponses(Dialect):
 
 
 def _spoken(content: Json) -> Json:
-    """The words, where there's nothing else; else all parts."""
+    """The text if there is nothing else; otherwise all parts."""
     if isinstance(content, list) and all(isinstance(part, dict) and part.get("type") in TEXTS for part in content):
         return "".join(str(part.get("text") or "") for part in content)
     return content or ""

@@ -1,4 +1,4 @@
-"""Pages of sessions: all of them, and one as it goes on."""
+"""Pages of sessions: the list, and one session with live updates."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COMMAND = """curl {url} \\
   --header "Authorization: Bearer $RETRACE_TOKEN" \\
   --header "Content-Type: application/json" \\
   --data '{{"policy": "NAME", "task": {{"instruction": "…"}}}}'"""
-"""Opens a session; people put their policy and task in."""
+"""Example that opens a session, to be completed with a policy and task."""
 
 
 @require_safe
@@ -43,7 +43,7 @@ def sessions(request: HtmxRequest) -> HttpResponse:
 
 @require_safe
 def session(request: HtmxRequest, session_id: UUID) -> HttpResponse:
-    """The steps so far; those that come are added."""
+    """The steps so far; new ones are added live."""
     found = _find(request, session_id)
     return render(request, "gateway/session.html", {**standing_of(found), "steps": _views(found, 0)})
 
@@ -51,14 +51,14 @@ def session(request: HtmxRequest, session_id: UUID) -> HttpResponse:
 @fragment_of(lambda session_id, **_: reverse("gateway:session", args=[session_id]))
 @require_safe
 def session_state(request: HtmxRequest, session_id: UUID) -> HttpResponse:
-    """How far it is, for pages that no socket reaches."""
+    """The session's progress, for pages that poll."""
     return HttpResponse(state_of(_find(request, session_id)))
 
 
 @fragment_of(lambda session_id, **_: reverse("gateway:session", args=[session_id]))
 @require_safe
 def session_steps(request: HtmxRequest, session_id: UUID) -> HttpResponse:
-    """The steps from index `from` on, opened."""
+    """The steps from index `from` on, expanded."""
     first = request.GET.get("from", "")
     if not first.isdecimal() or len(first) > 9:
         raise Http404(f"`from` is {first!r}; expected the index of a step.")
@@ -68,7 +68,7 @@ def session_steps(request: HtmxRequest, session_id: UUID) -> HttpResponse:
 
 @require_safe
 def session_part(request: HtmxRequest, session_id: UUID, index: int) -> HttpResponse:
-    """More of something long in a step."""
+    """More of a long value in a step."""
     found = _find(request, session_id)
     steps = unsaved.steps_of(record_of(found))
     if index >= len(steps):
@@ -89,5 +89,5 @@ def _views(session: Session, first: int) -> list[StepView]:
 
 
 def _parts(session: Session) -> str:
-    """Where parts of its steps are; the index of a step follows."""
+    """URL prefix for parts of its steps; the step's index follows."""
     return reverse("gateway:session_part", args=[session.pk, 0]).removesuffix("0/")
