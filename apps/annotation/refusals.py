@@ -65,14 +65,16 @@ class WrongKind(Refusal):
 
 class Incomplete(Refusal):
     code = "incomplete"
-    message = "Something that this queue asks for is not answered."
+    message = "A required question of this queue isn't answered."
 
 
 class AnswerTooLong(Refusal):
     code = "answer_too_long"
 
     def __init__(self, size: int, most: int) -> None:
-        super().__init__(f"This answer has {size:,} characters with all that's noted of its steps; {most:,} fit.")
+        super().__init__(
+            f"This answer has {size:,} characters including the notes on its steps; at most {most:,} are allowed."
+        )
 
 
 class BadAction(Refusal):

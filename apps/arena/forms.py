@@ -27,7 +27,7 @@ class _RuleForm(forms.Form):
         max_value=20,
         initial=1,
         label="Overlap",
-        help_text="How many different people judge each pair. Two or more show agreement.",
+        help_text="How many different people judge each pair. Two or more make agreement measurable.",
     )
     min_tasks = forms.IntegerField(
         min_value=2,
@@ -70,7 +70,7 @@ class _PlanForm(_RuleForm):
         max_value=16,
         initial=1,
         label="Trajectories of each task",
-        help_text="More tasks tell more than more attempts.",
+        help_text="More tasks are more informative than more attempts.",
     )
 
     def __init__(self, *args: Any, member: Membership, **kwargs: Any) -> None:
@@ -104,7 +104,7 @@ class ExperimentForm(_PlanForm):
         max_value=2000,
         initial=40,
         label="Held-out tasks",
-        help_text="Both policies attempt the same ones. Detecting a win rate of 70 % takes about 40 to 100.",
+        help_text="Both policies attempt the same tasks. Detecting a win rate of 70 % takes about 40 to 100.",
     )
     steps = forms.IntegerField(
         min_value=1,
@@ -112,7 +112,7 @@ class ExperimentForm(_PlanForm):
         initial=20,
         required=False,
         label="Most steps",
-        help_text="A trajectory is cut off after them.",
+        help_text="A trajectory is cut off after this many steps.",
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -187,7 +187,7 @@ class LiveExperimentForm(_RuleForm):
         max_value=2000,
         initial=100,
         label="Most tasks",
-        help_text="Of each the first session of either arm is compared. Detecting a win rate of 70 % takes about 40 to 100.",
+        help_text="For each task, the first sessions of the two arms are compared. Detecting a win rate of 70 % takes about 40 to 100.",
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -53,17 +53,19 @@ class RecipeSerializer(RequestSerializer):
     """The rules of a version. The same rules over the same judgments give identical bytes."""
 
     queues = serializers.ListField(child=serializers.UUIDField(), help_text="Queues whose judgments go in.")
-    row_type = Chosen(CHOICES["row_type"], default="preference", help_text="What a row is; see the table in the docs.")
-    judgements = Chosen(CHOICES["judgements"], default="majority", help_text="One row a pair, or one a judgment.")
+    row_type = Chosen(CHOICES["row_type"], default="preference", help_text="The row type; see the table in the docs.")
+    judgements = Chosen(CHOICES["judgements"], default="majority", help_text="One row per pair, or one per judgment.")
     minimum_margin = serializers.IntegerField(
-        default=1, min_value=1, max_value=1000, help_text="With majority: votes by which the winner must lead."
+        default=1, min_value=1, max_value=1000, help_text="With majority: the winner's minimum lead in votes."
     )
-    aggregation = Chosen(CHOICES["aggregation"], default="votes", help_text="Where the soft label comes from.")
+    aggregation = Chosen(CHOICES["aggregation"], default="votes", help_text="How the soft label is estimated.")
     adjudicated = Chosen(
-        CHOICES["adjudicated"], default="win", help_text="What a reviewer decided is the pair's only row, or ignored."
+        CHOICES["adjudicated"],
+        default="win",
+        help_text="Whether a reviewer's decision overrides the votes or is ignored.",
     )
     minimum_confidence = serializers.IntegerField(
-        default=50, min_value=50, max_value=100, help_text="With majority, in percent: the least soft label."
+        default=50, min_value=50, max_value=100, help_text="With majority: minimum soft label in percent."
     )
     minimum_strength = serializers.IntegerField(
         default=1, min_value=1, max_value=3, help_text="1 slightly, 2 clearly, 3 much better."
@@ -74,7 +76,7 @@ class RecipeSerializer(RequestSerializer):
         choices=KINDS, default=set(KINDS), help_text="Whose judgments count."
     )
     without_annotators = serializers.ListField(
-        child=serializers.UUIDField(), default=list, help_text="Annotators whose judgments are left out."
+        child=serializers.UUIDField(), default=list, help_text="Annotators whose judgments are excluded."
     )
     flagged = Chosen(
         CHOICES["flagged"], default="keep", help_text="Items that an annotator flagged: kept, or left out as of now."
@@ -92,7 +94,7 @@ class RecipeSerializer(RequestSerializer):
         CHOICES["surrogates"], default="replace", help_text="Lone surrogates: U+FFFD instead, or their JSON escapes."
     )
     until = serializers.DateTimeField(
-        default=None, allow_null=True, help_text="Only what was judged by then; now, if left out."
+        default=None, allow_null=True, help_text="Only judgments made by then; if omitted, now."
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
@@ -212,7 +214,7 @@ class VersionList(DatasetView, ListAPIView[Version]):
     @extend_schema(
         operation_id="versions_freeze",
         summary="Freeze the next version",
-        description="Answers at once; a worker builds the version. Read it again until its state is `frozen` or `failed`.",
+        description="Returns at once; a worker builds the version. Poll it until its state is `frozen` or `failed`.",
         request=RecipeSerializer,
         responses={202: VersionSerializer},
     )

@@ -50,7 +50,7 @@ class RecipeForm(forms.Form):
         min_value=1,
         max_value=1000,
         initial=1,
-        help_text="Votes by which the majority must lead.",
+        help_text="The majority's minimum lead in votes.",
     )
     aggregation = forms.ChoiceField(
         label=NAMES["aggregation"],
@@ -101,19 +101,19 @@ class RecipeForm(forms.Form):
         label=NAMES["flagged"],
         choices=list(CHOICES["flagged"].items()),
         initial="keep",
-        help_text="Annotators reported a problem with them; the queue's page says what.",
+        help_text="Annotators reported a problem with them, shown on the queue's page.",
     )
     train = forms.IntegerField(min_value=0, max_value=100, initial=DEFAULT_SHARES["train"])
     validation = forms.IntegerField(min_value=0, max_value=100, initial=DEFAULT_SHARES["validation"])
     test = forms.IntegerField(min_value=0, max_value=100, initial=DEFAULT_SHARES["test"])
     seed = forms.IntegerField(
-        min_value=0, max_value=MAX_SEED, initial=0, help_text="Decides which split new tasks go to."
+        min_value=0, max_value=MAX_SEED, initial=0, help_text="Determines the split of new tasks."
     )
     surrogates = forms.ChoiceField(
         label=NAMES["surrogates"],
         choices=list(CHOICES["surrogates"].items()),
         initial="replace",
-        help_text="No tokenizer reads lone surrogates.",
+        help_text="No tokenizer can encode lone surrogates.",
     )
 
     recipe: Recipe

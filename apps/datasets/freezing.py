@@ -112,7 +112,7 @@ def request_version(*, dataset: Dataset, recipe: Recipe, by: Membership) -> Vers
     kinds = list(queues.select_for_update(of=("self",), no_key=True).values_list("kind", flat=True))
     if len(kinds) != len(recipe.queues):
         raise BadRecipe(
-            "queues", f"{len(recipe.queues) - len(kinds)} of {len(recipe.queues)} are in no queue of this workspace."
+            "queues", f"{len(recipe.queues) - len(kinds)} of {len(recipe.queues)} queues aren't in this workspace."
         )
     check_kinds(recipe, kinds)
     if not leaves_rows(recipe, dataset.workspace):

@@ -107,7 +107,7 @@ class Recipe:
         if sum(self.shares.values()) != 100:
             raise BadRecipe("train", f"The shares add up to {sum(self.shares.values())} %; expected 100 %.")
         if self.until is not None and self.until.tzinfo is None:
-            raise BadRecipe("until", "The moment has no time zone; write it like 2026-01-31T12:00:00Z.")
+            raise BadRecipe("until", "The time has no time zone; write it like 2026-01-31T12:00:00Z.")
 
     @property
     def shares(self) -> dict[Split, int]:
@@ -130,19 +130,19 @@ class Recipe:
         """Decode a stored recipe. Raises BadRecipe."""
         known = {field.name for field in fields(cls)}
         if unknown := sorted(set(data) - known):
-            raise BadRecipe(unknown[0], f"There is no such rule; known are {', '.join(sorted(known))}.")
+            raise BadRecipe(unknown[0], f"There is no such rule; known rules: {', '.join(sorted(known))}.")
         values = dict(data)
         if isinstance(values.get("until"), str):
             try:
                 values["until"] = datetime.fromisoformat(values["until"])
             except ValueError:
                 raise BadRecipe(
-                    "until", f"{values['until']!r} is no moment; write it like 2026-01-31T12:00:00Z."
+                    "until", f"{values['until']!r} isn't a time; write it like 2026-01-31T12:00:00Z."
                 ) from None
         for name in ("queues", "annotator_kinds", "without_annotators", "without_items"):
             if name in values:
                 if not isinstance(values[name], list | tuple):
-                    raise BadRecipe(name, f"{values[name]!r} is no list.")
+                    raise BadRecipe(name, f"{values[name]!r} isn't a list.")
                 values[name] = tuple(values[name])
         return cls(**{"queues": (), **values})
 
@@ -152,14 +152,16 @@ def check_kinds(recipe: Recipe, kinds: Iterable[str]) -> None:
     fitting = ROW_TYPES[recipe.row_type].queue_kinds
     if unfit := sum(kind not in fitting for kind in kinds):
         wanted = " or ".join(f"“{Queue.Kind(kind).label.lower()}”" for kind in fitting)
-        raise BadRecipe("queues", f"{unfit} of the queues cannot make such rows: they are made where people {wanted}.")
+        raise BadRecipe(
+            "queues", f"{unfit} of the queues can't make such rows, which come from queues where people {wanted}."
+        )
 
 
 def _uuid(field: str, value: object) -> str:
     try:
         return str(UUID(str(value)))
     except ValueError:
-        raise BadRecipe(field, f"{value!r} is no id.") from None
+        raise BadRecipe(field, f"{value!r} isn't an id.") from None
 
 
 def _whole(recipe: Recipe, name: str, low: int, high: int) -> None:

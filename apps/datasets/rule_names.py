@@ -7,7 +7,7 @@ from typing import Any
 from apps.datasets.rows import ROW_TYPES
 
 NAMES = {
-    "row_type": "What a row is",
+    "row_type": "Row type",
     "judgements": "Several judgments",
     "aggregation": "Label aggregation",
     "adjudicated": "What reviewers decided",
@@ -35,7 +35,7 @@ CHOICES: dict[str, dict[Any, str]] = {
     "ties": NEVER_A_ROW,
     "both_bad": NEVER_A_ROW,
     "annotator_kinds": {"person": "People", "model": "Models", "rule": "Rules"},
-    "flagged": {"keep": "Go in like the others", "leave_out": "Leave them out"},
+    "flagged": {"keep": "Include them", "leave_out": "Leave them out"},
     "surrogates": {"replace": "Replace lone surrogates by U+FFFD", "keep": "Keep their escapes"},
 }
 

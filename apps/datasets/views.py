@@ -211,9 +211,9 @@ def verify(request: HtmxRequest, dataset_id: UUID, number: int) -> HttpResponse:
     if request.htmx:
         return render(request, "datasets/_verification.html", {"version": found, "verification": verification})
     if verification.holds:
-        messages.success(request, "Every file is what was frozen.")
+        messages.success(request, "Every file is unchanged since it was frozen.")
     else:
-        messages.error(request, "A file is not what was frozen.")
+        messages.error(request, "A file has changed since it was frozen.")
     return redirect("datasets:version", dataset_id, number)
 
 

@@ -112,7 +112,7 @@ def publish_policy(
             publication.save(force_insert=True)
     except IntegrityError:
         raise UnderWay(
-            f"Something is being published as {name!r} there just now. Wait until it is live or refused."
+            f"Another publication as {name!r} is in progress there. Wait until it is live or refused."
         ) from None
     audit.record(
         workspace=policy.workspace,
@@ -143,7 +143,7 @@ def _refuse_what_cannot_be(policy: Policy, way: str, name: str, endpoint: Endpoi
             f"The run of {policy} left no canary, so no server could prove that it serves it. Train it again."
         )
     if way == Way.ADAPTER and not weights.has_adapter:
-        raise NoAdapter(f"{policy} was trained whole, without LoRA: restart a server with it instead.")
+        raise NoAdapter(f"{policy} was trained without LoRA, so it has no adapter: restart a server with it instead.")
     if not NAME.fullmatch(name):
         raise BadName(f"Got {name!r}; expected letters, digits, dots, dashes and underscores, 80 at most.")
     if (way == Way.FOLDER) != (endpoint is None):

@@ -62,7 +62,7 @@ def hub_base(*, workspace: Workspace, hub_id: str) -> Policy:
     """The workspace's policy for a model on the hub; unsaved if there's none yet. Raises NoSuchPlace if `hub_id` isn't one."""
     if not is_hub_id(hub_id):
         raise NoSuchPlace(
-            f"{hub_id!r} is no hub id, such as Qwen/Qwen3-0.6B: an owner and a name, or a name alone. "
+            f"{hub_id!r} isn't a hub id, such as Qwen/Qwen3-0.6B: an owner and a name, or a name alone. "
             "Register a folder under Policies."
         )
     known = Policy.objects.trainable().filter(workspace=workspace, location=hub_id, made_by=None).order_by("id").first()
@@ -122,7 +122,7 @@ def register_server(
         )
     first, *others = [_checked_address(address, key_variable) for address in (base_url, *replicas)]
     if len({first, *others}) <= len(others):
-        raise BadEndpoint("The same server stands there twice. Give each address once.")
+        raise BadEndpoint("The same server is given twice. Give each address once.")
     if len(others) > MOST_REPLICAS:
         raise BadEndpoint(f"Got {len(others) + 1} servers; expected {MOST_REPLICAS + 1} at most.")
     endpoint, _ = Endpoint.objects.get_or_create(

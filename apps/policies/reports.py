@@ -25,12 +25,12 @@ NAMES = {
 
 
 SHARES = {
-    "held_out_accuracy": "held-out pairs ranked rightly",
+    "held_out_accuracy": "held-out pairs ranked correctly",
     "length_bias.model_prefers_longer": "longer trajectory preferred by the model",
     "length_bias.annotators_prefer_longer": "longer trajectory preferred by annotators",
-    "position_bias.accuracy_where_left_was_chosen": "ranked rightly where the left one was chosen",
-    "position_bias.accuracy_where_right_was_chosen": "ranked rightly where the right one was chosen",
-    "step_accuracy": "held-out steps judged rightly",
+    "position_bias.accuracy_where_left_was_chosen": "ranked correctly where the left one was chosen",
+    "position_bias.accuracy_where_right_was_chosen": "ranked correctly where the right one was chosen",
+    "step_accuracy": "held-out steps judged correctly",
 }
 
 

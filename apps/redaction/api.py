@@ -97,7 +97,7 @@ class TestView(MemberView):
 
     @extend_schema(
         operation_id="redaction_rules_test",
-        summary="What the rules, or a pattern alone, make of a sample, which isn't kept",
+        summary="Apply the rules, or only a pattern, to a sample, which isn't stored",
         request=RedactionSampleSerializer,
         responses={200: RedactionTriedSerializer, 400: OpenApiResponse(description="Refused, by field.")},
     )

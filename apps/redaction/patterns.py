@@ -62,10 +62,12 @@ class Pattern:
 def checked(source: str) -> Pattern:
     """Compile a user-supplied pattern. Raises PatternRefused if it's invalid, too large, or also matches empty text."""
     if len(source) > LONGEST_PATTERN:
-        raise PatternRefused(f"The pattern has {len(source):,} characters; {LONGEST_PATTERN} fit.")
+        raise PatternRefused(f"The pattern has {len(source):,} characters; at most {LONGEST_PATTERN} are allowed.")
     pattern = Pattern(source, most_steps=MOST_STEPS)
     if pattern.size > LARGEST_PROGRAM:
-        raise PatternRefused(f"The pattern amounts to {pattern.size:,} instructions; {LARGEST_PROGRAM:,} fit.")
+        raise PatternRefused(
+            f"The pattern amounts to {pattern.size:,} instructions; at most {LARGEST_PROGRAM:,} are allowed."
+        )
     if pattern.matches_nothing:
         raise PatternRefused("The pattern matches an empty text. Let it ask for at least one character.")
     return pattern

@@ -90,7 +90,9 @@ def redacted(workspace_id: UUID, value: Any) -> Any:
 def try_out(*, workspace: Workspace, sample: str, pattern: str = "") -> tuple[str, Redaction]:
     """Apply the rules, or only `pattern`, to a sample. Nothing is stored. Raises RuleRefused."""
     if len(sample) > LONGEST_SAMPLE:
-        raise RuleRefused("sample", f"The sample has {len(sample):,} characters; {LONGEST_SAMPLE:,} fit.")
+        raise RuleRefused(
+            "sample", f"The sample has {len(sample):,} characters; at most {LONGEST_SAMPLE:,} are allowed."
+        )
     rules: Sequence[Rule] = rules_of(workspace.pk)
     if pattern:
         _refuse_pattern("match", pattern)

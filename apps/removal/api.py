@@ -38,15 +38,15 @@ class OutlookSerializer(serializers.Serializer[Any]):
     """What a deletion would remove, and what prevents it."""
 
     title = serializers.CharField()
-    goes = serializers.DictField(child=serializers.IntegerField(), help_text="How many of what would go.")
-    blockers = BlockerSerializer(many=True, help_text="What keeps it from being deleted; the first ten.")
-    has_more = serializers.BooleanField(help_text="More than these ten rest on it.")
+    goes = serializers.DictField(child=serializers.IntegerField(), help_text="Counts of what would be removed.")
+    blockers = BlockerSerializer(many=True, help_text="What prevents the deletion; the first ten.")
+    has_more = serializers.BooleanField(help_text="There are more than these ten.")
 
 
 class RemovalSerializer(serializers.ModelSerializer[Removal]):
     """A deletion: its progress, and what was removed."""
 
-    thing = serializers.CharField(read_only=True, help_text="`expired`: what a retention rule let go.")
+    thing = serializers.CharField(read_only=True, help_text="`expired`: trajectories expired by a retention rule.")
     removed = serializers.DictField(child=serializers.IntegerField(), read_only=True)
     error = serializers.CharField(read_only=True, help_text="Why nothing was deleted.")
 
@@ -81,13 +81,13 @@ class RemovalsView(_TargetView, ListView):
 
     @extend_schema(
         operation_id="deletions_create",
-        summary="Delete a trajectory, a task, a queue, a dataset, or a failed version, with all that belongs to it",
-        description="A worker does it, as a whole or not at all. Nothing goes on which something rests, first of all what is frozen.",
+        summary="Delete a trajectory, a task, a queue, a dataset, or a failed version, with everything that belongs to it",
+        description="A worker carries it out, completely or not at all. Nothing is deleted that something else depends on, above all frozen versions.",
         request=TargetSerializer,
         responses={
             202: RemovalSerializer,
             400: OpenApiResponse(description="Refused, by field."),
-            409: OpenApiResponse(description="Something rests on it; the first ten are named."),
+            409: OpenApiResponse(description="Something depends on it; the first ten are listed."),
         },
     )
     def post(self, request: Request) -> Response:
@@ -105,7 +105,7 @@ class PreviewView(_TargetView):
 
     @extend_schema(
         operation_id="deletions_preview",
-        summary="What a deletion would take along, or what rests on the thing",
+        summary="Preview what a deletion would remove, or what prevents it",
         request=TargetSerializer,
         responses={200: OutlookSerializer, 400: OpenApiResponse(description="Refused, by field.")},
     )
@@ -119,7 +119,7 @@ class RemovalView(MemberView):
 
     needs = Role.RESEARCHER
 
-    @extend_schema(operation_id="deletions_read", summary="How a deletion is doing", responses=RemovalSerializer)
+    @extend_schema(operation_id="deletions_read", summary="Read the state of a deletion", responses=RemovalSerializer)
     def get(self, request: Request, removal_id: UUID) -> Response:
         found = get_object_or_404(Removal.objects.visible_to(self.member), pk=removal_id)
         return Response(RemovalSerializer(found).data)
@@ -177,7 +177,7 @@ class RetentionRulesView(ListView):
 
     @extend_schema(
         operation_id="retention_rules_create",
-        summary="Make a retention rule, which is off",
+        summary="Create a retention rule, turned off",
         request=NewRuleSerializer,
         responses={201: PreviewedRuleSerializer, 400: OpenApiResponse(description="Refused, by field.")},
     )
@@ -205,7 +205,7 @@ class RetentionRuleView(_OneRuleView):
 
     @extend_schema(
         operation_id="retention_rules_read",
-        summary="One retention rule, with how much it would let go now",
+        summary="Read a retention rule, with the number of trajectories it would delete now",
         responses=PreviewedRuleSerializer,
     )
     def get(self, request: Request, rule_id: UUID) -> Response:

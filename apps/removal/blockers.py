@@ -90,7 +90,7 @@ def on_queue(queue: Queue) -> list[Blocker]:
         words = f"{judge.annotator.name} is judging it: pause that first"
         found.append(Blocker(words, reverse("annotation:judges", args=[queue.pk])))
     for experiment in Experiment.objects.filter(queue=queue):
-        words = f"experiment {experiment.name} rests on its judgments"
+        words = f"experiment {experiment.name} depends on its judgments"
         found.append(Blocker(words, reverse("arena:experiment", args=[experiment.pk])))
     named = Version.objects.filter(workspace=queue.workspace_id, recipe__queues__contains=[str(queue.pk)])
     return _first(found, _versions(named), _versions(_holding("queue", queue)))
@@ -118,7 +118,7 @@ def _holding(field: str, value: Any) -> QuerySet[Version]:
 def _versions(versions: QuerySet[Version]) -> Iterator[Blocker]:
     kept = versions.exclude(state=Version.State.FAILED).select_related("dataset")
     for version in kept.order_by("pk")[: MOST + 1]:
-        words = "is frozen, and stays" if version.state == Version.State.FROZEN else "is being frozen"
+        words = "is frozen, and can't be deleted" if version.state == Version.State.FROZEN else "is being frozen"
         address = reverse("datasets:version", args=[version.dataset_id, version.number])
         yield Blocker(f"dataset version {version} {words}", address)
 

@@ -17,7 +17,11 @@ class RuleForm(forms.Form):
 
     source = forms.ChoiceField(label="Source")
     days = forms.IntegerField(
-        label="Days", min_value=1, max_value=MOST_DAYS, initial=90, help_text="Since the trajectory came."
+        label="Days",
+        min_value=1,
+        max_value=MOST_DAYS,
+        initial=90,
+        help_text="Counted from the arrival of the trajectory.",
     )
 
     def __init__(self, data: Any = None, *, workspace: Workspace) -> None:

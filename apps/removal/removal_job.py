@@ -70,7 +70,7 @@ def remove(removal_id: UUID) -> bool:
     except (deletion.StillNeeded, deletion.TooMany) as refusal:
         lifecycle.fail(removal, Failure("needed", str(refusal)))
     except (dependents.Rests, IntegrityError):
-        words = "Something came to refer to it meanwhile, so nothing was deleted. Look at it again, and ask once more."
+        words = "Something that refers to it was added meanwhile, so nothing was deleted. Check it, and request the deletion again."
         lifecycle.fail(removal, Failure("needed", words))
     except Superseded:
         return False

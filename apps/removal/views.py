@@ -32,7 +32,7 @@ def confirm(request: HtmxRequest, thing: str, target_id: UUID) -> HttpResponse:
             removal = removal_job.ask_for_removal(thing=thing, target=target, by=request.member)
             return redirect("removal:removal", removal_id=removal.pk)
         except deletion.StillNeeded:
-            messages.error(request, "Something rests on it, so nothing was deleted.")
+            messages.error(request, "Something depends on it, so nothing was deleted.")
     context = {"thing": Removal.Thing(thing), "outlook": deletion.outlook(target), "page": deletion.page_of(target)}
     return render(request, "removal/confirm.html", context, status=409 if request.method == "POST" else 200)
 
@@ -54,7 +54,7 @@ def rules(request: HtmxRequest) -> HttpResponse:
     if form.is_valid():
         try:
             retention.create_rule(by=request.member, **form.cleaned_data)
-            messages.success(request, "The rule is made. It’s off until you turn it on.")
+            messages.success(request, "The rule is created. It’s off until you turn it on.")
             return redirect("removal:rules")
         except retention.RuleRefused as refusal:
             form.add_error(refusal.field, str(refusal))

@@ -20,7 +20,7 @@ from apps.traces.queries import traces_for_list
 class TelemetryTraceSerializer(serializers.ModelSerializer[Trace]):
     """An OpenTelemetry trace sent by an instrumented agent."""
 
-    trajectories = serializers.SerializerMethodField(help_text="Those that it became: one for each chat.")
+    trajectories = serializers.SerializerMethodField(help_text="The trajectories made from it, one for each chat.")
 
     class Meta:
         model = Trace
@@ -43,7 +43,9 @@ class TracesView(ListView):
     @extend_schema(
         operation_id="traces_list",
         summary="List traces that agents sent, newest first",
-        parameters=[OpenApiParameter("trace_id", str, description="The one that is called so, 32 hexadecimal digits.")],
+        parameters=[
+            OpenApiParameter("trace_id", str, description="The trace with this trace id, 32 hexadecimal digits.")
+        ],
         responses=TelemetryTraceSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
@@ -58,6 +60,6 @@ class TraceView(MemberView):
 
     needs = Role.RESEARCHER
 
-    @extend_schema(operation_id="traces_read", summary="What became of a trace", responses=TelemetryTraceSerializer)
+    @extend_schema(operation_id="traces_read", summary="Read the state of a trace", responses=TelemetryTraceSerializer)
     def get(self, request: Request, trace_id: UUID) -> Response:
         return Response(TelemetryTraceSerializer(get_object_or_404(traces_for_list(self.member), pk=trace_id)).data)

@@ -194,7 +194,7 @@ def _unpacked(body: bytes) -> bytes:
         if room < 0:
             raise _too_large()
         if not unpacker.eof:
-            raise Refusal(400, INVALID_ARGUMENT, "The body ends inside of its gzip stream.")
+            raise Refusal(400, INVALID_ARGUMENT, "The body ends inside its gzip stream.")
         pieces.append(piece)
         body = unpacker.unused_data
         if not body:
@@ -205,5 +205,5 @@ def _unpacked(body: bytes) -> bytes:
 def _too_large() -> Refusal:
     most = settings.TRACES_MAX_BYTES >> 20
     return Refusal(
-        413, INVALID_ARGUMENT, f"The request is larger than the {most} MiB that are taken. Send smaller batches."
+        413, INVALID_ARGUMENT, f"The request is larger than the {most} MiB that are accepted. Send smaller batches."
     )

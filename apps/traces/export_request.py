@@ -109,7 +109,7 @@ def read_protobuf(body: bytes, rules: Sequence[Rule] = ()) -> Batch:
         for resource, scope, spans in protobuf.groups(body):
             _take(batch, _protobuf_source(resource, scope), (protobuf_span(span) for span in spans))
     except NotProtobuf as problem:
-        raise Unreadable(f"The body is no ExportTraceServiceRequest: {problem}") from None
+        raise Unreadable(f"The body isn't an ExportTraceServiceRequest: {problem}") from None
     return batch
 
 

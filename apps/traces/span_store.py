@@ -107,7 +107,7 @@ def _refuse_beyond_storage(workspace_id: UUID) -> None:
         _stored[workspace_id] = time.monotonic(), kept
     if kept >= settings.TRACES_MAX_STORED_BYTES:
         raise StorageFull(
-            f"The workspace keeps {kept >> 20:,} MiB of spans, as many as it may. They are removed a day after their trace's last one."
+            f"The workspace keeps {kept >> 20:,} MiB of spans, which is its limit. Spans are removed a day after the last one of their trace."
         )
 
 
@@ -131,10 +131,10 @@ def _taken(batch: Batch, spans: list[Span], traces: dict[str, Trace]) -> list[Sp
         name = span.trace_id
         copy = 0 if (name, span.source.digest) in copies else len(span.source.body)
         if traces[name].closed_at is not None:
-            batch.reject(f"The trace {name} is closed: its spans came long ago.")
+            batch.reject(f"The trace {name} is closed: its last span arrived long ago.")
         elif room[name] <= 0 or bytes_left[name] < span.size:
             mebibytes = settings.TRACES_MAX_TRACE_BYTES >> 20
-            batch.reject(f"The trace {name} is full: {MOST_SPANS:,} spans, or {mebibytes:,} MiB of them, are the most.")
+            batch.reject(f"The trace {name} is full: {MOST_SPANS:,} spans, or {mebibytes:,} MiB of them, is the limit.")
         elif copy > copies_left:
             mebibytes = MOST_SOURCE_COPIES >> 20
             batch.reject(f"The resources of so many traces take more than {mebibytes} MiB. Send fewer traces at once.")

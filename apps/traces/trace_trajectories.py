@@ -31,7 +31,7 @@ AT_ONCE = 1000
 """Traces per call; the next call comes a few seconds later."""
 BATCH, BATCH_BYTES = 100, 16 << 20
 """Traces, and bytes of their spans, per transaction, to amortize its overhead."""
-KNOWN = "The workspace has a trajectory that says the same already."
+KNOWN = "The workspace already has an identical trajectory."
 
 logger = logging.getLogger(__name__)
 
@@ -192,7 +192,7 @@ def _change(trace: Trace, part: TracePart, chat: Chat) -> str:
     if reason := _locked_because(part.trajectory_id):
         return f"Late spans changed nothing, since {reason}: {part.trajectory_id} stays as it was."
     if not replace(prepare(*chat.run, identifier=part.trajectory_id), Origin(trace.workspace_id, SOURCE)):
-        return f"The trajectory {part.trajectory_id} stays as it was: the workspace has another that says the same."
+        return f"The trajectory {part.trajectory_id} is unchanged: the workspace has another that is identical."
     part.span_ids, part.content_hash = sorted(chat.span_ids), chat.content_hash
     part.save(update_fields=["span_ids", "content_hash"])
     return ""
@@ -202,4 +202,4 @@ def _locked_because(trajectory_id: UUID) -> str:
     """What depends on a trajectory. Locks it first, so nothing can start to depend on it until this transaction ends."""
     Trajectory.objects.select_for_update().filter(pk=trajectory_id).values_list("pk").first()
     resting = rests_on(trajectory_id, besides={TracePart})
-    return f"{resting} rests on the trajectory" if resting else ""
+    return f"{resting} depends on the trajectory" if resting else ""

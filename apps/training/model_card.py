@@ -43,7 +43,7 @@ def model_card(policy: Policy) -> str:
     lines += [
         "## Check it",
         "",
-        "`canary.json`, where it comes along, has the log-probabilities that this policy gives to a few texts: a server that answers with others doesn't serve these weights. "
+        "`canary.json`, if included, has this policy's log-probabilities of a few texts: a server that returns others doesn't serve these weights. "
         "`retrace.json` has the SHA-256 of every file.",
         "",
     ]
@@ -68,7 +68,7 @@ def _head(policy: Policy, origins: Sequence[Origin], run: Run | None) -> list[st
 
 def _made(policy: Policy, run: Run | None) -> str:
     if run is None:
-        return f"{policy.get_kind_display()}, registered in Retrace; how it was made isn't known there."
+        return f"{policy.get_kind_display()}, registered in Retrace without a record of its training."
     began = f", from {plain(run.base.name)}" if run.base else ", from random weights"
     when = f" on {run.finished_at:%Y-%m-%d}" if run.finished_at else ""
     return f"{policy.get_kind_display()}, made by {run.get_algorithm_display()}{began}{when}."
@@ -98,7 +98,7 @@ def _learned_from(origin: Origin) -> str:
 
 def _success(levels: Sequence[AtLevel]) -> list[str]:
     if not levels:
-        return ["No held-out rollouts of it are known.", ""]
+        return ["No held-out rollouts are recorded.", ""]
     rows = [
         (
             plain(each.environment),

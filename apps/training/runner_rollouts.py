@@ -260,6 +260,6 @@ def _is_over(batch: EpisodeBatch, *, played: int) -> bool:
 def _failure() -> Failure:
     return Failure(
         "data",
-        "No episode was played to its end. The runners failed at each of them, again and again, or finished them without a chat.",
+        "No episode was played to its end. The runners repeatedly failed at each of them, or finished them without a chat.",
         "Read what your runners print, repair the agent, and resume.",
     )

@@ -9,7 +9,7 @@ from apps.common.proportions import wilson
 
 SHARES = {"success": "rollouts_scored", "eval/success": "eval/rollouts_scored"}
 """Metrics that are proportions, each with the metric that holds its denominator."""
-BUCKET = "lowest to highest of the steps put together"
+BUCKET = "lowest to highest of the merged steps"
 
 
 class Ends(NamedTuple):

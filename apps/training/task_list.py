@@ -33,7 +33,7 @@ def read_tasks(text: str) -> list[Task]:
                 jsontext.loads(line.encode("utf-8", "surrogatepass")) if line.startswith("{") else {"instruction": line}
             )
         except jsontext.UnreadableJSON as problem:
-            raise BadTask(f"Line {number} begins like a JSON object and is none: {problem}") from None
+            raise BadTask(f"Line {number} begins like a JSON object but isn't one: {problem}") from None
         tasks.append(read_task(given, f"Line {number}"))
     return tasks
 
@@ -41,9 +41,9 @@ def read_tasks(text: str) -> list[Task]:
 def read_task(given: Any, place: str) -> Task:
     """One task. Without a key, it's named by its instruction. Raises BadTask, whose message begins with `place`."""
     if not isinstance(given, dict):
-        raise BadTask(f"{place} is no object. {EXPECTED}")
+        raise BadTask(f"{place} isn't an object. {EXPECTED}")
     if unknown := sorted(set(given) - set(GIVEN)):
-        raise BadTask(f"{place} has an unknown field {unknown[0]!r:.100}. Known are {', '.join(GIVEN)}.")
+        raise BadTask(f"{place} has an unknown field {unknown[0]!r:.100}. Known fields: {', '.join(GIVEN)}.")
     instruction = given.get("instruction")
     if not given.get("key") and isinstance(instruction, str) and instruction:
         given = {**given, "key": hashlib.sha256(instruction.encode("utf-8", "surrogatepass")).hexdigest()[:16]}
@@ -53,7 +53,7 @@ def read_task(given: Any, place: str) -> Task:
     except (BadRow, jsontext.UnreadableJSON) as problem:
         raise BadTask(f"{place}: {problem} {EXPECTED}") from None
     if size > LONGEST_TASK:
-        raise BadTask(f"{place} is {size:,} characters as JSON; a task has {LONGEST_TASK:,} at most.")
+        raise BadTask(f"{place} is {size:,} characters as JSON; a task may have {LONGEST_TASK:,} at most.")
     for name, most in (("key", LONGEST_KEY), ("category", LONGEST_NAME), ("difficulty", LONGEST_LEVEL)):
         if len(getattr(task, name)) > most:
             raise BadTask(f"{place}: {name} has more than {most} characters.")

@@ -23,7 +23,9 @@ from apps.webhooks.models import Delivery, Destination
 class WebhookSerializer(serializers.ModelSerializer[Destination]):
     """A destination of events: a server, an email address, or a Slack channel."""
 
-    address = serializers.CharField(source="shown_address", read_only=True, help_text="Of Slack's only host and end.")
+    address = serializers.CharField(
+        source="shown_address", read_only=True, help_text="For Slack, only the host and the end."
+    )
     events = serializers.ListField(child=serializers.CharField(), read_only=True)
     failures = serializers.IntegerField(read_only=True, help_text="Attempts that failed in a row.")
 
@@ -47,7 +49,7 @@ class WebhookSerializer(serializers.ModelSerializer[Destination]):
 class NewWebhookSerializer(WebhookSerializer):
     """A webhook with its signing secret, which is shown only once."""
 
-    secret = serializers.CharField(help_text="`whsec_…`; empty where messages aren't signed.")
+    secret = serializers.CharField(help_text="`whsec_…`; empty if messages aren't signed.")
 
     class Meta(WebhookSerializer.Meta):
         fields = [*WebhookSerializer.Meta.fields, "secret"]
@@ -75,7 +77,9 @@ class WebhookChangeSerializer(RequestSerializer):
         min_length=1,
         required=False,
     )
-    is_on = serializers.BooleanField(required=False, help_text="Whoever turns one on answers for what it's told.")
+    is_on = serializers.BooleanField(
+        required=False, help_text="Whoever turns a webhook on becomes responsible for what it receives."
+    )
 
 
 class DeliverySerializer(serializers.ModelSerializer[Delivery]):
@@ -110,7 +114,7 @@ class WebhooksView(ListView):
     @extend_schema(
         operation_id="webhooks_create",
         summary="Send events to a server, an e-mail address, or Slack",
-        description="What a server gets is signed as Standard Webhooks has it. The signing secret is shown this once.",
+        description="Messages to servers are signed according to Standard Webhooks. The signing secret is shown only once.",
         request=RegisterWebhookSerializer,
         responses={201: NewWebhookSerializer, 400: OpenApiResponse(description="Refused, by field.")},
     )
@@ -137,7 +141,7 @@ class _OneWebhookView(MemberView):
 class WebhookView(_OneWebhookView):
     """One webhook."""
 
-    @extend_schema(operation_id="webhooks_read", summary="How a webhook is doing", responses=WebhookSerializer)
+    @extend_schema(operation_id="webhooks_read", summary="Read the state of a webhook", responses=WebhookSerializer)
     def get(self, request: Request, webhook_id: UUID) -> Response:
         return Response(WebhookSerializer(self.find(webhook_id)).data)
 
@@ -169,7 +173,7 @@ class RotateWebhookView(_OneWebhookView):
 
     @extend_schema(
         operation_id="webhooks_rotate",
-        summary="Make a new signing secret; the one before signs, too, for a day",
+        summary="Create a new signing secret; the previous one also signs for a day",
         request=None,
         responses={200: NewWebhookSerializer, 409: OpenApiResponse(description="Its messages aren't signed.")},
     )

@@ -109,7 +109,7 @@ def _unwanted(destination: Destination) -> str:
     if destination.created_by is not None and able.exists():
         return ""
     who = destination.created_by or "Whoever turned it on"
-    return f"{who} is no researcher of this workspace any more. Turn it on again to answer for it yourself."
+    return f"{who} is no longer a researcher of this workspace. Turn it on again to take responsibility for it."
 
 
 @transaction.atomic

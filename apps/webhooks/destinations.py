@@ -47,7 +47,7 @@ class NotOver(Exception):
     """Only deliveries that were delivered or given up can be sent again."""
 
     def __init__(self) -> None:
-        super().__init__("This delivery waits for its next attempt already.")
+        super().__init__("This delivery is already waiting for its next attempt.")
 
 
 class NewDestination(NamedTuple):

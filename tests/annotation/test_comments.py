@@ -148,6 +148,6 @@ def test_comments_and_mentions_over_rest(researcher: Membership, client: Client)
     assert mention["comment"]["id"] == made["id"]
     assert call(ada, "post", "v1:mention_read", mention["id"])["read_at"]
     assert call(ada, "get", "v1:mentions")["results"] == []
-    assert "Only who wrote" in call(ada, "post", "v1:comment_remove", made["id"])["detail"]
+    assert "Only its author" in call(ada, "post", "v1:comment_remove", made["id"])["detail"]
     assert call(researcher, "post", "v1:comment_remove", made["id"])["id"] == made["id"]
     assert call(ada, "get", "v1:trajectory_comments", run.pk)["results"] == []

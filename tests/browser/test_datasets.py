@@ -40,6 +40,6 @@ def test_a_version_is_previewed_frozen_and_verified(open_as, live_stack):
     assert Version.objects.get().row_counts == {"train": 2, "validation": 0, "test": 0}
 
     page.keyboard.press("v")
-    expect(page.locator("#verification")).to_contain_text("Every file is what was frozen.")
+    expect(page.locator("#verification")).to_contain_text("Every file is unchanged since it was frozen.")
     page.keyboard.press("e")
     expect(page.get_by_role("dialog")).to_contain_text("Authorization: Bearer $RETRACE_TOKEN")

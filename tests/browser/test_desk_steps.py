@@ -128,7 +128,7 @@ def test_a_better_action_is_written_into_a_form_from_the_tool(page: Page, consol
     press(page, "Tab Control+A")
     page.keyboard.type("cup")
     press(page, "Control+Enter")
-    expect(page.locator("[data-better-problem]")).to_contain_text("for: 'cup' is no JSON")
+    expect(page.locator("[data-better-problem]")).to_contain_text("for: 'cup' isn't JSON")
     press(page, "Control+A")
     page.keyboard.type("7")
     press(page, "Control+Enter")

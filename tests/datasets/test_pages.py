@@ -184,7 +184,10 @@ def test_only_owners_see_whose_pseudonym_is_whose(version: Version, member: Memb
 def test_verifying_finds_a_changed_file(version: Version, member: Membership) -> None:
     page = reverse("datasets:verify", args=[version.dataset_id, version.number])
     assert verify(version).holds
-    assert "is what was frozen" in signed_in(member).post(page, headers={"HX-Request": "true"}).content.decode()
+    assert (
+        "is unchanged since it was frozen"
+        in signed_in(member).post(page, headers={"HX-Request": "true"}).content.decode()
+    )
     call_command("verify_version", "Shop pairs")
 
     path = Path(default_storage.path(version.files["jsonl"]["train"]["name"]))

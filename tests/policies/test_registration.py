@@ -169,9 +169,9 @@ def test_a_reward_models_report_says_how_far_to_trust_it():
         "first_error": {"f1": 0.7123},
     }
     assert [(line.name, line.after) for line in report_rows(report)] == [
-        ("held-out pairs ranked rightly", "90 % (80 % to 95 %) of 40"),
+        ("held-out pairs ranked correctly", "90 % (80 % to 95 %) of 40"),
         ("longer trajectory preferred by the model", "50 % (80 % to 95 %) of 40"),
-        ("held-out steps judged rightly", "75 % (80 % to 95 %) of 40"),
+        ("held-out steps judged correctly", "75 % (80 % to 95 %) of 40"),
         ("expected calibration error", "4 %"),
         ("first error found, F1", "0.712"),
     ]
@@ -204,7 +204,7 @@ def test_each_replica_is_checked_as_the_first_server_is(settings):
         register_server(**first, replicas=["http://elsewhere:8000/v1"], key_variable="VLLM_API_KEY")
     with pytest.raises(BadEndpoint, match="isn't an http:// or https:// address"):
         register_server(**first, replicas=["file:///etc/passwd"])
-    with pytest.raises(BadEndpoint, match="stands there twice"):
+    with pytest.raises(BadEndpoint, match="is given twice"):
         register_server(**first, replicas=["http://vllm:8000/v1/"])
     with pytest.raises(BadEndpoint, match="Got 33 servers; expected 32 at most"):
         register_server(**first, replicas=[f"http://vllm:{port}/v1" for port in range(9000, 9032)])

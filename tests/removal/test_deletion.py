@@ -196,7 +196,7 @@ def test_a_task_goes_with_its_trajectories(ada: Membership) -> None:
 def test_a_task_of_a_frozen_version_stays(ada: Membership) -> None:
     version = frozen(ada)
     task = Task.objects.get()
-    assert f"dataset version {version} is frozen, and stays" in refusal(task)
+    assert f"dataset version {version} is frozen, and can't be deleted" in refusal(task)
 
 
 # Queues --------------------------------------------------------------------------------------------------------------
@@ -251,13 +251,13 @@ def test_an_open_queue_one_with_a_judge_at_work_and_one_of_an_experiment_stay(ad
         policy_b=factories.policy(of=ada.workspace),
         queue=queue,
     )
-    assert "experiment Which? rests on its judgments" in refusal(queue)
+    assert "experiment Which? depends on its judgments" in refusal(queue)
 
 
 def test_a_queue_that_something_frozen_rests_on_stays_and_so_does_the_version(ada: Membership) -> None:
     version = frozen(ada)
     [queue] = Queue.objects.all()
-    words = f"dataset version {version} is frozen, and stays"
+    words = f"dataset version {version} is frozen, and can't be deleted"
     for target in (queue, version, version.dataset):
         assert words in refusal(target)
     with pytest.raises(IntegrityError), transaction.atomic():

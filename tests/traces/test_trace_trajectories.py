@@ -80,7 +80,7 @@ def test_a_late_span_changes_nothing_that_is_judged(http: httpx.Client, research
     send(http, CALLS[2])
     settle()
     assert said(Trajectory.objects.get(pk=trajectory.pk)) == ["On the shelf.", "Yes."]
-    assert "Late spans changed nothing, since an item rests on the trajectory" in Trace.objects.get().problem
+    assert "Late spans changed nothing, since an item depends on the trajectory" in Trace.objects.get().problem
 
 
 def test_chats_of_one_trace_are_trajectories_of_their_own_and_become_one_when_a_span_joins_them(

@@ -316,5 +316,5 @@ def test_a_name_that_is_taken_by_another_policy_gets_a_number():
 
 @pytest.mark.parametrize("text", ["/models/base", "./base", "../base", "owner/name/more", "a--b", "name.git"])
 def test_what_is_no_hub_id_is_no_base(text: str):
-    with pytest.raises(NoSuchPlace, match="no hub id"):
+    with pytest.raises(NoSuchPlace, match="isn't a hub id"):
         hub_base(workspace=factories.workspace(), hub_id=text)

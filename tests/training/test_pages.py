@@ -61,7 +61,7 @@ def form_for(member: Membership, **changes: object) -> dict[str, object]:
 
 
 NO_HUB_ID = (
-    "'/etc' is no hub id, such as Qwen/Qwen3-0.6B: an owner and a name, or a name alone. "
+    "'/etc' isn't a hub id, such as Qwen/Qwen3-0.6B: an owner and a name, or a name alone. "
     "Register a folder under Policies."
 )
 RUN_ADDRESSES = [
@@ -404,8 +404,8 @@ def test_a_run_begins_from_a_model_on_the_hub(client: Client, researcher: Member
 @pytest.mark.parametrize(
     ("hub_id", "base", "words"),
     [
-        ("/models/base", "", "is no hub id"),
-        ("../base", "", "is no hub id"),
+        ("/models/base", "", "a hub id, such as Qwen"),
+        ("../base", "", "a hub id, such as Qwen"),
         ("Qwen/Qwen3-0.6B", None, "Choose one base"),
     ],
 )

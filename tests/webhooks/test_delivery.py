@@ -204,7 +204,7 @@ def test_410_turns_a_destination_off_and_says_so(
     happen(researcher, "two")
     delivery.deliver(made.destination.pk)
     found = Destination.objects.get()
-    assert (found.is_on, found.off_reason) == (False, "It answered 410: it wants nothing more.")
+    assert (found.is_on, found.off_reason) == (False, "It answered 410: it accepts no more events.")
     assert [row.state for row in Delivery.objects.all()] == ["given_up", "given_up"]
     assert AuditEntry.objects.filter(action="turned off webhook", subject="bot").exists()
     happen(researcher, "three")
@@ -262,7 +262,7 @@ def test_nothing_is_sent_for_somebody_who_may_not_read_it(
     assert receiver.received == []
     found = Destination.objects.get()
     assert not found.is_on
-    assert "is no researcher of this workspace any more" in found.off_reason
+    assert "is no longer a researcher of this workspace" in found.off_reason
 
 
 def test_a_redirect_is_not_followed(register: Register, researcher: Membership, receiver: Receiver) -> None:
@@ -412,7 +412,7 @@ def test_an_e_mail_address_that_is_no_members_any_more_is_turned_off(
     ben.delete()
     delivery.deliver(made.destination.pk)
     assert mail.outbox == []
-    assert Destination.objects.get().off_reason == "This isn't the address of a member any more."
+    assert Destination.objects.get().off_reason == "This is no longer the address of a member."
 
 
 def test_a_line_of_slack_is_not_longer_than_the_names_in_it() -> None:

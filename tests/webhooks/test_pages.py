@@ -80,7 +80,7 @@ def test_a_test_is_sent_and_a_delivery_is_sent_again_with_its_id(register: Regis
     [sent] = Delivery.objects.all()
     assert (sent.type, sent.state) == ("webhook.test", "waiting")
     again = reverse("webhooks:resend", args=[sent.pk])
-    assert "waits for its next attempt already" in client.post(again, follow=True).text
+    assert "is already waiting for its next attempt" in client.post(again, follow=True).text
     Delivery.objects.update(state="given_up", attempts=12)
     client.post(again)
     [row] = Delivery.objects.all()

@@ -61,7 +61,9 @@ class AssignSerializer(RequestSerializer):
 
     items = serializers.ListField(child=serializers.IntegerField(min_value=1), min_length=1, max_length=MOST_ITEMS)
     people = serializers.ListField(
-        child=serializers.EmailField(), max_length=100, help_text="E-mail addresses of members. None: everybody again."
+        child=serializers.EmailField(),
+        max_length=100,
+        help_text="E-mail addresses of members. If empty: everybody again.",
     )
 
 
@@ -72,7 +74,7 @@ class BulkActsView(ListView):
 
     @extend_schema(
         operation_id="bulk_acts_list",
-        summary="List what was done to many items at once, newest first",
+        summary="List bulk actions, newest first",
         responses=BulkActSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
@@ -156,9 +158,12 @@ class UndoView(MemberView):
 
     @extend_schema(
         operation_id="bulk_act_undo",
-        summary="Undo an act on many items",
+        summary="Undo a bulk action",
         request=None,
-        responses={200: BulkActSerializer, 409: OpenApiResponse(description="It was undone, or a later one stands.")},
+        responses={
+            200: BulkActSerializer,
+            409: OpenApiResponse(description="It was already undone, or a later assignment would be lost."),
+        },
     )
     def post(self, request: Request, act_id: UUID) -> Response:
         act = get_object_or_404(BulkAct.objects.visible_to(self.member).select_related("by"), pk=act_id)

@@ -106,7 +106,7 @@ class MentionsView(ListView):
 
     @extend_schema(
         operation_id="mentions_list",
-        summary="List the comments that name you and that you haven’t marked as read, newest first",
+        summary="List the comments that mention you and that you haven’t marked as read, newest first",
         responses=MentionSerializer(many=True),
     )
     def get(self, request: Request) -> Response:

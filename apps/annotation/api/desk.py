@@ -44,7 +44,7 @@ ANSWERS = {
             child=AnswerValue(),
             default=dict,
             help_text="Key of a question in the queue's `asks` -> its answer: a point or a grade (in favor of the left side), an option, a list of options, or "
-            "text. Answers to questions that aren't asked, because of another answer, aren't kept.",
+            "text. Answers to questions that aren't asked, because of another answer, are dropped.",
         ),
     )
     for name, kind in KINDS.items()
@@ -69,10 +69,12 @@ class BlindRunSerializer(serializers.Serializer[Any]):
 class HeldSerializer(serializers.Serializer[Any]):
     """An item on the annotator's desk."""
 
-    id = serializers.UUIDField(help_text="Of the assignment, which is what is judged.")
+    id = serializers.UUIDField(help_text="Id of the assignment, used to judge or skip it.")
     queue = serializers.UUIDField()
     kind = serializers.ChoiceField(Queue.Kind.choices)
-    leased_until = serializers.DateTimeField(help_text="Others get the item then, unless it's asked for again before.")
+    leased_until = serializers.DateTimeField(
+        help_text="Others get the item after this, unless it's requested again before."
+    )
     instruction = serializers.CharField()
     guidelines = serializers.CharField()
     guideline_version = serializers.IntegerField()
@@ -83,7 +85,9 @@ class JudgedSerializer(serializers.Serializer[Any]):
     """A stored judgment."""
 
     assignment = serializers.UUIDField()
-    feedback = serializers.CharField(help_text="Of onboarding items: what was right and why; else empty.")
+    feedback = serializers.CharField(
+        help_text="For onboarding items: the right answer and the reason; otherwise empty."
+    )
 
 
 class NextView(MemberView):
@@ -93,12 +97,12 @@ class NextView(MemberView):
 
     @extend_schema(
         operation_id="queue_next",
-        summary="Take the next item of a queue, or the one in hand again",
+        summary="Take the next item of a queue, or get the current one again",
         request=None,
         responses={
             200: HeldSerializer,
             204: OpenApiResponse(description="Nothing is left for this person."),
-            409: OpenApiResponse(description="The queue gives out nothing now."),
+            409: OpenApiResponse(description="The queue assigns no items now."),
         },
     )
     def post(self, request: Request, queue_id: UUID) -> Response:
@@ -119,7 +123,7 @@ class JudgmentView(MemberView):
     @extend_schema(
         operation_id="assignment_judgment_create",
         summary="Judge an item on one's own desk",
-        description="Which fields there are depends on the queue's kind. The same again is answered as the first time.",
+        description="The fields depend on the queue's kind. Repeating the same judgment returns the first response.",
         request=PolymorphicProxySerializer("Judgment", list(ANSWERS.values()), resource_type_field_name=None),
         responses={201: JudgedSerializer, 409: OpenApiResponse(description="It's no longer on this desk.")},
     )
@@ -162,7 +166,7 @@ class SkipView(MemberView):
         request=ReasonSerializer,
         responses={
             200: SkippedSerializer,
-            409: OpenApiResponse(description="It was judged, or taken back."),
+            409: OpenApiResponse(description="It was judged or undone."),
         },
     )
     def post(self, request: Request, assignment_id: UUID) -> Response:
@@ -181,7 +185,7 @@ class UndoView(MemberView):
 
     @extend_schema(
         operation_id="queue_undo",
-        summary="Take one's latest judgment or skip in a queue back; answers the item, which is in hand again",
+        summary="Undo one's latest judgment or skip in a queue; returns the item, which is current again",
         request=None,
         responses={200: HeldSerializer, 409: OpenApiResponse(description="There's nothing to undo.")},
     )
@@ -198,8 +202,8 @@ def _as_sent_by_pages(judgment: dict[str, Any], asks: Asks) -> dict[str, Any]:
     """The judgment as the desk's form reads it: lists as JSON, and a field for each question."""
     fields = {each.key: field_of(each) for each in asks.of_items}
     if unknown := sorted(set(judgment["answers"]) - set(fields)):
-        known = f"known are {', '.join(fields)}" if fields else "this queue asks for none"
-        problem = f"“{legible(unknown[0], 60)}” is no question of an item here; {known}."
+        known = f"known: {', '.join(fields)}" if fields else "this queue has none"
+        problem = f"“{legible(unknown[0], 60)}” isn't an item question of this queue; {known}."
         raise ValidationError({"answers": [problem]})
     sent = {name: json.dumps(value) if isinstance(value, list) else value for name, value in judgment.items()}
     return sent | {fields[key]: grade for key, grade in judgment["answers"].items()}

@@ -42,20 +42,20 @@ class SaidColumnSerializer(serializers.Serializer[Any]):
 class SurveySerializer(serializers.Serializer[Any]):
     """The extra columns found in the first trajectories of an import."""
 
-    runs = serializers.IntegerField(help_text="Looked at, from the first on.")
+    runs = serializers.IntegerField(help_text="Number of trajectories examined, from the first on.")
     sides = serializers.ListField(
         child=serializers.CharField(), allow_null=True, help_text="What each pair's sides are called; null: no pairs."
     )
     verdicts = SaidColumnSerializer(many=True, help_text="Of pairs, or of trajectories where there are none.")
     labels = SaidColumnSerializer(many=True, help_text="Of steps.")
     indexes = serializers.ListField(child=serializers.CharField(), help_text="Columns of whole numbers.")
-    names = serializers.ListField(child=serializers.CharField(), help_text="Columns that may name who judged.")
+    names = serializers.ListField(child=serializers.CharField(), help_text="Columns that may name the annotator.")
 
 
 class MeaningSerializer(RequestSerializer):
     """The meaning of one value."""
 
-    value = serializers.JSONField(help_text="As it stands in the file: text, a number or a boolean.")
+    value = serializers.JSONField(help_text="The value in the file: text, a number, or a boolean.")
     means = serializers.CharField(
         help_text="Of a pair `3` (the first side is much better) to `-3`, or `both_bad`; of a trajectory `1` or `-1`; of a step `1`, `0` or `-1`."
     )
@@ -66,13 +66,15 @@ class ColumnSerializer(RequestSerializer):
 
     name = serializers.CharField(max_length=300)
     values = MeaningSerializer(many=True, default=list)
-    is_somebody = serializers.BooleanField(default=False, help_text="It is the verdict of an annotator called like it.")
-    of_steps = serializers.BooleanField(default=False, help_text="It stands with steps, not with the trajectory.")
+    is_somebody = serializers.BooleanField(
+        default=False, help_text="The column belongs to one annotator, named after it."
+    )
+    of_steps = serializers.BooleanField(default=False, help_text="It's a column of steps, not of the trajectory.")
     first = serializers.ChoiceField(
         [0, 1],
         default=None,
         allow_null=True,
-        help_text="It names the first wrong step, and the first step is this one.",
+        help_text="For a column of first errors: its number for the first step.",
     )
 
 
@@ -82,13 +84,16 @@ class AdoptSerializer(RequestSerializer):
     name = serializers.CharField(max_length=200, help_text="Of the queue.")
     kind = serializers.ChoiceField(Queue.Kind.choices)
     origin = serializers.CharField(
-        max_length=300, default="", allow_blank=True, help_text="Where they come from; the name of the file if empty."
+        max_length=300,
+        default="",
+        allow_blank=True,
+        help_text="The source of the judgments; if empty, the name of the file.",
     )
     judged_by = serializers.ChoiceField(
         [(kind.value, kind.label) for kind in (Annotator.Kind.PERSON, Annotator.Kind.MODEL)], default="person"
     )
     who = serializers.CharField(
-        max_length=300, default="", allow_blank=True, help_text="The column that names who judged."
+        max_length=300, default="", allow_blank=True, help_text="The column that names the annotator."
     )
     columns = ColumnSerializer(many=True, allow_empty=False)
 
@@ -97,7 +102,7 @@ class AdoptSerializer(RequestSerializer):
         for column in attrs["columns"]:
             for value in column["values"]:
                 if value["means"] not in known:
-                    problem = f"“{value['means']}” is no meaning of a value here; expected one of {', '.join(known)}."
+                    problem = f"“{value['means']}” isn't a possible meaning here; expected one of {', '.join(known)}."
                     raise serializers.ValidationError({"columns": [f"{column['name']}: {problem}"]})
         return attrs
 
@@ -109,8 +114,8 @@ class ImportJudgementsView(MemberView):
 
     @extend_schema(
         operation_id="import_judgements_read",
-        summary="What an import's file says of its trajectories, pairs, or steps",
-        responses={200: SurveySerializer, 409: OpenApiResponse(description="The import is not over.")},
+        summary="List the columns of an import that may hold judgments of trajectories, pairs, or steps",
+        responses={200: SurveySerializer, 409: OpenApiResponse(description="The import is not finished.")},
     )
     def get(self, request: Request, batch_id: UUID) -> Response:
         found = survey(self.member.workspace, self._selection(self._batch(batch_id)))
@@ -119,13 +124,13 @@ class ImportJudgementsView(MemberView):
 
     @extend_schema(
         operation_id="import_judgements_create",
-        summary="Make judgments of what an import's file says, now that it is told what its values mean",
+        summary="Create judgments from the columns of an import, given the meanings of their values",
         description="A worker fills a closed queue; judgments count like those made here, by annotators shown as imported.",
         request=AdoptSerializer,
         responses={
             201: QueueSerializer,
             400: OpenApiResponse(description="Refused, by field."),
-            409: OpenApiResponse(description="The import is not over, or no value means anything."),
+            409: OpenApiResponse(description="The import is not finished, or no value has a meaning."),
         },
     )
     def post(self, request: Request, batch_id: UUID) -> Response:

@@ -89,7 +89,7 @@ class KnownView(OfQueue):
 
     @extend_schema(
         operation_id="queue_items_make_known",
-        summary="Give an item that nobody has seen a known answer, or take it away",
+        summary="Give an item that nobody has seen a known answer, or remove it",
         request=MakeKnownSerializer,
         responses={
             200: ItemSerializer,
@@ -132,12 +132,14 @@ class GoldView(OfQueue):
 
     @extend_schema(
         operation_id="queue_gold_draw",
-        summary="Make unseen items gold whose answer follows from how their trajectories ended",
+        summary="Make unseen items gold whose answer follows from their trajectories' outcomes",
         request=GoldSerializer,
         responses={
             200: QueueSettingsSerializer,
             400: OpenApiResponse(description="Refused, by field."),
-            409: OpenApiResponse(description="No item tells its answer, or an experiment fixed its items."),
+            409: OpenApiResponse(
+                description="No item's answer is known from its outcome, or an experiment fixed the items."
+            ),
         },
     )
     def post(self, request: Request, queue_id: UUID) -> Response:

@@ -58,17 +58,17 @@ class JudgeSerializer(serializers.Serializer[Any]):
     failed = serializers.IntegerField(source="judge.failed", help_text="Pairs without a usable answer.")
     prompt_tokens = serializers.IntegerField(source="judge.prompt_tokens")
     completion_tokens = serializers.IntegerField(source="judge.completion_tokens")
-    cost = serializers.FloatField(source="judge.cost", help_text="So far, at the prices given.")
-    most_cost = serializers.FloatField(source="judge.most_cost", allow_null=True, help_text="It pauses there.")
-    prompt = PromptSerializer(allow_null=True)
-    with_people = ShareSerializer(
-        help_text="Of pairs on which most people prefer one side: how often it prefers the same."
+    cost = serializers.FloatField(source="judge.cost", help_text="Cost so far, at the prices given.")
+    most_cost = serializers.FloatField(
+        source="judge.most_cost", allow_null=True, help_text="The judge pauses at this cost."
     )
+    prompt = PromptSerializer(allow_null=True)
+    with_people = ShareSerializer(help_text="Pairs with a majority of people on which it prefers the same side.")
     right_on_gold = ShareSerializer()
     steady = ShareSerializer(
-        help_text="Of pairs asked in both orders: how often it prefers the same trajectory. Chance is a half."
+        help_text="Pairs asked in both orders on which it prefers the same trajectory. Chance level is ½."
     )
-    left = ShareSerializer(help_text="Of sides that it chose: the left one.")
+    left = ShareSerializer(help_text="Chosen sides that were on the left.")
     created_at = serializers.DateTimeField(source="judge.created_at")
 
 
@@ -79,9 +79,9 @@ class SendSerializer(RequestSerializer):
     mode = serializers.ChoiceField(choices=Judge.Mode.choices, default=Judge.Mode.PRELABEL)
     prompt = serializers.CharField(default=enrollment.DEFAULT_PROMPT, max_length=20_000, help_text="What to look for.")
     requests_a_minute = serializers.IntegerField(default=60, help_text="Two per pair, since both orders are asked.")
-    prompt_price = serializers.FloatField(default=0.0, help_text="Of a million tokens read.")
-    completion_price = serializers.FloatField(default=0.0, help_text="Of a million tokens written.")
-    most_cost = serializers.FloatField(default=None, allow_null=True, help_text="It pauses when it has cost so much.")
+    prompt_price = serializers.FloatField(default=0.0, help_text="Price of a million prompt tokens.")
+    completion_price = serializers.FloatField(default=0.0, help_text="Price of a million completion tokens.")
+    most_cost = serializers.FloatField(default=None, allow_null=True, help_text="The judge pauses at this cost.")
 
 
 class _QueueOfJudges(OfQueue):
@@ -119,13 +119,13 @@ class JudgesView(_QueueOfJudges):
 
     @extend_schema(
         operation_id="queue_judges_create",
-        summary="Send a served model or a reward model to judge a queue of pairs",
-        description="`prelabel` says what it thinks beside the people; `join` takes places like a person. A worker begins at once.",
+        summary="Add a served model or a reward model as an annotator of a queue of pairs",
+        description="`prelabel` judges beside people without taking places; `join` takes places like a person. A worker starts at once.",
         request=SendSerializer,
         responses={
             201: JudgeSerializer,
             400: OpenApiResponse(description="Refused, by field."),
-            409: OpenApiResponse(description="It judges here already, or this is no queue of pairs."),
+            409: OpenApiResponse(description="It already judges here, or this isn't a queue of pairs."),
         },
     )
     def post(self, request: Request, queue_id: UUID) -> Response:
@@ -143,7 +143,9 @@ class JudgesView(_QueueOfJudges):
 class JudgeView(_QueueOfJudges):
     """One model judging a queue."""
 
-    @extend_schema(operation_id="queue_judges_read", summary="How a machine annotator does", responses=JudgeSerializer)
+    @extend_schema(
+        operation_id="queue_judges_read", summary="Read the state of a machine annotator", responses=JudgeSerializer
+    )
     def get(self, request: Request, queue_id: UUID, judge_id: UUID) -> Response:
         return self.answer(self.queue(queue_id), judge_id)
 
@@ -153,7 +155,7 @@ class PauseView(_QueueOfJudges):
 
     @extend_schema(
         operation_id="queue_judges_pause",
-        summary="Stop a machine annotator after the pair that it is at",
+        summary="Pause a machine annotator after its current pair",
         request=None,
         responses=JudgeSerializer,
     )
@@ -166,7 +168,7 @@ class ResumeView(_QueueOfJudges):
 
     @extend_schema(
         operation_id="queue_judges_resume",
-        summary="Let a machine annotator go on: after a pause, after errors, or because the queue grew",
+        summary="Resume a machine annotator: after a pause, after errors, or because the queue grew",
         request=None,
         responses=JudgeSerializer,
     )

@@ -77,7 +77,7 @@ class ChangeQueueSerializer(RequestSerializer):
     ends_after = serializers.IntegerField(min_value=1, max_value=10**9, required=False, allow_null=True)
     lease_minutes = serializers.IntegerField(min_value=1, max_value=7 * 24 * 60, required=False)
     skipped_come_back = serializers.BooleanField(required=False)
-    shows_machines = serializers.BooleanField(required=False, help_text="Of queues that models can judge.")
+    shows_machines = serializers.BooleanField(required=False, help_text="Only for queues that models can judge.")
     blind_review = serializers.BooleanField(required=False)
     questions = QuestionsValue(
         required=False, help_text="All of them. One that has answers keeps its text, type, points and options."
@@ -85,7 +85,7 @@ class ChangeQueueSerializer(RequestSerializer):
     layout = serializers.DictField(
         child=serializers.CharField(max_length=20),
         required=False,
-        help_text="How the desk is arranged for who didn't choose otherwise; settings that are left out stay.",
+        help_text="The default desk layout; omitted settings stay the same.",
     )
 
 
@@ -107,7 +107,7 @@ class QueueSettingsView(OfQueue):
         responses={
             200: QueueSettingsSerializer,
             400: OpenApiResponse(description="Refused, by field."),
-            409: OpenApiResponse(description="What was answered, or the plan of an experiment, doesn't allow it."),
+            409: OpenApiResponse(description="Existing answers, or the plan of an experiment, don't allow it."),
         },
     )
     def post(self, request: Request, queue_id: UUID) -> Response:
@@ -133,7 +133,7 @@ def _as_sent_by_the_page(queue: Queue, changes: dict[str, Any]) -> dict[str, Any
     layout = changes.pop("layout", {})
     known = [setting.name for setting in settings_of(queue.kind)]
     if unknown := sorted(set(layout) - set(known)):
-        problem = f"“{legible(unknown[0], 60)}” is no setting of this desk; known are {', '.join(known)}."
+        problem = f"“{legible(unknown[0], 60)}” isn't a setting of this desk; known: {', '.join(known)}."
         raise ValidationError({"layout": [problem]})
     sent = {**SettingsForm(queue=queue).initial, "questions": None}
     if "labellers" in changes:

@@ -42,7 +42,7 @@ class PauseQueueView(_StateView):
 
     @extend_schema(
         operation_id="queues_pause",
-        summary="Give nothing new out for a while",
+        summary="Stop assigning items",
         request=None,
         responses={200: QueueSerializer, 409: NOT_NOW},
     )
@@ -57,7 +57,7 @@ class ResumeQueueView(_StateView):
 
     @extend_schema(
         operation_id="queues_resume",
-        summary="Give work out again, also after closing",
+        summary="Resume assigning items, also after closing",
         request=None,
         responses={200: QueueSerializer, 409: NOT_NOW},
     )

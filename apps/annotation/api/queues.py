@@ -56,7 +56,7 @@ def refuse_unknown_filters(query: str) -> None:
     """Refuse unknown filter names, since ignoring a misspelled one would select everything. Raises ValidationError."""
     known = [field.name for field in fields(Filters)]
     if unknown := sorted(QueryDict(query).keys() - set(known)):
-        raise ValidationError(f"“{legible(unknown[0], 60)}” is no filter; known are {', '.join(known)}.")
+        raise ValidationError(f"“{legible(unknown[0], 60)}” isn't a filter; known: {', '.join(known)}.")
 
 
 NewQueueSerializer = request_of(
@@ -74,7 +74,7 @@ NewQueueSerializer = request_of(
         help_text="Older notation: a comparison a line, “Safety: 3”. Use `questions`.",
     ),
     trajectories=serializers.ListField(
-        child=serializers.UUIDField(), default=list, max_length=10_000, help_text="These and no others."
+        child=serializers.UUIDField(), default=list, max_length=10_000, help_text="Exactly these trajectories."
     ),
     filter=serializers.CharField(
         default="",

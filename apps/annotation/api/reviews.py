@@ -60,7 +60,7 @@ class AdjudicationSerializer(serializers.ModelSerializer[Adjudication]):
 class DecideSerializer(RequestSerializer):
     """A decision: `strength` or `both_bad` for a pair, `upheld` for a single trajectory."""
 
-    item = serializers.IntegerField(help_text="Of this queue, disputed or not.")
+    item = serializers.IntegerField(help_text="An item of this queue, disputed or not.")
     strength = serializers.IntegerField(
         default=None,
         allow_null=True,
@@ -96,7 +96,7 @@ class DisputedView(ReviewView):
 
     @extend_schema(
         operation_id="queue_disputed_list",
-        summary="List disputed items that nobody decided, in the queue's order",
+        summary="List disputed items without a decision, in the queue's order",
         responses=DisputedSerializer(many=True),
     )
     def get(self, request: Request, queue_id: UUID) -> Response:
@@ -117,7 +117,7 @@ class AdjudicationsView(ListView, ReviewView):
 
     @extend_schema(
         operation_id="queue_adjudications_list",
-        summary="List the decisions that hold, newest first",
+        summary="List the current decisions, newest first",
         responses=AdjudicationSerializer(many=True),
     )
     def get(self, request: Request, queue_id: UUID) -> Response:
@@ -128,12 +128,12 @@ class AdjudicationsView(ListView, ReviewView):
     @extend_schema(
         operation_id="queue_adjudications_create",
         summary="Decide an item",
-        description="A decision before it is taken back. It does not count as blind: tokens can read what was said.",
+        description="Replaces the item's previous decision. It doesn't count as blind, since tokens can read the judgments.",
         request=DecideSerializer,
         responses={
             201: AdjudicationSerializer,
             400: OpenApiResponse(description="Refused, by field."),
-            409: OpenApiResponse(description="Nobody judged it, or the judgment to uphold stands no more."),
+            409: OpenApiResponse(description="Nobody judged it, or the judgment to uphold was withdrawn."),
         },
     )
     def post(self, request: Request, queue_id: UUID) -> Response:

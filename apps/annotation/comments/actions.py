@@ -27,7 +27,7 @@ class NothingSaid(Refusal):
 
 class NotYours(Refusal):
     code = "not_yours"
-    message = "Only who wrote a comment can remove it."
+    message = "Only its author can remove a comment."
 
 
 @transaction.atomic

@@ -62,7 +62,7 @@ class Part(NamedTuple):
 class AdoptForm(forms.Form):
     """Built from the columns of the file: one field per value."""
 
-    name = forms.CharField(max_length=200, help_text="Of the queue that they come to.")
+    name = forms.CharField(max_length=200, help_text="The name of the queue for these judgments.")
     judged = forms.ChoiceField(label="It says", widget=forms.RadioSelect)
     source = forms.CharField(
         label="Where they come from",

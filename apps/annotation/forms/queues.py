@@ -82,7 +82,7 @@ class QueueForm(*(kind.asks_form for kind in KINDS.values()), AsksForm):  # type
         min_value=1,
         max_value=MOST_OVERLAP,
         initial=1,
-        help_text="How many different people judge each item. Two or more show how much they agree.",
+        help_text="How many different people judge each item. Two or more make agreement measurable.",
     )
     order = forms.ChoiceField(
         choices=[("fifo", "Task by task"), ("random", "Shuffled")],

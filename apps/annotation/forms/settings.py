@@ -134,7 +134,7 @@ class SettingsForm(forms.Form):
         if data.get("questions") is not None and (missing := kind_of(self.queue).asks_problem(self._as_asked(data))):
             self.add_error(*missing)
         if not self.layout.is_valid():
-            self.add_error(None, "The layout of the desk holds a choice that isn't there. Reload the page.")
+            self.add_error(None, "The desk layout has an unknown setting. Reload the page.")
         if data.get("who") == "named" and not data.get("labellers"):
             self.add_error("labellers", "Choose at least one person, or let everybody label.")
         return data
@@ -217,7 +217,7 @@ class DecisionForm(forms.Form):
         widget=forms.Textarea(
             attrs={"rows": 4, "data-key": "r", "data-key-group": "Decision", "data-key-label": "Say why"}
         ),
-        help_text="Needed. Whoever judged reads it, without your name.",
+        help_text="Required. The annotators read it, without your name.",
         error_messages={"required": "Give a reason: the people who judged it read it and learn from it."},
     )
 

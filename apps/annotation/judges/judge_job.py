@@ -87,7 +87,7 @@ def _work(judge: Judge, stretch: Callable[[Judge], None]) -> None:
         with lifecycle.kept(judge):
             _do(judge, stretch)
         if judge.phase in HELD:
-            lifecycle.release(judge, "It goes on when other work had its turn.")
+            lifecycle.release(judge, "It continues after other work.")
     except Superseded:
         return  # another worker has it
 
@@ -100,12 +100,12 @@ def _do(judge: Judge, stretch: Callable[[Judge], None]) -> None:
     except (Superseded, OperationalError, InterfaceError):
         raise  # if the database is down, the lease expires and the judge resumes later
     except Exception as error:
-        logger.exception("Judge %s broke", judge.pk)
+        logger.exception("Judge %s failed unexpectedly", judge.pk)
         fail(
             judge,
             "crash",
-            "This is a fault of the program, not of the model; the server's log says more. What was judged is kept. "
-            f"Let it go on to try again. {type(error).__name__}: {error}",
+            "This is an error in Retrace, not in the model; see the server's log. Its judgments are kept. "
+            f"Resume it to try again. {type(error).__name__}: {error}",
         )
 
 
@@ -170,7 +170,7 @@ def _stretch(judge: Judge) -> None:
     prompt = judge.prompts.order_by("-version").first()
     policy = judge.annotator.policy
     if prompt is None or policy is None or policy.endpoint is None:
-        raise Refused("The model or its prompt is gone. Send another one.")
+        raise Refused("The model or its prompt was deleted. Add another judge.")
     began, in_a_row = monotonic(), 0
     with Model(
         url=policy.endpoint.base_url,

@@ -167,7 +167,7 @@ class Model:
             if response.status_code not in RETRIED:
                 raise NoAnswer(f"The server doesn't answer for this pair: {problem}.")
             wait = max(wait, retry_after(response))
-        raise Refused(f"{self.url} gave no answer, however often it was asked: {problem}.")
+        raise Refused(f"{self.url} gave no answer after several attempts: {problem}.")
 
 
 def retry_after(response: httpx.Response) -> float:
@@ -200,7 +200,7 @@ def read(response: httpx.Response) -> Opinion:
     except (ValueError, LookupError, TypeError, RecursionError):
         content = None
     if not isinstance(content, str):
-        raise NoAnswer("What answers there sends no chat completions. Check the address; it ends in /v1.")
+        raise NoAnswer("The server there doesn't send chat completions. Check the address; it ends in /v1.")
     for found in reversed(OBJECT.findall(content)):
         try:
             given = json.loads(found)

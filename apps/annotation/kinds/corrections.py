@@ -182,7 +182,7 @@ def _json(text: str, what: str) -> Json:
         value = json.loads(text)
         json.dumps(value, allow_nan=False)
     except (ValueError, RecursionError):
-        raise BadAction(f"{what}: {text[:100]!r} is no JSON.") from None
+        raise BadAction(f"{what}: {text[:100]!r} isn't JSON.") from None
     return value
 
 
@@ -214,10 +214,10 @@ def branch_after(run: Trajectory, index: int, message: dict[str, Any]) -> UUID |
 def check_corrections(corrections: Sequence[BetterAction], run: Trajectory) -> None:
     """Raises BadAction for a written action that the tools refuse, one marked as sampled that wasn't, or too many."""
     if len(corrections) > MOST_CORRECTIONS:
-        raise BadAction(f"These are {len(corrections):,} corrections; an answer has {MOST_CORRECTIONS} at most.")
+        raise BadAction(f"These are {len(corrections):,} corrections; an answer may have {MOST_CORRECTIONS} at most.")
     for action in corrections:
         if action.policy is not None and sampled_by(run, action.index, action.message) != action.policy:
-            raise BadAction(f"The action chosen at step {action.index + 1} is none of those that were sampled there.")
+            raise BadAction(f"The action chosen at step {action.index + 1} isn't one of those sampled there.")
     written = {action.index: action.message for action in corrections if action.policy is None}
     before = Step.objects.filter(trajectory=run, index__in=written).values_list("index", "message")
     with tool_schemas.budget():

@@ -44,7 +44,7 @@ class JudgementSerializer(serializers.ModelSerializer[J]):
     annotator = serializers.CharField(source="annotator.name")
     annotator_kind = serializers.CharField(source="annotator.kind")
     annotator_source = serializers.CharField(
-        source="annotator.source", help_text="The file that it came in with; empty: judged here."
+        source="annotator.source", help_text="The imported file that it comes from; empty: judged here."
     )
 
 

@@ -11,7 +11,7 @@ def read_aspects(text: str, allowed: Allowed) -> tuple[Question, ...]:
     for line in _lines(text):
         name, _, points = (part.strip() for part in line.partition(":"))
         if points not in ("", "3", "5", "7"):
-            raise BadQuestions(f"“{line}”: after the colon stands {points!r}; expected 3, 5 or 7 points.")
+            raise BadQuestions(f"“{line}”: got {points!r} after the colon; expected 3, 5 or 7 points.")
         found.append({"name": name, "type": "comparison", "points": int(points or 5), "required": False})
     return read(found, allowed)
 
@@ -27,7 +27,7 @@ def read_lines(text: str, allowed: Allowed) -> tuple[Question, ...]:
         name, points, low, high = [_without_mark(parts[0]), *parts[1:], "", "", ""][:4]
         required = parts[0] == name and _without_mark(line) == line
         if len(parts) > 4 or not (points == "" or (points.isdecimal() and int(points) in POINTS)):
-            raise BadQuestions(f"“{line}”: expected question | 2 to 10 points | what 1 means | what the most means.")
+            raise BadQuestions(f"“{line}”: expected question | 2 to 10 points | what 1 means | what the maximum means.")
         found.append({"name": name, "points": int(points or 5), "low": low, "high": high, "required": required})
     return read(found, allowed)
 

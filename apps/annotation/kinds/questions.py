@@ -90,7 +90,7 @@ def _check(questions: Sequence[Question], answers: Answers, wanted: Sequence[Que
     for question in wanted:
         if question.required and question.key not in answers:
             raise UnfitAnswers(
-                f"Answer “{question.name}”{where} first. Where it is not on the page, reload: it has been added since."
+                f"Answer “{question.name}”{where} first. If it isn't on the page, reload: it was added meanwhile."
             )
 
 

@@ -178,12 +178,12 @@ class RatingKind(RunKind[RatingAsks, Scores, Rating]):
 
     outcome_tells = Q(a__success__isnull=False)
     outcome_words = (
-        "a trajectory that succeeded is a good one. A rating says so by its thumb or, without one, by which half of their scales "
+        "a trajectory that succeeded is a good one. A rating expresses that by its thumb or, without one, by the half of their scales "
         "the answers lie in"
     )
 
     def known_field(self) -> forms.Field:
-        words = "The thumb says it or, without one, which half of their scales the answers lie in."
+        words = "Determined by the thumb or, without one, by answers above or below the middle of their scales."
         return known_choice([("1", "Good"), ("-1", "Bad")], words)
 
     # Making queues ----------------------------------------------------------------------------------------------------

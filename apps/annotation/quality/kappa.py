@@ -32,7 +32,7 @@ def kappa_of_table(table: Floats, weights: Floats) -> Estimate:
     """From the (K, K) counts of value pairs (i, j) and the weights of disagreements."""
     items = int(table.sum())
     if not items:
-        return Estimate(None, 0, 0, "they have judged no item both")
+        return Estimate(None, 0, 0, "they have no judged items in common")
     k = len(table)
     worst = weights.max()
 

@@ -23,7 +23,7 @@ LIKELY = {0: 0.5, 1: 0.65, 2: 0.82, 3: 0.95}
 
 class NothingSaid(Refusal):
     code = "nothing_said"
-    message = "No two models have said something about the items that wait. Send two reward models, or served models, under Models first."
+    message = "No two models have judged the waiting items. Add two reward models or served models under Models first."
 
 
 def uncertain(chances: list[float]) -> float:

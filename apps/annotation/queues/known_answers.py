@@ -29,20 +29,20 @@ class StillFilling(Refusal):
 
 class NoOutcomeKnown(Refusal):
     code = "no_outcome_known"
-    message = "No unseen item tells by its outcome what the answer is: that takes pairs of which one trajectory succeeded and the other failed."
+    message = "No unseen item's answer is known from its outcome: that takes pairs in which one trajectory succeeded and the other failed."
 
 
 class PairsFixedByPlan(FixedByPlan):
     message = (
         "The plan of its experiment fixed which pairs are judged, and each of them counts in its verdict. A known answer "
-        "would take this one out. Make a queue of its own for gold and training items."
+        "would take this one out. Create a separate queue for gold and onboarding items."
     )
 
 
 class NoTrainingItems(Refusal):
     code = "no_training_items"
     message = (
-        "This queue has no training items. Make some first: open an item that nobody has seen and give its answer."
+        "This queue has no onboarding items. Create some first: open an item that nobody has seen and give its answer."
     )
 
 

@@ -15,7 +15,7 @@ class FewerPeople(Refusal):
 
     def __init__(self, asked: int, overlap: int) -> None:
         super().__init__(
-            f"{asked} was asked for, but this queue has {overlap} people judge each item, and what was judged stays. "
+            f"Got {asked}, but {overlap} people judge each item of this queue, and their judgments are kept. "
             f"Give {overlap} or more."
         )
 

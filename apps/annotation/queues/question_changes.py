@@ -24,7 +24,7 @@ KEPT: dict[str, str] = {
     "type": "its type",
     "points": "its points",
     "low": "what 1 means",
-    "high": "what the most means",
+    "high": "what the maximum means",
     "per": "whether it's asked of items or steps",
 }
 """Properties that a question with answers can't change, as text."""
@@ -75,7 +75,7 @@ def refuse(before: Question, after: Question | None, count: int) -> None:
     for name, words in KEPT.items():
         if getattr(before, name) != getattr(after, name):
             raise BadAsks(
-                f"{have}, so {words} can't change: these answers were to what was asked. Add another question instead."
+                f"{have}, so {words} can't change: the answers refer to the question as it was asked. Add another question instead."
             )
     if gone := [each for each in before.options if each not in after.options]:
         raise BadAsks(f"{have}, so its option “{gone[0]}” can't be renamed or removed. Options can be added.")

@@ -39,7 +39,7 @@ class WrongState(Refusal):
 
 class EndHasCome(Refusal):
     code = "end_has_come"
-    message = "The end that its settings give has come. Move it or take it away there, then open the queue again."
+    message = "The end date in its settings has passed. Change or remove it there, then open the queue again."
 
 
 @transaction.atomic

@@ -27,12 +27,12 @@ class NotJudged(Refusal):
 
 class NotAmongThem(Refusal):
     code = "not_among_them"
-    message = "That judgment does not stand on this item any more. Reload the page and choose again."
+    message = "That judgment of this item was withdrawn. Reload the page and choose again."
 
 
 class NotYours(Refusal):
     code = "not_yours"
-    message = "There is nothing of yours on this item."
+    message = "You have no judgment of this item."
 
 
 def undecided() -> QuerySet[Item]:

@@ -44,7 +44,7 @@ def judge_feedback() -> None:
         except OperationalError:
             raise  # the database is down, or resolved a deadlock: retried in seconds
         except Exception:  # an error in one session mustn't block the others
-            log.exception("The feedback of session %s became no judgment", session_id)
+            log.exception("The feedback on session %s couldn't be converted to a judgment", session_id)
             Feedback.objects.filter(session=session_id, judged_at=None).update(judged_at=now())
 
 

@@ -66,7 +66,7 @@ def prompt(request: HtmxRequest, queue_id: UUID, judge_id: UUID) -> HttpResponse
     form = PromptForm(request.POST)
     if form.is_valid():
         saved = enrollment.revise_prompt(judge=judge, text=form.cleaned_data["prompt"], by=request.user)
-        messages.success(request, f"Its prompt is at version {saved.version}; earlier judgments keep the old one.")
+        messages.success(request, f"Its prompt is now version {saved.version}; earlier judgments keep their version.")
     else:
         messages.error(request, "Write what it should look for.")
     return redirect("annotation:judges", queue_id=queue_id)
@@ -82,7 +82,7 @@ def reorder(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
         raise Http404
     try:
         moved = item_order.reorder(queue=queue, order=order, by=request.user)
-        messages.success(request, f"{moved:,} items are reordered; assigned items stay.")
+        messages.success(request, f"{moved:,} items were reordered; assigned items stay in place.")
     except Refusal as refusal:
         messages.error(request, str(refusal))
     return redirect("annotation:judges", queue_id=queue.pk)

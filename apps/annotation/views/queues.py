@@ -247,7 +247,7 @@ def guidelines(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     form = GuidelinesForm(request.POST or None, initial={"text": latest.text if latest else ""})
     if request.method == "POST" and form.is_valid():
         saved = queue_lifecycle.revise_guidelines(queue=found, text=form.cleaned_data["text"], by=request.user)
-        messages.success(request, f"Guidelines are at version {saved.version}.")
+        messages.success(request, f"The guidelines are now version {saved.version}.")
         return redirect("annotation:queue", queue_id=found.pk)
     versions = found.guidelines.select_related("created_by").order_by("-version")
     context = {

@@ -53,7 +53,7 @@ class PairReader(NamedTuple):
 
     def _row(self, chosen: Sequence[Turn], rejected: Sequence[Turn]) -> Sides | Unusable:
         rule = ROW_TYPES[self.row_type].pairs
-        assert rule is not None, f"no {self.row_type} row is made of a pair"
+        assert rule is not None, f"a pair makes no {self.row_type} row"
         try:
             return rule.sides(chosen, rejected)
         except Unusable as refusal:

@@ -34,7 +34,7 @@ REASONS: dict[Drop, str] = {
     Drop.WEAK: "Weaker than the strength asked for",
     Drop.NO_STEPS: "A trajectory has no assistant step",
     Drop.HELD_OUT: "The task is held out, but was in the training split before",
-    Drop.SAME: "Both trajectories say the same",
+    Drop.SAME: "Both trajectories have the same messages",
     Drop.NO_SHARED_START: "The trajectories have no opening message in common",
     Drop.NO_TURN: "The trajectories diverge at a result, not at an action",
     Drop.NO_LABELS: "No step was labeled",
@@ -42,5 +42,5 @@ REASONS: dict[Drop, str] = {
     Drop.NOT_ACCEPTED: "Not accepted, and nobody corrected it",
     Drop.NO_CORRECTION: "Nobody gave a correction",
     Drop.OVERRULED: "A reviewer upheld a judgment that is excluded here",
-    Drop.UNREADABLE: "Nothing comes before its first action",
+    Drop.UNREADABLE: "It begins with an action, so there is no prompt",
 }

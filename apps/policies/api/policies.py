@@ -67,7 +67,7 @@ class PoliciesView(ListView):
     @extend_schema(
         operation_id="policies_create",
         summary="Register a model, a script, or a served model",
-        description="Which fields count depends on `kind`; the others are ignored. A served model's server becomes an endpoint.",
+        description="`kind` determines which fields are used; the others are ignored. A served model's server becomes an endpoint.",
         request=NewPolicySerializer,
         responses={201: PolicySerializer, 400: OpenApiResponse(description="Refused, by field.")},
     )
@@ -141,7 +141,7 @@ class ChampionsView(ListView):
 
     @extend_schema(
         operation_id="champions_list",
-        summary="List the champion of each environment, the latest first",
+        summary="List the champion of each environment, latest first",
         responses=ChampionSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
@@ -156,12 +156,12 @@ class RollBackChampionView(MemberView):
 
     @extend_schema(
         operation_id="champions_roll_back",
-        summary="Make the champion before the current one champion again",
+        summary="Restore the previous champion",
         request=RollBackChampionSerializer,
         responses={
             201: ChampionSerializer,
             400: OpenApiResponse(description="Refused, by field."),
-            409: OpenApiResponse(description="There was no champion before."),
+            409: OpenApiResponse(description="There is no previous champion."),
         },
     )
     def post(self, request: Request) -> Response:

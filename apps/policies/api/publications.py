@@ -56,14 +56,17 @@ class PublishSerializer(RequestSerializer):
     way = serializers.ChoiceField(choices=Publication.Way.choices)
     name = serializers.CharField(max_length=80, help_text="What it's called here; servers know it by `served_name`.")
     server = serializers.CharField(
-        max_length=300, required=False, default="", help_text="vLLM's address with its version; none for a folder."
+        max_length=300,
+        required=False,
+        default="",
+        help_text="vLLM's address with its version, such as /v1; none for a folder.",
     )
     replicas = serializers.ListField(
         child=serializers.CharField(max_length=300),
         required=False,
         default=list,
         max_length=MOST_REPLICAS,
-        help_text="Addresses of further servers that are to serve the same.",
+        help_text="Addresses of additional servers to serve the same policy.",
     )
     key_variable = serializers.CharField(
         max_length=60, required=False, default="", help_text="The workers' environment variable with the API key."
@@ -79,7 +82,7 @@ class PublicationsView(ListView):
     @extend_schema(
         operation_id="publications_create",
         summary="Publish a policy",
-        description="A worker does it. It is live once the canary has proven that what answers is the policy.",
+        description="A worker carries it out. The publication is live once the canary has proven that the server answers with this policy.",
         request=PublishSerializer,
         responses={202: PublicationSerializer, 400: OpenApiResponse(description="Refused, by field.")},
     )
@@ -123,7 +126,7 @@ class PublicationView(MemberView):
     needs = Role.RESEARCHER
 
     @extend_schema(
-        operation_id="publications_read", summary="How a publication is doing", responses=PublicationSerializer
+        operation_id="publications_read", summary="Read the state of a publication", responses=PublicationSerializer
     )
     def get(self, request: Request, publication_id: UUID) -> Response:
         found = _find(self, publication_id)
@@ -139,7 +142,7 @@ class RollBackView(MemberView):
 
     @extend_schema(
         operation_id="publications_roll_back",
-        summary="Publish again what had the name before",
+        summary="Publish again the previous policy of this name",
         request=None,
         responses={202: PublicationSerializer, 409: OpenApiResponse(description="There is nothing to go back to.")},
     )

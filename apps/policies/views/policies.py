@@ -86,6 +86,6 @@ def register(request: HtmxRequest) -> HttpResponse:
         except PolicyRefused as refusal:
             form.add_error(refusal.field or None, str(refusal))
         else:
-            messages.success(request, f"{policy.name} is known now.")
+            messages.success(request, f"{policy.name} is registered.")
             return redirect("policies:policy", policy.pk)
     return render(request, "policies/register.html", {"form": form}, status=422)

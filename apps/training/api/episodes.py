@@ -22,15 +22,27 @@ from apps.trajectories.rollouts.rollout_batches import ROLLOUTS
 class LeaseSerializer(RequestSerializer):
     """The episodes that a runner can play."""
 
-    runner = serializers.CharField(max_length=200, help_text="What it's called where people look at the training run.")
+    runner = serializers.CharField(
+        max_length=200, help_text="The runner's name, as shown on the page of the training run."
+    )
     environment = serializers.CharField(
-        required=False, default="", allow_blank=True, max_length=100, help_text="Whose tasks. Left out: any."
+        required=False,
+        default="",
+        allow_blank=True,
+        max_length=100,
+        help_text="The environment of the tasks; if omitted, any.",
     )
     run = serializers.UUIDField(
-        required=False, allow_null=True, default=None, help_text="Of this training run alone. Left out: of any."
+        required=False,
+        allow_null=True,
+        default=None,
+        help_text="Only episodes of this training run; if omitted, of any.",
     )
     rollouts = serializers.UUIDField(
-        required=False, allow_null=True, default=None, help_text="Of this batch of rollouts alone. Left out: of any."
+        required=False,
+        allow_null=True,
+        default=None,
+        help_text="Only episodes of this batch of rollouts; if omitted, of any.",
     )
 
 
@@ -42,18 +54,18 @@ class EpisodeSerializer(serializers.Serializer[Lease]):
     rollouts = serializers.UUIDField(
         source="episode.batch.rollouts_id", allow_null=True, help_text="Or the batch of rollouts."
     )
-    run_name = serializers.SerializerMethodField(help_text="What people call either.")
+    run_name = serializers.SerializerMethodField(help_text="The name of either.")
     moment = serializers.CharField(
-        source="episode.batch.moment", help_text="Which weights of the training run act, such as “step 3”."
+        source="episode.batch.moment", help_text="The point in the training run whose weights act, such as “step 3”."
     )
     task = serializers.JSONField(source="episode.task", help_text="As in a trajectory.")
     attempt = serializers.IntegerField(source="episode.attempt")
-    session = serializers.UUIDField(source="opened.session.pk", help_text="To tell how it went, or to renew.")
+    session = serializers.UUIDField(source="opened.session.pk", help_text="The session to finish or renew.")
     base_url = serializers.SerializerMethodField()
-    api_key = serializers.CharField(source="opened.key", help_text="It opens this session, and nothing else.")
+    api_key = serializers.CharField(source="opened.key", help_text="Valid for this session only.")
     lease_seconds = serializers.IntegerField(
         source="episode.batch.lease_seconds",
-        help_text="Without a call or a renewal for so long, it is given to another runner.",
+        help_text="After this long without a call or a renewal, the episode is leased to another runner.",
     )
     max_calls = serializers.IntegerField(source="episode.batch.most_calls")
 

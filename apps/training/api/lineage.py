@@ -55,12 +55,12 @@ class OriginSerializer(serializers.Serializer[Origin]):
     kind = serializers.CharField(source="policy.kind")
     reward = TermSerializer(
         allow_null=True,
-        help_text="The reward term that it is in the training run above; null: the training run began from it.",
+        help_text="The reward term that it was in the training run above; null: the training run started from it.",
     )
     run = NamedSerializer(allow_null=True, help_text="The training run that made it.")
     version = NamedSerializer(allow_null=True, help_text="The rows that this training run learned from.")
-    judgments = serializers.IntegerField(help_text="In those rows.")
-    is_repeated = serializers.BooleanField(help_text="What is below it stands further up already.")
+    judgments = serializers.IntegerField(help_text="Number of judgments in those rows.")
+    is_repeated = serializers.BooleanField(help_text="It's already listed further up, with everything below it.")
 
 
 class LearnerSerializer(serializers.Serializer[Learner]):
@@ -70,8 +70,8 @@ class LearnerSerializer(serializers.Serializer[Learner]):
     run = NamedSerializer(allow_null=True)
     algorithm = serializers.CharField(source="run.algorithm", default=None, allow_null=True)
     state = serializers.CharField(source="run.state", default=None, allow_null=True)
-    policy = NamedSerializer(allow_null=True, help_text="What it made.")
-    reward = TermSerializer(allow_null=True, help_text="The reward term through which it learned.")
+    policy = NamedSerializer(allow_null=True, help_text="The policy that it made.")
+    reward = TermSerializer(allow_null=True, help_text="The reward term through which it was trained.")
     version = NamedSerializer(allow_null=True, help_text="The rows that it learned from.")
     is_repeated = serializers.BooleanField()
 
@@ -80,7 +80,9 @@ class LineageSerializer(serializers.Serializer[Any]):
     """Ancestors and descendants."""
 
     origins = OriginSerializer(many=True)
-    versions = NamedSerializer(many=True, help_text="Whose rows hold the judgment, or one of the item or trajectory.")
+    versions = NamedSerializer(
+        many=True, help_text="Versions whose rows hold the judgment, or one of the item's or trajectory's."
+    )
     learners = LearnerSerializer(many=True)
 
 

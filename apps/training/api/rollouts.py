@@ -50,14 +50,18 @@ class StartRolloutsSerializer(RequestSerializer):
     environment = serializers.CharField(max_length=100)
     split = serializers.ChoiceField(choices=["held_out", "train"], default="held_out")
     levels = serializers.ListField(
-        child=serializers.CharField(max_length=20), default=list, help_text="None: the usual ones."
+        child=serializers.CharField(max_length=20),
+        default=list,
+        help_text="If omitted, the environment's default levels.",
     )
     count = serializers.IntegerField(default=30, min_value=1, max_value=5000, help_text="Tasks.")
     samples = serializers.IntegerField(default=1, min_value=1, max_value=64, help_text="Attempts at each task.")
     temperature = serializers.FloatField(default=1.0, min_value=0, max_value=5)
-    steps = serializers.IntegerField(default=20, min_value=1, max_value=200, help_text="An attempt is cut after them.")
+    steps = serializers.IntegerField(
+        default=20, min_value=1, max_value=200, help_text="An attempt is cut off after this many steps."
+    )
     tool_calls = serializers.ChoiceField(
-        choices=["native", "react"], default="native", help_text="react: plain text, for models that know no tools."
+        choices=["native", "react"], default="native", help_text="react: plain text, for models without tool calling."
     )
     seed = serializers.IntegerField(default=0, min_value=0, max_value=2**31 - 1)
     played_by = serializers.ChoiceField(
@@ -69,19 +73,19 @@ class StartRolloutsSerializer(RequestSerializer):
         child=serializers.JSONField(),
         default=list,
         max_length=MOST_TASKS,
-        help_text="With runners: the tasks, each {key, instruction, initial_state, success_check, category, difficulty, held_out}. None: drawn from those of the environment that the workspace has attempts at.",
+        help_text="With runners: the tasks, each {key, instruction, initial_state, success_check, category, difficulty, held_out}. If omitted, drawn from the environment's tasks that the workspace has attempts at.",
     )
     lease_seconds = serializers.IntegerField(
         default=LEASE_SECONDS,
         min_value=10,
         max_value=3600,
-        help_text="With runners: one that is silent for so long loses its episode to another.",
+        help_text="With runners: after this long without a call or a renewal, the episode is leased to another runner.",
     )
     deadline_seconds = serializers.IntegerField(
         default=DEADLINE_SECONDS,
         min_value=10,
         max_value=LONGEST_DEADLINE,
-        help_text="With runners, from the first lease: what isn't played by then is left out.",
+        help_text="With runners, from the first lease: episodes not played by then are left out.",
     )
 
     def validate_tasks(self, given: list[Any]) -> list[Task]:

@@ -69,8 +69,8 @@ class RunSerializer(serializers.ModelSerializer[Run]):
 
     url = serializers.SerializerMethodField()
     rewards = RewardSerializer(many=True, read_only=True, help_text="The learned terms of its reward.")
-    alarms = AlarmSerializer(many=True, read_only=True, help_text="The newest first.")
-    changes = ChangeSerializer(many=True, read_only=True, help_text="Settings that a resume changed, the newest first.")
+    alarms = AlarmSerializer(many=True, read_only=True, help_text="Newest first.")
+    changes = ChangeSerializer(many=True, read_only=True, help_text="Settings changed on resume, newest first.")
 
     class Meta:
         model = Run
@@ -102,7 +102,7 @@ class RunSerializer(serializers.ModelSerializer[Run]):
 @extend_schema_field(
     {
         "type": "object",
-        "description": "Settings to change, by algorithm; whatever is left out is the preset’s.",
+        "description": "Settings to change; the format depends on the algorithm, and omitted settings keep the preset’s values.",
         "oneOf": [
             {**launch_schema(cls), "title": Run.Algorithm(algorithm).label}
             for algorithm, cls in TRAINING_CONFIGS.items()
@@ -288,7 +288,7 @@ class ResumeView(MemberView):
         operation_id="runs_resume",
         summary="Resume a cancelled or failed training run from its last checkpoint",
         request=None,
-        responses={200: RunSerializer, 409: OpenApiResponse(description="It is not one that can be resumed.")},
+        responses={200: RunSerializer, 409: OpenApiResponse(description="It can’t be resumed.")},
     )
     def post(self, request: Request, run_id: UUID) -> Response:
         run = get_object_or_404(runs_for_api(self.member), pk=run_id)
@@ -307,11 +307,11 @@ class ResumeWithView(MemberView):
     @extend_schema(
         operation_id="runs_resume_with",
         summary="Resume a cancelled or failed run with the setting that an alarm names",
-        description="The run goes on from its last checkpoint; `changes` keeps what was changed, and from which step on.",
+        description="The run resumes from its last checkpoint; `changes` records what was changed, and from which step on.",
         request=None,
         responses={
             200: RunSerializer,
-            409: OpenApiResponse(description="It can’t be resumed, or the alarm names nothing new."),
+            409: OpenApiResponse(description="It can’t be resumed, or the alarm’s setting is already in use."),
         },
     )
     def post(self, request: Request, run_id: UUID, alarm_id: int) -> Response:

@@ -35,14 +35,14 @@ class RolloutForm(forms.Form):
     )
     count = forms.IntegerField(min_value=1, max_value=5000, initial=30, label="How many tasks")
     samples = forms.IntegerField(min_value=1, max_value=64, initial=1, label="Attempts at each")
-    temperature = forms.FloatField(min_value=0, max_value=5, initial=1.0, help_text="Of language models; 0 is greedy.")
+    temperature = forms.FloatField(min_value=0, max_value=5, initial=1.0, help_text="For language models; 0 is greedy.")
     steps = forms.IntegerField(
         min_value=1,
         max_value=200,
         initial=20,
         required=False,
         label="Most steps",
-        help_text="An attempt is cut after them.",
+        help_text="An attempt is cut off after this many steps.",
     )
     tool_calls = forms.ChoiceField(
         choices=[("native", "The model’s own"), ("react", "Plain text (ReAct)")],
@@ -50,7 +50,7 @@ class RolloutForm(forms.Form):
         widget=forms.RadioSelect,
         initial="native",
         required=False,
-        help_text="Of language models. Plain text works with servers that know no tools.",
+        help_text="For language models. Plain text works with servers without tool calling.",
     )
     seed = forms.IntegerField(
         min_value=0, max_value=2**31 - 1, initial=0, help_text="The same seed draws the same tasks."
@@ -73,13 +73,13 @@ class RunnerRolloutForm(forms.Form):
     environment = forms.CharField(
         max_length=100,
         widget=forms.TextInput(attrs={"list": "own-environments", "autocomplete": "off"}),
-        help_text="By this name your runners ask for episodes.",
+        help_text="The name by which your runners request episodes.",
     )
     tasks = forms.CharField(
         required=False,
         widget=forms.Textarea(attrs={"rows": 6}),
         label="Tasks",
-        help_text='One a line: its instruction, or JSON such as {"key": "order-17", "instruction": "Refund it.", "initial_state": {}}. '
+        help_text='One per line: its instruction, or JSON such as {"key": "order-17", "instruction": "Refund it.", "initial_state": {}}. '
         "Leave it empty to draw tasks that the workspace has attempts at.",
     )
     split = forms.ChoiceField(
@@ -94,21 +94,21 @@ class RunnerRolloutForm(forms.Form):
     )
     samples = forms.IntegerField(min_value=1, max_value=64, initial=1, label="Attempts at each")
     steps = forms.IntegerField(
-        min_value=1, max_value=1000, initial=MOST_CALLS, label="Most calls", help_text="Of one episode."
+        min_value=1, max_value=1000, initial=MOST_CALLS, label="Most calls", help_text="Per episode."
     )
     lease_seconds = forms.IntegerField(
         min_value=10,
         max_value=3600,
         initial=LEASE_SECONDS,
         label="Lease in seconds",
-        help_text="A runner that is silent for so long loses its episode to another.",
+        help_text="After this long without a call or a renewal, the episode is leased to another runner.",
     )
     deadline_hours = forms.FloatField(
         min_value=0.01,
         max_value=LONGEST_DEADLINE / 3600,
         initial=DEADLINE_SECONDS // 3600,
         label="Deadline in hours",
-        help_text="From the first lease. What isn’t played by then is left out.",
+        help_text="From the first lease. Episodes not played by then are left out.",
     )
 
     def __init__(self, *args: Any, member: Membership, **kwargs: Any) -> None:

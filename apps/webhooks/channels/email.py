@@ -24,7 +24,7 @@ def _open(destination: Destination) -> Iterator[Send]:
 def _send(destination: Destination, deliveries: Sequence[Delivery]) -> Outcome:
     people = Membership.objects.filter(workspace=destination.workspace_id, user__is_active=True)
     if not people.filter(user__email__iexact=destination.address).exists():
-        return Outcome(problem="This isn't the address of a member any more.", is_gone=True)
+        return Outcome(problem="This is no longer the address of a member.", is_gone=True)
     try:
         message_of(destination, deliveries).send()
     except (smtplib.SMTPException, OSError):

@@ -36,7 +36,7 @@ def post(client: Client, address: str, body: str, headers: Mapping[str, str]) ->
     except httpx.TimeoutException:
         return Outcome(problem=f"It didn't answer within {TIMEOUT:.0f} s.")
     except (httpx.HTTPError, httpx.InvalidURL, UnicodeError, OSError):  # the host may not be a valid name
-        return Outcome(problem="It couldn't be reached, or broke the connection off.")
+        return Outcome(problem="It couldn't be reached, or closed the connection.")
     return _outcome(response)
 
 
@@ -56,7 +56,7 @@ def _outcome(response: httpx.Response) -> Outcome:
     if response.is_success:
         return Outcome(status)
     if status == HTTPStatus.GONE:
-        return Outcome(status, "It answered 410: it wants nothing more.", is_gone=True)
+        return Outcome(status, "It answered 410: it accepts no more events.", is_gone=True)
     if response.is_redirect:
         return Outcome(status, f"It redirects ({status}), and redirects aren't followed.")
     return Outcome(status, f"It answered {status}.")

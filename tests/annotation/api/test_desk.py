@@ -196,7 +196,7 @@ def test_only_who_holds_an_item_judges_it_and_only_once(
         ({}, "answer", "This field is required"),
         ({"answer": "5"}, "answer", "t one of the choices"),
         ({"answer": "2", "thumb": "1"}, "thumb", "There is no such field"),
-        ({"answer": "2", "answers": {"Safety": 1}}, "answers", "“Safety” is no question of an item here"),
+        ({"answer": "2", "answers": {"Safety": 1}}, "answers", "“Safety” isn't an item question of this queue"),
         ({"answer": "2", "seconds": -1}, "seconds", "Give 0 or more"),
     ],
 )

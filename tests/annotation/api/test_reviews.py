@@ -100,7 +100,7 @@ def test_of_a_single_run_a_judgement_is_upheld(reviewer, workspace):
     assert made.json()["upheld"] == row["judgements"][1]
     gone = reviewer.post(at(queue, "adjudications"), item=row["id"], upheld=str(queue.pk), reason="Because")
     assert gone.status_code == 409
-    assert "does not stand on this item" in gone.json()["detail"]
+    assert "judgment of this item was withdrawn" in gone.json()["detail"]
 
 
 @pytest.mark.parametrize(

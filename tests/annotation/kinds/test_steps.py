@@ -157,6 +157,8 @@ def test_an_answer_beyond_a_million_characters_is_refused_and_the_item_stays_in_
     spans = [{"part": "call", "start": 0, "quote": "x" * 500_000, "note": "y" * 500_000}]
     assignment = take(queue, annotator)
     long = Walk("solved", None, (Label(0, 1, spans=spans), Label(1, 1)))
-    with pytest.raises(AnswerTooLong, match="characters with all that's noted of its steps; 1,000,000 fit"):
+    with pytest.raises(
+        AnswerTooLong, match="characters including the notes on its steps; at most 1,000,000 are allowed"
+    ):
         record(assignment=assignment, answer=long)
     assert record(assignment=assignment, answer=walk(1, 1, 1, 1)).pk

@@ -65,7 +65,7 @@ def test_weighted_kappas_are_those_of_the_vassarstats_example(weighting, publish
 
 
 def test_kappa_is_undefined_without_a_shared_item_and_without_variation():
-    assert cohen([], range(3)).undefined_because == "they have judged no item both"
+    assert cohen([], range(3)).undefined_because == "they have no judged items in common"
     same = cohen([(1, 1)] * 20, range(3))
     assert same.value is None
     assert "every judgment is the same" in same.undefined_because

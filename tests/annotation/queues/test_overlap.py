@@ -92,7 +92,7 @@ def test_who_skipped_an_item_is_not_given_its_new_place():
 
 def test_fewer_people_are_refused_and_so_is_the_queue_of_an_experiment():
     queue = making.queue(overlap=2, steps=0)
-    with pytest.raises(FewerPeople, match="1 was asked for, but this queue has 2 people"):
+    with pytest.raises(FewerPeople, match="Got 1, but 2 people"):
         ask(queue, 1)
     fixed = making.queue(steps=0, selection={"experiment": "1"})
     with pytest.raises(FixedByPlan, match="Start another experiment"):
@@ -228,15 +228,15 @@ def test_the_settings_page_raises_the_number_and_says_why_it_cannot_shrink(clien
     queue = making.queue(of=workspace, items=2, steps=0)
     address = reverse("annotation:settings", args=[queue.pk])
     saved = client.post(address, settings_of(queue, overlap=3), follow=True).content.decode()
-    assert "Saved. It holds from now on." in saved
+    assert "Saved. The changes apply from now on." in saved
     assert set(Item.objects.values_list("queue__overlap", "overlap")) == {(3, 3)}
     assert AuditEntry.objects.get(action="changed settings of").detail["overlap"] == [1, 3]
     refused = client.post(address, settings_of(queue, overlap=2))
     assert refused.status_code == 422
-    assert "2 was asked for, but this queue has 3 people judge each item" in refused.content.decode()
+    assert "Got 2, but 3 people judge each item" in refused.content.decode()
     close_queue(queue=queue, by=None)
     closed = client.post(address, settings_of(queue, overlap=4), follow=True).content.decode()
-    assert "The queue is closed; its new places are given out once it is open again." in closed
+    assert "The queue is closed; its new places are assigned once it is open again." in closed
 
 
 def test_the_number_of_an_experiment_is_shown_and_cannot_be_changed(client: Client):

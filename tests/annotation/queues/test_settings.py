@@ -76,7 +76,7 @@ def test_a_question_added_while_a_run_is_rated_is_asked_for_and_people_are_compa
     queue.refresh_from_db()
     assert RatingAsks.from_json(queue.asks).questions == (POLITE,)
     held.queue = queue
-    with pytest.raises(Incomplete, match=r"“Was it polite\?” first\. Where it is not on the page, reload"):
+    with pytest.raises(Incomplete, match=r"“Was it polite\?” first\. If it isn't on the page, reload"):
         record(assignment=held, answer=Scores({}, 1))
     record(assignment=held, answer=Scores({"was-it-polite": 3}, 1))
     measured = [(measure.name, len(measure.given)) for measure in gather(queue).measures]

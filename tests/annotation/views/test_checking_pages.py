@@ -66,7 +66,7 @@ def test_a_person_is_paused_and_let_go_on_from_their_page(researcher, workspace)
     researcher.post(reverse("annotation:resume_annotator", args=[queue.pk, who.pk]))
     assert Desk.objects.get().paused_at is None
     answer = researcher.post(reverse("annotation:retrain_annotator", args=[queue.pk, who.pk]), follow=True)
-    assert "no training items" in answer.content.decode()
+    assert "no onboarding items" in answer.content.decode()
 
 
 def test_only_researchers_of_this_workspace_steer(workspace, client):

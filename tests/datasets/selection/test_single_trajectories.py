@@ -113,6 +113,6 @@ def test_what_a_reviewer_overruled_counts_for_nothing_even_where_the_upheld_auth
 def test_queues_of_another_kind_are_refused():
     check_kinds(recipe("step_preferences"), ["steps", "pairwise"])
     with pytest.raises(
-        BadRecipe, match="1 of the queues cannot make such rows: they are made where people “label the steps"
+        BadRecipe, match="1 of the queues can't make such rows, which come from queues where people “label the steps"
     ):
         check_kinds(recipe("steps"), ["steps", "pairwise"])

@@ -36,7 +36,7 @@ class Command(BaseCommand):
                     f"  {check.found or 'missing':64}  {'ok    ' if check.holds else 'DIFFERS'}  {check.name}"
                 )
         if broken:
-            raise CommandError(f"{broken} of {len(versions)} versions are not what was frozen.")
+            raise CommandError(f"{broken} of {len(versions)} versions have changed since they were frozen.")
 
 
 def _named(text: str) -> Q:
