@@ -171,7 +171,7 @@ class SideBias:
 
 
 def side_bias(judgements: Iterable[tuple[int, bool]]) -> SideBias:
-    """From (strength in favor of A, A was left) pairs, ignoring ties. Exact two-sided binomial test."""
+    """Side bias from (strength in favor of A, A was left) pairs, ignoring ties. Exact two-sided binomial test."""
     left = decided = 0
     for strength, a_was_left in judgements:
         if strength:

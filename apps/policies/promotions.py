@@ -16,7 +16,7 @@ NO_ENVIRONMENT = "no environment"
 
 
 class AlreadyChampion(Exception):
-    """The policy is the champion already: a second click, or somebody was faster."""
+    """The policy is the champion already: a double click, or a concurrent promotion."""
 
 
 class NothingToRollBackTo(Exception):

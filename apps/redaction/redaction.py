@@ -30,7 +30,7 @@ BASE64 = re.compile(r"data:[\w/+.;=-]{1,200};base64,[A-Za-z0-9+/=_-]*\Z")
 
 
 FILE = re.compile(r"(?:iVBORw0KGgo|/9j/|R0lGOD|UklGR|JVBERi0)[A-Za-z0-9+/=]*\Z")
-"""The same without its media type: PNG, JPEG, GIF, WebP, PDF, recognized by their first bytes."""
+"""Base64 of a file without its media type: PNG, JPEG, GIF, WebP, PDF, recognized by their first bytes."""
 
 
 class Rule(NamedTuple):

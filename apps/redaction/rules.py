@@ -22,7 +22,7 @@ LONGEST_SAMPLE = 20_000
 SAMPLE_CPU_SECONDS = 1.0
 NAME = re.compile(r"[\w][\w .-]*")
 _ready: dict[UUID, tuple[int, tuple[Rule, ...]]] = {}
-"""By workspace, with their version."""
+"""Compiled rules by workspace, with their version."""
 
 
 class RuleRefused(Exception):

@@ -58,7 +58,7 @@ class EpisodesOfRunners:
 
 
 def episodes_of_runners(run: Run) -> EpisodesOfRunners | None:
-    """None if Retrace plays the episodes itself, or no batch is open."""
+    """The run's open batch; None if Retrace plays the episodes itself, or no batch is open."""
     if run.config.get("played_by") != "runners" or not run.is_active:
         return None
     batch = run.episode_batches.filter(closed_at=None).first()
@@ -66,7 +66,7 @@ def episodes_of_runners(run: Run) -> EpisodesOfRunners | None:
 
 
 def episodes_of_rollouts(batch: RolloutBatch) -> EpisodesOfRunners | None:
-    """None if Retrace plays the episodes itself, or none are open."""
+    """The batch's open episodes; None if Retrace plays them itself, or none are open."""
     if not (batch.is_of_runners and batch.is_active):
         return None
     given_out = EpisodeBatch.objects.filter(rollouts=batch, closed_at=None).first()

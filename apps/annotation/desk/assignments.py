@@ -52,7 +52,7 @@ def next_assignment(*, queue: Queue, annotator: Annotator, besides: Collection[U
         raise NotForYou
     found = _next(queue, annotator, besides)
     if found is None and _lapsed(queue).exists():
-        # A periodic task ends leases every 15 seconds; don't send people home for lack of items in between.
+        # A periodic task ends leases every 15 seconds; end them now rather than send somebody home.
         expire_leases(queue=queue)
         found = _next(queue, annotator, besides)
     return found

@@ -177,7 +177,7 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
         return Choice.of(judgement)
 
     def draft_of(self, judgement: Preference) -> dict[str, Any]:
-        """In favor of a side, as it was submitted."""
+        """The draft in favor of a side, as it was submitted."""
         answer = Choice.of(judgement) if judgement.a_was_left else Choice.of(judgement).turned
         return {
             "answer": BOTH_BAD if answer.both_bad else str(answer.strength),

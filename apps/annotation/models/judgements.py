@@ -21,7 +21,7 @@ NONE = models.Value({}, models.JSONField())
 
 def undecided_for(member: Membership) -> models.QuerySet[Item]:
     """The items that a reviewer may still have to decide blind: disputed ones, and those that the next judgment may make disputed.
-    Excludes items the member has judged. Empty for researchers, who also manage the queue and see everything.
+    Excludes items the member has judged. Empty for other roles: researchers manage the queue and see everything.
     """
     if member.role != Role.REVIEWER:
         return Item.objects.none()

@@ -96,12 +96,12 @@ class Patterns:
 
     @classmethod
     def of(cls, items: Iterable[Sequence[int]], values: Sequence[int]) -> "Patterns":
-        """From the values given to each item."""
+        """Build patterns from the values given to each item."""
         return cls.of_parts(([given] for given in items), values)
 
     @classmethod
     def of_parts(cls, items: Iterable[Iterable[Sequence[int]]], values: Sequence[int]) -> "Patterns":
-        """From the values given to each part of each item."""
+        """Build patterns and clusters from the values given to each part of each item."""
         place = {value: k for k, value in enumerate(values)}
         rows: dict[tuple[int, ...], int] = {}
         made: Counter[tuple[int, ...]] = Counter()

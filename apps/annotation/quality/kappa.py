@@ -29,7 +29,7 @@ def disagreement(k: int, weighting: Weighting) -> Floats:
 
 
 def kappa_of_table(table: Floats, weights: Floats) -> Estimate:
-    """From the (K, K) counts of value pairs (i, j) and the weights of disagreements."""
+    """Kappa from the (K, K) counts of value pairs (i, j) and the weights of disagreements."""
     items = int(table.sum())
     if not items:
         return Estimate(None, 0, 0, "they have no judged items in common")

@@ -35,7 +35,7 @@ class Votes(NamedTuple):
 
     @classmethod
     def of(cls, given: Iterable[tuple[int, Hashable, int]], *, items: int, labels: int) -> "Votes":
-        """From (item index, annotator, label index). Annotators are numbered in order of appearance."""
+        """Build votes from (item index, annotator, label index). Annotators are numbered in order of appearance."""
         rows = list(given)
         known: dict[Hashable, int] = {}
         who = [known.setdefault(row[1], len(known)) for row in rows]

@@ -111,7 +111,7 @@ def people_rows(figures: Figures, annotators: Mapping[str, Annotator], golds: Ma
 
 
 def person_row(figures: Figures, annotator: Annotator, golds: Mapping[UUID, Share]) -> PersonRow | None:
-    """None if they haven't judged anything yet."""
+    """An annotator's figures and concerns; None if they haven't judged anything yet."""
     found = figures.get("annotators", {}).get(str(annotator.pk))
     gold = golds.get(annotator.pk, share(0, 0))
     return PersonRow(annotator, found, gold, concerns(found, gold)) if found else None

@@ -36,7 +36,7 @@ class Selection:
 
     @classmethod
     def from_query(cls, given: QueryDict) -> Self:
-        """From `trajectory` ids, or everything that matches `filter` (a query string of the list of trajectories)."""
+        """Build a selection from `trajectory` ids, or everything that matches `filter` (a query string of the list of trajectories)."""
         ids = [UUID(text) for text in given.getlist("trajectory") if _is_uuid(text)]
         return cls(ids=ids, filter="" if ids else given.get("filter", "")[:2000])
 
