@@ -21,7 +21,8 @@ FACTS = ("variable", "attribute", "property")
 
 def names_in_templates() -> set[str]:
     """Every word within the tags of templates."""
-    texts = (path.read_text(encoding="utf-8") for path in (ROOT / "templates").rglob("*.html"))
+    paths = (path for path in (ROOT / "templates").rglob("*") if path.suffix in {".html", ".jinja"})
+    texts = (path.read_text(encoding="utf-8") for path in paths)
     return {word for text in texts for tag in TAGS.findall(text) for word in WORD.findall(tag)}
 
 

@@ -20,6 +20,7 @@ PAGE_MODULE = "static/js/core/markup.js"
 
 PYTHON_NAMES = {
     "mark_safe",
+    "markupsafe",
     "SafeString",
     "SafeText",
     "SafeData",
@@ -82,6 +83,7 @@ def findings(root: Path = ROOT) -> list[Finding]:
         ("apps", "*.py", in_python, PYTHON_MODULE),
         ("workers", "*.py", in_python, PYTHON_MODULE),
         ("templates", "*.html", in_template, ""),
+        ("templates", "*.jinja", in_template, ""),
         ("apps", "*.html", in_template, ""),
         ("static/js", "*.js", in_page_module, PAGE_MODULE),
     ):

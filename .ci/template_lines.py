@@ -73,7 +73,7 @@ def findings(root: Path = ROOT) -> list[Finding]:
     """All of them."""
     return [
         finding
-        for path in sorted((root / "templates").rglob("*.html"))
+        for path in sorted([*(root / "templates").rglob("*.html"), *(root / "templates").rglob("*.jinja")])
         for finding in long_lines(path.relative_to(root).as_posix(), path.read_text())
     ]
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+import markupsafe
 import nh3
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
@@ -84,6 +85,13 @@ def joined(parts: Iterable[str]) -> Markup:
 def text(content: str) -> Markup:
     """Escaped text."""
     return escape(content)
+
+
+def of_template(written: object) -> Markup:
+    """What a macro of apps.common.compiled_templates wrote; only with its escaping on is that markup already."""
+    if not isinstance(written, markupsafe.Markup):
+        raise UnknownMarkup("A template wrote text, not markup.")
+    return mark_safe(str(written))
 
 
 def addressed(markup: Markup, placeholder: re.Pattern[str], address: Callable[[re.Match[str]], str]) -> Markup:

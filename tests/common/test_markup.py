@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from apps.common import markup
+from apps.common import compiled_templates, markup
 from apps.common.markup import UnknownMarkup, element, joined, sanitized
+from apps.trajectories.rendering.kinds import OTHER
+from apps.trajectories.rendering.steps import StepHead
 
 ROOT = Path(__file__).resolve().parents[2]
 PAYLOAD = "\"'><i hx-post=/x hx-trigger=load>&</i>"
@@ -64,6 +66,19 @@ def test_of_markup_made_elsewhere_only_structure_survives(html):
         assert f" {word}" not in clean
 
 
+def test_a_compiled_template_escapes_what_is_not_markup():
+    head = StepHead(0, 1, OTHER, PAYLOAD, PAYLOAD, PAYLOAD, True, None, None, None, None)
+    written = compiled_templates.written("trajectories/steps.jinja", "head", head, PAYLOAD)
+    assert PAYLOAD not in written
+    assert isinstance(written, markup.Markup)
+    assert '<svg class="icon"' in written  # markup stays
+
+
+def test_only_what_a_template_escaped_is_taken_from_it():
+    with pytest.raises(UnknownMarkup, match="text, not markup"):
+        markup.of_template("<i>")
+
+
 def test_the_project_makes_markup_in_one_place_only(check):
     assert [str(finding) for finding in check.findings()] == []
 
@@ -86,6 +101,13 @@ def test_each_way_around_it_is_found_with_its_line(check):
         f"a.js:{line}: {name} makes markup of text; set textContent, or let static/js/core/markup.js parse what our server rendered."
         for line, name in ((2, "innerHTML"), (3, "insertAdjacentHTML"), (4, "document.write"))
     ]
+
+
+def test_compiled_templates_are_checked_too(check, tmp_path):
+    (tmp_path / "templates").mkdir()
+    (tmp_path / "templates" / "steps.jinja").write_text("{{ a }}{{ b|safe }}")
+    (finding,) = check.findings(tmp_path)
+    assert (finding.path, finding.name) == ("templates/steps.jinja", "safe")
 
 
 def test_the_check_would_have_found_the_old_field_template(check, tmp_path):

@@ -12,7 +12,8 @@ from apps.common.templatetags.nonce import HTMX, nonce_of
 from tests.white_space import collapsed
 
 TEMPLATES = Path(__file__).parents[2] / "templates"
-SOURCES = {path.relative_to(TEMPLATES).as_posix(): path.read_text() for path in TEMPLATES.rglob("*.html")}
+PATHS = [path for path in TEMPLATES.rglob("*") if path.suffix in {".html", ".jinja"}]
+SOURCES = {path.relative_to(TEMPLATES).as_posix(): path.read_text() for path in PATHS}
 
 
 def found(pattern):

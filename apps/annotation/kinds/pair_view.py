@@ -10,7 +10,6 @@ from typing import NamedTuple
 from uuid import UUID
 
 from django.db.models import Q
-from django.template.loader import render_to_string
 
 from apps.annotation.kinds.blindness import steps_around, unsigned, views_of
 from apps.annotation.kinds.kept_rows import Rows, digest_of, kept_rows
@@ -18,6 +17,7 @@ from apps.annotation.kinds.kind import PartUrl
 from apps.annotation.models import Assignment
 from apps.common.cache import recall, remember
 from apps.common.compiled_queries import CompiledQuery
+from apps.common.compiled_templates import written
 from apps.common.markup import Markup
 from apps.trajectories.comparison import side_by_side
 from apps.trajectories.models import Step, Trajectory
@@ -99,7 +99,7 @@ def _rows(left: Trajectory, right: Trajectory, part_url: PartUrl) -> Rows:
     opened = range(first or 0, (first or 0) + OPENED)
     rows = _open(left, right, compared.rows, opened, part_url, steps)
     stretches = [Stretch(same, list(group)) for same, group in groupby(rows, key=lambda row: row.is_identical)]
-    return Rows(first, render_to_string("annotation/_pair_rows.html", {"stretches": stretches}))
+    return Rows(first, written("annotation/pair_rows.jinja", "stretches", stretches))
 
 
 def rows_of(assignment: Assignment, part_url: PartUrl, start: int) -> list[Row]:

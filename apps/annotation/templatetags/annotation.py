@@ -4,7 +4,10 @@ from django import template
 
 from apps.annotation import phrases
 from apps.annotation.kinds import kind_of
+from apps.annotation.kinds.pair_view import Row
 from apps.annotation.models import Item, Judgement, Queue
+from apps.common.compiled_templates import written
+from apps.common.markup import Markup
 
 register = template.Library()
 for words in (
@@ -28,3 +31,9 @@ def of_item(judgements: dict[int, list[Judgement]], item: Item) -> list[Judgemen
 def takes_models(queue: Queue) -> bool:
     """Whether models can be sent to judge there."""
     return kind_of(queue).takes_models
+
+
+@register.simple_tag
+def pair_rows(rows: list[Row]) -> Markup:
+    """Steps of two trajectories beside each other."""
+    return written("annotation/pair_rows.jinja", "rows", rows)

@@ -20,7 +20,7 @@ _JSON = re.compile(r"\s*[\[{]")
 
 @dataclass(frozen=True)
 class Block:
-    """What `_block.html` shows: markup that is already safe, a line above it, and the way to see it otherwise."""
+    """What `steps.jinja` shows as a block: markup that is already safe, a line above it, and the way to see it otherwise."""
 
     form: str
     html: Markup

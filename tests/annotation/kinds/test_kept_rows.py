@@ -35,8 +35,8 @@ def queue() -> Queue:
 def rendered(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """A line for each time that rows are really rendered."""
     calls: list[str] = []
-    real = pair_view.render_to_string
-    monkeypatch.setattr(pair_view, "render_to_string", lambda name, *rest: calls.append(name) or real(name, *rest))
+    real = pair_view.written
+    monkeypatch.setattr(pair_view, "written", lambda name, *rest: calls.append(name) or real(name, *rest))
     return calls
 
 
@@ -157,7 +157,7 @@ def test_the_desk_shows_a_pair_without_valkey(queue, monkeypatch):
 
 
 def test_the_code_version_is_one_of_what_makes_pages(tmp_path, settings):
-    names = ("apps/a.py", "contract/a.py", "templates/a.html", "static/icons.svg")
+    names = ("apps/a.py", "contract/a.py", "templates/a.html", "templates/a.jinja", "static/icons.svg")
     for name in names:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("1")
@@ -166,4 +166,4 @@ def test_the_code_version_is_one_of_what_makes_pages(tmp_path, settings):
     for name in names:
         (tmp_path / name).write_text("2")
         versions.add(code_version.code_version.__wrapped__())
-    assert len(versions) == 5
+    assert len(versions) == 6
