@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-from django.db.models import Count, Q
+from django.db import connection
+from django.db.models import Q
 
 from apps.accounts.models import Membership
 from apps.annotation.models import Annotator, Assignment, Item
@@ -29,13 +30,22 @@ class TrajectoryAnnotators:
         return found.first() or ""
 
     def counts(self, member: Membership, trajectories: Sequence[UUID]) -> list[Judged]:
-        judged = Assignment.objects.filter(state=Assignment.State.JUDGED, workspace=member.workspace_id)
-        totals: dict[UUID, Judged] = {}
-        for side in ("item__a", "item__b"):
-            rows = judged.filter(**{f"{side}__in": trajectories}).values_list("annotator", "annotator__name")
-            for who, name, count in rows.annotate(count=Count(side, distinct=True)).order_by():
-                totals[who] = Judged(who, name, count + (totals[who].runs if who in totals else 0))
-        return sorted(totals.values(), key=lambda each: (-each.runs, each.name))[:MOST]
+        with connection.cursor() as cursor:
+            cursor.execute(_COUNT, {"runs": list(trajectories), "workspace": member.workspace_id, "most": MOST})
+            return [Judged(*row) for row in cursor.fetchall()]
 
+
+# Thousands of ids as one value: written out one by one, Django takes longer over them than Postgres over the whole statement.
+_COUNT = """
+WITH judged AS (
+    SELECT id, a_id AS run FROM annotation_item WHERE a_id = ANY(%(runs)s)
+    UNION ALL SELECT id, b_id FROM annotation_item WHERE b_id = ANY(%(runs)s)
+)
+SELECT w.id, w.name, count(DISTINCT judged.run) AS runs
+FROM judged
+JOIN annotation_assignment s ON s.item_id = judged.id AND s.state = 'judged' AND s.workspace_id = %(workspace)s
+JOIN annotation_annotator w ON w.id = s.annotator_id
+GROUP BY w.id ORDER BY runs DESC, w.name LIMIT %(most)s
+"""
 
 ANNOTATORS = TrajectoryAnnotators()

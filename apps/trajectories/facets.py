@@ -5,11 +5,10 @@ Counted over the newest SAMPLE matches, so that it takes as long in a large work
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
+from uuid import UUID
 
 from django.db import OperationalError, connection, transaction
 
@@ -23,7 +22,25 @@ SHOWN = 8
 """Values of a facet, the most frequent first."""
 PATIENCE_MS = 2_000
 LENGTHS = ((0, 5), (6, 10), (11, 20), (21, 50), (51, None))
-OUTCOME_WORDS = {True: ("success", "Success"), False: ("failure", "Failure"), None: ("none", "No outcome")}
+NAMES = {
+    "environment": "Environment",
+    "policy": "Policy",
+    "outcome": "Outcome",
+    "tool": "Tool",
+    "errors": "Errors",
+    "steps": "Steps",
+    "tag": "Tag",
+    "annotator": "Judged by",
+}
+"""What facets are called, in the order of the page, by what counts them."""
+WORDS = {
+    ("outcome", "success"): "Success",
+    ("outcome", "failure"): "Failure",
+    ("outcome", "none"): "No outcome",
+    ("errors", "yes"): "With errors",
+    ("errors", "no"): "Without errors",
+    ("policy", NO_POLICY): "Not known",
+}
 
 
 class Value(NamedTuple):
@@ -59,69 +76,76 @@ class TooSlow(Exception):
 
 def facets_of(member: Membership, found: TrajectoryQuerySet, filters: Filters) -> Facets:
     """The facets of what `filters` found. Raises TooSlow."""
-    columns = (
-        "pk",
-        "task__environment",
-        "policy",
-        "policy__name",
-        "success",
-        "error_count",
-        "step_count",
-        "tags",
-        "called",
-    )
     try:
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute("SELECT set_config('statement_timeout', %s, true)", [str(PATIENCE_MS)])
-            rows = list(found.order_by("-pk").values_list(*columns)[: SAMPLE + 1])
-            judged = annotators.counts(member, [row[0] for row in rows[:SAMPLE]])
+            newest = list(found.order_by("-pk").values_list("pk", flat=True)[: SAMPLE + 1])
+            counted = newest[:SAMPLE]
+            cursor.execute(_COUNT, {"runs": counted, "lengths": [low for low, _ in LENGTHS[1:]], "shown": SHOWN})
+            counts = [_Count(*row) for row in cursor.fetchall()]
+            counts += _judged(member, counted)
             cursor.execute("SET LOCAL statement_timeout TO DEFAULT")  # a transaction around this one goes on without it
     except OperationalError as problem:
         raise TooSlow from problem
-    counted = rows[:SAMPLE]
-    environments, policies, outcomes, errors, lengths, tags, tools = (Counter[Any]() for _ in range(7))
-    names: dict[Any, str] = {None: "Not known"}
-    for _, environment, policy, name, success, error_count, steps, tagged, called in counted:
-        environments[environment] += 1
-        policies[policy] += 1
-        names.setdefault(policy, name)
-        outcomes[success] += 1
-        errors["yes" if error_count else "no"] += 1
-        lengths[next(each for each in LENGTHS if each[1] is None or steps <= each[1])] += 1
-        tags.update(tagged)
-        tools.update(called)
-
-    def facet(name: str, counts: Iterator[tuple[Mapping[str, str], str, int]]) -> Facet:
-        """There may be hundreds of thousands of tags, so addresses are made only of those that are shown."""
-        values = [Value(words, runs, replace(filters, **change).query) for change, words, runs in islice(counts, SHOWN)]
-        return Facet(name, values, sum(1 for _ in counts))
-
-    every = [
-        facet("Environment", (({"environment": name}, name, n) for name, n in environments.most_common() if name)),
-        facet(
-            "Policy",
-            (({"policy": str(policy or NO_POLICY)}, names[policy], n) for policy, n in policies.most_common()),
-        ),
-        facet(
-            "Outcome",
-            (({"outcome": OUTCOME_WORDS[each][0]}, OUTCOME_WORDS[each][1], n) for each, n in outcomes.most_common()),
-        ),
-        facet("Tool", (({"tool": name}, name, n) for name, n in tools.most_common())),
-        facet(
-            "Errors",
-            (
-                ({"errors": each}, {"yes": "With errors", "no": "Without errors"}[each], n)
-                for each, n in errors.most_common()
-            ),
-        ),
-        facet("Steps", (_length(each, lengths[each]) for each in LENGTHS if lengths[each])),
-        facet("Tag", (({"tag": name}, name, n) for name, n in tags.most_common())),
-        facet("Judged by", (({"annotator": str(each.id)}, each.name, each.runs) for each in judged)),
-    ]
-    return Facets([each for each in every if each.values], len(counted), len(rows) > SAMPLE)
+    facets = [_facet(by, [count for count in counts if count.by == by], filters) for by in NAMES]
+    return Facets([each for each in facets if each.values], len(counted), len(newest) > SAMPLE)
 
 
-def _length(bounds: tuple[int, int | None], count: int) -> tuple[Mapping[str, str], str, int]:
-    low, high = bounds
+class _Count(NamedTuple):
+    """How many trajectories have one value."""
+
+    by: str
+    value: str
+    words: str
+    runs: int
+    values: int
+    """How many values there are, these and those that aren't shown."""
+
+
+# Counted where the trajectories are: handing 2,000 rows to Python takes five times as long. Of values as frequent, the one seen last comes first.
+_COUNT = """
+WITH counted AS MATERIALIZED (
+    SELECT task_id, policy_id, success, error_count, step_count, tags, called, row_number() OVER (ORDER BY id DESC) AS place
+    FROM trajectories_trajectory WHERE id = ANY(%(runs)s)
+), each(by, value, words, place) AS (
+    SELECT 'environment', k.environment, k.environment, c.place
+    FROM counted c JOIN trajectories_task k ON k.id = c.task_id WHERE k.environment <> ''
+    UNION ALL
+    SELECT 'policy', coalesce(c.policy_id::text, 'none'), coalesce(p.name, ''), c.place
+    FROM counted c LEFT JOIN policies_policy p ON p.id = c.policy_id
+    UNION ALL SELECT 'outcome', CASE WHEN success THEN 'success' WHEN NOT success THEN 'failure' ELSE 'none' END, '', place FROM counted
+    UNION ALL SELECT 'errors', CASE WHEN error_count > 0 THEN 'yes' ELSE 'no' END, '', place FROM counted
+    UNION ALL SELECT 'steps', width_bucket(step_count, %(lengths)s::int[])::text, '', place FROM counted
+    UNION ALL SELECT 'tool', name, name, place FROM counted, unnest(called) name
+    UNION ALL SELECT 'tag', name, name, place FROM counted, unnest(tags) name
+), ranked AS (
+    SELECT by, value, words, count(*) AS runs, count(*) OVER (PARTITION BY by) AS values,
+           row_number() OVER (PARTITION BY by ORDER BY count(*) DESC, min(place), value) AS rank
+    FROM each GROUP BY by, value, words
+)
+SELECT by, value, words, runs, values FROM ranked WHERE rank <= %(shown)s ORDER BY by, rank
+"""
+
+
+def _judged(member: Membership, counted: Sequence[UUID]) -> Iterator[_Count]:
+    judged = annotators.counts(member, counted)
+    for who in judged[:SHOWN]:
+        yield _Count("annotator", str(who.id), who.name, who.runs, len(judged))
+
+
+def _facet(by: str, counts: list[_Count], filters: Filters) -> Facet:
+    if by == "steps":
+        values = [_length(count, filters) for count in sorted(counts, key=lambda each: int(each.value))]
+    else:
+        values = [
+            Value(WORDS.get((by, each.value), each.words), each.runs, replace(filters, **{by: each.value}).query)
+            for each in counts
+        ]
+    return Facet(NAMES[by], values, counts[0].values - len(counts) if counts else 0)
+
+
+def _length(count: _Count, filters: Filters) -> Value:
+    low, high = LENGTHS[int(count.value)]
     words = f"{low} or more" if high is None else f"{low} to {high}"
-    return {"min_steps": str(low or ""), "max_steps": str(high or "")}, words, count
+    bounds = {"min_steps": str(low or ""), "max_steps": str(high or "")}
+    return Value(words, count.runs, replace(filters, **bounds).query)

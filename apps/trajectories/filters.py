@@ -8,7 +8,8 @@ from urllib.parse import urlencode
 from uuid import UUID
 
 from django.contrib.postgres.search import SearchQuery
-from django.db.models import Q, QuerySet
+from django.db.models import BooleanField, ExpressionWrapper, Func, Q, QuerySet
+from django.db.models.expressions import Combinable
 from django.http import QueryDict
 
 from apps.common.text_encoding import is_storable
@@ -71,18 +72,21 @@ class Filters:
     def __bool__(self) -> bool:
         return bool(self.query)
 
-    def apply(self, trajectories: TrajectoryQuerySet, *, workspace_id: UUID | None = None) -> TrajectoryQuerySet:
+    def apply(
+        self, trajectories: TrajectoryQuerySet, *, workspace_id: UUID | None = None, reads_thousands: bool = False
+    ) -> TrajectoryQuerySet:
         """Those that match all filters. Raises BadFilter.
 
         Words and tags are looked up at once: Postgres cannot tell how rare a match is, and would walk the whole table from its newest row
-        for the 50 that it is asked for. With `workspace_id` the look-up is as quick as the workspace is small.
+        for the 50 that it is asked for. With `workspace_id` the look-up is as quick as the workspace is small. `reads_thousands`: the
+        newest thousands of matches are wanted, not a page of them and not all.
         """
         for name, given in asdict(self).items():
             if not is_storable(given):
                 raise BadFilter(name, "holds a character that cannot be stored, such as NUL; expected text without it.")
         found = trajectories
         if self.q:
-            found = found.filter(_says(self.q, trajectories, workspace_id))
+            found = found.filter(_says(self.q, trajectories, workspace_id, reads_thousands=reads_thousands))
         if self.tag:
             found = found.filter(_having("tags", self.tag, trajectories))
         if self.tool:
@@ -92,7 +96,11 @@ class Filters:
         if self.task:
             found = found.filter(task=_uuid("task", self.task))
         if self.environment:
-            found = found.filter(task__environment=self.environment)
+            found = found.filter(
+                _of_many(Task.objects.filter(workspace=workspace_id, environment=self.environment))
+                if reads_thousands and workspace_id
+                else Q(task__environment=self.environment)
+            )
         if self.policy:
             found = found.filter(policy=None if self.policy == NO_POLICY else _uuid("policy", self.policy))
         if self.outcome:
@@ -113,7 +121,23 @@ class Filters:
         return found
 
 
-def _says(words: str, trajectories: TrajectoryQuerySet, workspace_id: UUID | None) -> Q:
+class _Hashed(Func):
+    """A condition that a row is among others, which Postgres then reads once and keeps in a hash table.
+
+    As a join it would be planned by how many rows have a word, of which Postgres guesses 1,000 where it is 50,000; walking from the newest
+    row is then dropped for joining and sorting all of them.
+    """
+
+    template = "(%(expressions)s) IS TRUE"
+    output_field = BooleanField()
+
+    def __init__(self, condition: Q) -> None:
+        super().__init__(ExpressionWrapper(condition, output_field=BooleanField()))
+
+
+def _says(
+    words: str, trajectories: TrajectoryQuerySet, workspace_id: UUID | None, *, reads_thousands: bool
+) -> Q | Combinable:
     try:
         return Q(pk=UUID(words))
     except ValueError:
@@ -122,8 +146,16 @@ def _says(words: str, trajectories: TrajectoryQuerySet, workspace_id: UUID | Non
     tasks = tasks_saying(words, workspace_id)
     if tasks is None:
         return named
+    if reads_thousands:
+        return named | _of_many(tasks)
     few = first_few(tasks)
     return named | Q(task__in=tasks.values("pk") if few is None else few)
+
+
+def _of_many(tasks: QuerySet[Task]) -> Q | Combinable:
+    """The trajectories of these tasks, for whoever reads the newest thousands of them."""
+    few = first_few(tasks)
+    return _Hashed(Q(task__in=tasks.values("pk"))) if few is None else Q(task__in=few)
 
 
 def _having(column: str, name: str, trajectories: TrajectoryQuerySet) -> Q:

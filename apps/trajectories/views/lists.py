@@ -62,7 +62,7 @@ def facets(request: HtmxRequest) -> HttpResponse:
     filters = Filters.read(request.GET)
     visible = Trajectory.objects.visible_to(request.member)
     try:
-        found = filters.apply(visible, workspace_id=request.member.workspace_id)
+        found = filters.apply(visible, workspace_id=request.member.workspace_id, reads_thousands=True)
         counted = facets_of(request.member, found, filters)
     except BadFilter as error:
         return render(request, "trajectories/_facets.html", {"problem": str(error)})

@@ -1,14 +1,17 @@
 """Sorting, facets and chips of the list of trajectories."""
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from pytest_django.asserts import assertContains, assertNotContains
 
 from apps.accounts.models import Membership, Role
 from apps.annotation.desk.actions import record
 from apps.annotation.kinds.answers import Choice
-from apps.trajectories import facets
+from apps.annotation.models import Item
+from apps.trajectories import facets, filters
 from apps.trajectories.filters import Filters
 from apps.trajectories.models import Trajectory
 from tests import factories
@@ -82,6 +85,32 @@ def test_who_judged_is_a_facet_and_a_filter(researcher: Membership) -> None:
     answer = Client().get(f"/api/v1/trajectories?annotator={who.pk}", headers=bearer(researcher)).json()
     assert len(answer["results"]) == 2
     assert Client().get("/api/v1/trajectories?annotator=me", headers=bearer(researcher)).status_code == 400
+
+
+def test_a_trajectory_on_both_sides_of_judged_pairs_is_counted_once(researcher: Membership) -> None:
+    queue = making.queue(of=researcher.workspace, items=1, steps=2)
+    item = Item.objects.get(queue=queue)
+    Item.objects.create(queue=queue, kind=item.kind, position=1, task=item.task, a=item.b, b=item.a, overlap=1)
+    who = making.rule(of=researcher.workspace)
+    for strength in (1, -1):
+        record(assignment=take(queue, who), answer=Choice(strength))
+    assert facets_at(signed_in(researcher))["Judged by"] == [(who.name, 2)]
+
+
+@pytest.mark.parametrize("query", ["?q=fly", "?environment=airline", "?q=fly&environment=airline&tool=search"])
+def test_many_matches_are_walked_from_the_newest(
+    researcher: Membership, monkeypatch: pytest.MonkeyPatch, query: str
+) -> None:
+    monkeypatch.setattr(filters, "FEW", 1)
+    home = researcher.workspace
+    for key in ("fly-1", "fly-2", "fly-3"):
+        factories.imported_run([calling("search")], task_key=key, environment="airline", of=home)
+    factories.imported_run([calling("search")], task_key="sell-1", environment="shop", of=home)
+    client = signed_in(researcher)
+    with CaptureQueriesContext(connection) as queries:
+        assert facets_at(client, query)["Environment"] == [("airline", 3)]
+    [newest] = [each["sql"] for each in queries if "LIMIT 2001" in each["sql"]]
+    assert ") IS TRUE" in newest  # not a join, which would read and sort all of them
 
 
 def test_of_many_matches_the_newest_are_counted_and_the_page_says_so(
