@@ -70,6 +70,8 @@ class Station:
     now: str
     """What is on its way, or what matters most of what is there; may be empty."""
     is_active: bool = False
+    has_result: bool = True
+    """False where all that is there is on its way, or came to nothing."""
 
 
 def stations(member: Membership) -> list[Station]:
@@ -84,8 +86,10 @@ def stations(member: Membership) -> list[Station]:
     ]
 
 
-def _station(name: str, app: str, rows: QuerySet[Any], now_: str, *, active: bool = False) -> Station:
-    return Station(name, app, about(rows), about(_fresh(rows)), now_, active)
+def _station(
+    name: str, app: str, rows: QuerySet[Any], now_: str, *, active: bool = False, has_result: bool = True
+) -> Station:
+    return Station(name, app, about(rows), about(_fresh(rows)), now_, active, has_result)
 
 
 def _fresh(rows: QuerySet[Any]) -> QuerySet[Any]:
@@ -136,7 +140,8 @@ def _runs(member: Membership) -> Station:
         words = f"{run}: {_progress(run)}"
     elif active:
         words = f"{len(active)} in progress"
-    return _station("Training runs", "training", runs, words, active=bool(active))
+    has_result = runs.filter(state=Run.State.FINISHED).exists()
+    return _station("Training runs", "training", runs, words, active=bool(active), has_result=has_result)
 
 
 def _progress(run: Run) -> str:

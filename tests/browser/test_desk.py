@@ -81,6 +81,7 @@ def test_ten_pairs_by_keyboard_alone_with_a_rationale_an_undo_and_a_skip(page: P
     press(page, "Escape")
     answer(page, "4")
     press(page, "u")
+    expect(page.get_by_role("status").get_by_text("Undone: your answer “tie”")).to_be_visible()
     expect(page.locator("[name=rationale]")).to_have_value("4 asks first")
     expect(page.locator("[name=answer][value='0']")).to_be_checked()
     answer(page, "5")

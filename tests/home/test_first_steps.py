@@ -4,8 +4,10 @@ import re
 
 import pytest
 from django.urls import reverse
+from django.utils.timezone import now
 
 from apps.accounts.models import Membership, Role
+from apps.training.models import Run
 from tests import factories
 from tests.accounts.clients import as_
 from tests.annotation import making
@@ -52,7 +54,9 @@ def test_each_step_that_was_taken_is_done_and_says_what_there_is(researcher: Mem
     assert "1 judgment<" in as_(researcher).get(reverse("home")).content.decode()
     version = factories.dataset_version(of=researcher.workspace)
     assert next_step(researcher) == (3, "Train on the version", reverse("training:new"))
-    factories.run(of=researcher.workspace, version=version)
+    run = factories.run(of=researcher.workspace, version=version, state=Run.State.QUEUED)
+    assert next_step(researcher) == (3, "Train on the version", reverse("training:new"))  # nothing came of it yet
+    Run.objects.filter(pk=run.pk).update(state=Run.State.FINISHED, finished_at=now())
     assert next_step(researcher) == (4, "Compare the new policy, blind", reverse("arena:new"))
 
 

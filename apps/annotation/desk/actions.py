@@ -28,8 +28,10 @@ from apps.annotation.refusals import (
     WrongKind,
 )
 from apps.common.compiled_queries import CompiledQuery
+from apps.trajectories.rendering.text import one_line
 
 UNDO_REACH = 10
+TASK_CHARS = 60
 MOST_CHARACTERS = 1_000_000
 """Of an answer, as JSON: lists hold a hundred of them."""
 
@@ -219,6 +221,16 @@ def undo_last(*, queue: Queue, annotator: Annotator) -> Assignment:
         draft=draft,
         **flag,
     )
+
+
+def taken_back_in_words(again: Assignment) -> str:
+    """What undoing took back, for whoever did it: `again` is what it gave them."""
+    kind = kind_of(again.queue)
+    judgement = kind.model.objects.filter(assignment=again.replaces_id).first()
+    task = one_line(again.item.task.headline, TASK_CHARS)
+    of_task = f" on “{task}”" if task else ""
+    what = f"your answer “{kind.words_as_given(judgement)}”" if judgement else "your skip"
+    return f"Undone: {what}{of_task}. It's back on your desk."
 
 
 def _last_act(queue: Queue, annotator: Annotator) -> Assignment:

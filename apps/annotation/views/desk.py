@@ -230,9 +230,12 @@ def undo(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     queue = _queue(request, queue_id)
     annotator = annotator_of(request.member)
     again = actions.undo_last(queue=queue, annotator=annotator)
+    words = actions.taken_back_in_words(again)
     if not wants_json(request):
+        messages.info(request, words)
         return redirect("annotation:desk", queue_id=queue.pk)
-    return JsonResponse({"item": _item_url(again), "progress": desk_progress(queue, annotator).to_json()})
+    progress = desk_progress(queue, annotator).to_json()
+    return JsonResponse({"item": _item_url(again), "words": words, "progress": progress})
 
 
 @acting

@@ -240,8 +240,10 @@ class Desk {
     this.undoing = false;
     this.undoings += 1;
     if (shown) shown.inert = false;
-    if (content) this.takeBack(content.querySelector("[data-item]"), data.progress);
-    else {
+    if (content) {
+      this.takeBack(content.querySelector("[data-item]"), data.progress);
+      toast(data.words);
+    } else {
       shown?.querySelector(".desk-scroll").focus({ preventScroll: true });
       this.status.showProblem(this.early.takeWords());
       toast(detail ?? "It did not come. Reload the page.", { tone: result === "refused" ? "attention" : "bad" });

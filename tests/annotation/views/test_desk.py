@@ -145,7 +145,10 @@ def test_numbers_that_json_does_not_have_are_kept_nowhere(annotator, queue, numb
 def test_undo_and_skip_and_flag_over_http(annotator, queue):
     first = open_desk(annotator, queue)
     act(annotator, "judge", first, answer="3")
-    again = act(annotator, "undo", queue).json()["item"]
+    undone = act(annotator, "undo", queue).json()
+    task = first.item.task.instruction
+    assert undone["words"] == f"Undone: your answer “left much better” on “{task}”. It's back on your desk."
+    again = undone["item"]
     page = annotator.get(again).content.decode()
     assert re.search(r'value="3"[^>]* checked', page)
     replacing = Assignment.objects.get(replaces=first)
@@ -153,7 +156,7 @@ def test_undo_and_skip_and_flag_over_http(annotator, queue):
     assert act(annotator, "skip", replacing, reason="cannot tell").status_code == 200
     replacing.refresh_from_db()
     assert (replacing.flagged, replacing.skip_reason) == (True, "cannot tell")
-    act(annotator, "undo", queue)
+    assert act(annotator, "undo", queue).json()["words"].startswith("Undone: your skip on “")
     refused = act(annotator, "undo", making.queue(of=queue.workspace))
     assert (refused.status_code, refused.json()["code"]) == (409, "nothing_to_undo")
 
