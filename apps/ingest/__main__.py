@@ -52,7 +52,7 @@ def _write(reading: Reading, path: Path, member: str, line: int) -> int:
     for warning in reading.warnings:
         _tell(place, warning)
     if reading.verdict:
-        _tell(place, f"An outcome of {reading.verdict.instance}, and no trajectory.")
+        _tell(place, f"An outcome of {reading.verdict.instance} without a trajectory.")
     if reading.refusal:
         _tell(place, f"{reading.refusal.reason} Expected: {reading.refusal.expected}")
     return REJECTED if reading.refusal or reading.verdict else 0

@@ -110,7 +110,7 @@ class Folder:
         except (Unusable, UnreadableFile, *BROKEN):
             pass
         if reported > MOST_REPORT_BYTES or found.is_full:
-            raise UnreadableFile("The reports of evaluations in the archive hold too much. Split it.")
+            raise UnreadableFile("The archive's evaluation reports are too large. Split it.")
         found.see([path for path in paths if path not in found.read])
         return found
 

@@ -132,10 +132,10 @@ class _Room:
         if self.taken <= self.trajectories and self.bytes >= 0:
             return
         reason = (
-            f"It holds more than {self.taken - 1:,} trajectories, or they repeat what they share so often that they'd take many times "
-            "the room that it takes itself."
+            f"It holds more than {self.taken - 1:,} trajectories, or they repeat their shared content so often that they'd take many times "
+            "the record's own size."
         )
-        raise BadParts(reason, "Fewer trajectories in one record. The first of them came in.")
+        raise BadParts(reason, "Fewer trajectories in one record. The first ones were imported.")
 
 
 class _Originals:

@@ -20,7 +20,7 @@ from contract import jsontext
 MOST_NAMED = 20
 """How many files a message names."""
 
-REPORTS_ALONE = "The archive holds reports of evaluations alone. Pack them with the trajectories that they judge."
+REPORTS_ALONE = "The archive holds only evaluation reports. Pack them with the trajectories that they judge."
 
 
 class Upload:

@@ -33,11 +33,11 @@ class ImportForm(forms.Form):
     uploads = FilesField(
         label="Files",
         allow_empty_file=True,  # empty files are refused by the import, with the same message everywhere
-        help_text="JSON Lines, JSON or .traj, also gzipped; .eval; Parquet or CSV; a folder of them as zip or tar. The format is recognized by itself.",
+        help_text="JSON Lines, JSON or .traj, also gzipped; .eval; Parquet or CSV; a folder of them as zip or tar. The format is detected automatically.",
     )
     policy_name = forms.CharField(
         label="Policy",
         required=False,
         max_length=200,
-        help_text="Who acted, if the files don't say: the name of a model or an agent.",
+        help_text="The policy, if the files don't name one: the name of a model or an agent.",
     )

@@ -134,7 +134,7 @@ def test_errors_are_one_sentence_without_a_traceback(retrace: Shell) -> None:
         (["runs", "list"], {"RETRACE_TOKEN": ""}, 2, "An API token is needed."),
         (["runs", "list"], {"RETRACE_URL": "nowhere"}, 2, "Retrace's URL is needed"),
         (["runs", "show", "00000000-0000-7000-8000-000000000000"], {}, 1, "retrace: "),
-        (["runs", "show", ""], {}, 2, "'' is no id."),
+        (["runs", "show", ""], {}, 2, "'' isn't an id."),
         (["runs"], {}, 2, "usage: retrace runs"),
         (["dance"], {}, 2, "invalid choice: 'dance'"),
     ):

@@ -125,8 +125,8 @@ def test_another_server_is_recognized(network: Network, far_client: Client) -> N
 @pytest.mark.parametrize(
     ("url", "token", "expected"),
     [
-        ("retrace.example.org", "rt_x", "'retrace.example.org' is none"),
-        ("", "rt_x", "there is none. Set RETRACE_URL"),
+        ("retrace.example.org", "rt_x", "'retrace.example.org' isn't one"),
+        ("", "rt_x", "none is given. Set RETRACE_URL"),
         ("https://retrace.example.org", "", "Create one under Settings → API tokens"),
         ("https://retrace.example.org", "rt_x\nHost: other", "characters that no token has"),
     ],
@@ -147,5 +147,5 @@ def test_the_token_is_not_shown() -> None:
 
 @pytest.mark.parametrize("wrong", ["", "..", "."])
 def test_an_id_that_would_lead_elsewhere_is_refused(wrong: str) -> None:
-    with Client("https://retrace.example.org", "rt_x") as client, pytest.raises(ValueError, match="is no id"):
+    with Client("https://retrace.example.org", "rt_x") as client, pytest.raises(ValueError, match="isn't an id"):
         client.runs.read(wrong)

@@ -112,7 +112,7 @@ def test_wrong_uses_are_named(client: Client, clerk: str) -> None:
     with pytest.raises(RetraceError, match="isn't open yet"):
         _ = client.session(policy=clerk).base_url
     with client.session(policy=clerk) as session:
-        with pytest.raises(ValueError, match=r"'won' is no outcome. Give success, failure, or none"):
+        with pytest.raises(ValueError, match=r"'won' isn't an outcome. Give success, failure, or none"):
             session.finish(outcome="won")  # type: ignore[arg-type]
         with pytest.raises(RetraceError, match="opened already"), session:
             pass

@@ -167,11 +167,11 @@ def test_reports_of_evaluations_that_hold_too_much_are_refused(monkeypatch):
         (f"{n}/report.json", json.dumps({"resolved_ids": [f"task-{n}-{m}" for m in range(5)]}).encode())
         for n in range(5)
     ]
-    with pytest.raises(UnreadableFile, match="hold too much"):
+    with pytest.raises(UnreadableFile, match="are too large"):
         read(zipped(*reports, ("a.json", CHAT)))
     monkeypatch.setattr(archives, "MOST_REPORT_BYTES", 100)
     monkeypatch.setattr(evaluation_reports, "MOST_KEPT", 1 << 20)
-    with pytest.raises(UnreadableFile, match="hold too much"):
+    with pytest.raises(UnreadableFile, match="are too large"):
         read(zipped(*reports, ("a.json", CHAT)))
 
 

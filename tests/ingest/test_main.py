@@ -66,7 +66,7 @@ def test_files_that_are_not_there_and_unknown_ones_are_told_and_the_others_read(
 def test_a_report_holds_no_run():
     done = ingest(FIXTURES["swe-bench-report"].input)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.splitlines()[0].endswith("An outcome of owner__repo-1, and no trajectory.")
+    assert done.stderr.splitlines()[0].endswith("An outcome of owner__repo-1 without a trajectory.")
 
 
 def test_memory_does_not_grow_with_the_file(tmp_path: Path):

@@ -160,7 +160,7 @@ def test_what_trajectories_share_is_not_repeated_without_end(name, row):
     kept = sum(len(jsontext.dumps(record.to_json())) for record in records)
     assert kept < 40 << 20  # and not 10 GB
     assert reading.refusal is not None
-    assert "repeat what they share" in reading.refusal.reason
+    assert "repeat their shared content" in reading.refusal.reason
 
 
 def test_thousands_of_chats_of_one_trace_do_not_each_keep_the_whole_trace():

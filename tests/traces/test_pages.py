@@ -39,12 +39,12 @@ def test_without_traces_the_page_says_how_to_send_them(client: Client, researche
 
 def test_the_page_shows_what_arrived_and_what_became_of_it(client: Client, researcher: Membership) -> None:
     stored = trace(researcher, 1, state="stored")
-    trace(researcher, 2, state="refused", problem="Spans of the trace are inside one another in a circle.")
+    trace(researcher, 2, state="refused", problem="The trace's spans form a cycle.")
     trace(factories.member(), 3)
     page = client.get(reverse("traces:list")).content.decode()
     assert "agent 1" in page
     assert reverse("trajectories:detail", args=[stored.parts.get().trajectory_id]) in page
-    assert "in a circle" in page
+    assert "form a cycle" in page
     assert "agent 3" not in page
 
 

@@ -136,7 +136,7 @@ def test_spans_in_a_circle_are_refused_with_the_reason(http: httpx.Client) -> No
     settle()
     trace = Trace.objects.get()
     assert trace.state == "refused"
-    assert "in a circle" in trace.problem
+    assert "form a cycle" in trace.problem
 
 
 def test_the_same_trace_in_two_workspaces_is_one_of_each(http: httpx.Client, traces_url: str) -> None:

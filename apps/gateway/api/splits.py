@@ -239,7 +239,9 @@ class SplitView(_Splits):
     permission_classes = [IsMember, RecentSignIn]
 
     @extend_schema(
-        operation_id="traffic_splits_read", summary="How a traffic split is doing", responses=SplitStandingSerializer
+        operation_id="traffic_splits_read",
+        summary="Read a traffic split with its figures",
+        responses=SplitStandingSerializer,
     )
     def get(self, request: Request, split_id: UUID) -> Response:
         return self.answer(split_id)

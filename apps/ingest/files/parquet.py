@@ -66,7 +66,7 @@ def _lines(table: Any, size: int, passed: Callable[[int], None]) -> Iterator[byt
                 for row in batch.slice(place, at_once).to_pylist(maps_as_pydicts="lossy"):
                     yield orjson.dumps(_without_nulls(row), default=_spelled, option=orjson.OPT_NON_STR_KEYS) + b"\n"
     except MemoryError:  # includes Arrow's, which is a subclass
-        raise Unusable("a Parquet file with a row that takes more memory than there is. Write shorter values") from None
+        raise Unusable("a Parquet file with a row that doesn't fit in memory. Write shorter values") from None
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise _damaged(error) from None
 

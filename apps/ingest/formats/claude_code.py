@@ -72,7 +72,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     said = [(thread, found) for thread, found in threads.items() if any(map(_is_said, found))]
     runs = [_run(thread.agent, found, title) for thread, found in said]
     if not runs:
-        raise BadRow("Nobody says anything in this session.", EXPECTED)
+        raise BadRow("This session has no messages.", EXPECTED)
     if len({thread.session for thread in threads}) > 1:
         for run, (_, found) in zip(runs, said, strict=True):
             run.part = found

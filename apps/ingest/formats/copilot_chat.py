@@ -68,7 +68,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
             last.seconds = spent / 1000 if spent is not None and len(conversation.steps) == made + 1 else None
             last.error = text(failed) or None
     if not conversation.steps:
-        raise BadRow("Nobody answers in this session.", f"{SHAPE}.")
+        raise BadRow("This session has no answers.", f"{SHAPE}.")
     yield conversation.run(
         policy=model,
         id=text(session.get("sessionId")),

@@ -137,8 +137,8 @@ class _Attachments:
             return name
         self.room -= len(attached)
         if self.room < 0:
-            told = f"Its attachments, each as often as it's named, have more than {MOST_ATTACHED:,} characters."
-            raise BadRow(told, "Texts that are kept apart and fit where they are named.")
+            told = f"Its attachments, counted once per reference, have more than {MOST_ATTACHED:,} characters."
+            raise BadRow(told, "Attachments that exist, and fit where they are referenced.")
         return attached
 
 

@@ -118,10 +118,10 @@ def _run(side: dict[str, Json], pair: Pair) -> TrajectoryRecord:
         side = {key: value for key, value in side.items() if key != "prompt"} | {column: dialogue}
     answer = _said(side[column], "assistant")
     if not answer:
-        raise BadRow(f"It is {jsontext.describe(side[column])} and no answer.", EXPECTED)
+        raise BadRow(f"It is {jsontext.describe(side[column])}, not an answer.", EXPECTED)
     asked, prompt = ([], []) if _is_whole(answer) else _prompt(side)
     if not prompt and not _is_whole(answer):
-        raise BadRow("Nothing says what was asked.", EXPECTED)
+        raise BadRow("There is no prompt.", EXPECTED)
     name = Columns(side).take(named, ("id", "idx", *NAMES_OF_CHAT))
     ours = side[COMPARED]["side"]
     tags = [text for text in listed(side.get("tags")) or [] if type(text) is str]

@@ -100,7 +100,9 @@ def _of_math_shepherd(row: dict[str, Json]) -> TrajectoryRecord:
     given, labelled = row["input"].split(MARK), row["label"]
     problem, step, first = given[0].rpartition(FIRST_STEP)
     if not problem.strip():
-        raise BadRow(f"Nothing stands before “{FIRST_STEP}”.", "`input` is a problem, and its solution step by step.")
+        raise BadRow(
+            f"There is no problem before “{FIRST_STEP}”.", "`input` is a problem, and its solution step by step."
+        )
     turns: list[Message] = []
     place = 0
     for part, words in zip(given[:-1], [step + first, *given[1:-1]], strict=True):

@@ -44,7 +44,7 @@ def _of_root(run: dict[str, Any]) -> Iterator[TrajectoryRecord]:
         (each["role"], each.get("content")) for each in heard
     ]
     if not any(message["role"] == "assistant" for message in said):
-        raise BadRow("Nothing that a model said is in its output.", f"{SHAPE}.")
+        raise BadRow("Its output has no message from a model.", f"{SHAPE}.")
     record = chat_trajectory(Chat({"id": run.get("id")}, said if is_whole else heard + said, ()))
     record.info = _about(run)
     _judge(record, run)

@@ -49,7 +49,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
             step.info |= {"speaker": source} if source != speaker else {}
             spent = dict.fromkeys(spent, 0)
     if not conversation.steps:
-        raise BadRow(f"The record is {jsontext.describe(row)} in which no agent says anything.", f"{SHAPE}.")
+        raise BadRow(f"The record is {jsontext.describe(row)} without messages from agents.", f"{SHAPE}.")
     yield conversation.run()
 
 

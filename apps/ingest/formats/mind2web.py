@@ -41,7 +41,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     row = _whole(rows)
     told, actions = required_list(row, "action_reprs"), required_list(row, "actions")
     if len(told) != len(actions):
-        raise BadRow(f"`action_reprs` tells {len(told)} actions, and `actions` has {len(actions)}.", f"{SHAPE}.")
+        raise BadRow(f"`action_reprs` has {len(told)} actions, and `actions` has {len(actions)}.", f"{SHAPE}.")
     instruction = text(row.get("confirmed_task"))
     steps = [_step(mapping(action), text(words)) for action, words in zip(actions, told, strict=True)]
     if steps:

@@ -46,7 +46,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
         if not asked and _is_call(line):
             _add(spans, mapping(line.get("input")) or line, line)
     if not spans:
-        raise BadRow(f"The record is {jsontext.describe(row)} without a call of a model.", f"{SHAPE}.")
+        raise BadRow(f"The record is {jsontext.describe(row)} without a model call.", f"{SHAPE}.")
     for run in runs_of(spans, trace="", about={}):
         run.id = ""
         for step in run.steps:

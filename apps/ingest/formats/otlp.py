@@ -37,7 +37,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
             services[trace] = text(plain(about["resource"].get("attributes")).get("service.name"))
     with_calls = {trace: spans for trace, spans in traces.items() if any(span.kind == "model" for span in spans)}
     if not with_calls:
-        raise BadRow(f"None of the {sum(map(len, traces.values()))} spans is a call of a model.", EXPECTED)
+        raise BadRow(f"None of the {sum(map(len, traces.values()))} spans is a model call.", EXPECTED)
     for trace, spans in with_calls.items():
         service = {"service": services[trace]} if services[trace] else {}
         yield from runs_of(spans, trace=trace, about={"trace": {"id": trace, **service}})

@@ -45,10 +45,10 @@ def runs_along(
     number = length = 0
     for place, way in enumerate(found):
         if number == MOST_WAYS:
-            raise BadParts(f"The conversation has more than {MOST_WAYS} branches.", "The first of them came in.")
+            raise BadParts(f"The conversation has more than {MOST_WAYS} branches.", "The first ones were imported.")
         if place and (length := length + len(way)) > MOST_MESSAGES:
             reason = f"The conversation's branches have more than {MOST_MESSAGES:,} messages together."
-            raise BadParts(reason, "The first of them came in.")
+            raise BadParts(reason, "The first ones were imported.")
         conversation = Conversation()
         for message in told(way):
             conversation.add(message)
@@ -65,4 +65,4 @@ def runs_along(
             run.part = way
         yield run
     if not number:
-        raise BadRow("Nobody answers in this conversation.", expected)
+        raise BadRow("This conversation has no answers.", expected)

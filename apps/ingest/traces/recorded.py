@@ -27,7 +27,7 @@ def read_by_trace(
     told = [trace for trace in traces if any(_is_told(span) for span in spans[trace])]
     if not told:
         count = sum(map(len, traces.values()))
-        raise BadRow(f"None of the {count:,} records is a call of a model with what was said.", expected)
+        raise BadRow(f"None of the {count:,} records is a model call with messages.", expected)
     # A trace's calls are kept as its original.
     parts = [(f"Trace {trace}", traces[trace]) for trace in told]
     yield from read_each(parts, lambda of_trace: runs_in(trace_of(of_trace[0]), of_trace, spans[trace_of(of_trace[0])]))

@@ -117,8 +117,8 @@ def runs_of(
     threads = threads_of(ordered, tools)
     if not threads:
         if _has_cycle(ordered):
-            raise BadRow("Spans of the trace are inside one another in a circle.", EXPECTED)
-        raise BadRow("The trace has no call of a model.", EXPECTED)
+            raise BadRow("The trace's spans form a cycle.", EXPECTED)
+        raise BadRow("The trace has no model call.", EXPECTED)
     if len(threads) == 1 and answer is not None:
         threads[0].end_with(answer)
     for place, thread in enumerate(threads):

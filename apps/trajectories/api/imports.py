@@ -49,7 +49,7 @@ class ImportSerializer(serializers.ModelSerializer[ImportBatch]):
     file = serializers.CharField(source="filename")
     trajectories = serializers.IntegerField(source="trajectory_count")
     tasks = serializers.IntegerField(
-        source="task_count", allow_null=True, help_text="Of how many tasks they are; null until it is done."
+        source="task_count", allow_null=True, help_text="Number of tasks of these trajectories; null until it is done."
     )
     steps = serializers.IntegerField(source="step_count")
     duplicates = serializers.IntegerField(source="duplicate_count")
@@ -108,11 +108,9 @@ class ImportsView(ListView):
             OpenApiParameter(
                 "filename",
                 OpenApiTypes.STR,
-                description="What the file is called; some formats say in it who ran what.",
+                description="The file's name; some formats take the policy from it.",
             ),
-            OpenApiParameter(
-                "policy", OpenApiTypes.STR, description="Who acted, in trajectories that don't say so themselves."
-            ),
+            OpenApiParameter("policy", OpenApiTypes.STR, description="Policy of trajectories that don't name one."),
             OpenApiParameter(HEADER, OpenApiTypes.STR, OpenApiParameter.HEADER),
         ],
         request={
@@ -177,7 +175,7 @@ class ImportView(MemberView):
 
     needs = Role.RESEARCHER
 
-    @extend_schema(operation_id="imports_read", summary="How an import is doing", responses=ImportSerializer)
+    @extend_schema(operation_id="imports_read", summary="Read an import", responses=ImportSerializer)
     def get(self, request: Request, batch_id: UUID) -> Response:
         batch = get_object_or_404(ImportBatch.objects.visible_to(self.member), pk=batch_id)
         seconds = {} if not batch.is_active else {"Retry-After": "1"}
@@ -191,7 +189,7 @@ class CancelImportView(MemberView):
 
     @extend_schema(
         operation_id="imports_cancel",
-        summary="Stop an import; what is in stays in",
+        summary="Stop an import; what was imported stays",
         request=None,
         responses={200: ImportSerializer, 409: OpenApiResponse(description="It's over already.")},
     )
@@ -212,7 +210,7 @@ class RetryImportView(MemberView):
 
     @extend_schema(
         operation_id="imports_retry",
-        summary="Go on with a failed or cancelled import from where it stopped",
+        summary="Resume a failed or cancelled import where it stopped",
         request=None,
         responses={200: ImportSerializer, 409: OpenApiResponse(description="It can't be resumed.")},
     )

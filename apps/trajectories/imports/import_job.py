@@ -73,7 +73,7 @@ MANY = 10
 """Minimum number of trajectories for a warning that most of them share a task without an instruction."""
 
 KEPT = "What came before is imported, and the import can continue from there."
-NO_ROOM = f"There is no room left on the server's disk. Free some space, then go on. {KEPT}"
+NO_ROOM = f"There is no room left on the server's disk. Free some space, then continue. {KEPT}"
 
 Watcher = Callable[[ImportBatch], None]
 

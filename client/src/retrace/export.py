@@ -97,7 +97,9 @@ class _Part:
     def write(self, chunk: bytes) -> None:
         assert self._file is not None
         if self._file.tell() + len(chunk) > self._size:  # it could go on until the disk is full
-            raise RetraceError(f"More came for {self._path.name} than the {self._size:,} bytes that the version says.")
+            raise RetraceError(
+                f"The download of {self._path.name} exceeds the {self._size:,} bytes of the version's file."
+            )
         self._file.write(chunk)
         if self._progress:
             self._progress(Progress(self._file.tell(), self._size, "bytes"))

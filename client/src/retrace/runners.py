@@ -146,7 +146,7 @@ class _Serving:
         try:
             self._client.sessions.finish(episode.session, **outcome)
         except RetraceError as error:  # the lease was lost, or the training step continued without it
-            logger.warning("episode %s counts no more: %s", episode.id, error)
+            logger.warning("episode %s no longer counts: %s", episode.id, error)
 
     def _give_up(self, episode: Episode, problem: Exception) -> None:
         logger.warning("the agent failed at episode %s", episode.id, exc_info=problem)

@@ -83,7 +83,7 @@ class Session(Resource[C]):
     ) -> Flow[SessionState]:
         """Finish the session. The default `reward` is the sum of the recorded ones; the outcome `none` means unknown."""
         if outcome not in SUCCESS:
-            raise ValueError(f"{outcome!r} is no outcome. Give success, failure, or none.")
+            raise ValueError(f"{outcome!r} isn't an outcome. Give success, failure, or none.")
         said: Finish = {"success": SUCCESS[outcome], "rewards": rewards or {}, "metadata": metadata or {}}
         if reward is not None:
             said["reward"] = reward

@@ -101,7 +101,7 @@ def test_what_claude_code_made_up_is_nobodys_turn():
 
 
 def test_a_session_in_which_nobody_speaks_is_refused():
-    assert refusal("claude-code", SESSION[:1])[0] == "Nobody says anything in this session."
+    assert refusal("claude-code", SESSION[:1])[0] == "This session has no messages."
 
 
 def test_sessions_in_one_file_are_a_run_each():

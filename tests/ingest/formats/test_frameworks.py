@@ -141,7 +141,7 @@ def test_the_first_run_of_a_langsmith_trace_alone_holds_the_chat():
     whole = {**root, "outputs": {"messages": [ASKED, CALLED, HEARD, DONE]}}
     new = {**root, "outputs": {"messages": [CALLED, HEARD, DONE]}}
     assert plain(read("langsmith", copy.deepcopy(whole))) == plain(read("langsmith", copy.deepcopy(new))) == LISTED
-    assert refusal("langsmith", root)[0] == "Run r1: Nothing that a model said is in its output."
+    assert refusal("langsmith", root)[0] == "Run r1: Its output has no message from a model."
 
 
 def test_lines_of_a_trace_are_gathered(tmp_path: Path):
@@ -195,7 +195,7 @@ def test_rows_of_phoenixs_table_are_spans():
 
 def test_traces_that_tell_nothing_of_what_models_said_are_refused():
     spans = [{"object": "trace.span", "trace_id": "t", "span_data": {"type": "response", "response_id": "r"}}]
-    assert refusal("agents-sdk", spans)[0] == "None of the 1 records is a call of a model with what was said."
+    assert refusal("agents-sdk", spans)[0] == "None of the 1 records is a model call with messages."
 
 
 def test_code_that_an_agent_of_smolagents_writes_is_no_call():
@@ -260,7 +260,7 @@ def test_mind2web_is_an_action_a_page():
         (True, "assistant", "[text] From -> TYPE: Rome"),
     ]
     assert (record.task.key, record.task.category) == ("a1", "Travel")
-    assert refusal("mind2web", {**EXAMPLES["mind2web"], "actions": []})[0].startswith("`action_reprs` tells 2")
+    assert refusal("mind2web", {**EXAMPLES["mind2web"], "actions": []})[0].startswith("`action_reprs` has 2")
 
 
 def test_rows_of_multimodal_mind2web_are_put_together_to_their_tasks(tmp_path: Path):

@@ -74,7 +74,7 @@ def test_math_shepherds_labels_stand_where_its_marks_do():
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
-        ({"input": "Step 1: a ки", "label": "Step 1: a +"}, "Nothing stands before “Step 1:”."),
+        ({"input": "Step 1: a ки", "label": "Step 1: a +"}, "There is no problem before “Step 1:”."),
         ({"input": "q Step 1: a ки b", "label": "q Step 1: a + c"}, "`label` is not `input` with a label"),
         ({"problem": "q", "steps": []}, "There is no problem, or it has no steps."),
         ({"question": {"problem": "q"}, "label": {"steps": []}}, "The problem has no steps."),

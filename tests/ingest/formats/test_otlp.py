@@ -148,7 +148,7 @@ def test_a_failed_call_says_why():
 
 def test_spans_without_a_model_are_refused_kindly():
     reason, expected = refusal("otlp", document(span(1, {"http.method": "GET"})))
-    assert reason == "None of the 1 spans is a call of a model."
+    assert reason == "None of the 1 spans is a model call."
     assert "`gen_ai.…`" in expected
 
 
@@ -185,10 +185,10 @@ def test_a_trace_larger_than_a_record_may_be_is_refused():
 def test_where_no_trace_calls_a_model_one_is_given_to_say_so():
     rows = iter([RawRow(0, 1, json.dumps(document(*(span(n, {"a": 1}) for n in (1, 2)))).encode())])
     (row,) = gathered(rows, 10**6)
-    assert refusal("otlp", json.loads(row.body))[0] == "None of the 2 spans is a call of a model."
+    assert refusal("otlp", json.loads(row.body))[0] == "None of the 2 spans is a model call."
 
 
 def test_where_there_are_no_spans_a_record_says_so():
     rows = iter([RawRow(n, n + 1, b'{"resourceSpans": []}') for n in range(3)])
     (row,) = gathered(rows, 10**6)
-    assert refusal("otlp", json.loads(row.body))[0] == "None of the 0 spans is a call of a model."
+    assert refusal("otlp", json.loads(row.body))[0] == "None of the 0 spans is a model call."

@@ -192,7 +192,7 @@ def test_a_small_file_that_unpacks_to_more_memory_than_there_is_takes_no_worker_
     assert len(body) < 2000  # of 3 GB
     batch = imported(pack(body), name="runs")
     assert batch.state == JobState.FAILED
-    assert "takes more memory than there is" in batch.error
+    assert "doesn't fit in memory" in batch.error
 
 
 @pytest.mark.django_db

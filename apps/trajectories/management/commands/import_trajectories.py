@@ -22,10 +22,10 @@ from apps.trajectories.models import ImportBatch
 
 class Command(BaseCommand):
     help = (
-        "Import files of trajectories (JSON Lines, JSON and .traj, also gzip; .eval; Parquet). The format is recognized. Waits to the end, and prints a JSON "
-        "object a file: file, format, trajectories, tasks, steps, duplicates, outcomes (of runs that were here), rejected, warnings (and error, where the file was refused). "
-        "What is in already is counted as duplicates and not added again. A command that was killed goes on where it stopped "
-        "when it is run again. Needs no worker. Exits with 1 when nothing of some file could be read."
+        "Import trajectory files (JSON Lines, JSON, and .traj, also gzipped; .eval; Parquet). The format is detected. Waits until the end, and prints "
+        "one JSON object per file: file, format, trajectories, tasks, steps, duplicates, outcomes (of trajectories that existed before), rejected, warnings "
+        "(and error, if the file was refused). Records imported before are counted as duplicates and not added again. "
+        "Run a killed command again to resume it. Needs no worker. Exits with 1 if nothing in a file could be read."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -33,11 +33,9 @@ class Command(BaseCommand):
         parser.add_argument(
             "--workspace",
             metavar="NAME",
-            help="Name or slug of the workspace; by default the oldest one. Made where there is no workspace at all.",
+            help="Name or slug of the workspace; by default the oldest one. Created if there is no workspace at all.",
         )
-        parser.add_argument(
-            "--policy", metavar="NAME", default="", help="Who acted, in trajectories that don't say so themselves."
-        )
+        parser.add_argument("--policy", metavar="NAME", default="", help="Policy of trajectories that don't name one.")
         parser.add_argument("--json", action="store_true", help="Print nothing but the JSON objects: no progress.")
 
     def handle(self, *args: Any, **options: Any) -> None:

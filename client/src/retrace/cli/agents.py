@@ -20,13 +20,13 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "agent", metavar="MODULE:FUNCTION", help="takes an episode, returns its success, its reward, or a dict of both"
     )
-    parser.add_argument("--environment", metavar="NAME", help="play the tasks of this one only")
-    parser.add_argument("--run", metavar="ID", help="play for this training run only")
-    parser.add_argument("--rollouts", metavar="ID", help="play for this batch of rollouts only")
-    parser.add_argument("--parallel", type=int, default=1, metavar="COUNT", help="episodes at once; 1 unless given")
-    parser.add_argument("--runner", metavar="NAME", help="what people see; host and process unless given")
+    parser.add_argument("--environment", metavar="NAME", help="only play tasks of this environment")
+    parser.add_argument("--run", metavar="ID", help="only play for this training run")
+    parser.add_argument("--rollouts", metavar="ID", help="only play for this batch of rollouts")
+    parser.add_argument("--parallel", type=int, default=1, metavar="COUNT", help="concurrent episodes (default: 1)")
+    parser.add_argument("--runner", metavar="NAME", help="display name (default: host and process)")
     parser.add_argument(
-        "--until-idle", type=float, metavar="SECONDS", help="end when nothing has waited for so long; else it goes on"
+        "--until-idle", type=float, metavar="SECONDS", help="end after this long without an episode (default: never)"
     )
     parser.set_defaults(command=serve)
 

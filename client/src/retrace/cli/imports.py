@@ -15,7 +15,7 @@ from retrace.models.imports import Import
 def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     parser = commands.add_parser("import", parents=[common], help="import files of trajectories")
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="in any format that Retrace reads")
-    parser.add_argument("--policy", metavar="NAME", help="who acted, in trajectories that don't say so")
+    parser.add_argument("--policy", metavar="NAME", help="policy of trajectories that don't name one")
     parser.add_argument("--no-wait", action="store_true", help="don't wait until they are read")
     parser.set_defaults(command=run)
 

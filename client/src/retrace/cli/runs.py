@@ -33,7 +33,7 @@ SHOWN = (
 def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     group = commands.add_parser("runs", help="training runs").add_subparsers(required=True, metavar="COMMAND")
     parser = group.add_parser("list", parents=[common], help="the newest training runs")
-    parser.add_argument("--limit", type=int, default=20, metavar="COUNT", help="20 unless given")
+    parser.add_argument("--limit", type=int, default=20, metavar="COUNT", help="default: 20")
     parser.set_defaults(command=show_list)
     parser = group.add_parser("show", parents=[common], help="one training run")
     parser.add_argument("run", metavar="ID")
@@ -41,7 +41,7 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     parser = group.add_parser("launch", parents=[common], help="launch a training run")
     parser.add_argument("--algorithm", required=True, choices=ALGORITHMS)
     parser.add_argument("--version", metavar="ID", help="a frozen dataset version; none for grpo, rloo and star")
-    parser.add_argument("--base", metavar="ID", help="the policy to begin from")
+    parser.add_argument("--base", metavar="ID", help="the policy to start from")
     parser.add_argument(
         "--hub-base", metavar="ID", help="instead of --base: a model on the hub, such as Qwen/Qwen3-0.6B"
     )

@@ -19,10 +19,10 @@ SHOWN = (
 
 
 def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
-    group = commands.add_parser("sessions", help="episodes of agents that live elsewhere")
+    group = commands.add_parser("sessions", help="sessions of external agents")
     group = group.add_subparsers(required=True, metavar="COMMAND")
     parser = group.add_parser("list", parents=[common], help="the newest sessions")
-    parser.add_argument("--limit", type=int, default=20, metavar="COUNT", help="20 unless given")
+    parser.add_argument("--limit", type=int, default=20, metavar="COUNT", help="default: 20")
     parser.set_defaults(command=show_list)
     for name, command, help in (
         ("show", show, "one session"),
@@ -37,7 +37,7 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
         parser.add_argument("session", metavar="ID")
         parser.set_defaults(command=command)
     parser.add_argument("--outcome", choices=get_args(Outcome), default="none", help="none: it isn't known")
-    parser.add_argument("--reward", type=float, help="the sum of the session's recorded rewards if left out")
+    parser.add_argument("--reward", type=float, help="default: the sum of the session's recorded rewards")
 
 
 def show_list(client: Client, options: argparse.Namespace, output: Output) -> int:

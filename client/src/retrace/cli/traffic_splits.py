@@ -18,10 +18,10 @@ SHOWN = (
 
 
 def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
-    group = commands.add_parser("traffic-splits", help="names of the gateway that lead to several policies")
+    group = commands.add_parser("traffic-splits", help="gateway model names that are routed to several policies")
     group = group.add_subparsers(required=True, metavar="COMMAND")
     parser = group.add_parser("list", parents=[common], help="the newest traffic splits")
-    parser.add_argument("--limit", type=int, default=20, metavar="COUNT", help="20 unless given")
+    parser.add_argument("--limit", type=int, default=20, metavar="COUNT", help="default: 20")
     parser.set_defaults(command=show_list)
     for name, command, help in (
         ("show", show, "one traffic split, with the figures of its arms"),

@@ -92,5 +92,5 @@ def address(template: str, *parts: object) -> str:
     texts = [str(part) for part in parts]
     for text in texts:
         if text in ("", ".", ".."):
-            raise ValueError(f"{text!r} is no id. {template} needs one that isn't empty.")
+            raise ValueError(f"{text!r} isn't an id. {template} needs one that isn't empty.")
     return template.format(*(quote(text, safe="") for text in texts))

@@ -66,6 +66,8 @@ def unreachable(request: Request, error: Exception, attempts: int) -> ServerUnre
     reason = str(error) or type(error).__name__
     times = "once" if attempts == 1 else f"{attempts} times"
     doubt = (
-        "" if request.may_be_repeated or isinstance(error, NEVER_SENT) else " It may have been carried out: look first."
+        ""
+        if request.may_be_repeated or isinstance(error, NEVER_SENT)
+        else " It may have been carried out; check first."
     )
     return ServerUnreachable(f"{request} was sent {times} without an answer: {reason}.{doubt}", request=str(request))
