@@ -1,6 +1,6 @@
-"""Finds what nothing uses: neither our code, nor our templates, nor what `used_by_name.txt` says frameworks and people call by name.
+"""Finds unused code: not referenced by our code or templates, nor listed in `used_by_name.txt` as called by name by frameworks or people.
 
-Tests don't count as users: what only they reach is dead.
+Tests don't count: code that only they use is dead.
 """
 
 import ast
@@ -20,14 +20,14 @@ FACTS = ("variable", "attribute", "property")
 
 
 def names_in_templates() -> set[str]:
-    """Every word within the tags of templates."""
+    """All words within template tags."""
     paths = (path for path in (ROOT / "templates").rglob("*") if path.suffix in {".html", ".jinja"})
     texts = (path.read_text(encoding="utf-8") for path in paths)
     return {word for text in texts for tag in TAGS.findall(text) for word in WORD.findall(tag)}
 
 
 def names_in_text() -> tuple[set[str], set[str]]:
-    """In our Python: the ends of dotted paths, such as "apps.common.csp.Middleware"; and what is named by a text or by a keyword, as fields are."""
+    """Names in our Python strings: the last parts of dotted paths, such as "apps.common.csp.Middleware"; and field names in strings or keywords."""
     paths, fields = set(), set()
     for path in python_files():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -45,7 +45,7 @@ def python_files() -> Iterator[Path]:
 
 
 def called_by_name() -> list[tuple[str, str]]:
-    """(pattern of a path, pattern of a name) of each line."""
+    """(path pattern, name pattern) pairs."""
     lines = (line.split("#")[0].split() for line in (ROOT / ".ci" / "used_by_name.txt").read_text().splitlines())
     return [(path, name) for path, *names in filter(None, lines) for name in names]
 

@@ -1,8 +1,8 @@
-"""Says where text could become markup outside of the modules that may do it.
+"""Finds places where text could become markup outside the modules that are allowed to do so.
 
 .venv/bin/python .ci/markup.py
 
-Python goes through apps/common/markup.py, modules of pages through static/js/core/markup.js; templates escape.
+Python uses apps/common/markup.py, page modules use static/js/core/markup.js; templates escape.
 """
 
 import ast
@@ -54,7 +54,7 @@ class Finding(NamedTuple):
 
 
 def in_python(path: str, source: str) -> Iterator[Finding]:
-    """Every name that marks text as safe, imported, called or defined, and every call of `Markup`."""
+    """Every name that marks text as safe, wherever it's imported, called, or defined, and every call of `Markup`."""
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.NAME and token.string in PYTHON_NAMES:
             yield Finding(path, token.start[0], token.string, PYTHON_ADVICE)
@@ -64,20 +64,20 @@ def in_python(path: str, source: str) -> Iterator[Finding]:
 
 
 def in_template(path: str, source: str) -> Iterator[Finding]:
-    """Every filter and tag that turns escaping off."""
+    """Every filter and tag that turns off escaping."""
     for match in TEMPLATE.finditer(source):
         yield Finding(path, _line(source, match.start()), match[0].strip("|{% -"), TEMPLATE_ADVICE)
 
 
 def in_page_module(path: str, source: str) -> Iterator[Finding]:
-    """Every use of a parser of markup, outside of comments and strings."""
+    """Every use of a markup parser, outside comments and strings."""
     code = PAGE_NOT_CODE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), source)
     for match in PAGE.finditer(code):
         yield Finding(path, _line(source, match.start()), re.sub(r"\s+", " ", match[0]), PAGE_ADVICE)
 
 
 def findings(root: Path = ROOT) -> list[Finding]:
-    """All of them in the folders that are served or serve."""
+    """All findings in served folders and server code."""
     found: list[Finding] = []
     for folder, suffix, check, exempt in (
         ("apps", "*.py", in_python, PYTHON_MODULE),

@@ -1,9 +1,9 @@
-"""Finds lines of templates that are too long and could be broken.
+"""Finds template lines that are too long but could be broken.
 
 .venv/bin/python .ci/template_lines.py
 
-A line may be broken at white space between words, tags, and attributes. Template tags, values of attributes, and what
-stands in <pre> or <textarea> stay whole, however long they are.
+A line can be broken at whitespace between words, tags, and attributes. Template tags, attribute values, and the content
+of <pre> and <textarea> are left whole, however long they are.
 """
 
 import re
@@ -22,7 +22,7 @@ PIECE = re.compile(
 
 
 class Finding(NamedTuple):
-    """A line that is too long though it could be broken."""
+    """A line that is too long but could be broken."""
 
     path: str
     line: int
@@ -33,7 +33,7 @@ class Finding(NamedTuple):
 
 
 def long_lines(path: str, source: str) -> Iterator[Finding]:
-    """Every line of more than MOST columns with white space in it at which it may be broken."""
+    """Every line of more than MOST columns with a possible break."""
     breaks = set(_breaks(source))
     position = 0
     for number, line in enumerate(source.split("\n"), start=1):
@@ -45,7 +45,7 @@ def long_lines(path: str, source: str) -> Iterator[Finding]:
 
 
 def _breaks(source: str) -> Iterator[int]:
-    """Positions of white space that may become the end of a line."""
+    """Positions of whitespace where a line can be broken."""
     position, quote, in_tag, exact = 0, "", False, ""
     while match := PIECE.match(source, position):
         at, position = position, match.end()
@@ -70,7 +70,7 @@ def _breaks(source: str) -> Iterator[int]:
 
 
 def findings(root: Path = ROOT) -> list[Finding]:
-    """All of them."""
+    """All findings in the templates."""
     return [
         finding
         for path in sorted([*(root / "templates").rglob("*.html"), *(root / "templates").rglob("*.jinja")])

@@ -1,4 +1,4 @@
-"""Which trajectories a query string asks for. The list, the API and queues made from "all that match" read it the same way."""
+"""Filters of trajectories as a query string, shared by the list, the API, and queues made from "all that match"."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FEW = 1_000
 
 
 class BadFilter(ValueError):
-    """A value that the filter `name` cannot take: what was given and what it takes."""
+    """An invalid value of the filter `name`: what was given and what was expected."""
 
     def __init__(self, name: str, problem: str) -> None:
         super().__init__(f"`{name}` {problem}")
@@ -33,16 +33,16 @@ class BadFilter(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Filters:
-    """Every field is as it stands in the query string; "" asks for everything."""
+    """Values as in the query string; "" means no filter."""
 
     q: str = ""
-    """Words of the task, or a trajectory's own id or external id."""
+    """Words of the task, or a trajectory's id or external id."""
     task: str = ""
     environment: str = ""
     policy: str = ""
-    """A policy's id, or `none` for trajectories whose policy is not known."""
+    """A policy's id, or `none` for trajectories with an unknown policy."""
     outcome: str = ""
-    """`success`, `failure` or `none`."""
+    """`success`, `failure`, or `none`."""
     errors: str = ""
     """`yes` or `no`: whether any step failed."""
     min_steps: str = ""
@@ -52,7 +52,7 @@ class Filters:
     tag: str = ""
     source: str = ""
     batch: str = ""
-    """An import's id: for the trajectories that it brought, or gave an outcome."""
+    """An import's id: for the trajectories that it imported or gave an outcome."""
     rollouts: str = ""
     """The id of a batch of rollouts."""
     annotator: str = ""
@@ -60,13 +60,13 @@ class Filters:
 
     @classmethod
     def read(cls, query: QueryDict | str) -> Self:
-        """The filters in a query string. Names that are no filters (a cursor, say) are left alone."""
+        """The filters in a query string. Other parameters, such as a cursor, are ignored."""
         given = QueryDict(query) if isinstance(query, str) else query
         return cls(**{field.name: given.get(field.name, "").strip()[:300] for field in fields(cls)})
 
     @property
     def query(self) -> str:
-        """The query string that reads as these filters."""
+        """The query string with these filters."""
         return urlencode({name: value for name, value in asdict(self).items() if value})
 
     def __bool__(self) -> bool:
@@ -75,11 +75,11 @@ class Filters:
     def apply(
         self, trajectories: TrajectoryQuerySet, *, workspace_id: UUID | None = None, reads_thousands: bool = False
     ) -> TrajectoryQuerySet:
-        """Those that match all filters. Raises BadFilter.
+        """The trajectories that match all filters. Raises BadFilter.
 
-        Words and tags are looked up at once: Postgres cannot tell how rare a match is, and would walk the whole table from its newest row
-        for the 50 that it is asked for. With `workspace_id` the look-up is as quick as the workspace is small. `reads_thousands`: the
-        newest thousands of matches are wanted, not a page of them and not all.
+        Words and tags are looked up separately: Postgres can't estimate how rare a match is, and would scan the whole table from its newest row
+        for the 50 that are requested. With `workspace_id`, the cost of the lookup depends on the workspace's size. `reads_thousands`: the
+        newest thousands of matches are requested, rather than a page or all of them.
         """
         for name, given in asdict(self).items():
             if not is_storable(given):
@@ -122,10 +122,10 @@ class Filters:
 
 
 class _Hashed(Func):
-    """A condition that a row is among others, which Postgres then reads once and keeps in a hash table.
+    """Membership in a subquery as a condition that Postgres evaluates once into a hash table.
 
-    As a join it would be planned by how many rows have a word, of which Postgres guesses 1,000 where it is 50,000; walking from the newest
-    row is then dropped for joining and sorting all of them.
+    As a join it would be planned by the number of matches, which Postgres estimates as 1,000 where it's 50,000; instead of scanning from the newest
+    row, it would then join and sort all of them.
     """
 
     template = "(%(expressions)s) IS TRUE"
@@ -153,7 +153,7 @@ def _says(
 
 
 def _of_many(tasks: QuerySet[Task]) -> Q | Combinable:
-    """The trajectories of these tasks, for whoever reads the newest thousands of them."""
+    """The trajectories of these tasks, optimized for reading the newest thousands."""
     few = first_few(tasks)
     return _Hashed(Q(task__in=tasks.values("pk"))) if few is None else Q(task__in=few)
 
@@ -165,7 +165,7 @@ def _having(column: str, name: str, trajectories: TrajectoryQuerySet) -> Q:
 
 
 def tasks_saying(words: str, workspace_id: UUID | None) -> QuerySet[Task] | None:
-    """Tasks that have all the words, each at the beginning of one of theirs; None where `words` has no word."""
+    """Tasks that contain all the words as prefixes; None if `words` has no words."""
     query = words_to_query(words)
     if not query:
         return None
@@ -174,7 +174,7 @@ def tasks_saying(words: str, workspace_id: UUID | None) -> QuerySet[Task] | None
 
 
 def first_few(rows: QuerySet[Any]) -> list[UUID] | None:
-    """The ids of `rows` if they are few; None if they are many, so that walking from the newest soon meets enough of them."""
+    """The ids of `rows` if they are few; None if there are many, in which case a scan from the newest finds enough of them soon."""
     found = list(rows.order_by().values_list("pk", flat=True)[: FEW + 1])
     return found if len(found) <= FEW else None
 

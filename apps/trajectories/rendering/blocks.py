@@ -1,4 +1,4 @@
-"""A piece of content, shown as what it is: the form is chosen by looking at the content, never by trusting its name."""
+"""Renders a piece of content by what it is: its form is detected from the content, never from its name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _JSON = re.compile(r"\s*[\[{]")
 
 @dataclass(frozen=True)
 class Block:
-    """What `steps.jinja` shows as a block: markup that is already safe, a line above it, and the way to see it otherwise."""
+    """A block in `steps.jinja`: safe markup, a line above it, and a link to an alternative view."""
 
     form: str
     html: Markup
@@ -29,13 +29,13 @@ class Block:
     note: str = ""
     is_bad: bool = False
     source: str = ""
-    """The address that shows the content as it was written, where `html` shows it as something else."""
+    """Address of the raw content, if `html` shows it in another form."""
     text: str = ""
-    """What `html` shows, where that is plain text: what a comparison compares."""
+    """The content of `html` if it's plain text, for comparisons."""
 
 
 def blocks_of(content: Any, url: str, at: str, *, tool: Kind | None = None, spoken: bool = False) -> list[Block]:
-    """A message's content: text, null, or a list of typed parts. `spoken`: words of a person or model, not a tool's result."""
+    """A message's content: text, null, or a list of typed parts. `spoken`: text by a person or model, not a tool's result."""
     if content is None or content == "":
         return []
     if not isinstance(content, list):
@@ -49,7 +49,7 @@ def blocks_of(content: Any, url: str, at: str, *, tool: Kind | None = None, spok
 
 
 def text_block(value: Any, place: Place, *, tool: Kind | None = None, spoken: bool = False) -> Block:
-    """Text (or a JSON value) in the form that suits it."""
+    """Text (or a JSON value) in the appropriate form."""
     if not isinstance(value, str):
         return as_form(value, place, form_of_json(value))
     form, json_value = choose(value, tool=tool, spoken=spoken)
@@ -74,7 +74,7 @@ def as_form(value: Any, place: Place, form: str, *, text: str = "", label: str =
 
 
 def choose(text: str, *, tool: Kind | None = None, spoken: bool = False) -> tuple[str, Any]:
-    """The form for a text, and its value where that form shows JSON. Looks at the beginning; only JSON is read whole."""
+    """The form for a text, and its JSON value if the form needs one. Examines the beginning; only JSON is read in full."""
     if _JSON.match(text):
         try:
             value = decode_result(text)
@@ -86,7 +86,7 @@ def choose(text: str, *, tool: Kind | None = None, spoken: bool = False) -> tupl
     if diffs.looks_like_patch(text) and not spoken:
         return "patch", None
     if pages.looks_like_page(text):
-        # Words of a person may quote markup; what a tool brings back is a page.
+        # A person's text may quote markup; a tool result that looks like a page is one.
         return ("text" if spoken or not pages.is_readable(text) else "page"), None
     if spoken:
         return ("markdown" if markdown.looks_like_markdown(text) else "prose"), None
@@ -96,7 +96,7 @@ def choose(text: str, *, tool: Kind | None = None, spoken: bool = False) -> tupl
 
 
 def form_of_json(value: Any) -> str:
-    """Rows read as a table, hits as a list, mail as mail; anything else as a tree."""
+    """Uniform rows become a table, search results a list, email a message; anything else a tree."""
     if shapes.is_results(value):
         return "results"
     if shapes.is_table(value):
@@ -105,7 +105,7 @@ def form_of_json(value: Any) -> str:
 
 
 def note(words: str) -> Block:
-    """A line of ours where content cannot be shown."""
+    """A line of ours in place of content that can't be shown."""
     return Block("note", element("p", words, class_="quiet"), NOTHING)
 
 

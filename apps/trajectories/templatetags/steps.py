@@ -1,4 +1,4 @@
-"""Steps on pages that are templates of Django's: what `trajectories/steps.jinja` writes."""
+"""Template tags that render steps in Django templates with `trajectories/steps.jinja`."""
 
 from django import template
 
@@ -11,11 +11,11 @@ register = template.Library()
 
 @register.simple_tag
 def step_head(head: StepHead, url: str) -> Markup:
-    """A step in a line; its number leads to `url`."""
+    """A step's head line; its number links to `url`."""
     return written("trajectories/steps.jinja", "head", head, url)
 
 
 @register.simple_tag
 def step_body(step: StepView) -> Markup:
-    """All of a step but its line."""
+    """Everything of a step except its head line."""
     return written("trajectories/steps.jinja", "body", step)
