@@ -53,7 +53,7 @@ class StandingSerializer(ExperimentSerializer):
         read_only_fields = fields
 
     def get_standing(self, experiment: Experiment) -> dict[str, Any]:
-        """tally, win_rate of A, outcome, items and items_judged, alike (pairs nobody could tell apart: further ties), success_a, success_b, success_difference."""
+        """tally, win_rate of A, outcome, items and items_judged, alike (pairs nobody could tell apart: further ties), success_a, success_b, success_difference, cost_a, cost_b (sessions, dollars, and mean, the dollars of a session; null without sessions)."""
         return figures_of(experiment).as_evidence()
 
 

@@ -3,9 +3,10 @@
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from decimal import Decimal
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import Count, Q, QuerySet
 
 from apps.annotation.models import Annotator, Item, Preference
 from apps.arena import win_rates
@@ -13,8 +14,12 @@ from apps.arena.models import Experiment, LiveAttempt
 from apps.arena.stopping_rule import Outcome
 from apps.arena.win_rates import Interval, SideBias, Tally
 from apps.common.sorting import by_age, by_name
+from apps.gateway.models import Call, Path
+from apps.gateway.spending.costs import Cost, cost_in, sums
 from apps.trajectories.models import Trajectory
 
+SMALLEST = Decimal("1e-12")
+"""Dollars: the digits that calls' costs are stored with."""
 EXPERIMENT_COLUMNS = (by_name("Experiment", "name", "pk"), by_age("When"))
 
 
@@ -26,6 +31,23 @@ class Success:
     succeeded: int
     rate: Interval
     """Over tasks; n counts them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionCost:
+    """What the sessions have cost that a policy's compared trajectories were recorded in, by the prices of their time, in US dollars."""
+
+    sessions: int
+    calls: int
+    dollars: str | None
+    """Of all together, as far as it's known; None: nothing is."""
+    mean: str | None
+    """Of a session."""
+    estimated_calls: int
+    unknown_calls: int
+
+    def __str__(self) -> str:
+        return str(Cost(Decimal(self.mean or 0), self.calls, self.estimated_calls, self.unknown_calls))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +69,9 @@ class Standing:
     success_b: Success
     success_difference: Interval
     """A − B in share of trajectories, paired by task."""
+    cost_a: SessionCost | None
+    """None where no session was recorded, as in rollouts that Retrace plays itself."""
+    cost_b: SessionCost | None
 
     def as_evidence(self) -> dict[str, Any]:
         """The figures as JSON, for a verdict or a promotion."""
@@ -80,11 +105,12 @@ def _of_verdict(verdict: dict[str, Any]) -> Standing:
         judgements_by_kind=verdict["judgements_by_kind"],
         success_difference=Interval(**verdict["success_difference"]),
         **success,
+        **{name: SessionCost(**verdict[name]) if verdict.get(name) else None for name in ("cost_a", "cost_b")},
     )
 
 
 def standing(experiment: Experiment) -> Standing:
-    """Judgments and rollouts of `experiment`, in four queries whatever their number."""
+    """Judgments and rollouts of `experiment`, in six queries whatever their number."""
     judgements = _judgements(experiment)
     items = _items(experiment)
     places: dict[str, int] = {}
@@ -107,7 +133,8 @@ def standing(experiment: Experiment) -> Standing:
     is_fed = not experiment.is_live or len(items) + len(alike) >= planned
     known = win_rates.with_ties(strengths, alike, places=places, all_known=is_fed and not unfinished)
     win_rate = win_rates.confidence_sequence(list(win_rates.task_scores(known).values()), alpha=experiment.rule.alpha)
-    results_a, results_b = (_results(_runs(experiment, side)) for side in LiveAttempt.Side)
+    runs_a, runs_b = (_runs(experiment, side) for side in LiveAttempt.Side)
+    results_a, results_b = _results(runs_a), _results(runs_b)
     shared = results_a.keys() & results_b.keys()
     by_task_a, success_a = _success({task: results_a[task] for task in results_a if task in shared})
     by_task_b, success_b = _success({task: results_b[task] for task in results_b if task in shared})
@@ -124,6 +151,8 @@ def standing(experiment: Experiment) -> Standing:
         success_a=success_a,
         success_b=success_b,
         success_difference=win_rates.difference(by_task_a, by_task_b),
+        cost_a=_cost(runs_a),
+        cost_b=_cost(runs_b),
     )
 
 
@@ -160,6 +189,27 @@ def _results(runs: QuerySet[Trajectory]) -> dict[str, list[bool]]:
     for task, success in runs.filter(success__isnull=False).values_list("task_id", "success"):
         by_task[str(task)].append(bool(success))
     return by_task
+
+
+def _cost(runs: QuerySet[Trajectory]) -> SessionCost | None:
+    """A session that failed over has cost what the champion's server asked, and counts for the arm that was drawn, as its outcome does."""
+    recorded = Path.objects.filter(trajectory__in=runs.values("pk")).values("session")
+    row = Call.objects.filter(session__in=recorded).aggregate(sessions=Count("session", distinct=True), **sums())
+    if not row["sessions"]:
+        return None
+    cost = cost_in(row)
+    return SessionCost(
+        sessions=row["sessions"],
+        calls=cost.calls,
+        dollars=None if cost.is_unknown else _plain(cost.dollars),
+        mean=None if cost.is_unknown else _plain(cost.dollars / row["sessions"]),
+        estimated_calls=cost.estimated,
+        unknown_calls=cost.unknown,
+    )
+
+
+def _plain(dollars: Decimal) -> str:
+    return format(dollars.quantize(SMALLEST).normalize(), "f")
 
 
 def _success(by_task: Mapping[str, list[bool]]) -> tuple[dict[str, float], Success]:

@@ -13,7 +13,7 @@ from apps.annotation.models import Item, Queue
 from apps.arena import live_feed
 from apps.arena.lifecycle import advance, promote_from, stop_experiment
 from apps.arena.models import Experiment, LiveAttempt
-from apps.arena.queries import standing
+from apps.arena.queries import SessionCost, figures_of, standing
 from apps.gateway import sessions
 from apps.gateway.models import Call, Session
 from apps.gateway.splits.changes import ArmPlan, UnderComparison, change_split, switch
@@ -102,6 +102,37 @@ def test_pairs_come_up_as_sessions_of_both_arms_end_on_a_task(client: Client, sp
     assert experiment.queue.items.get(position=3).task.key == "bed"
     figures = standing(experiment)
     assert (figures.items, figures.tasks_planned, figures.success_b.succeeded, figures.success_b.runs) == (4, 20, 3, 3)
+
+
+def test_what_a_session_of_either_arm_costs_is_told_of_those_compared(client: Client, split: TrafficSplit) -> None:
+    start(client, split)
+    experiment = Experiment.objects.get()
+    both(split, "lamp", "chair")
+    play(split, "alone", side=0)
+    advance(experiment)
+    a = standing(experiment).cost_a
+    assert (str(a), a and a.mean, a and a.sessions) == ("unknown", None, 2)
+    old, new = arms_of(split)
+    Call.objects.filter(session__policy=old).update(cost="0.001")
+    Call.objects.filter(session__policy=new).update(cost="0.003", is_cost_estimated=True)
+    answer = client.get(reverse("v1:experiment", args=[experiment.pk])).json()["standing"]
+    assert answer["cost_a"] == {
+        "sessions": 2,
+        "calls": 2,
+        "dollars": "0.002",
+        "mean": "0.001",
+        "estimated_calls": 0,
+        "unknown_calls": 0,
+    }
+    page = client.get(reverse("arena:experiment", args=[experiment.pk])).content.decode()
+    assert "$0.0010</span>" in page
+    assert "about $0.0030</span>" in page
+    stop_experiment(experiment=experiment, by=split.created_by)  # type: ignore[arg-type]  # it has one
+    Call.objects.update(cost="9")
+    experiment.refresh_from_db()
+    assert figures_of(experiment).cost_b == SessionCost(
+        sessions=2, calls=2, dollars="0.006", mean="0.003", estimated_calls=2, unknown_calls=0
+    )
 
 
 def test_fed_again_it_changes_nothing(client: Client, split: TrafficSplit) -> None:

@@ -249,7 +249,6 @@ def promote(page: Page, experiment: Experiment) -> None:
     page.goto(f"/experiments/{experiment.pk}/")
     # Six tasks are soon judged; the clock then ends it by its rule, and the page says so without a reload.
     expect(page.locator(".next h2")).to_be_visible(timeout=60_000)
-    page.reload()
     page.keyboard.press("p")
     page.select_option("#promote select[name=policy]", label="office-grpo")
     page.fill("#promote textarea[name=reason]", "It is the newer one, and nothing speaks against it.")

@@ -28,6 +28,11 @@ def test_without_sessions_the_list_says_how_to_connect_an_agent(client: Client, 
     assert "curl http://testserver/api/v1/sessions" in page
 
 
+def test_the_newest_sessions_come_by_themselves(client: Client, researcher: Membership) -> None:
+    page = client.get(reverse("gateway:list")).content.decode()
+    assert 'hx-get="/sessions/"' in page
+
+
 def test_the_list_asks_the_database_as_often_for_three_sessions_as_for_one(
     client: Client, researcher: Membership
 ) -> None:

@@ -189,9 +189,8 @@ class SessionSerializer(serializers.ModelSerializer[Session]):
         return answer
 
     def get_cost(self, session: Session) -> dict[str, Any] | None:
-        """Null of a session that is just opened, and of a split's open one: a price would tell who answers."""
-        is_hidden = session.split is not None and session.is_open
-        return None if is_hidden or "cost_calls" not in vars(session) else session.cost.to_json()
+        """Null of a session that is just opened, and of a split's open one."""
+        return None if hides_cost(session) or "cost_calls" not in vars(session) else session.cost.to_json()
 
     def get_url(self, session: Session) -> str:
         """Where to ask again."""
@@ -235,8 +234,16 @@ class TraceSerializer(serializers.Serializer[Any]):
     counts = serializers.DictField(
         child=serializers.IntegerField(), help_text="answered, failed, retried, seams, untrainable, tokens."
     )
-    cost = serializers.DictField(help_text="dollars (null: unknown), estimated_calls, unknown_calls.")
+    cost = serializers.DictField(
+        allow_null=True,
+        help_text="dollars (null: unknown), estimated_calls, unknown_calls. Null of a split's open session.",
+    )
     events = SessionEventSerializer(many=True)
+
+
+def hides_cost(session: Session) -> bool:
+    """A price would tell which policy of a split answers."""
+    return session.split is not None and session.is_open
 
 
 def _finite(value: Any, name: str) -> float:

@@ -30,6 +30,7 @@ from apps.gateway.api.serializers import (
     SessionSerializer,
     TaskSerializer,
     TraceSerializer,
+    hides_cost,
 )
 from apps.gateway.models import Session
 from apps.gateway.queries import cost_of, counts_of, record_of, sessions_for_list
@@ -244,7 +245,7 @@ class TraceView(_OneSession):
         trace = {
             "trajectory": record.to_json(),
             "counts": counts_of(session)._asdict(),
-            "cost": cost_of(session).to_json(),
+            "cost": None if hides_cost(session) else cost_of(session).to_json(),
             "events": session.events.order_by("pk"),
         }
         return Response(TraceSerializer(trace).data)

@@ -33,12 +33,14 @@ COMMAND = """curl {url} \\
 @require_safe
 @at_least(Role.RESEARCHER)
 def sessions(request: HtmxRequest) -> HttpResponse:
-    """All sessions, newest first; without one, how to connect an agent."""
+    """All sessions, newest first, and those that begin meanwhile; without one, how to connect an agent."""
     sorting = sorting_by(SESSION_COLUMNS, request.GET.get("sort", ""))
     found = sessions_for_list(request.member).of_policies()
-    page = page_of(found, cursor=request.GET.get("cursor", ""), order=sorting.fields, size=30)
+    cursor = request.GET.get("cursor", "")
+    page = page_of(found, cursor=cursor, order=sorting.fields, size=30)
     command = COMMAND.format(url=request.build_absolute_uri("/api/v1/sessions"))
-    return render(request, "gateway/sessions.html", {"page": page, "command": command, "sorting": sorting})
+    context = {"page": page, "command": command, "sorting": sorting, "is_newest": not cursor}
+    return render(request, "gateway/sessions.html", context)
 
 
 @require_safe

@@ -14,6 +14,11 @@ document.addEventListener("click", (event) => {
   else if (event.target instanceof HTMLDialogElement && event.target.open && isOutside(event)) event.target.close();
 });
 
+// What comes while a dialog is open leaves it alone: somebody is writing in it.
+document.addEventListener("htmx:oobBeforeSwap", (event) => {
+  if (event.detail.target.matches("dialog[open]")) event.detail.shouldSwap = false;
+});
+
 function isOutside({ target, clientX, clientY }) {
   const box = target.getBoundingClientRect();
   return clientX < box.left || clientX > box.right || clientY < box.top || clientY > box.bottom;

@@ -202,7 +202,7 @@ def test_what_an_open_session_has_come_to_doesnt_name_the_arm(
     for answer in (read, trace, listed):
         assert str(arms.challenger.pk) not in answer.text
         assert "support" in answer.text
-    assert trace.json()["trajectory"]["policy"] == "support"
+    assert (trace.json()["trajectory"]["policy"], trace.json()["cost"]) == ("support", None)
 
 
 def test_an_ended_session_says_who_answered(agent: Agent, arms: Arms, split_of: SplitOf) -> None:

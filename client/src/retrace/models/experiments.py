@@ -50,7 +50,9 @@ class Experiment(Waitable):
 class Standing(Experiment):
     """An experiment with its figures at this moment or, once it has ended, at its end."""
 
-    standing: dict[str, Any]  # Rates come with 95 % intervals that may be watched while they move.
+    standing: dict[
+        str, Any
+    ]  # Rates come with 95 % intervals that may be watched while they move; cost_a and cost_b with how many sessions.
 
 
 class Promotion(Answer):
