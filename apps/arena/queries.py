@@ -85,7 +85,7 @@ def figures_of(experiment: Experiment) -> Standing:
 
 def _of_verdict(verdict: dict[str, Any]) -> Standing:
     """The opposite of `as_evidence`."""
-    success = {
+    figures: dict[str, Any] = {
         name: Success(
             runs=verdict[name]["runs"],
             succeeded=verdict[name]["succeeded"],
@@ -93,6 +93,7 @@ def _of_verdict(verdict: dict[str, Any]) -> Standing:
         )
         for name in ("success_a", "success_b")
     }
+    figures |= {name: SessionCost(**verdict[name]) if verdict.get(name) else None for name in ("cost_a", "cost_b")}
     return Standing(
         tally=Tally(**verdict["tally"]),
         win_rate=Interval(**verdict["win_rate"]),
@@ -104,8 +105,7 @@ def _of_verdict(verdict: dict[str, Any]) -> Standing:
         side_bias=SideBias(**verdict["side_bias"]),
         judgements_by_kind=verdict["judgements_by_kind"],
         success_difference=Interval(**verdict["success_difference"]),
-        **success,
-        **{name: SessionCost(**verdict[name]) if verdict.get(name) else None for name in ("cost_a", "cost_b")},
+        **figures,
     )
 
 

@@ -16,6 +16,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from apps.accounts import api_tokens
+from apps.gateway.dialects.anthropic_messages import AnthropicMessages
 from apps.gateway.dialects.chat_completions import ChatCompletions
 from apps.gateway.dialects.dialect import Dialect
 from apps.gateway.dialects.steps import DIALECTS
@@ -23,6 +24,8 @@ from apps.gateway.exchange import Exchange
 from apps.gateway.named_sessions import models_of, session_name
 from apps.gateway.recorder import Known, Recorder, in_database
 from apps.gateway.refusals import BadRequest, GatewayRefusal, NoSession, NotSupported, TooLarge
+from apps.gateway.token_count import PATH as COUNT_PATH
+from apps.gateway.token_count import count_tokens
 from apps.gateway.upstream import Upstreams
 from contract import jsontext
 from contract.values import mapping
@@ -79,6 +82,23 @@ def call_route(speaks: type[Dialect]) -> Route:
         return await exchange.respond(request.receive)
 
     return Route(f"{PREFIX}/{speaks.path}", call, methods=["POST"])
+
+
+@refusing(AnthropicMessages)
+async def token_count(request: Request) -> Response:
+    """POST /v1/messages/count_tokens."""
+    key = key_of(request)
+    await recorder.admit(key)
+    body = await body_of(request, AnthropicMessages)
+    known = await session_of(request, key, AnthropicMessages, body)
+    return await count_tokens(
+        known,
+        body,
+        agent_headers=request.headers,
+        receive=request.receive,
+        recorder=recorder,
+        upstreams=upstreams,
+    )
 
 
 async def session_of(request: Request, key: str, speaks: type[Dialect], body: dict[str, Any]) -> Known:
@@ -163,6 +183,7 @@ async def _read(request: Request) -> bytes:
 gateway = Starlette(
     routes=[
         *map(call_route, DIALECTS.values()),
+        Route(f"{PREFIX}/{COUNT_PATH}", token_count, methods=["POST"]),
         Route(f"{PREFIX}/models", models, methods=["GET"]),
     ],
     exception_handlers={HTTPException: not_found, 404: not_found, 405: not_found},

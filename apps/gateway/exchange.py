@@ -29,10 +29,10 @@ from apps.gateway.recorder import Known, Recorder, in_database
 from apps.gateway.refusals import GatewayRefusal, NotSpoken, RecorderAway, SessionEnded, UpstreamAway
 from apps.gateway.splits.blind_replies import hidden_status
 from apps.gateway.streamed_reply import DONE, NoEvent, events_in
-from apps.gateway.upstream import CANT_BE_REACHED, Destination, Upstreams, broken, slow
+from apps.gateway.upstream import CANT_BE_REACHED, Destination, Upstreams, broken, is_error, slow
 from contract import jsontext
 from contract.chat_digests import digest_of, prefix_digests
-from contract.outgoing.replies import error_in, problem_of
+from contract.outgoing.replies import problem_of
 
 logger = logging.getLogger(__name__)
 BYTES_A_TOKEN = 4
@@ -154,7 +154,7 @@ class Exchange:
             await upstream.aclose()
         status = upstream.status_code if 400 <= upstream.status_code < 600 else 502
         words = problem_of(upstream)
-        is_of_protocol = bool(error_in(content)) or _is_error(content)
+        is_of_protocol = is_error(content)
         if status in (404, 405, 501) and not is_of_protocol and not self._dialect.is_everywhere:
             raise NotSpoken(self._dialect.title)
         await self._record(status=Call.Status.FAILED, http_status=status, error=words)
@@ -386,15 +386,6 @@ class StreamedResponse(Response):
         async for piece in self._exchange.streamed(self._upstream):
             await send({"type": "http.response.body", "body": piece, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
-
-
-def _is_error(content: bytes) -> bool:
-    """An error as vLLM's and others' frameworks also send it."""
-    try:
-        reply = jsontext.loads(content)
-    except jsontext.UnreadableJSON:
-        return False
-    return isinstance(reply, dict) and isinstance(reply.get("error"), dict | str)
 
 
 def _bytes(ids: Ids) -> bytes:

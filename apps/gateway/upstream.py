@@ -17,6 +17,7 @@ from apps.gateway.refusals import UpstreamAway, UpstreamBroken, UpstreamSlow
 from contract import jsontext
 from contract.endpoint_keys import KeyRefused, key_for
 from contract.outgoing.networks import AddressRefused
+from contract.outgoing.replies import error_in
 from contract.outgoing.transport import AsyncClient, async_http_client
 
 CONNECTIONS = 1000
@@ -180,6 +181,15 @@ def _send_api_key(request: httpx.Request) -> None:
         request.headers["x-api-key"] = key
         if request.url.host == ANTHROPIC:
             del request.headers["Authorization"]
+
+
+def is_error(content: bytes) -> bool:
+    """Whether it's an error of the protocol, also as vLLM's and others' frameworks send one."""
+    try:
+        reply = jsontext.loads(content)
+    except jsontext.UnreadableJSON:
+        return False
+    return bool(error_in(content)) or (isinstance(reply, dict) and isinstance(reply.get("error"), dict | str))
 
 
 def slow() -> UpstreamSlow:

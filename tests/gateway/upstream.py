@@ -72,11 +72,14 @@ class Upstream:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 outer.requests.append(body | {"authorization": self.headers.get("Authorization")})
                 path = self.path.removeprefix("/v1/")
-                if path not in outer.speaks:
+                if path.removesuffix("/count_tokens") not in outer.speaks:
                     self.answer(404, b'{"detail": "Not Found"}')  # as FastAPI says it
                     return
                 if outer.status != 200:
                     self.answer(outer.status, outer.error)
+                    return
+                if path == "messages/count_tokens":
+                    self.answer(200, b'{"input_tokens": 41, "server": "secret"}')
                     return
                 reply = outer.replies.pop(0) if len(outer.replies) > 1 else outer.replies[0]
                 message = reply(body)

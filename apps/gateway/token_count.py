@@ -1,0 +1,88 @@
+"""How long a prompt is, as the policy's server counts it: Anthropic's `/v1/messages/count_tokens`. Nothing is sampled, so nothing is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+from starlette.responses import Response
+from starlette.types import Receive
+
+from apps.gateway.dialects.anthropic_messages import AnthropicMessages
+from apps.gateway.dialects.dialect import Asked, count, piece_from
+from apps.gateway.disconnection import unless_gone
+from apps.gateway.recorder import Known, Recorder
+from apps.gateway.refusals import NotSpoken, SessionEnded, UpstreamAway
+from apps.gateway.splits.blind_replies import hidden_status
+from apps.gateway.streamed_reply import NoEvent
+from apps.gateway.upstream import CANT_BE_REACHED, Destination, Upstreams, broken, is_error, slow
+from contract import jsontext
+from contract.outgoing.replies import problem_of
+
+PATH = f"{AnthropicMessages.path}/count_tokens"
+TITLE = "Anthropic's counting of tokens (/v1/messages/count_tokens)"
+
+
+async def count_tokens(
+    known: Known,
+    body: dict[str, Any],
+    *,
+    agent_headers: Mapping[str, str],
+    receive: Receive,
+    recorder: Recorder,
+    upstreams: Upstreams,
+) -> Response:
+    """What the policy's server answers. It takes a request of the limits a minute, and none of the session's budget. Raises GatewayRefusal, ClientDisconnect."""
+    session = known.session
+    if not session.is_open:
+        raise SessionEnded(f"This session is {session.state}. Create another one with POST /api/v1/sessions.")
+    destination = Destination.of(session)
+    if destination.is_own:
+        raise NotSpoken(TITLE)
+    await recorder.admit_call(known)
+    is_blind = session.split_id is not None
+    dialect = AnthropicMessages(body, Asked(session.pk, session.public_name, 0, is_blind))
+    asking = upstreams.send(
+        destination,
+        session.pk,
+        PATH,
+        {**body, "model": session.served_name},
+        headers=dialect.headers(agent_headers),
+        takes_api_key=dialect.takes_api_key,
+    )
+    try:
+        upstream = await unless_gone(asking, receive)
+    except UpstreamAway as refusal:
+        raise (UpstreamAway(CANT_BE_REACHED) if is_blind else refusal) from None
+    try:
+        content = await unless_gone(upstream.aread(), receive)
+    except httpx.TimeoutException:
+        raise slow() from None
+    except httpx.HTTPError as error:
+        raise broken(error) from None
+    finally:
+        await upstream.aclose()
+    if not upstream.is_success:
+        return _error(upstream, content, dialect, is_blind=is_blind)
+    try:
+        read = count(piece_from(content).get("input_tokens"))
+    except NoEvent:
+        read = None
+    if read is None:
+        raise UpstreamAway("The policy's server sent something that is no count of tokens.")
+    if is_blind:
+        content = jsontext.dumps({"input_tokens": read})
+    return Response(content, media_type="application/json")
+
+
+def _error(upstream: httpx.Response, content: bytes, dialect: AnthropicMessages, *, is_blind: bool) -> Response:
+    status = upstream.status_code if 400 <= upstream.status_code < 600 else 502
+    is_of_protocol = is_error(content)
+    if status in (404, 405, 501) and not is_of_protocol:
+        raise NotSpoken(TITLE)
+    if is_blind:
+        return Response(dialect.hidden(content, status), hidden_status(status), media_type="application/json")
+    if not is_of_protocol:
+        raise UpstreamAway(f"The policy's server gave no count: {problem_of(upstream)}.")
+    return Response(content, status, media_type="application/json")
