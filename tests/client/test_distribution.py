@@ -13,6 +13,9 @@ import pytest
 CLIENT = Path(__file__).resolve().parents[2] / "client"
 
 
+OPTIONAL = ['datasets>=3; extra == "datasets"', 'huggingface_hub>=1; extra == "hub"']
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("client")
@@ -32,7 +35,7 @@ def test_it_needs_httpx_and_pydantic_and_says_that_it_is_typed(wheel: Path) -> N
         [metadata] = [archive.read(name).decode() for name in names if name.endswith(".dist-info/METADATA")]
         [commands] = [archive.read(name).decode() for name in names if name.endswith("entry_points.txt")]
     needed = [line.split(": ")[1] for line in metadata.splitlines() if line.startswith("Requires-Dist")]
-    assert needed == ["httpx<1,>=0.27", "pydantic<3,>=2.7", 'datasets>=3; extra == "datasets"']
+    assert needed == ["httpx<1,>=0.27", "pydantic<3,>=2.7", *OPTIONAL]
     assert "retrace = retrace.cli.main:entry_point" in commands
     assert "retrace/py.typed" in names
     assert {name.split("/")[0] for name in names if ".dist-info" not in name} == {"retrace"}

@@ -24,17 +24,15 @@ def imported(file: Path) -> set[str]:
 
 def test_nothing_is_imported_that_is_not_installed_with_it() -> None:
     names = set().union(*(imported(file) for file in SOURCE.rglob("*.py")))
-    assert names - sys.stdlib_module_names == {"retrace", "httpx", "pydantic", "datasets"}
+    assert names - sys.stdlib_module_names == {"retrace", "httpx", "pydantic", "datasets", "huggingface_hub"}
 
 
-def test_datasets_is_imported_only_by_whoever_asks_for_one() -> None:
-    top_level = [
-        node
-        for node in ast.parse((SOURCE / "client.py").read_text()).body
-        if isinstance(node, ast.Import | ast.ImportFrom)
-    ]
-    assert "datasets" not in {name for node in top_level for name in (ast.unparse(node).split()[1],)}
-    assert MANIFEST["optional-dependencies"]["datasets"] == ["datasets>=3"]
+def test_what_is_optional_is_imported_only_by_whoever_asks_for_it() -> None:
+    optional = MANIFEST["optional-dependencies"]
+    assert optional == {"datasets": ["datasets>=3"], "hub": ["huggingface_hub>=1"]}
+    for file in SOURCE.rglob("*.py"):
+        top_level = [node for node in ast.parse(file.read_text()).body if isinstance(node, ast.Import | ast.ImportFrom)]
+        assert not {"datasets", "huggingface_hub"} & {ast.unparse(node).split()[1] for node in top_level}, file
 
 
 def test_the_manifest_names_what_is_imported() -> None:

@@ -26,6 +26,7 @@ BESIDE = {
     "import_": "imports_create",  # takes a file or rows, and is tried against the server in test_imports.py
     "export": "versions_rows",  # streams into a file; see test_export.py
     "load": "versions_rows",
+    "push": "versions_rows",
     "wait": "reads what it waits for",
 }
 """Methods of the client itself, which do more than one request."""

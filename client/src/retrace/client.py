@@ -12,10 +12,11 @@ import httpx
 from retrace.core.connection import TIMEOUT, AsyncConnection, Connection, api_token, server_url
 from retrace.core.flow import Flow, work
 from retrace.core.operations import C, Resource, operation
-from retrace.core.request import OnProgress
+from retrace.core.request import OnProgress, Request
 from retrace.core.retries import Retries
 from retrace.errors import RetraceError
 from retrace.export import export_rows
+from retrace.hub import Pushed, push_version
 from retrace.models.datasets import Version
 from retrace.models.imports import Import
 from retrace.models.sessions import NewSession
@@ -139,6 +140,36 @@ class _Operations(Resource[C], Generic[C]):
             return (
                 yield from work(lambda: datasets.Dataset.from_parquet(str(file), cache_dir=folder, keep_in_memory=True))
             )
+
+    @operation
+    def push(
+        self,
+        version: Version,
+        to: str,
+        *,
+        private: bool = True,
+        endpoint: str | None = None,
+        progress: OnProgress | None = None,
+    ) -> Flow[Pushed]:
+        """Push a frozen version to `to` on a hub, OWNER/NAME: its Parquet files, its card, and their digests, in one commit with a tag.
+
+        The hub is `endpoint`, else HF_ENDPOINT, else huggingface.co; the token is HF_TOKEN or that of `hf auth login`. `private` holds for a
+        repository that is made here. Needs `pip install retrace-client[hub]`.
+        """
+        readme = yield from self._text(
+            Request("GET", f"{version.path}/card", {"format": "markdown"}, headers={"Accept": "text/markdown"})
+        )
+        return (
+            yield from push_version(
+                version,
+                to,
+                readme,
+                is_private=private,
+                endpoint=endpoint,
+                retries=self._connection.retries,
+                progress=progress,
+            )
+        )
 
     @operation
     def wait(

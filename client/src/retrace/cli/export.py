@@ -28,7 +28,7 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 def run(client: Client, options: argparse.Namespace, output: Output) -> int:
-    version = _version(client, options.version)
+    version = named_version(client, options.version)
     is_parquet = options.to is not None and options.to.suffix == ".parquet"
     format: Format = options.format or ("parquet" if is_parquet else "jsonl")
     target = options.to or Path(f"{options.split}.{format}")
@@ -39,7 +39,8 @@ def run(client: Client, options: argparse.Namespace, output: Output) -> int:
     return 0
 
 
-def _version(client: Client, text: str) -> Version:
+def named_version(client: Client, text: str) -> Version:
+    """The version that `DATASET[/NUMBER]` names. Raises RetraceError."""
     name, slash, number = text.rpartition("/")
     if not (slash and number.isdecimal()):
         name, number = text, ""
