@@ -1,4 +1,4 @@
-"""Who judged trajectories: what the list of trajectories filters and counts by."""
+"""The annotators of trajectories, for the filters and counts of the list of trajectories."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -15,7 +15,7 @@ MOST = 200
 
 
 class TrajectoryAnnotators:
-    """Reads assignments that ended with a judgment. Who judged says nothing of what they said."""
+    """Reads assignments closed by a judgment. Who judged doesn't reveal the judgment."""
 
     def judged_by(self, annotator: UUID) -> Q:
         items = Assignment.objects.filter(annotator=annotator, state=Assignment.State.JUDGED).values("item")
@@ -35,7 +35,7 @@ class TrajectoryAnnotators:
             return [Judged(*row) for row in cursor.fetchall()]
 
 
-# Thousands of ids as one value: written out one by one, Django takes longer over them than Postgres over the whole statement.
+# Passes thousands of ids as one array: as single parameters, they cost Django more time than the whole statement costs Postgres.
 _COUNT = """
 WITH judged AS (
     SELECT id, a_id AS run FROM annotation_item WHERE a_id = ANY(%(runs)s)

@@ -1,4 +1,4 @@
-"""Experiments over the API: start, read, stop, and promote one of the two."""
+"""REST for experiments: start, read, stop, and promote one of the two policies."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from apps.trajectories.rollouts.rollout_batches import RolloutRefused
 
 
 class ExperimentSerializer(serializers.ModelSerializer[Experiment]):
-    """A blind comparison: its plan, which was fixed when it began, and its verdict once it has ended."""
+    """A blind comparison: its plan, fixed when it began, and its verdict once it has ended."""
 
     url = serializers.SerializerMethodField()
 
@@ -39,12 +39,12 @@ class ExperimentSerializer(serializers.ModelSerializer[Experiment]):
         read_only_fields = fields
 
     def get_url(self, experiment: Experiment) -> str:
-        """Where to ask again."""
+        """The address to poll."""
         return reverse("experiment", kwargs={"experiment_id": experiment.pk}, request=self.context["request"])
 
 
 class StandingSerializer(ExperimentSerializer):
-    """An experiment with its figures at this moment or, once it has ended, at its end. Rates come with 95 % intervals that one may watch while they move."""
+    """An experiment with its current or final figures. Rates come with 95% intervals that stay valid when checked repeatedly."""
 
     standing = serializers.SerializerMethodField()
 
@@ -53,7 +53,7 @@ class StandingSerializer(ExperimentSerializer):
         read_only_fields = fields
 
     def get_standing(self, experiment: Experiment) -> dict[str, Any]:
-        """tally, win_rate of A, outcome, items and items_judged, alike (pairs nobody could tell apart: further ties), success_a, success_b, success_difference, cost_a, cost_b (sessions, dollars, and mean, the dollars of a session; null without sessions)."""
+        """tally, win_rate of A, outcome, items and items_judged, alike (indistinguishable pairs, which count as ties), success_a, success_b, success_difference, cost_a, cost_b (sessions, dollars, and mean, the dollars of a session; null without sessions)."""
         return figures_of(experiment).as_evidence()
 
 
@@ -98,14 +98,14 @@ class StartSerializer(RequestSerializer):
 
 
 class PromoteSerializer(RequestSerializer):
-    """Who becomes champion, and why."""
+    """The new champion, and the reason."""
 
     policy = serializers.UUIDField(help_text="One of the two.")
     reason = serializers.CharField(max_length=2000)
 
 
 class PromotionSerializer(serializers.Serializer[Any]):
-    """Who is champion of which environment now."""
+    """The current champion of an environment."""
 
     environment = serializers.CharField()
     champion = serializers.UUIDField()
@@ -116,7 +116,7 @@ STARTS: dict[str, tuple[Any, Any]] = {
     "recorded": (RecordedExperimentForm, start_recorded_experiment),
     "live": (LiveExperimentForm, start_live_experiment),
 }
-"""The form and the write of each way to come to trajectories."""
+"""The form and the function for each source of trajectories."""
 
 
 class ExperimentsView(ListView):
@@ -192,7 +192,7 @@ class StopView(_OneExperiment):
 
 
 class PromoteView(_OneExperiment):
-    """Make one of the two champion."""
+    """Make one of the two policies the champion."""
 
     @extend_schema(
         operation_id="experiments_promote",

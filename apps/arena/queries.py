@@ -1,4 +1,4 @@
-"""Where an experiment stands, read from its judgments and its rollouts."""
+"""An experiment's figures, computed from its judgments and its rollouts."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -19,30 +19,30 @@ from apps.gateway.spending.costs import Cost, cost_in, sums
 from apps.trajectories.models import Trajectory
 
 SMALLEST = Decimal("1e-12")
-"""Dollars: the digits that calls' costs are stored with."""
+"""Resolution in dollars with which the costs of calls are stored."""
 EXPERIMENT_COLUMNS = (by_name("Experiment", "name", "pk"), by_age("When"))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Success:
-    """How often the environment's own check found a policy's trajectories successful."""
+    """A policy's success rate, by the environment's own check."""
 
     runs: int
     succeeded: int
     rate: Interval
-    """Over tasks; n counts them."""
+    """Over tasks; n is their number."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SessionCost:
-    """What the sessions have cost that a policy's compared trajectories were recorded in, by the prices of their time, in US dollars."""
+    """Cost in US dollars of the sessions in which a policy's compared trajectories were recorded, at the prices of that time."""
 
     sessions: int
     calls: int
     dollars: str | None
-    """Of all together, as far as it's known; None: nothing is."""
+    """Total of the known costs; None if none is known."""
     mean: str | None
-    """Of a session."""
+    """Mean per session."""
     estimated_calls: int
     unknown_calls: int
 
@@ -56,21 +56,21 @@ class Standing:
 
     tally: Tally
     win_rate: Interval
-    """Policy A's, over the tasks of which every pair has all its judgments or cannot be told apart."""
+    """Policy A's win rate, over tasks whose pairs all have their judgments or are indistinguishable."""
     outcome: Outcome
     tasks_planned: int
     items: int
     items_judged: int
     alike: int
-    """Pairs that cannot be told apart: ties beside those in `tally`."""
+    """Number of indistinguishable pairs: ties in addition to those in `tally`."""
     side_bias: SideBias
     judgements_by_kind: dict[str, int]
     success_a: Success
     success_b: Success
     success_difference: Interval
-    """A − B in share of trajectories, paired by task."""
+    """A − B in success rate, paired by task."""
     cost_a: SessionCost | None
-    """None where no session was recorded, as in rollouts that Retrace plays itself."""
+    """None if no session was recorded, as in rollouts that Retrace plays itself."""
     cost_b: SessionCost | None
 
     def as_evidence(self) -> dict[str, Any]:
@@ -79,12 +79,12 @@ class Standing:
 
 
 def figures_of(experiment: Experiment) -> Standing:
-    """What `experiment` was decided on, whatever became of its judgments and trajectories since; before that, where it stands."""
+    """The figures on which `experiment` was decided, unaffected by later changes; before that, its current figures."""
     return _of_verdict(experiment.verdict) if experiment.verdict else standing(experiment)
 
 
 def _of_verdict(verdict: dict[str, Any]) -> Standing:
-    """The opposite of `as_evidence`."""
+    """The inverse of `as_evidence`."""
     figures: dict[str, Any] = {
         name: Success(
             runs=verdict[name]["runs"],
@@ -101,7 +101,7 @@ def _of_verdict(verdict: dict[str, Any]) -> Standing:
         tasks_planned=verdict["tasks_planned"],
         items=verdict["items"],
         items_judged=verdict["items_judged"],
-        alike=verdict.get("alike", 0),  # a verdict without it was reached when every pair was asked about
+        alike=verdict.get("alike", 0),  # older verdicts lack it, since every pair was judged
         side_bias=SideBias(**verdict["side_bias"]),
         judgements_by_kind=verdict["judgements_by_kind"],
         success_difference=Interval(**verdict["success_difference"]),
@@ -110,7 +110,7 @@ def _of_verdict(verdict: dict[str, Any]) -> Standing:
 
 
 def standing(experiment: Experiment) -> Standing:
-    """Judgments and rollouts of `experiment`, in six queries whatever their number."""
+    """The current figures from judgments and rollouts, in six queries whatever their number."""
     judgements = _judgements(experiment)
     items = _items(experiment)
     places: dict[str, int] = {}
@@ -123,12 +123,12 @@ def standing(experiment: Experiment) -> Standing:
         kinds[row["annotator__kind"]] += 1
         task = str(row["item__task_id"])
         if task not in unfinished:
-            # Taken out and put back, a task moves to the end: the dict's order is that in which tasks became complete.
+            # Removing and reinserting moves a task to the end, so the dict's order is that in which tasks became complete.
             pairs = strengths.pop(task, {})
             pairs.setdefault(str(row["item_id"]), []).append(row["strength"])
             strengths[task] = pairs
     alike = [(task, place) for task, place in experiment.alike]
-    # More pairs may come to a live experiment until it has as many tasks as its plan says.
+    # A live experiment may get more pairs until it has the planned number of tasks.
     planned = experiment.plan["tasks"] if experiment.is_live else len({*places, *(task for task, _ in alike)})
     is_fed = not experiment.is_live or len(items) + len(alike) >= planned
     known = win_rates.with_ties(strengths, alike, places=places, all_known=is_fed and not unfinished)
@@ -157,7 +157,7 @@ def standing(experiment: Experiment) -> Standing:
 
 
 def _judgements(experiment: Experiment) -> list[dict[str, Any]]:
-    """Standing judgments, oldest first; those of known items left out."""
+    """Valid judgments, oldest first, without those of gold and onboarding items."""
     if experiment.queue_id is None:
         return []
     fields = ("item_id", "item__task_id", "strength", "both_bad", "a_was_left", "annotator__kind")
@@ -184,7 +184,7 @@ def _runs(experiment: Experiment, side: LiveAttempt.Side) -> QuerySet[Trajectory
 
 
 def _results(runs: QuerySet[Trajectory]) -> dict[str, list[bool]]:
-    """Per task what its trajectories came to. Those without a verdict do not count."""
+    """The outcomes of each task's trajectories, without those that have none."""
     by_task: dict[str, list[bool]] = defaultdict(list)
     for task, success in runs.filter(success__isnull=False).values_list("task_id", "success"):
         by_task[str(task)].append(bool(success))
@@ -192,7 +192,7 @@ def _results(runs: QuerySet[Trajectory]) -> dict[str, list[bool]]:
 
 
 def _cost(runs: QuerySet[Trajectory]) -> SessionCost | None:
-    """A session that failed over has cost what the champion's server asked, and counts for the arm that was drawn, as its outcome does."""
+    """A session that failed over counts for the drawn arm, like its outcome, at the cost of the champion's server."""
     recorded = Path.objects.filter(trajectory__in=runs.values("pk")).values("session")
     row = Call.objects.filter(session__in=recorded).aggregate(sessions=Count("session", distinct=True), **sums())
     if not row["sessions"]:
@@ -213,12 +213,12 @@ def _plain(dollars: Decimal) -> str:
 
 
 def _success(by_task: Mapping[str, list[bool]]) -> tuple[dict[str, float], Success]:
-    """Per task the share of successful trajectories, and the total."""
+    """The success rate by task, and in total."""
     shares = {task: sum(results) / len(results) for task, results in by_task.items()}
     runs_total = sum(map(len, by_task.values()))
     succeeded = sum(map(sum, by_task.values()))
     one_each = all(len(results) == 1 for results in by_task.values())
-    # Several trajectories of a task are not independent: then the task is the unit, as in the win rate.
+    # Several trajectories of a task aren't independent, so the unit is the task, as for the win rate.
     rate = (
         win_rates.success_rate(succeeded, runs_total)
         if one_each

@@ -1,7 +1,7 @@
-"""What an annotator does with an item in hand: judge it, draft, skip, flag, and take the last act back.
+"""The actions of an annotator on their current item: judge, save a draft, skip, flag, and undo.
 
-Nothing is overwritten: a judgment taken back stays, marked; the item is assigned to the same person anew. Locks are taken in the
-order that `assignments` names: desk, assignment, item.
+Nothing is overwritten: a withdrawn judgment is kept and marked, and the item is assigned to the same person again. Locks are taken in the
+order given in `assignments`: desk, assignment, item.
 """
 
 import json
@@ -33,16 +33,16 @@ from apps.trajectories.rendering.text import one_line
 UNDO_REACH = 10
 TASK_CHARS = 60
 MOST_CHARACTERS = 1_000_000
-"""Of an answer, as JSON: lists hold a hundred of them."""
+"""Maximum length of an answer as JSON; lists of judgments hold a hundred of them."""
 
 
 @transaction.atomic
 def record(*, assignment: Assignment, answer: object, seconds: float = 0.0, guideline_version: int = 0) -> Judgement:
-    """Store one judgment and close its assignment. `answer` is what the queue's kind takes: a Choice, a Walk, Scores.
+    """Store one judgment and close its assignment. `answer` has the type of the queue's kind: a Choice, a Walk, Scores.
 
-    The same answer again is answered as the first time: the browser may not have heard us. Another answer raises
-    AlreadyJudged. A lease that ran out is no reason to refuse work while the item still has a place; PlaceLost otherwise.
-    Raises WrongKind, AnswerTooLong, and what `Kind.check` refuses.
+    Repeating the same answer returns the stored judgment, since the browser may have missed the response. Another answer raises
+    AlreadyJudged. An expired lease doesn't matter while the item still has a place; otherwise raises PlaceLost.
+    Raises WrongKind, AnswerTooLong, and whatever `Kind.check` raises.
     """
     kind = kind_of(assignment.queue)
     if not isinstance(answer, kind.answer):
@@ -70,7 +70,7 @@ class _Locked(NamedTuple):
 
 
 def _locked(assignment: Assignment) -> _Locked:
-    """The desk, then the assignment with its item, as they are now and stay until the transaction ends."""
+    """Lock and reload the desk, then the assignment with its item, until the transaction ends."""
     desk = lock_desk(queue=assignment.queue_id, annotator=assignment.annotator_id)
     fresh = _WITH_ITEM.get(pk=assignment.pk)
     fresh.queue = assignment.queue
@@ -84,7 +84,7 @@ _WITH_ITEM = CompiledQuery(
 
 
 def _hold(assignment: Assignment) -> None:
-    """Make sure of the place that a judgment needs, or say why there is none."""
+    """Secure the place that a judgment needs, or raise why there's none."""
     if assignment.state == Assignment.State.SKIPPED:
         raise AlreadySkipped
     if assignment.state == Assignment.State.UNDONE:
@@ -94,7 +94,7 @@ def _hold(assignment: Assignment) -> None:
 
 
 def _conclude(desk: Desk, assignment: Assignment, judgement: Judgement) -> None:
-    """Close the assignment of a judgment that was just stored, and count it."""
+    """Close the assignment of a newly stored judgment, and count it."""
     item = assignment.item
     item.judged += 1
     item.disputed = _is_disputed(item)
@@ -125,7 +125,7 @@ def _close(assignment: Assignment, state: Assignment.State) -> None:
 
 
 def _is_disputed(item: Item) -> bool:
-    """Two standing judgments of the item contradict each other."""
+    """Whether two valid judgments of the item contradict each other."""
     if item.overlap == 1 or item.purpose != Item.Purpose.WORK:
         return False
     kind = kind_of(item)
@@ -133,7 +133,7 @@ def _is_disputed(item: Item) -> bool:
 
 
 def _bounded(seconds: float, assignment: Assignment) -> float:
-    """The browser counts time at work; it cannot be more than has passed since the item was first shown."""
+    """The browser's working time, limited to the time since the item was first shown."""
     passed = now() - (assignment.opened_at or assignment.created_at)
     judgements = kind_of(assignment.queue).model.objects
     before = judgements.filter(assignment=assignment.replaces_id).first() if assignment.replaces_id else None
@@ -159,12 +159,12 @@ def skip(*, assignment: Assignment, reason: str = "") -> None:
 
 
 def flag(*, assignment: Assignment, reason: str = "", flagged: bool = True) -> None:
-    """Tell the researcher that something is wrong with this item; it stays in hand."""
+    """Report a problem with this item to the researcher; the item stays assigned."""
     Assignment.objects.filter(pk=assignment.pk).update(flagged=flagged, flag_reason=reason if flagged else "")
 
 
 def save_draft(*, assignment: Assignment, draft: dict[str, Any]) -> None:
-    """Keep answers that are not submitted yet. An expired hold keeps its draft too: the person may get the item back."""
+    """Save an unsubmitted answer. Also works after the lease expired, since the person may get the item back."""
     Assignment.objects.filter(pk=assignment.pk, state__in=[Assignment.State.OPEN, Assignment.State.EXPIRED]).update(
         draft=draft
     )
@@ -172,7 +172,7 @@ def save_draft(*, assignment: Assignment, draft: dict[str, Any]) -> None:
 
 @transaction.atomic
 def keep(*, assignment: Assignment) -> Assignment:
-    """The person looks at this item: note when they first did, and renew their hold. Refuses like a judgment would."""
+    """Record that the person is looking at this item and renew their lease. Raises the same refusals as a judgment."""
     _, assignment = _locked(assignment)
     if assignment.state == Assignment.State.JUDGED:
         raise AlreadyJudged
@@ -186,9 +186,9 @@ def keep(*, assignment: Assignment) -> Assignment:
 
 @transaction.atomic
 def undo_last(*, queue: Queue, annotator: Annotator) -> Assignment:
-    """Take back this person's latest judgment or skip in `queue`; the item is theirs again, with the old answer as its draft.
+    """Undo this person's latest judgment or skip in `queue`; the item is assigned to them again, with the old answer as its draft.
 
-    A skip whose item others took since is passed over. Raises NothingToUndo; PlaceLost where there was nothing but such skips.
+    Passes over skips whose items others have taken. Raises NothingToUndo; PlaceLost if there were only such skips.
     """
     desk = lock_desk(queue=queue.pk, annotator=annotator.pk)
     if queue.is_of_experiment and Queue.objects.filter(pk=queue.pk, state=Queue.State.CLOSED).exists():
@@ -204,7 +204,7 @@ def undo_last(*, queue: Queue, annotator: Annotator) -> Assignment:
         draft = last.draft
         desk.skipped -= 1
     desk.save(update_fields=["judged", "skipped", "seconds", "golds", "golds_right"])
-    flag = {"flagged": last.flagged, "flag_reason": last.flag_reason}  # it goes along, or nobody could take it off
+    flag = {"flagged": last.flagged, "flag_reason": last.flag_reason}  # copied, or nobody could remove it
     last.state, last.flagged, last.flag_reason = Assignment.State.UNDONE, False, ""
     last.save(update_fields=["state", "flagged", "flag_reason"])
     item.disputed = _is_disputed(item)
@@ -224,7 +224,7 @@ def undo_last(*, queue: Queue, annotator: Annotator) -> Assignment:
 
 
 def taken_back_in_words(again: Assignment) -> str:
-    """What undoing took back, for whoever did it: `again` is what it gave them."""
+    """Message about what an undo took back, for the person who did it. `again` is the resulting assignment."""
     kind = kind_of(again.queue)
     judgement = kind.model.objects.filter(assignment=again.replaces_id).first()
     task = one_line(again.item.task.headline, TASK_CHARS)
@@ -234,9 +234,9 @@ def taken_back_in_words(again: Assignment) -> str:
 
 
 def _last_act(queue: Queue, annotator: Annotator) -> Assignment:
-    """The latest judgment or skip within reach; of a skip, the place is taken again. The caller has locked the desk.
+    """The latest judgment or skip within reach of undo; for a skip, its place is taken again. The caller has locked the desk.
 
-    What was taken back already counts for the reach, so that it ends at the same item however often, and however late, one undoes.
+    Withdrawn judgments count towards the reach, so it ends at the same item however often, and however late, one undoes.
     """
     acts = Assignment.objects.filter(queue=queue, annotator=annotator, closed_at__isnull=False).exclude(
         item__purpose=Item.Purpose.TRAINING  # its answer was shown
@@ -252,7 +252,7 @@ def _last_act(queue: Queue, annotator: Annotator) -> Assignment:
 
 
 def _latest_items(acts: QuerySet[Assignment]) -> set[int]:
-    """So many as undo reaches. Read one by one from the newest on: a desk may have tens of thousands behind it."""
+    """The items within reach of undo. Read one by one from the newest, since a desk may have tens of thousands."""
     done = acts.filter(state__in=[Assignment.State.JUDGED, Assignment.State.SKIPPED, Assignment.State.UNDONE])
     items: set[int] = set()
     for item in done.order_by("-closed_at").values_list("item", flat=True).iterator(chunk_size=5 * UNDO_REACH):
@@ -264,23 +264,23 @@ def _latest_items(acts: QuerySet[Assignment]) -> set[int]:
 
 @transaction.atomic
 def take_back_skips(*, queue: Queue, annotator: Annotator) -> int:
-    """Let this annotator be given again what they skipped in `queue`, where it still has a place; how many items."""
+    """Make this annotator's skipped items in `queue` available to them again, as far as they have places; returns how many."""
     desk = lock_desk(queue=queue.pk, annotator=annotator.pk)
     skipped = Assignment.objects.filter(queue=queue, annotator=annotator, state=Assignment.State.SKIPPED)
     taken_back = skipped.update(state=Assignment.State.UNDONE)
     if taken_back:
-        desk.skipped, desk.position = 0, 0  # the desk has gone past them
+        desk.skipped, desk.position = 0, 0  # the desk's position is past them
         desk.save(update_fields=["skipped", "position"])
     return taken_back
 
 
 def _retract(judged: Assignment, item: Item, desk: Desk) -> dict[str, Any]:
-    """Mark the judgment as taken back; its answer, as a draft. The place stays taken: it is the same person's."""
+    """Mark the judgment as withdrawn and return its answer as a draft. The place stays taken by the same person."""
     kind = kind_of(judged.queue)
     judgement = kind.model.objects.get(assignment=judged)
     judgement.retracted_at = now()
     judgement.save(update_fields=["retracted_at"])
-    # A decision that upheld it says nothing any more: what it decided is open again.
+    # A decision that upheld it no longer applies, so its item is open again.
     Adjudication.objects.standing().filter(item=item, upheld=judgement.pk).update(retracted_at=judgement.retracted_at)
     item.judged -= 1
     known_answers.count(desk, item, judgement, -1)

@@ -1,6 +1,6 @@
-"""The two trajectories of an assignment as its annotator may see them: aligned, and with nothing that tells who made which, or how it ended.
+"""The two trajectories of an assignment as its annotator may see them: aligned, and without anything that reveals their policies or outcomes.
 
-Addresses name the assignment and a side, never a trajectory.
+URLs contain the assignment's id and a side, never a trajectory's id.
 """
 
 from collections.abc import Mapping
@@ -25,13 +25,13 @@ from apps.trajectories.rendering.differences import mark_pair
 from apps.trajectories.rendering.steps import StepHead, StepView
 
 OPENED = 6
-"""Rows that come opened with the pair, from the first difference on; the rest follows before it is needed."""
+"""Rows that are opened initially, from the first difference on; the rest is loaded before it's needed."""
 CHUNK = 8
 REMEMBERED_SECONDS = 3600
 
 
 class Row(NamedTuple):
-    """A step beside its counterpart: a line of each (None where a trajectory has none) and, once opened, all of it."""
+    """A step beside its counterpart: a summary line of each (None if a trajectory has none) and, once opened, the content."""
 
     number: int
     left: StepHead | None
@@ -47,12 +47,12 @@ class Row(NamedTuple):
 
     @property
     def anchor(self) -> str:
-        """Where a step's number leads: to its row in this page."""
+        """The step's anchor on the page, to which its number links."""
         return f"#row-{self.number}"
 
 
 class Stretch(NamedTuple):
-    """Neighboring rows that are all identical (and folded) or all not."""
+    """Adjacent rows that are all identical (and folded) or all different."""
 
     is_identical: bool
     rows: list[Row]
@@ -60,26 +60,26 @@ class Stretch(NamedTuple):
 
 @dataclass(frozen=True)
 class Pair:
-    """Everything about two trajectories that the desk shows."""
+    """Everything the desk shows about two trajectories."""
 
     instruction: str
     users_script: str
-    """What only a simulated user was told; no agent saw it."""
+    """Instructions of a simulated user; the agent never saw them."""
     rows: Markup
     first: int | None
-    """The row of the first difference; None where the trajectories are the same."""
+    """The row of the first difference; None if the trajectories are identical."""
     left_steps: int
     right_steps: int
 
 
 def pair_of(assignment: Assignment, part_url: PartUrl) -> Pair:
-    """The whole pair in lines, opened at the first difference."""
+    """The whole pair as lines, opened at the first difference."""
     left, right = sides_of(assignment)
 
     def render(part_url: PartUrl) -> Rows:
         return _rows(left, right, part_url)
 
-    # What one person judges is rendered once anyway; keeping it would cost a tenth more.
+    # With one annotator it's rendered only once anyway; caching it would cost a tenth more.
     is_for_several = assignment.item.overlap > 1
     rows = kept_rows("pair", (left, right), part_url, render) if is_for_several else render(part_url)
     return Pair(
@@ -118,7 +118,7 @@ def sides_of(assignment: Assignment) -> tuple[Trajectory, Trajectory]:
 
 
 def _compared(left: Trajectory, right: Trajectory) -> side_by_side.Comparison:
-    """The alignment. Long trajectories take a while to read, their rows come in chunks, and several people compare the same two."""
+    """The alignment. Cached, since long trajectories are slow to read, rows are loaded in chunks, and several people compare the same two."""
     key = f"compared:{digest_of('compared', (left, right)).hex()}"
     found: side_by_side.Comparison | None = recall(key)
     if found is None:
@@ -135,7 +135,7 @@ def _open(
     part_url: PartUrl,
     steps: Mapping[UUID, Mapping[int, Step]] | None = None,
 ) -> list[Row]:
-    """These rows, the ones of `opened` with all of their steps. steps: what was read of them already."""
+    """These rows, those in `opened` with their full steps. steps: steps that were already read."""
     chosen = [row for row in rows if row.number in opened]
     wanted = {
         left.pk: {row.left.index for row in chosen if row.left},
@@ -148,7 +148,7 @@ def _open(
 
 
 def _all_steps(left: Trajectory, right: Trajectory) -> Mapping[UUID, dict[int, Step]]:
-    """Every step by trajectory and index, of trajectories so short that most of it is shown at once."""
+    """Every step by trajectory and index, for trajectories so short that most of it is shown at once."""
     found: dict[UUID, dict[int, Step]] = {left.pk: {}, right.pk: {}}
     for step in _STEPS.all(left=left.pk, right=right.pk):
         found[step.trajectory_id][step.index] = step

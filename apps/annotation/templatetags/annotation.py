@@ -1,4 +1,4 @@
-"""Judgments in words."""
+"""Template tags and filters that describe judgments."""
 
 from django import template
 
@@ -29,11 +29,11 @@ def of_item(judgements: dict[int, list[Judgement]], item: Item) -> list[Judgemen
 
 @register.filter
 def takes_models(queue: Queue) -> bool:
-    """Whether models can be sent to judge there."""
+    """Whether models can be added as judges of this queue."""
     return kind_of(queue).takes_models
 
 
 @register.simple_tag
 def pair_rows(rows: list[Row]) -> Markup:
-    """Steps of two trajectories beside each other."""
+    """Rendered rows of two trajectories side by side."""
     return written("annotation/pair_rows.jinja", "rows", rows)

@@ -1,6 +1,6 @@
-"""The desk: one item at a time, and what its annotator does with it.
+"""The desk: one item at a time, and the annotator's actions on it.
 
-Its script talks to it in JSON; without a script the same forms are posted and answered with the desk again.
+Its script uses JSON; without JavaScript, the same forms are posted and the response is the desk again.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from apps.trajectories.rendering import markdown
 P = ParamSpec("P")
 BESIDES = 30
 GUIDELINES = 2
-"""The level of the heading over them."""
+"""The heading level above the guidelines."""
 
 
 def acting(
     view: Callable[Concatenate[HtmxRequest, P], HttpResponse],
 ) -> Callable[Concatenate[HtmxRequest, P], HttpResponse]:
-    """A refusal is an answer, not an error: 409 with its name and what to do."""
+    """Turns a refusal into a 409 response with its name and advice."""
 
     def act(request: HtmxRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
         try:
@@ -66,7 +66,7 @@ def wants_json(request: HtmxRequest) -> bool:
 
 
 def own(request: HtmxRequest, assignment_id: UUID) -> Assignment:
-    """An assignment of this very person. A researcher, too, sees only their own here: others' are blind."""
+    """An assignment of this person. Researchers, too, can only open their own here, since others' are blind."""
     return _of_member(_OWN, request, assignment_id)
 
 
@@ -104,7 +104,7 @@ _SHOWN = CompiledQuery(
 
 
 def desk_of(assignment_id: UUID, **_: object) -> str:
-    """The address of the desk that an assignment lies on."""
+    """The URL of the desk that an assignment is on."""
     return reverse(
         "annotation:desk", args=[Assignment.objects.values_list("queue_id", flat=True).get(pk=assignment_id)]
     )
@@ -112,7 +112,7 @@ def desk_of(assignment_id: UUID, **_: object) -> str:
 
 @require_safe
 def desk(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
-    """The item to judge now. Reading this page takes one if there is none in hand: that is a lease, not a fact."""
+    """The item to judge now. Reading this page assigns one if there is none, which is only a lease."""
     queue = _queue(request, queue_id)
     annotator = annotator_of(request.member)
     stopped = ""
@@ -131,14 +131,14 @@ def desk(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
 
 @acting
 def next_item(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
-    """The next item, in one trip; the browser asks for it while its person judges another. `besides`: what it has already."""
+    """The next item, in one round trip; the browser preloads it while the person judges another. `besides`: the items it already has."""
     return JsonResponse(_next(request, _queue(request, queue_id), annotator_of(request.member)))
 
 
 @fragment_of(desk_of)
 @require_safe
 def item(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
-    """What is judged and the answer bar, ready to be put in place of another item."""
+    """The item and its answer bar, rendered to replace another item."""
     context = _whole_item(own_with_runs(request, assignment_id))
     return render(request, context["item_template"], context)
 
@@ -155,7 +155,7 @@ def rows(request: HtmxRequest, assignment_id: UUID, start: int) -> HttpResponse:
 
 @require_safe
 def part(request: HtmxRequest, assignment_id: UUID, side: str, index: int) -> HttpResponse:
-    """Long content of a step, on demand: its address says which side it is on and nothing about the trajectory."""
+    """Long content of a step, on demand. Its URL contains the side but nothing about the trajectory."""
     assignment = own_with_runs(request, assignment_id)
     run = kind_of(assignment.queue).run_at(assignment, side)
     whole = request.GET.get("raw") or request.GET.get("as") == "image"
@@ -214,9 +214,9 @@ def flag(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
 
 @acting
 def keep(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
-    """The browser says that this item is on the screen and its person at work.
+    """The browser reports that this item is on screen and its person active.
 
-    That it no longer holds the item is news, not an error: an answer sent a moment later may well have come first.
+    Losing the item isn't an error in the response, since an answer sent a moment later may have arrived first.
     """
     try:
         assignment = actions.keep(assignment=own(request, assignment_id))
@@ -240,7 +240,7 @@ def undo(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
 
 @acting
 def leave(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
-    """The browser leaves the desk: what it had loaded ahead is for others."""
+    """The browser leaves the desk: items loaded ahead are freed."""
     assignments.release_ahead(queue=_queue(request, queue_id), annotator=annotator_of(request.member))
     return JsonResponse({})
 
@@ -250,7 +250,7 @@ def _queue(request: HtmxRequest, queue_id: UUID) -> Queue:
 
 
 def _next(request: HtmxRequest, queue: Queue, annotator: Annotator) -> dict[str, Any]:
-    """The next item, rendered, and how far the queue is. Raises Refusal."""
+    """The next item, rendered, and the queue's progress. Raises Refusal."""
     besides = [UUID(text) for text in request.POST.getlist("besides")[:BESIDES] if _is_uuid(text)]
     assignment = assignments.next_assignment(queue=queue, annotator=annotator, besides=besides)
     progress = desk_progress(queue, annotator).to_json()
@@ -264,9 +264,9 @@ def _next(request: HtmxRequest, queue: Queue, annotator: Annotator) -> dict[str,
 
 
 def _after(request: HtmxRequest, assignment: Assignment) -> dict[str, Any]:
-    """What comes next, for a browser that asks for it together with its answer.
+    """The next item, for a browser that requests it together with its answer.
 
-    Nothing where nothing comes: the answer is stored whatever the queue does, and the browser, which then asks by itself, is told why.
+    Empty if there is none: the answer is stored whatever the queue's state, and the browser's own request then gets the reason.
     """
     if "next" not in request.POST:
         return {}
@@ -278,7 +278,7 @@ def _after(request: HtmxRequest, assignment: Assignment) -> dict[str, Any]:
 
 
 def _whole_item(assignment: Assignment) -> dict[str, Any]:
-    """What an item's template needs that stands in no page yet."""
+    """Template context of an item that isn't on a page yet."""
     return {"queue": assignment.queue, "guideline": latest_guideline(assignment.queue), **_item(assignment)}
 
 
