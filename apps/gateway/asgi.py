@@ -1,4 +1,4 @@
-"""What the gateway answers, over ASGI: OpenAI's chat completions, Responses and models, and Anthropic's Messages, for the keys of sessions."""
+"""The gateway's ASGI application: OpenAI's chat completions, Responses, and models, and Anthropic's Messages, authenticated by session keys."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from contract.values import mapping
 
 PREFIX = "/gateway/v1"
 RETRY_COUNT = "x-stainless-retry-count"
-"""The header by which OpenAI's and Anthropic's libraries say that they send a request again."""
+"""The header with which OpenAI's and Anthropic's libraries mark retries."""
 ADDRESSES = ", ".join(f"POST {PREFIX}/{speaks.path}" for speaks in DIALECTS.values()) + f", and GET {PREFIX}/models"
 MOST_VALUES = 250_000
-"""Of one request's JSON: a long chat has some ten thousand. More would hold up all other calls while it's looked through."""
+"""Values in one request's JSON: a long chat has some ten thousand. Scanning more would delay all other calls."""
 Answer = Callable[[Request], Coroutine[Any, Any, Response]]
 
 recorder = Recorder(settings.GATEWAY_SPOOL_DIR)
@@ -43,7 +43,7 @@ upstreams = Upstreams()
 
 
 def refusing(speaks: type[Dialect] = ChatCompletions) -> Callable[[Answer], Answer]:
-    """Turns refusals into errors of the protocol."""
+    """Converts refusals to errors of the protocol."""
 
     def decorated(answer: Answer) -> Answer:
         @wraps(answer)
@@ -61,7 +61,7 @@ def refusing(speaks: type[Dialect] = ChatCompletions) -> Callable[[Answer], Answ
 
 
 def call_route(speaks: type[Dialect]) -> Route:
-    """POST /v1/…, as one protocol has it."""
+    """POST /v1/… in one protocol."""
 
     @refusing(speaks)
     async def call(request: Request) -> Response:
@@ -102,7 +102,7 @@ async def token_count(request: Request) -> Response:
 
 
 async def session_of(request: Request, key: str, speaks: type[Dialect], body: dict[str, Any]) -> Known:
-    """The session that a key opens, or the one that an API token's call names. Raises GatewayRefusal."""
+    """The session of a session key, or the one named by a call with an API token. Raises GatewayRefusal."""
     if not key.startswith(api_tokens.MARK):
         return await recorder.session_of(key)
     name = session_name(request.headers.get("x-session-id", ""), request.headers.get("traceparent", ""))
@@ -111,7 +111,7 @@ async def session_of(request: Request, key: str, speaks: type[Dialect], body: di
 
 @refusing()
 async def models(request: Request) -> Response:
-    """GET /v1/models: the one that the session leads to, or all that a token may call."""
+    """GET /v1/models: the session's model, or all that a token may call."""
     key = key_of(request)
     if key.startswith(api_tokens.MARK):
         known = [(each.name, each.created_at) for each in await in_database(models_of, key)]
@@ -128,17 +128,17 @@ async def models(request: Request) -> Response:
 
 @refusing()
 async def elsewhere(request: Request) -> Response:
-    """Every other address."""
+    """Any other address."""
     raise NotSupported(f"The gateway has no {request.method} {request.url.path}. It has {ADDRESSES}.")
 
 
 async def not_found(request: Request, error: Exception) -> Response:
-    """For what matches no route, or a route with another method."""
+    """Handles requests that match no route, or a route with a different method."""
     return await elsewhere(request)
 
 
 def key_of(request: Request) -> str:
-    """The key of a session, as OpenAI's libraries send it, or Anthropic's. Raises NoSession."""
+    """The session key or API token, from the header of OpenAI's or Anthropic's libraries. Raises NoSession."""
     scheme, _, key = request.headers.get("authorization", "").partition(" ")
     key = key.strip() if scheme.lower() == "bearer" else request.headers.get("x-api-key", "")
     if not key:
@@ -149,7 +149,7 @@ def key_of(request: Request) -> str:
 
 
 async def body_of(request: Request, speaks: type[Dialect]) -> dict[str, Any]:
-    """A request of that protocol. Raises BadRequest, TooLarge, ClientDisconnect."""
+    """The request in this protocol. Raises BadRequest, TooLarge, or ClientDisconnect."""
     try:
         async with asyncio.timeout(settings.GATEWAY_DEADLINE_SECONDS):
             content = await _read(request)
@@ -159,7 +159,7 @@ async def body_of(request: Request, speaks: type[Dialect]) -> dict[str, Any]:
         raise TooLarge(f"The request has more values than the {MOST_VALUES:,} that the gateway takes.")
     try:
         body = jsontext.loads(content)
-        jsontext.dumps(body)  # nothing that couldn't be stored
+        jsontext.dumps(body)  # refuse what couldn't be stored
     except jsontext.UnreadableJSON as problem:
         raise BadRequest(f"The body can't be read: {problem}") from None
     asked = mapping(body)

@@ -1,4 +1,4 @@
-"""How long a prompt is, as the policy's server counts it: Anthropic's `/v1/messages/count_tokens`. Nothing is sampled, so nothing is recorded."""
+"""Token count of a prompt by the policy's server: Anthropic's `/v1/messages/count_tokens`. Nothing is sampled, so nothing is recorded."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ async def count_tokens(
     recorder: Recorder,
     upstreams: Upstreams,
 ) -> Response:
-    """What the policy's server answers. It takes a request of the limits a minute, and none of the session's budget. Raises GatewayRefusal, ClientDisconnect."""
+    """The policy's server's response. It counts against the requests per minute, but not against the session's budget. Raises GatewayRefusal or
+    ClientDisconnect."""
     session = known.session
     if not session.is_open:
         raise SessionEnded(f"This session is {session.state}. Create another one with POST /api/v1/sessions.")

@@ -1,4 +1,4 @@
-"""What requests about sessions bring, and what is answered."""
+"""Request and response serializers of sessions."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from apps.policies.models import Policy
 
 LONGEST_JSON = 20_000
 LARGEST_REWARD = 1e300
-"""Far below what 64 bits hold, so that no sum of a session's rewards is beyond it."""
+"""Far below the 64-bit limit, so that the sum of a session's rewards can't overflow."""
 T = TypeVar("T")
 
 
 class TaskSerializer(RequestSerializer):
-    """A task that needn't be known yet. Sessions with the same environment and key are attempts at one task."""
+    """A task that may be new. Sessions with the same environment and key are attempts at one task."""
 
     key = serializers.CharField(
         max_length=300, required=False, help_text="Names the task. Left out: told by the instruction."
@@ -89,7 +89,7 @@ class OpenSerializer(RequestSerializer):
 
 
 class EventSerializer(RequestSerializer):
-    """Something to note of a session."""
+    """An event of a session."""
 
     key = serializers.CharField(max_length=200, help_text="Of your choice; the same key again is the same event.")
     type = serializers.ChoiceField(choices=SessionEvent.Type.choices)
@@ -105,7 +105,7 @@ class EventSerializer(RequestSerializer):
 
 
 class FinishSerializer(RequestSerializer):
-    """How a session went."""
+    """The outcome of a session."""
 
     success = serializers.BooleanField(required=False, allow_null=True, default=None)
     reward = serializers.FloatField(
@@ -125,13 +125,13 @@ class FinishSerializer(RequestSerializer):
 
 
 class AbandonSerializer(RequestSerializer):
-    """Why nobody can tell how a session went."""
+    """Why the outcome of a session is unknown."""
 
     problem = serializers.CharField(required=False, default="", allow_blank=True, max_length=2000)
 
 
 class SessionSerializer(serializers.ModelSerializer[Session]):
-    """One episode of an agent that lives elsewhere."""
+    """One episode of an external agent."""
 
     url = serializers.SerializerMethodField()
     policy_name = serializers.CharField(
@@ -182,7 +182,7 @@ class SessionSerializer(serializers.ModelSerializer[Session]):
         read_only_fields = fields
 
     def to_representation(self, instance: Session) -> Any:
-        """Whoever runs a session of a split isn't told which arm it was led to: not while it's open, and not in answers to what they send."""
+        """A split's drawn arm is hidden from whoever runs its session: while it's open, and in responses to their requests."""
         answer = super().to_representation(instance)
         if instance.split is not None and (instance.is_open or self.context.get("is_blind")):
             answer |= {"policy": None, "policy_name": instance.split.name, "drawn": None, "failover": ""}
@@ -193,12 +193,12 @@ class SessionSerializer(serializers.ModelSerializer[Session]):
         return None if hides_cost(session) or "cost_calls" not in vars(session) else session.cost.to_json()
 
     def get_url(self, session: Session) -> str:
-        """Where to ask again."""
+        """URL for polling."""
         return reverse("session", kwargs={"session_id": session.pk}, request=self.context["request"])
 
 
 class OpenedSerializer(SessionSerializer):
-    """A session with its key, which is shown this once."""
+    """A session with its key, which is shown only once."""
 
     base_url = serializers.SerializerMethodField()
     api_key = serializers.SerializerMethodField()
@@ -212,12 +212,12 @@ class OpenedSerializer(SessionSerializer):
         return base_url_of(self.context["request"])
 
     def get_api_key(self, session: Session) -> str:
-        """For the agent's library. It opens this session, and nothing else."""
+        """For the agent's library. Valid only for this session."""
         return str(self.context["key"])
 
 
 class SessionEventSerializer(serializers.ModelSerializer[SessionEvent]):
-    """What was noted of a session."""
+    """An event of a session."""
 
     value = serializers.JSONField(read_only=True)
 
@@ -228,7 +228,7 @@ class SessionEventSerializer(serializers.ModelSerializer[SessionEvent]):
 
 
 class TraceSerializer(serializers.Serializer[Any]):
-    """What a session has come to so far."""
+    """A session's calls so far."""
 
     trajectory = serializers.JSONField(help_text="Its longest path, as retrace/1.")
     counts = serializers.DictField(

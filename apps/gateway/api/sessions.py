@@ -1,4 +1,4 @@
-"""Sessions over the API: open, tell rewards, finish, read."""
+"""REST API of sessions: open, record rewards, finish, read."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class SessionsView(ListView):
 
     needs = Role.RESEARCHER
     throttle_classes = (AgentRateThrottle,)
-    keeps_answers = False  # they hold the session's key, of which only the hash is stored
+    keeps_answers = False  # responses contain the session's key, of which only the hash is stored
 
     @extend_schema(
         operation_id="sessions_create",
@@ -144,9 +144,9 @@ class _OneSession(MemberView):
     def changed(
         self, session_id: UUID, change: Callable[..., object], form: type[RequestSerializer] | None = None
     ) -> Response:
-        """The session after `change`, which takes what a `form` says. Raises Conflict where it has ended in another way.
+        """Apply `change`, which takes the fields of `form`, and return the session. Raises Conflict if it has ended differently.
 
-        The session is looked for first: what outsiders send isn't even read.
+        The session is looked up first: requests from outsiders aren't even parsed.
         """
         session, facts = self.find(session_id), {}
         if form is not None:
@@ -170,7 +170,7 @@ class SessionView(_OneSession):
 
 
 class EventsView(_OneSession):
-    """Rewards of a session while it goes on."""
+    """Records events of an open session."""
 
     @extend_schema(
         operation_id="session_events_create",
@@ -193,7 +193,7 @@ class EventsView(_OneSession):
 
 
 class FinishView(_OneSession):
-    """The end of a session."""
+    """Finishes a session."""
 
     @extend_schema(
         operation_id="sessions_finish",
@@ -206,7 +206,7 @@ class FinishView(_OneSession):
 
 
 class RenewView(_OneSession):
-    """A session that goes on without calls."""
+    """Extends a session without calls."""
 
     @extend_schema(
         operation_id="sessions_renew",
@@ -219,7 +219,7 @@ class RenewView(_OneSession):
 
 
 class AbandonView(_OneSession):
-    """The end of a session that nobody can tell the outcome of."""
+    """Abandons a session with an unknown outcome."""
 
     @extend_schema(
         operation_id="sessions_abandon",
@@ -232,7 +232,7 @@ class AbandonView(_OneSession):
 
 
 class TraceView(_OneSession):
-    """What a session has come to."""
+    """A session's calls so far."""
 
     @extend_schema(
         operation_id="sessions_trace", summary="A session's calls so far, as a trajectory", responses=TraceSerializer

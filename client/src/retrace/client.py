@@ -1,4 +1,4 @@
-"""`Client` and `AsyncClient`: everything that Retrace's REST API can do, from Python."""
+"""`Client` and `AsyncClient`: all of Retrace's REST API from Python."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from retrace.wait import W, wait_for
 
 
 class _Operations(Resource[C], Generic[C]):
-    """What both clients offer."""
+    """Operations of both clients."""
 
     def __init__(self, connection: C) -> None:
         super().__init__(connection)
@@ -85,7 +85,7 @@ class _Operations(Resource[C], Generic[C]):
         self.usage_limits = UsageLimitsOfWorkspace(connection)
 
     def session(self, **session: Unpack[NewSession]) -> Session[C]:
-        """A session for one episode of an agent, opened by `with`: its `base_url` and `api_key` go into the agent's library."""
+        """A session for one episode of an agent, opened by `with`: configure the agent's library with its `base_url` and `api_key`."""
         return Session(self._connection, session)
 
     @operation
@@ -98,9 +98,9 @@ class _Operations(Resource[C], Generic[C]):
         idempotency_key: str | None = None,
         progress: OnProgress | None = None,
     ) -> Flow[Import]:
-        """Send a file by its path, or rows from any iterable; `wait` tells how the import ends.
+        """Import a file by path, or rows from any iterable; `wait` waits for the result.
 
-        `policy` names who acted in trajectories that don't say so. The same file again is the same import.
+        `policy` names the policy of trajectories that don't name one. Importing the same file again returns the same import.
         """
         return import_source(
             source,
@@ -121,9 +121,9 @@ class _Operations(Resource[C], Generic[C]):
         format: Format = "jsonl",
         progress: OnProgress | None = None,
     ) -> Flow[Path]:
-        """Download a split of a frozen version to the file `to`, which appears when it is complete and its SHA-256 is right.
+        """Download a split of a frozen version to the file `to`, which appears once it's complete and its SHA-256 matches.
 
-        After a broken connection, or in a later call, the download goes on where it stopped.
+        After a broken connection, or in a later call, the download resumes where it stopped.
         """
         return export_rows(version, split, format, Path(to), retries=self._connection.retries, progress=progress)
 
@@ -175,7 +175,7 @@ class _Operations(Resource[C], Generic[C]):
     def wait(
         self, job: W, *, timeout: float | None = None, progress: OnProgress | None = None, check: bool = True
     ) -> Flow[W]:
-        """Wait until an import, version, queue, training run, batch of rollouts, publication, experiment or deletion is over; answers its last state.
+        """Wait until an import, version, queue, training run, batch of rollouts, publication, experiment, or deletion is over; returns its last state.
 
         Raises JobFailed if it failed or was cancelled, unless `check` is False.
         """
@@ -183,9 +183,9 @@ class _Operations(Resource[C], Generic[C]):
 
 
 class Client(_Operations[Connection]):
-    """For programs that wait for each answer. Threads may share it.
+    """A synchronous client. Threads may share it.
 
-    `url` and `token` are taken from RETRACE_URL and RETRACE_TOKEN where they aren't given.
+    `url` and `token` default to RETRACE_URL and RETRACE_TOKEN.
     """
 
     def __init__(
@@ -210,11 +210,11 @@ class Client(_Operations[Connection]):
         runner: str | None = None,
         until_idle: float | None = None,
     ) -> int:
-        """Play episodes of training runs and of rollouts with `agent`, until Ctrl-C; returns how many were played.
+        """Play episodes of training runs and rollouts with `agent`, until Ctrl-C; returns how many were played.
 
         `agent` takes an `Episode` and returns True or False, a reward, or a dict of `success`, `reward`, `rewards`, `metadata`. It may be
-        asynchronous, and runs in `parallel` threads. An exception of its gives the episode back, to be played again.
-        With `until_idle` it ends when nothing has waited for so many seconds.
+        asynchronous, and runs in `parallel` threads. If it raises an exception, the episode is given back, to be played again.
+        With `until_idle`, stops after that many seconds without an episode.
         """
         return serve_agent(
             self,
@@ -242,7 +242,7 @@ class Client(_Operations[Connection]):
 
 
 class AsyncClient(_Operations[AsyncConnection]):
-    """The same in an event loop: each method is awaited, each list is walked with `async for`."""
+    """An asynchronous client: each method is awaited, each list is iterated with `async for`."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
-"""Pushes a frozen version to a hub of datasets: checked files in one commit, under a tag that names them.
+"""Pushes a frozen version to a dataset hub: verified files in one commit, with a tag.
 
-From here and not from the server, so the hub's token and network are those of whoever pushes.
+Run on the client instead of the server, so that the hub token and the network are those of the person who pushes.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ MANIFEST = "retrace.json"
 
 
 class Pushed(NamedTuple):
-    """Where a version is on a hub."""
+    """The location of a version on a hub."""
 
     url: str
-    """Of the commit."""
+    """URL of the commit."""
     commit: str
     tag: str
     """The version's number and the beginning of its content hash."""
@@ -42,14 +42,14 @@ def push_version(
     retries: Retries,
     progress: OnProgress | None,
 ) -> Flow[Pushed]:
-    """Make the repository if there is none, and its newest commit the version. Done twice, it's one commit."""
+    """Create the repository if necessary, and commit the version. Idempotent."""
     api = _api(endpoint)
     names = [split for split in get_args(Split) if version.row_counts.get(split)]
     if not names and version.is_over and not version.problem:
         raise RetraceError(f"Version {version.number} has no rows, so there is nothing to push.")
     with tempfile.TemporaryDirectory(prefix="retrace-push-") as temporary:
         folder = Path(temporary)
-        for split in names or ["train"]:  # of a version that isn't frozen it says why there are none
+        for split in names or ["train"]:  # for an unfrozen version, raises the reason why it has no files
             file = folder / f"{split}.{FORMAT}"
             yield from export_rows(version, split, FORMAT, file, retries=retries, progress=progress)
         yield from work(lambda: (folder / "README.md").write_text(readme, encoding="utf-8"))
@@ -66,7 +66,7 @@ def _api(endpoint: str | None) -> Any:
 
 
 def _manifest(version: Version) -> str:
-    """What the files are, for whoever checks them."""
+    """The version's metadata and file hashes, for verification."""
     facts = version.model_dump(mode="json", include={"id", "dataset", "number", "row_type", "content_hash", "files"})
     return json.dumps(facts, indent=2, sort_keys=True) + "\n"
 
@@ -80,10 +80,10 @@ def _upload(api: Any, version: Version, repository: str, folder: Path, *, is_pri
             repo_type="dataset",
             folder_path=folder,
             commit_message=f"Version {version.number} ({version.content_hash})",
-            delete_patterns=f"*.{FORMAT}",  # splits that an earlier version had
+            delete_patterns=f"*.{FORMAT}",  # splits of an earlier version
         )
         api.create_tag(repository, repo_type="dataset", tag=tag, revision=commit.oid, exist_ok=True)
-    except Exception as error:  # of whichever HTTP library its version stands on
+    except Exception as error:  # from whichever HTTP library the installed huggingface_hub uses
         words = " ".join(str(error).split()).rstrip(".")
         raise RetraceError(
             f"The hub at {api.endpoint} didn't take {repository}: {words}. "

@@ -40,7 +40,7 @@ def run(client: Client, options: argparse.Namespace, output: Output) -> int:
 
 
 def named_version(client: Client, text: str) -> Version:
-    """The version that `DATASET[/NUMBER]` names. Raises RetraceError."""
+    """The version named by `DATASET[/NUMBER]`. Raises RetraceError."""
     name, slash, number = text.rpartition("/")
     if not (slash and number.isdecimal()):
         name, number = text, ""

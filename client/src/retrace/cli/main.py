@@ -1,4 +1,4 @@
-"""Reads the command line, runs one subcommand, and turns what goes wrong into one sentence and an exit status."""
+"""Parses the command line, runs one subcommand, and reports errors as one sentence and an exit status."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             status: int = options.command(client, options, output)
         sys.stdout.flush()
         return status
-    except BrokenPipeError:  # whoever read the output has enough of it
+    except BrokenPipeError:  # the reader closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def entry_point() -> None:
-    """What the installed command calls."""
+    """Entry point of the installed command."""
     sys.exit(main())
 
 

@@ -11,21 +11,21 @@ from retrace.models.answer import Answer, Waitable
 
 
 class Experiment(Waitable):
-    """A blind comparison: its plan, which was fixed when it began, and its verdict once it has ended."""
+    """A blind comparison: its plan, which was fixed when it began, and its result once it has ended."""
 
     id: str
-    url: str  # Where to ask again.
+    url: str  # URL for polling.
     name: str
     environment: str
     policy_a: str
     policy_b: str
     rollouts_a: str | None
     rollouts_b: str | None
-    split: str | None  # Whose sessions feed it as they end.
+    split: str | None  # The split whose ended sessions feed it.
     queue: str | None
     plan: Any  # tasks, samples, seed, overlap, rule: fixed at the start.
     state: str
-    verdict: Any  # The figures at the moment it stopped.
+    verdict: Any  # The figures when it stopped.
     error: str
     created_at: datetime
     stopped_at: datetime | None
@@ -48,22 +48,22 @@ class Experiment(Waitable):
 
 
 class Standing(Experiment):
-    """An experiment with its figures at this moment or, once it has ended, at its end."""
+    """An experiment with its current or, once it has ended, its final figures."""
 
     standing: dict[
         str, Any
-    ]  # Rates come with 95 % intervals that may be watched while they move; cost_a and cost_b with how many sessions.
+    ]  # Rates have 95 % intervals that are valid at any time; cost_a and cost_b include the number of sessions.
 
 
 class Promotion(Answer):
-    """Who is champion of which environment now."""
+    """The new champion of an environment."""
 
     environment: str
     champion: str
 
 
 class Promote(TypedDict, total=False):
-    """Who becomes champion, and why."""
+    """The policy to promote, and why."""
 
     policy: Required[str]  # One of the two.
     reason: Required[str]
@@ -76,12 +76,12 @@ class Start(TypedDict, total=False):
     policy_a: str  # Usually the champion.
     policy_b: str  # Usually the challenger.
     environment: str
-    split: str  # The traffic split of a live one, in place of policies and environment.
+    split: str  # The traffic split of a live experiment, instead of policies and environment.
     tasks: int  # Held-out tasks that both attempt; 2 to 2000.
-    levels: Sequence[str]  # None: the usual ones.
-    samples: int  # Trajectories of each task; 1 to 16.
-    steps: int  # An episode is cut off after that many; 1 to 200.
-    overlap: int  # Different people for each pair; 1 to 20.
-    min_tasks: int  # Judged tasks before the rule may end it.
+    levels: Sequence[str]  # None: the usual levels.
+    samples: int  # Trajectories per task; 1 to 16.
+    steps: int  # Maximum steps per episode; 1 to 200.
+    overlap: int  # Number of different people for each pair; 1 to 20.
+    min_tasks: int  # Number of judged tasks before the rule may end it.
     trajectories: str  # "new" rollouts, "recorded" ones that exist already, or "live": sessions of a split as they end.
     held_out_only: bool  # With recorded trajectories.

@@ -1,4 +1,4 @@
-"""Sessions of agents that live elsewhere."""
+"""Sessions of external agents."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from retrace.models.answer import Answer
 
 
 class Session(Answer):
-    """One episode of an agent that lives elsewhere."""
+    """One episode of an external agent."""
 
     id: str
-    url: str  # Where to ask again.
+    url: str  # URL for polling.
     state: str
     policy: str | None
     policy_name: (
         str  # Who acts: a policy, or the weights of a training run at a step. Of a split its name while it's open.
     )
-    split: str | None  # The traffic split that led here.
-    drawn: str | None  # The policy of the split's arm that was drawn, once the session has ended.
-    failover: str  # Why the champion answered in place of the policy that was drawn.
+    split: str | None  # The traffic split that routed it.
+    drawn: str | None  # The policy of the drawn arm, once the session has ended.
+    failover: str  # Why the champion answered instead of the drawn policy.
     task: Any
-    group: str  # Sessions of one task that are compared.
-    attempt: int | None  # Which of its group.
-    agent: str  # What runs it.
-    name: str  # What the agent called it in X-Session-Id, where an API token opened it.
-    is_guessed: bool  # Its calls were taken together by their trace; the agent named no session.
+    group: str  # Sessions of one task to compare.
+    attempt: int | None  # Index in its group.
+    agent: str  # What runs the agent.
+    name: str  # The agent's X-Session-Id, for sessions opened by an API token's call.
+    is_guessed: bool  # Its calls were grouped by trace; the agent named no session.
     metadata: Any
     max_calls: int | None
     max_tokens: int | None  # Tokens read and written, over all calls.
-    idle_seconds: int  # Without a call for so long, the session is abandoned.
-    expires_at: datetime  # When it is abandoned unless something happens.
+    idle_seconds: int  # Without a call for this long, the session is abandoned.
+    expires_at: datetime  # When it's abandoned if nothing happens.
     created_at: datetime
     ended_at: datetime | None
     success: bool | None
@@ -43,18 +43,18 @@ class Session(Answer):
         dict[str, Any] | None
     )  # dollars (null: unknown), estimated_calls, unknown_calls. None of an open session of a split.
     trajectory: str | None
-    problem: str  # Why it is no trajectory, where it could not become one.
+    problem: str  # Why it couldn't become a trajectory.
 
 
 class OpenedSession(Session):
-    """A session with its key, which is shown this once."""
+    """A session with its key, which is shown only once."""
 
     base_url: str  # For the agent's library.
-    api_key: str  # For the agent's library. It opens this session, and nothing else.
+    api_key: str  # For the agent's library. Valid only for this session.
 
 
 class SessionEvent(Answer):
-    """What was noted of a session."""
+    """An event of a session."""
 
     key: str
     type: str
@@ -65,7 +65,7 @@ class SessionEvent(Answer):
 
 
 class Trace(Answer):
-    """What a session has come to so far."""
+    """A session's calls so far."""
 
     trajectory: dict[str, Any]  # Its longest path, in Retrace's own import format.
     counts: dict[str, int]  # answered, failed, retried, seams, untrainable, redacted, tokens.
@@ -76,35 +76,35 @@ class Trace(Answer):
 
 
 class NewTask(TypedDict, total=False):
-    """A task that needn't be known yet. Sessions with the same environment and key are attempts at one task."""
+    """A task that may be new. Sessions with the same environment and key are attempts at one task."""
 
-    key: str  # Left out: told by the instruction.
+    key: str  # Default: derived from the instruction.
     instruction: str
     environment: str
     category: str
     difficulty: str
-    held_out: bool  # Nothing is ever trained on it.
+    held_out: bool  # Never trained on.
 
 
 class NewSession(TypedDict, total=False):
     """A session to open."""
 
-    policy: str  # Who answers: a served policy's id or name. Or give a split.
-    split: str  # A traffic split's name: one of its arms answers, and nothing tells which.
-    task: str | NewTask | Mapping[str, Any] | None  # A task's id, or a task. Left out: the first user message.
-    group: str  # Sessions that are compared.
+    policy: str  # A served policy's id or name. Alternatively, give a split.
+    split: str  # A traffic split's name: one of its arms answers, without revealing which.
+    task: str | NewTask | Mapping[str, Any] | None  # A task's id, or a task. Default: the first user message.
+    group: str  # Sessions to compare.
     attempt: int | None
-    agent: str  # What runs it.
-    metadata: Mapping[str, Any]  # Anything else to find it by.
+    agent: str  # What runs the agent.
+    metadata: Mapping[str, Any]  # Any other data to find it by.
     max_calls: int | None
     max_tokens: int | None  # Read and written, over all calls.
-    idle_seconds: int  # Without a call or an event for so long, the session is abandoned.
+    idle_seconds: int  # Without a call or an event for this long, the session is abandoned.
 
 
 class NewEvent(TypedDict, total=False):
-    """Something to note of a session."""
+    """An event to record for a session."""
 
-    key: Required[str]  # Of your choice; the same key again is the same event.
+    key: Required[str]  # Your choice; events are deduplicated by key.
     type: Required[Literal["reward", "custom"]]
     name: str
     value: Any  # A number for a reward.
@@ -112,15 +112,15 @@ class NewEvent(TypedDict, total=False):
 
 
 class Abandon(TypedDict, total=False):
-    """Why nobody can tell how a session went."""
+    """Why the outcome of a session is unknown."""
 
     problem: str
 
 
 class Finish(TypedDict, total=False):
-    """How a session went."""
+    """The outcome of a session."""
 
     success: bool | None
-    reward: float | None  # Left out: the sum of the session's reward events.
+    reward: float | None  # Default: the sum of the session's reward events.
     rewards: Mapping[str, float]  # Named rewards beside it.
     metadata: Mapping[str, Any]  # Added to the session's.
