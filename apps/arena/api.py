@@ -76,19 +76,23 @@ class StartSerializer(RequestSerializer):
         max_length=100,
         required=False,
         allow_blank=True,
-        help_text="With recorded trajectories, the empty one is that of tasks that name none.",
+        help_text="With recorded trajectories, an empty string stands for tasks without an environment.",
     )
     tasks = serializers.IntegerField(default=40, help_text="Tasks that both attempt, or have attempted; 2 to 2000.")
     held_out_only = serializers.BooleanField(
-        default=False, help_text="With recorded trajectories; new rollouts are on held-out tasks always."
+        default=False, help_text="Only with recorded trajectories; new rollouts always use held-out tasks."
     )
     levels = serializers.ListField(
-        child=serializers.CharField(max_length=20), default=list, help_text="None: the usual ones."
+        child=serializers.CharField(max_length=20),
+        default=list,
+        help_text="If omitted, the environment's default levels.",
     )
     samples = serializers.IntegerField(default=1, help_text="Trajectories of each task; 1 to 16.")
-    steps = serializers.IntegerField(default=20, help_text="An episode is cut off after that many; 1 to 200.")
+    steps = serializers.IntegerField(default=20, help_text="An episode is cut off after this many steps; 1 to 200.")
     overlap = serializers.IntegerField(default=1, help_text="Different people for each pair; 1 to 20.")
-    min_tasks = serializers.IntegerField(default=10, help_text="Judged tasks before the rule may end it.")
+    min_tasks = serializers.IntegerField(
+        default=10, help_text="Minimum number of judged tasks before the rule may end it."
+    )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         needed = {"split"} if attrs["trajectories"] == "live" else {"policy_a", "policy_b", "environment"}
@@ -169,7 +173,11 @@ class _OneExperiment(MemberView):
 class ExperimentView(_OneExperiment):
     """One experiment."""
 
-    @extend_schema(operation_id="experiments_read", summary="Where an experiment stands", responses=StandingSerializer)
+    @extend_schema(
+        operation_id="experiments_read",
+        summary="Read an experiment with its current figures",
+        responses=StandingSerializer,
+    )
     def get(self, request: Request, experiment_id: UUID) -> Response:
         return Response(StandingSerializer(self.find(experiment_id), context={"request": request}).data)
 
@@ -181,7 +189,7 @@ class StopView(_OneExperiment):
         operation_id="experiments_stop",
         summary="End an experiment early; its verdict says so",
         request=None,
-        responses={200: StandingSerializer, 409: OpenApiResponse(description="It is not being labeled.")},
+        responses={200: StandingSerializer, 409: OpenApiResponse(description="It isn't being labeled.")},
     )
     def post(self, request: Request, experiment_id: UUID) -> Response:
         try:
@@ -196,9 +204,9 @@ class PromoteView(_OneExperiment):
 
     @extend_schema(
         operation_id="experiments_promote",
-        summary="Make one of the two champion, on the evidence of this moment",
+        summary="Make one of the two policies the champion, on the current evidence",
         request=PromoteSerializer,
-        responses={200: PromotionSerializer, 409: OpenApiResponse(description="It is the champion already.")},
+        responses={200: PromotionSerializer, 409: OpenApiResponse(description="It's already the champion.")},
     )
     def post(self, request: Request, experiment_id: UUID) -> Response:
         experiment = self.find(experiment_id)
