@@ -80,7 +80,7 @@ class Recipe(TypedDict, total=False):
     queues: Required[Sequence[str]]  # Queues whose judgments are included.
     row_type: Literal["preference", "step_preferences", "steps", "demonstrations", "unpaired"]
     judgements: Literal["majority", "each"]  # One row per pair, or one per judgment.
-    minimum_margin: int  # With majority: votes by which the winner must lead.
+    minimum_margin: int  # With majority: the winner's minimum lead in votes.
     aggregation: Literal["votes", "dawid_skene", "glad"]  # Source of the soft label.
     adjudicated: Literal["win", "ignore"]  # A reviewer's decision is the pair's only row, or ignored.
     minimum_confidence: int  # With majority, in percent: the minimum soft label.
@@ -88,7 +88,7 @@ class Recipe(TypedDict, total=False):
     ties: Literal["count", "drop"]  # Ties make no row: count them in the card, or drop them.
     both_bad: Literal["count", "drop"]  # The same for “both bad”.
     annotator_kinds: Sequence[Literal["person", "model", "rule"]]  # Whose judgments are included.
-    without_annotators: Sequence[str]  # Annotators whose judgments are left out.
+    without_annotators: Sequence[str]  # Annotators whose judgments are excluded.
     flagged: Literal["keep", "leave_out"]  # Items that an annotator flagged: kept, or left out as of now.
     without_items: Sequence[int]  # Ids of items to leave out, instead of the currently flagged ones.
     train: int

@@ -29,7 +29,7 @@ class Origin(Answer):
     reward: Term | None  # Its reward term in the training run above; null: the run started from it.
     run: Named | None  # The training run that made it.
     version: Named | None  # The rows that this training run learned from.
-    judgments: int  # In those rows.
+    judgments: int  # Number of judgments in those rows.
     is_repeated: bool  # Its origins are listed further up already.
 
 
@@ -41,7 +41,7 @@ class Learner(Answer):
     algorithm: str | None
     state: str | None
     policy: Named | None  # The resulting policy.
-    reward: Term | None  # The reward term through which it learned.
+    reward: Term | None  # The reward term through which it was trained.
     version: Named | None  # The rows that it learned from.
     is_repeated: bool
 

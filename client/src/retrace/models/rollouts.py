@@ -55,7 +55,7 @@ class StartRollouts(TypedDict, total=False):
     policy: Required[str]  # A language model, a script, or a served model.
     environment: Required[str]
     split: Literal["held_out", "train"]
-    levels: Sequence[str]  # None: the usual ones.
+    levels: Sequence[str]  # If omitted, the environment's default levels.
     count: int  # Number of tasks.
     samples: int  # Attempts per task.
     temperature: float

@@ -52,7 +52,7 @@ class Run(Waitable):
     state: str
     step: int
     total_steps: int
-    alarms: list[Alarm]  # The newest first.
+    alarms: list[Alarm]  # Newest first.
     changes: list[Change]  # Settings changed when resuming, the newest first.
     checkpoint_step: int | None
     attempt: int  # How many times a worker has taken it.
