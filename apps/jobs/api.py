@@ -108,7 +108,7 @@ class ResumeJobView(_SteerView):
 
     @extend_schema(
         operation_id="jobs_resume",
-        summary="Queue a failed or stopped job again; it goes on where it stopped",
+        summary="Queue a failed or stopped job again; it continues where it stopped",
         request=None,
         responses={200: JobSerializer, 409: OpenApiResponse(description="It is not one that can be resumed.")},
     )

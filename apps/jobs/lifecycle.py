@@ -228,7 +228,7 @@ def _lose(job: J, lost: JobQuerySet[J], reason: str, failure: Failure | None = N
     if not lost.update(losses=losses, loss=reason, **_waiting(kind)):
         return False
     job.refresh_from_db()
-    text = f"{reason}. Queued again: the next attempt goes on from {job.resumes_from}."
+    text = f"{reason}. Queued again: the next attempt continues from {job.resumes_from}."
     kind.on_event(job, Event("lost", text))
     queue(job)
     return True
@@ -238,7 +238,7 @@ def _given_up(job: Job, losses: int) -> Failure:
     kind = kind_of_job(job)
     return Failure(
         category="lost",
-        message=f"{losses} workers in a row stopped answering while they had this {kind.noun}; it isn't tried again by itself.",
+        message=f"{losses} workers in a row stopped answering while they had this {kind.noun}; it isn't retried automatically.",
         advice=job.advice_when_lost,
     )
 

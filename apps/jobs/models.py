@@ -187,7 +187,7 @@ class Job(WorkspaceModel):
         if not (self.losses and self.is_active):
             return ""
         return (
-            f"{self.loss}. It goes on by itself from {self.resumes_from}. "
+            f"{self.loss}. It continues automatically from {self.resumes_from}. "
             f"Attempts lost in a row: {self.losses}; at {self.MOST_LOSSES} it fails."
         )
 

@@ -65,7 +65,7 @@ def test_an_expired_run_is_queued_for_another_worker_and_the_first_can_write_not
         lifecycle.stop(first, "Too late.")
     second.refresh_from_db()
     assert (second.state, second.step) == ("starting", 0)
-    assert "goes on from step 40" in second.events.get(kind="lost").text
+    assert "continues from step 40" in second.events.get(kind="lost").text
 
 
 def test_a_renewed_lease_is_not_taken_away():

@@ -101,7 +101,7 @@ def test_losses_are_forgotten_when_it_gets_on(job: Job, kind: Kind):
     silent(job)
     lifecycle.recover(kind)
     taken = claimed(job)
-    assert "stopped answering. It goes on by itself from" in taken.setback
+    assert "stopped answering. It continues automatically from" in taken.setback
     lifecycle.get_on(taken)
     job.refresh_from_db()
     assert (job.losses, job.loss, job.setback) == (0, "", "")

@@ -53,7 +53,7 @@ def while_closing() -> Exception:
 def test_a_full_disk_is_said_plainly(error: Exception):
     failure = as_failure(error)
     assert failure.message.startswith("No space left on device")
-    assert "from its last whole checkpoint" in failure.advice
+    assert "from its last complete checkpoint" in failure.advice
 
 
 UNEXPLAINED = """

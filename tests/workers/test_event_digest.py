@@ -74,7 +74,7 @@ def test_events_that_are_stored_already_are_left_out():
 
 def test_a_resumed_run_says_where_it_goes_on():
     [happening] = digest(told(Started(total_steps=40, step=12, device="cuda:0")), after=0, offset=1).happenings
-    assert happening.text == "Training goes on from step 12 on cuda:0."
+    assert happening.text == "Training continues from step 12 on cuda:0."
 
 
 def test_where_else_the_curves_are_is_a_line_of_the_timeline():

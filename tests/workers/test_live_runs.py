@@ -100,12 +100,12 @@ def test_a_killed_child_is_started_again_from_its_checkpoint_by_its_worker(live_
     wait(run, lambda run: run.state == Run.State.RUNNING)
     assert run.running_from >= 5
     assert "killed" in run.events.get(kind="lost").text
-    assert f"goes on from step {run.running_from}" in run.events.get(kind="lost").text
+    assert f"continues from step {run.running_from}" in run.events.get(kind="lost").text
     wait(run, lambda run: (run.checkpoint_step or 0) > run.running_from)
     assert (run.losses, run.loss) == (0, "")
     lifecycle.cancel(run, by=factories.member().user)
     wait(run, is_over)
-    assert f"It goes on from step {run.running_from}." in folder_of(run.pk).log.read_text()
+    assert f"It continues from step {run.running_from}." in folder_of(run.pk).log.read_text()
 
 
 @pytest.mark.long

@@ -164,7 +164,7 @@ def test_what_nobody_knows_is_said_with_its_reason(base: Policy, monkeypatch: py
     monkeypatch.setattr(preflight, "largest", lambda: Capacity("1 GPU", 64_000, on_gpu=True))
     assert answered(base).time_words == "nobody knows how fast the worker is (1 GPU)"
     monkeypatch.setattr(preflight, "largest", lambda: None)
-    assert answered(base).time_words == "no training worker has told what it has"
+    assert answered(base).time_words == "no training worker has reported its capacity"
     practised(base)
     assert answered(base).time_words.startswith("from ")  # earlier runs tell without a worker
 

@@ -176,8 +176,8 @@ def test_a_child_that_is_killed_alone_is_started_again_and_given_up_after_three_
     assert "batch size" in run.failure["advice"]
     assert [event.kind for event in run.events.order_by("pk")] == ["taken", "lost", "taken", "lost", "taken", "failed"]
     log = folder_of(run.pk).log.read_text()
-    assert log.count("It goes on from the beginning.") == 2
-    assert log.count("It isn't tried again by itself.") == 1
+    assert log.count("It continues from the beginning.") == 2
+    assert log.count("It isn't retried automatically.") == 1
 
 
 def test_a_killed_child_that_gets_on_between_its_deaths_is_started_again_each_time(child, monkeypatch):
@@ -194,7 +194,7 @@ def test_a_killed_child_that_gets_on_between_its_deaths_is_started_again_each_ti
     work(RUNS, str(run.pk), TrainingJob)
     run.refresh_from_db()
     assert (run.attempt, run.losses, run.failure["message"]) == (5, 1, "The worker failed: enough")
-    assert "goes on from step 40" in run.events.filter(kind="lost").latest("pk").text
+    assert "continues from step 40" in run.events.filter(kind="lost").latest("pk").text
 
 
 def test_a_worker_that_goes_away_leaves_a_killed_childs_job_to_others(child, monkeypatch):

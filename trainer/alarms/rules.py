@@ -52,7 +52,7 @@ def not_a_number(curves: Curves) -> Finding | None:
     for name in ("loss", "reward", "eval/loss"):
         if curves.known(name) and not math.isfinite(curves.newest(name)):
             return Finding(
-                f"{name} is no number any more.",
+                f"{name} is no longer a number.",
                 "Look for broken rows; steps that are too large do it too.",
             )
     return None
@@ -98,7 +98,7 @@ def reward_hacking(curves: Curves) -> Finding | None:
         ):
             return Finding(
                 f"Reward hacking: {name} has risen by {risen:.2g} while success on held-out tasks fell by {fell:.0%} from its best.",
-                "Judgments of these rollouts would mend the reward model; a KL penalty keeps the policy where it is right.",
+                "Judgments of these rollouts would correct the reward model; a KL penalty keeps the policy where it is right.",
             )
     return None
 

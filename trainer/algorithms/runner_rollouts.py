@@ -122,7 +122,7 @@ class RunnerPlayer:
             )
         self._events.emit(
             Warned(
-                f"{missing} The step goes on without them.",
+                f"{missing} The step continues without them.",
                 advice="Start more runners, or raise deadline_seconds.",
             )
         )

@@ -82,8 +82,8 @@ def play_round(
     events.emit(Log(f"Learning from {len(kept)} runs that succeeded and {len(hinted)} that did with a hint"))
     if not kept and not hinted:
         raise DataFailure(
-            f"Not one of {summarise(attempts)['episodes']} attempts succeeded, so there is nothing to learn from.",
-            advice="Begin from a better policy, take easier levels, or raise samples.",
+            f"None of {summarise(attempts)['episodes']} attempts succeeded, so there is nothing to learn from.",
+            advice="Start from a better policy, choose easier levels, or raise samples.",
         )
     (place / "kept.jsonl").write_text("".join(json.dumps(run.to_json()) + "\n" for run in kept + hinted))
     sft = train_sft(

@@ -180,7 +180,7 @@ class TrainingRun:
             self.events.emit(
                 Warned(
                     f"{checkpoint.name} was saved under another configuration than this one.",
-                    advice="It goes on under this one. Set resume to false to begin afresh, or put the old run.json back.",
+                    advice="It continues under this one. Set resume to false to start over, or restore the old run.json.",
                 )
             )
 

@@ -103,14 +103,14 @@ class Runner:
                     played = await play(environment, episode.task, agent, self.config.budget, watch=unfinished.watch)
                 except ServerAway as away:
                     problem = str(away)
-                    self.events.emit(Warned(f"An episode begins anew, because its server died. {problem}"))
+                    self.events.emit(Warned(f"An episode was restarted because its server died. {problem}"))
                     continue
             if not (self.policy.away and played.outcome.termination == "timeout"):
                 return played
             problem = self.policy.away
         raise ServerDied(
             f"The server died {MOST_DEATHS} times during the same episode, {self._id(episode)}: {problem}",
-            advice="See the server's log: something in this episode may be what it dies of. Finished episodes are kept; resume goes on.",
+            advice="See the server's log: something in this episode may cause that. Finished episodes are kept; resume goes on.",
         )
 
     def _keep(self, trajectory: Trajectory) -> None:

@@ -23,7 +23,7 @@ class ChildJob(Generic[J]):
 
     niceness = 0
     """The child's nice value."""
-    handed_back_because = "Its worker is shutting down; the next one goes on from here."
+    handed_back_because = "Its worker is shutting down; the next one continues from here."
 
     def __init__(self, job: J) -> None:
         self.job = job
@@ -96,7 +96,9 @@ class ChildJob(Generic[J]):
         failure = replace(self.failure(outcome), message=f"{outcome.message} {tried}")
         lifecycle.lose(self.job, outcome.message, failure=failure)
         self.was_lost = True
-        where = f"It goes on from {self.job.resumes_from}." if self.job.is_active else "It isn't tried again by itself."
+        where = (
+            f"It continues from {self.job.resumes_from}." if self.job.is_active else "It isn't retried automatically."
+        )
         with suppress(OSError), self.folder.log.open("a", encoding="utf-8") as log:
             log.write(f"Retrace: {outcome.message} {where}\n")
 

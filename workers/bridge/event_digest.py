@@ -81,7 +81,7 @@ def _details(alarm: AlarmRaised) -> dict[str, Any]:
 
 
 def _in_words(started: Started) -> str:
-    begins = "Training begins" if started.step == 0 else f"Training goes on from step {started.step}"
+    begins = "Training begins" if started.step == 0 else f"Training continues from step {started.step}"
     if not started.total_parameters:
         return f"{begins} on {started.device}."
     share = started.trainable_parameters / started.total_parameters

@@ -15,7 +15,7 @@ from workers.bridge.rollout_forecast import Forecast, from_paces, from_shape, un
 from workers.bridge.row_lengths import chat_tokens
 from workers.bridge.stopwatch import evaluations_ahead
 
-UNSEEN = "nobody here has seen the model yet"
+UNSEEN = "the model hasn't been seen here yet"
 
 
 def forecast_of(
@@ -39,7 +39,7 @@ def forecast_of(
         if earlier:
             return from_earlier_runs(config, facts, earlier, version=version)
     if capacity is None:
-        return unknown("no training worker has told what it has")
+        return unknown("no training worker has reported its capacity")
     if capacity.tflops is None:
         return unknown(f"nobody knows how fast the worker is ({capacity.device})")
     if isinstance(config, OnlineConfig) and config.played_by == "runners":

@@ -73,7 +73,7 @@ def outcome_of(end: ChildEnd) -> Outcome:
                 "lost",
                 "lost",
                 "The training process gave no sign of life and was killed.",
-                "Its log may say what it waits for. Resume the run; it goes on from its last checkpoint.",
+                "Its log may say what it waits for. Resume the run; it continues from its last checkpoint.",
             )
     if end.asked and end.status == -signal.SIGTERM:
         return Outcome(
@@ -141,7 +141,7 @@ def _signalled(end: ChildEnd) -> Outcome:
             "lost" if number == signal.SIGKILL else "failed",
             "killed",
             f"The training process was killed from outside ({name}): by a person, a scheduler or a container's limit.",
-            "Resume the run; it goes on from its last checkpoint. If it happens again, look for who sends the signal; where it "
+            "Resume the run; it continues from its last checkpoint. If it happens again, look for who sends the signal; where it "
             "is a container's memory limit, lower the batch size or raise the limit.",
         )
     if NO_MEMORY.search(text):

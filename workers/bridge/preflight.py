@@ -66,7 +66,9 @@ def check(plan: dict[str, Any]) -> Check:
         return Check("refused", refusals=[refusal_of(failure)])
     capacity = largest()
     if capacity is None:
-        notes.append("No training worker has told what it has, so whether it fits is seen when one takes the run.")
+        notes.append(
+            "No training worker has reported its capacity, so whether the run fits is checked when a worker takes it."
+        )
     needs = _needs(config, facts, capacity, _row_tokens(version)) if facts else None
     refusals = _reasons(needs, capacity, folder) if needs else []
     forecast = forecast_of(config, facts, capacity, version=version, base=base)

@@ -36,7 +36,7 @@ class RolloutJob(ChildJob[RolloutBatch]):
     """One attempt at a batch that this worker has claimed."""
 
     show_every_seconds = 0.5
-    handed_back_because = "It lets somebody go first who waits at the desk, and goes on from here."
+    handed_back_because = "It lets an annotator’s request go first, and continues from here."
 
     def __init__(self, batch: RolloutBatch) -> None:
         super().__init__(batch)

@@ -117,4 +117,4 @@ def test_a_policy_that_never_succeeds_is_told_so(tmp_path: Path):
     assert run_here(folder, star_run(tmp_path, **small, budget={"steps": 1})) == ExitCode.DATA
     last = events_of(folder)[-1].event
     assert isinstance(last, Failed)
-    assert last.message == "Not one of 2 attempts succeeded, so there is nothing to learn from."
+    assert last.message == "None of 2 attempts succeeded, so there is nothing to learn from."

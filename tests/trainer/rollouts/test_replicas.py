@@ -48,7 +48,7 @@ def test_an_episode_that_a_dying_server_takes_along_is_played_again(tmp_path: Pa
     assert (report["episodes"], report["terminations"]) == (3, {"done": 3})
     [warning] = [line.event.message for line in events_of(tmp_path) if isinstance(line.event, Warned)]
     assert warning.startswith(
-        f"An episode begins anew, because its server died. {server.url} died: RemoteProtocolError"
+        f"An episode was restarted because its server died. {server.url} died: RemoteProtocolError"
     )
 
 
