@@ -154,7 +154,7 @@ async def body_of(request: Request, speaks: type[Dialect]) -> dict[str, Any]:
         async with asyncio.timeout(settings.GATEWAY_DEADLINE_SECONDS):
             content = await _read(request)
     except TimeoutError:
-        raise BadRequest(f"The request wasn't over after {settings.GATEWAY_DEADLINE_SECONDS:g} s.") from None
+        raise BadRequest(f"The request wasn't complete after {settings.GATEWAY_DEADLINE_SECONDS:g} s.") from None
     if jsontext.has_more_values(content, MOST_VALUES):
         raise TooLarge(f"The request has more values than the {MOST_VALUES:,} that the gateway takes.")
     try:

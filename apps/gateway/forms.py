@@ -34,7 +34,7 @@ class ArmsForm(forms.Form):
         choices=TrafficSplit.Unit.choices,
         initial=TrafficSplit.Unit.SESSION,
         label="Draw",
-        help_text="The same task, or the same `unit` that a session names in its metadata, always has the same arm. A live experiment needs another choice than “By task”.",
+        help_text="The same task, or the same `unit` that a session names in its metadata, always has the same arm. A live experiment needs a choice other than “By task”.",
     )
     canary = forms.ModelChoiceField(Policy.objects.none(), required=False, empty_label="None", label="Canary")
     percent = forms.IntegerField(
@@ -96,13 +96,13 @@ class NewSplitForm(ArmsForm):
     environment = forms.CharField(
         max_length=100,
         required=False,
-        help_text="Of its tasks. Its champion answers where an arm can’t be reached, and while the split is off.",
+        help_text="The environment of its tasks. Its champion answers if an arm can’t be reached, and while the split is off.",
     )
     champion = forms.ModelChoiceField(
         Policy.objects.none(),
         required=False,
         empty_label="The current champion",
-        help_text="Only where the environment has none yet: it becomes that.",
+        help_text="Only if the environment has no champion yet: it becomes the champion.",
     )
 
     def __init__(self, *args: Any, member: Membership, **kwargs: Any) -> None:
@@ -115,7 +115,7 @@ def _served(member: Membership) -> Any:
 
 
 class FeedbackKeyForm(forms.Form):
-    name = forms.CharField(max_length=100, help_text="The site or app that it stands in, such as “help center”.")
+    name = forms.CharField(max_length=100, help_text="The site or app that uses it, such as “help center”.")
 
 
 class UsageLimitsForm(forms.Form):

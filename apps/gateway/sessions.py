@@ -323,7 +323,7 @@ def store_trajectories(session: Session) -> None:
             prepared = prepare(record, jsontext.dumps(record.to_json()))
         except jsontext.UnreadableJSON as problem:  # one level deeper than its requests were
             Session.objects.filter(pk=session.pk).update(
-                problem=f"A path of {len(path)} calls is no trajectory: {problem}"
+                problem=f"A path of {len(path)} calls couldn't become a trajectory: {problem}"
             )
             continue
         if is_main:

@@ -71,7 +71,7 @@ async def count_tokens(
     except NoEvent:
         read = None
     if read is None:
-        raise UpstreamAway("The policy's server sent something that is no count of tokens.")
+        raise UpstreamAway("The policy's server sent something other than a token count.")
     if is_blind:
         content = jsontext.dumps({"input_tokens": read})
     return Response(content, media_type="application/json")

@@ -173,5 +173,5 @@ def test_a_chat_nested_too_deeply_for_a_trajectory_is_told_and_nothing_fails(age
     ended = sessions.finish_session(session=agent.session, success=True)
     assert ended.state == "finished"
     ended.refresh_from_db()
-    assert ended.problem == "A path of 1 calls is no trajectory: Nested deeper than 250 levels."
+    assert ended.problem == "A path of 1 calls couldn't become a trajectory: Nested deeper than 250 levels."
     assert ended.paths.count() == 0

@@ -25,13 +25,13 @@ class TaskSerializer(RequestSerializer):
     """A task that may be new. Sessions with the same environment and key are attempts at one task."""
 
     key = serializers.CharField(
-        max_length=300, required=False, help_text="Names the task. Left out: told by the instruction."
+        max_length=300, required=False, help_text="Names the task. Default: derived from the instruction."
     )
     instruction = serializers.CharField(required=False, allow_blank=True, max_length=100_000, default="")
     environment = serializers.CharField(required=False, allow_blank=True, max_length=100, default="")
     category = serializers.CharField(required=False, allow_blank=True, max_length=100, default="")
     difficulty = serializers.CharField(required=False, allow_blank=True, max_length=50, default="")
-    held_out = serializers.BooleanField(required=False, default=False, help_text="Nothing is ever trained on it.")
+    held_out = serializers.BooleanField(required=False, default=False, help_text="Never trained on.")
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if not attrs.get("key"):
@@ -45,21 +45,21 @@ class OpenSerializer(RequestSerializer):
     """A session to open."""
 
     policy = serializers.CharField(
-        max_length=200, required=False, help_text="Who answers: a served policy's id or name. Or give a split."
+        max_length=200, required=False, help_text="A served policy's id or name. Alternatively, give a split."
     )
     split = serializers.CharField(
         max_length=80,
         required=False,
-        help_text="A traffic split's name, in place of a policy: one of its arms answers, and nothing tells which. What it draws for may stand in metadata.unit.",
+        help_text="A traffic split's name, instead of a policy: one of its arms answers, without revealing which. The unit of the draw can be given as metadata.unit.",
     )
     task = serializers.JSONField(
         required=False,
-        help_text="A task's id, or {key, instruction, environment, category, difficulty, held_out}. Left out: the first user message.",
+        help_text="A task's id, or {key, instruction, environment, category, difficulty, held_out}. Default: the first user message.",
     )
-    group = serializers.CharField(required=False, default="", max_length=200, help_text="Sessions that are compared.")
+    group = serializers.CharField(required=False, default="", max_length=200, help_text="Sessions to compare.")
     attempt = serializers.IntegerField(required=False, allow_null=True, default=None, min_value=0, max_value=2**31 - 1)
-    agent = serializers.CharField(required=False, default="", max_length=200, help_text="What runs it.")
-    metadata = serializers.DictField(required=False, default=dict, help_text="Anything else to find it by.")
+    agent = serializers.CharField(required=False, default="", max_length=200, help_text="What runs the agent.")
+    metadata = serializers.DictField(required=False, default=dict, help_text="Any other data to find it by.")
     max_calls = serializers.IntegerField(
         required=False, allow_null=True, default=None, min_value=1, max_value=2**31 - 1
     )
@@ -76,7 +76,7 @@ class OpenSerializer(RequestSerializer):
         default=sessions.IDLE_SECONDS,
         min_value=10,
         max_value=sessions.LONGEST_IDLE,
-        help_text="Without a call or an event for so long, the session is abandoned.",
+        help_text="Without a call or an event for this long, the session is abandoned.",
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
@@ -91,7 +91,7 @@ class OpenSerializer(RequestSerializer):
 class EventSerializer(RequestSerializer):
     """An event of a session."""
 
-    key = serializers.CharField(max_length=200, help_text="Of your choice; the same key again is the same event.")
+    key = serializers.CharField(max_length=200, help_text="Your choice; events are deduplicated by key.")
     type = serializers.ChoiceField(choices=SessionEvent.Type.choices)
     name = serializers.CharField(required=False, default="", max_length=100)
     value = serializers.JSONField(required=False, allow_null=True, default=None, help_text="A number for a reward.")
@@ -109,9 +109,9 @@ class FinishSerializer(RequestSerializer):
 
     success = serializers.BooleanField(required=False, allow_null=True, default=None)
     reward = serializers.FloatField(
-        required=False, allow_null=True, default=None, help_text="Left out: the sum of the session's reward events."
+        required=False, allow_null=True, default=None, help_text="Default: the sum of the session's reward events."
     )
-    rewards = serializers.DictField(required=False, default=dict, help_text="Named rewards beside it, {name: number}.")
+    rewards = serializers.DictField(required=False, default=dict, help_text="Named rewards besides it, {name: number}.")
     metadata = serializers.DictField(required=False, default=dict, help_text="Added to the session's.")
 
     def validate_reward(self, value: float | None) -> float | None:
@@ -136,24 +136,26 @@ class SessionSerializer(serializers.ModelSerializer[Session]):
     url = serializers.SerializerMethodField()
     policy_name = serializers.CharField(
         read_only=True,
-        help_text="Who acts: a policy, or the weights of a training run at a step. Of a split its name, as long as the session is open.",
+        help_text="What acts: a policy, or the weights of a training run at a step. For a split, its name while the session is open.",
     )
     split = serializers.CharField(
-        source="split.name", default=None, allow_null=True, read_only=True, help_text="The traffic split that led here."
+        source="split.name",
+        default=None,
+        allow_null=True,
+        read_only=True,
+        help_text="The traffic split that routed it.",
     )
     drawn = serializers.PrimaryKeyRelatedField[Policy](
         read_only=True,
         allow_null=True,
-        help_text="The policy of the split's arm that was drawn, once the session has ended.",
+        help_text="The policy of the drawn arm, once the session has ended.",
     )
-    failover = serializers.CharField(
-        read_only=True, help_text="Why the champion answered in place of the policy that was drawn."
-    )
+    failover = serializers.CharField(read_only=True, help_text="Why the champion answered instead of the drawn policy.")
     calls = serializers.IntegerField(source="call_count", default=0, read_only=True)
     trajectory = serializers.UUIDField(source="trajectory_id", default=None, allow_null=True, read_only=True)
     task = serializers.JSONField(read_only=True)
     cost = serializers.SerializerMethodField(
-        help_text="Of its calls in US dollars, by the prices of their time: dollars (null: unknown), estimated_calls (the server counted no tokens), unknown_calls (there was no price)."
+        help_text="Cost of its calls in US dollars, at the prices then in effect: dollars (null: unknown), estimated_calls (the server counted no tokens), unknown_calls (there was no price)."
     )
 
     class Meta:

@@ -73,7 +73,7 @@ class SessionsView(ListView):
     @extend_schema(
         operation_id="sessions_list",
         summary="List sessions, newest first",
-        parameters=[OpenApiParameter("name", str, description="Those that agents called so in X-Session-Id.")],
+        parameters=[OpenApiParameter("name", str, description="Only sessions that agents named this in X-Session-Id.")],
         responses=SessionSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
@@ -164,7 +164,7 @@ class _OneSession(MemberView):
 class SessionView(_OneSession):
     """One session."""
 
-    @extend_schema(operation_id="sessions_read", summary="How a session is doing", responses=SessionSerializer)
+    @extend_schema(operation_id="sessions_read", summary="Read a session", responses=SessionSerializer)
     def get(self, request: Request, session_id: UUID) -> Response:
         return Response(SessionSerializer(self.find(session_id), context={"request": request}).data)
 
@@ -174,7 +174,7 @@ class EventsView(_OneSession):
 
     @extend_schema(
         operation_id="session_events_create",
-        summary="Note a reward of a session or of one of its calls",
+        summary="Record a reward or another event of a session or of one of its calls",
         request=EventSerializer,
         responses={201: SessionEventSerializer, 409: OpenApiResponse(description="The session has ended.")},
     )
@@ -210,7 +210,7 @@ class RenewView(_OneSession):
 
     @extend_schema(
         operation_id="sessions_renew",
-        summary="Say that a session goes on though it makes no calls",
+        summary="Keep a session open although it makes no calls",
         request=None,
         responses={200: SessionSerializer, 409: OpenApiResponse(description="It has ended.")},
     )

@@ -44,37 +44,42 @@ class CanarySerializer(RequestSerializer):
 class ChangeSplitSerializer(RequestSerializer):
     """The arms for sessions that begin from now on."""
 
-    arms = ArmSerializer(many=True, help_text="Who shares the sessions, by weight.")
+    arms = ArmSerializer(many=True, help_text="The policies that share the sessions, by weight.")
     canary = CanarySerializer(
-        required=False, allow_null=True, default=None, help_text="A policy that is tried on a few, in percent of all."
+        required=False,
+        allow_null=True,
+        default=None,
+        help_text="A policy with a small share, in percent of all sessions.",
     )
     unit = serializers.ChoiceField(
         choices=TrafficSplit.Unit.choices,
         default=TrafficSplit.Unit.SESSION,
-        help_text="What an arm is drawn for; the same unit always has the same arm. unit: metadata.unit of a session or a chat, else its user.",
+        help_text="What an arm is drawn for; the same unit always has the same arm. unit: metadata.unit of a session or a chat, or else its user.",
     )
 
 
 class NewSplitSerializer(ChangeSplitSerializer):
     """A split to create."""
 
-    name = serializers.CharField(max_length=80, help_text="What agents ask for: letters, digits, dots, dashes.")
+    name = serializers.CharField(
+        max_length=80, help_text="The model name that agents request: letters, digits, dots, dashes."
+    )
     environment = serializers.CharField(
         required=False,
         default="",
         allow_blank=True,
         max_length=100,
-        help_text="Whose champion answers where an arm can't be reached, and where the split is off.",
+        help_text="Its champion answers if an arm can't be reached, and while the split is off.",
     )
     champion = serializers.UUIDField(
-        required=False, allow_null=True, default=None, help_text="Becomes that, where the environment has none."
+        required=False, allow_null=True, default=None, help_text="Becomes the environment's champion if it has none."
     )
 
 
 class SwitchSerializer(RequestSerializer):
     """On or off."""
 
-    is_on = serializers.BooleanField(help_text="Off, the champion answers every session that begins from now on.")
+    is_on = serializers.BooleanField(help_text="If off, the champion answers every new session.")
 
 
 class SplitSerializer(serializers.ModelSerializer[TrafficSplit]):
@@ -200,7 +205,7 @@ class SplitsView(_Splits, ListView):
 
     @extend_schema(
         operation_id="traffic_splits_create",
-        summary="Make a name of the gateway that leads to several policies",
+        summary="Create a traffic split: a model name that is routed to several policies",
         request=NewSplitSerializer,
         responses={201: SplitStandingSerializer, 400: OpenApiResponse(description="Refused, by field.")},
     )
@@ -248,7 +253,7 @@ class SplitView(_Splits):
 
     @extend_schema(
         operation_id="traffic_splits_change",
-        summary="Give a traffic split other arms; open sessions keep theirs",
+        summary="Change a traffic split's arms; open sessions keep theirs",
         request=ChangeSplitSerializer,
         responses={200: SplitStandingSerializer, 400: OpenApiResponse(description="Refused, by field.")},
     )
@@ -286,9 +291,9 @@ class RemoveView(_Splits):
 
     @extend_schema(
         operation_id="traffic_splits_remove",
-        summary="Remove a traffic split that no session asked for",
+        summary="Remove a traffic split that no session has used",
         request=None,
-        responses={200: SplitSerializer, 409: OpenApiResponse(description="Sessions rest on it.")},
+        responses={200: SplitSerializer, 409: OpenApiResponse(description="Sessions use it.")},
     )
     def post(self, request: Request, split_id: UUID) -> Response:
         split = self.find(split_id)

@@ -40,7 +40,7 @@ class NewPriceSerializer(RequestSerializer):
     endpoint = serializers.UUIDField(required=False, allow_null=True, default=None)
     input = serializers.DecimalField(**DIGITS)
     cached = serializers.DecimalField(
-        **DIGITS, required=False, allow_null=True, default=None, help_text="Left out: as other input."
+        **DIGITS, required=False, allow_null=True, default=None, help_text="Default: same as input."
     )
     output = serializers.DecimalField(**DIGITS)
 
@@ -114,7 +114,7 @@ class RemovePriceView(MemberView):
 
     @extend_schema(
         operation_id="prices_remove",
-        summary="Remove a price: what calls cost from then on is unknown",
+        summary="Remove a price: the cost of later calls is unknown",
         request=None,
         responses={200: PriceSerializer},
     )

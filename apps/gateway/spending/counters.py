@@ -141,9 +141,9 @@ class Counters:
                     )
                 await self._begin_day(limits.workspace_id, each, int(said))
         except (RedisError, OSError, TimeoutError):
-            logger.warning("Valkey is away: the limits of workspace %s can't be looked at", limits.workspace_id)
+            logger.warning("Valkey is down: the limits of workspace %s can't be checked", limits.workspace_id)
             if settings.GATEWAY_WITHOUT_DATABASE == "refuse":
-                raise RecorderAway("Limits can't be looked at now. Try again in a moment.") from None
+                raise RecorderAway("Limits can't be checked now. Try again in a moment.") from None
 
     async def add(self, limits: UsageLimits, session_id: UUID, *, tokens: int, dollars: Decimal) -> None:
         """Count the usage of a stored call."""
@@ -153,7 +153,7 @@ class Counters:
             try:
                 await self._run(ADD, keys, [len(windows), tokens, _nano(dollars)])
             except (RedisError, OSError, TimeoutError):
-                logger.warning("Valkey is away: a call of workspace %s isn't counted", limits.workspace_id)
+                logger.warning("Valkey is down: a call of workspace %s isn't counted", limits.workspace_id)
 
     async def _begin_day(self, workspace_id: UUID, money: _Money, day: int) -> None:
         since = datetime.fromtimestamp(day * 86_400, UTC)

@@ -110,7 +110,7 @@ def change_split(*, split: TrafficSplit, arms: Sequence[ArmPlan], unit: str | No
             "A live experiment compares these policies. Their shares may change; end it to change who takes part."
         )
     if locked.experiment is not None and unit != locked.unit:
-        raise UnderComparison("A live experiment goes on. End it to draw by something else.")
+        raise UnderComparison("A live experiment is running. End it to draw by something else.")
     _refuse_arms(arms)
     locked.arms.all().delete()
     _store_arms(locked, arms)
@@ -137,7 +137,9 @@ def remove_split(*, split: TrafficSplit, by: User) -> None:
     try:
         split.delete()
     except ProtectedError:
-        raise InUse(f"Sessions rest on {split}, so it stays. Turn it off instead: then the champion answers.") from None
+        raise InUse(
+            f"Sessions use {split}, so it can't be removed. Turn it off instead: then the champion answers."
+        ) from None
     split.pk = pk
     _note(split, by, "removed traffic split")
 
@@ -160,11 +162,11 @@ def _taken(name: str) -> BadName:
 def _refuse_arms(arms: Sequence[ArmPlan]) -> None:
     policies = [arm.policy for arm in arms]
     if all(arm.is_canary for arm in arms):
-        raise BadArms("Give one arm at least beside the canary: who answers most sessions.")
+        raise BadArms("Give at least one arm besides the canary, to answer most sessions.")
     if len(arms) > MOST_ARMS:
         raise BadArms(f"Got {len(arms)} arms; expected {MOST_ARMS} at most.")
     if len({policy.pk for policy in policies}) < len(policies):
-        raise BadArms("The same policy stands there twice. Give it once, with the weight that it is to have.")
+        raise BadArms("The same policy is given twice. Give it once, with its total weight.")
     if unserved := [policy.name for policy in policies if place_of(policy) is None]:
         raise BadArms(f"{', '.join(unserved)}: not served anywhere. Publish it on a server first.")
 

@@ -76,7 +76,7 @@ def new_split(request: HtmxRequest) -> HttpResponse:
         except changes.SplitRefused as refusal:
             form.refuse(refusal.field, str(refusal))
         else:
-            messages.success(request, f"Agents may ask for {made.name} now.")
+            messages.success(request, f"Agents can now request {made.name}.")
             return redirect("gateway:split", made.pk)
     return render(request, "gateway/new_split.html", {"form": form}, status=422 if form.errors else 200)
 

@@ -69,7 +69,7 @@ def test_a_split_is_made_and_its_environment_gets_a_champion(client: Client, pol
     [
         ({"name": "two words"}, "name", "expected letters"),
         ({"name": "old"}, "name", "There is a policy 'old'"),
-        ({"arms": []}, "arms", "one arm at least"),
+        ({"arms": []}, "arms", "at least one arm"),
         ({"champion": None}, "champion", "shop has no champion yet"),
     ],
 )

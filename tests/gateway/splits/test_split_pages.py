@@ -69,7 +69,7 @@ def test_a_refusal_stands_at_its_field_and_nothing_is_lost(client: Client, polic
     assert "expected letters, digits" in page.text
     assert 'value="7"' in page.text
     twice = client.post(reverse("gateway:new_split"), form(policies, policy_2=policies[0].pk))
-    assert "The same policy stands there twice" in twice.text
+    assert "The same policy is given twice" in twice.text
     assert not TrafficSplit.objects.exists()
 
 
@@ -108,7 +108,7 @@ def test_a_split_that_sessions_rest_on_stays(client: Client, policies: list[Poli
     split = TrafficSplit.objects.get()
     path = reverse("gateway:remove_split", args=[split.pk])
     open_split_session(split=split, by=researcher.user, unit="x")
-    assert "Sessions rest on support" in client.post(path, follow=True).text
+    assert "Sessions use support" in client.post(path, follow=True).text
     split.sessions.all().delete()
     assert client.post(path).status_code == 302
     assert not TrafficSplit.objects.exists()

@@ -17,7 +17,7 @@ class Session(Answer):
     state: str
     policy: str | None
     policy_name: (
-        str  # Who acts: a policy, or the weights of a training run at a step. Of a split its name while it's open.
+        str  # What acts: a policy, or the weights of a training run at a step. For a split, its name while it's open.
     )
     split: str | None  # The traffic split that routed it.
     drawn: str | None  # The policy of the drawn arm, once the session has ended.
