@@ -98,8 +98,8 @@ def as_failure(error: BaseException) -> RunFailure:
     if is_disk_full(error):
         return RunFailure(
             f"No space left on device, where the run's files are: {first_line or type(error).__name__}",
-            advice="Free some space (old runs' checkpoints are the largest files), then start this run again: it goes on from its last "
-            "whole checkpoint.",
+            advice="Free some space (old runs' checkpoints are the largest files), then start this run again: it continues from its last "
+            "complete checkpoint.",
         )
     return RunFailure(
         f"{type(error).__name__}: {first_line}", advice="The details show where; the command reproduces it by hand."
