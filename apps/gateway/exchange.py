@@ -1,4 +1,4 @@
-"""One call: from the agent to its policy's server and back, watched on the way, and stored before the agent has the end of it."""
+"""One call: from the agent to its policy's server and back, captured on the way, and stored before the agent gets its end."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ logger = logging.getLogger(__name__)
 BYTES_A_TOKEN = 4
 SSE = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-store", "x-accel-buffering": "no"}
 SAMPLED_AGAIN = {"x-retrace-sampled-again": "true"}
-"""Of the reply to a retry whose first reply isn't kept as it was, since text in it was redacted."""
+"""Header of the reply to a retry whose first reply isn't kept unredacted."""
 REDACTIONS = Turns(2)
-"""Calls of one workspace that are looked through at once: rules and texts can be made that take seconds."""
+"""Concurrent redactions per workspace: rules and texts can be crafted to take seconds."""
 
 
 class Exchange:
@@ -65,7 +65,7 @@ class Exchange:
         self._first_seconds: float | None = None
         self._pieces = 0
         self._may_be_computed = False
-        """The policy's server accepted the request, or may have: what it did counts, whatever can be made of its reply."""
+        """The policy's server accepted the request, or may have: its usage counts, even if the reply is unusable."""
         self._is_recorded = False
         self._recorder, self._upstreams = recorder, upstreams
         self._destination = Destination.of(known.session)
@@ -75,10 +75,10 @@ class Exchange:
         self._digest = known.graph.sealed(digest_of(body if speaks.is_everywhere else [speaks.name, body]))
         self._agent_headers = headers
         self.headers: dict[str, str] = {}
-        """More of those that a reply has."""
+        """Additional response headers."""
 
     async def respond(self, receive: Receive) -> Response:
-        """The reply of the policy, or the one that it gave before. Raises GatewayRefusal, ClientDisconnect."""
+        """The policy's reply, or the stored one for a retry. Raises GatewayRefusal or ClientDisconnect."""
         self._refuse_where_over()
         if self.is_retry and (call_id := self.known.graph.same_request(self._digest)):
             if (replay := await self._replay(call_id)) is not None:
@@ -93,7 +93,7 @@ class Exchange:
             raise
         except GatewayRefusal as refusal:
             raise await self._failed(refusal) from None
-        except Exception:  # whatever a server says, the call is recorded, and answered in the form of the protocol
+        except Exception:  # whatever a server returns, the call is recorded, and answered in the protocol's form
             logger.exception("a reply of %s could not be read", self.session.policy_name)
             raise await self._failed(UpstreamAway(self._dialect.nothing_read)) from None
 
@@ -119,12 +119,12 @@ class Exchange:
 
     @property
     def _may_fail_over(self) -> bool:
-        """The first call of a session that a split led to an arm: nothing has been said yet that another policy would have to go on with."""
+        """Only the first call of a session that a split routed to an arm: there is nothing yet that another policy would have to continue."""
         session = self.session
         return session.drawn_id is not None and session.policy_id == session.drawn_id and not self.known.graph.nodes
 
     async def _fails_over(self, refusal: UpstreamAway) -> bool:
-        """Whether the champion is to be asked in place of an arm that can't be reached; then the session is led there, for good."""
+        """Whether to ask the champion instead of an unreachable arm; if so, the session is moved there permanently."""
         if refusal.may_have_computed or not self._may_fail_over:
             return False
         if not await self._recorder.fail_over(self.known, str(refusal)):
@@ -145,7 +145,7 @@ class Exchange:
         )
 
     async def _pass_error(self, upstream: httpx.Response) -> Response:
-        """An error of the protocol goes through unchanged, but to the agent of a split. What something else says at that address is nobody's to read."""
+        """A protocol error is passed on unchanged, except to a split's agent. Any other content at that address isn't shown to anybody."""
         try:
             content = await upstream.aread()
         except httpx.HTTPError as error:
@@ -190,18 +190,18 @@ class Exchange:
         self._may_be_computed |= isinstance(refusal, UpstreamAway) and refusal.may_have_computed
         await self._record(status=Call.Status.FAILED, http_status=refusal.status, error=str(refusal))
         if self._is_blind and isinstance(refusal, UpstreamAway) and not refusal.may_have_computed:
-            return UpstreamAway(CANT_BE_REACHED)  # some name the server
+            return UpstreamAway(CANT_BE_REACHED)  # other errors name the server
         return refusal
 
     @property
     def _is_blind(self) -> bool:
-        """Its agent may not tell which policy of a split answers."""
+        """Its agent must not learn which policy of a split answers."""
         return self.session.split_id is not None
 
     async def _replay(self, call_id: UUID) -> Response | None:
-        """What was answered before: an agent's library asks again where the reply got lost, and a second sample would be another one.
+        """The stored reply: an agent's library retries if the reply was lost, and a second sample would differ.
 
-        None where that isn't kept anywhere as it was.
+        None if it isn't kept unredacted anywhere.
         """
         if (kept := self._recorder.reply_of(call_id)) is not None:
             return self._replayed(kept)
@@ -263,19 +263,19 @@ class Exchange:
         return broken(error) if isinstance(error, httpx.HTTPError) else UpstreamAway(self._dialect.nothing_read)
 
     async def gone(self) -> None:
-        """The agent went away in the middle of a stream."""
+        """Handles an agent that disconnected during a stream."""
         await self._record(status=Call.Status.CANCELLED, http_status=499, error="The agent went away.")
 
     @property
     def _model(self) -> str:
-        """The name that the agent asked for is the name of what answers."""
+        """The model name in replies is the one that the agent requested."""
         asked = self.body.get("model")
         return asked if isinstance(asked, str) else self.session.public_name
 
     async def _record(
         self, *, status: Call.Status, http_status: int, reply: dict[str, Any] | None = None, error: str = ""
     ) -> None:
-        """Once: an agent that goes away while its call is being stored has no second one."""
+        """Record the call once: if the agent disconnects while it's being stored, there is no second record."""
         if not self._is_recorded:
             parent, call = self._call(status, http_status, reply, error)
             self._is_recorded = True
@@ -296,9 +296,9 @@ class Exchange:
             self._recorder.remember(call.pk, reply)
 
     def _tokens(self, call: Call) -> tuple[int, int]:
-        """Read and written, for budgets. What the server didn't count, or couldn't since the agent went away, is estimated.
+        """Tokens read and written, for budgets. If the server didn't count them, or the agent disconnected first, they're estimated.
 
-        Only a call that certainly wasn't computed is free: else an agent could ask, without end, for what can't be passed on.
+        Only a call that was certainly not computed is free: otherwise an agent could endlessly request unusable replies.
         """
         if call.status == Call.Status.FAILED and not self._may_be_computed:
             return 0, 0
@@ -310,7 +310,7 @@ class Exchange:
         return read, written
 
     def _cost(self, call: Call, tokens: tuple[int, int]) -> tuple[Decimal | None, bool]:
-        """In dollars, and whether that's estimated; None where it's unknown."""
+        """Cost in dollars, and whether it's estimated; None if unknown."""
         if not any(tokens):
             return Decimal(0), False
         if (rates := self.known.terms.rates) is None:
@@ -367,7 +367,7 @@ class Exchange:
 
 
 class StreamedResponse(Response):
-    """Passes a stream on, and ends it upstream when the agent goes away: an engine shouldn't compute what nobody reads."""
+    """Passes a stream on, and ends it upstream when the agent disconnects, so that an engine doesn't compute what nobody reads."""
 
     def __init__(self, exchange: Exchange, upstream: httpx.Response) -> None:
         super().__init__(headers={**SSE, **exchange.headers})

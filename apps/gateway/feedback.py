@@ -1,4 +1,4 @@
-"""What users of an agent say of its sessions, and the keys with which their browsers may say it."""
+"""Feedback from an agent's users on its sessions, and the keys for sending it from browsers."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ MOST_PER_SESSION = 50
 
 
 class SaysNothing(SessionRefused):
-    """A thumb, a comment, or an edited answer: one of them is needed."""
+    """Neither a thumb, a comment, nor an edited answer was given."""
 
     field = "thumb"
 
 
 class SaidEnough(SessionRefused):
-    """The session has as much feedback as is kept of one."""
+    """The session has reached the maximum number of feedback entries."""
 
     field = "session"
 
 
 class NewFeedbackKey(NamedTuple):
-    """A key, and the secret that exists only here and with whoever asked for it."""
+    """A key with its secret, which exists only here and with the requester."""
 
     key: FeedbackKey
     secret: str
@@ -60,7 +60,7 @@ def create_key(*, member: Membership, name: str) -> NewFeedbackKey:
 
 @transaction.atomic
 def revoke_key(*, key: FeedbackKey, by: User) -> None:
-    """End a key at once. Told twice, it's revoked once."""
+    """Revoke a key immediately. Idempotent."""
     if FeedbackKey.objects.filter(pk=key.pk, revoked_at=None).update(revoked_at=now()):
         _record(key, by, "revoked feedback key")
 
@@ -75,10 +75,10 @@ def record_feedback(
     edited: str = "",
     call_id: UUID | None = None,
 ) -> Feedback:
-    """Keep what a user says, while the session goes on or afterwards. Raises SaysNothing, SaidEnough, NoSuchCall."""
+    """Store a user's feedback, during the session or afterwards. Raises SaysNothing, SaidEnough, or NoSuchCall."""
     if thumb is None and not comment and not edited:
         raise SaysNothing("Give a thumb, a comment, or an edited answer.")
-    Session.objects.select_for_update(no_key=True).only("pk").get(pk=session.pk)  # two at once don't get past the limit
+    Session.objects.select_for_update(no_key=True).only("pk").get(pk=session.pk)  # serializes the count
     if session.feedback.count() >= MOST_PER_SESSION:
         raise SaidEnough(f"This session has feedback {MOST_PER_SESSION} times already; no more is kept.")
     if call_id is not None and not Call.objects.filter(session=session, pk=call_id).exists():
@@ -90,7 +90,7 @@ def record_feedback(
 
 
 def feedback_to_judge() -> QuerySet[Feedback]:
-    """That of sessions which have ended: they're trajectories by now, or never will be."""
+    """Feedback on ended sessions: they are trajectories by now, or never will be."""
     return Feedback.objects.filter(judged_at=None).exclude(session__state=Session.State.OPEN).order_by("session")
 
 

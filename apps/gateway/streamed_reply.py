@@ -1,4 +1,4 @@
-"""A streamed chat completion: cut into its events, and put together again as the one reply that it amounts to."""
+"""A streamed chat completion: split into its events, and reassembled into a single reply."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Any
 
 DONE = b"[DONE]"
 JOINED = ("content", "refusal", "reasoning", "reasoning_content")
-"""Texts of a message that come in pieces."""
+"""Message texts that are streamed in parts."""
 MOST_VALUES = 2_000_000
 """Of one reply or one event of it, token ids and log-probabilities included. More would hold up all other calls."""
 MOST_CHOICES = 128
 MOST_TOOL_CALLS = 1000
-"""In one message."""
+"""Per message."""
 
 
 class NoEvent(ValueError):
-    """What a server streamed is no chat completion."""
+    """A server's stream isn't a chat completion."""
 
 
 async def events_in(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -42,7 +42,7 @@ async def events_in(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 class StreamedReply:
-    """What the chunks so far amount to. Each costs as much as it brings, however much came before it."""
+    """Accumulates chunks. The cost of each is proportional to its size, regardless of the previous ones."""
 
     def __init__(self) -> None:
         self.reply: dict[str, Any] = {}
@@ -51,11 +51,11 @@ class StreamedReply:
 
     @property
     def has_ended(self) -> bool:
-        """Whether every choice has said why it stopped."""
+        """Whether every choice has a finish reason."""
         return bool(self._choices) and not self._unended
 
     def add(self, chunk: dict[str, Any]) -> None:
-        """Raises NoEvent for what can't be put together."""
+        """Raises NoEvent if the chunk doesn't fit."""
         try:
             self._add(chunk)
         except (AttributeError, LookupError, TypeError, ValueError):

@@ -1,6 +1,6 @@
-"""How the trajectories that filters find are spread over environments, policies, outcomes, and so on.
+"""Facets: how the filtered trajectories are distributed over environments, policies, outcomes, and so on.
 
-Counted over the newest SAMPLE matches, so that it takes as long in a large workspace as in a small one; the page says so where there are more.
+Counted over the newest SAMPLE matches, so that the time doesn't depend on the workspace's size; the page says if there are more.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NAMES = {
     "tag": "Tag",
     "annotator": "Judged by",
 }
-"""What facets are called, in the order of the page, by what counts them."""
+"""Titles of the facets, in the order of the page, by the column that is counted."""
 WORDS = {
     ("outcome", "success"): "Success",
     ("outcome", "failure"): "Failure",
@@ -44,21 +44,21 @@ WORDS = {
 
 
 class Value(NamedTuple):
-    """One value of a facet: choosing it narrows the list."""
+    """One value of a facet: selecting it narrows the list."""
 
     words: str
     runs: int
     query: str
-    """Of the list with this value as a filter beside those that there are."""
+    """Query string of the list with this value as an additional filter."""
 
 
 class Facet(NamedTuple):
-    """One way in which trajectories differ."""
+    """One dimension of the trajectories."""
 
     name: str
     values: list[Value]
     more: int
-    """Values that aren't shown."""
+    """Number of values that aren't shown."""
 
 
 class Facets(NamedTuple):
@@ -92,17 +92,17 @@ def facets_of(member: Membership, found: TrajectoryQuerySet, filters: Filters) -
 
 
 class _Count(NamedTuple):
-    """How many trajectories have one value."""
+    """Number of trajectories with one value."""
 
     by: str
     value: str
     words: str
     runs: int
     values: int
-    """How many values there are, these and those that aren't shown."""
+    """Number of values, including those that aren't shown."""
 
 
-# Counted where the trajectories are: handing 2,000 rows to Python takes five times as long. Of values as frequent, the one seen last comes first.
+# Counted in the database: transferring 2,000 rows to Python takes five times as long. Of equally frequent values, the one seen last comes first.
 _COUNT = """
 WITH counted AS MATERIALIZED (
     SELECT task_id, policy_id, success, error_count, step_count, tags, called, row_number() OVER (ORDER BY id DESC) AS place

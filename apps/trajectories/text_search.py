@@ -1,4 +1,4 @@
-"""Search inside one trajectory: which steps say something, and the words around it."""
+"""Search inside one trajectory: the matching steps, with excerpts."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from apps.trajectories.rendering.text import legible
 MIN_CHARS = 2
 MAX_FOUND = 500
 AROUND = 100
-"""Characters read on both sides of the words."""
+"""Characters read on both sides of a match."""
 
 BEFORE = 24
-"""Characters shown before the words: few, so that a narrow list shows the words themselves."""
+"""Characters shown before a match: few, so that a narrow list shows the match itself."""
 
 _END_OF_STRING = re.compile(r'(?<!\\)"')
 
 
 class Found(NamedTuple):
-    """A step that says it: `step` is the index of where the words are shown, `excerpt` what stands around them."""
+    """A matching step: `step` is the index at which the match is displayed, `excerpt` the text around it."""
 
     step: int
     excerpt: str
 
 
-# Steps are stored as the JSON text that was written, so the words are searched as JSON spells them. Results of tools stand in the
-# context of the step after theirs; `"role":"tool"` with bare quotes cannot occur inside a JSON string.
+# Steps are stored as JSON text, so the JSON-encoded words are searched. Tool results are in the
+# context of the following step; `"role":"tool"` with bare quotes can't occur inside a JSON string.
 _SQL = """
 SELECT index - is_result::int AS shown, substring(body FROM greatest(1, at - %(around)s) FOR %(length)s), needle FROM (
     SELECT index, body, is_result, needle, position(lower(needle) IN lower(body)) AS at FROM (
@@ -49,7 +49,7 @@ def find_in(trajectory: Trajectory, words: str) -> list[Found]:
     words = words.strip()
     if len(words) < MIN_CHARS:
         return []
-    # Letters beyond ASCII stand as themselves or as \u escapes, depending on who wrote the record.
+    # Non-ASCII letters are stored as themselves or as \u escapes, depending on the writer of the record.
     needles = sorted({json.dumps(words, ensure_ascii=escaping)[1:-1] for escaping in (True, False)})
     with connection.cursor() as cursor:
         cursor.execute(
@@ -84,7 +84,7 @@ def _is_in(closing: Any, words: str) -> bool:
 
 
 def _readable(around: str, needle: str) -> str:
-    """A stretch of JSON text as words: only the string that the needle is in, its escapes read."""
+    """An excerpt of JSON text as plain text: only the string with the match, unescaped."""
     at = max(0, around.lower().find(needle.lower()))
     before = _END_OF_STRING.split(around[:at])[-1]
     after = _END_OF_STRING.split(around[at + len(needle) :])[0]
@@ -95,7 +95,7 @@ def _readable(around: str, needle: str) -> str:
 
 
 def _unescaped(text: str) -> str:
-    """The text of a piece of a JSON string; half an escape at its end is dropped."""
+    """Unescape a part of a JSON string; a partial escape at its end is dropped."""
     for cut in range(7):  # an escape is at most six characters long
         try:
             return str(json.loads(f'"{text[: len(text) - cut]}"', strict=False))

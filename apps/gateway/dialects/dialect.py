@@ -1,4 +1,4 @@
-"""What the gateway asks of a protocol, whichever it is. Pure: nothing here knows a database or a connection."""
+"""The interface of a protocol. Pure: no access to a database or a connection."""
 
 from __future__ import annotations
 
@@ -18,56 +18,56 @@ from contract.values import Json, mapping
 
 
 class Usage(NamedTuple):
-    """What a server counted; None where it didn't, or counted what can't be."""
+    """Token counts by the server; None if missing or invalid."""
 
     read: int | None = None
-    """Tokens of the prompt, those from a cache included."""
+    """Prompt tokens, including cached ones."""
     written: int | None = None
     cached: int | None = None
-    """How many of those read came from a cache."""
+    """How many of the prompt tokens came from a cache."""
 
 
 class Asked(NamedTuple):
-    """Of one call, what its replies have to show."""
+    """The parts of a request that its replies must reflect."""
 
     id: UUID
     model: str
-    """The name that the agent asked for."""
+    """The model name that the agent requested."""
     created: int
     """Unix seconds."""
     is_blind: bool
-    """The agent may not tell which policy of a split answers."""
+    """The agent must not learn which policy of a split answers."""
 
 
 class Dialect(ABC):
-    """One call in one protocol: its request, and its reply, whole or as it comes in pieces."""
+    """One call in one protocol: its request, and its reply, complete or as a stream of chunks."""
 
     name: ClassVar[str]
     path: ClassVar[str]
-    """Below `/v1/`, here and at the policy's server."""
+    """Path below `/v1/`, here and on the policy's server."""
     title: ClassVar[str]
     nothing_read: ClassVar[str]
-    """What is said where the server sent something else than a reply."""
+    """Error message for a response that isn't a valid reply."""
     is_everywhere: ClassVar[bool] = False
-    """Every server of models speaks it, this installation's own included."""
+    """Supported by every model server, including this installation's own."""
     takes_api_key: ClassVar[bool] = False
-    """The key may have to stand in `x-api-key`."""
+    """Some servers expect the key in `x-api-key`."""
     apart: ClassVar[tuple[str, ...]]
-    """Names in a request that aren't stored with it, but as messages and tools."""
+    """Request fields that aren't stored with it, except as messages and tools."""
 
     def __init__(self, body: dict[str, Any], asked: Asked) -> None:
         self.body, self.asked = body, asked
         self.usage = Usage()
-        """As far as it was counted. Not all of it may be for a blind agent."""
+        """Usage counted so far. A blind agent may not be shown all of it."""
 
     @staticmethod
     @abstractmethod
     def problem_of(body: dict[str, Any]) -> str:
-        """Why a body is no request, in a sentence; "" where it is one."""
+        """Why a body isn't a valid request, in a sentence; "" if it is."""
 
     @classmethod
     def about(cls, body: dict[str, Any]) -> dict[str, Any]:
-        """What a request says of the session that it is of: `model`, `messages`, and where they stand in it `metadata` and `user`."""
+        """The fields of a request that concern its session: `model`, `messages`, and, if present, `metadata` and `user`."""
         names = ("model", "metadata", "user")
         return {name: body[name] for name in names if name in body} | {"messages": cls.messages_of(body)}
 
@@ -83,50 +83,50 @@ class Dialect(ABC):
     @staticmethod
     @abstractmethod
     def said(item: Json) -> Json:
-        """What an item of the chat says, without what libraries add or leave out; None where it doesn't count."""
+        """The content of a chat item without what client libraries add or drop; None if it's ignored."""
 
     @property
     @abstractmethod
     def tokens(self) -> Tokens:
-        """Of the reply so far."""
+        """Tokens of the reply so far."""
 
     @abstractmethod
     def request(self, *, model: str, sampling: Mapping[str, Any], speaks_ids: bool) -> dict[str, Any]:
-        """What the policy's server is sent. Begins the reply anew."""
+        """The request for the policy's server. Resets the reply."""
 
     def headers(self, given: Mapping[str, str]) -> dict[str, str]:
-        """More of those that the server is sent, of the agent's."""
+        """Which of the agent's headers are also sent to the server."""
         return {}
 
     @abstractmethod
     def take_reply(self, reply: dict[str, Any]) -> None:
-        """Look at a whole reply, take out what the agent didn't ask for, and make it what the agent gets. Raises NoEvent."""
+        """Process a complete reply in place: record it, remove what the agent didn't request, and make it the agent's. Raises NoEvent."""
 
     @abstractmethod
     def take_piece(self, piece: dict[str, Any]) -> bytes:
-        """The same of a piece of a stream; as it is sent on, b"" where there's nothing to send. Raises NoEvent."""
+        """Like `take_reply`, for a chunk of a stream; returns it as sent to the agent, b"" if nothing is sent. Raises NoEvent."""
 
     @property
     @abstractmethod
     def has_ended(self) -> bool:
-        """Whether the pieces so far are all of the reply; what comes along with its end waits until the call is stored."""
+        """Whether the reply is complete; the chunk that completes it is held back until the call is stored."""
 
     @property
     def is_over(self) -> bool:
-        """Nothing comes after this piece."""
+        """Whether nothing follows this chunk."""
         return False
 
     def ending(self) -> bytes:
-        """What ends a stream."""
+        """The end of a stream."""
         return b""
 
     @abstractmethod
     def reply(self) -> dict[str, Any]:
-        """What the pieces amount to, once it has ended."""
+        """The reply assembled from the chunks, once it has ended."""
 
     @staticmethod
     def failure_in(reply: dict[str, Any]) -> str:
-        """Why a reply, or a piece of one, tells of a failure; "" where it doesn't."""
+        """The error reported in a reply or a chunk; "" if there is none."""
         if not (error := reply.get("error")):
             return ""
         return error_in(jsontext.dumps(reply)) or legible(str(mapping(error).get("message") or "The server failed."))
@@ -138,20 +138,20 @@ class Dialect(ABC):
     @staticmethod
     @abstractmethod
     def items_of(reply: dict[str, Any]) -> list[Json]:
-        """What a reply adds to the chat, as the agent will send it back."""
+        """The items that a reply adds to the chat, as the agent will send them back."""
 
     @staticmethod
     @abstractmethod
     def end_of(reply: dict[str, Any]) -> Json:
-        """Why it stopped, in the protocol's words."""
+        """The stop reason, in the protocol's terms."""
 
     @abstractmethod
     def stream_of(self, reply: dict[str, Any]) -> bytes:
-        """A whole reply in the form of a stream, to its end."""
+        """A complete reply as a complete stream."""
 
     @staticmethod
     def withheld(words: str) -> dict[str, Any]:
-        """A reply that says nothing but that."""
+        """A reply whose only content is this text."""
         return {
             "object": "chat.completion",
             "choices": [{"index": 0, "message": {"role": "assistant", "content": words}}],
@@ -164,7 +164,7 @@ class Dialect(ABC):
 
     @classmethod
     def passed_on(cls, piece: dict[str, Any]) -> bytes:
-        """A piece of a stream as it came."""
+        """A chunk of a stream, unchanged."""
         return cls.event_of(piece)
 
     @classmethod
@@ -174,7 +174,7 @@ class Dialect(ABC):
 
     @classmethod
     def hidden(cls, content: bytes, status: int) -> bytes:
-        """An error of a split's policy, in the protocol's form, with its kind alone."""
+        """An error of a split's policy in the protocol's form, reduced to its kind."""
         return hidden_error(content, status)
 
 
@@ -197,5 +197,5 @@ def named_event(piece: dict[str, Any]) -> bytes:
 
 
 def count(value: Json) -> int | None:
-    """A number of tokens that a server counted."""
+    """A valid token count; None otherwise."""
     return value if type(value) is int and 0 <= value < 2**31 else None

@@ -1,4 +1,4 @@
-"""Settings, feedback keys: with which users' browsers say what they think of sessions."""
+"""Settings page of feedback keys, with which users' browsers send feedback on sessions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages that find things: trajectories, tasks, and all trajectories of a task."""
+"""List pages: trajectories, tasks, and all trajectories of a task."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from apps.trajectories.models import SavedView, Task, Trajectory
 @require_safe
 @at_least(Role.REVIEWER)
 def trajectories(request: HtmxRequest) -> HttpResponse:
-    """Trajectories, newest first, by any filter."""
+    """Trajectories, newest first, with any filters."""
     filters, problem = Filters.read(request.GET), ""
     visible = Trajectory.objects.visible_to(request.member)
     try:
@@ -58,7 +58,7 @@ def trajectories(request: HtmxRequest) -> HttpResponse:
 @require_safe
 @at_least(Role.REVIEWER)
 def facets(request: HtmxRequest) -> HttpResponse:
-    """What the matches of the list's filters consist of."""
+    """The facets of the filtered list."""
     filters = Filters.read(request.GET)
     visible = Trajectory.objects.visible_to(request.member)
     try:
@@ -78,7 +78,7 @@ def facets(request: HtmxRequest) -> HttpResponse:
 @require_POST
 @at_least(Role.REVIEWER)
 def save_view(request: HtmxRequest) -> HttpResponse:
-    """Keep the filters of the list under a name, for the whole workspace."""
+    """Save the list's filters under a name, for the whole workspace."""
     filters = Filters.read(request.POST.get("query", ""))
     try:
         view_names.save_view(
@@ -92,7 +92,7 @@ def save_view(request: HtmxRequest) -> HttpResponse:
 @require_POST
 @at_least(Role.REVIEWER)
 def remove_view(request: HtmxRequest, view_id: UUID) -> HttpResponse:
-    """Forget a view; its filters stay on the page."""
+    """Delete a saved view; its filters stay on the page."""
     view = get_object_or_404(SavedView.objects.visible_to(request.member), pk=view_id)
     view_names.remove_view(view=view)
     return redirect(f"{reverse('trajectories:list')}?{view.query}")
@@ -122,7 +122,7 @@ def tasks(request: HtmxRequest) -> HttpResponse:
 
 @require_safe
 def task(request: HtmxRequest, task_id: UUID) -> HttpResponse:
-    """One task: what it asks, and every trajectory of it."""
+    """One task: its instruction, and all its trajectories."""
     found = get_object_or_404(Task.objects.visible_to(request.member), pk=task_id)
     runs = Trajectory.objects.visible_to(request.member).filter(task=found)
     context = {

@@ -1,4 +1,4 @@
-"""Pages of one trajectory: the replay, and the pieces that it fetches while one reads."""
+"""Pages of one trajectory: the replay, and the parts that it fetches on demand."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from apps.trajectories.rendering.steps import StepHead, StepView, step_views
 
 OUTLINE_ROWS = 40
 
-# Steps never change once stored, so what was read may be kept for a while; `private`, because access is personal.
+# Stored steps never change, so they may be cached for a while; `private`, because access is personal.
 kept_a_while = cache_control(private=True, max_age=300)
 
 
@@ -87,7 +87,7 @@ def steps(request: HtmxRequest, trajectory_id: UUID) -> HttpResponse:
 @require_safe
 @kept_a_while
 def part(request: HtmxRequest, trajectory_id: UUID, index: int) -> HttpResponse:
-    """More of something long in a step, or all of it as a download; see `answer_part`."""
+    """The rest of long content in a step, or all of it as a download; see `answer_part`."""
     trajectory = _found(request, trajectory_id)
     return answer_part(request, trajectory, index, url=_part_url(trajectory, index))
 
@@ -110,7 +110,7 @@ def search(request: HtmxRequest, trajectory_id: UUID) -> JsonResponse:
 
 @require_safe
 def original(request: HtmxRequest, trajectory_id: UUID) -> HttpResponse:
-    """The record as it was given, as a download: never shown, whatever it holds."""
+    """The record as imported, as a download: never displayed, whatever it contains."""
     trajectory = _found(request, trajectory_id)
     stored = get_object_or_404(Original, pk=trajectory.pk)
     response = HttpResponse(unpack_original(stored.body), content_type="application/octet-stream")

@@ -1,4 +1,4 @@
-// Search inside a run, on the server: the outline shows the steps that say it, n and N walk them, hits are marked in the page.
+// Search inside a run, on the server: the outline shows the matching steps, n and N move between them, matches are highlighted in the page.
 import { bind } from "../core/keys.js";
 
 const WAIT_MS = 250;
