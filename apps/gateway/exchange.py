@@ -36,6 +36,8 @@ from contract.outgoing.replies import problem_of
 
 logger = logging.getLogger(__name__)
 BYTES_A_TOKEN = 4
+MOST_AFTER_END = 100
+"""Chunks accepted after the reply has ended, such as the one with the usage; then the stream is closed."""
 SSE = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-store", "x-accel-buffering": "no"}
 SAMPLED_AGAIN = {"x-retrace-sampled-again": "true"}
 """Header of the reply to a retry whose first reply isn't kept unredacted."""
@@ -223,7 +225,8 @@ class Exchange:
 
     async def streamed(self, upstream: httpx.Response) -> AsyncIterator[bytes]:
         """What the agent gets, piece by piece. The piece that ends the reply is held back until the call is stored."""
-        dialect, held = self._dialect, b""
+        dialect = self._dialect
+        held: list[bytes] = []
         try:
             async for data in events_in(upstream.aiter_raw()):
                 if data == DONE:
@@ -239,10 +242,10 @@ class Exchange:
                 self._pieces += 1
                 piece = dialect.take_piece(chunk)
                 if dialect.has_ended:
-                    held += piece
+                    held.append(piece)
                 elif piece:
                     yield piece
-                if dialect.is_over:
+                if dialect.is_over or len(held) > MOST_AFTER_END:
                     break
             if not dialect.has_ended:
                 raise UpstreamAway("The policy's server ended its reply before it was complete.")
@@ -255,7 +258,7 @@ class Exchange:
             return
         finally:
             await upstream.aclose()
-        yield held + dialect.ending()
+        yield b"".join(held) + dialect.ending()
 
     def _streams_end(self, error: Exception) -> UpstreamAway:
         if isinstance(error, UpstreamAway):

@@ -12,7 +12,7 @@ from django.utils.timezone import now
 
 from apps.accounts import audit
 from apps.accounts.authentication import digest_of
-from apps.accounts.models import Membership, User
+from apps.accounts.models import Membership, User, Workspace
 from apps.gateway.models import Call, Feedback, FeedbackKey, Session
 from apps.gateway.sessions import NoSuchCall, SessionRefused
 from apps.redaction.rules import redacted
@@ -22,6 +22,8 @@ PREFIX_LENGTH = len(MARK) + 6
 LONGEST_COMMENT = 2_000
 LONGEST_ANSWER = 20_000
 MOST_PER_SESSION = 50
+MOST_KEYS = 100
+"""Active keys per workspace."""
 
 
 class SaysNothing(SessionRefused):
@@ -36,6 +38,12 @@ class SaidEnough(SessionRefused):
     field = "session"
 
 
+class KeysEnough(SessionRefused):
+    """The workspace has the maximum number of feedback keys. Each has a rate limit of its own."""
+
+    field = "name"
+
+
 class NewFeedbackKey(NamedTuple):
     """A key with its secret, which exists only here and with the requester."""
 
@@ -45,7 +53,10 @@ class NewFeedbackKey(NamedTuple):
 
 @transaction.atomic
 def create_key(*, member: Membership, name: str) -> NewFeedbackKey:
-    """A key that may stand in a browser."""
+    """A key that may stand in a browser. Raises KeysEnough."""
+    Workspace.objects.select_for_update(no_key=True).get(pk=member.workspace_id)  # two at once don't get past the limit
+    if FeedbackKey.objects.filter(workspace=member.workspace_id, revoked_at=None).count() >= MOST_KEYS:
+        raise KeysEnough(f"This workspace has {MOST_KEYS} feedback keys, which is the maximum. Revoke one first.")
     secret = MARK + secrets.token_urlsafe(32)
     key = FeedbackKey.objects.create(
         workspace=member.workspace,

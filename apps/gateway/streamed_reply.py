@@ -10,6 +10,8 @@ JOINED = ("content", "refusal", "reasoning", "reasoning_content")
 """Message texts that are streamed in parts."""
 MOST_VALUES = 2_000_000
 """Of one reply or one event of it, token ids and log-probabilities included. More would hold up all other calls."""
+MOST_LINES = 10_000
+"""Data lines per event. A one-byte line takes about fifty bytes of memory."""
 MOST_CHOICES = 128
 MOST_TOOL_CALLS = 1000
 """Per message."""
@@ -20,7 +22,7 @@ class NoEvent(ValueError):
 
 
 async def events_in(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The data of each server-sent event, however the bytes were cut on their way. Comments and other fields are left out."""
+    """The data of each server-sent event, however the bytes were cut on their way. Comments and other fields are left out. Raises NoEvent."""
     unended: list[bytes] = []  # of the last line; joined once, as it may come in very many pieces
     data: list[bytes] = []
     async for piece in pieces:
@@ -32,6 +34,8 @@ async def events_in(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         for line in lines:
             if line.startswith(b"data:"):
                 data.append(line[5:].strip())
+                if len(data) > MOST_LINES:
+                    raise NoEvent
             elif not line and data:
                 yield b"\n".join(data)
                 data = []

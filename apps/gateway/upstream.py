@@ -17,7 +17,7 @@ from apps.gateway.refusals import UpstreamAway, UpstreamBroken, UpstreamSlow
 from contract import jsontext
 from contract.endpoint_keys import KeyRefused, key_for
 from contract.outgoing.networks import AddressRefused
-from contract.outgoing.replies import error_in
+from contract.outgoing.replies import LARGEST_ERROR, error_in, json_of
 from contract.outgoing.transport import AsyncClient, async_http_client
 
 CONNECTIONS = 1000
@@ -93,10 +93,10 @@ class Upstreams:
         try:
             client = self._client(destination, address)
             response = await client.get("models", timeout=httpx.Timeout(CONNECT_SECONDS))
-            cards = jsontext.loads(response.content).get("data") if response.is_success else []
+            cards = json_of(response).get("data") if response.is_success else []
             speaks = any(isinstance(card, dict) and card.get("owned_by") == "vllm" for card in cards or [])
             until = time.monotonic() + KNOWN_SECONDS
-        except (httpx.HTTPError, OSError, jsontext.UnreadableJSON, AttributeError, TypeError):
+        except (httpx.HTTPError, OSError, ValueError, RecursionError, AttributeError, TypeError):
             speaks, until = False, time.monotonic() + UNKNOWN_SECONDS
         self._speaks_ids[address] = (speaks, until)
         return speaks
@@ -185,6 +185,8 @@ def _send_api_key(request: httpx.Request) -> None:
 
 def is_error(content: bytes) -> bool:
     """Whether it's an error of the protocol, also as vLLM's and others' frameworks send one."""
+    if len(content) > LARGEST_ERROR:
+        return False
     try:
         reply = jsontext.loads(content)
     except jsontext.UnreadableJSON:

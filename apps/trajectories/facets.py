@@ -10,9 +10,10 @@ from dataclasses import replace
 from typing import NamedTuple
 from uuid import UUID
 
-from django.db import OperationalError, connection, transaction
+from django.db import connection
 
 from apps.accounts.models import Membership
+from apps.common.query_time_limit import query_time_limit
 from apps.trajectories import annotators
 from apps.trajectories.filters import NO_POLICY, Filters
 from apps.trajectories.models import TrajectoryQuerySet
@@ -20,7 +21,7 @@ from apps.trajectories.models import TrajectoryQuerySet
 SAMPLE = 2_000
 SHOWN = 8
 """Values of a facet, the most frequent first."""
-PATIENCE_MS = 2_000
+TIME_LIMIT_MS = 2_000
 LENGTHS = ((0, 5), (6, 10), (11, 20), (21, 50), (51, None))
 NAMES = {
     "environment": "Environment",
@@ -70,23 +71,14 @@ class Facets(NamedTuple):
     """There are more matches than were counted."""
 
 
-class TooSlow(Exception):
-    """Finding the newest matches took longer than a page may."""
-
-
 def facets_of(member: Membership, found: TrajectoryQuerySet, filters: Filters) -> Facets:
     """The facets of what `filters` found. Raises TooSlow."""
-    try:
-        with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute("SELECT set_config('statement_timeout', %s, true)", [str(PATIENCE_MS)])
-            newest = list(found.order_by("-pk").values_list("pk", flat=True)[: SAMPLE + 1])
-            counted = newest[:SAMPLE]
-            cursor.execute(_COUNT, {"runs": counted, "lengths": [low for low, _ in LENGTHS[1:]], "shown": SHOWN})
-            counts = [_Count(*row) for row in cursor.fetchall()]
-            counts += _judged(member, counted)
-            cursor.execute("SET LOCAL statement_timeout TO DEFAULT")  # a transaction around this one goes on without it
-    except OperationalError as problem:
-        raise TooSlow from problem
+    with query_time_limit(TIME_LIMIT_MS), connection.cursor() as cursor:
+        newest = list(found.order_by("-pk").values_list("pk", flat=True)[: SAMPLE + 1])
+        counted = newest[:SAMPLE]
+        cursor.execute(_COUNT, {"runs": counted, "lengths": [low for low, _ in LENGTHS[1:]], "shown": SHOWN})
+        counts = [_Count(*row) for row in cursor.fetchall()]
+        counts += _judged(member, counted)
     facets = [_facet(by, [count for count in counts if count.by == by], filters) for by in NAMES]
     return Facets([each for each in facets if each.values], len(counted), len(newest) > SAMPLE)
 

@@ -8,11 +8,14 @@ from typing import Any, NamedTuple
 
 from django.db import connection
 
+from apps.common.query_time_limit import query_time_limit
 from apps.trajectories.models import Trajectory
 from apps.trajectories.rendering.text import legible
 
 MIN_CHARS = 2
 MAX_FOUND = 500
+TIME_LIMIT_MS = 5_000
+"""Some words are compared with each place of a text at length, and a trajectory may have 64 MB."""
 AROUND = 100
 """Characters read on both sides of a match."""
 
@@ -45,13 +48,13 @@ SELECT index - is_result::int AS shown, substring(body FROM greatest(1, at - %(a
 
 
 def find_in(trajectory: Trajectory, words: str) -> list[Found]:
-    """The steps of a trajectory that say `words`, upper and lower case alike, in order; each once."""
+    """The steps of a trajectory that say `words`, upper and lower case alike, in order; each once. Raises TooSlow."""
     words = words.strip()
     if len(words) < MIN_CHARS:
         return []
     # Non-ASCII letters are stored as themselves or as \u escapes, depending on the writer of the record.
     needles = sorted({json.dumps(words, ensure_ascii=escaping)[1:-1] for escaping in (True, False)})
-    with connection.cursor() as cursor:
+    with query_time_limit(TIME_LIMIT_MS), connection.cursor() as cursor:
         cursor.execute(
             _SQL,
             {

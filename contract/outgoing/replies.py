@@ -9,7 +9,20 @@ from typing import Any
 
 import httpx
 
+from contract import jsontext
 from contract.quoting import legible
+
+MOST_VALUES = 2_000_000
+"""JSON values per reply, including token ids and log-probabilities. Parsing 64 MB of brackets would take minutes and gigabytes."""
+LARGEST_ERROR = 256 * 1024
+"""Bytes. A longer body isn't parsed as an error."""
+
+
+def json_of(response: httpx.Response) -> Any:
+    """Parses the body of a reply. Raises ValueError, RecursionError."""
+    if jsontext.has_more_values(response.content, MOST_VALUES):
+        raise ValueError(f"more than {MOST_VALUES:,} values")
+    return json.loads(response.content)
 
 
 def problem_of(response: httpx.Response) -> str:
@@ -35,6 +48,8 @@ def problem_of(response: httpx.Response) -> str:
 
 def error_in(body: bytes | str) -> str:
     """The message of an error in OpenAI's protocol, which vLLM and others also use; otherwise ""."""
+    if len(body) > LARGEST_ERROR:
+        return ""
     try:
         reply: Any = json.loads(body)
     except (ValueError, RecursionError):

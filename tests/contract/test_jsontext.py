@@ -103,4 +103,6 @@ def _unready(source: str) -> Iterator[int]:
 
 
 def _reads(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("json.loads", ".json", ".raw_decode"))
+    return isinstance(node, ast.Call) and ast.unparse(node.func).endswith(
+        ("json.loads", "json_of", ".json", ".raw_decode")
+    )

@@ -1,5 +1,6 @@
 """What Retrace connects to, and what it tells of what answers: with real sockets, and names that mean what the test says."""
 
+import ast
 import asyncio
 import gzip
 import json
@@ -8,17 +9,19 @@ import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Any
 
 import httpx
 import psutil
 import pytest
 
-from contract.outgoing import networks, transport
+from contract.outgoing import networks, replies, transport
 from contract.outgoing.networks import AddressRefused, OutgoingRules
-from contract.outgoing.replies import error_in, problem_of
+from contract.outgoing.replies import error_in, json_of, problem_of
 from contract.outgoing.transport import async_http_client, connected_socket, http_client
 
+ROOT = Path(__file__).parents[2]
 SECRET = "AccessKeyId and whatever else lies about inside"
 
 
@@ -346,6 +349,26 @@ def test_a_reply_that_drips_is_over_when_its_time_is(inside):
 )
 def test_a_body_is_quoted_only_where_it_is_an_error_of_the_protocol(status, body, problem):
     assert problem_of(httpx.Response(status, content=body)) == problem
+
+
+def test_a_reply_of_very_many_values_is_refused_before_it_is_parsed(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(replies, "MOST_VALUES", 100)
+    assert json_of(httpx.Response(200, content=b'{"a": [1]}')) == {"a": [1]}
+    with pytest.raises(ValueError, match="more than 100 values"):
+        json_of(httpx.Response(200, content=b"[" + b"[]," * 100 + b"[]]"))
+
+
+def test_nobody_reads_a_reply_without_that_bound():
+    paths = (path for part in ("apps", "contract", "trainer", "workers") for path in (ROOT / part).rglob("*.py"))
+    unbounded = [
+        (str(path.relative_to(ROOT)), node.lineno)
+        for path in paths
+        if ".json()" in (source := path.read_text())
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Call) and ast.unparse(node).endswith(".json()")
+        if ast.unparse(node) != "request.json()"  # of the servers behind the gateway, which has counted
+    ]
+    assert unbounded == []
 
 
 def test_a_quoted_message_is_short():

@@ -153,6 +153,22 @@ def test_a_key_and_a_session_have_a_rate(
     assert statuses == [201, 201, 429]
 
 
+def test_a_workspace_has_so_many_keys_and_no_more(
+    member: Membership, secret: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each has a rate of its own, so without end they'd have none together."""
+    monkeypatch.setattr(feedback, "MOST_KEYS", 1)
+    headers = {"authorization": f"Bearer {factories.token(member)}"}
+    over_rest = Client().post(
+        reverse("v1:feedback_keys"), {"name": "app"}, content_type="application/json", headers=headers
+    )
+    on_page = as_(member).post(reverse("gateway:new_feedback_key"), {"name": "app"})
+    assert (over_rest.status_code, on_page.status_code) == (400, 422)
+    assert all("1 feedback keys, which is the maximum" in answer.content.decode() for answer in (over_rest, on_page))
+    feedback.revoke_key(key=FeedbackKey.objects.get(), by=member.user)
+    assert as_(member).post(reverse("gateway:new_feedback_key"), {"name": "app"}).status_code == 200
+
+
 def test_the_key_is_shown_once_and_stored_hashed(member: Membership) -> None:
     client = as_(member)
     page = client.post(reverse("gateway:new_feedback_key"), {"name": "help center"}).text

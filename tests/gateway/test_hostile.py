@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -11,11 +11,19 @@ import pytest
 from django.utils.timezone import now
 
 from apps.accounts.models import ApiToken, Membership, Role
+from apps.common.ids import new_id
 from apps.gateway import asgi, session_trajectories, sessions
+from apps.gateway.dialects.anthropic_messages import AnthropicMessages
+from apps.gateway.dialects.chat_completions import ChatCompletions
+from apps.gateway.dialects.dialect import MOST_ITEMS, Asked, Dialect
+from apps.gateway.dialects.openai_responses import OpenAIResponses
+from apps.gateway.exchange import MOST_AFTER_END
 from apps.gateway.models import Call
 from apps.gateway.streamed_reply import MOST_CHOICES, NoEvent, StreamedReply, events_in
 from contract import jsontext
+from contract.outgoing.replies import LARGEST_ERROR
 from tests import factories
+from tests.gateway import spellings
 from tests.gateway.conftest import Agent
 from tests.gateway.upstream import Upstream, calls, says
 
@@ -199,6 +207,84 @@ async def test_a_line_that_never_ends_costs_no_more_than_its_length() -> None:
     [data] = [each async for each in events_in(pieces())]
     assert len(data) == 20_000_000
     assert time.monotonic() - began < 5  # joining it anew for each piece takes minutes
+
+
+async def test_an_event_of_very_many_lines_is_none() -> None:
+    async def pieces() -> Any:
+        for _ in range(20):
+            yield b"data:a\n" * 1000
+
+    with pytest.raises(NoEvent):
+        [each async for each in events_in(pieces())]
+
+
+def test_what_comes_after_the_end_of_a_stream_without_end_is_not_waited_for(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each piece was added to all that were held back before it, which took an event loop its time."""
+    usual = spellings.message_events
+
+    def pinging(whole: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        *events, end = usual(whole)
+        yield from events
+        for _ in range(1000):
+            yield {"type": "ping"}
+        yield end
+
+    monkeypatch.setattr(spellings, "message_events", pinging)
+    body = {"model": "any", "max_tokens": 9, "messages": [ASK], "stream": True}
+    reply = agent.http.post("messages", json=body).text
+    assert reply.count('{"type":"ping"}') <= MOST_AFTER_END + 1
+    assert reply.endswith('event: message_stop\ndata: {"type":"message_stop"}\n\n')
+    assert Call.objects.get().status == Call.Status.OK
+
+
+def test_a_server_that_names_an_event_in_several_lines_puts_no_other_event_into_the_stream(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = spellings.message_events
+
+    def hostile(whole: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        first, *events = usual(whole)
+        yield from (first, {"type": 'ping\ndata: {"type": "x"}\n\nevent: error\r'}, *events)
+
+    monkeypatch.setattr(spellings, "message_events", hostile)
+    body = {"model": "any", "max_tokens": 9, "messages": [ASK], "stream": True}
+    lines = agent.http.post("messages", json=body).text.split("\n")
+    assert [line for line in lines if line.startswith(("event: error", 'data: {"type": "x"}'))] == []
+
+
+@pytest.mark.parametrize(
+    ("speaks", "reply"),
+    [
+        (ChatCompletions, lambda many: {"choices": [{"message": {"tool_calls": many}}]}),
+        (AnthropicMessages, lambda many: {"role": "assistant", "content": many}),
+        (OpenAIResponses, lambda many: {"status": "completed", "output": many}),
+    ],
+)
+def test_a_reply_of_very_many_items_is_none(
+    speaks: type[Dialect], reply: Callable[[list[Any]], dict[str, Any]]
+) -> None:
+    """900,000 of them took each page of their session most of a minute, and its end more."""
+    dialect = speaks({"messages": [ASK], "input": "x"}, Asked(new_id(), "any", 0, is_blind=False))
+    dialect.request(model="served", sampling={}, speaks_ids=False)
+    dialect.take_reply(reply([{"type": "text", "text": ""}] * MOST_ITEMS))
+    many = reply([{"type": "text", "text": ""}] * (MOST_ITEMS + 1))
+    with pytest.raises(NoEvent):
+        dialect.take_reply(many)
+    if speaks is OpenAIResponses:  # the others' are counted as they come
+        with pytest.raises(NoEvent):
+            dialect.take_piece({"type": "response.completed", "response": many})
+
+
+def test_an_error_too_long_for_words_is_not_read(agent: Agent, upstream: Upstream) -> None:
+    """64 MB of brackets took the event loop minutes, three times over."""
+    upstream.status = 400
+    more = b"[" + b"[]," * (LARGEST_ERROR // 3) + b"[]]"
+    upstream.error = b'{"error": {"message": "No.", "type": "invalid_request_error"}, "more": ' + more + b"}"
+    response = agent.ask(ASK)
+    assert response.status_code == 400
+    assert response.json()["error"]["message"] == "The policy's server gave no reply: it refused the request (400)."
 
 
 @pytest.mark.parametrize("bound", [("MOST_STEPS", 5), ("MOST_PATHS", 2)])

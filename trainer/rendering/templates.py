@@ -10,6 +10,7 @@ from contract.messages import Message, ToolSchema
 from trainer.failures import ConfigFailure
 from trainer.rendering.chat import PROBE, end_of_turn, render_by_prefixes, written
 from trainer.rendering.message_form import ANSWER, QUESTION
+from trainer.rendering.time_limit import TookTooLong, time_limit
 
 TOOL: ToolSchema = {
     "type": "function",
@@ -28,6 +29,8 @@ RESULT: Message = {"role": "tool", "tool_call_id": "call00001", "name": "look", 
 THOUGHT: Message = {"role": "assistant", "reasoning_content": QUESTION, "content": ANSWER}
 TRAINING = "_training_chat_template"
 """Suffix of TRL's training templates."""
+PROBING_SECONDS = 60.0
+"""Time limit of all checks of a template, which take about a second."""
 PROBES: list[tuple[list[Message], list[ToolSchema]]] = [
     (PROBE * 2, []),
     ([{"role": "system", "content": ANSWER}, *PROBE], []),
@@ -41,13 +44,24 @@ def prepare_template(tokenizer: PreTrainedTokenizerBase) -> None:
     """Give the tokenizer a chat template that distinguishes generated tokens, and the parser of its calls.
 
     Known formats (Qwen, Gemma, GLM, …) are replaced by TRL's training variant, which never rewrites earlier turns. Others are kept
-    if they're prefix-preserving (Llama 3.1, Mistral, …). Raises ConfigFailure for any other template.
+    if they're prefix-preserving (Llama 3.1, Mistral, …). Raises ConfigFailure for any other template, and for one that never finishes.
     """
     if not tokenizer.chat_template:
         raise ConfigFailure(
             "model: its tokenizer has no chat template.",
             advice="Use an instruction-tuned model, or add a chat_template to its tokenizer.",
         )
+    try:
+        with time_limit(PROBING_SECONDS):
+            _prepare(tokenizer)
+    except TookTooLong:
+        raise ConfigFailure(
+            f"model: its chat template was still writing a short chat after {PROBING_SECONDS:g} s.",
+            advice="Use another model, or repair the chat_template of its tokenizer.",
+        ) from None
+
+
+def _prepare(tokenizer: PreTrainedTokenizerBase) -> None:
     own = tokenizer.chat_template
     tokenizer.chat_template = same_format(tokenizer) or own
     if getattr(tokenizer, "response_template", None) is None:

@@ -14,7 +14,7 @@ from trainer.rewards.protocol import Score
 
 
 class Outcome:
-    """The outcome of the trajectory; turns have the environment's step rewards."""
+    """The outcome of the trajectory; turns have the environment's step rewards, in the same bounds."""
 
     def __init__(self, term: OutcomeTerm) -> None:
         self.term = term
@@ -30,10 +30,15 @@ class Outcome:
         else:
             value = success if outcome.reward is None else outcome.reward
         rewards = [step.reward for step in trajectory.steps]
-        turns = [reward or 0.0 for reward in rewards] if any(reward is not None for reward in rewards) else None
-        if value is None or isnan(value):  # opposite infinities sum to NaN, which `min` would turn into 1
-            return Score(None, turns)
-        return Score(max(-1.0, min(1.0, value)), turns)
+        turns = (
+            [bounded(reward) or 0.0 for reward in rewards] if any(reward is not None for reward in rewards) else None
+        )
+        return Score(bounded(value), turns)
+
+
+def bounded(value: float | None) -> float | None:
+    """Clips a reward to [-1, 1], since environments and runners may report any number. None for NaN, which `min` would turn into 1."""
+    return None if value is None or isnan(value) else max(-1.0, min(1.0, value))
 
 
 class StepCost:

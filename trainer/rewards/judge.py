@@ -16,6 +16,7 @@ import httpx
 from contract.configs.rewards import JudgeTerm
 from contract.endpoint_keys import KeyRefused, key_for
 from contract.outgoing.networks import AddressRefused
+from contract.outgoing.replies import json_of
 from contract.outgoing.transport import http_client
 from contract.trajectory import Trajectory
 from trainer.failures import ConfigFailure
@@ -95,7 +96,7 @@ class Judge:
 def content_of(response: httpx.Response) -> str | None:
     """The text of a chat completion; None if there is none."""
     try:
-        return str(response.json()["choices"][0]["message"]["content"])
+        return str(json_of(response)["choices"][0]["message"]["content"])
     except (ValueError, LookupError, TypeError, RecursionError):
         return None
 

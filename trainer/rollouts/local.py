@@ -4,6 +4,7 @@ import asyncio
 import random
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from trainer.interruption import StopRequest
 from trainer.models.loader import compute_dtype, load_policy, load_tokenizer
 from trainer.rendering.chat import end_of_turn, render_continuation, render_prompt, turn_ends
 from trainer.rendering.response_parser import parse_turn
+from trainer.rendering.time_limit import TookTooLong, time_limit
 from trainer.rollouts.policy import PolicyError, Turn
 from trainer.rollouts.sampling import Memory, Request, Sampled, sample
 
@@ -49,6 +51,10 @@ class LocalEngine:
         """Tokens that end a turn, whichever the model writes."""
         self.room: int | None = None
         """Tokens of the chats of one batch, padding and what is still to be sampled included; None: as many as the accelerator has room for."""
+        self.template_seconds: float | None = None
+        """Time limit of the chat template per turn, which then runs in a thread; None: it runs on the event loop, without a limit."""
+        self._templates = ThreadPoolExecutor(1, thread_name_prefix="chat-template")
+        self._rendering: set[asyncio.Future[list[int]]] = set()
         self._stop = stop
         self._at_once: int | None = None
         """Most chats in a batch; None where the accelerator has had room for all."""
@@ -66,6 +72,23 @@ class LocalEngine:
     async def close(self) -> None:
         if self._server is not None:
             await asyncio.gather(self._server, return_exceptions=True)
+
+    async def rendered(self, render: Callable[[], list[int]]) -> list[int]:
+        """Runs `render` within the time limit. Raises PolicyError if it takes longer."""
+        if (seconds := self.template_seconds) is None:
+            return render()
+
+        def bounded() -> list[int]:
+            with time_limit(seconds):
+                return render()
+
+        rendering = asyncio.get_running_loop().run_in_executor(self._templates, bounded)
+        self._rendering.add(rendering)
+        rendering.add_done_callback(self._rendering.discard)
+        try:
+            return await rendering
+        except TookTooLong:
+            raise PolicyError(f"the model's chat template took longer than {seconds:g} s") from None
 
     async def answer(self, request: Request) -> Sampled:
         """Wait for a place in the next batch, and for its result."""
@@ -121,7 +144,9 @@ class LocalEngine:
     async def _until_all_have_asked(self) -> None:
         """Episodes that were answered together ask again within a few turns of the event loop: one batch, not many."""
         before = -1
-        while len(self._waiting) != before:
+        while self._rendering or len(self._waiting) != before:
+            if self._rendering:
+                await asyncio.wait(self._rendering)
             before = len(self._waiting)
             for _ in range(4):
                 await asyncio.sleep(0)
@@ -220,7 +245,7 @@ class LocalAgent:
                 advice="Choose another model, set tool_calls to react, or roll out through a server that reads its calls.",
             )
         self._turns += 1
-        context = self._context(chat, tools)
+        context = await engine.rendered(partial(self._context, chat, tools))
         prompt = self._ids + context
         limit = min(max_tokens, longest, engine.context - len(prompt))
         if limit <= 0:

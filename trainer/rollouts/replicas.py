@@ -13,6 +13,7 @@ import httpx
 from contract.configs import ServerPolicy
 from contract.endpoint_keys import KeyRefused, key_for
 from contract.outgoing.networks import AddressRefused
+from contract.outgoing.replies import json_of
 from contract.outgoing.transport import async_http_client
 from trainer.failures import ConfigFailure, ServerDied
 
@@ -54,7 +55,7 @@ class Replica:
         if not response.is_success:
             return not response.is_server_error
         try:
-            return model in {card["id"] for card in response.json()["data"]}
+            return model in {card["id"] for card in json_of(response)["data"]}
         except (AttributeError, LookupError, TypeError, ValueError, RecursionError):
             return True
 

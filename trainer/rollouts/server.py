@@ -12,7 +12,7 @@ from contract.completions import for_wire, message_from
 from contract.configs import ServerPolicy
 from contract.messages import Message, ToolSchema
 from contract.outgoing.networks import AddressRefused
-from contract.outgoing.replies import problem_of
+from contract.outgoing.replies import json_of, problem_of
 from contract.trajectory import Task
 from trainer.failures import ConfigFailure
 from trainer.rendering.message_form import with_short_ids
@@ -109,7 +109,7 @@ class ServerEngine:
 
     def _decoded(self, response: httpx.Response) -> dict[str, Any]:
         try:
-            answer: dict[str, Any] = response.json()
+            answer: dict[str, Any] = json_of(response)
             answer["choices"][0]["message"]["role"]
         except (ValueError, LookupError, TypeError, RecursionError):
             raise no_completion() from None

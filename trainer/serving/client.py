@@ -9,7 +9,7 @@ import httpx
 
 from contract.endpoint_keys import KeyRefused, key_for
 from contract.outgoing.networks import AddressRefused
-from contract.outgoing.replies import problem_of
+from contract.outgoing.replies import json_of, problem_of
 from contract.outgoing.transport import http_client
 
 TIMEOUT_SECONDS = 30.0
@@ -57,7 +57,7 @@ class VllmServer:
         """All models that it currently serves."""
         reply = self._ask("GET", "models")
         try:
-            cards = reply.json()["data"]
+            cards = json_of(reply)["data"]
             return [
                 ServedModel(
                     card["id"], card.get("root") or "", card.get("parent") or "", int(card.get("max_model_len") or 0)
@@ -108,7 +108,7 @@ class VllmServer:
         tokens_by_id = {"return_tokens_as_token_ids": True}  # two tokens may have the same text
         reply = self._ask("POST", "completions", body | tokens_by_id | ({"cache_salt": salt} if salt else {}))
         try:
-            [top] = reply.json()["choices"][0]["logprobs"]["top_logprobs"]
+            [top] = json_of(reply)["choices"][0]["logprobs"]["top_logprobs"]
             return {str(token): float(logprob) for token, logprob in top.items()}
         except (AttributeError, LookupError, TypeError, ValueError, RecursionError):
             raise ServerProblem(f"{self.url} sends no log-probabilities of what comes next (logprobs).") from None
@@ -121,7 +121,7 @@ class VllmServer:
         body = {"model": model, "prompt": probe, "echo": True, "logprobs": 0, "max_tokens": 1, "temperature": 0}
         reply = self._ask("POST", "completions", body)
         try:
-            found = reply.json()["choices"][0]["logprobs"]["token_logprobs"]
+            found = json_of(reply)["choices"][0]["logprobs"]["token_logprobs"]
             return [float(value) for value in found[1 : len(probe)]]
         except (LookupError, TypeError, ValueError, RecursionError):
             raise ServerProblem(f"{self.url} sends no log-probabilities of the prompt (echo with logprobs).") from None

@@ -13,6 +13,7 @@ import asyncio
 import hmac
 import os
 import secrets
+import signal
 import sys
 import threading
 from collections import OrderedDict
@@ -48,6 +49,10 @@ MOST_BYTES = 6 * 1024**3
 """Maximum bytes of weights of all models in memory."""
 ROOM_BYTES = 2 * 1024**3
 """KV cache limit for the chats of one batch, and again for cached chats."""
+TEMPLATE_SECONDS = 10.0
+"""Time limit of a chat template, a program from the base model's author, for one turn."""
+SILENT_SECONDS = 120
+"""If the event loop is blocked for so long, the process exits and its supervisor restarts it."""
 MOST_CHATS, MOST_OF_MODEL = 64, 32
 """Maximum concurrent chats, overall and per model. Beyond that, clients are told to retry."""
 NEUTRAL: dict[str, tuple[Any, ...]] = {
@@ -230,6 +235,7 @@ def load(folder: Path, name: str, stop: StopRequest) -> Chats:
     config = LocalPolicy(model=ModelConfig(path=str(folder)), name=name)
     with LOADING:  # not in the event loop: the client may disconnect before the model is loaded
         engine = load_engine(config, folder, stop)
+    engine.template_seconds = TEMPLATE_SECONDS
     engine.room = ROOM_BYTES // bytes_a_token(engine.model.config.get_text_config(), engine.model.dtype.itemsize)
     return Chats(engine, seed=secrets.token_hex(8))
 
@@ -298,11 +304,16 @@ def _refusal(refused: Refused) -> Response:
 
 
 class _Server(uvicorn.Server):
-    """Stops sampling before it waits for the last replies."""
+    """Stops sampling before it waits for the last replies. Exits if its event loop is blocked."""
 
     def __init__(self, config: uvicorn.Config, stop: StopRequest) -> None:
         super().__init__(config)
         self._stop = stop
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % 10 == 0:  # every second
+            signal.alarm(SILENT_SECONDS)  # without a handler it ends the process, whatever holds the interpreter lock
+        return await super().on_tick(counter)
 
     async def shutdown(self, sockets: Any = None) -> None:
         self._stop.requested = True

@@ -16,7 +16,7 @@ import httpx
 from apps.trajectories.outlines import visible
 from contract.endpoint_keys import KeyRefused, key_for
 from contract.outgoing.networks import AddressRefused
-from contract.outgoing.replies import problem_of
+from contract.outgoing.replies import json_of, problem_of
 from contract.outgoing.transport import http_client
 
 TRIES = 5
@@ -181,7 +181,7 @@ def retry_after(response: httpx.Response) -> float:
 def usage_of(response: httpx.Response) -> Usage:
     """The token usage that the server reports for an answer; zero if it doesn't."""
     try:
-        usage = response.json().get("usage") or {}
+        usage = json_of(response).get("usage") or {}
         return Usage(_count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens")))
     except (ValueError, AttributeError, RecursionError):
         return Usage(0, 0)
@@ -195,7 +195,7 @@ def _count(value: Any) -> int:
 def read(response: httpx.Response) -> Opinion:
     """The last JSON object of the answer, since a reasoning model may write drafts before it. Raises NoAnswer."""
     try:
-        data: dict[str, Any] = response.json()
+        data: dict[str, Any] = json_of(response)
         content = data["choices"][0]["message"]["content"]
     except (ValueError, LookupError, TypeError, RecursionError):
         content = None

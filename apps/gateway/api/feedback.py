@@ -213,7 +213,10 @@ class FeedbackKeysView(ListView):
     def post(self, request: Request) -> Response:
         form = NameFeedbackKeySerializer(data=request.data)
         form.is_valid(raise_exception=True)
-        made = feedback.create_key(member=self.member, name=form.validated_data["name"])
+        try:
+            made = feedback.create_key(member=self.member, name=form.validated_data["name"])
+        except feedback.KeysEnough as refusal:
+            raise ValidationError({refusal.field: [str(refusal)]}) from None
         made.key.refresh_from_db()
         answer = {**FeedbackKeySerializer(made.key).data, "key": made.secret}
         return Response(answer, status=status.HTTP_201_CREATED)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from apps.gateway.dialects.dialect import Asked, Dialect, Usage, count, named_event
+from apps.gateway.dialects.dialect import MOST_ITEMS, Asked, Dialect, Usage, count, few, named_event
 from apps.gateway.refusals import GatewayRefusal
 from apps.gateway.splits.blind_replies import hidden_words, keep
 from apps.gateway.streamed_reply import NoEvent
@@ -16,8 +16,6 @@ from contract.values import Json, mapping
 NO_IDS = "Anthropic's /v1/messages has no token ids."
 VERSION = "2023-06-01"
 LONGEST_HEADER = 500
-MOST_BLOCKS = 1000
-"""In one message."""
 JOINED = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
 BLOCK = {
     *("type", "text", "id", "name", "input", "thinking", "signature", "data", "citations"),
@@ -97,7 +95,7 @@ class AnthropicMessages(Dialect):
         return headers
 
     def take_reply(self, reply: dict[str, Any]) -> None:
-        if not isinstance(reply.get("content"), list) or reply.get("role") != "assistant":
+        if not few(reply.get("content")) or reply.get("role") != "assistant":
             raise NoEvent
         self.usage = self.usage_of(reply)
         self._show(reply)
@@ -220,7 +218,7 @@ class StreamedMessage:
             self._message = dict(event["message"])
             self._count(event["message"].get("usage"))
         elif kind == "content_block_start":
-            if len(self._blocks) == MOST_BLOCKS:
+            if len(self._blocks) == MOST_ITEMS:
                 raise NoEvent
             self._blocks[int(event["index"])] = _Block(dict(event["content_block"]))
         elif kind == "content_block_delta":

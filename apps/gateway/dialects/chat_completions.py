@@ -7,7 +7,7 @@ from typing import Any
 
 from apps.gateway.dialects.dialect import Asked, Dialect, Usage, count
 from apps.gateway.splits.blind_replies import hide
-from apps.gateway.streamed_reply import NoEvent, StreamedReply
+from apps.gateway.streamed_reply import MOST_CHOICES, MOST_TOOL_CALLS, NoEvent, StreamedReply
 from apps.gateway.token_capture import Capture, Tokens
 from contract.chat_digests import said
 from contract.completion_chunks import event, event_stream
@@ -62,9 +62,10 @@ class ChatCompletions(Dialect):
     def take_reply(self, reply: dict[str, Any]) -> None:
         try:
             is_reply = isinstance(reply["choices"][0]["message"], dict)
+            is_small = len(reply["choices"]) <= MOST_CHOICES and all(map(_has_few_calls, reply["choices"]))
         except (LookupError, TypeError):
-            is_reply = False
-        if not is_reply:
+            is_reply = is_small = False
+        if not (is_reply and is_small):
             raise NoEvent
         self.usage = self.usage_of(reply)
         self._capture.take(reply)
@@ -113,3 +114,8 @@ class ChatCompletions(Dialect):
 
     def stream_of(self, reply: dict[str, Any]) -> bytes:
         return event_stream(reply, with_usage=self._capture.wants_usage)
+
+
+def _has_few_calls(choice: Json) -> bool:
+    calls = mapping(mapping(choice).get("message")).get("tool_calls")
+    return not isinstance(calls, list) or len(calls) <= MOST_TOOL_CALLS

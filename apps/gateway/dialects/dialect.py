@@ -16,6 +16,9 @@ from contract.outgoing.replies import error_in
 from contract.quoting import legible
 from contract.values import Json, mapping
 
+MOST_ITEMS = 1000
+"""Blocks of a message, items of a response, and tool calls of a completion, whole or streamed. More take pages and sessions' ends minutes."""
+
 
 class Usage(NamedTuple):
     """Token counts by the server; None if missing or invalid."""
@@ -191,9 +194,16 @@ def piece_from(data: bytes) -> dict[str, Any]:
     return piece
 
 
+def few(items: Json) -> bool:
+    """Whether it's a list of no more than a reply has."""
+    return isinstance(items, list) and len(items) <= MOST_ITEMS
+
+
 def named_event(piece: dict[str, Any]) -> bytes:
-    """A piece as those protocols send it that name their events."""
-    return b"event: " + str(piece.get("type") or "error").encode() + b"\ndata: " + jsontext.dumps(piece) + b"\n\n"
+    """A piece as those protocols send it that name their events. A name ends with its line, whatever a server calls its own."""
+    return (
+        b"event: " + legible(str(piece.get("type") or "error")).encode() + b"\ndata: " + jsontext.dumps(piece) + b"\n\n"
+    )
 
 
 def count(value: Json) -> int | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from apps.gateway.dialects.dialect import Asked, Dialect, Usage, count, named_event
+from apps.gateway.dialects.dialect import Asked, Dialect, Usage, count, few, named_event
 from apps.gateway.splits.blind_replies import keep
 from apps.gateway.streamed_reply import NoEvent
 from apps.gateway.token_capture import Tokens
@@ -102,7 +102,7 @@ class OpenAIResponses(Dialect):
         return {**self.body, **sampling, "model": model}
 
     def take_reply(self, reply: dict[str, Any]) -> None:
-        if not isinstance(reply.get("output"), list):
+        if not few(reply.get("output")):
             raise NoEvent
         self.usage = self.usage_of(reply)
         self._show(reply)
@@ -117,7 +117,7 @@ class OpenAIResponses(Dialect):
         if self.asked.is_blind:
             self._hide_in_event(piece)
         if kind in ENDS:
-            if not isinstance(response, dict) or not isinstance(response.get("output"), list):
+            if not isinstance(response, dict) or not few(response.get("output")):
                 raise NoEvent
             self._response = response
         return named_event(piece)

@@ -33,10 +33,14 @@ def feedback_keys(request: HtmxRequest) -> HttpResponse:
 @needs_recent_sign_in("make a feedback key")
 def new_feedback_key(request: HtmxRequest) -> HttpResponse:
     """Answers with the page itself and no redirect: the key is shown this once and kept nowhere."""
-    form = FeedbackKeyForm(request.POST)
-    if not form.is_valid():
+    form, made = FeedbackKeyForm(request.POST), None
+    if form.is_valid():
+        try:
+            made = feedback.create_key(member=request.member, name=form.cleaned_data["name"])
+        except feedback.KeysEnough as refusal:
+            form.add_error(refusal.field, str(refusal))
+    if made is None:
         return render(request, "gateway/feedback_keys.html", _keys_page(request, form), status=422)
-    made = feedback.create_key(member=request.member, name=form.cleaned_data["name"])
     return render(request, "gateway/feedback_keys.html", {**_keys_page(request, FeedbackKeyForm()), "made": made})
 
 

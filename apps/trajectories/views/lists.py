@@ -15,9 +15,10 @@ from apps.accounts.models import Role
 from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
 from apps.common.pages import page_of
+from apps.common.query_time_limit import TooSlow
 from apps.common.sorting import sorting_by
 from apps.trajectories import lists, view_names
-from apps.trajectories.facets import TooSlow, facets_of
+from apps.trajectories.facets import facets_of
 from apps.trajectories.filter_chips import chips_of
 from apps.trajectories.filters import BadFilter, Filters
 from apps.trajectories.models import SavedView, Task, Trajectory

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_safe
 
 from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
+from apps.common.query_time_limit import TooSlow
 from apps.trajectories import queries, text_search
 from apps.trajectories.content_responses import SEALED, answer_part
 from apps.trajectories.imports.preparation import unpack_original
@@ -104,7 +105,11 @@ def map_of(request: HtmxRequest, trajectory_id: UUID) -> HttpResponse:
 @require_safe
 def search(request: HtmxRequest, trajectory_id: UUID) -> JsonResponse:
     """The steps that say `q`, with the words around it."""
-    found = text_search.find_in(_found(request, trajectory_id), request.GET.get("q", "")[:200])
+    trajectory = _found(request, trajectory_id)
+    try:
+        found = text_search.find_in(trajectory, request.GET.get("q", "")[:200])
+    except TooSlow:
+        return JsonResponse({"problem": "Searching for these words takes too long here. Try others."}, status=503)
     return JsonResponse({"found": found, "is_all": len(found) < text_search.MAX_FOUND})
 
 

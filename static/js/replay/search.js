@@ -20,8 +20,9 @@ export function search(replay, { outline, window: view, go, signal }) {
       const response = await fetch(`${replay.dataset.searchUrl}?q=${encodeURIComponent(words)}`, {
         signal: asked.signal,
       });
-      if (!response.ok) throw new Error();
-      const answer = await response.json();
+      const answer = response.ok || response.status === 503 ? await response.json() : null;
+      if (answer?.problem) return show(null, answer.problem);
+      if (!answer?.found) throw new Error();
       const number = answer.found.length;
       count = `${number.toLocaleString()}${answer.is_all ? "" : "+"}`;
       show(

@@ -44,6 +44,13 @@ def test_an_outcome_that_is_no_number_says_nothing():
     assert scores == [None, 1.0, -1.0]
 
 
+def test_what_a_turn_earned_is_bounded_as_the_outcome_is():
+    """A runner or an environment elsewhere may say 1e300 of a turn, or no number: the advantages of its whole group would be none."""
+    said = [turn(1e300), turn(float("-inf")), turn(float("nan")), turn(0.5)]
+    (reward,) = rewards_for(RewardsConfig(), Path()).score([run(*said, reward=1.0)])
+    assert reward.turns == [1.0, -1.0, 0.0, 0.5]
+
+
 def test_success_is_what_counts_where_the_environment_knows_it_and_else_the_reward():
     by_success = rewards({"component": "outcome", "measure": "success"})
     runs = [

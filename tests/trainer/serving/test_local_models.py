@@ -2,6 +2,9 @@
 
 import asyncio
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -276,3 +279,57 @@ def test_a_broken_model_is_said_to_be_one(runs: Path):
     (runs / run / "model" / "model.safetensors").write_bytes(b"\0" * 64)
     response = ask(LocalModels(runs, key=KEY), chat(run))
     assert (response.status_code, response.json()["error"]["code"]) == (400, "model_not_loadable")
+
+
+def test_a_chat_template_that_never_ends_ends_its_own_chat_alone(runs: Path, monkeypatch: pytest.MonkeyPatch):
+    """It held the event loop, and with it the chats of all models."""
+    monkeypatch.setattr(local_models, "TEMPLATE_SECONDS", 5.0)
+    endless, other = trained(runs), trained(runs, 1)
+    config = runs / endless / "model" / "tokenizer_config.json"
+    template = runs / endless / "model" / "chat_template.jinja"
+    loop = (
+        "{% if 'Hang' in messages[0].content %}"
+        + "{% for i in range(99999) %}" * 4
+        + "{% endfor %}" * 4
+        + "{% endif %}"
+    )
+    if template.exists():
+        template.write_text(loop + template.read_text())
+    else:
+        told = json.loads(config.read_text())
+        config.write_text(json.dumps(told | {"chat_template": loop + told["chat_template"]}))
+    models = LocalModels(runs, key=KEY)
+    assert ask(models, chat(endless)).status_code == 200
+
+    async def both(client: httpx.AsyncClient) -> list[httpx.Response]:
+        hang = {"role": "user", "content": "Hang."}
+        hanging = asyncio.create_task(client.post("chat/completions", json=chat(endless, hang)))
+        await asyncio.sleep(0)
+        answered = await client.post("chat/completions", json=chat(other))
+        return [answered, await hanging]
+
+    answered, refused = talk(models, both)
+    assert answered.status_code == 200
+    assert refused.status_code == 400
+    assert "the model's chat template took longer than 5 s" in refused.json()["error"]["message"]
+
+
+def test_a_server_whose_event_loop_hangs_ends_so_that_it_is_started_anew():
+    """Whatever holds the interpreter, a pattern that tries for ever say, which no thread could end."""
+    code = """
+import re, socket
+from trainer.serving import local_models
+local_models.SILENT_SECONDS = 1
+async def app(scope, receive, send):
+    re.match("(a+)+$", "a" * 60 + "b")
+listener = socket.create_server(("127.0.0.1", 0))
+print(listener.getsockname()[1], flush=True)
+config = local_models.uvicorn.Config(app, fd=listener.fileno(), lifespan="off", log_config=None)
+local_models._Server(config, local_models.StopRequest()).run()
+"""
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        port = int(server.stdout.readline())
+        with pytest.raises(httpx.TransportError):
+            httpx.get(f"http://127.0.0.1:{port}/", timeout=60)
+        assert server.wait(60) == -signal.SIGALRM

@@ -11,6 +11,7 @@ from django.urls import reverse
 from pytest_django.asserts import assertContains, assertNotContains
 
 from apps.accounts.models import Membership, Role
+from apps.trajectories import text_search
 from apps.trajectories.models import Task, Trajectory
 from contract.trajectory import FOR_SIMULATED_USER
 from tests import factories
@@ -244,6 +245,19 @@ def test_a_search_shows_the_words_around_what_it_found(reader: Membership) -> No
     )
     answer = signed_in(reader).get(reverse("trajectories:search", args=[run.pk]), {"q": "needle"}).json()
     assert answer["found"] == [[0, '…winding road to the needle in the "haystack" and so on']]
+
+
+def test_a_search_that_takes_the_database_too_long_ends_and_says_so(
+    reader: Membership, run: Trajectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one for 199 letters "a" and a "b" does in megabytes of "a": each of them holds one of few connections."""
+    monkeypatch.setattr(text_search, "TIME_LIMIT_MS", 100)
+    monkeypatch.setattr(text_search, "_SQL", "SELECT 0, pg_sleep(20)::text, 'x'")
+    client, address = signed_in(reader), reverse("trajectories:search", args=[run.pk])
+    response = client.get(address, {"q": "needle"})
+    assert (response.status_code, "too long" in response.json()["problem"]) == (503, True)
+    monkeypatch.undo()
+    assert client.get(address, {"q": "needle"}).json() == {"found": [], "is_all": True}
 
 
 def test_a_simulated_users_script_is_not_shown_as_what_the_agent_was_asked(reader: Membership, run: Trajectory) -> None:

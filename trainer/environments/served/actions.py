@@ -12,7 +12,7 @@ import httpx
 
 from contract.messages import Message, ToolSchema
 from contract.outgoing.networks import AddressRefused
-from contract.outgoing.replies import problem_of
+from contract.outgoing.replies import json_of, problem_of
 from contract.outgoing.transport import http_client
 from contract.values import JsonObject
 from trainer.environments.tools import ToolError
@@ -57,11 +57,11 @@ def actions_at(address: str) -> Actions:
     """Ask a server what its actions are. Raises ConfigFailure."""
     try:
         with http_client(address, timeout=SECONDS) as client:
-            schema = client.get("/schema").raise_for_status().json()["action"]
+            schema = json_of(client.get("/schema").raise_for_status())["action"]
             properties: dict[str, Any] = schema.get("properties", {})
             if {"tool_name", "arguments"} <= properties.keys():
                 request = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
-                listed = client.post("/mcp", json=request).raise_for_status().json()["result"]["tools"]
+                listed = json_of(client.post("/mcp", json=request).raise_for_status())["result"]["tools"]
                 return Actions("tools", [tool_schema(tool) for tool in listed])
     except AddressRefused as refused:
         raise ConfigFailure(f"environment: {refused}") from None
