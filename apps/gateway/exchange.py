@@ -224,7 +224,7 @@ class Exchange:
         return Response(self._dialect.stream_of(reply), headers={**SSE, **headers})
 
     async def streamed(self, upstream: httpx.Response) -> AsyncIterator[bytes]:
-        """What the agent gets, piece by piece. The piece that ends the reply is held back until the call is stored."""
+        """The agent's stream, chunk by chunk. The final chunk is held back until the call is stored."""
         dialect = self._dialect
         held: list[bytes] = []
         try:

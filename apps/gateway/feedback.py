@@ -53,8 +53,8 @@ class NewFeedbackKey(NamedTuple):
 
 @transaction.atomic
 def create_key(*, member: Membership, name: str) -> NewFeedbackKey:
-    """A key that may stand in a browser. Raises KeysEnough."""
-    Workspace.objects.select_for_update(no_key=True).get(pk=member.workspace_id)  # two at once don't get past the limit
+    """Create a key that is safe to embed in web pages. Raises KeysEnough."""
+    Workspace.objects.select_for_update(no_key=True).get(pk=member.workspace_id)  # serializes the count
     if FeedbackKey.objects.filter(workspace=member.workspace_id, revoked_at=None).count() >= MOST_KEYS:
         raise KeysEnough(f"This workspace has {MOST_KEYS} feedback keys, which is the maximum. Revoke one first.")
     secret = MARK + secrets.token_urlsafe(32)

@@ -9,7 +9,7 @@ DONE = b"[DONE]"
 JOINED = ("content", "refusal", "reasoning", "reasoning_content")
 """Message texts that are streamed in parts."""
 MOST_VALUES = 2_000_000
-"""Of one reply or one event of it, token ids and log-probabilities included. More would hold up all other calls."""
+"""Values in one reply or event, including token ids and log-probabilities. More would delay all other calls."""
 MOST_LINES = 10_000
 """Data lines per event. A one-byte line takes about fifty bytes of memory."""
 MOST_CHOICES = 128
@@ -22,8 +22,8 @@ class NoEvent(ValueError):
 
 
 async def events_in(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The data of each server-sent event, however the bytes were cut on their way. Comments and other fields are left out. Raises NoEvent."""
-    unended: list[bytes] = []  # of the last line; joined once, as it may come in very many pieces
+    """The data of each server-sent event, regardless of how the bytes are chunked. Comments and other fields are dropped. Raises NoEvent."""
+    unended: list[bytes] = []  # parts of the last line; joined once, since there may be very many
     data: list[bytes] = []
     async for piece in pieces:
         unended.append(piece)

@@ -20,7 +20,7 @@ from apps.trajectories.models import TrajectoryQuerySet
 
 SAMPLE = 2_000
 SHOWN = 8
-"""Values of a facet, the most frequent first."""
+"""Values shown per facet, the most frequent first."""
 TIME_LIMIT_MS = 2_000
 LENGTHS = ((0, 5), (6, 10), (11, 20), (21, 50), (51, None))
 NAMES = {
@@ -72,7 +72,7 @@ class Facets(NamedTuple):
 
 
 def facets_of(member: Membership, found: TrajectoryQuerySet, filters: Filters) -> Facets:
-    """The facets of what `filters` found. Raises TooSlow."""
+    """The facets of the trajectories found with `filters`. Raises TooSlow."""
     with query_time_limit(TIME_LIMIT_MS), connection.cursor() as cursor:
         newest = list(found.order_by("-pk").values_list("pk", flat=True)[: SAMPLE + 1])
         counted = newest[:SAMPLE]

@@ -15,7 +15,7 @@ from apps.trajectories.rendering.text import legible
 MIN_CHARS = 2
 MAX_FOUND = 500
 TIME_LIMIT_MS = 5_000
-"""Some words are compared with each place of a text at length, and a trajectory may have 64 MB."""
+"""Some words nearly match at every position, which makes the search slow, and a trajectory may have 64 MB."""
 AROUND = 100
 """Characters read on both sides of a match."""
 
@@ -48,7 +48,7 @@ SELECT index - is_result::int AS shown, substring(body FROM greatest(1, at - %(a
 
 
 def find_in(trajectory: Trajectory, words: str) -> list[Found]:
-    """The steps of a trajectory that say `words`, upper and lower case alike, in order; each once. Raises TooSlow."""
+    """The steps of a trajectory that contain `words`, ignoring case, in order, without duplicates. Raises TooSlow."""
     words = words.strip()
     if len(words) < MIN_CHARS:
         return []

@@ -17,7 +17,7 @@ from contract.quoting import legible
 from contract.values import Json, mapping
 
 MOST_ITEMS = 1000
-"""Blocks of a message, items of a response, and tool calls of a completion, whole or streamed. More take pages and sessions' ends minutes."""
+"""Maximum blocks of a message, items of a response, or tool calls of a completion. With more, pages and finishing a session take minutes."""
 
 
 class Usage(NamedTuple):
@@ -195,12 +195,12 @@ def piece_from(data: bytes) -> dict[str, Any]:
 
 
 def few(items: Json) -> bool:
-    """Whether it's a list of no more than a reply has."""
+    """Whether it's a list within the size limit of a reply."""
     return isinstance(items, list) and len(items) <= MOST_ITEMS
 
 
 def named_event(piece: dict[str, Any]) -> bytes:
-    """A piece as those protocols send it that name their events. A name ends with its line, whatever a server calls its own."""
+    """A chunk as an event, for protocols with named events. The name stays on one line, whatever the server sent."""
     return (
         b"event: " + legible(str(piece.get("type") or "error")).encode() + b"\ndata: " + jsontext.dumps(piece) + b"\n\n"
     )

@@ -32,7 +32,7 @@ def feedback_keys(request: HtmxRequest) -> HttpResponse:
 @at_least(Role.RESEARCHER)
 @needs_recent_sign_in("make a feedback key")
 def new_feedback_key(request: HtmxRequest) -> HttpResponse:
-    """Answers with the page itself and no redirect: the key is shown this once and kept nowhere."""
+    """Responds with the page itself instead of a redirect: the key is shown only once and not stored."""
     form, made = FeedbackKeyForm(request.POST), None
     if form.is_valid():
         try:

@@ -104,7 +104,7 @@ def map_of(request: HtmxRequest, trajectory_id: UUID) -> HttpResponse:
 
 @require_safe
 def search(request: HtmxRequest, trajectory_id: UUID) -> JsonResponse:
-    """The steps that say `q`, with the words around it."""
+    """The steps that contain `q`, with excerpts."""
     trajectory = _found(request, trajectory_id)
     try:
         found = text_search.find_in(trajectory, request.GET.get("q", "")[:200])
