@@ -28,7 +28,7 @@ TRAINING_ADDRESSES = 16
 KNOWN_SECONDS = 600.0
 """How long a server's detected capabilities are cached."""
 UNKNOWN_SECONDS = 10.0
-"""The same if detection failed."""
+"""How long a failed detection is cached."""
 FAILURES = 3
 AWAY_SECONDS = 15.0
 """Circuit breaker: after this many consecutive failures, servers are considered down for this long."""
@@ -64,7 +64,7 @@ class Upstreams:
         self._closing: set[asyncio.Task[None]] = set()
         self._speaks_ids: dict[str, tuple[bool, float]] = {}
         self._failures: dict[tuple[str, ...], tuple[int, float]] = {}
-        """By policy servers: consecutive times that none was reachable, and the time of the last."""
+        """By a policy's servers: consecutive times that none was reachable, and the time of the last."""
 
     def may_try(self, destination: Destination) -> bool:
         """Whether to try servers that were unreachable, which would most likely time out. After a while, a single call may probe them."""

@@ -66,7 +66,7 @@ class BoundedJSONParser(StrictJSONParser):
 
 
 class FeedbackSerializer(RequestSerializer):
-    """What a user says of a session: a thumb, a comment, an edited answer, or several of them."""
+    """A user's feedback on a session: a thumb, a comment, an edited answer, or several of these."""
 
     session = serializers.UUIDField()
     thumb = serializers.ChoiceField(choices=["up", "down"], required=False, allow_null=True, default=None)
@@ -95,7 +95,7 @@ class FeedbackReceiptSerializer(serializers.ModelSerializer[Feedback]):
 
 
 class FeedbackView(APIView):
-    """What users say of sessions."""
+    """Receives users' feedback on sessions."""
 
     authentication_classes = [FeedbackKeyAuthentication]
     permission_classes = []
@@ -115,7 +115,7 @@ class FeedbackView(APIView):
     @extend_schema(
         operation_id="feedback_create",
         auth=[{"bearer": []}],  # type: ignore[list-item]  # OpenAPI wants an object, whatever the stub says
-        summary="Say what a user thinks of a session",
+        summary="Send a user's feedback on a session",
         description=(
             "With a feedback key (`rf_…`), which may stand in a browser and opens nothing else, or with a researcher's API token. "
             "Pages of any site may send it. The latest feedback of a session counts."
@@ -174,7 +174,7 @@ class FeedbackKeySerializer(serializers.ModelSerializer[FeedbackKey]):
 
 
 class NewFeedbackKeySerializer(FeedbackKeySerializer):
-    """The same with the key itself, which is only shown once."""
+    """A new feedback key, including the key itself, which is shown only once."""
 
     key = serializers.CharField()
 
@@ -184,7 +184,7 @@ class NewFeedbackKeySerializer(FeedbackKeySerializer):
 
 
 class NameFeedbackKeySerializer(RequestSerializer):
-    """What uses the key."""
+    """A name for where the key is used."""
 
     name = serializers.CharField(max_length=100)
 
@@ -206,7 +206,7 @@ class FeedbackKeysView(ListView):
 
     @extend_schema(
         operation_id="feedback_keys_create",
-        summary="Create a feedback key, which may stand in a browser",
+        summary="Create a feedback key, which is safe to embed in web pages",
         request=NameFeedbackKeySerializer,
         responses={201: NewFeedbackKeySerializer, 400: OpenApiResponse(description="Refused, by field.")},
     )

@@ -77,7 +77,7 @@ class NewSplitSerializer(ChangeSplitSerializer):
 
 
 class SwitchSerializer(RequestSerializer):
-    """On or off."""
+    """Whether the split is on."""
 
     is_on = serializers.BooleanField(help_text="If off, the champion answers every new session.")
 

@@ -64,6 +64,6 @@ class NewSplit(ChangeSplit, total=False):
 
 
 class Switch(TypedDict):
-    """On or off."""
+    """Whether the split is on."""
 
     is_on: bool
