@@ -351,7 +351,7 @@ def test_the_page_of_a_live_experiment_says_what_it_waits_for(client: Client, sp
     assert "Waiting for pairs" in client.get(path).text
     both(split, "lamp")
     advance(experiment)
-    assert "1 of 20 tasks were attempted by both arms so far" in client.get(path).text
+    assert "1 of 20 tasks have been attempted by both arms so far" in client.get(path).text
 
 
 @pytest.mark.django_db(transaction=True)

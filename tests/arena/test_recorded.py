@@ -160,7 +160,7 @@ def test_the_page_starts_one_and_says_what_is_missing(client, policies):
             factories.trajectory(of=task, policy=policy, step_count=1)
     assert client.post(reverse("arena:new_recorded"), form).status_code == 302
     page = client.get(reverse("arena:experiment", args=[Experiment.objects.get().pk])).content.decode()
-    assert "recorded before, the first of each task" in page
+    assert "already recorded, the first of each task" in page
 
 
 def test_another_workspaces_policies_and_environments_are_not_there(client, researcher, policies):

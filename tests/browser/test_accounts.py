@@ -45,7 +45,7 @@ def test_an_invitation_leads_a_new_person_into_the_workspace(open_as, owner):
     page = open_as(owner.user)
     page.goto("/settings/members/")
     page.get_by_label("E-mail address").fill("ben@example.org")
-    page.get_by_role("button", name="Make the link").click()
+    page.get_by_role("button", name="Create link").click()
     link = page.locator("#invitation-link").inner_text()
 
     guest = open_as(None)
@@ -79,12 +79,12 @@ def test_a_token_is_made_shown_once_and_revoked(open_as, owner):
     page = open_as(owner.user)
     page.goto("/settings/tokens/")
     page.get_by_label("Name").fill("laptop")
-    page.get_by_role("button", name="Make a token").click()
+    page.get_by_role("button", name="Create token").click()
     expect(page.locator("#token-secret")).to_have_text(re.compile(r"^rt_[\w-]{43}$"))
     page.goto("/settings/tokens/")
     expect(page.locator("#token-secret")).to_have_count(0)
     page.get_by_role("button", name="Revoke").click()
-    page.get_by_role("dialog").get_by_role("button", name="Revoke the token").click()
+    page.get_by_role("dialog").get_by_role("button", name="Revoke token").click()
     expect(page.get_by_text("“laptop” no longer works.")).to_be_visible()
     assert not ApiToken.objects.usable().exists()
 
@@ -104,7 +104,7 @@ def test_theme_and_keys_follow_the_person_to_another_browser(open_as, owner):
     with here.expect_response(re.compile("/profile/preferences/")):
         here.get_by_role("button", name="Dark").last.click()
     here.keyboard.press("?")
-    dialog = here.get_by_role("dialog", name="Keys of this page")
+    dialog = here.get_by_role("dialog", name="Keyboard shortcuts")
     dialog.get_by_role("listitem").filter(has_text="Home").get_by_role("button").click()
     with here.expect_response(re.compile("/profile/preferences/")):
         here.keyboard.press("H")

@@ -309,7 +309,7 @@ def test_a_pair_that_comes_back_from_the_browsers_store_is_shown_as_judged(page:
     pair = Assignment.objects.get(pk=shown(page))
     record(assignment=pair, answer=Choice(1))
     page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))")
-    region = page.get_by_role("region", name="Judged already")
+    region = page.get_by_role("region", name="Already judged")
     expect(region).to_contain_text("You already judged this")
     expect(region).to_be_focused()
     expect(page.locator("[data-answer]")).to_have_count(0)

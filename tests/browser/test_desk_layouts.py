@@ -82,7 +82,7 @@ def test_layouts_are_renamed_deleted_and_what_was_done_is_undone(open_as: Open, 
     choose(page, "Text", "Largest")
     size = "parseFloat(getComputedStyle(document.querySelector('.desk-scroll')).fontSize)"
     assert page.evaluate(size) == 18
-    name = page.get_by_label("Name of a layout")
+    name = page.get_by_label("Layout name")
     expect(page.get_by_role("button", name="Rename")).to_be_hidden()
     name.fill("Big")
     page.get_by_role("button", name="Save as new").click()
@@ -132,8 +132,8 @@ def test_what_a_window_has_no_room_for_gives_way_and_the_menu_says_so(open_as: O
     assert bar["y"] >= reading["y"] + reading["height"] - 1
     expect(page.locator("#row-5 [data-side=right]")).to_be_hidden()
     page.locator("#layout-menu > summary").tap()
-    expect(page.get_by_text("too narrow for two columns: sides come one at a time")).to_be_visible()
-    expect(page.get_by_text("too narrow for the bar at the right: it stays below")).to_be_visible()
+    expect(page.get_by_text("too narrow for two columns: sides are shown one at a time")).to_be_visible()
+    expect(page.get_by_text("too narrow for the bar on the right: it stays below")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     choose(page, "Trajectories", "Stacked")
     expect(page.locator("#row-5 [data-side=right]")).to_be_visible()

@@ -109,7 +109,7 @@ def test_what_others_judged_becomes_judgements_once_it_is_said_what_it_means(
     expect(page.locator("#preview")).to_contain_text("annotator3")
     expect(page.locator("#preview .stat", has_text="judgments")).to_contain_text("9")
     shot(page, "adopt")
-    page.get_by_role("button", name="Make judgments").click()
+    page.get_by_role("button", name="Create judgments").click()
     page.wait_for_url(re.compile(r"/queues/[0-9a-f-]{36}/"))
     expect(page.get_by_role("heading", name="Everything is judged")).to_be_visible(timeout=30_000)
     expect(page.get_by_role("row", name=re.compile("annotator2.*imported.*3"))).to_be_visible()

@@ -42,7 +42,7 @@ def test_the_theme_is_set_before_the_first_paint_and_remembered(open_as):
 
 def test_the_help_lists_the_keys_of_the_page_and_changes_one(gallery):
     gallery.keyboard.press("?")
-    dialog = gallery.get_by_role("dialog", name="Keys of this page")
+    dialog = gallery.get_by_role("dialog", name="Keyboard shortcuts")
     expect(dialog.get_by_text("Open a dialog")).to_be_visible()
     dialog.get_by_role("listitem").filter(has_text="Open a dialog").get_by_role("button").click()
     gallery.keyboard.press("f")
@@ -70,7 +70,7 @@ def test_keys_sleep_while_one_types_and_behind_a_dialog(gallery):
     expect(dialog).to_be_visible()
     dialog.get_by_role("button", name="Close").focus()
     gallery.keyboard.press("?")
-    expect(gallery.get_by_role("dialog", name="Keys of this page")).to_have_count(0)
+    expect(gallery.get_by_role("dialog", name="Keyboard shortcuts")).to_have_count(0)
 
 
 def test_rows_are_walked_and_picked_by_keyboard(gallery):

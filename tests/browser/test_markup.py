@@ -110,7 +110,7 @@ def test_a_form_of_ours_cannot_be_led_elsewhere(open_as, owner, researcher, atta
     page.goto("/settings/members/")
     page.evaluate("document.querySelector('#main form[method=post].line-form, #main form[action]').id ||= 'first'")
     page.get_by_label("E-mail address").fill("ben@example.org")
-    (page.locator("[data-test]") if "data-test" in attack else page.get_by_role("button", name="Make the link")).click()
+    (page.locator("[data-test]") if "data-test" in attack else page.get_by_role("button", name="Create link")).click()
     expect(page.get_by_text("Nothing was sent")).to_be_visible()
     assert sent == []
     assert role_of(researcher) == Role.RESEARCHER

@@ -61,5 +61,5 @@ def test_items_can_be_picked_on_a_phone(open_as, live_stack):
     page = open_as(researcher.user, viewport={"width": 390, "height": 844})
     page.goto(f"/queues/{queue.pk}/items/")
     page.locator("input[name=item]").nth(1).check()
-    expect(page.locator(".bulk")).to_contain_text("1 picked")
+    expect(page.locator(".bulk")).to_contain_text("1 selected")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

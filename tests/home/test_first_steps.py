@@ -67,4 +67,4 @@ def test_what_others_have_is_no_step_of_ours(researcher: Membership):
 
 def test_annotators_are_not_led_around_a_loop_that_they_cannot_see(researcher: Membership):
     annotator = factories.member(Role.ANNOTATOR, of=researcher.workspace)
-    assert "The first time around" not in as_(annotator).get(reverse("home")).content.decode()
+    assert "Your first round" not in as_(annotator).get(reverse("home")).content.decode()

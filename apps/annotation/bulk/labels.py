@@ -24,7 +24,7 @@ THUMBS = {1: "good", -1: "bad"}
 
 class TooMany(Refusal):
     code = "too_many"
-    message = f"More than {MOST:,} trajectories match. Narrow the filter, and label one part after the other."
+    message = f"More than {MOST:,} trajectories match. Narrow the filter, and label them in parts."
 
 
 class NothingSelected(Refusal):

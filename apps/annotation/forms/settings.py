@@ -78,7 +78,7 @@ class SettingsForm(forms.Form):
     questions = QuestionsField(
         label="Questions",
         help_text="A JSON list. A question that has answers keeps its text, type, points and options; whether it's required, when it's asked and its place "
-        "can change, and options can be added. Judgments made before lack the answers to what is added.",
+        "can change, and options can be added. Earlier judgments have no answers to what is added.",
     )
     questions_seen = forms.CharField(required=False, max_length=16, widget=forms.HiddenInput)
 

@@ -186,7 +186,7 @@ def test_the_page_of_items_assigns_what_is_picked_and_names_the_people(researche
     sent = {"item": ids(queue), "person": [ada.user_id]}
     page = as_(researcher).post(reverse("annotation:assign", args=[queue.pk]), sent, follow=True).content.decode()
     assert "Assigned 2 items to Ada Byron" in page
-    assert page.count('title="Only for named people"') == 2
+    assert page.count('title="Assigned to this person"') == 2
     reviewer = factories.member(Role.REVIEWER, of=researcher.workspace)
     assert "data-pick" not in as_(reviewer).get(reverse("annotation:items", args=[queue.pk])).content.decode()
 

@@ -97,8 +97,8 @@ def test_both_figures_move_only_when_a_stretch_is_out_of_reach(work):
 def test_before_that_the_page_says_why_they_are_undefined(work):
     work.answer(1)
     page = work.page()
-    assert "not told yet: it takes 10 answers about items whose answer is known" in page
-    assert "not told yet: undo still reaches some of your first 20 answers" in page
+    assert "not shown yet: it needs 10 answers to items with a known answer" in page
+    assert "not shown yet: some of your first 20 answers can still be undone" in page
 
 
 @pytest.mark.django_db

@@ -128,7 +128,7 @@ def test_the_annotator_reads_decisions_by_the_sides_they_saw_and_answers(dispute
     client.force_login(annotator.user)
     page = client.get(reverse("annotation:mine", args=[disputed.pk])).content.decode()
     assert "It paid twice." in page
-    assert "decided otherwise" in page
+    assert "decided differently" in page
     assert str(reviewer.user) not in page
     client.post(reverse("annotation:remark", args=[disputed.pk, item.pk, who.pk]), {"text": "It was refunded."})
     assert Remark.objects.get().by == annotator.user
