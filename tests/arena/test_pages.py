@@ -152,6 +152,10 @@ def test_a_decided_experiment_shows_what_it_was_decided_on(client, experiment, r
     del experiment.verdict["alike"]
     experiment.save()
     assert client.get(reverse("arena:standing", args=[experiment.pk])).context["figures"].alike == 0
+    experiment.verdict |= {"stopped_by_rule": False, "stopped_by": "Ada", "promoted": "new"}
+    experiment.save()
+    early = "before the stopping rule was met, so treat it as a preview, not as a decision."
+    assert early in client.get(reverse("arena:standing", args=[experiment.pk])).text
 
 
 def test_the_winner_is_promoted_with_reason_and_evidence_and_rolled_back_in_one_click(client, experiment, researcher):

@@ -293,7 +293,9 @@ def test_many_tasks_cost_the_page_and_the_filling_no_more_statements_than_one(cl
         client.force_login(member.user)
         asked = {"filter": f"batch={batch.pk}", "judged": "steps", "steps-0-0": "-1", "steps-0-1": "1"}
         with CaptureQueriesContext(connection) as of_page:
-            assert "step 2 of 2 is the first wrong one" in client.post(PREVIEW, asked).content.decode()
+            page = client.post(PREVIEW, asked).content.decode()
+        assert "step 2 of 2 is the first wrong one" in page
+        assert f">trajector{'y' if tasks == 1 else 'ies'}</span>" in page
         queue = adopted(batch, meanings)
         with CaptureQueriesContext(connection) as of_filling, transaction.atomic():
             conversion.fill_batch(queue)
