@@ -93,7 +93,7 @@ class RequestSerializer(serializers.Serializer[Any]):
     def to_internal_value(self, data: Any) -> Any:
         known = {*self.fields, CSRF_FIELD}
         if isinstance(data, Mapping) and (unknown := sorted(map(str, set(data) - known))):
-            problem = f"There is no such field; known are {', '.join(self.fields)}."
+            problem = f"There is no such field; known fields: {', '.join(self.fields)}."
             raise ValidationError({name: [problem] for name in unknown})
         values = super().to_internal_value(data)
         if unstorable := [

@@ -17,7 +17,7 @@ from apps.annotation.models import Adjudication, Annotator, Queue
 from apps.common.sorting import by_age, by_name
 from apps.datasets.models import Dataset, Version
 
-DATASET_COLUMNS = (by_name("Name", "name"), by_age("Made"))
+DATASET_COLUMNS = (by_name("Name", "name"), by_age("Created"))
 SAMPLE_BYTES = 4 * 1024 * 1024
 """How much of a file is searched for samples, since a row may be huge."""
 

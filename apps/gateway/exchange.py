@@ -213,7 +213,7 @@ class Exchange:
             if outage_of(error) is None and not isinstance(error, Call.DoesNotExist):
                 raise
             raise RecorderAway(
-                "The reply waits in a file until Retrace's database is back. Try again in a moment."
+                "The reply is kept in a file until Retrace's database is back. Try again in a moment."
             ) from None
         return None if call.is_redacted else self._replayed(call.reply or {})
 
@@ -267,7 +267,7 @@ class Exchange:
 
     async def gone(self) -> None:
         """Handles an agent that disconnected during a stream."""
-        await self._record(status=Call.Status.CANCELLED, http_status=499, error="The agent went away.")
+        await self._record(status=Call.Status.CANCELLED, http_status=499, error="The agent disconnected.")
 
     @property
     def _model(self) -> str:
@@ -355,7 +355,7 @@ class Exchange:
             prompt_ids=None if prompt is None else _bytes(prompt[parent.tokens :]),
             sampled_ids=None if sampled is None else _bytes(sampled),
             logprobs=None if sampled is None else np.array(tokens.logprobs, "<f4").tobytes(),
-            untrainable=tokens.problem if reply else "There is no reply.",
+            untrainable=tokens.problem if reply else "It has no reply.",
             body_digest=self._digest,
             chat_digest=sealed(digests[-1]),
             sequence_length=None if sequence is None else len(sequence),

@@ -39,13 +39,13 @@ class SessionName(NamedTuple):
 def session_name(session_id: str, trace_parent: str) -> SessionName:
     """From the headers X-Session-Id and traceparent. Raises BadRequest."""
     if len(session_id) > LONGEST_NAME:
-        raise BadRequest(f"X-Session-Id has {len(session_id):,} characters; {LONGEST_NAME} fit.")
+        raise BadRequest(f"X-Session-Id has {len(session_id):,} characters; at most {LONGEST_NAME} are allowed.")
     if session_id:
         return SessionName(session_id, is_guessed=False)
     if trace := TRACE_PARENT.fullmatch(trace_parent.strip().lower()):
         return SessionName(trace[1], is_guessed=True)
     raise BadRequest(
-        "With an API token, say which episode a call is of: send the same X-Session-Id with all calls of one, or a traceparent. "
+        "With an API token, say which episode a call belongs to: send the same X-Session-Id with all calls of an episode, or a traceparent. "
         "Or open a session with POST /api/v1/sessions and use its key."
     )
 

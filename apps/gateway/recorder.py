@@ -54,7 +54,7 @@ RELATED = ("endpoint", "policy", "split")
 OVERLAP = timedelta(seconds=3)
 """Overlap when looking for other processes' calls: they may be committed later than our latest one, although stored earlier."""
 FLUSH_SECONDS = 2.0
-AWAY = "Retrace's database doesn't answer. Try again in a moment."
+AWAY = "Retrace's database isn't responding. Try again in a moment."
 REPLAY_SECONDS = 120.0
 REPLAY_BYTES = 32 << 20
 """Redacted replies are also kept unredacted in this process's memory, for this long and up to this size."""
@@ -78,7 +78,7 @@ class Known:
         """Check the budget by this process's knowledge. Raises BudgetSpent."""
         session = self.session
         if session.max_calls is not None and len(self.graph.nodes) + self.under_way >= session.max_calls:
-            raise BudgetSpent(f"This session may have {session.max_calls:,} calls, and has had them.")
+            raise BudgetSpent(f"This session may have {session.max_calls:,} calls, and has used them up.")
         used = max(self.graph.tokens, session.tokens_used)
         if session.max_tokens is not None and used >= session.max_tokens:
             raise BudgetSpent(f"This session may use {session.max_tokens:,} tokens, and has used {used:,}.")
@@ -149,7 +149,7 @@ class Recorder:
             return  # `refuse_beyond_budget` counts those of this process
         if not has_room:
             known.under_way -= 1
-            raise BudgetSpent(f"This session may have {known.session.max_calls:,} calls, and has had them.")
+            raise BudgetSpent(f"This session may have {known.session.max_calls:,} calls, and has used them up.")
 
     async def session_of(self, key: str) -> Known:
         """The session of a key, with all its calls. While the database is down, its last known state. Raises NoSession, RecorderAway."""
@@ -197,7 +197,7 @@ class Recorder:
         if known is None:
             self._known.pop(digest, None)
             raise NoSession(
-                "This key opens no session, or whoever opened it may no longer. Create one with POST /api/v1/sessions, and use the key that it answers."
+                "This key belongs to no session, or its owner has lost access. Create a session with POST /api/v1/sessions, and use the key that it returns."
             )
         self._known[digest] = known
         self._known.move_to_end(digest)

@@ -192,7 +192,7 @@ def abandon_session(*, session: Session, problem: str = "") -> None:
     if locked.state == Session.State.ABANDONED:
         return
     if not locked.is_open:
-        raise SessionOver("This session is finished, and its outcome stays what it was.")
+        raise SessionOver("This session is finished; its outcome can't be changed.")
     locked.problem = redacted(locked.workspace_id, problem)
     _abandon(locked)
 
@@ -271,7 +271,7 @@ def finish_session(
     if not locked.is_open:
         if locked.state == Session.State.FINISHED and all(getattr(locked, name) == outcome[name] for name in outcome):
             return locked
-        raise SessionOver(f"This session is {locked.state} already, and its outcome stays what it was.")
+        raise SessionOver(f"This session is {locked.state} already; its outcome can't be changed.")
     for name, value in outcome.items():
         setattr(locked, name, value)
     locked.metadata = {**locked.metadata, **facts}
@@ -339,7 +339,7 @@ def store_trajectories(session: Session) -> None:
     _store_paths(session, others)
     if left_out := len(leaves_of(calls)) - len(paths):
         Session.objects.filter(pk=session.pk).update(
-            problem=f"Its chat branches so often that {left_out:,} of its paths, the shorter ones, are no trajectories."
+            problem=f"Its chat branches too often: {left_out:,} of its shorter paths didn't become trajectories."
         )
     _mark_branches(session, paths)
 

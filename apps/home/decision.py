@@ -98,7 +98,7 @@ def _webhook_off(member: Membership) -> Decision | None:
     if latest is None:
         return None
     url = reverse("webhooks:destination", args=[latest.pk])
-    return Decision(f"“{latest}” is told of nothing any more", latest.off_reason, "Turn it on, or remove it", url)
+    return Decision(f"“{latest}” gets no more events", latest.off_reason, "Turn it on, or remove it", url)
 
 
 def _queue_judged(member: Membership) -> Decision | None:

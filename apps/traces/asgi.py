@@ -131,7 +131,7 @@ async def _in_database(function: Callable[P, T], *args: P.args, **kwargs: P.kwar
     except Exception as error:
         if outage_of(error) is None:
             raise
-        away = "Retrace's database doesn't answer. Try again in a moment."
+        away = "Retrace's database isn't responding. Try again in a moment."
         raise Refusal(503, UNAVAILABLE, away, retry_after=5) from None
     return result
 

@@ -32,7 +32,7 @@ def test_a_fault_of_the_server_is_told_in_json_too(client: Client, monkeypatch: 
     [
         ("outcome=maybe", "outcome", "expected one of success, failure, none."),
         ("task=%00", "task", "such as NUL"),
-        ("outcom=success", "outcom", "There is no such filter; known are q, task,"),
+        ("outcom=success", "outcom", "There is no such filter; known filters: q, task,"),
         ("page_size=many", "page_size", "“many” isn't a page size; expected a whole number from 1 to 1,000."),
         ("page_size=0", "page_size", "“0” isn't a page size"),
         ("cursor=zzz", "cursor", "It is damaged"),

@@ -36,7 +36,7 @@ def test_a_version_is_previewed_frozen_and_verified(open_as, live_stack):
 
     expect(page).to_have_url(re.compile(r"/v/1/$"))
     expect(page.get_by_text("Frozen", exact=True).first).to_be_visible(timeout=60_000)
-    expect(page.get_by_role("heading", name="Who judged")).to_be_visible()
+    expect(page.get_by_role("heading", name="Annotators")).to_be_visible()
     assert Version.objects.get().row_counts == {"train": 2, "validation": 0, "test": 0}
 
     page.keyboard.press("v")

@@ -275,10 +275,10 @@ def test_a_key_that_comes_before_the_next_pair_is_not_used_and_says_so(page: Pag
     press(page, "2", "Enter")  # nothing is ahead
     expect(page.locator("[data-desk-coming]")).to_be_visible()
     press(page, "6")
-    expect(page.locator(".toast")).to_contain_text("“6” came too early")
+    expect(page.locator(".toast")).to_contain_text("“6” was ignored")
     route.continue_()
     ready(page)
-    expect(page.locator(".toast")).to_contain_text("“6” came before this item was here and wasn't used.")
+    expect(page.locator(".toast")).to_contain_text("“6” was pressed before this item had loaded and was ignored.")
     expect(page.locator("[name=answer]:checked")).to_have_count(0)
     assert standing() == [(2, False)]
 
@@ -290,7 +290,7 @@ def test_a_key_that_is_meant_for_what_an_undo_brings_back_judges_nothing_else(pa
     held: list[Route] = []
     page.route("**/undo/", lambda route: held.append(route))
     press(page, "u", "3", "Enter")
-    expect(page.locator(".toast")).to_contain_text("came too early")
+    expect(page.locator(".toast")).to_contain_text("was ignored")
     assert shown(page) == second
     while not held:
         page.wait_for_timeout(50)

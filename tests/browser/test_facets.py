@@ -29,7 +29,7 @@ def test_a_facet_narrows_the_list_and_its_chip_widens_it(open_as, researcher, vi
     expect(page.locator("tbody tr")).to_have_count(2)
     page.get_by_label("Tag", exact=True).fill("kept")
     expect(page.locator("tbody tr")).to_have_count(1)
-    chips = page.get_by_role("list", name="Filters that are set")
+    chips = page.get_by_role("list", name="Active filters")
     expect(chips.get_by_role("listitem")).to_have_count(2)
     chips.get_by_role("link", name="Remove the filter Environment: airline").click()
     expect(chips.get_by_role("listitem")).to_have_count(1)

@@ -59,7 +59,7 @@ def test_from_a_fork_to_a_step_and_on_to_errors_rewards_judgements_and_divergenc
     page.wait_for_selector("[data-replay][data-ready]")
     page.keyboard.press("d")
     expect(current).to_have_id("step-5")
-    expect(page.locator("#toasts")).to_contain_text("2 of 2 other runs")
+    expect(page.locator("#toasts")).to_contain_text("2 of 2 other trajectories")
     page.keyboard.press("Shift+E")
     expect(page.locator("#toasts")).to_contain_text("No earlier step has an error")
     page.keyboard.press("r")

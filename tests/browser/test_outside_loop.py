@@ -167,7 +167,7 @@ def split_traffic(page: Page) -> None:
     page.select_option("select[name=champion]", label="clerk")
     page.select_option("select[name=policy_1]", label="clerk")
     page.select_option("select[name=policy_2]", label="better-clerk")
-    page.get_by_role("button", name="Make the split").click()
+    page.get_by_role("button", name="Create the split").click()
     expect(page.get_by_role("heading", name="refunds", exact=True)).to_be_visible()
 
 

@@ -86,7 +86,7 @@ def test_a_policy_is_published_proven_promoted_and_rolled_back(open_as, research
     expect(row_of(page, 1)).to_contain_text("rolled back to")
     expect(row_of(page, 1)).to_contain_text("Live")
     assert live_name(one) in server.adapters
-    expect(row_of(page, 1)).to_contain_text(f"The server knows it as {live_name(one)}")
+    expect(row_of(page, 1)).to_contain_text(f"Name on the server: {live_name(one)}")
 
     promote_and_roll_back(page, one, two)
 

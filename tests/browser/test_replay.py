@@ -130,7 +130,7 @@ def test_an_address_opens_at_its_step_and_a_reload_stays_there(replay: Page, run
 def test_search_lists_the_steps_that_say_it_and_goes_there(replay: Page) -> None:
     replay.keyboard.press("/")
     replay.keyboard.type("line 2999")
-    expect(replay.locator("[data-outline-words]")).to_contain_text("1 step says")
+    expect(replay.locator("[data-outline-words]")).to_contain_text("1 step contains")
     replay.keyboard.press("Enter")
     at(replay, 6)
     replay.keyboard.press("/")

@@ -272,8 +272,8 @@ def test_an_alarm_is_followed_with_one_click(open_as, researcher):
     expect(page.locator("#run-status")).to_contain_text("cancel the training run first")
     Run.objects.filter(pk=run.pk).update(state=Run.State.CANCELLED)
     page.reload()
-    page.get_by_role("button", name="Resume with that").click()
+    page.get_by_role("button", name="Resume with this change").click()
     expect(page.locator(".timeline")).to_contain_text("changed Learning rate from 0.0003 to 0.0001, from step 9 on.")
-    expect(page.get_by_role("button", name="Resume with that")).to_have_count(0)
+    expect(page.get_by_role("button", name="Resume with this change")).to_have_count(0)
     run.refresh_from_db()
     assert run.config["optimizer"]["learning_rate"] == 1e-4

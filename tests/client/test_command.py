@@ -203,7 +203,7 @@ def test_sessions_are_listed_shown_traced_and_finished(retrace: Shell, client: C
     assert (shown["success"].strip(), shown["reward"].strip()) == ("false", "0.5")
     again = retrace("sessions", "finish", opened.id, "--outcome", "success")
     assert again.returncode == 1
-    assert again.stderr == "retrace: This session is finished already, and its outcome stays what it was.\n"
+    assert again.stderr == "retrace: This session is finished already; its outcome can't be changed.\n"
 
 
 def test_traffic_splits_are_listed_shown_and_switched_by_their_name(

@@ -310,4 +310,4 @@ def test_a_chat_that_branches_without_end_becomes_only_so_many_trajectories(
     sessions.finish_session(session=session)
     session.refresh_from_db()
     assert session.paths.count() == 2
-    assert session.problem == "Its chat branches so often that 2 of its paths, the shorter ones, are no trajectories."
+    assert session.problem == "Its chat branches too often: 2 of its shorter paths didn't become trajectories."

@@ -77,7 +77,7 @@ def test_an_agent_that_goes_away_ends_the_stream_upstream_and_is_noted(agent: Ag
         next(response.iter_lines())
     assert upstream.gone.wait(10)
     call = waited_for_call()
-    assert (call.status, call.error, call.reply) == ("cancelled", "The agent went away.", None)
+    assert (call.status, call.error, call.reply) == ("cancelled", "The agent disconnected.", None)
 
 
 def test_an_agent_that_goes_away_before_the_reply_is_noted_too(agent: Agent, upstream: Upstream) -> None:

@@ -64,9 +64,9 @@ def test_another_workspaces_jobs_are_counted_and_not_named(owner: Membership):
 def test_an_empty_workspace_is_told_so(owner: Membership):
     note_worker(["default", "remote", "generate", "train"])
     text = page(owner)
-    assert text.count("Nothing runs and nothing waits.") == 4
-    assert "No job failed, and none was stopped." in text
-    assert "No worker takes from" not in text
+    assert text.count("Nothing is running or waiting.") == 4
+    assert "No jobs have failed or been stopped." in text
+    assert "No worker serves" not in text
 
 
 def test_it_says_what_runs_where_and_what_waits_behind_what(owner: Membership):

@@ -235,7 +235,7 @@ def test_the_page_says_what_the_server_calls_the_live_policy(client: Client, mem
     policy = trained(member, settings.RUNS_DIR)
     publication = live(policy, way="adapter", endpoint=a_server(member))
     page = client.get(reverse("policies:policy", args=[policy.pk])).content.decode()
-    assert f"The server knows it as <code>{publication.served_name}</code>" in page
+    assert f"Name on the server: <code>{publication.served_name}</code>" in page
 
 
 def test_what_was_published_before_gets_a_name_of_its_own_where_it_can_be_loaded_again(member, settings):

@@ -40,7 +40,7 @@ def test_the_page_says_what_would_go_and_how_it_went(ada: Membership) -> None:
     client = as_(ada)
     assert f"/delete/trajectory/{run.pk}/" in client.get(f"/trajectories/{run.pk}/").text
     page = client.get(f"/delete/trajectory/{run.pk}/")
-    assert "Delete for good" in page.text
+    assert "Delete permanently" in page.text
     assert "steps" in page.text
     sent = client.post(f"/delete/trajectory/{run.pk}/")
     removal = Removal.objects.get()
@@ -57,7 +57,7 @@ def test_the_page_links_what_rests_on_it_and_offers_no_button(ada: Membership) -
     client = as_(ada)
     page = client.get(address)
     assert f'<a href="/queues/{queue.pk}/">queue Orders has it as an item</a>' in page.text
-    assert "Delete for good" not in page.text
+    assert "Delete permanently" not in page.text
     assert client.post(address).status_code == 409
     assert not Removal.objects.exists()
 

@@ -143,8 +143,8 @@ def test_while_the_run_goes_on_the_page_says_how_to_get_there(client, researcher
     run = stopped(researcher.workspace, state=Run.State.RUNNING)
     alarm = alarm_of(run)
     page = client.get(reverse("training:live", args=[run.pk])).content.decode()
-    assert "To resume with that, cancel the training run first" in page
-    assert "Resume with that" not in page
+    assert "To resume with this change, cancel the training run first" in page
+    assert "Resume with this change" not in page
     answer = client.post(reverse("training:resume", args=[run.pk]), {"alarm": alarm.pk}, follow=True)
     assert "This training run is running; only a cancelled or failed one can be resumed." in answer.content.decode()
 
@@ -154,7 +154,7 @@ def test_an_alarm_without_a_setting_has_no_button(client, researcher):
     run.events.create(kind="alarm", text="At step 9. Dead groups.")
     page = client.get(reverse("training:run", args=[run.pk])).content.decode()
     assert "At step 9. Dead groups." in page
-    assert "Resume with that" not in page
+    assert "Resume with this change" not in page
 
 
 def test_the_api_names_the_setting_and_resumes_with_it(client):

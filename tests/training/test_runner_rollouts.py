@@ -263,7 +263,7 @@ def test_over_rest_and_on_the_page(researcher: Membership, policy: Policy, clien
     assert (lease["run"], lease["rollouts"], lease["run_name"]) == (None, str(batch.pk), "clerk in talk")
     assert (lease["max_calls"], lease["lease_seconds"], lease["moment"]) == (3, 15, "")
     page = client.get(reverse("training:rollouts", args=[batch.pk])).content.decode()
-    assert "r1 plays" in page
+    assert "r1:" in page
     assert "The exact command" not in page
     form = {"policy": str(policy.pk), "environment": "talk", "tasks": "Say c.\nSay d.", "samples": 2, "steps": 5}
     new = reverse("training:new_runner_rollouts")

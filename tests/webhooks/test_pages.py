@@ -111,7 +111,7 @@ def test_what_retrace_turned_off_is_said_on_the_home_page(register: Register, re
     register()
     Destination.objects.update(is_on=False, off_reason="It answered 410.")
     home = as_(researcher).get(reverse("home")).text
-    assert "“bot” is told of nothing any more" in home
+    assert "“bot” gets no more events" in home
 
 
 def test_a_removed_webhook_is_gone(register: Register, researcher: Membership) -> None:

@@ -24,7 +24,7 @@ from apps.gateway.splits.figures import figures_of
 from apps.gateway.splits.models import TrafficSplit, shares
 from apps.policies import promotions
 
-SPLIT_COLUMNS = (by_age("Made"),)
+SPLIT_COLUMNS = (by_age("Created"),)
 COMMAND = """curl {url} \\
   --header "Authorization: Bearer $RETRACE_TOKEN" \\
   --header "Content-Type: application/json" \\

@@ -101,7 +101,7 @@ class TrajectoriesView(MemberView, ListAPIView[Trajectory]):
         known = [parameter.name for parameter in FILTERS]
         if unknown := sorted(self.request.GET.keys() - {*known, "cursor", "page_size", "format"}):
             # A misspelled filter would otherwise be ignored and match everything.
-            problem = f"There is no such filter; known are {', '.join(known)}."
+            problem = f"There is no such filter; known filters: {', '.join(known)}."
             raise ValidationError({name: [problem] for name in unknown})
         try:
             return Filters.read(self.request.GET).apply(visible, workspace_id=self.member.workspace_id).for_list()
@@ -128,7 +128,7 @@ class TrajectoryView(MemberView):
         """The canonical rich form, streamed step by step: the same JSON that an import of Retrace's own format reads. Or ATIF, for other tools."""
         form = request.query_params.get("form", "retrace")
         if form not in FORMS:
-            raise ValidationError({"form": [f"“{form[:60]}” isn't a form; known are {', '.join(FORMS)}."]})
+            raise ValidationError({"form": [f"“{form[:60]}” isn't a form; known forms: {', '.join(FORMS)}."]})
         found = Trajectory.objects.visible_to(self.member).select_related("task", "policy")
         trajectory = get_object_or_404(found, pk=trajectory_id)
         response = download(FORMS[form](trajectory), filename=f"{trajectory.pk}.json", content_type="application/json")

@@ -72,7 +72,7 @@ MOST_WARNINGS = 20
 MANY = 10
 """Minimum number of trajectories for a warning that most of them share a task without an instruction."""
 
-KEPT = "What came before is imported, and the import can continue from there."
+KEPT = "Records read so far were imported, and the import can continue from there."
 NO_ROOM = f"There is no room left on the server's disk. Free some space, then continue. {KEPT}"
 
 Watcher = Callable[[ImportBatch], None]
@@ -121,7 +121,7 @@ def _import_or_fail(batch: ImportBatch, watch: Watcher) -> None:
         _fail(
             batch,
             "crash",
-            f"This is a bug in Retrace, not in the file ({type(error).__name__}); the server's log says more. {KEPT}",
+            f"This is a bug in Retrace, not in the file ({type(error).__name__}); see the server's log. {KEPT}",
         )
 
 

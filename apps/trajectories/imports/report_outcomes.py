@@ -120,5 +120,5 @@ def _is_named_after(filename: str, policy: str | None) -> bool:
 def _not_one(verdict: Verdict, count: int, policy: str) -> Refused:
     by = f" by {policy}" if policy else ""
     if not count:
-        return Refused(verdict, f"No trajectory of {verdict.instance}{by} is here.", NONE_HERE)
-    return Refused(verdict, f"{count} trajectories of {verdict.instance}{by} are here.", NOT_PLAIN)
+        return Refused(verdict, f"This workspace has no trajectory of {verdict.instance}{by}.", NONE_HERE)
+    return Refused(verdict, f"{count} trajectories of {verdict.instance}{by} match.", NOT_PLAIN)

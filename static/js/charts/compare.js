@@ -22,7 +22,7 @@ attach("[data-compare]", async (root, signal) => {
     const axes = ["steps", "rollouts", "tokens", "seconds"].filter((axis) =>
       runs.some(({ run }) => run.xs(axis).length),
     );
-    panels.show(overlaysOf(runs), axes, "None of them has any metrics yet.");
+    panels.show(overlaysOf(runs), axes, "None of these runs has metrics yet.");
   }
 
   failure.addEventListener("click", ({ target }) => target.closest("[data-curves-retry]") && load(), { signal });

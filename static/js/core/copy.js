@@ -10,7 +10,7 @@ document.addEventListener("click", async (event) => {
     await navigator.clipboard.writeText(text);
   } catch {
     if (!copyBySelection(text)) {
-      toast("The browser does not let this page copy. Select the text and copy it by hand.", { tone: "bad" });
+      toast("The browser doesn't let this page copy. Select the text and copy it by hand.", { tone: "bad" });
       return;
     }
   }

@@ -55,7 +55,7 @@ function change(binding, all, button) {
   const say = dialog.querySelector("[data-keys-say]");
   const controller = new AbortController();
   button.replaceChildren("Press a key");
-  say.textContent = "Esc keeps it as it is; Backspace gives the standard key back.";
+  say.textContent = "Esc cancels; Backspace restores the default key.";
   const done = (words) => {
     controller.abort();
     button.replaceChildren(...caps(binding));
@@ -73,7 +73,7 @@ function change(binding, all, button) {
       if (key === "Escape") done("");
       else if (key === "Backspace") {
         remap(binding, null);
-        done(`“${binding.label}” has its standard key again.`);
+        done(`“${binding.label}” has its default key again.`);
       } else if (holder) done(`${printed(key).join(" ")} is taken by “${holder.label}”. Change that first.`);
       else {
         remap(binding, key);

@@ -32,7 +32,7 @@ window.addEventListener(
     if (method.toLowerCase() !== "post" || (isOurs(form) && (!redirected || isOurs(submitter)))) return;
     event.preventDefault();
     event.stopImmediatePropagation();
-    toast("Nothing was sent: this form is not from this page as the server made it. Reload the page and try again.", {
+    toast("Nothing was sent: this form isn't part of the page that the server sent. Reload the page and try again.", {
       tone: "bad",
     });
   },

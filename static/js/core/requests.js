@@ -7,7 +7,7 @@ export async function request(url, options = {}) {
     credentials: "same-origin",
     ...options,
   }).catch(() => {
-    throw new Error("The server did not answer. Check the connection and try again.");
+    throw new Error("The server didn't respond. Check the connection and try again.");
   });
   if (!response.ok) throw new Error(explain(response.status));
   return response;
@@ -15,15 +15,15 @@ export async function request(url, options = {}) {
 
 function explain(status, retryAfter) {
   if (status === 403) return "This page is out of date or not yours to change. Reload it and try again.";
-  if (status === 404) return "This is gone, or you have no access to it.";
-  if (status === 409) return "Somebody changed this meanwhile. Reload the page to see it as it is now.";
-  if (status === 413) return "This is larger than the server takes.";
+  if (status === 404) return "This no longer exists, or you don't have access to it.";
+  if (status === 409) return "Somebody else changed this in the meantime. Reload the page to see the current version.";
+  if (status === 413) return "This is larger than the server accepts.";
   if (status === 429) return `Too many requests. Try again ${retryAfter ? `in ${retryAfter} s` : "in a minute"}.`;
   if (status === 507)
-    return "The server's disk is full, so nothing was saved. Try again when whoever runs it has freed some space.";
-  if (status > 501) return "Part of the server is unavailable, which mostly lasts seconds. Try again.";
+    return "The server's disk is full, so nothing was saved. Try again when its administrator has freed some space.";
+  if (status > 501) return "Part of the server is unavailable, usually for a few seconds. Try again.";
   if (status >= 500)
-    return "The server couldn't complete this request. Nothing was changed; try again, or tell whoever runs this server.";
+    return "The server couldn't complete this request. Nothing was changed; try again, or tell the server's administrator.";
   return `The server refused this (${status}).`;
 }
 
@@ -32,9 +32,9 @@ document.addEventListener("htmx:responseError", ({ detail: { xhr } }) => {
 });
 
 document.addEventListener("htmx:sendError", () => {
-  toast("The server did not answer. Check the connection and try again.", { tone: "bad" });
+  toast("The server didn't respond. Check the connection and try again.", { tone: "bad" });
 });
 
 document.addEventListener("htmx:timeout", () => {
-  toast("The server took too long to answer. Try again.", { tone: "bad" });
+  toast("The server took too long to respond. Try again.", { tone: "bad" });
 });

@@ -19,7 +19,7 @@ attach("[data-rows]", (scope, signal) => {
   if (!scope.querySelector("input[data-pick]")) return;
   bind({
     keys: "x",
-    label: "Pick the row",
+    label: "Select the row",
     group: "List",
     run: () => document.activeElement?.closest("tr, li")?.querySelector("input[data-pick]")?.click(),
     signal,

@@ -31,7 +31,7 @@ attach("[data-theme-set]", (button, signal) => {
 
 bind({
   keys: "T",
-  label: "Light or dark",
+  label: "Switch between light and dark",
   group: "Everywhere",
   run: () => choose((current() === "system" ? system.matches : current() === "dark") ? "light" : "dark"),
 });

@@ -7,7 +7,7 @@ import { toast } from "./toast.js";
 
 const MB = 1e6;
 const REFUSALS = {
-  413: "The file is larger than the server takes.",
+  413: "The file is larger than the server accepts.",
   507: "The server's disk is full. Nothing was imported; try again when there is space.",
 };
 
@@ -71,7 +71,7 @@ attach("form[data-upload]", (form, signal) => {
     sending.addEventListener("load", () => finish(sending));
     sending.addEventListener("error", () => {
       rest();
-      toast("The upload broke off. Nothing was imported; try again.", { tone: "bad" });
+      toast("The upload was interrupted. Nothing was imported; try again.", { tone: "bad" });
     });
     signal.addEventListener("abort", () => sending.abort());
     place.hidden = false;

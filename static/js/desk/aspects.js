@@ -68,5 +68,5 @@ attach("[data-confidence]", (fieldset, signal) => {
     radio.checked = true;
     radio.dispatchEvent(new Event("input", { bubbles: true }));
   };
-  bind({ keys: "c", label: "How sure I am: the next", group: "Answer", run: next, signal });
+  bind({ keys: "c", label: "Next confidence level", group: "Answer", run: next, signal });
 });

@@ -73,7 +73,7 @@ class BetterActions {
     const query = tool === undefined ? "" : `?tool=${encodeURIComponent(tool)}`;
     const content = await markup(`${this.article.dataset.url}steps/${index}/better/${query}`);
     if (content) this.dialog.replaceChildren(content);
-    else toast("The form did not come. Try again.", { tone: "bad" });
+    else toast("The form didn't load. Try again.", { tone: "bad" });
     if (content && this.dialog.open) this.dialog.querySelector("[data-better-tool]")?.focus();
     return Boolean(content);
   }
@@ -155,7 +155,7 @@ class BetterActions {
     const place = box.querySelector("[data-ending]") ?? box.appendChild(document.createElement("div"));
     place.dataset.ending = "";
     place.setAttribute("role", "status");
-    const say = ({ words }) => (place.textContent = `${words}… You can go on; the ending will be here.`);
+    const say = ({ words }) => (place.textContent = `${words}… You can keep working; the ending will appear here.`);
     const left = new AbortController();
     const told = await follow(
       `${this.article.dataset.url}steps/${index}/run-on/`,

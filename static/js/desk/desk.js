@@ -184,7 +184,7 @@ class Desk {
 
   tryLater(detail) {
     // Unsaved answers take precedence over missing items, and have been reported.
-    if (!this.shown && !this.outbox.trouble) this.status.say(`${detail ?? "The next one did not come."} Trying again.`);
+    if (!this.shown && !this.outbox.trouble) this.status.say(`${detail ?? "The next item didn't load."} Trying again.`);
     setTimeout(() => this.element.isConnected && this.loadAhead(), 3000);
   }
 
@@ -246,7 +246,7 @@ class Desk {
     } else {
       shown?.querySelector(".desk-scroll").focus({ preventScroll: true });
       this.status.showProblem(this.early.takeWords());
-      toast(detail ?? "It did not come. Reload the page.", { tone: result === "refused" ? "attention" : "bad" });
+      toast(detail ?? "It didn't load. Reload the page.", { tone: result === "refused" ? "attention" : "bad" });
     }
     this.loadAhead();
   }

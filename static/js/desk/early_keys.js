@@ -19,12 +19,12 @@ export class EarlyKeys {
     const key = keyOf(event);
     if (key !== "Enter" && key.length !== 1) return;
     this.key = printed(key).join("");
-    this.say(`“${this.key}” came too early: the item is still loading.`);
+    this.say(`“${this.key}” was ignored: the item is still loading.`);
   }
 
   /** The message to show when the item has loaded; "" if no key was pressed before. */
   takeWords() {
-    const words = this.key ? `“${this.key}” came before this item was here and wasn't used.` : "";
+    const words = this.key ? `“${this.key}” was pressed before this item had loaded and was ignored.` : "";
     this.key = "";
     return words;
   }

@@ -25,7 +25,7 @@ export class Questions {
       });
     }
     const press = (keys, label, run, repeat) => bind({ keys, label, group: GROUP, run, enabled, repeat, signal });
-    press("Backspace", "Take this answer back", () => this.clear());
+    press("Backspace", "Clear this answer", () => this.clear());
     press("l", "Next question", () => this.go(this.at + 1), true);
     press("h", "Previous question", () => this.go(this.at - 1), true);
     this.listen(signal);

@@ -20,7 +20,7 @@ export async function post(url, values = {}, { keepalive = false } = {}) {
       signal: keepalive ? undefined : AbortSignal.timeout(30_000),
     });
   } catch {
-    return { result: "unheard", detail: "The server does not answer." };
+    return { result: "unheard", detail: "The server isn't responding." };
   }
   const data = response.headers.get("Content-Type")?.startsWith("application/json")
     ? await response.json().catch(() => null)
@@ -34,10 +34,10 @@ function failure(response, data) {
     return { result: "unheard", detail: "You are signed out. Sign in again in another tab; nothing is lost." };
   if (response.status === 403)
     return { result: "unheard", detail: "This page is out of date. Reload it; nothing is lost." };
-  if (response.status === 429) return { result: "unheard", detail: "The server asks to go slower." };
+  if (response.status === 429) return { result: "unheard", detail: "Too many requests." };
   if (response.status >= 500 || !data) {
     if (response.status === 404)
-      return { result: "refused", code: "gone", detail: "This is gone, or you have no access to it any more." };
+      return { result: "refused", code: "gone", detail: "This no longer exists, or you no longer have access to it." };
     if (response.status === 507) return { result: "unheard", detail: "The server's disk is full." };
     return { result: "unheard", detail: "The server couldn't complete this request." };
   }

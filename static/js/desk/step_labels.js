@@ -161,9 +161,9 @@ class Labels {
     const field = document.createElement("input");
     Object.assign(field, {
       className: "input",
-      placeholder: "Select words with the mouse, or type them here and press Enter",
+      placeholder: "Select text with the mouse, or type it here and press Enter",
     });
-    field.setAttribute("aria-label", `Words of step ${index + 1} to mark`);
+    field.setAttribute("aria-label", `Text of step ${index + 1} to mark`);
     const done = () => {
       field.remove();
       this.paint(index);
@@ -175,7 +175,7 @@ class Labels {
       event.stopPropagation();
       const span = event.key === "Enter" && field.value ? typedSpan(rowOf(this.article, index), field.value) : null;
       if (event.key === "Enter" && field.value && !span)
-        toast("These words are not in this step.", { tone: "attention" });
+        toast("This text is not in this step.", { tone: "attention" });
       if (span) this.addSpan(index, span);
       done();
     });

@@ -129,7 +129,7 @@ class Builder {
     card.querySelector("[data-remove]").disabled = true;
     const words = card.querySelector("[data-locked]");
     words.hidden = false;
-    words.textContent = `${answers.toLocaleString()} answer${answers > 1 ? "s" : ""}: it can't be removed, and its text, type and points stay.${question.type.startsWith("choice") ? " Options can be added." : ""}`;
+    words.textContent = `${answers.toLocaleString()} answer${answers > 1 ? "s" : ""}: it can't be removed, and its text, type, and points can't be changed.${question.type.startsWith("choice") ? " Options can be added." : ""}`;
   }
 
   placeOf(element) {

@@ -69,7 +69,7 @@ attach("[data-following]", (root, signal) => {
   key("j", "Next step", () => move(1));
   key("k", "Previous step", () => move(-1));
   key("g g", "First step", () => go(steps()[0]));
-  key("G", "Last step, and stay there", () => {
+  key("G", "Last step, and follow new ones", () => {
     go(steps().at(-1));
     pane.scrollTop = pane.scrollHeight;
     say();

@@ -21,7 +21,7 @@ export function jumps(replay, { steps, telling, current, go, signal }) {
 
   pair("e", "error", "error", "has an error");
   pair("r", "reward", "reward", "has a reward");
-  pair("l", "judged step", "judged", "was judged by itself");
+  pair("l", "judged step", "judged", "has its own judgment");
 
   // Fetched on demand only: it reads the actions of every other run of the task.
   let asked = null;
@@ -33,18 +33,18 @@ export function jumps(replay, { steps, telling, current, go, signal }) {
   async function divergence(by) {
     try {
       const { at, others } = await partings();
-      if (!others) return toast("This task has no other run.");
+      if (!others) return toast("This task has no other trajectory.");
       const here = (index) =>
-        `${at.get(index)} of ${others} other run${others === 1 ? "" : "s"}, alike until then, act${at.get(index) === 1 ? "s" : ""} otherwise`;
-      const none = `No ${by > 0 ? "later" : "earlier"} step where other runs leave this one${at.has(current()) ? `; here ${here(current())}` : ""}.`;
+        `${at.get(index)} of ${others} other trajector${others === 1 ? "y" : "ies"} with the same steps so far act${at.get(index) === 1 ? "s" : ""} differently`;
+      const none = `No ${by > 0 ? "later" : "earlier"} step where other trajectories diverge from this one${at.has(current()) ? `; here ${here(current())}` : ""}.`;
       const to = jump(by, (step) => at.has(step.index), none);
       if (to !== undefined) toast(`Here ${here(to)}.`);
     } catch {
       asked = null;
-      if (!signal.aborted) toast("The server did not answer. Try again.", { tone: "bad" });
+      if (!signal.aborted) toast("The server didn't respond. Try again.", { tone: "bad" });
     }
   }
 
-  bind({ keys: "d", label: "Next divergence from other runs", group: "Replay", run: () => divergence(1), signal });
-  bind({ keys: "D", label: "Previous divergence from other runs", group: "Replay", run: () => divergence(-1), signal });
+  bind({ keys: "d", label: "Next divergence", group: "Replay", run: () => divergence(1), signal });
+  bind({ keys: "D", label: "Previous divergence", group: "Replay", run: () => divergence(-1), signal });
 }

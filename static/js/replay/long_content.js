@@ -8,7 +8,9 @@ async function fragment(url) {
   const response = await fetch(url, { headers: { "HX-Request": "true" }, credentials: "same-origin" });
   if (!response.ok)
     throw new Error(
-      response.status === 404 ? "This is gone, or you have no access to it." : "The server did not answer. Try again.",
+      response.status === 404
+        ? "This no longer exists, or you don't have access to it."
+        : "The server didn't respond. Try again.",
     );
   return fragmentOf(await response.text());
 }

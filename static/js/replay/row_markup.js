@@ -63,7 +63,7 @@ export function outlineRow(step, url, words, isJudged = false) {
   }
   link.append(element("span", "number", step.index + 1), kindOf(step), line);
   const marks = element("span", "marks");
-  if (isJudged) marks.append(marked("mark judged", "✓", "Judged by itself"));
+  if (isJudged) marks.append(marked("mark judged", "✓", "Has its own judgment"));
   if (step.isError) marks.append(marked("mark", "!", "Error"));
   link.append(marks);
   return link;

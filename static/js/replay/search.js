@@ -14,7 +14,7 @@ export function search(replay, { outline, window: view, go, signal }) {
   async function run() {
     const words = field.value.trim();
     asked?.abort();
-    if (words.length < 2) return show(null, words.length ? "Type two letters or more." : "");
+    if (words.length < 2) return show(null, words.length ? "Type at least two letters." : "");
     asked = new AbortController();
     try {
       const response = await fetch(`${replay.dataset.searchUrl}?q=${encodeURIComponent(words)}`, {
@@ -27,7 +27,9 @@ export function search(replay, { outline, window: view, go, signal }) {
       count = `${number.toLocaleString()}${answer.is_all ? "" : "+"}`;
       show(
         answer.found,
-        number ? `${count} step${number === 1 ? " says" : "s say"} “${words}”` : `No step says “${words}”.`,
+        number
+          ? `${count} step${number === 1 ? " contains" : "s contain"} “${words}”`
+          : `No step contains “${words}”.`,
       );
       mark(words);
     } catch (error) {
@@ -72,7 +74,7 @@ export function search(replay, { outline, window: view, go, signal }) {
     const next = by > 0 ? found.find((index) => index > current) : found.findLast((index) => index < current);
     const to = next ?? (by > 0 ? found[0] : found.at(-1));
     go(to);
-    say.textContent = `${(found.indexOf(to) + 1).toLocaleString()} of ${count} steps that say “${field.value.trim()}”`;
+    say.textContent = `${(found.indexOf(to) + 1).toLocaleString()} of ${count} steps that contain “${field.value.trim()}”`;
     requestAnimationFrame(() => mark(field.value.trim()));
   }
 

@@ -123,7 +123,7 @@ def test_a_session_that_failed_over_says_so_on_its_page(
     session.save()
     page = client.get(reverse("gateway:session", args=[session.pk])).text
     assert reverse("gateway:split", args=[split.pk]) in page
-    assert "in place of new, which was away" in page
+    assert "in place of new, which was unreachable" in page
 
 
 @pytest.mark.parametrize("role", [Role.ANNOTATOR, Role.REVIEWER])

@@ -71,7 +71,7 @@ def test_a_table_of_instances_is_a_report(home: Workspace) -> None:
 def test_a_report_may_come_again_when_the_runs_have_come(home: Workspace) -> None:
     first = imported(lines(REPORT), home, "report.json")
     assert (first.outcome_count, first.rejected_count) == (0, 2)
-    assert reasons(first)[0] == f"No trajectory of {NAME} is here."
+    assert reasons(first)[0] == f"This workspace has no trajectory of {NAME}."
     assert finished_import(workspace_id=home.pk, sha256=first.sha256) is None
     imported(lines(run()), home)
     assert [imported(lines(REPORT), home, "report.json").outcome_count for _ in range(2)] == [1, 0]
@@ -92,7 +92,7 @@ def test_an_outcome_that_is_known_is_never_changed(home: Workspace) -> None:
 def test_where_several_runs_may_be_meant_none_is_judged_until_the_policy_is_named(home: Workspace) -> None:
     imported(lines(run("a/one"), run("b/two")), home)
     batch = imported(lines(REPORT), home, "report.json")
-    assert reasons(batch)[0] == f"2 trajectories of {NAME} are here."
+    assert reasons(batch)[0] == f"2 trajectories of {NAME} match."
     imported(lines(REPORT), home, "report.json", policy_name="b/two")
     assert outcomes() == [("a/one", None), ("b/two", True)]
 

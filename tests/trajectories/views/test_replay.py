@@ -268,5 +268,5 @@ def test_a_simulated_users_script_is_not_shown_as_what_the_agent_was_asked(reade
         assertContains(page, "A conversation with a simulated user")
         assertNotContains(page, "hate Mondays")
     page = client.get(reverse("trajectories:task", args=[run.task_id]))
-    assertContains(page, "<summary>What the simulated user was told, and the agent was not</summary>")
+    assertContains(page, "<summary>Instructions of the simulated user (hidden from the agent)</summary>")
     assertContains(page, "You are Mia and hate Mondays.")
