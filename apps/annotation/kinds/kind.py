@@ -92,10 +92,12 @@ class Kind(ABC, Generic[K, A, J]):
 
     name: ClassVar[Queue.Kind]
     noun: ClassVar[str]
-    """What an item is: a pair, a trajectory."""
+    """What an item is: pair or trajectory."""
+    plural: ClassVar[str]
+    """The plural of `noun`."""
     has_sides: ClassVar[bool] = False
     """Whether two trajectories are shown side by side, so that position bias is possible."""
-    run_names: ClassVar[tuple[str, ...]] = ("Run",)
+    run_names: ClassVar[tuple[str, ...]] = ("Trajectory",)
     """Labels of an item's trajectories where their policies are shown."""
     model: type[J]
     asks: type[K]

@@ -126,7 +126,8 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
     """Which of two trajectories is better, judged without knowing their policies."""
 
     name = Queue.Kind.PAIRWISE
-    noun, has_sides, run_names = "pair", True, ("Trajectory A", "Trajectory B")
+    noun, plural = "pair", "pairs"
+    has_sides, run_names = True, ("Trajectory A", "Trajectory B")
     model, asks, answer = Preference, PairwiseAsks, Choice
     serializer = PreferenceSerializer
 

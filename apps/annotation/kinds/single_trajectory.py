@@ -80,7 +80,7 @@ class RunSerializer(JudgementSerializer[J]):
 class RunKind(Kind[K, A, J]):
     """Shows one trajectory; reviewers choose which judgment to uphold."""
 
-    noun = "run"
+    noun, plural = "trajectory", "trajectories"
 
     # On the desk ------------------------------------------------------------------------------------------------------
 
