@@ -265,8 +265,8 @@ def test_reading_the_standing_takes_the_same_queries_for_one_task_and_twelve(res
     advance(experiment)
     experiment = Experiment.objects.select_related("rollouts_a", "rollouts_b").get(pk=experiment.pk)
     judge(experiment, 1, how_many=1)
-    with django_assert_num_queries(4):
+    with django_assert_num_queries(6):
         standing(experiment)
     judge(experiment, 1, how_many=8)
-    with django_assert_num_queries(4):
+    with django_assert_num_queries(6):
         standing(experiment)

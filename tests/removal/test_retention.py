@@ -116,7 +116,7 @@ def test_owners_make_turn_on_and_remove_a_rule_on_the_page(ada: Membership) -> N
     assert client.post("/settings/retention/", {"source": "gateway", "days": 30}).status_code == 422
     rule = RetentionRule.objects.get()
     page = client.get("/settings/retention/").text
-    assert (rule.is_on, "Now these are 2." in page) == (False, True)
+    assert (rule.is_on, "Currently affected: 2." in page) == (False, True)
     client.post(f"/settings/retention/{rule.pk}/turn/", {"is_on": "on"})
     rule.refresh_from_db()
     assert rule.is_on

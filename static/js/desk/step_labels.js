@@ -174,8 +174,7 @@ class Labels {
       event.preventDefault();
       event.stopPropagation();
       const span = event.key === "Enter" && field.value ? typedSpan(rowOf(this.article, index), field.value) : null;
-      if (event.key === "Enter" && field.value && !span)
-        toast("This text is not in this step.", { tone: "attention" });
+      if (event.key === "Enter" && field.value && !span) toast("This text is not in this step.", { tone: "attention" });
       if (span) this.addSpan(index, span);
       done();
     });

@@ -27,9 +27,7 @@ export function search(replay, { outline, window: view, go, signal }) {
       count = `${number.toLocaleString()}${answer.is_all ? "" : "+"}`;
       show(
         answer.found,
-        number
-          ? `${count} step${number === 1 ? " contains" : "s contain"} “${words}”`
-          : `No step contains “${words}”.`,
+        number ? `${count} step${number === 1 ? " contains" : "s contain"} “${words}”` : `No step contains “${words}”.`,
       );
       mark(words);
     } catch (error) {

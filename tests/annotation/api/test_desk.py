@@ -74,7 +74,7 @@ def test_a_queue_is_made_of_what_a_filter_finds(
         ({}, "name", "This field is required"),
         ({"name": "a", "overlap": 0}, "overlap", "Give 1 or more"),
         ({"name": "a", "kind": "guess"}, "kind", "t one of the choices"),
-        ({"name": "a", "filter": "color=red"}, "filter", "“color” is no filter"),
+        ({"name": "a", "filter": "color=red"}, "filter", "“color” isn't a filter"),
         ({"name": "a", "judged": "steps"}, "judged", "There is no such field"),
         ({"name": "a", "aspects": "Safety: 99"}, "aspects", "Safety"),
     ],
@@ -114,7 +114,7 @@ def test_questions_are_taken_and_given_as_the_same_json(
     held = annotator.next(queue)
     said: dict[str, object] = {"cause": ["the plan", "a tool"]}
     missing = annotator.judge(held, answers=said)
-    assert (missing.status_code, missing.json()["detail"][:24]) == (409, "Answer “Which?” first. W")
+    assert (missing.status_code, missing.json()["detail"][:24]) == (409, "Answer “Which?” first. I")
     steps = [{"index": 1, "answers": {"sure": 2}}]
     assert annotator.judge(held, answers={**said, "which": "search"}, step_answers=steps).status_code == 201
     rating = Rating.objects.get()

@@ -457,7 +457,7 @@ def test_a_meaning_that_is_none_is_refused_by_name(client):
     url = f"/api/v1/imports/{batch.pk}/judgements"
     answer = client.post(url, asked, content_type="application/json", **bearer(member))
     assert answer.status_code == 400
-    assert "“better” is no meaning" in answer.content.decode()
+    assert "“better” isn't a possible meaning" in answer.content.decode()
 
 
 def test_many_annotators_cost_no_more_statements_than_few():

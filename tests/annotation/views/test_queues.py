@@ -249,7 +249,7 @@ def test_a_queue_of_single_runs_is_drawn_and_filled(researcher, workspace, pairs
         for _ in range(runs):
             making.attempt(task, 0)
     page = researcher.post(reverse("annotation:preview_queue"), {**SINGLE, "judged": "steps", "pairs": pairs})
-    assert f'<span class="figure">{items}</span><span class="name">runs' in page.content.decode()
+    assert f'<span class="figure">{items}</span><span class="name">trajectories' in page.content.decode()
     researcher.post(reverse("annotation:new_queue"), {**SINGLE, "judged": "steps", "pairs": pairs, "order": "random"})
     queue = Queue.objects.get()
     fill(queue.pk)

@@ -89,7 +89,7 @@ def test_arms_are_policies_of_the_workspace_that_are_served_each_once(client: Cl
     for arms, words in (
         ([elsewhere], "There is no policy"),
         ([script], "script: not served anywhere"),
-        ([policies[0], policies[0]], "stands there twice"),
+        ([policies[0], policies[0]], "given twice"),
         ([factories.served_policy(of=policies[0].workspace) for _ in range(6)], "expected 5 at most"),
     ):
         answer = make(client, policies, arms=[{"policy": str(each.pk)} for each in arms])
