@@ -13,11 +13,11 @@ from random import SystemRandom
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef, QuerySet, Sum
+from django.db.models import Exists, F, OuterRef, QuerySet
 from django.utils.timezone import now
 
 from apps.accounts.models import Membership
-from apps.annotation.desk.claims import Place, take_place
+from apps.annotation.desk.claims import Place, judged_in, take_place
 from apps.annotation.desk.known_answers import take_check
 from apps.annotation.models import Annotator, Assignment, Desk, Item, ItemAssignee, Queue
 from apps.annotation.refusals import DeskPaused, NotForYou, QueueNotOpen, Refusal
@@ -72,12 +72,6 @@ def has_ended(queue: Queue) -> bool:
     return queue.ends_after is not None and judged_in(queue) >= queue.ends_after
 
 
-def judged_in(queue: Queue) -> int:
-    """The queue's valid judgments of ordinary items, summed over its desks."""
-    judged: int = Desk.objects.filter(queue=queue).aggregate(judged=Sum("judged", default=0))["judged"]
-    return judged
-
-
 def may_label(queue: Queue, annotator: Annotator) -> bool:
     """Whether this annotator may judge items of this queue. Models and rules may, since a researcher added them."""
     if not queue.is_restricted or annotator.kind != Annotator.Kind.PERSON:
@@ -99,7 +93,7 @@ def _next(queue: Queue, annotator: Annotator, besides: Collection[UUID]) -> Assi
         return None
     place = (
         (None if in_hand else _left_unfinished(queue, annotator))
-        or take_check(desk, queue, annotator)
+        or take_check(desk, queue, annotator, held=len(in_hand))
         or take_place(desk, queue, annotator)
     )
     return None if place is None else _assign(place, queue, annotator)

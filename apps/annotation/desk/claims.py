@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import connection
+from django.db.models import Sum
 from django.utils.timezone import now
 
 from apps.annotation.models import Annotator, Assignment, Desk, Item, Queue
@@ -70,6 +71,12 @@ SELECT taken.id,
         WHERE s.item_id = taken.id AND s.annotator_id = %(annotator)s AND s.state = 'expired' ORDER BY s.id DESC LIMIT 1)
 FROM taken
 """
+
+
+def judged_in(queue: Queue) -> int:
+    """The queue's valid judgments of ordinary items, summed over its desks."""
+    judged: int = Desk.objects.filter(queue=queue).aggregate(judged=Sum("judged", default=0))["judged"]
+    return judged
 
 
 class Place(NamedTuple):

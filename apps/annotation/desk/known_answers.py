@@ -8,15 +8,16 @@ from typing import Any, NamedTuple
 
 from django.utils.crypto import salted_hmac
 
-from apps.annotation.desk.claims import Place, take_known
+from apps.annotation.desk.claims import Place, judged_in, take_known
 from apps.annotation.kinds import kind_of
+from apps.annotation.kinds.blindness import left_for
 from apps.annotation.models import Annotator, Assignment, Desk, Item, Judgement, Queue
 
 
-def take_check(desk: Desk, queue: Queue, annotator: Annotator) -> Place | None:
+def take_check(desk: Desk, queue: Queue, annotator: Annotator, *, held: int = 0) -> Place | None:
     """An onboarding item until this person has done all of them; after that a gold item, at random and as often as the queue asks.
 
-    Models skip onboarding, since they don't learn from feedback.
+    Models skip onboarding, since they don't learn from feedback. held: items that this person has on the desk already.
     """
     learns = annotator.kind != Annotator.Kind.MODEL
     if (
@@ -25,9 +26,14 @@ def take_check(desk: Desk, queue: Queue, annotator: Annotator) -> Place | None:
         and (place := take_known(desk, queue, annotator, Item.Purpose.TRAINING))
     ):
         return place
-    if queue.gold_count and is_gold_due(desk, queue):
+    if queue.gold_count and is_gold_due(desk, queue) and _has_work(desk, queue, held):
         return take_known(desk, queue, annotator, Item.Purpose.GOLD)
     return None
+
+
+def _has_work(desk: Desk, queue: Queue, held: int) -> bool:
+    """Whether ordinary items are left for this person. Without them no gold item comes: the desk says that nothing is left, so it would stand out."""
+    return left_for(queue, judged_in(queue) + held, desk.judged + held, desk.golds) > 0
 
 
 def is_gold_due(desk: Desk, queue: Queue) -> bool:

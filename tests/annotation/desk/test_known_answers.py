@@ -115,7 +115,9 @@ def test_gold_comes_about_as_often_as_asked_and_counts_for_nothing_else(workspac
     assert len(gather(queue).work) == 40
 
 
-def test_no_count_that_people_see_gives_a_gold_item_away(workspace):
+@pytest.mark.parametrize("places", [range(0, 20, 2), (0, 1, *range(10, 20))], ids=["mixed in", "due once work is done"])
+def test_no_count_that_people_see_gives_a_gold_item_away(workspace, monkeypatch, places):
+    monkeypatch.setattr("apps.annotation.desk.known_answers.is_gold_due", lambda desk, _: desk.offered in places)
     member = factories.member(Role.ANNOTATOR, of=workspace)
     queue, who = making.queue(of=workspace, items=12, steps=0), annotator_of(member)
     known(queue, Item.Purpose.GOLD, 4)
