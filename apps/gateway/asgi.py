@@ -65,10 +65,7 @@ def call_route(speaks: type[Dialect]) -> Route:
 
     @refusing(speaks)
     async def call(request: Request) -> Response:
-        key = key_of(request)
-        await recorder.admit(key)
-        body = await body_of(request, speaks)
-        known = await session_of(request, key, speaks, body)
+        known, body = await asked(request, speaks)
         is_retry = request.headers.get(RETRY_COUNT, "0") not in ("", "0")
         exchange = Exchange(
             known,
@@ -87,10 +84,7 @@ def call_route(speaks: type[Dialect]) -> Route:
 @refusing(AnthropicMessages)
 async def token_count(request: Request) -> Response:
     """POST /v1/messages/count_tokens."""
-    key = key_of(request)
-    await recorder.admit(key)
-    body = await body_of(request, AnthropicMessages)
-    known = await session_of(request, key, AnthropicMessages, body)
+    known, body = await asked(request, AnthropicMessages)
     return await count_tokens(
         known,
         body,
@@ -99,6 +93,14 @@ async def token_count(request: Request) -> Response:
         recorder=recorder,
         upstreams=upstreams,
     )
+
+
+async def asked(request: Request, speaks: type[Dialect]) -> tuple[Known, dict[str, Any]]:
+    """The session of a request, and its body, which is only read for a known key. Raises GatewayRefusal."""
+    key = key_of(request)
+    await recorder.admit(key)
+    body = await body_of(request, speaks)
+    return await session_of(request, key, speaks, body), body
 
 
 async def session_of(request: Request, key: str, speaks: type[Dialect], body: dict[str, Any]) -> Known:

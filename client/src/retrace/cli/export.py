@@ -16,15 +16,20 @@ from retrace.resources.datasets import Format, Split
 
 def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     parser = commands.add_parser("export", parents=[common], help="download a split of a frozen version")
+    add_version(parser)
+    parser.add_argument("--split", choices=get_args(Split), default="train")
+    parser.add_argument("--format", choices=get_args(Format), help="by the name of the file if left out, else jsonl")
+    parser.add_argument("--to", type=Path, metavar="FILE", help="<split>.<format> in this folder if left out")
+    parser.set_defaults(command=run)
+
+
+def add_version(parser: argparse.ArgumentParser) -> None:
+    """The argument that `named_version` reads."""
     parser.add_argument(
         "version",
         metavar="DATASET[/NUMBER]",
         help="the dataset's name or id, and the version; the newest frozen one if left out",
     )
-    parser.add_argument("--split", choices=get_args(Split), default="train")
-    parser.add_argument("--format", choices=get_args(Format), help="by the name of the file if left out, else jsonl")
-    parser.add_argument("--to", type=Path, metavar="FILE", help="<split>.<format> in this folder if left out")
-    parser.set_defaults(command=run)
 
 
 def run(client: Client, options: argparse.Namespace, output: Output) -> int:

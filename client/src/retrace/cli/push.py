@@ -5,20 +5,16 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from retrace.cli.export import named_version
+from retrace.cli.export import add_version, named_version
 from retrace.cli.output import Output
 from retrace.client import Client
 
 
 def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     parser = commands.add_parser("push", parents=[common], help="push a frozen version to a hub of datasets")
-    parser.add_argument(
-        "version",
-        metavar="DATASET[/NUMBER]",
-        help="the dataset's name or id, and the version; the newest frozen one if left out",
-    )
-    parser.add_argument("--to", required=True, metavar="OWNER/NAME", help="the repository; made if there is none")
-    parser.add_argument("--public", action="store_true", help="make it public where it's made; else it's private")
+    add_version(parser)
+    parser.add_argument("--to", required=True, metavar="OWNER/NAME", help="the repository; created if it doesn't exist")
+    parser.add_argument("--public", action="store_true", help="create a public repository; private if left out")
     parser.set_defaults(command=run)
 
 
