@@ -1,6 +1,6 @@
-"""Templates of what stands on a page a hundred times: Jinja's, which become Python functions, and take a tenth of the time of Django's.
+"""Jinja templates for markup that a page repeats hundreds of times: they're compiled to Python and took a tenth of the time of Django's.
 
-Everything else is a template of Django's. These know no request, so they can hold neither forms nor anything that sends.
+All other templates are Django's. These have no request, so they can't contain forms or elements that send requests.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _ENVIRONMENT = Environment(
     loader=FileSystemLoader(settings.BASE_DIR / "templates"),
     autoescape=True,
     undefined=StrictUndefined,
-    cache_size=0 if settings.DEBUG else -1,  # whoever works on a template sees it change
+    cache_size=0 if settings.DEBUG else -1,  # in development, edits show at once
     auto_reload=False,
 )
 _ENVIRONMENT.globals["icon"] = icon
@@ -27,6 +27,6 @@ _ENVIRONMENT.filters |= {
 }
 
 
-def written(template: str, macro: str, *values: object) -> Markup:
-    """What a macro of a template writes of these values."""
+def render_macro(template: str, macro: str, *values: object) -> Markup:
+    """Calls a macro of a template with these values."""
     return of_template(getattr(_ENVIRONMENT.get_template(template).module, macro)(*values))

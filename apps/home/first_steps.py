@@ -77,7 +77,7 @@ ONE = {
 def first_steps(stations: Sequence[Station], *, to_label: Queue | None, decision: Decision | None) -> list[FirstStep]:
     """In order; empty once each was taken. to_label: a queue with work for whoever looks. decision: what the page offers first."""
     there = {station.app: station for station in stations if station.app in WORDS}
-    missing = [app for app in WORDS if not _is_taken(there[app])]
+    missing = [app for app in WORDS if not _is_done(there[app])]
     if not missing:
         return []
     steps = [_step(app, there[app], app == missing[0], to_label) for app in WORDS]
@@ -85,7 +85,7 @@ def first_steps(stations: Sequence[Station], *, to_label: Queue | None, decision
     return [replace(step, url="") if step.url == offered else step for step in steps]
 
 
-def _is_taken(station: Station) -> bool:
+def _is_done(station: Station) -> bool:
     return bool(station.there) and station.has_result
 
 
@@ -97,6 +97,6 @@ def _step(app: str, station: Station, is_next: bool, to_label: Queue | None) -> 
         url = reverse("annotation:desk", args=[to_label.pk])
     is_form = url == reverse("try_labeling")
     noun = ONE[app] if station.there.number == 1 else station.name.lower()
-    done = f"{station.there} {noun}" if _is_taken(station) else ""
+    done = f"{station.there} {noun}" if _is_done(station) else ""
     now = station.now if station.is_active or not done else ""
     return FirstStep(title, reason, action, url, is_form, done, now, is_next)

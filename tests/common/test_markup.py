@@ -68,7 +68,7 @@ def test_of_markup_made_elsewhere_only_structure_survives(html):
 
 def test_a_compiled_template_escapes_what_is_not_markup():
     head = StepHead(0, 1, OTHER, PAYLOAD, PAYLOAD, PAYLOAD, True, None, None, None, None)
-    written = compiled_templates.written("trajectories/steps.jinja", "head", head, PAYLOAD)
+    written = compiled_templates.render_macro("trajectories/steps.jinja", "head", head, PAYLOAD)
     assert PAYLOAD not in written
     assert isinstance(written, markup.Markup)
     assert '<svg class="icon"' in written  # markup stays

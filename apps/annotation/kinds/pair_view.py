@@ -17,7 +17,7 @@ from apps.annotation.kinds.kind import PartUrl
 from apps.annotation.models import Assignment
 from apps.common.cache import recall, remember
 from apps.common.compiled_queries import CompiledQuery
-from apps.common.compiled_templates import written
+from apps.common.compiled_templates import render_macro
 from apps.common.markup import Markup
 from apps.trajectories.comparison import side_by_side
 from apps.trajectories.models import Step, Trajectory
@@ -99,7 +99,7 @@ def _rows(left: Trajectory, right: Trajectory, part_url: PartUrl) -> Rows:
     opened = range(first or 0, (first or 0) + OPENED)
     rows = _open(left, right, compared.rows, opened, part_url, steps)
     stretches = [Stretch(same, list(group)) for same, group in groupby(rows, key=lambda row: row.is_identical)]
-    return Rows(first, written("annotation/pair_rows.jinja", "stretches", stretches))
+    return Rows(first, render_macro("annotation/pair_rows.jinja", "stretches", stretches))
 
 
 def rows_of(assignment: Assignment, part_url: PartUrl, start: int) -> list[Row]:

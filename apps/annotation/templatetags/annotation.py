@@ -6,7 +6,7 @@ from apps.annotation import phrases
 from apps.annotation.kinds import kind_of
 from apps.annotation.kinds.pair_view import Row
 from apps.annotation.models import Item, Judgement, Queue
-from apps.common.compiled_templates import written
+from apps.common.compiled_templates import render_macro
 from apps.common.markup import Markup
 
 register = template.Library()
@@ -36,4 +36,4 @@ def takes_models(queue: Queue) -> bool:
 @register.simple_tag
 def pair_rows(rows: list[Row]) -> Markup:
     """Rendered rows of two trajectories side by side."""
-    return written("annotation/pair_rows.jinja", "rows", rows)
+    return render_macro("annotation/pair_rows.jinja", "rows", rows)

@@ -230,7 +230,7 @@ def undo(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     queue = _queue(request, queue_id)
     annotator = annotator_of(request.member)
     again = actions.undo_last(queue=queue, annotator=annotator)
-    words = actions.taken_back_in_words(again)
+    words = actions.undo_message(again)
     if not wants_json(request):
         messages.info(request, words)
         return redirect("annotation:desk", queue_id=queue.pk)

@@ -2,7 +2,7 @@
 
 from django import template
 
-from apps.common.compiled_templates import written
+from apps.common.compiled_templates import render_macro
 from apps.common.markup import Markup
 from apps.trajectories.rendering.steps import StepHead, StepView
 
@@ -12,10 +12,10 @@ register = template.Library()
 @register.simple_tag
 def step_head(head: StepHead, url: str) -> Markup:
     """A step's head line; its number links to `url`."""
-    return written("trajectories/steps.jinja", "head", head, url)
+    return render_macro("trajectories/steps.jinja", "head", head, url)
 
 
 @register.simple_tag
 def step_body(step: StepView) -> Markup:
     """Everything of a step except its head line."""
-    return written("trajectories/steps.jinja", "body", step)
+    return render_macro("trajectories/steps.jinja", "body", step)

@@ -35,8 +35,8 @@ def queue() -> Queue:
 def rendered(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """A line for each time that rows are really rendered."""
     calls: list[str] = []
-    real = pair_view.written
-    monkeypatch.setattr(pair_view, "written", lambda name, *rest: calls.append(name) or real(name, *rest))
+    real = pair_view.render_macro
+    monkeypatch.setattr(pair_view, "render_macro", lambda name, *rest: calls.append(name) or real(name, *rest))
     return calls
 
 

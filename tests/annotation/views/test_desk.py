@@ -146,7 +146,7 @@ def test_undo_and_skip_and_flag_over_http(annotator, queue):
     first = open_desk(annotator, queue)
     act(annotator, "judge", first, answer="3")
     undone = act(annotator, "undo", queue).json()
-    task = first.item.task.instruction
+    task = first.item.task.instruction.removesuffix(".")
     assert undone["words"] == f"Undone: your answer “left much better” on “{task}”. It's back on your desk."
     again = undone["item"]
     page = annotator.get(again).content.decode()

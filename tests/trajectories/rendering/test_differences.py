@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from apps.common.compiled_templates import written
+from apps.common.compiled_templates import render_macro
 from apps.trajectories.models import Step
 from apps.trajectories.rendering.differences import mark_pair
 from apps.trajectories.rendering.steps import StepView, step_view
@@ -26,7 +26,7 @@ def test_a_long_prompt_that_both_were_given_is_folded_and_says_so() -> None:
         told(("system", "Be brief."), ("user", PROMPT)), told(("system", "Be kind."), ("user", PROMPT))
     )
     assert folded(left) == folded(right) == [("system", True, False), ("user", True, True)]
-    page = collapsed(written("trajectories/steps.jinja", "message", left.heard[1]))
+    page = collapsed(render_macro("trajectories/steps.jinja", "message", left.heard[1]))
     assert "User, the same on both sides" in " ".join(page.split())
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from apps.common.compiled_templates import written
+from apps.common.compiled_templates import render_macro
 from apps.trajectories.models import Step
 from apps.trajectories.rendering.rules import broken_rules
 from apps.trajectories.rendering.steps import part_of, step_view
@@ -62,12 +62,12 @@ def test_broken_rules_are_named_and_kept_from_the_blind() -> None:
 def test_who_spoke_and_what_the_source_blames_are_kept_from_the_blind() -> None:
     blamed = step(message={"content": "It is 4.", "name": "Coder"}, info={"mistake": "It misread the number."})
     view = step_view(blamed, following=[], part_url="/parts/")
-    html = collapsed(written("trajectories/steps.jinja", "body", view))
+    html = collapsed(render_macro("trajectories/steps.jinja", "body", view))
     assert ">Coder</h3>" in html
     assert "It misread the number." in html
     hidden = step_view(blamed, following=[], part_url="/parts/", blind=True)
     assert (hidden.speaker, hidden.mistake) == ("", "")
-    assert ">Says</h3>" in collapsed(written("trajectories/steps.jinja", "body", hidden))
+    assert ">Says</h3>" in collapsed(render_macro("trajectories/steps.jinja", "body", hidden))
 
 
 def test_names_of_other_agents_are_kept_from_the_blind() -> None:
@@ -114,7 +114,7 @@ def test_every_part_that_is_shown_can_be_asked_for_again() -> None:
     following = [{"role": "tool", "tool_call_id": "c", "content": long}]
     shown = step(message=message, context=[{"role": "user", "content": long}])
     view = step_view(shown, following=following, part_url="/parts/", previous_kind="message")
-    html = collapsed(written("trajectories/steps.jinja", "body", view))
+    html = collapsed(render_macro("trajectories/steps.jinja", "body", view))
     places = set(re.findall(r"/parts/\?at=([\w.]+)", html))
     assert places == {"said.0", "reasoning", "call.0.edit", "call.0.2", "before.0", "after.0"}
     for at in places:
@@ -155,7 +155,7 @@ def test_a_whole_step_of_hostile_content_is_inert(name: str) -> None:
         info={"error": f"Failed: {text}", "violations": [{"rule": text}]},
     )
     view = step_view(shown, following=following, part_url="/parts/", is_last=True)
-    html = collapsed(written("trajectories/steps.jinja", "body", view))
+    html = collapsed(render_macro("trajectories/steps.jinja", "body", view))
     for forbidden in ("<script", "<img", "<svg", "<iframe", "<form", 'onerror="', 'href="javascript'):
         assert forbidden not in html.lower()
 

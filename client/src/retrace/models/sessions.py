@@ -69,9 +69,7 @@ class Trace(Answer):
 
     trajectory: dict[str, Any]  # Its longest path, in Retrace's own import format.
     counts: dict[str, int]  # answered, failed, retried, seams, untrainable, redacted, tokens.
-    cost: (
-        dict[str, Any] | None
-    )  # dollars (null: unknown), estimated_calls, unknown_calls. None of a split's open session.
+    cost: dict[str, Any] | None  # dollars, estimated_calls, unknown_calls; None for a split's open session.
     events: list[SessionEvent]
 
 
