@@ -95,7 +95,7 @@ class TokenForm(forms.Form):
     name = forms.CharField(
         max_length=100, help_text="What uses it, so that you know later which one to revoke, such as “nightly export”."
     )
-    lifetime = forms.ChoiceField(label="Ends after", choices=list(LIFETIMES.items()), initial="90")
+    lifetime = forms.ChoiceField(label="Expires after", choices=list(LIFETIMES.items()), initial="90")
 
     def clean_lifetime(self) -> timedelta | None:
         days: str = self.cleaned_data["lifetime"]

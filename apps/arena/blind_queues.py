@@ -14,7 +14,7 @@ GUIDELINES = """\
 Two agents did the same task. Which one would you rather have working for you?
 
 - First: did it do what was asked, all of it, and nothing that was not asked?
-- Then: did it take a sensible way, without needless steps or risks?
+- Then: was its approach sensible, without needless steps or risks?
 - Call it a tie when you would not mind which one you got. Use “both bad” when you would want neither.
 """
 

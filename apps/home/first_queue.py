@@ -30,7 +30,7 @@ GUIDELINES = """\
 Which of the two would you rather have working for you?
 
 - First: did it do **all** of what was asked, and nothing that was not asked?
-- Then: did it take a sensible way? Needless steps and failed calls count against it.
+- Then: was its approach sensible? Needless steps and failed calls count against it.
 - Use *tie* when you would not mind which one you got, and *both bad* when you would want neither.
 """
 
