@@ -76,7 +76,10 @@ def standing() -> list[tuple[int, bool]]:
 def test_ten_pairs_by_keyboard_alone_with_a_rationale_an_undo_and_a_skip(page: Page):
     for key in "123":
         answer(page, "j", "j", key)
+    submits = page.locator(".rationale .while-typing")
+    expect(submits).to_be_hidden()
     press(page, "r")
+    expect(submits).to_be_visible()
     page.keyboard.type("4 asks first")  # a digit that is typed is no answer
     press(page, "Escape")
     answer(page, "4")
@@ -390,6 +393,13 @@ def test_a_phone_shows_one_side_and_does_everything(open_as: Open, annotator: Me
         page.locator("[data-submit]").tap()
     after(page, pair)
     assert standing() == [(-2, False)]
+    page.get_by_role("button", name="Undo").tap()  # an icon, but it has its name
+    expect(page.locator("#toasts")).to_contain_text("Undone")
+    assert standing() == []
+    clear = page.locator("#toasts .toast").evaluate(
+        "toast => toast.getBoundingClientRect().top >= document.querySelector('.page-head').getBoundingClientRect().bottom"
+    )
+    assert clear, "the message covers the actions of the head"
 
 
 def test_a_phone_tells_in_full_what_is_not_saved_and_keeps_its_heading(

@@ -38,6 +38,11 @@ def test_no_template_has_inline_code_or_styles():
     assert found(r"<[^>]*\s(?:style|on\w+|hx-on\S*)\s*=|<style|<script(?![^>]*\ssrc=)") == []
 
 
+def test_no_punctuation_follows_an_included_template():
+    # What is included ends with a line break, which browsers show as a space.
+    assert found(r"{%\s*include [^%]*%}(?:{%[^%]*%}|</?\w[^<>]*>)*[,;.:)]") == []
+
+
 def test_every_address_that_a_template_names_exists():
     known = set(names_of(get_resolver()))
     named = found(r"{%-?\s*url\s+['\"]([\w:]+)['\"]")
