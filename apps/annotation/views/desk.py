@@ -297,7 +297,7 @@ def _item(assignment: Assignment) -> dict[str, Any]:
 
 
 def _part_url(assignment: Assignment) -> PartUrl:
-    # Every step has one, and Django takes as long to build it as to show the step: only the end differs.
+    # Every step has one; only the end differs.
     address = reverse("annotation:part", args=[assignment.pk, "side", 0]).removesuffix("side/0/")
     return lambda side, index: f"{address}{side}/{index}/"
 
