@@ -77,7 +77,7 @@ class ForkServer:
             for key, _ in self.selector.select(IDLE_SECONDS):
                 idle_since = time.monotonic()
                 if key.fd != self.control.fileno():
-                    self._tell_the_end(key.fd)
+                    self._report_end(key.fd)
                     continue
                 message, descriptors, _, _ = socket.recv_fds(self.control, 16, MOST_DESCRIPTORS)
                 if not message:  # the client is gone
@@ -99,7 +99,7 @@ class ForkServer:
         os.setsid()
         die_with_parent(signal.SIGKILL, parent=server)
         with socket.socket(fileno=channel) as teller:
-            _tell(teller, os.getpid())  # only once it leads a session: whoever gets the pid may kill the group
+            _send_number(teller, os.getpid())  # only once it leads a session: whoever gets the pid may kill the group
         self._let_go()
         os.dup2(output, 1)
         os.dup2(output, 2)
@@ -114,16 +114,16 @@ class ForkServer:
             os.close(end)
             child.channel.close()
 
-    def _tell_the_end(self, end: int) -> None:
+    def _report_end(self, end: int) -> None:
         self.selector.unregister(end)
         os.close(end)
         child = self.children.pop(end)
         _, status = os.waitpid(child.pid, 0)
-        _tell(child.channel, os.waitstatus_to_exitcode(status))
+        _send_number(child.channel, os.waitstatus_to_exitcode(status))
         child.channel.close()
 
 
-def _tell(channel: socket.socket, number: int) -> None:
+def _send_number(channel: socket.socket, number: int) -> None:
     with suppress(OSError):  # nobody is listening any more
         channel.send(str(number).encode())
 

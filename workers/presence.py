@@ -32,7 +32,7 @@ class Presence:
         try:
             note_worker(queues)
             if "train" in queues:
-                capacity.tell()
+                capacity.report()
         except Exception:  # the cache may be down or nvidia-smi may hang, which must not take the worker down
             logger.warning("could not note that this worker is there, or what it has", exc_info=True)
 

@@ -47,7 +47,7 @@ def change_role(*, membership: Membership, role: Role, by: User, spares_owners: 
     before = Role(membership.role)
     membership.role = role
     membership.save(update_fields=["role"])
-    transaction.on_commit(partial(live.look_again, membership.pk))
+    transaction.on_commit(partial(live.recheck_access, membership.pk))
     if role != Role.OWNER:
         _end_invitations_by(membership)
     audit.record(
@@ -79,7 +79,7 @@ def remove(*, membership: Membership, by: User, spares_owners: bool = False) -> 
         email=membership.user.email,
         role=Role(membership.role).label,
     )
-    transaction.on_commit(partial(live.look_again, membership.pk))
+    transaction.on_commit(partial(live.recheck_access, membership.pk))
     membership.delete()
 
 

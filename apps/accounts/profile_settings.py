@@ -29,7 +29,7 @@ def change_password(*, user: User, password: str) -> None:
 def end_connections(user: User) -> None:
     """Close the websockets of this person's ended sessions."""
     for membership in user.own_memberships:
-        live.look_again(membership.pk)
+        live.recheck_access(membership.pk)
 
 
 @transaction.atomic

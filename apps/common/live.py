@@ -36,7 +36,7 @@ LOOK_EVERY_SECONDS = 30.0
 
 
 @contextmanager
-def telling(subject: object) -> Iterator[None]:
+def best_effort(subject: object) -> Iterator[None]:
     """Context for code that only updates live pages, which also poll.
 
     Errors are logged, not raised: a missing channel layer, a database restart, or a failing template mustn't stop the actual work.
@@ -54,11 +54,11 @@ def send(group: str, html: str) -> None:
     async_to_sync(layer.group_send)(group, {"type": "partial", "html": escaped(html)})
 
 
-def look_again(membership_pk: int) -> None:
+def recheck_access(membership_pk: int) -> None:
     """Make this membership's connections recheck their access, after the membership changed or was removed, or a session ended."""
     layer = get_channel_layer()
     assert layer is not None, "CHANNEL_LAYERS is always configured"
-    with telling(membership_pk):
+    with best_effort(membership_pk):
         async_to_sync(layer.group_send)(_group_of_member(membership_pk), {"type": "access.changed"})
 
 
@@ -102,7 +102,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
         return [self.group, _group_of_member(self.scope["member"].pk)] if self.group else []
 
     async def access_changed(self, event: dict[str, str]) -> None:
-        """Handles `look_again`."""
+        """Handles `recheck_access`."""
         await self._may_still_see()
 
     async def _may_still_see(self) -> bool:
@@ -123,7 +123,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
         return self.find_group(member) if member else None
 
     async def partial(self, event: dict[str, str]) -> None:
-        """Handles `send`. Expiring sessions aren't announced, and `look_again` messages can be lost, so access is also rechecked here periodically."""
+        """Handles `send`. Expiring sessions aren't announced, and `recheck_access` messages can be lost, so access is also rechecked here periodically."""
         if not self.is_open:
             return
         if time.monotonic() - self._looked_at < LOOK_EVERY_SECONDS or await self._may_still_see():

@@ -26,9 +26,9 @@ def state_of(session: Session) -> str:
     return render_to_string("gateway/_session_state.html", standing_of(session))
 
 
-def tell(session_id: UUID) -> None:
+def notify_viewers(session_id: UUID) -> None:
     """Notify viewers. For a session without viewers this costs one Valkey request."""
-    with live.telling(f"session {session_id}"):
+    with live.best_effort(f"session {session_id}"):
         if cache.get(_key(session_id)):
             live.send(group_of(session_id), state_of(Session.objects.select_related("policy").get(pk=session_id)))
 

@@ -224,7 +224,7 @@ class Recorder:
             self._flush_soon()
         if call.status == Call.Status.OK:
             known.graph.add([Node.of(call)])
-        self._background(in_database(live.tell, call.session_id))
+        self._background(in_database(live.notify_viewers, call.session_id))
         if (limits := known.terms.limits) is not None:
             dollars = call.cost or Decimal(0)
             self._background(self._counters.add(limits, call.session_id, tokens=tokens, dollars=dollars))

@@ -207,7 +207,7 @@ def _abandon(locked: Session) -> None:
 
 def _show_end(session: Session) -> None:
     """Notify viewers of its page."""
-    transaction.on_commit(lambda: live.tell(session.pk), robust=True)
+    transaction.on_commit(lambda: live.notify_viewers(session.pk), robust=True)
 
 
 def _announce(event: EventType, session: Session) -> None:

@@ -35,12 +35,12 @@ def _read(path: Path) -> int:
             for found in Upload(file, path.name):
                 status = max(status, _write(Reading(found), path, found.row.file, found.row.line))
     except (UnreadableFile, UnknownFormat) as refusal:
-        _tell(str(path), str(refusal))
+        _print_problem(str(path), str(refusal))
         return REFUSED
     except OSError as error:
         if isinstance(error, BrokenPipeError):
             raise
-        _tell(str(path), f"{error.strerror or error}.")
+        _print_problem(str(path), f"{error.strerror or error}.")
         return REFUSED
     return status
 
@@ -50,15 +50,15 @@ def _write(reading: Reading, path: Path, member: str, line: int) -> int:
     place = ":".join(filter(None, (str(path), member, str(line or ""))))
     sys.stdout.buffer.writelines(lines)
     for warning in reading.warnings:
-        _tell(place, warning)
+        _print_problem(place, warning)
     if reading.verdict:
-        _tell(place, f"An outcome of {reading.verdict.instance} without a trajectory.")
+        _print_problem(place, f"An outcome of {reading.verdict.instance} without a trajectory.")
     if reading.refusal:
-        _tell(place, f"{reading.refusal.reason} Expected: {reading.refusal.expected}")
+        _print_problem(place, f"{reading.refusal.reason} Expected: {reading.refusal.expected}")
     return REJECTED if reading.refusal or reading.verdict else 0
 
 
-def _tell(place: str, words: str) -> None:
+def _print_problem(place: str, words: str) -> None:
     print(f"{place}: {words}".encode("utf-8", "backslashreplace").decode(), file=sys.stderr)
 
 

@@ -107,7 +107,7 @@ class Reading:
         for place, record in enumerate(format.read(given, filename)):
             is_judged = outcomes and (place == 0 or record.part is not None)  # the others belong to sub-agents
             if outcomes and is_judged:
-                outcomes.tell(record, row.file)
+                outcomes.complete(record, row.file)
             self.warnings += _without_odd_rewards(record)
             _name_task(record)
             original = originals.of(record)

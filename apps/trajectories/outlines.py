@@ -22,7 +22,7 @@ TOOLS = 50
 NAMES = 100
 """Characters for the names of the tools called."""
 
-TELLING = (
+HEADLINE_ARGUMENTS = (
     *("command", "cmd", "action", "code", "script", "query", "sql", "q", "keystrokes"),
     *("path", "file_path", "file_name", "filename", "file", "url", "pattern", "search_term"),
     *("expression", "question", "text", "message", "content", "thought", "answer"),
@@ -193,7 +193,7 @@ def _arguments_line(arguments: Json) -> str:
         return one_line(given if type(given) is str else jsontext.dumps(arguments).decode())
     if len(arguments) == 1:
         return one_line(_spelled(next(iter(arguments.values()))))
-    for name in TELLING:
+    for name in HEADLINE_ARGUMENTS:
         value = arguments.get(name)
         if type(value) is str and value and not value.isspace():
             return one_line(value)

@@ -20,7 +20,7 @@ from apps.accounts.models import Membership, Role, Workspace
 from apps.common.broker import enqueue
 from apps.webhooks.channels import CHANNELS
 from apps.webhooks.channels.channel import Outcome
-from apps.webhooks.channels.email import tell_of_end
+from apps.webhooks.channels.email import notify_turned_off
 from apps.webhooks.models import GIVEN_UP_AFTER, Delivery, Destination
 from apps.webhooks.outbox import TASK
 
@@ -169,4 +169,4 @@ def turn_off(destination: Destination, reason: str) -> None:
         about=destination,
         reason=reason,
     )
-    transaction.on_commit(lambda: tell_of_end(destination, reason), robust=True)
+    transaction.on_commit(lambda: notify_turned_off(destination, reason), robust=True)

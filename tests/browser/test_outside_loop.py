@@ -148,10 +148,10 @@ def watch_it_live(page: Page, stack: LiveStack, token: str, policy: Paced) -> No
         page.get_by_role("link", name="Refund the order of the blue lamp").click(timeout=PATIENCE)
         page.wait_for_selector("[data-following][data-ready]")
         steps = page.locator("[data-steps] .step")
-        for number, telling in enumerate(("list_orders", "refund", "The order is refunded."), start=1):
+        for number, headline in enumerate(("list_orders", "refund", "The order is refunded."), start=1):
             policy.go_on()
             expect(steps).to_have_count(number)
-            expect(steps.last).to_contain_text(telling)
+            expect(steps.last).to_contain_text(headline)
         expect(page.locator("#episode-state")).to_contain_text("failure")
         assert end_of(example).startswith("Refunded: 16.")
     page.keyboard.press("o")
@@ -185,7 +185,7 @@ def compare_its_arms(page: Page) -> str:
 def judge_until(decided: Locator, page: Page, desk: str) -> None:
     """By keyboard alone, and blind: by which order was refunded. More pairs come with the clock, which also ends it."""
     page.goto(desk)
-    pair, look_again = page.locator("#pair"), page.locator("[data-desk-look]")
+    pair, recheck_access = page.locator("#pair"), page.locator("[data-desk-look]")
     guidelines = page.locator("#guidelines[open]")
     expect(pair.or_(guidelines).first).to_be_visible()
     if guidelines.count():
@@ -195,7 +195,7 @@ def judge_until(decided: Locator, page: Page, desk: str) -> None:
         assert time.monotonic() < deadline
         if pair.is_visible():
             judge(page, pair)
-        elif look_again.is_visible():
+        elif recheck_access.is_visible():
             page.keyboard.press("Enter")
             page.wait_for_timeout(1000)
         page.wait_for_timeout(100)

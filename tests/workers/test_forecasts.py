@@ -168,7 +168,7 @@ def test_what_a_dpo_run_makes_a_model_read_is_both_sides():
 def test_the_pages_tell_the_time_of_a_run_before_and_while_it_runs_and_what_it_rests_on(client, monkeypatch):
     member = factories.member(Role.RESEARCHER)
     client.force_login(member.user)
-    capacity.tell()
+    capacity.report()
     asked: list[tuple[str, dict[str, Any]]] = []
     monkeypatch.setattr("apps.training.launch.enqueue_at_once", lambda task, key, plan: asked.append((key, plan)))
     rows = version(characters=598, rows=6000, of=member.workspace)

@@ -123,7 +123,7 @@ def test_the_time_is_that_of_the_passes_over_the_rows(tmp_path: Path):
 @pytest.mark.django_db
 def test_a_plan_is_answered_with_its_size_and_its_run_json(tmp_path: Path):
     base = factories.policy(kind=Policy.Kind.MODEL, location=str(a_model(tmp_path / "model")))
-    capacity.tell()
+    capacity.report()
     plan = a_plan(workspace=base.workspace, base=base)
     check_plan(key_of(plan), plan.as_json())
     check = check_with_worker(plan)

@@ -73,7 +73,7 @@ def tokenise(run: TrainingRun, tokenizer: PreTrainedTokenizerBase, name: str, cu
     run.say(f"Rendering {len(rows)} rows of {path.name}")
     if len(rows) < len(given):
         run.events.emit(Warned(f"{path.name}: left out {len(given) - len(rows)} rows in which no turn is preferred."))
-    run.tell_lost_reasoning(tokenizer, [[*row.chosen, *row.rejected] for row in rows], path.name)
+    run.warn_of_lost_reasoning(tokenizer, [[*row.chosen, *row.rejected] for row in rows], path.name)
     pairs = run.rendered(rows, partial(rendered_pair, tokenizer), path.name)
     result = usable(pairs, max_length=run.config.optimizer.max_length)
     if result.too_long or result.identical:

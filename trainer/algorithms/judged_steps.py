@@ -76,7 +76,7 @@ def read_steps(run: TrainingRun, tokenizer: PreTrainedTokenizerBase, name: str, 
     """Rows within max_length that have a label to learn from. Raises DataFailure."""
     rows = read_judged_steps(run.folder / name)
     run.say(f"Rendering {len(rows)} rows of {name}")
-    run.tell_lost_reasoning(tokenizer, [row.messages for row in rows], name)
+    run.warn_of_lost_reasoning(tokenizer, [row.messages for row in rows], name)
     found: list[StepRun] = []
     too_long = shortest = 0
     limit = run.config.optimizer.max_length

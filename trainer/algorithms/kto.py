@@ -79,7 +79,7 @@ def read(run: TrainingRun, tokenizer: PreTrainedTokenizerBase, name: str) -> Fit
     """Rows within max_length. Raises DataFailure."""
     rows = read_unpaired(run.folder / name)
     run.say(f"Rendering {len(rows)} rows of {name}")
-    run.tell_lost_reasoning(tokenizer, [row.completion for row in rows], name)
+    run.warn_of_lost_reasoning(tokenizer, [row.completion for row in rows], name)
     labelled = run.rendered(rows, partial(render_row, tokenizer), name)
     return run.fitting(labelled, [len(row.rendered.ids) for row in labelled], name)
 

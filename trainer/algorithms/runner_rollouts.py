@@ -88,32 +88,32 @@ class RunnerPlayer:
                 episodes=tuple(WantedEpisode(str(uuid4()), each.task, each.number) for each in attempts),
             )
             self._folder.open(batch)
-            told = await self._told(batch, server)
+            results = await self._results(batch, server)
         return [
-            told.get(episode.id) or Trajectory(episode.task, [], Outcome(termination=ABSENT))
+            results.get(episode.id) or Trajectory(episode.task, [], Outcome(termination=ABSENT))
             for episode in batch.episodes
         ]
 
-    async def _told(self, batch: Batch, server: ChatServer) -> dict[str, Trajectory | None]:
+    async def _results(self, batch: Batch, server: ChatServer) -> dict[str, Trajectory | None]:
         """The episodes' results by the deadline, which counts from the first chat, since runners may start later than the training run."""
-        told: dict[str, Trajectory | None] = {}
+        results: dict[str, Trajectory | None] = {}
         self._events.emit(Log(f"{batch.moment}: {len(batch.episodes)} episodes wait for runners"))
-        while len(told) < len(batch.episodes):
+        while len(results) < len(batch.episodes):
             if self._stop.requested:
                 raise StoppedMidway
             if server.failure is not None:
                 raise server.failure
-            told |= dict(self._folder.answers(batch, but=set(told)))
+            results |= dict(self._folder.answers(batch, but=set(results)))
             began = server.asked_at
-            if any(told.values()) and began and time.monotonic() - began > self._config.deadline_seconds:
+            if any(results.values()) and began and time.monotonic() - began > self._config.deadline_seconds:
                 break
             await asyncio.sleep(LOOK_SECONDS)
-        played = sum(each is not None for each in told.values())
+        played = sum(each is not None for each in results.values())
         if played < len(batch.episodes):
-            self._tell_absent(batch, played)
-        return told
+            self._report_absent(batch, played)
+        return results
 
-    def _tell_absent(self, batch: Batch, played: int) -> None:
+    def _report_absent(self, batch: Batch, played: int) -> None:
         missing = f"{batch.moment}: {len(batch.episodes) - played} of {len(batch.episodes)} episodes were not played to their end."
         if not played:
             raise DataFailure(

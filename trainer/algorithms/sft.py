@@ -102,7 +102,7 @@ def tokenise(
     run: TrainingRun, tokenizer: PreTrainedTokenizerBase, rows: list[Demonstration], name: str
 ) -> Fitting[Rendered]:
     """Rows within max_length. Raises DataFailure."""
-    run.tell_lost_reasoning(tokenizer, [row.completion for row in rows], name)
+    run.warn_of_lost_reasoning(tokenizer, [row.completion for row in rows], name)
     rendered = run.rendered(rows, partial(rendered_demonstration, tokenizer), name)
     return run.fitting(rendered, [len(each.ids) for each in rendered], name)
 

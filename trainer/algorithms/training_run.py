@@ -86,7 +86,7 @@ class TrainingRun:
         self.refused += len(refusals.found)
         return found
 
-    def tell_lost_reasoning(
+    def warn_of_lost_reasoning(
         self, tokenizer: PreTrainedTokenizerBase, completions: Sequence[Sequence[Message]], name: str
     ) -> None:
         """Warn if rows contain reasoning but the chat template drops it. completions: the messages with loss of each row."""

@@ -87,7 +87,7 @@ class Replicas:
         """Return once a server is up. Raises ServerDied after the policy's patience."""
         until = time.monotonic() + self._config.patience_seconds
         while True:
-            await self._look_again()
+            await self._recheck()
             if not self.away:
                 return
             if time.monotonic() > until:
@@ -97,7 +97,7 @@ class Replicas:
                 )
             await asyncio.sleep(LOOK_EVERY_SECONDS)
 
-    async def _look_again(self) -> None:
+    async def _recheck(self) -> None:
         """Check whether servers that are down are back, once for all episodes."""
         async with self._looking:
             gone = [replica for replica in self._all if replica.problem]

@@ -51,12 +51,12 @@ def _restore(publication: Publication, adapter: Adapter, server: VllmServer) -> 
             return False
         except Refused as refused:
             server.unload_adapter(adapter.name)
-            _tell(publication, refused)
+            _withdraw_or_log(publication, refused)
             return False
     return True
 
 
-def _tell(publication: Publication, refused: Refused) -> None:
+def _withdraw_or_log(publication: Publication, refused: Refused) -> None:
     """It stays live on other servers; no requests are routed to the one that lacks it."""
     if endpoint_of(publication).replicas:
         logger.error("%s: %s isn't it any more: %s", publication, refused.server, refused)

@@ -57,7 +57,7 @@ def measured() -> Capacity:
     return Capacity("CPU", min(limit for limit in limits if limit), on_gpu=False, tflops=cpu_tflops())
 
 
-def tell() -> None:
+def report() -> None:
     """Report this machine's capacity. If two workers report at once, one report may be lost until the next, seconds later."""
     known: dict[str, Any] = cache.get(KEY) or {}
     known[socket.gethostname()] = asdict(measured()) | {"told_at": time.time()}

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Generic
 
-from apps.common.live import telling
+from apps.common.live import best_effort
 from apps.jobs import lifecycle
 from apps.jobs.models import Failure, J, Phase
 from apps.training.folders import folder_of, last_lines
@@ -46,7 +46,7 @@ class ChildJob(Generic[J]):
     def attend(self) -> None:
         """Serve the child's requests. Called often, so it must be fast when there is nothing to do. Raises OSError."""
 
-    def tell(self) -> None:
+    def update_pages(self) -> None:
         """Update live pages that show the job."""
 
     def started(self, process_id: int) -> None:
@@ -104,8 +104,8 @@ class ChildJob(Generic[J]):
 
     def show(self) -> None:
         self._shown_at = time.monotonic()
-        with telling(self.job.pk):
-            self.tell()
+        with best_effort(self.job.pk):
+            self.update_pages()
 
     def show_now_and_then(self) -> None:
         if time.monotonic() - self._shown_at > self.show_every_seconds:

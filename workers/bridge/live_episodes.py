@@ -3,7 +3,7 @@
 from pathlib import Path
 from uuid import UUID
 
-from apps.common.live import telling
+from apps.common.live import best_effort
 from apps.trajectories.rollouts import live_episodes
 from trainer.rollouts.unfinished import FOLDER
 
@@ -30,13 +30,13 @@ class Relay:
 
     def pass_on(self) -> bool:
         """Relay what was new at the last look; returns whether anything was."""
-        with telling(self.batch_id):
+        with best_effort(self.batch_id):
             return self._pass_on()
         return False
 
     def end(self) -> None:
         """Mark all episodes as ended."""
-        with telling(self.batch_id):
+        with best_effort(self.batch_id):
             for name in list(self._seen):
                 self._end(name)
 

@@ -88,7 +88,7 @@ class RolloutJob(ChildJob[RolloutBatch]):
         """Nothing in the worker requested the stop."""
         lifecycle.fail(self.job, replace(self.failure(outcome), category="killed"))
 
-    def tell(self) -> None:
+    def update_pages(self) -> None:
         live.show_rollouts(self.job.pk)
 
     def _harvest(self) -> None:

@@ -117,7 +117,7 @@ class TrainingJob(ChildJob[Run]):
     def keep(self, report: dict[str, Any]) -> None:
         progress.finish(run=self.job, report=report)
 
-    def tell(self) -> None:
+    def update_pages(self) -> None:
         live.show(self.job.pk)
 
 

@@ -164,22 +164,23 @@ def _unlike(found: Iterable[Found]) -> Iterator[Found]:
 
 def _examples(kind: Kind[Any, Any, Any], found: Sequence[Found], sides: tuple[str, str] | None) -> list[Example]:
     tasks = Task.objects.only("instruction").in_bulk({each.task for each in found})
-    told = _telling_steps(kind, found)
+    excerpts = _decisive_steps(kind, found)
     examples = []
     for each in found:
         runs = filter(None, (each.a, each.b))
         answers = [
-            (called(side) if side else "", told.get(run, "")) for side, run in zip(sides or ("",), runs, strict=False)
+            (called(side) if side else "", excerpts.get(run, ""))
+            for side, run in zip(sides or ("",), runs, strict=False)
         ]
         words = [(name, kind.imported_said(said, sides)) for name, said in each.said.items()]
         examples.append(Example(tasks[each.task].instruction[:SHOWN], answers, words))
     return examples
 
 
-def _telling_steps(kind: Kind[Any, Any, Any], found: Iterable[Found]) -> dict[UUID, str]:
+def _decisive_steps(kind: Kind[Any, Any, Any], found: Iterable[Found]) -> dict[UUID, str]:
     """For each trajectory, the step that a judgment points at, or else its last step."""
     indexes = [
-        When(trajectory__in=[run for run in (each.a, each.b) if run], then=_telling_index(kind, each.said))
+        When(trajectory__in=[run for run in (each.a, each.b) if run], then=_decisive_index(kind, each.said))
         for each in found
     ]
     runs = [run for each in found for run in (each.a, each.b) if run]
@@ -190,6 +191,6 @@ def _telling_steps(kind: Kind[Any, Any, Any], found: Iterable[Found]) -> dict[UU
     }
 
 
-def _telling_index(kind: Kind[Any, Any, Any], said: Mapping[str, Any]) -> Value | CombinedExpression:
+def _decisive_index(kind: Kind[Any, Any, Any], said: Mapping[str, Any]) -> Value | CombinedExpression:
     index = kind.points_at(next(iter(said.values())))
     return F("trajectory__step_count") - 1 if index is None else Value(index)

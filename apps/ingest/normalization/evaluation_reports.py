@@ -50,7 +50,7 @@ class Outcomes:
     """Where each judged instance is: the outermost folder or file named after it."""
     scores: dict[PurePosixPath, float] = field(default_factory=dict)
     """The score in OSWorld's `result.txt`, by folder."""
-    told: set[PurePosixPath] = field(default_factory=set)
+    with_trajectory: set[PurePosixPath] = field(default_factory=set)
     """Agent folders whose trial has a trajectory: other files there are the agent's own records of it."""
     kept: int = 0
     """Approximate number of bytes."""
@@ -95,22 +95,24 @@ class Outcomes:
                     self.paths.setdefault(name, set()).add(each)
                     break
         places = map(PurePosixPath, paths if self.trials else ())
-        self.told = {p.parent for p in places if p.name == f"{OF_TRIAL}.json" and p.parent.parent in self.trials}
+        self.with_trajectory = {
+            p.parent for p in places if p.name == f"{OF_TRIAL}.json" and p.parent.parent in self.trials
+        }
 
     def holds_no_run(self, path: str) -> bool:
         """Whether a file is a report, or a second record of a trial's trajectory."""
         place = PurePosixPath(path)
-        return path in self.read or (not _is_of_trial(place) and not self.told.isdisjoint(place.parents))
+        return path in self.read or (not _is_of_trial(place) and not self.with_trajectory.isdisjoint(place.parents))
 
-    def tell(self, record: TrajectoryRecord, path: str) -> None:
+    def complete(self, record: TrajectoryRecord, path: str) -> None:
         """Fill in what the trajectory in the file at `path` lacks from its trial or its folders."""
         place = PurePosixPath(path)
-        _tell_place(record, place)
+        _set_task_of_folder(record, place)
         if record.reward is None and place.name == OF_OSWORLD:
             record.outcome.reward = self.scores.get(place.parent)
         trial = next((self.trials[folder] for folder in place.parents if folder in self.trials), None)
         if trial is not None and _is_of_trial(place) and ".summarization" not in place.name:
-            _tell_trial(record, trial)
+            _complete_from_trial(record, trial)
 
     def verdict(self, record: TrajectoryRecord, path: str) -> bool | None:
         """Whether the nearest report marks a trajectory as a success; None if reports differ or may be about another run of the same instance."""
@@ -149,7 +151,7 @@ def _names(given: Json) -> Iterator[str]:
     yield from (name for name in given if type(name) is str) if type(given) is list else ()
 
 
-def _tell_place(record: TrajectoryRecord, place: PurePosixPath) -> None:
+def _set_task_of_folder(record: TrajectoryRecord, place: PurePosixPath) -> None:
     """Set the task where a benchmark names it only in its folder names."""
     if place.name == OF_OSWORLD and record.task.environment == "osworld":
         record.task.key, record.task.category = place.parent.name or record.task.key, place.parent.parent.name
@@ -161,7 +163,7 @@ def _is_of_trial(place: PurePosixPath) -> bool:
     return place.name.split(".")[0] == OF_TRIAL
 
 
-def _tell_trial(record: TrajectoryRecord, trial: dict[str, Any]) -> None:
+def _complete_from_trial(record: TrajectoryRecord, trial: dict[str, Any]) -> None:
     record.task.key = text(trial.get("task_name")) or record.task.key
     rewards = mapping(mapping(trial.get("verifier_result")).get("rewards"))
     if record.reward is None:

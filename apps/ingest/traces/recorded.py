@@ -24,14 +24,14 @@ def read_by_trace(
     for call in calls:
         traces.setdefault(trace_of(call), []).append(call)
     spans = {trace: [span_of(call) for call in of_trace] for trace, of_trace in traces.items()}
-    told = [trace for trace in traces if any(_is_told(span) for span in spans[trace])]
-    if not told:
+    with_chat = [trace for trace in traces if any(_holds_chat(span) for span in spans[trace])]
+    if not with_chat:
         count = sum(map(len, traces.values()))
         raise BadRow(f"None of the {count:,} records is a model call with messages.", expected)
     # A trace's calls are kept as its original.
-    parts = [(f"Trace {trace}", traces[trace]) for trace in told]
+    parts = [(f"Trace {trace}", traces[trace]) for trace in with_chat]
     yield from read_each(parts, lambda of_trace: runs_in(trace_of(of_trace[0]), of_trace, spans[trace_of(of_trace[0])]))
 
 
-def _is_told(span: Span) -> bool:
+def _holds_chat(span: Span) -> bool:
     return span.kind == "model" and (span.given is not None or span.answer is not None)

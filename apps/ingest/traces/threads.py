@@ -123,7 +123,7 @@ def runs_of(
         threads[0].end_with(answer)
     for place, thread in enumerate(threads):
         conversation = to_steps([*thread.messages, *thread.results(tools, inf)])
-        _tell(conversation.steps, thread.calls)
+        _add_call_details(conversation.steps, thread.calls)
         models = Counter(span.model for span in thread.calls.values() if span.model)
         yield conversation.run(
             tools=thread.tools,
@@ -186,7 +186,7 @@ def _measured(messages: list[Message]) -> tuple[int, str]:
     return len(conversation.steps), "\n".join(text_of(message["content"]) for message in conversation.opening)
 
 
-def _tell(steps: list[StepRecord], calls: dict[int, Span]) -> None:
+def _add_call_details(steps: list[StepRecord], calls: dict[int, Span]) -> None:
     """Add each call's timing, usage, and error to its turn."""
     for turn, span in calls.items():
         if turn < len(steps):

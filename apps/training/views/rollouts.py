@@ -14,7 +14,7 @@ from apps.accounts.access import at_least
 from apps.accounts.models import Role
 from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
-from apps.common.live import telling
+from apps.common.live import best_effort
 from apps.jobs import lifecycle
 from apps.training.folders import folder_of
 from apps.training.forms.rollouts import RolloutForm, RunnerRolloutForm
@@ -105,7 +105,7 @@ def cancel(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
     batch = _find(request, batch_id)
     try:
         lifecycle.cancel(batch, by=request.user)
-        _tell(batch)
+        _update_pages(batch)
     except lifecycle.NotActive as refusal:
         messages.info(request, str(refusal))
     return redirect("training:rollouts", batch.pk)
@@ -117,14 +117,14 @@ def resume(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
     batch = _find(request, batch_id)
     try:
         lifecycle.resume(batch, by=request.user)
-        _tell(batch)
+        _update_pages(batch)
     except lifecycle.NotResumable as refusal:
         messages.error(request, str(refusal))
     return redirect("training:rollouts", batch.pk)
 
 
-def _tell(batch: RolloutBatch) -> None:
-    with telling(batch.pk):
+def _update_pages(batch: RolloutBatch) -> None:
+    with best_effort(batch.pk):
         show_rollouts(batch.pk)
 
 

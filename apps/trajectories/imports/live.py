@@ -56,7 +56,7 @@ class LiveImport:
         if batch.is_active and time.monotonic() < self._next:
             return
         self._next = time.monotonic() + self.EVERY
-        with live.telling(batch.pk):
+        with live.best_effort(batch.pk):
             live.send(group_of(batch), rendered(batch))
 
 

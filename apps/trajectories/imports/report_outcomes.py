@@ -32,7 +32,7 @@ class Refused(NamedTuple):
     expected: str
 
 
-class Told(NamedTuple):
+class Applied(NamedTuple):
     """What was done with a report's verdicts."""
 
     outcomes: int
@@ -49,11 +49,11 @@ class _Run(NamedTuple):
 
 
 @transaction.atomic
-def tell_instances(batch: ImportBatch, verdicts: Sequence[Verdict]) -> Told:
+def apply_to_instances(batch: ImportBatch, verdicts: Sequence[Verdict]) -> Applied:
     """Give each instance's run its outcome if exactly one trajectory can be meant: of the given policy, or of the policy in the file's
     name, where SWE-bench puts it."""
     if not verdicts:
-        return Told(0, 0, [])
+        return Applied(0, 0, [])
     names = {verdict.instance for verdict in verdicts}
     runs = Trajectory.objects.filter(workspace=batch.workspace_id).order_by("pk")
     runs = runs.filter(Q(task__in=_tasks(batch, names)) | Q(external_id__in=names))
@@ -79,19 +79,21 @@ def tell_instances(batch: ImportBatch, verdicts: Sequence[Verdict]) -> Told:
             word = "resolved" if meant[0].success else "not resolved"
             reason = f"{verdict.instance} is known as {word}; the report says otherwise. Nothing was changed."
             refused.append(Refused(verdict, reason, "An outcome for a trajectory that has none."))
-    return Told(_tell(batch, found), known, refused)
+    return Applied(_store_outcomes(batch, found), known, refused)
 
 
-def tell_known(batch: ImportBatch, prepared: Iterable[Prepared]) -> int:
+def apply_to_known(batch: ImportBatch, prepared: Iterable[Prepared]) -> int:
     """Give an archive's outcomes to those of its trajectories that existed before; returns how many had none."""
     verdicts = {item.columns["content_hash"]: item.verdict for item in prepared if item.verdict is not None}
     if not verdicts:
         return 0
     runs = Trajectory.objects.filter(workspace=batch.workspace_id, content_hash__in=verdicts, success=None)
-    return _tell(batch, {pk: verdicts[bytes(content)] for pk, content in runs.values_list("pk", "content_hash")})
+    return _store_outcomes(
+        batch, {pk: verdicts[bytes(content)] for pk, content in runs.values_list("pk", "content_hash")}
+    )
 
 
-def take_back(batch: ImportBatch) -> int:
+def withdraw_outcomes(batch: ImportBatch) -> int:
     """Remove the outcomes that this import gave to trajectories that existed before; returns how many."""
     with transaction.atomic():
         taken = Trajectory.objects.filter(outcome_batch=batch).update(success=None, outcome_batch=None)
@@ -100,13 +102,13 @@ def take_back(batch: ImportBatch) -> int:
     return taken
 
 
-def _tell(batch: ImportBatch, verdicts: Mapping[UUID, bool]) -> int:
-    told = 0
+def _store_outcomes(batch: ImportBatch, verdicts: Mapping[UUID, bool]) -> int:
+    count = 0
     for is_success in (True, False):
         meant = [pk for pk, verdict in verdicts.items() if verdict is is_success]
         runs = Trajectory.objects.filter(pk__in=meant, success=None)
-        told += runs.update(success=is_success, outcome_batch=batch) if meant else 0
-    return told
+        count += runs.update(success=is_success, outcome_batch=batch) if meant else 0
+    return count
 
 
 def _tasks(batch: ImportBatch, names: Collection[str]) -> QuerySet[Task]:

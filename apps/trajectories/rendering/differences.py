@@ -57,7 +57,7 @@ def _fact(fact: Fact, other: str | None) -> Fact:
     if fact.value == other:
         return fact
     spans = words(fact.value, other or "")[0]
-    return replace(fact, marked=_marked(spans if other and _is_telling(spans) else [Span(fact.value, True)]))
+    return replace(fact, marked=_marked(spans if other and _is_informative(spans) else [Span(fact.value, True)]))
 
 
 def _blocks(ours: list[Block], theirs: list[Block]) -> tuple[list[Block], list[Block]]:
@@ -69,12 +69,12 @@ def _pair(a: Block | None, b: Block | None) -> tuple[Block | None, Block | None]
     if not a or not b or a.form != b.form or not a.text or not b.text or a.text == b.text:
         return a, b
     left, right = words(a.text, b.text)
-    if not (_is_telling(left) and _is_telling(right)):
+    if not (_is_informative(left) and _is_informative(right)):
         return a, b
     return replace(a, html=plain_markup(a.form, _marked(left))), replace(b, html=plain_markup(b.form, _marked(right)))
 
 
-def _is_telling(spans: Iterable[Span]) -> bool:
+def _is_informative(spans: Iterable[Span]) -> bool:
     """Whether at least a third of a text is the same in the other."""
     same = whole = 0
     for span in spans:

@@ -20,7 +20,7 @@ MAX_CALLS = 40
 MAX_MESSAGES = 60
 WORTH_FOLDING = 400
 """Characters: folding a shorter message saves hardly any space."""
-TELLING_CHARS = 2_000
+ERROR_CHARS = 2_000
 """How far into a result an error is searched for, to avoid showing it twice."""
 
 LIGHT = (
@@ -180,7 +180,7 @@ def step_view(
         calls=views,
         came_back=_messages(unmatched, "after", part_url, result_of=kind_of(step.kind, step.tool), blind=blind),
         closing=_messages(rest, "after", part_url, blind=blind) if is_last else [],
-        error="" if any(_tells(message, error) for _, message in results) else _line_of(error, 400),
+        error="" if any(_shows_error(message, error) for _, message in results) else _line_of(error, 400),
         rules=[] if blind else broken_rules(step.info),
         mistake="" if blind else _line_of(_info(step).get("mistake"), 400),
         blind=blind,
@@ -282,7 +282,7 @@ def _with_results(
             results=[
                 block for i, message in matched[place] for block in _blocks(message, f"after.{i}", url, call.kind)
             ],
-            failed=any(_is_bad(message) or _tells(message, error) for _, message in matched[place]),
+            failed=any(_is_bad(message) or _shows_error(message, error) for _, message in matched[place]),
         )
         for place, call in enumerate(calls)
     ]
@@ -341,12 +341,12 @@ def _is_bad(message: Any) -> bool:
     return isinstance(message, dict) and bool(message.get("is_error"))
 
 
-def _tells(message: Any, error: Any) -> bool:
+def _shows_error(message: Any, error: Any) -> bool:
     """Whether a message contains the error verbatim, as text or inside JSON, near its beginning."""
     content = message.get("content") if isinstance(message, dict) else message
     if not isinstance(error, str) or not error or not isinstance(content, str):
         return False
-    shown = content[:TELLING_CHARS]
+    shown = content[:ERROR_CHARS]
     return error in shown or json.dumps(error, ensure_ascii=False)[1:-1] in shown
 
 

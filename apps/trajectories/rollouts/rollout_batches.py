@@ -29,7 +29,7 @@ RUNNERS_TASK = "runners.give_out"
 """Hands out a batch's episodes to runners."""
 
 
-def _tell(batch: RolloutBatch, event: Event) -> None:
+def _after_event(batch: RolloutBatch, event: Event) -> None:
     if event.kind in ("finished", "failed"):
         enqueue("experiments.advance_all")  # an experiment may be waiting for this batch
     if event.kind == "cancelling":
@@ -45,7 +45,7 @@ ROLLOUTS = register(
         task=lambda batch: RUNNERS_TASK if batch.is_of_runners else TASK,
         title=lambda batch: f"{batch.policy.name} in {batch.environment}" if batch.environment else batch.policy.name,
         url=lambda batch: reverse("training:rollouts", args=[batch.pk]),
-        on_event=_tell,
+        on_event=_after_event,
         announced={Phase.DONE: EventType.ROLLOUTS_FINISHED, Phase.FAILED: EventType.ROLLOUTS_FAILED},
         related=("policy__endpoint", "workspace"),
         listed_with=("policy",),

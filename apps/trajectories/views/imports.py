@@ -26,7 +26,7 @@ from apps.jobs import lifecycle
 from apps.trajectories.forms import ImportForm
 from apps.trajectories.imports import rejected
 from apps.trajectories.imports.live import progress_of
-from apps.trajectories.imports.report_outcomes import take_back
+from apps.trajectories.imports.report_outcomes import withdraw_outcomes
 from apps.trajectories.imports.upload import FileTooLarge, start_import, store
 from apps.trajectories.lists import IMPORT_COLUMNS
 from apps.trajectories.models import ImportBatch
@@ -111,7 +111,7 @@ def retry_import(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
 def take_back_outcomes(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
     """Remove the outcomes that this import gave to trajectories that existed before."""
     batch = _find(request, batch_id)
-    taken = take_back(batch)
+    taken = withdraw_outcomes(batch)
     messages.success(request, f"{taken:,} trajector{'y has' if taken == 1 else 'ies have'} no outcome again.")
     return redirect("trajectories:import", batch_id=batch.pk)
 

@@ -41,7 +41,7 @@ def message_of(destination: Destination, deliveries: Sequence[Delivery]) -> Emai
     return EmailMessage(legible(subject), "\n".join(lines), to=[destination.address])
 
 
-def tell_of_end(destination: Destination, reason: str) -> None:
+def notify_turned_off(destination: Destination, reason: str) -> None:
     """Email the person who turned a destination on that Retrace turned it off, if a mail server is configured."""
     person = destination.created_by
     members = Membership.objects.filter(workspace=destination.workspace_id, user=person, user__is_active=True)

@@ -8,7 +8,7 @@ from django.test import Client
 
 from apps.accounts.models import Workspace
 from apps.jobs.models import JobState
-from apps.trajectories.imports.report_outcomes import take_back
+from apps.trajectories.imports.report_outcomes import withdraw_outcomes
 from apps.trajectories.imports.upload import finished_import
 from apps.trajectories.models import ImportBatch, Trajectory
 from tests import factories
@@ -147,7 +147,7 @@ def test_the_runs_of_another_workspace_are_left_alone(home: Workspace) -> None:
 def test_outcomes_are_taken_back_and_may_be_given_again(home: Workspace) -> None:
     imported(lines(run()), home)
     batch = imported(lines(REPORT), home, "report.json")
-    assert [take_back(batch), take_back(batch)] == [1, 0]
+    assert [withdraw_outcomes(batch), withdraw_outcomes(batch)] == [1, 0]
     assert (outcomes(), batch.outcome_count) == ([("p", None)], 0)
     assert imported(lines(REPORT), home, "report.json").outcome_count == 1
 
