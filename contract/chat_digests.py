@@ -13,7 +13,7 @@ from contract.values import Json
 DIGEST_BYTES = 16
 
 
-def said(message: Json) -> Json:
+def normalized(message: Json) -> Json:
     """A message's content without what client libraries add or drop: reasoning, nulls, empty lists, spacing in arguments.
 
     None for system messages, which are ignored: some agents put the current time in theirs at each turn.
@@ -26,20 +26,20 @@ def said(message: Json) -> Json:
     if isinstance(content, list) and all(isinstance(part, dict) and part.get("type") == "text" for part in content):
         content = "".join(str(part.get("text") or "") for part in content)
     calls = message.get("tool_calls")
-    spoken: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "role": message.get("role"),
         "content": content or "",
         "call": message.get("tool_call_id") or "",
         "calls": [_called(call) for call in calls] if isinstance(calls, list) else [],
     }
-    return spoken
+    return fields
 
 
-def prefix_digests(messages: Sequence[Json], said: Callable[[Json], Json] = said) -> list[bytes]:
-    """A digest of each prefix of a chat. said: extracts a message's content, for protocols other than chat completions."""
+def prefix_digests(messages: Sequence[Json], normalized: Callable[[Json], Json] = normalized) -> list[bytes]:
+    """A digest of each prefix of a chat. normalized: extracts a message's content, for protocols other than chat completions."""
     chain, digests = b"", []
     for message in messages:
-        if (words := said(message)) is not None:
+        if (words := normalized(message)) is not None:
             chain = hashlib.sha256(chain + jsontext.canonical(words)).digest()[:DIGEST_BYTES]
         digests.append(chain)
     return digests

@@ -24,7 +24,7 @@ class DiskFull(OSError):
         return FULL
 
 
-def says_full(error: BaseException) -> bool:
+def is_out_of_space(error: BaseException) -> bool:
     """Whether the error is a full disk or an exceeded quota."""
     return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
 

@@ -49,7 +49,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _is_disk_full(error: BaseException) -> bool:
-    if isinstance(error, DatabaseDiskFull) or disk.says_full(error):
+    if isinstance(error, DatabaseDiskFull) or disk.is_out_of_space(error):
         return True
     if isinstance(error, ResponseError):
         return CANNOT_PERSIST in str(error)  # a pipeline prefixes the command's name

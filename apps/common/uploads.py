@@ -150,7 +150,7 @@ class LimitUploads:
         try:
             await self.inner(scope, counted, noted)
         except OSError as error:  # Django reads the body outside any error handler
-            if answering or not disk.says_full(error):
+            if answering or not disk.is_out_of_space(error):
                 raise
             await _refuse_full(scope, send)
         finally:

@@ -150,7 +150,7 @@ def freeze(version_id: UUID) -> bool:
             built = Builder(version, folder, progress=_Progress(version)).build()
             _finish(version, built)
         except (BadRecipe, NothingToFreeze, TooLarge, OSError) as error:
-            lifecycle.fail(version, Failure("data", disk.FULL if disk.says_full(error) else str(error)))
+            lifecycle.fail(version, Failure("data", disk.FULL if disk.is_out_of_space(error) else str(error)))
     except Superseded:
         discard(version, [version.attempt])
         return False

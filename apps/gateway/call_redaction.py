@@ -33,14 +33,14 @@ def redact(
     """
     try:
         found = _replace(call, rules) or parent_is_redacted
-        if not found and call.join != Join.TOKENS and (call.prompt_ids is not None or _says_tokens(call.reply)):
+        if not found and call.join != Join.TOKENS and (call.prompt_ids is not None or _contains_tokens(call.reply)):
             found = _finds(rules, [list(messages), tools])  # the ids cover the whole prompt
     except Exception:  # fail closed: nothing unchecked is stored
         logger.exception("the rules of workspace %s failed", call.session.workspace_id)
         _withhold(call, withheld(WITHHELD))
         found = True
     if found:
-        _take_tokens(call)
+        _remove_tokens(call)
 
 
 def _replace(call: Call, rules: Sequence[Rule]) -> bool:
@@ -70,7 +70,7 @@ def _withhold(call: Call, reply: Json) -> None:
         call.reply = reply
 
 
-def _take_tokens(call: Call) -> None:
+def _remove_tokens(call: Call) -> None:
     call.is_redacted = True
     call.prompt_ids = call.sampled_ids = call.logprobs = None
     if call.reply is not None:
@@ -89,7 +89,7 @@ def _bare(held: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in held.items() if name not in OF_TOKENS}
 
 
-def _says_tokens(reply: Any) -> bool:
+def _contains_tokens(reply: Any) -> bool:
     if not isinstance(reply, dict):
         return False
     holders = [reply, *(choice for choice in reply.get("choices") or [] if isinstance(choice, dict))]

@@ -12,7 +12,7 @@ from starlette.types import Receive
 T = TypeVar("T")
 
 
-async def unless_gone(work: Coroutine[Any, Any, T], receive: Receive) -> T:
+async def cancel_on_disconnect(work: Coroutine[Any, Any, T], receive: Receive) -> T:
     """The result of `work`. If the agent disconnects first, it's cancelled and ClientDisconnect is raised."""
     task, gone = asyncio.ensure_future(work), asyncio.ensure_future(_disconnected(receive))
     try:

@@ -23,7 +23,7 @@ from apps.common.turns import Turns
 from apps.gateway.call_graph import Ids, Parent, sequence_digests
 from apps.gateway.call_redaction import redact
 from apps.gateway.dialects.dialect import Asked, Dialect, Usage, piece_from
-from apps.gateway.disconnection import unless_gone
+from apps.gateway.disconnection import cancel_on_disconnect
 from apps.gateway.models import Call
 from apps.gateway.recorder import Known, Recorder, in_database
 from apps.gateway.refusals import GatewayRefusal, NotSpoken, RecorderAway, SessionEnded, UpstreamAway
@@ -103,11 +103,11 @@ class Exchange:
         try:
             if self._may_fail_over and not self._upstreams.may_try(self._destination):
                 raise UpstreamAway("The policy's server couldn't be reached just now.")
-            upstream = await unless_gone(self._ask(), receive)
+            upstream = await cancel_on_disconnect(self._ask(), receive)
         except UpstreamAway as refusal:
             if not await self._fails_over(refusal):
                 raise
-            upstream = await unless_gone(self._ask(), receive)
+            upstream = await cancel_on_disconnect(self._ask(), receive)
         if not upstream.is_success:
             return await self._pass_error(upstream)
         self._may_be_computed = True
@@ -172,9 +172,9 @@ class Exchange:
 
     async def _pass_reply(self, upstream: httpx.Response, receive: Receive) -> Response:
         try:
-            content = await unless_gone(upstream.aread(), receive)
+            content = await cancel_on_disconnect(upstream.aread(), receive)
             reply = piece_from(content)
-            self._dialect.take_reply(reply)
+            self._dialect.process_reply(reply)
         except httpx.TimeoutException:
             raise slow() from None
         except httpx.HTTPError as error:
@@ -240,7 +240,7 @@ class Exchange:
                     return
                 self._first_seconds = self._first_seconds or time.monotonic() - self._began
                 self._pieces += 1
-                piece = dialect.take_piece(chunk)
+                piece = dialect.process_chunk(chunk)
                 if dialect.has_ended:
                     held.append(piece)
                 elif piece:
@@ -330,7 +330,7 @@ class Exchange:
         tokens = dialect.tokens
         tokens.check(usage.read, usage.written)
         prompt, sampled = (tokens.prompt_ids, tokens.sampled_ids) if reply else (None, None)
-        digests = prefix_digests([*messages, *(dialect.items_of(reply) if reply else [])], dialect.said)
+        digests = prefix_digests([*messages, *(dialect.items_of(reply) if reply else [])], dialect.normalized)
         parent = self.known.graph.parent_of(digests[: len(messages)], prompt)
         sealed = self.known.graph.sealed
         tools_digest = sealed(digest_of(self.body.get("tools")))
@@ -379,7 +379,7 @@ class StreamedResponse(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            await unless_gone(self._pump(send), receive)
+            await cancel_on_disconnect(self._pump(send), receive)
         except (ClientDisconnect, OSError):
             await self._upstream.aclose()
             await self._exchange.gone()

@@ -11,7 +11,7 @@ from apps.accounts.models import Membership
 from apps.common import live
 from apps.common.live import LiveConsumer
 from apps.gateway.models import Session
-from apps.gateway.queries import standing_of
+from apps.gateway.queries import progress_context
 
 WATCHED_SECONDS = 6 * 3600
 
@@ -23,7 +23,7 @@ def group_of(session_id: UUID) -> str:
 
 def state_of(session: Session) -> str:
     """The progress partial."""
-    return render_to_string("gateway/_session_state.html", standing_of(session))
+    return render_to_string("gateway/_session_state.html", progress_context(session))
 
 
 def notify_viewers(session_id: UUID) -> None:

@@ -79,8 +79,8 @@ def named_session(token: str, name: SessionName, body: Mapping[str, Any]) -> str
                 opened = open_session(workspace=member.workspace, policy=policy, **facts)
             else:
                 assert split is not None
-                said = unit_in(body.get("metadata"), body.get("user"))
-                opened = open_split_session(split=split, unit=unit_of(split, task=task_in(body), unit=said), **facts)
+                unit = unit_in(body.get("metadata"), body.get("user"))
+                opened = open_split_session(split=split, unit=unit_of(split, task=task_in(body), unit=unit), **facts)
     except NotServed as refusal:
         raise NoSuchModel(str(refusal)) from None
     except IntegrityError:  # a concurrent call opened it first

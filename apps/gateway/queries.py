@@ -100,7 +100,7 @@ def rollout_of(session: Session) -> TrajectoryRecord | None:
     return record if record.steps else None
 
 
-def standing_of(session: Session) -> dict[str, Any]:
+def progress_context(session: Session) -> dict[str, Any]:
     """The context of a session's progress partial."""
     paths = list(Path.objects.filter(session=session).select_related("trajectory").order_by("-is_main", "leaf_id"))
     return {

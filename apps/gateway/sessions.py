@@ -235,10 +235,10 @@ def record_event(
     """
     locked = Session.objects.select_for_update().get(pk=session.pk)
     name, value = redacted(session.workspace_id, [name, value])
-    said = {"type": type, "name": name, "value": value, "call_id": call_id}
+    values = {"type": type, "name": name, "value": value, "call_id": call_id}
     before = SessionEvent.objects.filter(session=session, key=key).first()
     if before is not None:
-        if any(getattr(before, field) != meant for field, meant in said.items()):
+        if any(getattr(before, field) != meant for field, meant in values.items()):
             raise OtherEvent(f"{key!r} was used for another event of this session. Give each event a key of its own.")
         return before
     if not locked.is_open:
@@ -246,7 +246,7 @@ def record_event(
     if call_id is not None and not Call.objects.filter(session=session, pk=call_id).exists():
         raise NoSuchCall(f"This session has no call {call_id}.")
     Session.objects.filter(pk=session.pk).update(expires_at=now() + timedelta(seconds=locked.idle_seconds))
-    return SessionEvent.objects.create(session=session, key=key, **said)
+    return SessionEvent.objects.create(session=session, key=key, **values)
 
 
 @transaction.atomic

@@ -76,7 +76,7 @@ class Capture:
             added["stream_options"] = {**(options if isinstance(options, dict) else {}), "include_usage": True}
         return {**body, **added}
 
-    def take(self, reply: dict[str, Any]) -> None:
+    def extract(self, reply: dict[str, Any]) -> None:
         """Take the tokens out of a reply, or a chunk of a streamed one."""
         if not self._speaks_ids:
             return

@@ -11,7 +11,7 @@ from starlette.types import Receive
 
 from apps.gateway.dialects.anthropic_messages import AnthropicMessages
 from apps.gateway.dialects.dialect import Asked, count, piece_from
-from apps.gateway.disconnection import unless_gone
+from apps.gateway.disconnection import cancel_on_disconnect
 from apps.gateway.recorder import Known, Recorder
 from apps.gateway.refusals import NotSpoken, SessionEnded, UpstreamAway
 from apps.gateway.splits.blind_replies import hidden_status
@@ -53,11 +53,11 @@ async def count_tokens(
         takes_api_key=dialect.takes_api_key,
     )
     try:
-        upstream = await unless_gone(asking, receive)
+        upstream = await cancel_on_disconnect(asking, receive)
     except UpstreamAway as refusal:
         raise (UpstreamAway(CANT_BE_REACHED) if is_blind else refusal) from None
     try:
-        content = await unless_gone(upstream.aread(), receive)
+        content = await cancel_on_disconnect(upstream.aread(), receive)
     except httpx.TimeoutException:
         raise slow() from None
     except httpx.HTTPError as error:

@@ -185,7 +185,7 @@ def compare_its_arms(page: Page) -> str:
 def judge_until(decided: Locator, page: Page, desk: str) -> None:
     """By keyboard alone, and blind: by which order was refunded. More pairs come with the clock, which also ends it."""
     page.goto(desk)
-    pair, recheck_access = page.locator("#pair"), page.locator("[data-desk-look]")
+    pair, look_again = page.locator("#pair"), page.locator("[data-desk-look]")
     guidelines = page.locator("#guidelines[open]")
     expect(pair.or_(guidelines).first).to_be_visible()
     if guidelines.count():
@@ -195,7 +195,7 @@ def judge_until(decided: Locator, page: Page, desk: str) -> None:
         assert time.monotonic() < deadline
         if pair.is_visible():
             judge(page, pair)
-        elif recheck_access.is_visible():
+        elif look_again.is_visible():
             page.keyboard.press("Enter")
             page.wait_for_timeout(1000)
         page.wait_for_timeout(100)

@@ -204,9 +204,9 @@ def test_a_stream_is_put_together_to_the_reply_that_it_was_cut_from(
     body = {"model": reply["model"], "messages": [], "input": ""}
     theirs, ours = speaks(body, asked), speaks(body, asked)
     for event in events(reply):
-        assert theirs.take_piece(json.loads(json.dumps(event))) == named_event(event)
+        assert theirs.process_chunk(json.loads(json.dumps(event))) == named_event(event)
     for event in events_of(theirs.stream_of(reply).decode()):
-        ours.take_piece(event)
+        ours.process_chunk(event)
     assert theirs.reply() == ours.reply() == reply
     assert theirs.usage == ours.usage == speaks.usage_of(reply)
 

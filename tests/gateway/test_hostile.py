@@ -181,7 +181,7 @@ def test_a_fault_of_ours_is_answered_in_the_protocols_form_and_recorded(
     def fails(*_: object) -> None:
         raise RuntimeError
 
-    monkeypatch.setattr("apps.gateway.token_capture.Capture.take", fails)
+    monkeypatch.setattr("apps.gateway.token_capture.Capture.extract", fails)
     assert code_of(agent.ask(ASK)) == (502, "upstream_away")
     assert json.loads(agent.ask(ASK, stream=True).text.split("data: ")[1])["error"]["code"] == "upstream_away"
     assert [call.status for call in Call.objects.all()] == ["failed", "failed"]
@@ -268,13 +268,13 @@ def test_a_reply_of_very_many_items_is_none(
     """900,000 of them took each page of their session most of a minute, and its end more."""
     dialect = speaks({"messages": [ASK], "input": "x"}, Asked(new_id(), "any", 0, is_blind=False))
     dialect.request(model="served", sampling={}, speaks_ids=False)
-    dialect.take_reply(reply([{"type": "text", "text": ""}] * MOST_ITEMS))
+    dialect.process_reply(reply([{"type": "text", "text": ""}] * MOST_ITEMS))
     many = reply([{"type": "text", "text": ""}] * (MOST_ITEMS + 1))
     with pytest.raises(NoEvent):
-        dialect.take_reply(many)
+        dialect.process_reply(many)
     if speaks is OpenAIResponses:  # the others' are counted as they come
         with pytest.raises(NoEvent):
-            dialect.take_piece({"type": "response.completed", "response": many})
+            dialect.process_chunk({"type": "response.completed", "response": many})
 
 
 def test_an_error_too_long_for_words_is_not_read(agent: Agent, upstream: Upstream) -> None:

@@ -138,7 +138,9 @@ class LocalModels:
             body = await _body(request)
             asked = wanted(body)
             with self._place(asked.model) as place:
-                reply = await _unless_gone(self._reply(place, request.headers.get(SESSION, ""), body, asked), request)
+                reply = await _cancel_on_disconnect(
+                    self._reply(place, request.headers.get(SESSION, ""), body, asked), request
+                )
         except Refused as refused:
             return _refusal(refused)
         return reply_response(reply, is_streamed=asked.is_streamed)
@@ -247,7 +249,7 @@ def bytes_a_token(config: Any, width: int) -> int:
     return max(1, 2 * int(config.num_hidden_layers) * int(heads) * int(size) * width)
 
 
-async def _unless_gone(reply: Coroutine[Any, Any, dict[str, Any]], request: Request) -> dict[str, Any]:
+async def _cancel_on_disconnect(reply: Coroutine[Any, Any, dict[str, Any]], request: Request) -> dict[str, Any]:
     """The reply, unless the client disconnects first, which cancels the computation. Raises Refused."""
     answering, gone = asyncio.create_task(reply), asyncio.create_task(_disconnected(request))
     try:

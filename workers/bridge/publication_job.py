@@ -46,7 +46,7 @@ def publish(publication: Publication) -> None:
         )
         publication_progress.refuse(publication, reason=reason, canary=refused.verdict.to_json())
     except (CannotPublish, ServerProblem, DataFailure, OSError, ValueError) as problem:
-        lifecycle.fail(publication, FULL if disk.says_full(problem) else Failure("cannot_publish", str(problem)))
+        lifecycle.fail(publication, FULL if disk.is_out_of_space(problem) else Failure("cannot_publish", str(problem)))
     finally:
         retire(publication)  # a worker presumed dead may have loaded it after the publication ended
 

@@ -182,9 +182,9 @@ class EventsView(_OneSession):
         session = self.find(session_id)
         form = EventSerializer(data=request.data)
         form.is_valid(raise_exception=True)
-        said = form.validated_data
+        values = form.validated_data
         try:
-            noted = sessions.record_event(session=session, call_id=said.pop("call"), **said)
+            noted = sessions.record_event(session=session, call_id=values.pop("call"), **values)
         except sessions.SessionOver as refusal:
             raise Conflict(str(refusal)) from None
         except sessions.SessionRefused as refusal:

@@ -67,7 +67,7 @@ class AnthropicMessages(Dialect):
         return [*system, *body["messages"]]
 
     @staticmethod
-    def said(item: Json) -> Json:
+    def normalized(item: Json) -> Json:
         """Without reasoning and cache markers, which agents move at each turn."""
         if not isinstance(item, dict):
             return item
@@ -75,8 +75,8 @@ class AnthropicMessages(Dialect):
             return None
         content = item.get("content")
         blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
-        spoken = [_said(block) for block in blocks]
-        return [item.get("role"), [block for block in spoken if block is not None]]
+        content_blocks = [_normalized_block(block) for block in blocks]
+        return [item.get("role"), [block for block in content_blocks if block is not None]]
 
     @property
     def tokens(self) -> Tokens:
@@ -94,13 +94,13 @@ class AnthropicMessages(Dialect):
                 headers[name] = value
         return headers
 
-    def take_reply(self, reply: dict[str, Any]) -> None:
+    def process_reply(self, reply: dict[str, Any]) -> None:
         if not few(reply.get("content")) or reply.get("role") != "assistant":
             raise NoEvent
         self.usage = self.usage_of(reply)
         self._show(reply)
 
-    def take_piece(self, piece: dict[str, Any]) -> bytes:
+    def process_chunk(self, piece: dict[str, Any]) -> bytes:
         if not isinstance(piece.get("type"), str):
             raise NoEvent
         if piece["type"] == "message_start":
@@ -270,7 +270,7 @@ class _Block:
         return block
 
 
-def _said(block: Json) -> Json:
+def _normalized_block(block: Json) -> Json:
     """None for empty blocks and reasoning."""
     if not isinstance(block, dict):
         return block
@@ -282,13 +282,13 @@ def _said(block: Json) -> Json:
     if kind == "tool_use":
         return {"call": [block.get("id"), block.get("name"), block.get("input") or {}]}
     if kind == "tool_result":
-        return {"result": [block.get("tool_use_id"), _heard(block.get("content"))]}
+        return {"result": [block.get("tool_use_id"), _normalized_content(block.get("content"))]}
     return {name: value for name, value in block.items() if name not in ("cache_control", "citations")}
 
 
-def _heard(content: Json) -> Json:
+def _normalized_content(content: Json) -> Json:
     blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
-    return [said for block in blocks if (said := _said(block)) is not None]
+    return [normalized for block in blocks if (normalized := _normalized_block(block)) is not None]
 
 
 def _hide_in_event(event: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ from apps.gateway.dialects.dialect import Asked, Dialect, Usage, count
 from apps.gateway.splits.blind_replies import hide
 from apps.gateway.streamed_reply import MOST_CHOICES, MOST_TOOL_CALLS, NoEvent, StreamedReply
 from apps.gateway.token_capture import Capture, Tokens
-from contract.chat_digests import said
+from contract.chat_digests import normalized
 from contract.completion_chunks import event, event_stream
 from contract.values import Json, mapping
 
@@ -42,8 +42,8 @@ class ChatCompletions(Dialect):
         return messages
 
     @staticmethod
-    def said(item: Json) -> Json:
-        return said(item)
+    def normalized(item: Json) -> Json:
+        return normalized(item)
 
     @property
     def tokens(self) -> Tokens:
@@ -59,7 +59,7 @@ class ChatCompletions(Dialect):
                 body.pop(name, None)
         return body
 
-    def take_reply(self, reply: dict[str, Any]) -> None:
+    def process_reply(self, reply: dict[str, Any]) -> None:
         try:
             is_reply = isinstance(reply["choices"][0]["message"], dict)
             is_small = len(reply["choices"]) <= MOST_CHOICES and all(map(_has_few_calls, reply["choices"]))
@@ -68,15 +68,15 @@ class ChatCompletions(Dialect):
         if not (is_reply and is_small):
             raise NoEvent
         self.usage = self.usage_of(reply)
-        self._capture.take(reply)
+        self._capture.extract(reply)
         self._show(reply)
 
-    def take_piece(self, piece: dict[str, Any]) -> bytes:
+    def process_chunk(self, piece: dict[str, Any]) -> bytes:
         if not isinstance(piece.get("choices"), list):
             raise NoEvent
         if piece.get("usage"):
             self.usage = self.usage_of(piece)
-        self._capture.take(piece)
+        self._capture.extract(piece)
         self._show(piece)
         self._assembly.add(piece)
         if not self._capture.wants_usage:

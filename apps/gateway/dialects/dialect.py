@@ -85,7 +85,7 @@ class Dialect(ABC):
 
     @staticmethod
     @abstractmethod
-    def said(item: Json) -> Json:
+    def normalized(item: Json) -> Json:
         """The content of a chat item without what client libraries add or drop; None if it's ignored."""
 
     @property
@@ -102,12 +102,12 @@ class Dialect(ABC):
         return {}
 
     @abstractmethod
-    def take_reply(self, reply: dict[str, Any]) -> None:
+    def process_reply(self, reply: dict[str, Any]) -> None:
         """Process a complete reply in place: record it, remove what the agent didn't request, and make it the agent's. Raises NoEvent."""
 
     @abstractmethod
-    def take_piece(self, piece: dict[str, Any]) -> bytes:
-        """Like `take_reply`, for a chunk of a stream; returns it as sent to the agent, b"" if nothing is sent. Raises NoEvent."""
+    def process_chunk(self, piece: dict[str, Any]) -> bytes:
+        """Like `process_reply`, for a chunk of a stream; returns it as sent to the agent, b"" if nothing is sent. Raises NoEvent."""
 
     @property
     @abstractmethod

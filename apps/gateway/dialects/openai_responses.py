@@ -73,12 +73,12 @@ class OpenAIResponses(Dialect):
 
     @staticmethod
     def messages_of(body: dict[str, Any]) -> list[dict[str, Any]]:
-        given, said = body["input"], body.get("instructions")
-        system: list[dict[str, Any]] = [{"role": "system", "content": said}] if said else []
+        given, system_prompt = body["input"], body.get("instructions")
+        system: list[dict[str, Any]] = [{"role": "system", "content": system_prompt}] if system_prompt else []
         return [*system, *([{"role": "user", "content": given}] if isinstance(given, str) else given)]
 
     @staticmethod
-    def said(item: Json) -> Json:
+    def normalized(item: Json) -> Json:
         """Without item ids, states, and reasoning."""
         if not isinstance(item, dict):
             return item
@@ -86,11 +86,11 @@ class OpenAIResponses(Dialect):
         if kind == "reasoning" or item.get("role") in ("system", "developer"):
             return None
         if kind == "message":
-            return [item.get("role"), _spoken(item.get("content"))]
+            return [item.get("role"), _normalized_content(item.get("content"))]
         if kind == "function_call":
             return {"call": [item.get("call_id"), item.get("name"), arguments_of(item.get("arguments"))]}
         if kind == "function_call_output":
-            return {"result": [item.get("call_id"), _spoken(item.get("output"))]}
+            return {"result": [item.get("call_id"), _normalized_content(item.get("output"))]}
         return {name: value for name, value in item.items() if name not in ("id", "status") and value is not None}
 
     @property
@@ -101,13 +101,13 @@ class OpenAIResponses(Dialect):
         self._begin()
         return {**self.body, **sampling, "model": model}
 
-    def take_reply(self, reply: dict[str, Any]) -> None:
+    def process_reply(self, reply: dict[str, Any]) -> None:
         if not few(reply.get("output")):
             raise NoEvent
         self.usage = self.usage_of(reply)
         self._show(reply)
 
-    def take_piece(self, piece: dict[str, Any]) -> bytes:
+    def process_chunk(self, piece: dict[str, Any]) -> bytes:
         if not isinstance(kind := piece.get("type"), str):
             raise NoEvent
         response = piece.get("response")
@@ -213,12 +213,12 @@ class OpenAIResponses(Dialect):
 
     @classmethod
     def event_of(cls, error: dict[str, Any]) -> bytes:
-        said = mapping(error.get("error"))
+        reported = mapping(error.get("error"))
         names = ("code", "message", "param")
-        return named_event({"type": "error", **{name: said.get(name) for name in names}, "sequence_number": 0})
+        return named_event({"type": "error", **{name: reported.get(name) for name in names}, "sequence_number": 0})
 
 
-def _spoken(content: Json) -> Json:
+def _normalized_content(content: Json) -> Json:
     """The text if there is nothing else; otherwise all parts."""
     if isinstance(content, list) and all(isinstance(part, dict) and part.get("type") in TEXTS for part in content):
         return "".join(str(part.get("text") or "") for part in content)
@@ -250,11 +250,11 @@ def _part_in_pieces(shared: dict[str, Any], part: dict[str, Any]) -> list[dict[s
     if kind is None:
         return []
     name, event = kind
-    said = part.get(name) or ""
+    text = part.get(name) or ""
     more: dict[str, Any] = {"logprobs": []} if name == "text" else {}
     return [
         {"type": "response.content_part.added", **shared, "part": {**part, name: ""}},
-        {"type": f"response.{event}.delta", **shared, "delta": said, **more},
-        {"type": f"response.{event}.done", **shared, name: said, **more},
+        {"type": f"response.{event}.delta", **shared, "delta": text, **more},
+        {"type": f"response.{event}.done", **shared, name: text, **more},
         {"type": "response.content_part.done", **shared, "part": part},
     ]

@@ -22,7 +22,7 @@ def context_of(dialect: str, items: Iterable[Any]) -> list[Message]:
     if dialect == ChatCompletions.name:
         return [context_message(item) for item in items]
     conversation, unread = _conversation(items)
-    return [*_spelled(conversation), *unread]
+    return [*_messages_of(conversation), *unread]
 
 
 def reply_of(dialect: str, reply: dict[str, Any]) -> tuple[list[Message], Message]:
@@ -31,12 +31,14 @@ def reply_of(dialect: str, reply: dict[str, Any]) -> tuple[list[Message], Messag
     if dialect == ChatCompletions.name:
         return [], written(items[0])
     conversation, unread = _conversation(items)
-    said = _spelled(conversation)
-    message = said.pop() if said and said[-1]["role"] == "assistant" else {"role": "assistant", "content": ""}
+    messages = _messages_of(conversation)
+    message = (
+        messages.pop() if messages and messages[-1]["role"] == "assistant" else {"role": "assistant", "content": ""}
+    )
     if unread:
         words = "\n".join(each["content"] for each in unread)
         message = {**message, "content": f"{message['content'] or ''}\n{words}".strip()}
-    return said, message
+    return messages, message
 
 
 def end_of(dialect: str, reply: dict[str, Any]) -> Json:
@@ -62,7 +64,7 @@ def _conversation(items: Iterable[Any]) -> tuple[Conversation, list[Message]]:
     return conversation, unread
 
 
-def _spelled(conversation: Conversation) -> list[Message]:
+def _messages_of(conversation: Conversation) -> list[Message]:
     """All messages, with call arguments in trajectory form."""
     messages = [message for step in conversation.steps for message in (*step.context, step.message)]
     for message in messages:

@@ -128,18 +128,18 @@ class Counters:
         arguments += [_nano(each.limit) for each in money]
         try:
             for _ in range(2 + len(money)):
-                kind, place, said = await self._run(ADMIT, keys, arguments)
+                kind, place, value = await self._run(ADMIT, keys, arguments)
                 if kind == 0:
                     return
                 if kind == 1:
-                    raise _rate_limited(windows[place - 1], float(said))
+                    raise _rate_limited(windows[place - 1], float(value))
                 each = money[place - 1 - len(windows)]
                 if kind == 2:
                     raise LimitReached(
                         f"{each.whose} has reached its limit of ${each.limit:,.2f} per day. The next day begins at 0:00 UTC.",
-                        wait=float(said),
+                        wait=float(value),
                     )
-                await self._begin_day(limits.workspace_id, each, int(said))
+                await self._begin_day(limits.workspace_id, each, int(value))
         except (RedisError, OSError, TimeoutError):
             logger.warning("Valkey is down: the limits of workspace %s can't be checked", limits.workspace_id)
             if settings.GATEWAY_WITHOUT_DATABASE == "refuse":

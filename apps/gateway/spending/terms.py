@@ -103,9 +103,9 @@ def set_limits(*, workspace: Workspace, by: User, limits: Mapping[str, Any]) -> 
     row, _ = UsageLimits.objects.update_or_create(
         workspace=workspace, defaults={name: limits.get(name) for name in LIMITS}
     )
-    said = {name: str(limits[name]) for name in LIMITS if limits.get(name) is not None}
+    changes = {name: str(limits[name]) for name in LIMITS if limits.get(name) is not None}
     audit.record(
-        workspace=workspace, actor=by, action="set usage limits", subject=workspace.name, about=workspace, **said
+        workspace=workspace, actor=by, action="set usage limits", subject=workspace.name, about=workspace, **changes
     )
     return row
 

@@ -90,7 +90,7 @@ class Hidden(NamedTuple):
 def hidden_words(content: bytes, status: int) -> Hidden:
     """The message for an error; the only detail kept is that the chat is too long."""
     status = hidden_status(status)
-    if status == 400 and _says_too_long(content):
+    if status == 400 and _is_context_length_error(content):
         return Hidden(status, "The chat is longer than the policy's context. Shorten it.", TOO_LONG)
     return Hidden(status, REFUSED[status], None)
 
@@ -102,11 +102,11 @@ def hidden_error(content: bytes, status: int) -> bytes:
     return jsontext.dumps({"error": {"message": message, "type": kind, "param": None, "code": code}})
 
 
-def _says_too_long(content: bytes) -> bool:
-    said = content[:10_000].lower()
+def _is_context_length_error(content: bytes) -> bool:
+    start = content[:10_000].lower()
     return (
-        TOO_LONG.encode() in said
-        or b"context length" in said
-        or b"context window" in said
-        or b"prompt is too long" in said
+        TOO_LONG.encode() in start
+        or b"context length" in start
+        or b"context window" in start
+        or b"prompt is too long" in start
     )

@@ -90,7 +90,7 @@ def create_split(
                 created_by=by,
             )
     except IntegrityError:
-        raise _taken(name) from None
+        raise _name_taken(name) from None
     _store_arms(split, arms)
     _note(split, by, "made traffic split", environment=environment, unit=unit, arms=_in_words(arms))
     return split
@@ -148,14 +148,14 @@ def _refuse_name(workspace: Workspace, name: str) -> None:
     if not NAME.fullmatch(name):
         raise BadName(f"Got {name!r}; expected letters, digits, dots, dashes and underscores, 80 at most.")
     if TrafficSplit.objects.filter(workspace=workspace, name=name).exists():
-        raise _taken(name)
+        raise _name_taken(name)
     if Policy.objects.filter(workspace=workspace, name=name).exists():
         raise BadName(
             f"There is a policy {name!r}. Choose another name, or agents that ask for the policy would get the split."
         )
 
 
-def _taken(name: str) -> BadName:
+def _name_taken(name: str) -> BadName:
     return BadName(f"There is a traffic split {name!r} already. Choose another name.")
 
 

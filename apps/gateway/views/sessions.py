@@ -17,7 +17,7 @@ from apps.common.pages import page_of
 from apps.common.sorting import by_age, sorting_by
 from apps.gateway.live import state_of
 from apps.gateway.models import Session
-from apps.gateway.queries import record_of, sessions_for_list, standing_of
+from apps.gateway.queries import progress_context, record_of, sessions_for_list
 from apps.trajectories import unsaved
 from apps.trajectories.content_responses import answer_for
 from apps.trajectories.rendering.steps import StepView
@@ -47,7 +47,7 @@ def sessions(request: HtmxRequest) -> HttpResponse:
 def session(request: HtmxRequest, session_id: UUID) -> HttpResponse:
     """The steps so far; new ones are added live."""
     found = _find(request, session_id)
-    return render(request, "gateway/session.html", {**standing_of(found), "steps": _views(found, 0)})
+    return render(request, "gateway/session.html", {**progress_context(found), "steps": _views(found, 0)})
 
 
 @fragment_of(lambda session_id, **_: reverse("gateway:session", args=[session_id]))

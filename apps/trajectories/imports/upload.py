@@ -58,7 +58,7 @@ def store(stream: IO[bytes] | File[Any], *, filename: str) -> StoredFile:
         name = default_storage.save(name, content)
     except BaseException as error:
         default_storage.delete(name)
-        if disk.says_full(error):
+        if disk.is_out_of_space(error):
             raise disk.DiskFull from error
         raise
     return StoredFile(name=name, filename=filename, size=content.taken, sha256=content.digest.hexdigest())
