@@ -223,7 +223,7 @@ class AuditEntry(WorkspaceModel):
 
     actor = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
     action = models.CharField(max_length=60)
-    subject = models.CharField(max_length=200, help_text="What it was done to, in words.")
+    subject = models.CharField(max_length=200, help_text="The object of the action, as text.")
     subject_id = models.CharField(max_length=60, blank=True)
     detail = models.JSONField(default=dict)
 

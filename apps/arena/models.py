@@ -33,7 +33,9 @@ class Experiment(WorkspaceModel):
     rollouts_a = models.ForeignKey(RolloutBatch, on_delete=models.PROTECT, null=True, related_name="+")
     rollouts_b = models.ForeignKey(RolloutBatch, on_delete=models.PROTECT, null=True, related_name="+")
     recorded_a = ArrayField(
-        models.UUIDField(), default=list, help_text="Trajectories of A that existed before, where it rolled out none."
+        models.UUIDField(),
+        default=list,
+        help_text="Existing trajectories of policy A, if the experiment rolls out none.",
     )
     recorded_b = ArrayField(models.UUIDField(), default=list)
     split = models.ForeignKey(
@@ -41,16 +43,16 @@ class Experiment(WorkspaceModel):
         on_delete=models.PROTECT,
         null=True,
         related_name="experiments",
-        help_text="Whose sessions feed it as they end.",
+        help_text="The split whose sessions feed the experiment as they end.",
     )
     queue = models.OneToOneField(Queue, on_delete=models.PROTECT, null=True, related_name="experiment")
     plan = models.JSONField(default=dict, help_text="tasks, samples, seed, overlap, rule: fixed at the start.")
     state = models.CharField(max_length=12, choices=State.choices, default=State.ROLLING_OUT)
     alike = models.JSONField(
         default=list,
-        help_text="Pairs that cannot be told apart, ties that nobody is asked about: [task, how many asked pairs come before].",
+        help_text="Indistinguishable pairs, counted as ties without asking anybody: [task, number of asked pairs before it].",
     )
-    verdict = models.JSONField(default=dict, help_text="The figures at the moment it stopped.")
+    verdict = models.JSONField(default=dict, help_text="The figures when the experiment stopped.")
     created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
     error = models.TextField(blank=True)
     stopped_at = models.DateTimeField(null=True)
@@ -100,10 +102,10 @@ class LiveAttempt(models.Model):
         B = 1
 
     experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="live_attempts", db_index=False)
-    side = models.PositiveSmallIntegerField(help_text="0: that of policy A; 1: of policy B.")
+    side = models.PositiveSmallIntegerField(help_text="0: policy A; 1: policy B.")
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="+", db_index=False)
     trajectory = models.ForeignKey(Trajectory, on_delete=models.CASCADE, related_name="live_attempts")
-    is_paired = models.BooleanField(default=False, help_text="The other side has attempted the task, too.")
+    is_paired = models.BooleanField(default=False, help_text="The other side has also attempted the task.")
 
     class Meta:
         constraints = [

@@ -22,9 +22,9 @@ class AnsweredRequest(models.Model):
 
     membership = models.ForeignKey("accounts.Membership", on_delete=models.CASCADE, related_name="+")
     key = models.CharField(max_length=200)
-    fingerprint = models.CharField(max_length=64, help_text="SHA-256 of the address and what was sent.")
+    fingerprint = models.CharField(max_length=64, help_text="SHA-256 of the URL and the request body.")
     status = models.PositiveSmallIntegerField()
-    body = models.TextField(help_text="JSON. As text, since columns of JSON can't hold every character.")
+    body = models.TextField(help_text="JSON, stored as text because JSON columns can't hold every character.")
     location = models.TextField(blank=True)
     created_at = models.DateTimeField(db_default=Now())
 

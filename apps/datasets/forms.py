@@ -20,7 +20,7 @@ class DatasetForm(forms.Form):
     name = forms.CharField(max_length=200)
     description = forms.CharField(required=False, widget=forms.Textarea(attrs={"rows": 3}))
     licence = forms.CharField(
-        max_length=200, required=False, help_text="Under which terms the rows may be used. It goes into every card."
+        max_length=200, required=False, help_text="Terms under which the rows may be used. It goes into every card."
     )
 
 

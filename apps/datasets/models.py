@@ -40,7 +40,7 @@ class Dataset(WorkspaceModel):
 
     name = models.CharField(max_length=200)
     description = models.TextField(blank=True)
-    licence = models.CharField(max_length=200, blank=True, help_text="Under which terms the rows may be used.")
+    licence = models.CharField(max_length=200, blank=True, help_text="Terms under which the rows may be used.")
     created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
 
     objects = WorkspaceQuerySet.as_manager()
@@ -83,7 +83,7 @@ class Version(Job):
         help_text="Queues, rules for ties and disagreements, split shares, seed.",
     )
     created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
-    row_counts = models.JSONField(default=dict, help_text="Rows in each split.")
+    row_counts = models.JSONField(default=dict, help_text="Number of rows in each split.")
     rows_done = models.PositiveIntegerField(default=0)
     rows_expected = models.PositiveIntegerField(default=0)
     content_hash = models.CharField(
@@ -92,7 +92,7 @@ class Version(Job):
         help_text="SHA-256 of what `sha256sum train.jsonl validation.jsonl test.jsonl` prints.",
     )
     files = models.JSONField(default=dict, help_text="Per format and split: storage name, bytes, sha256.")
-    card = models.JSONField(default=dict, help_text="What is in it, from whom, how much they agree.")
+    card = models.JSONField(default=dict, help_text="Dataset card: contents, annotators, and their agreement.")
     frozen_at = models.DateTimeField(null=True)
 
     objects = VersionQuerySet.as_manager()

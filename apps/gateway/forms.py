@@ -92,7 +92,9 @@ class ArmsForm(forms.Form):
 class NewSplitForm(ArmsForm):
     """A split to create."""
 
-    name = forms.CharField(max_length=80, help_text="What agents write as `model`, or as `split` of a session.")
+    name = forms.CharField(
+        max_length=80, help_text="The name that agents send as `model`, or as `split` when they open a session."
+    )
     environment = forms.CharField(
         max_length=100,
         required=False,

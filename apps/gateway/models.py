@@ -62,47 +62,52 @@ class Session(WorkspaceModel):
         on_delete=models.PROTECT,
         null=True,
         related_name="+",
-        help_text="Who serves the policy; without one, this installation's own server of small models.",
+        help_text="Endpoint that serves the policy; null: this installation's server of small models.",
     )
     training_address = models.CharField(
         max_length=500,
         blank=True,
-        help_text="Where the weights in training answer, in place of a policy's endpoint. Holds a secret.",
+        help_text="URL of the server of the weights in training, used instead of a policy's endpoint. Contains a secret.",
     )
-    training_name = models.CharField(max_length=300, blank=True, help_text="What people call those weights.")
+    training_name = models.CharField(max_length=300, blank=True, help_text="Display name of the weights in training.")
     served_name = models.CharField(
-        max_length=500, help_text="What the policy's server called it when the session began; all calls go to that."
+        max_length=500, help_text="The policy's name on its server when the session began, used for all calls."
     )
-    task = FaithfulJSONField(help_text="The task, as in a trajectory; {} where the first user message is the task.")
-    group = models.CharField(max_length=200, blank=True, help_text="Sessions of one task that are compared.")
-    attempt = models.PositiveIntegerField(null=True, help_text="Which of its group.")
-    agent = models.CharField(max_length=200, blank=True, help_text="What runs it.")
+    task = FaithfulJSONField(help_text="The task, as in a trajectory; {} if the first user message is the task.")
+    group = models.CharField(max_length=200, blank=True, help_text="Groups sessions of one task for comparison.")
+    attempt = models.PositiveIntegerField(null=True, help_text="Index within the group.")
+    agent = models.CharField(max_length=200, blank=True, help_text="What runs the agent.")
     name = models.CharField(
-        max_length=200, blank=True, help_text="What the agent called it in X-Session-Id, where an API token opened it."
+        max_length=200,
+        blank=True,
+        help_text="The agent's X-Session-Id, for sessions opened by a call with an API token.",
     )
     is_guessed = models.BooleanField(
-        default=False, help_text="Its calls were taken together by their trace; the agent named no session."
+        default=False, help_text="Its calls were grouped by trace because the agent named no session."
     )
     metadata = models.JSONField(default=dict)
     max_calls = models.PositiveIntegerField(null=True)
-    max_tokens = models.PositiveBigIntegerField(null=True, help_text="Tokens read and written, over all calls.")
+    max_tokens = models.PositiveBigIntegerField(
+        null=True, help_text="Limit on prompt and completion tokens over all calls."
+    )
     calls_begun = models.PositiveIntegerField(
         default=0,
-        help_text="Towards max_calls, where there is one: those under way count, and those that may have been computed.",
+        help_text="Counted towards max_calls, if set; includes calls in progress and failed calls whose reply may have been computed.",
     )
     tokens_used = models.PositiveBigIntegerField(
-        default=0, help_text="Towards max_tokens. Of replies that weren't read to their end, or counted, an estimate."
+        default=0,
+        help_text="Counted towards max_tokens; estimated for replies that weren't read to their end or whose tokens the server didn't count.",
     )
     key_digest = models.CharField(max_length=64, unique=True)
     key_prefix = models.CharField(max_length=16)
-    idle_seconds = models.PositiveIntegerField(help_text="Without a call for so long, the session is abandoned.")
-    expires_at = models.DateTimeField(help_text="When it is abandoned unless something happens.")
+    idle_seconds = models.PositiveIntegerField(help_text="Without a call for this long, the session is abandoned.")
+    expires_at = models.DateTimeField(help_text="When the session is abandoned if there is no further activity.")
     state = models.CharField(max_length=10, choices=State.choices, default=State.OPEN)
     ended_at = models.DateTimeField(null=True)
     success = models.BooleanField(null=True)
     reward = models.FloatField(null=True)
     rewards = models.JSONField(default=dict, help_text="Named rewards of the whole session.")
-    problem = models.TextField(blank=True, help_text="Why it is no trajectory, where it could not become one.")
+    problem = models.TextField(blank=True, help_text="Why the session couldn't become a trajectory.")
     created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
     split = models.ForeignKey(
         TrafficSplit,
@@ -110,7 +115,7 @@ class Session(WorkspaceModel):
         null=True,
         related_name="sessions",
         db_index=False,
-        help_text="The name that led here.",
+        help_text="The traffic split through which the session was opened.",
     )
     drawn = models.ForeignKey(
         Policy,
@@ -118,23 +123,29 @@ class Session(WorkspaceModel):
         null=True,
         related_name="+",
         db_index=False,
-        help_text="Of the split's arm that was drawn.",
+        help_text="Policy of the arm drawn from the split.",
     )
-    failover = models.TextField(blank=True, help_text="Why the champion answers in place of the policy that was drawn.")
-    unit_digest = models.BinaryField(max_length=16, null=True, help_text="Of what the arm was drawn for.")
-    sampling = models.JSONField(default=dict, help_text="Sampling settings of the policy, which hold for all calls.")
-    experiment = models.UUIDField(null=True, help_text="The live experiment that it takes part in.")
-    is_fed = models.BooleanField(default=False, help_text="The live experiment has taken it up.")
+    failover = models.TextField(blank=True, help_text="Why the champion answers instead of the drawn policy.")
+    unit_digest = models.BinaryField(
+        max_length=16, null=True, help_text="Digest of the unit that the arm was drawn for."
+    )
+    sampling = models.JSONField(default=dict, help_text="The policy's sampling settings, applied to all calls.")
+    experiment = models.UUIDField(null=True, help_text="The live experiment that the session takes part in.")
+    is_fed = models.BooleanField(default=False, help_text="The live experiment has processed the session.")
     rollout_batch = models.ForeignKey(
         RolloutBatch,
         on_delete=models.SET_NULL,
         null=True,
         related_name="sessions",
         db_index=False,
-        help_text="Of which it plays an episode, in a runner's program.",
+        help_text="The batch of rollouts whose episode a runner plays in this session.",
     )
     token = models.ForeignKey(
-        ApiToken, on_delete=models.SET_NULL, null=True, related_name="+", help_text="With which it was opened."
+        ApiToken,
+        on_delete=models.SET_NULL,
+        null=True,
+        related_name="+",
+        help_text="The API token that opened the session.",
     )
 
     objects = SessionQuerySet.as_manager()
@@ -241,44 +252,50 @@ class Call(models.Model):
     join = models.CharField(max_length=10, choices=Join.choices, blank=True)
     status = models.CharField(max_length=10, choices=Status.choices)
     dialect = models.CharField(
-        max_length=10, choices=Dialect.choices, default=Dialect.CHAT, help_text="The protocol that it came in."
+        max_length=10, choices=Dialect.choices, default=Dialect.CHAT, help_text="The protocol of the request."
     )
-    is_retry = models.BooleanField(default=False, help_text="The agent's library sent it again.")
-    request = FaithfulJSONField(help_text="What the agent asked for, but for its chat and its tools.")
-    messages = FaithfulJSONField(help_text="The messages that it added to those of the call that it continues.")
-    tools = FaithfulJSONField(
-        null=True, help_text="The tools that it offered; null: those of the call that it continues."
-    )
-    reply = FaithfulJSONField(null=True, help_text="What the agent got.")
+    is_retry = models.BooleanField(default=False, help_text="The agent's library resent the request.")
+    request = FaithfulJSONField(help_text="The agent's request without messages and tools.")
+    messages = FaithfulJSONField(help_text="Messages added to those of the parent call.")
+    tools = FaithfulJSONField(null=True, help_text="Tools offered; null: the same as in the parent call.")
+    reply = FaithfulJSONField(null=True, help_text="As sent to the agent.")
     error = models.TextField(blank=True)
-    http_status = models.PositiveSmallIntegerField(help_text="What the agent got.")
+    http_status = models.PositiveSmallIntegerField(help_text="As sent to the agent.")
     prompt_tokens = models.PositiveIntegerField(null=True)
     completion_tokens = models.PositiveIntegerField(null=True)
-    cached_tokens = models.PositiveIntegerField(null=True, help_text="Of the prompt's, those that came from a cache.")
+    cached_tokens = models.PositiveIntegerField(null=True, help_text="Prompt tokens read from a cache.")
     cost = models.DecimalField(
         max_digits=24,
         decimal_places=12,
         null=True,
-        help_text="In US dollars, by the prices of that moment; null where there were none.",
+        help_text="In US dollars, at the prices when the call was made; null without a price.",
     )
-    is_cost_estimated = models.BooleanField(default=False, help_text="The server didn't count its tokens.")
+    is_cost_estimated = models.BooleanField(
+        default=False, help_text="The cost is an estimate because the server didn't count the tokens."
+    )
     prompt_ids = models.BinaryField(
-        null=True, help_text="int32: token ids of the prompt after those of the call that it continues."
+        null=True, help_text="int32: token ids of the prompt that follow those of the parent call."
     )
-    sampled_ids = models.BinaryField(null=True, help_text="int32: token ids that the policy sampled.")
-    logprobs = models.BinaryField(null=True, help_text="float32: their log-probabilities, in nats.")
+    sampled_ids = models.BinaryField(null=True, help_text="int32: token ids sampled by the policy.")
+    logprobs = models.BinaryField(null=True, help_text="float32: log-probabilities of the sampled tokens, in nats.")
     is_redacted = models.BooleanField(
         default=False,
-        help_text="Something of its chat was replaced before it was stored, or of a call that it continues.",
+        help_text="Part of its messages, or of an earlier call's that it continues, was redacted before storage.",
     )
-    untrainable = models.CharField(max_length=200, blank=True, help_text="Why nothing can be trained on it.")
-    body_digest = models.BinaryField(max_length=16, help_text="Of the request, to know a retry.")
-    tools_digest = models.BinaryField(max_length=16, help_text="Of the tools that it offered.")
-    chat_digest = models.BinaryField(max_length=16, help_text="Of the chat with the reply, to know what continues it.")
-    sequence_length = models.PositiveIntegerField(null=True, help_text="Tokens of prompt and reply.")
-    sequence_digest = models.BinaryField(max_length=16, null=True, help_text="Of those tokens.")
-    seconds = models.FloatField(help_text="From the request to the end of the reply.")
-    first_seconds = models.FloatField(null=True, help_text="To the first piece of a streamed reply.")
+    untrainable = models.CharField(max_length=200, blank=True, help_text="Why the call can't be used for training.")
+    body_digest = models.BinaryField(max_length=16, help_text="Digest of the request, to detect retries.")
+    tools_digest = models.BinaryField(max_length=16, help_text="Digest of the tools offered.")
+    chat_digest = models.BinaryField(
+        max_length=16, help_text="Digest of the messages including the reply, to detect calls that continue this one."
+    )
+    sequence_length = models.PositiveIntegerField(null=True, help_text="Number of tokens of prompt and reply.")
+    sequence_digest = models.BinaryField(
+        max_length=16, null=True, help_text="Digest of the tokens of prompt and reply."
+    )
+    seconds = models.FloatField(help_text="Time from the request to the end of the reply.")
+    first_seconds = models.FloatField(
+        null=True, help_text="Time from the request to the first chunk of a streamed reply."
+    )
     began_at = models.DateTimeField()
 
     class Meta:
@@ -311,7 +328,7 @@ class Path(models.Model):
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="paths", db_index=False)
     leaf = models.ForeignKey(Call, on_delete=models.CASCADE, related_name="+", db_index=False)
     trajectory = models.OneToOneField(Trajectory, on_delete=models.CASCADE, related_name="session_path")
-    is_main = models.BooleanField(help_text="The longest: the session's outcome is its own.")
+    is_main = models.BooleanField(help_text="The longest path, whose trajectory gets the session's outcome.")
 
     class Meta:
         constraints = [
@@ -358,7 +375,7 @@ class Feedback(models.Model):
     comment = models.TextField(blank=True)
     edited = models.TextField(blank=True, help_text="What the agent should have answered.")
     created_at = models.DateTimeField(db_default=Now())
-    judged_at = models.DateTimeField(null=True, help_text="When it became a judgment, or was found to become none.")
+    judged_at = models.DateTimeField(null=True, help_text="When it became a judgment, or was found not to become one.")
 
     class Meta:
         constraints = [

@@ -119,15 +119,22 @@ class Job(WorkspaceModel):
     """Consecutive attempts that may be lost without progress before the job fails."""
 
     state = models.CharField(max_length=12)
-    queued_at = models.DateTimeField(db_default=Now(), help_text="Since when it waits, or last waited, for a worker.")
-    attempt = models.PositiveIntegerField(default=0, help_text="How often a worker has taken it.")
-    worker = models.CharField(max_length=200, blank=True, help_text="host:process of the one that has it.")
-    process_id = models.PositiveIntegerField(null=True, help_text="Of the child that does it, on `worker`.")
-    leased_until = models.DateTimeField(null=True, help_text="While it waits: when to tell the workers again.")
-    losses = models.PositiveSmallIntegerField(
-        default=0, help_text="Attempts that were lost since it was started, or last got on."
+    queued_at = models.DateTimeField(
+        db_default=Now(), help_text="Since when the job has been waiting, or was last waiting, for a worker."
     )
-    loss = models.TextField(blank=True, help_text="Why the last of them was lost.")
+    attempt = models.PositiveIntegerField(default=0, help_text="How many times a worker has claimed the job.")
+    worker = models.CharField(max_length=200, blank=True, help_text="host:process of the worker that holds the job.")
+    process_id = models.PositiveIntegerField(
+        null=True, help_text="Id of the child process that runs the job, on the host of `worker`."
+    )
+    leased_until = models.DateTimeField(
+        null=True,
+        help_text="End of the worker's lease; while the job waits, when to resend its message to the workers.",
+    )
+    losses = models.PositiveSmallIntegerField(
+        default=0, help_text="Attempts lost since the job was started or last made progress."
+    )
+    loss = models.TextField(blank=True, help_text="Why the last attempt was lost.")
     failure = models.JSONField(default=dict, help_text="Category, message, advice, last log lines, command.")
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)

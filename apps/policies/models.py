@@ -43,11 +43,11 @@ class Policy(WorkspaceModel):
     location = models.CharField(
         max_length=500,
         blank=True,
-        help_text="A folder under MODEL_ROOTS, a hub id, the name of a script, or a server's model name; empty where a training run made it.",
+        help_text="A folder under MODEL_ROOTS, a hub id, a script's name, or a model's name on its server; empty if a training run made the policy.",
     )
     endpoint = models.ForeignKey("Endpoint", on_delete=models.PROTECT, null=True, related_name="policies")
-    settings = models.JSONField(default=dict, help_text="Sampling, LoRA and script parameters.")
-    report = models.JSONField(default=dict, help_text="What its training run measured on held-out data.")
+    settings = models.JSONField(default=dict, help_text="Sampling, LoRA, and script parameters.")
+    report = models.JSONField(default=dict, help_text="Its training run's measurements on held-out data.")
     archived_at = models.DateTimeField(null=True)
 
     objects = PolicyQuerySet.as_manager()
@@ -93,12 +93,12 @@ class Endpoint(WorkspaceModel):
         models.URLField(max_length=300),
         default=list,
         blank=True,
-        help_text="Further servers that serve what the first one does.",
+        help_text="Additional servers with the same models as the first.",
     )
     key_variable = models.CharField(
         max_length=60,
         blank=True,
-        help_text="The environment variable with the API key.",
+        help_text="Name of the environment variable that holds the API key.",
     )
 
     objects = EndpointQuerySet.as_manager()
@@ -132,7 +132,9 @@ class Promotion(WorkspaceModel):
     previous = models.ForeignKey(Policy, on_delete=models.PROTECT, null=True, related_name="+")
     by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
     reason = models.TextField()
-    evidence = models.JSONField(default=dict, help_text="The experiment's figures at that moment, and its id.")
+    evidence = models.JSONField(
+        default=dict, help_text="The experiment's id, and its figures at the time of the promotion."
+    )
     is_rollback = models.BooleanField(default=False)
 
     objects = PromotionQuerySet.as_manager()
@@ -183,20 +185,22 @@ class Publication(Job):
     way = models.CharField(max_length=10, choices=Way.choices)
     endpoint = models.ForeignKey(Endpoint, on_delete=models.PROTECT, null=True, related_name="publications")
     name = models.CharField(
-        max_length=100, help_text="What people call it: an alias of what is live, or a folder's name."
+        max_length=100, help_text="Public name: an alias of the live publication, or a folder's name."
     )
     served_name = models.CharField(
         max_length=120,
         blank=True,
-        help_text="What its server calls it. No other publication has it, so a server can't answer from the cache of another one.",
+        help_text="Its name on the server. Unique among publications, so that a server can't answer from another one's cache.",
     )
     state = models.CharField(max_length=10, choices=State.choices, default=State.WAITING)
     is_rollback = models.BooleanField(default=False)
-    location = models.CharField(max_length=500, blank=True, help_text="The folder that is served or was written.")
-    canary = models.JSONField(default=dict, help_text="The verdict: distances to the trainer's policy and to the base.")
+    location = models.CharField(max_length=500, blank=True, help_text="The folder that is served, or that was written.")
+    canary = models.JSONField(
+        default=dict, help_text="The canary's verdict: distances to the trainer's policy and to the base."
+    )
     by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
     live_at = models.DateTimeField(null=True)
-    ended_at = models.DateTimeField(null=True, help_text="When it failed, or ceased to answer.")
+    ended_at = models.DateTimeField(null=True, help_text="When the publication failed, or stopped answering.")
 
     objects = PublicationQuerySet.as_manager()
 

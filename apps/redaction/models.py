@@ -22,9 +22,9 @@ class RedactionRule(WorkspaceModel):
 
     visible_from: ClassVar[Role] = Role.OWNER
 
-    name = models.CharField(max_length=40, help_text="As the marker has it.")
+    name = models.CharField(max_length=40, help_text="The name shown in the marker.")
     detector = models.CharField(max_length=20, blank=True)
-    pattern = models.CharField(max_length=500, blank=True, help_text="As RE2 reads it.")
+    pattern = models.CharField(max_length=500, blank=True, help_text="RE2 regular expression.")
     created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
 
     objects = WorkspaceQuerySet["RedactionRule"].as_manager()

@@ -25,11 +25,13 @@ class Removal(Job):
         EXPIRED = "expired", "Expired trajectories"
 
     thing = models.CharField(max_length=12, choices=Thing.choices)
-    target = models.UUIDField(help_text="Its id. What it names is gone once this is done. Of expired ones the rule's.")
-    title = models.CharField(max_length=200, help_text="What it was called.")
+    target = models.UUIDField(
+        help_text="Id of the thing to delete, which no longer exists once the job is done; for expired trajectories, the retention rule's id."
+    )
+    title = models.CharField(max_length=200, help_text="The thing's name before deletion.")
     state = models.CharField(max_length=10, choices=JobState.choices, default=JobState.WAITING)
     created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
-    removed = models.JSONField(default=dict, help_text="What went, in words, and how many of each.")
+    removed = models.JSONField(default=dict, help_text="Number of deleted objects by description.")
 
     objects = RemovalQuerySet.as_manager()
 
@@ -60,11 +62,11 @@ class RetentionRule(WorkspaceModel):
 
     visible_from = Role.OWNER
 
-    source = models.CharField(max_length=50, help_text="As trajectories have it: an import's format, rollout, gateway…")
-    days = models.PositiveSmallIntegerField(help_text="Since they came.")
+    source = models.CharField(max_length=50, help_text="A trajectory's source: an import format, rollout, gateway…")
+    days = models.PositiveSmallIntegerField(help_text="Days since the trajectories were added.")
     is_on = models.BooleanField(default=False)
     created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
-    ran_at = models.DateTimeField(null=True, help_text="When a deletion was last asked for by it.")
+    ran_at = models.DateTimeField(null=True, help_text="When the rule last requested a deletion.")
 
     objects = WorkspaceQuerySet.as_manager()
 

@@ -31,18 +31,22 @@ class Trace(WorkspaceModel):
         PASSED_OVER = "passed_over", "No model call"
         REFUSED = "refused", "Refused"
 
-    trace_id = models.CharField(max_length=32, help_text="In hexadecimal.")
-    name = models.CharField(max_length=200, blank=True, help_text="Of its root span; until that comes, of its first.")
+    trace_id = models.CharField(max_length=32, help_text="Hexadecimal.")
+    name = models.CharField(
+        max_length=200, blank=True, help_text="Name of the root span or, until it arrives, of the first span received."
+    )
     service = models.CharField(max_length=200, blank=True)
     state = models.CharField(max_length=12, choices=State.choices, default=State.ARRIVING)
     span_count = models.PositiveIntegerField(default=0)
     model_calls = models.PositiveIntegerField(default=0)
-    size = models.PositiveBigIntegerField(default=0, help_text="Bytes of its spans as JSON.")
-    has_root = models.BooleanField(default=False, help_text="Its root span has ended.")
-    changed_at = models.DateTimeField(help_text="When the last new span came.")
-    due_at = models.DateTimeField(null=True, help_text="When it becomes trajectories unless more comes.")
-    closed_at = models.DateTimeField(null=True, help_text="When its spans were removed; it takes no more.")
-    problem = models.TextField(blank=True, help_text="Why it is no trajectory, or why a trajectory stays as it was.")
+    size = models.PositiveBigIntegerField(default=0, help_text="Total size of its spans as JSON, in bytes.")
+    has_root = models.BooleanField(default=False, help_text="The root span has ended.")
+    changed_at = models.DateTimeField(help_text="When the last new span arrived.")
+    due_at = models.DateTimeField(null=True, help_text="When it's converted to trajectories if no more spans arrive.")
+    closed_at = models.DateTimeField(null=True, help_text="When its spans were deleted; later spans are rejected.")
+    problem = models.TextField(
+        blank=True, help_text="Why there is no trajectory, or why an existing one wasn't updated."
+    )
 
     objects = TraceQuerySet.as_manager()
 
@@ -74,10 +78,10 @@ class Span(models.Model):
 
     pk = models.CompositePrimaryKey("trace_id", "span_id")
     trace = models.ForeignKey(Trace, on_delete=models.CASCADE, related_name="spans", db_index=False)
-    span_id = models.CharField(max_length=16, help_text="In hexadecimal.")
-    ended = models.BigIntegerField(help_text="Nanoseconds since 1970; 0 where it is not said.")
+    span_id = models.CharField(max_length=16, help_text="Hexadecimal.")
+    ended = models.BigIntegerField(help_text="End time in nanoseconds since 1970; 0 if not given.")
     source_digest = models.BinaryField(max_length=16)
-    body = models.BinaryField(help_text="As OTLP's JSON, zstd-compressed.")
+    body = models.BinaryField(help_text="OTLP JSON, zstd-compressed.")
 
 
 class TracePart(models.Model):
@@ -85,5 +89,8 @@ class TracePart(models.Model):
 
     trace = models.ForeignKey(Trace, on_delete=models.CASCADE, related_name="parts")
     trajectory = models.OneToOneField(Trajectory, on_delete=models.CASCADE, related_name="trace_part")
-    span_ids = ArrayField(models.CharField(max_length=16), help_text="The model calls of it: what knows it again.")
-    content_hash = models.BinaryField(max_length=32, help_text="Of what the trace said last.")
+    span_ids = ArrayField(
+        models.CharField(max_length=16),
+        help_text="Ids of its model calls' spans, which identify the part when more spans arrive.",
+    )
+    content_hash = models.BinaryField(max_length=32, help_text="Hash of the chat in the latest version of the trace.")

@@ -64,26 +64,32 @@ class Run(Job):
     preset = models.CharField(max_length=20, blank=True)
     config = models.JSONField(
         default=dict,
-        help_text="The algorithm's settings, as the trainer validates them; the worker adds model and data.",
+        help_text="The algorithm's settings, as validated by the trainer; the worker adds model and data.",
     )
     created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
     state = models.CharField(max_length=12, choices=State.choices, default=State.QUEUED)
-    events_seq = models.PositiveIntegerField(default=0, help_text="The last event of the trainer that is stored.")
-    events_offset = models.BigIntegerField(default=0, help_text="Bytes of events.jsonl up to there.")
+    events_seq = models.PositiveIntegerField(default=0, help_text="Sequence number of the last trainer event stored.")
+    events_offset = models.BigIntegerField(default=0, help_text="Byte offset in events.jsonl after that event.")
     step = models.PositiveIntegerField(default=0)
     total_steps = models.PositiveIntegerField(default=0)
     running_since = models.DateTimeField(null=True, help_text="When this attempt's first step began.")
-    running_from = models.PositiveIntegerField(default=0, help_text="The step that this attempt began at.")
-    step_seconds = models.FloatField(null=True, help_text="Of a usual step of this attempt, checkpoints included.")
-    evaluation_seconds = models.FloatField(null=True, help_text="Of a usual evaluation of this attempt.")
-    evaluations_ahead = models.PositiveIntegerField(default=0, help_text="After this step, as its settings have it.")
-    expected_seconds = models.FloatField(null=True, help_text="Of training, as its worker thought when it began.")
-    expected_because = models.TextField(blank=True, help_text="What that rests on.")
+    running_from = models.PositiveIntegerField(default=0, help_text="The step at which this attempt began.")
+    step_seconds = models.FloatField(
+        null=True, help_text="Typical duration of a step in this attempt, including checkpoints."
+    )
+    evaluation_seconds = models.FloatField(null=True, help_text="Typical duration of an evaluation in this attempt.")
+    evaluations_ahead = models.PositiveIntegerField(
+        default=0, help_text="Evaluations scheduled after the current step."
+    )
+    expected_seconds = models.FloatField(
+        null=True, help_text="Duration of training, as estimated by the worker at the start."
+    )
+    expected_because = models.TextField(blank=True, help_text="What the estimate is based on.")
     checkpoint_step = models.PositiveIntegerField(null=True)
     device = models.CharField(max_length=100, blank=True)
-    parameters = models.BigIntegerField(null=True, help_text="Weights of the model, frozen ones included.")
-    memory_mb = models.FloatField(null=True, help_text="Of the child, at its last heartbeat.")
-    command = models.TextField(blank=True, help_text="What the worker ran, as typed in a shell.")
+    parameters = models.BigIntegerField(null=True, help_text="Number of model parameters, including frozen ones.")
+    memory_mb = models.FloatField(null=True, help_text="Memory used by the child process at its last heartbeat.")
+    command = models.TextField(blank=True, help_text="The command that the worker ran, in shell syntax.")
     report = models.JSONField(default=dict)
 
     objects = RunQuerySet.as_manager()
@@ -152,7 +158,7 @@ class RunReward(models.Model):
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="rewards")
     policy = models.ForeignKey(Policy, on_delete=models.PROTECT, related_name="rewarded")
-    term = models.CharField(max_length=60, help_text="Its name in the training run's curves.")
+    term = models.CharField(max_length=60, help_text="The term's name in the training run's curves.")
     component = models.CharField(max_length=30)
     weight = models.FloatField()
 
@@ -184,7 +190,7 @@ class RunEvent(models.Model):
     text = models.TextField()
     details = models.JSONField(
         default=dict,
-        help_text="Of an alarm its name and the setting to try; of a change the setting, what it was and what it is.",
+        help_text="For an alarm: its name and the setting to try; for a change: the setting with its old and new value.",
     )
 
     class Meta:
@@ -194,18 +200,24 @@ class RunEvent(models.Model):
 class EpisodeBatch(models.Model):
     """Episodes that runners can lease while `closed_at` is null: those to be played with a run's current weights, or those of a batch of rollouts."""
 
-    id = models.UUIDField(primary_key=True, editable=False, help_text="As the trainer names it.")
+    id = models.UUIDField(primary_key=True, editable=False, help_text="Id assigned by the trainer.")
     run = models.ForeignKey(Run, on_delete=models.CASCADE, null=True, related_name="episode_batches")
     rollouts = models.OneToOneField(RolloutBatch, on_delete=models.CASCADE, null=True, related_name="episode_batch")
-    moment = models.CharField(max_length=100, blank=True, help_text="Which weights of a run: “step 3”, “evaluation”.")
-    address = models.CharField(max_length=500, blank=True, help_text="Where these answer. Holds a secret.")
-    lease_seconds = models.PositiveIntegerField(help_text="A runner that is silent for so long has lost its episode.")
-    most_calls = models.PositiveIntegerField(help_text="Of one episode.")
+    moment = models.CharField(
+        max_length=100, blank=True, help_text="The point in the run whose weights act: “step 3”, “evaluation”."
+    )
+    address = models.CharField(
+        max_length=500, blank=True, help_text="URL of the server of these weights. Contains a secret."
+    )
+    lease_seconds = models.PositiveIntegerField(
+        help_text="A runner that sends nothing for this long loses its episode."
+    )
+    most_calls = models.PositiveIntegerField(help_text="Maximum calls in one episode.")
     deadline_seconds = models.PositiveIntegerField(
         null=True,
-        help_text="Of rollouts, from the first lease: then they end with what was played. A run's trainer has its own.",
+        help_text="For rollouts, counted from the first lease: the batch then ends with the episodes played so far. A training run's trainer has its own deadline.",
     )
-    began_at = models.DateTimeField(null=True, help_text="When the first of its episodes was leased.")
+    began_at = models.DateTimeField(null=True, help_text="When the batch's first episode was leased.")
     opened_at = models.DateTimeField(auto_now_add=True)
     closed_at = models.DateTimeField(null=True)
 
@@ -224,16 +236,20 @@ class EpisodeBatch(models.Model):
 class Episode(models.Model):
     """An attempt at a task by a runner: in one session at a time, and in a new one if that session is lost."""
 
-    id = models.UUIDField(primary_key=True, editable=False, help_text="As the trainer names it.")
+    id = models.UUIDField(primary_key=True, editable=False, help_text="Id assigned by the trainer.")
     batch = models.ForeignKey(EpisodeBatch, on_delete=models.CASCADE, related_name="episodes", db_index=False)
     task = FaithfulJSONField()
     environment = models.CharField(max_length=100)
     attempt = models.PositiveIntegerField()
     session = models.OneToOneField(
-        Session, on_delete=models.SET_NULL, null=True, related_name="episode", help_text="Of whoever plays it."
+        Session,
+        on_delete=models.SET_NULL,
+        null=True,
+        related_name="episode",
+        help_text="Session of the runner that plays the episode.",
     )
     losses = models.PositiveSmallIntegerField(default=0, help_text="Sessions that ended without an outcome.")
-    answered_at = models.DateTimeField(null=True, help_text="When the trainer was told what came of it.")
+    answered_at = models.DateTimeField(null=True, help_text="When the outcome was reported to the trainer.")
 
     class Meta:
         indexes = [

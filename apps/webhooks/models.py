@@ -43,20 +43,24 @@ class Destination(WorkspaceModel):
 
     kind = models.CharField(max_length=10, choices=Kind.choices)
     name = models.CharField(max_length=100)
-    address = models.CharField(max_length=500, help_text="A URL, or an e-mail address. Slack's is a secret.")
-    events = ArrayField(models.CharField(max_length=40), help_text="Types of events.")
+    address = models.CharField(max_length=500, help_text="A URL or an e-mail address. A Slack URL is a secret.")
+    events = ArrayField(models.CharField(max_length=40), help_text="Event types.")
     is_on = models.BooleanField(default=True)
     off_reason = models.TextField(blank=True, help_text="Why Retrace turned it off.")
-    salt = models.CharField(max_length=64, help_text="With SECRET_KEY, the signing secret, which isn't stored.")
-    earlier_salt = models.CharField(max_length=64, blank=True, help_text="Of the secret that was replaced.")
-    earlier_until = models.DateTimeField(null=True, help_text="Until when the replaced secret signs, too.")
-    created_by = models.ForeignKey(
-        User, on_delete=models.SET_NULL, null=True, related_name="+", help_text="Who turned it on last."
+    salt = models.CharField(
+        max_length=64, help_text="Combined with SECRET_KEY to derive the signing secret, which isn't stored."
     )
-    failures = models.PositiveIntegerField(default=0, help_text="In a row.")
+    earlier_salt = models.CharField(max_length=64, blank=True, help_text="Salt of the replaced signing secret.")
+    earlier_until = models.DateTimeField(
+        null=True, help_text="Until when deliveries are also signed with the replaced secret."
+    )
+    created_by = models.ForeignKey(
+        User, on_delete=models.SET_NULL, null=True, related_name="+", help_text="Who last turned the destination on."
+    )
+    failures = models.PositiveIntegerField(default=0, help_text="Consecutive failed attempts.")
     failing_since = models.DateTimeField(null=True)
-    quiet_until = models.DateTimeField(null=True, help_text="Until when nothing is sent, after a failure.")
-    leased_until = models.DateTimeField(null=True, help_text="Until when a worker has it.")
+    quiet_until = models.DateTimeField(null=True, help_text="Until when nothing is sent after a failure.")
+    leased_until = models.DateTimeField(null=True, help_text="Until when a worker holds the destination.")
     removed_at = models.DateTimeField(null=True)
 
     objects = DestinationQuerySet.as_manager()
@@ -103,18 +107,18 @@ class Delivery(models.Model):
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     destination = models.ForeignKey(Destination, on_delete=models.CASCADE, related_name="deliveries", db_index=False)
-    event_id = models.UUIDField(help_text="The same for all destinations, and however often it's sent.")
+    event_id = models.UUIDField(help_text="The same for all destinations and all attempts.")
     type = models.CharField(max_length=40)
-    title = models.CharField(max_length=300, help_text="What happened, in words.")
-    page = models.CharField(max_length=300, blank=True, help_text="The path of its page.")
-    body = models.TextField(help_text="JSON: what a webhook gets, byte for byte.")
+    title = models.CharField(max_length=300, help_text="What happened, as text.")
+    page = models.CharField(max_length=300, blank=True, help_text="Path of the page about it.")
+    body = models.TextField(help_text="JSON body, byte for byte as sent to a webhook.")
     state = models.CharField(max_length=10, choices=State.choices, default=State.WAITING)
     attempts = models.PositiveSmallIntegerField(default=0)
-    status = models.PositiveSmallIntegerField(null=True, help_text="Of the latest answer, where there was one.")
+    status = models.PositiveSmallIntegerField(null=True, help_text="HTTP status of the latest response, if any.")
     problem = models.CharField(max_length=300, blank=True, help_text="Why the latest attempt failed.")
     created_at = models.DateTimeField(db_default=Now())
-    next_at = models.DateTimeField(help_text="When it's tried next.")
-    last_at = models.DateTimeField(null=True, help_text="When it was tried last.")
+    next_at = models.DateTimeField(help_text="Time of the next attempt.")
+    last_at = models.DateTimeField(null=True, help_text="Time of the latest attempt.")
     give_up_at = models.DateTimeField()
 
     objects = DeliveryQuerySet.as_manager()

@@ -92,7 +92,7 @@ class Migration(migrations.Migration):
                 ('id', models.UUIDField(default=apps.common.ids.new_id, editable=False, primary_key=True, serialize=False)),
                 ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ('action', models.CharField(max_length=60)),
-                ('subject', models.CharField(help_text='What it was done to, in words.', max_length=200)),
+                ('subject', models.CharField(help_text='The object of the action, as text.', max_length=200)),
                 ('subject_id', models.CharField(blank=True, max_length=60)),
                 ('detail', models.JSONField(default=dict)),
                 ('actor', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),

@@ -26,7 +26,7 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='preference',
             name='a_was_left',
-            field=models.BooleanField(help_text='Null: judged elsewhere, and nothing says it.', null=True),
+            field=models.BooleanField(help_text='Null: judged elsewhere, side not recorded.', null=True),
         ),
         migrations.AddConstraint(
             model_name='annotator',

@@ -15,77 +15,77 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='adjudication',
             name='strength',
-            field=models.SmallIntegerField(help_text="In favor of trajectory a, as a preference's.", null=True),
+            field=models.SmallIntegerField(help_text="In favor of trajectory a, like a preference's strength.", null=True),
         ),
         migrations.AlterField(
             model_name='adjudication',
             name='upheld',
-            field=models.UUIDField(help_text='The judgment that stands: an inspection or a rating.', null=True),
+            field=models.UUIDField(help_text='Id of the upheld judgment: an inspection or a rating.', null=True),
         ),
         migrations.AlterField(
             model_name='annotator',
             name='source',
-            field=models.CharField(blank=True, help_text='The file that their judgments came in with; empty: they judge here.', max_length=300),
+            field=models.CharField(blank=True, help_text='File that their judgments were imported from; empty: they judge here.', max_length=300),
         ),
         migrations.AlterField(
             model_name='assignment',
             name='a_is_left',
-            field=models.BooleanField(help_text="Drawn at random, so that a habit of one side can't favor a trajectory."),
+            field=models.BooleanField(help_text="Drawn at random, so that a preference for one side can't favor a trajectory."),
         ),
         migrations.AlterField(
             model_name='correction',
             name='branch',
-            field=models.ForeignKey(help_text='The trajectory that continues from this action, where the annotator asked for one.', null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='trajectories.trajectory'),
+            field=models.ForeignKey(help_text='The trajectory that continues from this action, if the annotator requested one.', null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='trajectories.trajectory'),
         ),
         migrations.AlterField(
             model_name='desk',
             name='golds',
-            field=models.PositiveIntegerField(default=0, help_text='Standing judgments of gold items.'),
+            field=models.PositiveIntegerField(default=0, help_text='Current judgments of gold items.'),
         ),
         migrations.AlterField(
             model_name='desk',
             name='judged',
-            field=models.PositiveIntegerField(default=0, help_text='Standing judgments, those of known items left out.'),
+            field=models.PositiveIntegerField(default=0, help_text='Current judgments, except those of gold and onboarding items.'),
         ),
         migrations.AlterField(
             model_name='desk',
             name='seconds',
-            field=models.FloatField(default=0, help_text='Time at work on the standing judgments.'),
+            field=models.FloatField(default=0, help_text='Working time spent on the current judgments.'),
         ),
         migrations.AlterField(
             model_name='desk',
             name='trained',
-            field=models.PositiveIntegerField(default=0, help_text='Standing judgments of training items.'),
+            field=models.PositiveIntegerField(default=0, help_text='Current judgments of onboarding items.'),
         ),
         migrations.AlterField(
             model_name='item',
             name='disputed',
-            field=models.BooleanField(default=False, help_text='One standing judgment prefers a, another b.'),
+            field=models.BooleanField(default=False, help_text='One current judgment prefers a, another prefers b.'),
         ),
         migrations.AlterField(
             model_name='item',
             name='kind',
-            field=models.CharField(choices=[('pairwise', 'Compare two trajectories'), ('steps', 'Label the steps of a trajectory'), ('rating', 'Rate a trajectory')], default='pairwise', help_text="Its queue's; a foreign key over both columns holds that.", max_length=10),
+            field=models.CharField(choices=[('pairwise', 'Compare two trajectories'), ('steps', 'Label the steps of a trajectory'), ('rating', 'Rate a trajectory')], default='pairwise', help_text="The queue's kind, enforced by a composite foreign key.", max_length=10),
         ),
         migrations.AlterField(
             model_name='item',
             name='known',
-            field=models.JSONField(help_text='Of gold and training items: the answer, as its kind reads it.', null=True),
+            field=models.JSONField(help_text="For gold and onboarding items: the answer, in the format of the item's kind.", null=True),
         ),
         migrations.AlterField(
             model_name='judgeanswer',
             name='a_left',
-            field=models.SmallIntegerField(help_text='Its grade with trajectory a on the left; a reward model knows no sides.'),
+            field=models.SmallIntegerField(help_text="Grade with trajectory a on the left; a reward model's doesn't depend on sides."),
         ),
         migrations.AlterField(
             model_name='judgeanswer',
             name='b_left',
-            field=models.SmallIntegerField(help_text='Its grade with trajectory b on the left.'),
+            field=models.SmallIntegerField(help_text='Grade with trajectory b on the left.'),
         ),
         migrations.AlterField(
             model_name='judgeanswer',
             name='margin',
-            field=models.FloatField(help_text='Of a reward model: its reward of trajectory a less that of trajectory b, in nats.', null=True),
+            field=models.FloatField(help_text='For reward models: reward of trajectory a minus reward of trajectory b, in nats.', null=True),
         ),
         migrations.AlterField(
             model_name='preference',
@@ -100,17 +100,17 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='qualityreport',
             name='basis',
-            field=models.CharField(help_text='The judgments that stood then; another basis makes it out of date.', max_length=100),
+            field=models.CharField(help_text='Identifies the judgments measured; if it no longer matches, the report is out of date.', max_length=100),
         ),
         migrations.AlterField(
             model_name='queue',
             name='asks',
-            field=models.JSONField(default=dict, help_text='What a judgment here answers, as this kind reads it.'),
+            field=models.JSONField(default=dict, help_text="The questions that a judgment answers, in the format of the queue's kind."),
         ),
         migrations.AlterField(
             model_name='queue',
             name='ends_after',
-            field=models.PositiveIntegerField(help_text='Judgments.', null=True),
+            field=models.PositiveIntegerField(help_text='Number of judgments.', null=True),
         ),
         migrations.AlterField(
             model_name='queue',
@@ -120,11 +120,11 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='remark',
             name='annotator',
-            field=models.ForeignKey(help_text='Whose judgment it is about.', on_delete=django.db.models.deletion.CASCADE, related_name='remarks', to='annotation.annotator'),
+            field=models.ForeignKey(help_text='The annotator whose judgment the remark is about.', on_delete=django.db.models.deletion.CASCADE, related_name='remarks', to='annotation.annotator'),
         ),
         migrations.AlterField(
             model_name='steplabel',
             name='is_filled',
-            field=models.BooleanField(default=False, help_text="Followed from the first error; the step wasn't labeled by itself."),
+            field=models.BooleanField(default=False, help_text="Implied by the first error; the step itself wasn't labeled."),
         ),
     ]

@@ -13,31 +13,31 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='inspection',
             name='answers',
-            field=models.JSONField(db_default=models.Value({}, models.JSONField()), default=dict, help_text='Key of a question -> its answer: a point, an option, options, or words.'),
+            field=models.JSONField(db_default=models.Value({}, models.JSONField()), default=dict, help_text='Question key -> answer: a point, an option, a list of options, or text.'),
         ),
         migrations.AddField(
             model_name='inspection',
             name='step_answers',
-            field=models.JSONField(db_default=models.Value({}, models.JSONField()), default=dict, help_text='Index of a step -> key of a question -> its answer there.'),
+            field=models.JSONField(db_default=models.Value({}, models.JSONField()), default=dict, help_text='Step index -> question key -> answer for that step.'),
         ),
         migrations.AddField(
             model_name='preference',
             name='answers',
-            field=models.JSONField(db_default=models.Value({}, models.JSONField()), default=dict, help_text='Key of a question -> its answer: a point, an option, options, or words.'),
+            field=models.JSONField(db_default=models.Value({}, models.JSONField()), default=dict, help_text='Question key -> answer: a point, an option, a list of options, or text.'),
         ),
         migrations.AddField(
             model_name='rating',
             name='step_answers',
-            field=models.JSONField(db_default=models.Value({}, models.JSONField()), default=dict, help_text='Index of a step -> key of a question -> its answer there.'),
+            field=models.JSONField(db_default=models.Value({}, models.JSONField()), default=dict, help_text='Step index -> question key -> answer for that step.'),
         ),
         migrations.AlterField(
             model_name='preference',
             name='aspects',
-            field=models.JSONField(default=dict, help_text='Key of a question that compares -> its grade in favor of trajectory a, on the scale that the queue gave it.'),
+            field=models.JSONField(default=dict, help_text="Key of a comparison question -> grade in favor of trajectory a, on the question's scale."),
         ),
         migrations.AlterField(
             model_name='rating',
             name='answers',
-            field=models.JSONField(db_default=models.Value({}, models.JSONField()), default=dict, help_text='Key of a question -> its answer: a point, an option, options, or words.'),
+            field=models.JSONField(db_default=models.Value({}, models.JSONField()), default=dict, help_text='Question key -> answer: a point, an option, a list of options, or text.'),
         ),
     ]

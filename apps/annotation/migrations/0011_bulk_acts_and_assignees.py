@@ -24,11 +24,11 @@ class Migration(migrations.Migration):
                 ),
                 ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ("kind", models.CharField(choices=[("label", "Labeled"), ("assign", "Assigned")], max_length=10)),
-                ("words", models.CharField(help_text="What was done, for people.", max_length=300)),
-                ("count", models.PositiveIntegerField(help_text="Items that it was done to.")),
+                ("words", models.CharField(help_text='Description of the action for people.', max_length=300)),
+                ("count", models.PositiveIntegerField(help_text='Number of items affected.')),
                 (
                     "before",
-                    models.JSONField(default=dict, help_text="Of an assignment: by item, whom it was for before."),
+                    models.JSONField(default=dict, help_text="For assigning: each item's previous assignees."),
                 ),
                 ("undone_at", models.DateTimeField(null=True)),
                 (

@@ -16,7 +16,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="queue",
             name="layout",
-            field=models.JSONField(default=dict, help_text="How the desk is arranged for who didn't choose otherwise."),
+            field=models.JSONField(default=dict, help_text='Default desk layout, for everybody without a layout of their own.'),
         ),
         migrations.CreateModel(
             name="DeskLayout",
@@ -26,7 +26,7 @@ class Migration(migrations.Migration):
                     models.UUIDField(default=apps.common.ids.new_id, editable=False, primary_key=True, serialize=False),
                 ),
                 ("name", models.CharField(max_length=60)),
-                ("settings", models.JSONField(default=dict, help_text="As `desk.layouts` reads them.")),
+                ("settings", models.JSONField(default=dict, help_text='Format: see `desk.layouts`.')),
                 (
                     "user",
                     models.ForeignKey(
@@ -50,7 +50,7 @@ class Migration(migrations.Migration):
                             ("steps", "Label the steps of a trajectory"),
                             ("rating", "Rate a trajectory"),
                         ],
-                        help_text="Where `queue` is null.",
+                        help_text='Set if `queue` is null.',
                         max_length=10,
                         null=True,
                     ),
@@ -64,7 +64,7 @@ class Migration(migrations.Migration):
                 (
                     "undo",
                     models.JSONField(
-                        default=dict, help_text="What was there before the last act; see `desk.layouts.undo`."
+                        default=dict, help_text='State before the last action; see `desk.layouts.undo`.'
                     ),
                 ),
                 (

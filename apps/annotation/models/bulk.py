@@ -32,9 +32,9 @@ class BulkAct(WorkspaceModel):
     kind = models.CharField(max_length=10, choices=Kind.choices)
     queue = models.ForeignKey(Queue, on_delete=models.CASCADE, related_name="bulk_acts", db_index=False)
     by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
-    words = models.CharField(max_length=300, help_text="What was done, for people.")
-    count = models.PositiveIntegerField(help_text="Items that it was done to.")
-    before = models.JSONField(default=dict, help_text="Of an assignment: by item, whom it was for before.")
+    words = models.CharField(max_length=300, help_text="Description of the action for people.")
+    count = models.PositiveIntegerField(help_text="Number of items affected.")
+    before = models.JSONField(default=dict, help_text="For assigning: each item's previous assignees.")
     undone_at = models.DateTimeField(null=True)
 
     objects = WorkspaceQuerySet.as_manager()

@@ -19,15 +19,17 @@ class Continuation(Job):
     """A policy at one step of a trajectory: samples its actions there or, given another action, continues to the end."""
 
     trajectory = models.ForeignKey(Trajectory, on_delete=models.CASCADE, related_name="continuations")
-    index = models.PositiveIntegerField(help_text="Of the step at which it takes over, from 0.")
+    index = models.PositiveIntegerField(help_text="0-based index of the step at which the policy takes over.")
     policy = models.ForeignKey(Policy, on_delete=models.PROTECT, related_name="+")
-    count = models.PositiveSmallIntegerField(help_text="Actions to sample; 1 where it goes on.")
+    count = models.PositiveSmallIntegerField(
+        help_text="Number of actions to sample; 1 if the policy continues to the end."
+    )
     temperature = models.FloatField(default=1.0)
     action = FaithfulJSONField(
-        null=True, help_text="What is done at the step before the policy goes on; null samples actions."
+        null=True, help_text="Action taken at the step before the policy continues; null: actions are sampled."
     )
     action_hash = models.CharField(max_length=64, blank=True)
-    messages = FaithfulJSONField(default=list, help_text="The different actions that were sampled.")
+    messages = FaithfulJSONField(default=list, help_text="The distinct actions sampled.")
     branch = models.ForeignKey(Trajectory, on_delete=models.SET_NULL, null=True, related_name="+")
     state = models.CharField(max_length=10, choices=JobState.choices, default=JobState.WAITING)
     done = models.PositiveSmallIntegerField(default=0)

@@ -39,21 +39,25 @@ class Item(models.Model):
         max_length=10,
         choices=Queue.Kind.choices,
         default=Queue.Kind.PAIRWISE,
-        help_text="Its queue's; a foreign key over both columns holds that.",
+        help_text="The queue's kind, enforced by a composite foreign key.",
     )
     purpose = models.CharField(max_length=10, choices=Purpose.choices, default=Purpose.WORK, db_default="work")
-    known = models.JSONField(null=True, help_text="Of gold and training items: the answer, as its kind reads it.")
-    position = models.BigIntegerField(help_text="Place in the queue; only its order means something.")
+    known = models.JSONField(
+        null=True, help_text="For gold and onboarding items: the answer, in the format of the item's kind."
+    )
+    position = models.BigIntegerField(help_text="Sort key within the queue; the value itself has no meaning.")
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="+")
     a = models.ForeignKey(Trajectory, on_delete=models.PROTECT, related_name="+", db_index=False)
     b = models.ForeignKey(Trajectory, on_delete=models.PROTECT, null=True, related_name="+", db_index=False)
-    overlap = models.PositiveSmallIntegerField(help_text="The queue's; of known items, more than there are people.")
+    overlap = models.PositiveSmallIntegerField(
+        help_text="The queue's overlap; for gold and onboarding items, the column's maximum, since everybody judges them."
+    )
     taken = models.PositiveSmallIntegerField(default=0)
     judged = models.PositiveSmallIntegerField(default=0)
     returned_at = models.DateTimeField(
-        null=True, help_text="When a place last came back: unfinished, skipped or expired."
+        null=True, help_text="When a place was last freed: unfinished, skipped, or expired."
     )
-    disputed = models.BooleanField(default=False, help_text="One standing judgment prefers a, another b.")
+    disputed = models.BooleanField(default=False, help_text="One current judgment prefers a, another prefers b.")
 
     class Meta:
         constraints = [
@@ -105,17 +109,21 @@ class Desk(models.Model):
     annotator = models.ForeignKey(Annotator, on_delete=models.CASCADE, related_name="desks")
     position = models.BigIntegerField(default=0)
     returns_seen = models.DateTimeField(db_default=Now())
-    swept_at = models.DateTimeField(null=True, help_text="When the whole queue was last looked through from its start.")
-    judged = models.PositiveIntegerField(default=0, help_text="Standing judgments, those of known items left out.")
-    offered = models.PositiveIntegerField(default=0, help_text="Items looked for; decides when a gold item is due.")
-    golds = models.PositiveIntegerField(default=0, help_text="Standing judgments of gold items.")
+    swept_at = models.DateTimeField(null=True, help_text="When the whole queue was last scanned from its start.")
+    judged = models.PositiveIntegerField(
+        default=0, help_text="Current judgments, except those of gold and onboarding items."
+    )
+    offered = models.PositiveIntegerField(
+        default=0, help_text="Items requested so far; determines when a gold item is due."
+    )
+    golds = models.PositiveIntegerField(default=0, help_text="Current judgments of gold items.")
     golds_right = models.PositiveIntegerField(default=0)
-    trained = models.PositiveIntegerField(default=0, help_text="Standing judgments of training items.")
+    trained = models.PositiveIntegerField(default=0, help_text="Current judgments of onboarding items.")
     trained_right = models.PositiveIntegerField(default=0)
-    paused_at = models.DateTimeField(null=True, help_text="Since then nothing is given to this person here.")
-    pause_reason = models.CharField(max_length=300, blank=True, help_text="For the person to read.")
+    paused_at = models.DateTimeField(null=True, help_text="Since when this annotator is given no items in this queue.")
+    pause_reason = models.CharField(max_length=300, blank=True, help_text="Shown to the annotator.")
     skipped = models.PositiveIntegerField(default=0)
-    seconds = models.FloatField(default=0, help_text="Time at work on the standing judgments.")
+    seconds = models.FloatField(default=0, help_text="Working time spent on the current judgments.")
 
     class Meta:
         constraints = [UniqueConstraint(fields=["queue", "annotator"], name="one_desk_per_annotator")]
@@ -167,16 +175,20 @@ class Assignment(WorkspaceModel):
     item = models.ForeignKey(Item, on_delete=models.CASCADE, related_name="assignments")
     annotator = models.ForeignKey(Annotator, on_delete=models.PROTECT, related_name="assignments")
     state = models.CharField(max_length=10, choices=State.choices, default=State.OPEN)
-    a_is_left = models.BooleanField(help_text="Drawn at random, so that a habit of one side can't favor a trajectory.")
+    a_is_left = models.BooleanField(
+        help_text="Drawn at random, so that a preference for one side can't favor a trajectory."
+    )
     replaces = models.OneToOneField(
         "self",
         on_delete=models.SET_NULL,
         null=True,
         related_name="replaced_by",
-        help_text="The one that was taken back.",
+        help_text="The undone assignment that this one replaces.",
     )
     leased_until = models.DateTimeField()
-    opened_at = models.DateTimeField(null=True, help_text="First shown; a preloaded item is assigned before that.")
+    opened_at = models.DateTimeField(
+        null=True, help_text="When it was first shown; a preloaded item is assigned earlier."
+    )
     closed_at = models.DateTimeField(null=True)
     draft = models.JSONField(default=dict, help_text="Answers not yet submitted.")
     skip_reason = models.CharField(max_length=300, blank=True)

@@ -56,12 +56,12 @@ class Judgement(WorkspaceModel):
     annotator = models.ForeignKey(Annotator, on_delete=models.PROTECT, related_name="%(class)ss")
     assignment = models.OneToOneField(Assignment, on_delete=models.PROTECT, related_name="%(class)s")
     guideline_version = models.PositiveIntegerField(default=0)
-    seconds = models.FloatField(help_text="Time at work: pauses without input do not count.")
+    seconds = models.FloatField(help_text="Working time, excluding pauses without input.")
     retracted_at = models.DateTimeField(null=True)
     answers = models.JSONField(
         default=dict,
         db_default=NONE,
-        help_text="Key of a question -> its answer: a point, an option, options, or words.",
+        help_text="Question key -> answer: a point, an option, a list of options, or text.",
     )
 
     class Meta:
@@ -72,7 +72,7 @@ class TrajectoryJudgement(Judgement):
     """A judgment of a single trajectory, some of whose questions may be asked about every step."""
 
     step_answers = models.JSONField(
-        default=dict, db_default=NONE, help_text="Index of a step -> key of a question -> its answer there."
+        default=dict, db_default=NONE, help_text="Step index -> question key -> answer for that step."
     )
 
     class Meta:
@@ -94,11 +94,11 @@ class Preference(Judgement):
     both_bad = models.BooleanField(default=False)
     aspects = models.JSONField(
         default=dict,
-        help_text="Key of a question that compares -> its grade in favor of trajectory a, on the scale that the queue gave it.",
+        help_text="Key of a comparison question -> grade in favor of trajectory a, on the question's scale.",
     )
     confidence = models.PositiveSmallIntegerField(null=True, help_text="1 unsure, 2 fairly sure, 3 sure.")
     rationale = models.TextField(blank=True)
-    a_was_left = models.BooleanField(null=True, help_text="Null: judged elsewhere, and nothing says it.")
+    a_was_left = models.BooleanField(null=True, help_text="Null: judged elsewhere, side not recorded.")
 
     objects = PreferenceQuerySet.as_manager()
 
@@ -162,7 +162,7 @@ class Mark(models.Model):
         HARD_VIOLATION = "hard_violation", "Safety: hard violation"
 
     rating = models.ForeignKey(Rating, on_delete=models.CASCADE, related_name="marks", db_index=False)
-    index = models.PositiveIntegerField(help_text="Of the step, from 0.")
+    index = models.PositiveIntegerField(help_text="0-based index of the step.")
     kind = models.CharField(max_length=20, choices=Kind.choices)
     note = models.CharField(max_length=300, blank=True)
 
@@ -191,7 +191,7 @@ class Inspection(TrajectoryJudgement):
         EDITED = "edited", "Edited the answer"
 
     ending = models.CharField(max_length=20, choices=Ending.choices)
-    first_error = models.PositiveIntegerField(null=True, help_text="Index of the first step that is wrong.")
+    first_error = models.PositiveIntegerField(null=True, help_text="0-based index of the first wrong step.")
     rationale = models.TextField(blank=True)
 
     objects = InspectionQuerySet.as_manager()
@@ -223,15 +223,15 @@ class StepLabel(models.Model):
     """One annotator's label of one step of the inspected trajectory (the item's `a`)."""
 
     inspection = models.ForeignKey(Inspection, on_delete=models.CASCADE, related_name="labels", db_index=False)
-    index = models.PositiveIntegerField(help_text="Of the step, from 0.")
+    index = models.PositiveIntegerField(help_text="0-based index of the step.")
     value = models.SmallIntegerField(help_text="+1 good, 0 neutral, −1 bad.")
     is_filled = models.BooleanField(
-        default=False, help_text="Followed from the first error; the step wasn't labeled by itself."
+        default=False, help_text="Implied by the first error; the step itself wasn't labeled."
     )
     critique = models.TextField(blank=True)
     spans = FaithfulJSONField(
         default=list,
-        help_text="Marked words: part (said, reasoning, call, …), start (character in the part's text), quote, note.",
+        help_text="Marked passages: part (said, reasoning, call, …), start (character offset in the part's text), quote, note.",
     )
 
     class Meta:
@@ -250,18 +250,22 @@ class Correction(models.Model):
         SAMPLED = "sampled", "Chosen among actions sampled from a policy"
 
     inspection = models.ForeignKey(Inspection, on_delete=models.CASCADE, related_name="corrections", db_index=False)
-    index = models.PositiveIntegerField(help_text="Of the step that it corrects, from 0.")
+    index = models.PositiveIntegerField(help_text="0-based index of the corrected step.")
     message = FaithfulJSONField(help_text="The assistant message: content, reasoning_content, tool_calls.")
     origin = models.CharField(max_length=10, choices=Origin.choices)
     policy = models.ForeignKey(
-        Policy, on_delete=models.PROTECT, null=True, related_name="+", help_text="Whose action it is, where sampled."
+        Policy,
+        on_delete=models.PROTECT,
+        null=True,
+        related_name="+",
+        help_text="The policy that the action was sampled from, if any.",
     )
     branch = models.ForeignKey(
         Trajectory,
         on_delete=models.SET_NULL,
         null=True,
         related_name="+",
-        help_text="The trajectory that continues from this action, where the annotator asked for one.",
+        help_text="The trajectory that continues from this action, if the annotator requested one.",
     )
 
     class Meta:

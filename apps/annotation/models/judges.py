@@ -49,19 +49,17 @@ class Judge(Job):
 
     queue = models.ForeignKey(Queue, on_delete=models.CASCADE, related_name="judges", db_index=False)
     annotator = models.ForeignKey(
-        Annotator, on_delete=models.PROTECT, related_name="judges", help_text="With its policy: which served model."
+        Annotator, on_delete=models.PROTECT, related_name="judges", help_text="Its policy is the served model."
     )
     mode = models.CharField(max_length=10, choices=Mode.choices)
     state = models.CharField(max_length=10, choices=State.choices, default=State.WAITING)
     requests_a_minute = models.PositiveIntegerField(default=60)
     temperature = models.FloatField(default=0.0)
-    prompt_price = models.FloatField(
-        default=0.0, help_text="For a million tokens, in the currency that people think in."
-    )
+    prompt_price = models.FloatField(default=0.0, help_text="Per million tokens, in any currency.")
     completion_price = models.FloatField(default=0.0)
-    most_cost = models.FloatField(null=True, help_text="It pauses when it has cost so much.")
+    most_cost = models.FloatField(null=True, help_text="The judge pauses when its cost reaches this.")
     answered = models.PositiveIntegerField(default=0)
-    failed = models.PositiveIntegerField(default=0, help_text="Items that it gave no usable answer to.")
+    failed = models.PositiveIntegerField(default=0, help_text="Items without a usable answer.")
     prompt_tokens = models.BigIntegerField(default=0)
     completion_tokens = models.BigIntegerField(default=0)
     created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
@@ -126,16 +124,16 @@ class JudgeAnswer(models.Model):
     item = models.ForeignKey(Item, on_delete=models.CASCADE, related_name="judge_answers")
     prompt_version = models.PositiveIntegerField()
     a_left = models.SmallIntegerField(
-        help_text="Its grade with trajectory a on the left; a reward model knows no sides."
+        help_text="Grade with trajectory a on the left; a reward model's doesn't depend on sides."
     )
-    b_left = models.SmallIntegerField(help_text="Its grade with trajectory b on the left.")
-    strength = models.SmallIntegerField(help_text="Both together: 0 where they contradict each other.")
+    b_left = models.SmallIntegerField(help_text="Grade with trajectory b on the left.")
+    strength = models.SmallIntegerField(help_text="The two grades combined; 0 if they contradict each other.")
     both_bad = models.BooleanField(default=False)
     margin = models.FloatField(
-        null=True, help_text="Of a reward model: its reward of trajectory a less that of trajectory b, in nats."
+        null=True, help_text="For reward models: reward of trajectory a minus reward of trajectory b, in nats."
     )
     reason = models.TextField(blank=True)
-    error = models.TextField(blank=True, help_text="Why there is no usable answer; the grades mean nothing then.")
+    error = models.TextField(blank=True, help_text="Why there is no usable answer; the grades are then meaningless.")
     prompt_tokens = models.PositiveIntegerField(default=0)
     completion_tokens = models.PositiveIntegerField(default=0)
     created_at = models.DateTimeField(db_default=Now())

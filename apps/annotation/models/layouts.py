@@ -18,7 +18,7 @@ class DeskLayout(models.Model):
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="desk_layouts", db_index=False)
     name = models.CharField(max_length=LONGEST_NAME)
-    settings = models.JSONField(default=dict, help_text="As `desk.layouts` reads them.")
+    settings = models.JSONField(default=dict, help_text="Format: see `desk.layouts`.")
 
     class Meta:
         constraints = [UniqueConstraint(fields=["user", "name"], name="one_layout_per_name")]
@@ -32,12 +32,12 @@ class LayoutChoice(models.Model):
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+", db_index=False)
     queue = models.ForeignKey(Queue, on_delete=models.CASCADE, null=True, related_name="+", db_index=False)
-    kind = models.CharField(max_length=10, null=True, choices=Queue.Kind.choices, help_text="Where `queue` is null.")
+    kind = models.CharField(max_length=10, null=True, choices=Queue.Kind.choices, help_text="Set if `queue` is null.")
     layout = models.ForeignKey(
         DeskLayout, on_delete=models.SET_NULL, null=True, related_name="choices", help_text="Null: the queue's default."
     )
     changes = models.JSONField(default=dict, help_text="Settings that differ from the layout and aren't saved in it.")
-    undo = models.JSONField(default=dict, help_text="What was there before the last act; see `desk.layouts.undo`.")
+    undo = models.JSONField(default=dict, help_text="State before the last action; see `desk.layouts.undo`.")
 
     class Meta:
         constraints = [

@@ -31,7 +31,7 @@ class Annotator(WorkspaceModel):
     kind = models.CharField(max_length=10, choices=Kind.choices)
     name = models.CharField(max_length=200)
     source = models.CharField(
-        max_length=300, blank=True, help_text="The file that their judgments came in with; empty: they judge here."
+        max_length=300, blank=True, help_text="File that their judgments were imported from; empty: they judge here."
     )
     # The user, not the membership: somebody who leaves and returns is the same annotator.
     user = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
@@ -115,33 +115,38 @@ class Queue(WorkspaceModel):
     overlap = models.PositiveSmallIntegerField(default=1)
     lease_seconds = models.PositiveIntegerField(default=1200)
     skipped_come_back = models.BooleanField(
-        default=False, help_text="Whether a skipped item may return to its skipper."
+        default=False, help_text="Whether a skipped item may be offered again to whoever skipped it."
     )
-    selection = models.JSONField(default=dict, help_text="How the items were drawn: filters, pairing, seed.")
-    asks = models.JSONField(default=dict, help_text="What a judgment here answers, as this kind reads it.")
-    is_restricted = models.BooleanField(default=False, help_text="Only `labellers` are given items here.")
+    selection = models.JSONField(default=dict, help_text="How the items were selected: filters, pairing, seed.")
+    asks = models.JSONField(
+        default=dict, help_text="The questions that a judgment answers, in the format of the queue's kind."
+    )
+    is_restricted = models.BooleanField(default=False, help_text="Only `labellers` are given items of this queue.")
     labellers = models.ManyToManyField(User, related_name="+", blank=True)
     gold_percent = models.PositiveSmallIntegerField(
-        default=0, help_text="Of the items given to a person, so many are gold."
+        default=0, help_text="Percentage of gold items among those given to a person."
     )
     gold_count = models.PositiveIntegerField(default=0)
     training_count = models.PositiveIntegerField(default=0)
     shows_machines = models.BooleanField(
-        default=False, help_text="Whether people see what models said of a pair before they answer."
+        default=False, help_text="Whether people see models' judgments of a pair before they answer."
     )
-    blind_review = models.BooleanField(default=True, help_text="Reviewers decide before they see what others said.")
-    layout = models.JSONField(default=dict, help_text="How the desk is arranged for who didn't choose otherwise.")
+    blind_review = models.BooleanField(default=True, help_text="Reviewers decide before they see others' judgments.")
+    layout = models.JSONField(
+        default=dict, help_text="Default desk layout, for everybody without a layout of their own."
+    )
     ends_at = models.DateTimeField(null=True)
-    ends_after = models.PositiveIntegerField(null=True, help_text="Judgments.")
+    ends_after = models.PositiveIntegerField(null=True, help_text="Number of judgments.")
     created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
     item_count = models.PositiveIntegerField(
-        default=0, help_text="Items to be judged, those with a known answer left out. Grows while the queue is filled."
+        default=0,
+        help_text="Items to be judged, except gold and onboarding items. Grows while the queue is being filled.",
     )
-    items_expected = models.PositiveIntegerField(default=0, help_text="Counted before filling, for its progress.")
+    items_expected = models.PositiveIntegerField(default=0, help_text="Counted before filling, to show progress.")
     filled_to = models.UUIDField(
-        null=True, help_text="The last task whose pairs are in; a killed filling goes on from here."
+        null=True, help_text="The last task whose pairs were added; an interrupted fill continues after it."
     )
-    filling_at = models.DateTimeField(null=True, help_text="When filling last moved.")
+    filling_at = models.DateTimeField(null=True, help_text="When filling last made progress.")
     error = models.TextField(blank=True)
 
     objects = QueueQuerySet.as_manager()
@@ -200,8 +205,9 @@ class QualityReport(models.Model):
 
     queue = models.OneToOneField(Queue, on_delete=models.CASCADE, primary_key=True, related_name="report")
     basis = models.CharField(
-        max_length=100, help_text="The judgments that stood then; another basis makes it out of date."
+        max_length=100,
+        help_text="Identifies the judgments measured; if it no longer matches, the report is out of date.",
     )
-    figures = models.JSONField(help_text="As `measuring.measure` returns them.")
+    figures = models.JSONField(help_text="Returned by `measuring.measure`.")
     measured_at = models.DateTimeField(db_default=Now())
     took_seconds = models.FloatField()

@@ -29,11 +29,11 @@ class Adjudication(WorkspaceModel):
     queue = models.ForeignKey(Queue, on_delete=models.CASCADE, related_name="adjudications", db_index=False)
     item = models.ForeignKey(Item, on_delete=models.PROTECT, related_name="adjudications")
     by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
-    strength = models.SmallIntegerField(null=True, help_text="In favor of trajectory a, as a preference's.")
+    strength = models.SmallIntegerField(null=True, help_text="In favor of trajectory a, like a preference's strength.")
     both_bad = models.BooleanField(default=False)
-    upheld = models.UUIDField(null=True, help_text="The judgment that stands: an inspection or a rating.")
+    upheld = models.UUIDField(null=True, help_text="Id of the upheld judgment: an inspection or a rating.")
     reason = models.TextField()
-    was_blind = models.BooleanField(help_text="Decided before seeing what others had said.")
+    was_blind = models.BooleanField(help_text="Decided before seeing others' judgments.")
     retracted_at = models.DateTimeField(null=True)
 
     objects = AdjudicationQuerySet.as_manager()
@@ -59,7 +59,10 @@ class Remark(WorkspaceModel):
     queue = models.ForeignKey(Queue, on_delete=models.CASCADE, related_name="remarks", db_index=False)
     item = models.ForeignKey(Item, on_delete=models.CASCADE, related_name="remarks")
     annotator = models.ForeignKey(
-        Annotator, on_delete=models.CASCADE, related_name="remarks", help_text="Whose judgment it is about."
+        Annotator,
+        on_delete=models.CASCADE,
+        related_name="remarks",
+        help_text="The annotator whose judgment the remark is about.",
     )
     by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
     text = models.TextField()

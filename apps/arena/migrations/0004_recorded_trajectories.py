@@ -14,7 +14,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='experiment',
             name='recorded_a',
-            field=django.contrib.postgres.fields.ArrayField(base_field=models.UUIDField(), default=list, help_text='Trajectories of A that existed before, where it rolled out none.', size=None),
+            field=django.contrib.postgres.fields.ArrayField(base_field=models.UUIDField(), default=list, help_text='Existing trajectories of policy A, if the experiment rolls out none.', size=None),
         ),
         migrations.AddField(
             model_name='experiment',

@@ -22,14 +22,14 @@ class Migration(migrations.Migration):
             name='LiveAttempt',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('side', models.PositiveSmallIntegerField(help_text='0: that of policy A; 1: of policy B.')),
-                ('is_paired', models.BooleanField(default=False, help_text='The other side has attempted the task, too.')),
+                ('side', models.PositiveSmallIntegerField(help_text='0: policy A; 1: policy B.')),
+                ('is_paired', models.BooleanField(default=False, help_text='The other side has also attempted the task.')),
             ],
         ),
         migrations.AddField(
             model_name='experiment',
             name='split',
-            field=models.ForeignKey(help_text='Whose sessions feed it as they end.', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='experiments', to='gateway.trafficsplit'),
+            field=models.ForeignKey(help_text='The split whose sessions feed the experiment as they end.', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='experiments', to='gateway.trafficsplit'),
         ),
         migrations.AddConstraint(
             model_name='experiment',

@@ -19,9 +19,9 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('key', models.CharField(max_length=200)),
-                ('fingerprint', models.CharField(help_text='SHA-256 of the address and what was sent.', max_length=64)),
+                ('fingerprint', models.CharField(help_text='SHA-256 of the URL and the request body.', max_length=64)),
                 ('status', models.PositiveSmallIntegerField()),
-                ('body', models.TextField(help_text="JSON. As text, since columns of JSON can't hold every character.")),
+                ('body', models.TextField(help_text="JSON, stored as text because JSON columns can't hold every character.")),
                 ('location', models.TextField(blank=True)),
                 ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ('membership', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='accounts.membership')),

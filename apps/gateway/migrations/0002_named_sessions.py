@@ -17,12 +17,12 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='session',
             name='is_guessed',
-            field=models.BooleanField(default=False, help_text='Its calls were taken together by their trace; the agent named no session.'),
+            field=models.BooleanField(default=False, help_text='Its calls were grouped by trace because the agent named no session.'),
         ),
         migrations.AddField(
             model_name='session',
             name='name',
-            field=models.CharField(blank=True, help_text='What the agent called it in X-Session-Id, where an API token opened it.', max_length=200),
+            field=models.CharField(blank=True, help_text="The agent's X-Session-Id, for sessions opened by a call with an API token.", max_length=200),
         ),
         migrations.AddIndex(
             model_name='session',

@@ -23,7 +23,7 @@ class Migration(migrations.Migration):
             model_name="session",
             name="token",
             field=models.ForeignKey(
-                help_text="With which it was opened.",
+                help_text='The API token that opened the session.',
                 null=True,
                 on_delete=django.db.models.deletion.SET_NULL,
                 related_name="+",
@@ -35,7 +35,7 @@ class Migration(migrations.Migration):
             name="tokens_used",
             field=models.PositiveBigIntegerField(
                 default=0,
-                help_text="Towards max_tokens. Of replies that weren't read to their end, or counted, an estimate.",
+                help_text="Counted towards max_tokens; estimated for replies that weren't read to their end or whose tokens the server didn't count.",
             ),
         ),
     ]

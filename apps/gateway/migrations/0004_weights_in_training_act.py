@@ -18,12 +18,12 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='session',
             name='training_address',
-            field=models.CharField(blank=True, help_text="Where the weights in training answer, in place of a policy's endpoint. Holds a secret.", max_length=500),
+            field=models.CharField(blank=True, help_text="URL of the server of the weights in training, used instead of a policy's endpoint. Contains a secret.", max_length=500),
         ),
         migrations.AddField(
             model_name='session',
             name='training_name',
-            field=models.CharField(blank=True, help_text='What people call those weights.', max_length=300),
+            field=models.CharField(blank=True, help_text='Display name of the weights in training.', max_length=300),
         ),
         migrations.AlterField(
             model_name='session',

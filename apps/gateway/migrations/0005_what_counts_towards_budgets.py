@@ -13,6 +13,6 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='session',
             name='calls_begun',
-            field=models.PositiveIntegerField(default=0, help_text='Towards max_calls, where there is one: those under way count, and those that may have been computed.'),
+            field=models.PositiveIntegerField(default=0, help_text='Counted towards max_calls, if set; includes calls in progress and failed calls whose reply may have been computed.'),
         ),
     ]

@@ -30,11 +30,11 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.UUIDField(default=apps.common.ids.new_id, editable=False, primary_key=True, serialize=False)),
                 ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('name', models.CharField(help_text='What agents write as `model`, or as `split` of a session.', max_length=80)),
-                ('environment', models.CharField(help_text="Whose champion answers for an arm that can't be reached.", max_length=100)),
-                ('unit', models.CharField(choices=[('session', 'Each session by itself'), ('task', 'By task'), ('unit', 'By `unit` or `user`')], default='session', help_text='What is drawn for: the same unit is always led to the same arm.', max_length=10)),
-                ('is_on', models.BooleanField(default=True, help_text='Off, the champion answers every new session.')),
-                ('arms_changed_at', models.DateTimeField(help_text='Since when sessions are drawn with these shares.')),
+                ('name', models.CharField(help_text='The name that agents send as `model`, or as `split` when they open a session.', max_length=80)),
+                ('environment', models.CharField(help_text='The environment whose champion answers if an arm is unreachable.', max_length=100)),
+                ('unit', models.CharField(choices=[('session', 'Each session by itself'), ('task', 'By task'), ('unit', 'By `unit` or `user`')], default='session', help_text='What an arm is drawn for: the same unit always gets the same arm.', max_length=10)),
+                ('is_on', models.BooleanField(default=True, help_text='If off, the champion answers all new sessions.')),
+                ('arms_changed_at', models.DateTimeField(help_text='Since when the current arms and shares apply.')),
                 ('experiment', models.UUIDField(help_text='The live experiment that new sessions take part in.', null=True)),
             ],
         ),
@@ -45,32 +45,32 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='session',
             name='drawn',
-            field=models.ForeignKey(db_index=False, help_text="Of the split's arm that was drawn.", null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='policies.policy'),
+            field=models.ForeignKey(db_index=False, help_text='Policy of the arm drawn from the split.', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='policies.policy'),
         ),
         migrations.AddField(
             model_name='session',
             name='experiment',
-            field=models.UUIDField(help_text='The live experiment that it takes part in.', null=True),
+            field=models.UUIDField(help_text='The live experiment that the session takes part in.', null=True),
         ),
         migrations.AddField(
             model_name='session',
             name='failover',
-            field=models.TextField(blank=True, help_text='Why the champion answers in place of the policy that was drawn.'),
+            field=models.TextField(blank=True, help_text='Why the champion answers instead of the drawn policy.'),
         ),
         migrations.AddField(
             model_name='session',
             name='is_fed',
-            field=models.BooleanField(default=False, help_text='The live experiment has taken it up.'),
+            field=models.BooleanField(default=False, help_text='The live experiment has processed the session.'),
         ),
         migrations.AddField(
             model_name='session',
             name='sampling',
-            field=models.JSONField(default=dict, help_text='Sampling settings of the policy, which hold for all calls.'),
+            field=models.JSONField(default=dict, help_text="The policy's sampling settings, applied to all calls."),
         ),
         migrations.AddField(
             model_name='session',
             name='unit_digest',
-            field=models.BinaryField(help_text='Of what the arm was drawn for.', max_length=16, null=True),
+            field=models.BinaryField(help_text='Digest of the unit that the arm was drawn for.', max_length=16, null=True),
         ),
         migrations.AddField(
             model_name='arm',
@@ -95,7 +95,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='session',
             name='split',
-            field=models.ForeignKey(db_index=False, help_text='The name that led here.', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='sessions', to='gateway.trafficsplit'),
+            field=models.ForeignKey(db_index=False, help_text='The traffic split through which the session was opened.', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='sessions', to='gateway.trafficsplit'),
         ),
         migrations.AddIndex(
             model_name='session',

@@ -37,7 +37,7 @@ class Migration(migrations.Migration):
                 ('comment', models.TextField(blank=True)),
                 ('edited', models.TextField(blank=True, help_text='What the agent should have answered.')),
                 ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('judged_at', models.DateTimeField(help_text='When it became a judgment, or was found to become none.', null=True)),
+                ('judged_at', models.DateTimeField(help_text='When it became a judgment, or was found not to become one.', null=True)),
                 ('call', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='gateway.call')),
                 ('session', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='feedback', to='gateway.session')),
                 ('key', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='gateway.feedbackkey')),

@@ -19,7 +19,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='session',
             name='rollout_batch',
-            field=models.ForeignKey(db_index=False, help_text="Of which it plays an episode, in a runner's program.", null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='sessions', to='trajectories.rolloutbatch'),
+            field=models.ForeignKey(db_index=False, help_text='The batch of rollouts whose episode a runner plays in this session.', null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='sessions', to='trajectories.rolloutbatch'),
         ),
         migrations.AddIndex(
             model_name='session',

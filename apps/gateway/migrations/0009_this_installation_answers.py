@@ -22,7 +22,7 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='session',
             name='endpoint',
-            field=models.ForeignKey(help_text="Who serves the policy; without one, this installation's own server of small models.", null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='policies.endpoint'),
+            field=models.ForeignKey(help_text="Endpoint that serves the policy; null: this installation's server of small models.", null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='policies.endpoint'),
         ),
         migrations.AddConstraint(
             model_name='session',

@@ -13,6 +13,6 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='call',
             name='is_redacted',
-            field=models.BooleanField(default=False, help_text='Something of its chat was replaced before it was stored, or of a call that it continues.'),
+            field=models.BooleanField(default=False, help_text="Part of its messages, or of an earlier call's that it continues, was redacted before storage."),
         ),
     ]

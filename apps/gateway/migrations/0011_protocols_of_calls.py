@@ -14,16 +14,16 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='call',
             name='dialect',
-            field=models.CharField(choices=[('chat', "OpenAI's chat completions"), ('messages', "Anthropic's Messages"), ('responses', "OpenAI's Responses")], default='chat', help_text='The protocol that it came in.', max_length=10),
+            field=models.CharField(choices=[('chat', "OpenAI's chat completions"), ('messages', "Anthropic's Messages"), ('responses', "OpenAI's Responses")], default='chat', help_text='The protocol of the request.', max_length=10),
         ),
         migrations.AlterField(
             model_name='call',
             name='reply',
-            field=apps.common.fields.FaithfulJSONField(help_text='What the agent got.', null=True),
+            field=apps.common.fields.FaithfulJSONField(help_text='As sent to the agent.', null=True),
         ),
         migrations.AlterField(
             model_name='call',
             name='request',
-            field=apps.common.fields.FaithfulJSONField(help_text='What the agent asked for, but for its chat and its tools.'),
+            field=apps.common.fields.FaithfulJSONField(help_text="The agent's request without messages and tools."),
         ),
     ]

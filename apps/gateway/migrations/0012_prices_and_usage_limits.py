@@ -18,17 +18,17 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='call',
             name='cached_tokens',
-            field=models.PositiveIntegerField(help_text="Of the prompt's, those that came from a cache.", null=True),
+            field=models.PositiveIntegerField(help_text='Prompt tokens read from a cache.', null=True),
         ),
         migrations.AddField(
             model_name='call',
             name='cost',
-            field=models.DecimalField(decimal_places=12, help_text='In US dollars, by the prices of that moment; null where there were none.', max_digits=24, null=True),
+            field=models.DecimalField(decimal_places=12, help_text='In US dollars, at the prices when the call was made; null without a price.', max_digits=24, null=True),
         ),
         migrations.AddField(
             model_name='call',
             name='is_cost_estimated',
-            field=models.BooleanField(default=False, help_text="The server didn't count its tokens."),
+            field=models.BooleanField(default=False, help_text="The cost is an estimate because the server didn't count the tokens."),
         ),
         migrations.CreateModel(
             name='Price',
@@ -36,7 +36,7 @@ class Migration(migrations.Migration):
                 ('id', models.UUIDField(default=apps.common.ids.new_id, editable=False, primary_key=True, serialize=False)),
                 ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ('input', models.DecimalField(decimal_places=6, max_digits=14)),
-                ('cached', models.DecimalField(decimal_places=6, help_text='Of tokens that came from a cache; null: as other input.', max_digits=14, null=True)),
+                ('cached', models.DecimalField(decimal_places=6, help_text='Price of cached input tokens; null: same as other input.', max_digits=14, null=True)),
                 ('output', models.DecimalField(decimal_places=6, max_digits=14)),
                 ('endpoint', models.OneToOneField(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='price', to='policies.endpoint')),
                 ('policy', models.OneToOneField(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='price', to='policies.policy')),
@@ -53,7 +53,7 @@ class Migration(migrations.Migration):
                 ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ('requests_a_minute', models.PositiveIntegerField(null=True)),
                 ('tokens_a_minute', models.PositiveIntegerField(null=True)),
-                ('dollars_a_day', models.DecimalField(decimal_places=2, help_text='Days begin at 0:00 UTC.', max_digits=12, null=True)),
+                ('dollars_a_day', models.DecimalField(decimal_places=2, help_text='Days start at 00:00 UTC.', max_digits=12, null=True)),
                 ('session_requests_a_minute', models.PositiveIntegerField(null=True)),
                 ('session_tokens_a_minute', models.PositiveIntegerField(null=True)),
                 ('session_dollars_a_day', models.DecimalField(decimal_places=2, max_digits=12, null=True)),

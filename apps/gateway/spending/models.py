@@ -27,7 +27,7 @@ class Price(WorkspaceModel):
         max_digits=WHOLE_DIGITS + DECIMALS,
         decimal_places=DECIMALS,
         null=True,
-        help_text="Of tokens that came from a cache; null: as other input.",
+        help_text="Price of cached input tokens; null: same as other input.",
     )
     output = models.DecimalField(max_digits=WHOLE_DIGITS + DECIMALS, decimal_places=DECIMALS)
 
@@ -65,7 +65,9 @@ class UsageLimits(WorkspaceModel):
 
     requests_a_minute = models.PositiveIntegerField(null=True)
     tokens_a_minute = models.PositiveIntegerField(null=True)
-    dollars_a_day = models.DecimalField(max_digits=12, decimal_places=2, null=True, help_text="Days begin at 0:00 UTC.")
+    dollars_a_day = models.DecimalField(
+        max_digits=12, decimal_places=2, null=True, help_text="Days start at 00:00 UTC."
+    )
     session_requests_a_minute = models.PositiveIntegerField(null=True)
     session_tokens_a_minute = models.PositiveIntegerField(null=True)
     session_dollars_a_day = models.DecimalField(max_digits=12, decimal_places=2, null=True)

@@ -22,16 +22,20 @@ class TrafficSplit(WorkspaceModel):
         TASK = "task", "By task"
         UNIT = "unit", "By `unit` or `user`"
 
-    name = models.CharField(max_length=80, help_text="What agents write as `model`, or as `split` of a session.")
-    environment = models.CharField(max_length=100, help_text="Whose champion answers for an arm that can't be reached.")
+    name = models.CharField(
+        max_length=80, help_text="The name that agents send as `model`, or as `split` when they open a session."
+    )
+    environment = models.CharField(
+        max_length=100, help_text="The environment whose champion answers if an arm is unreachable."
+    )
     unit = models.CharField(
         max_length=10,
         choices=Unit.choices,
         default=Unit.SESSION,
-        help_text="What is drawn for: the same unit is always led to the same arm.",
+        help_text="What an arm is drawn for: the same unit always gets the same arm.",
     )
-    is_on = models.BooleanField(default=True, help_text="Off, the champion answers every new session.")
-    arms_changed_at = models.DateTimeField(help_text="Since when sessions are drawn with these shares.")
+    is_on = models.BooleanField(default=True, help_text="If off, the champion answers all new sessions.")
+    arms_changed_at = models.DateTimeField(help_text="Since when the current arms and shares apply.")
     experiment = models.UUIDField(null=True, help_text="The live experiment that new sessions take part in.")
     created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
 

@@ -13,7 +13,7 @@ class Migration(migrations.Migration):
                 models.URLField(max_length=300),
                 blank=True,
                 default=list,
-                help_text="Further servers that serve what the first one does.",
+                help_text='Additional servers with the same models as the first.',
                 size=None,
             ),
         ),

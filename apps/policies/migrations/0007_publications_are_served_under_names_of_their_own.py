@@ -10,7 +10,7 @@ class Migration(migrations.Migration):
             name="served_name",
             field=models.CharField(
                 blank=True,
-                help_text="What its server calls it. No other publication has it, so a server can't answer from the cache of another one.",
+                help_text="Its name on the server. Unique among publications, so that a server can't answer from another one's cache.",
                 max_length=120,
             ),
         ),
@@ -18,7 +18,7 @@ class Migration(migrations.Migration):
             model_name="publication",
             name="name",
             field=models.CharField(
-                help_text="What people call it: an alias of what is live, or a folder's name.", max_length=100
+                help_text="Public name: an alias of the live publication, or a folder's name.", max_length=100
             ),
         ),
     ]

@@ -13,11 +13,11 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='policy',
             name='location',
-            field=models.CharField(blank=True, help_text="A folder under MODEL_ROOTS, a hub id, the name of a script, or a server's model name; empty where a training run made it.", max_length=500),
+            field=models.CharField(blank=True, help_text="A folder under MODEL_ROOTS, a hub id, a script's name, or a model's name on its server; empty if a training run made the policy.", max_length=500),
         ),
         migrations.AlterField(
             model_name='policy',
             name='report',
-            field=models.JSONField(default=dict, help_text='What its training run measured on held-out data.'),
+            field=models.JSONField(default=dict, help_text="Its training run's measurements on held-out data."),
         ),
     ]

@@ -29,9 +29,9 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.UUIDField(default=apps.common.ids.new_id, editable=False, primary_key=True, serialize=False)),
                 ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('name', models.CharField(help_text='As the marker has it.', max_length=40)),
+                ('name', models.CharField(help_text='The name shown in the marker.', max_length=40)),
                 ('detector', models.CharField(blank=True, max_length=20)),
-                ('pattern', models.CharField(blank=True, help_text='As RE2 reads it.', max_length=500)),
+                ('pattern', models.CharField(blank=True, help_text='RE2 regular expression.', max_length=500)),
                 ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('workspace', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='accounts.workspace')),
             ],

@@ -19,7 +19,7 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='removal',
             name='target',
-            field=models.UUIDField(help_text="Its id. What it names is gone once this is done. Of expired ones the rule's."),
+            field=models.UUIDField(help_text="Id of the thing to delete, which no longer exists once the job is done; for expired trajectories, the retention rule's id."),
         ),
         migrations.AlterField(
             model_name='removal',
@@ -31,10 +31,10 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.UUIDField(default=apps.common.ids.new_id, editable=False, primary_key=True, serialize=False)),
                 ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('source', models.CharField(help_text="As trajectories have it: an import's format, rollout, gateway…", max_length=50)),
-                ('days', models.PositiveSmallIntegerField(help_text='Since they came.')),
+                ('source', models.CharField(help_text="A trajectory's source: an import format, rollout, gateway…", max_length=50)),
+                ('days', models.PositiveSmallIntegerField(help_text='Days since the trajectories were added.')),
                 ('is_on', models.BooleanField(default=False)),
-                ('ran_at', models.DateTimeField(help_text='When a deletion was last asked for by it.', null=True)),
+                ('ran_at', models.DateTimeField(help_text='When the rule last requested a deletion.', null=True)),
                 ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('workspace', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='accounts.workspace')),
             ],

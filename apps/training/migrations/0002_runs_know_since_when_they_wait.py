@@ -14,6 +14,6 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='run',
             name='queued_at',
-            field=models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), help_text='Since when it waits, or last waited, for a worker.'),
+            field=models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), help_text='Since when the job has been waiting, or was last waiting, for a worker.'),
         ),
     ]

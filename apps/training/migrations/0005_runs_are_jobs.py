@@ -13,26 +13,26 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='run',
             name='loss',
-            field=models.TextField(blank=True, help_text='Why the last of them was lost.'),
+            field=models.TextField(blank=True, help_text='Why the last attempt was lost.'),
         ),
         migrations.AlterField(
             model_name='run',
             name='leased_until',
-            field=models.DateTimeField(help_text='While it waits: when to tell the workers again.', null=True),
+            field=models.DateTimeField(help_text="End of the worker's lease; while the job waits, when to resend its message to the workers.", null=True),
         ),
         migrations.AlterField(
             model_name='run',
             name='losses',
-            field=models.PositiveSmallIntegerField(default=0, help_text='Attempts that were lost since it was started, or last got on.'),
+            field=models.PositiveSmallIntegerField(default=0, help_text='Attempts lost since the job was started or last made progress.'),
         ),
         migrations.AlterField(
             model_name='run',
             name='process_id',
-            field=models.PositiveIntegerField(help_text='Of the child that does it, on `worker`.', null=True),
+            field=models.PositiveIntegerField(help_text='Id of the child process that runs the job, on the host of `worker`.', null=True),
         ),
         migrations.AlterField(
             model_name='run',
             name='worker',
-            field=models.CharField(blank=True, help_text='host:process of the one that has it.', max_length=200),
+            field=models.CharField(blank=True, help_text='host:process of the worker that holds the job.', max_length=200),
         ),
     ]

@@ -13,6 +13,6 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='runreward',
             name='term',
-            field=models.CharField(help_text="Its name in the training run's curves.", max_length=60),
+            field=models.CharField(help_text="The term's name in the training run's curves.", max_length=60),
         ),
     ]

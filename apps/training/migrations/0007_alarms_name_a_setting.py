@@ -13,6 +13,6 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='runevent',
             name='details',
-            field=models.JSONField(default=dict, help_text='Of an alarm its name and the setting to try; of a change the setting, what it was and what it is.'),
+            field=models.JSONField(default=dict, help_text='For an alarm: its name and the setting to try; for a change: the setting with its old and new value.'),
         ),
     ]

@@ -13,26 +13,26 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='run',
             name='evaluation_seconds',
-            field=models.FloatField(help_text='Of a usual evaluation of this attempt.', null=True),
+            field=models.FloatField(help_text='Typical duration of an evaluation in this attempt.', null=True),
         ),
         migrations.AddField(
             model_name='run',
             name='evaluations_ahead',
-            field=models.PositiveIntegerField(default=0, help_text='After this step, as its settings have it.'),
+            field=models.PositiveIntegerField(default=0, help_text='Evaluations scheduled after the current step.'),
         ),
         migrations.AddField(
             model_name='run',
             name='expected_because',
-            field=models.TextField(blank=True, help_text='What that rests on.'),
+            field=models.TextField(blank=True, help_text='What the estimate is based on.'),
         ),
         migrations.AddField(
             model_name='run',
             name='expected_seconds',
-            field=models.FloatField(help_text='Of training, as its worker thought when it began.', null=True),
+            field=models.FloatField(help_text='Duration of training, as estimated by the worker at the start.', null=True),
         ),
         migrations.AddField(
             model_name='run',
             name='step_seconds',
-            field=models.FloatField(help_text='Of a usual step of this attempt, checkpoints included.', null=True),
+            field=models.FloatField(help_text='Typical duration of a step in this attempt, including checkpoints.', null=True),
         ),
     ]

@@ -16,11 +16,11 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='EpisodeBatch',
             fields=[
-                ('id', models.UUIDField(editable=False, help_text='As the trainer names it.', primary_key=True, serialize=False)),
+                ('id', models.UUIDField(editable=False, help_text='Id assigned by the trainer.', primary_key=True, serialize=False)),
                 ('moment', models.CharField(help_text='Which weights: “step 3”, “evaluation”.', max_length=100)),
                 ('address', models.CharField(help_text='Where they answer. Holds a secret.', max_length=500)),
-                ('lease_seconds', models.PositiveIntegerField(help_text='A runner that is silent for so long has lost its episode.')),
-                ('most_calls', models.PositiveIntegerField(help_text='Of one episode.')),
+                ('lease_seconds', models.PositiveIntegerField(help_text='A runner that sends nothing for this long loses its episode.')),
+                ('most_calls', models.PositiveIntegerField(help_text='Maximum calls in one episode.')),
                 ('opened_at', models.DateTimeField(auto_now_add=True)),
                 ('closed_at', models.DateTimeField(null=True)),
                 ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='episode_batches', to='training.run')),
@@ -29,13 +29,13 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Episode',
             fields=[
-                ('id', models.UUIDField(editable=False, help_text='As the trainer names it.', primary_key=True, serialize=False)),
+                ('id', models.UUIDField(editable=False, help_text='Id assigned by the trainer.', primary_key=True, serialize=False)),
                 ('task', apps.common.fields.FaithfulJSONField()),
                 ('environment', models.CharField(max_length=100)),
                 ('attempt', models.PositiveIntegerField()),
                 ('losses', models.PositiveSmallIntegerField(default=0, help_text='Sessions that ended without an outcome.')),
-                ('answered_at', models.DateTimeField(help_text='When the trainer was told what came of it.', null=True)),
-                ('session', models.OneToOneField(help_text='Of whoever plays it.', null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='episode', to='gateway.session')),
+                ('answered_at', models.DateTimeField(help_text='When the outcome was reported to the trainer.', null=True)),
+                ('session', models.OneToOneField(help_text='Session of the runner that plays the episode.', null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='episode', to='gateway.session')),
                 ('batch', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='episodes', to='training.episodebatch')),
             ],
         ),

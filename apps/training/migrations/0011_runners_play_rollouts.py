@@ -15,12 +15,12 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='episodebatch',
             name='began_at',
-            field=models.DateTimeField(help_text='When the first of its episodes was leased.', null=True),
+            field=models.DateTimeField(help_text="When the batch's first episode was leased.", null=True),
         ),
         migrations.AddField(
             model_name='episodebatch',
             name='deadline_seconds',
-            field=models.PositiveIntegerField(help_text="Of rollouts, from the first lease: then they end with what was played. A run's trainer has its own.", null=True),
+            field=models.PositiveIntegerField(help_text="For rollouts, counted from the first lease: the batch then ends with the episodes played so far. A training run's trainer has its own deadline.", null=True),
         ),
         migrations.AddField(
             model_name='episodebatch',
@@ -30,12 +30,12 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='episodebatch',
             name='address',
-            field=models.CharField(blank=True, help_text='Where these answer. Holds a secret.', max_length=500),
+            field=models.CharField(blank=True, help_text='URL of the server of these weights. Contains a secret.', max_length=500),
         ),
         migrations.AlterField(
             model_name='episodebatch',
             name='moment',
-            field=models.CharField(blank=True, help_text='Which weights of a run: “step 3”, “evaluation”.', max_length=100),
+            field=models.CharField(blank=True, help_text='The point in the run whose weights act: “step 3”, “evaluation”.', max_length=100),
         ),
         migrations.AlterField(
             model_name='episodebatch',

@@ -21,7 +21,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='trajectory',
             name='outcome_batch',
-            field=models.ForeignKey(db_index=False, help_text='The import whose report said later whether it was a success.', null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='outcomes', to='trajectories.importbatch'),
+            field=models.ForeignKey(db_index=False, help_text='The later import whose report recorded whether the trajectory succeeded.', null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='outcomes', to='trajectories.importbatch'),
         ),
         migrations.AddIndex(
             model_name='trajectory',

@@ -11,16 +11,16 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='importbatch',
             name='task_count',
-            field=models.IntegerField(help_text='Tasks of its trajectories, once it is done.', null=True),
+            field=models.IntegerField(help_text='Number of tasks of its trajectories, once the import is done.', null=True),
         ),
         migrations.AddField(
             model_name='importbatch',
             name='warning_count',
-            field=models.IntegerField(default=0, help_text='What was left out of records that came in.'),
+            field=models.IntegerField(default=0, help_text='Number of warnings: parts left out of imported records.'),
         ),
         migrations.AddField(
             model_name='importbatch',
             name='warnings',
-            field=models.JSONField(default=list, help_text='The first of them, in words with their places.'),
+            field=models.JSONField(default=list, help_text='The first warnings, as text with their positions.'),
         ),
     ]

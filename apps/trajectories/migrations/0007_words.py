@@ -13,16 +13,16 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='importbatch',
             name='outcome_count',
-            field=models.IntegerField(default=0, help_text='Trajectories that were here before and got an outcome by it.'),
+            field=models.IntegerField(default=0, help_text='Existing trajectories that got an outcome from this import.'),
         ),
         migrations.AlterField(
             model_name='importbatch',
             name='policy_name',
-            field=models.CharField(blank=True, help_text="Who acted in the trajectories that don't say so themselves.", max_length=200),
+            field=models.CharField(blank=True, help_text="Policy of trajectories that don't name one.", max_length=200),
         ),
         migrations.AlterField(
             model_name='trajectory',
             name='course',
-            field=models.BigIntegerField(help_text="Digest of what was heard, done and said: equal for trajectories that can't be told apart. Null: not noted.", null=True),
+            field=models.BigIntegerField(help_text='Digest of inputs, actions, and messages, equal for indistinguishable trajectories. Null: not recorded.', null=True),
         ),
     ]

@@ -28,7 +28,7 @@ class Migration(migrations.Migration):
                 blank=True,
                 db_default=[],
                 default=list,
-                help_text="Names of the tools that its steps called.",
+                help_text='Names of the tools called in its steps.',
                 size=None,
             ),
         ),

@@ -19,30 +19,32 @@ class ImportBatch(Job):
 
     filename = models.CharField(max_length=300)
     file = models.FileField(upload_to="imports/%Y/%m/", max_length=400)
-    size = models.BigIntegerField(default=0, help_text="Bytes as uploaded.")
+    size = models.BigIntegerField(default=0, help_text="Size of the uploaded file in bytes.")
     sha256 = models.CharField(max_length=64, blank=True)
     format = models.CharField(max_length=50, blank=True)
     policy_name = models.CharField(
         max_length=200,
         blank=True,
-        help_text="Who acted in the trajectories that don't say so themselves.",
+        help_text="Policy of trajectories that don't name one.",
     )
     state = models.CharField(max_length=10, choices=JobState.choices, default=JobState.WAITING)
     created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
-    position = models.BigIntegerField(default=0, help_text="Records (good or bad) of the file that are dealt with.")
+    position = models.BigIntegerField(default=0, help_text="Records of the file processed so far, valid or not.")
     bytes_read = models.BigIntegerField(default=0)
     trajectory_count = models.IntegerField(default=0)
     step_count = models.BigIntegerField(default=0)
     duplicate_count = models.IntegerField(default=0)
     rejected_count = models.IntegerField(default=0)
     outcome_count = models.IntegerField(
-        default=0, help_text="Trajectories that were here before and got an outcome by it."
+        default=0, help_text="Existing trajectories that got an outcome from this import."
     )
-    task_count = models.IntegerField(null=True, help_text="Tasks of its trajectories, once it is done.")
-    warning_count = models.IntegerField(default=0, help_text="What was left out of records that came in.")
-    warnings = models.JSONField(default=list, help_text="The first of them, in words with their places.")
+    task_count = models.IntegerField(
+        null=True, help_text="Number of tasks of its trajectories, once the import is done."
+    )
+    warning_count = models.IntegerField(default=0, help_text="Number of warnings: parts left out of imported records.")
+    warnings = models.JSONField(default=list, help_text="The first warnings, as text with their positions.")
     idempotency_key = models.CharField(
-        max_length=200, blank=True, help_text="The header of the API request that made it."
+        max_length=200, blank=True, help_text="The `Idempotency-Key` of the API request that started the import."
     )
 
     objects = ImportBatchQuerySet.as_manager()
@@ -88,8 +90,8 @@ class RejectedRow(models.Model):
     """A record that couldn't be read: where, why, and what was expected instead."""
 
     batch = models.ForeignKey(ImportBatch, on_delete=models.CASCADE, related_name="rejected_rows")
-    position = models.BigIntegerField(help_text="Its place among the file's records, from 0.")
-    line = models.BigIntegerField(help_text="Line (or record number in a JSON list), from 1.")
+    position = models.BigIntegerField(help_text="0-based index of the record in the file.")
+    line = models.BigIntegerField(help_text="1-based line number, or record number in a JSON list.")
     reason = models.TextField()
     expected = models.TextField()
     excerpt = models.TextField(blank=True)
@@ -110,13 +112,13 @@ class RolloutBatch(Job):
 
     policy = models.ForeignKey(Policy, on_delete=models.PROTECT, related_name="rollouts")
     environment = models.CharField(max_length=100)
-    config = models.JSONField(default=dict, help_text="Task selection, samples a task, sampling and budgets.")
+    config = models.JSONField(default=dict, help_text="Task selection, samples per task, sampling, and budgets.")
     state = models.CharField(max_length=10, choices=JobState.choices, default=JobState.WAITING)
     created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
     total = models.IntegerField(default=0)
     finished = models.IntegerField(default=0)
     succeeded = models.IntegerField(default=0)
-    position = models.BigIntegerField(default=0, help_text="Bytes of the trainer's output that are stored.")
+    position = models.BigIntegerField(default=0, help_text="Bytes of the trainer's output stored so far.")
 
     objects = RolloutBatchQuerySet.as_manager()
 

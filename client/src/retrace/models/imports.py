@@ -17,7 +17,7 @@ class Import(Waitable):
     url: str  # URL for polling.
     state: str
     file: str
-    size: int  # Bytes as uploaded.
+    size: int  # Size of the uploaded file in bytes.
     sha256: str
     format: str
     bytes_read: int

@@ -52,7 +52,7 @@ class StepLabel(Answer):
     value: int  # +1 good, 0 neutral, −1 bad.
     is_filled: bool  # Derived from the first error; the step wasn't labeled individually.
     critique: str
-    spans: Any  # Marked words: part (said, reasoning, call, …), start (character in the part's text), quote, note.
+    spans: Any  # Marked passages: part (said, reasoning, call, …), start (character offset in the part's text), quote, note.
 
 
 class Correction(Answer):
@@ -79,7 +79,7 @@ class Inspection(Answer):
     labels: list[StepLabel]
     corrections: list[Correction]
     answers: Any  # Key of a question -> its answer: a point, an option, options, or text.
-    step_answers: Any  # Index of a step -> key of a question -> its answer there.
+    step_answers: Any  # Step index -> question key -> answer for that step.
     rationale: str
     guideline_version: int
     seconds: float  # Active time: pauses without input don't count.
@@ -105,7 +105,7 @@ class Rating(Answer):
     annotator_kind: str
     annotator_source: str  # The file that it was imported from; empty: judged here.
     answers: Any  # Key of a question -> its answer: a point, an option, options, or text.
-    step_answers: Any  # Index of a step -> key of a question -> its answer there.
+    step_answers: Any  # Step index -> question key -> answer for that step.
     thumb: int | None  # +1 up, −1 down.
     marks: list[Mark]
     rationale: str

@@ -15,7 +15,7 @@ class Named(Answer):
 class Term(Answer):
     """The reward term through which something was learned."""
 
-    term: str  # Its name in the training run's curves.
+    term: str  # The term's name in the training run's curves.
     component: str
     weight: float
 

@@ -20,7 +20,7 @@ class Policy(Answer):
     base: str | None
     run: str | None  # The training run that produced it.
     location: str
-    settings: Any  # Sampling, LoRA and script parameters.
+    settings: Any  # Sampling, LoRA, and script parameters.
     report: Any  # Held-out results of its training run.
     champion_of: list[str]  # Environments whose champion it is.
     held_out_played: int
@@ -82,8 +82,8 @@ class Publication(Waitable):
     replicas: list[str]
     state: str
     is_rollback: bool
-    location: str  # The folder that is served or was written.
-    canary: Any  # The verdict: distances to the trainer's policy and to the base.
+    location: str  # The folder that is served, or that was written.
+    canary: Any  # The canary's verdict: distances to the trainer's policy and to the base.
     error: str
     created_at: datetime
     live_at: datetime | None

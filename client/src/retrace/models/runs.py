@@ -14,7 +14,7 @@ class Reward(Answer):
     """A policy of the workspace used as a reward term of a training run."""
 
     policy: str
-    term: str  # Its name in the training run's curves.
+    term: str  # The term's name in the training run's curves.
     component: str
     weight: float
 
@@ -58,7 +58,7 @@ class Run(Waitable):
     attempt: int  # How many times a worker has taken it.
     worker: str  # host:process of the worker that has it.
     device: str
-    parameters: int | None  # Weights of the model, frozen ones included.
+    parameters: int | None  # Number of model parameters, including frozen ones.
     memory_mb: float | None  # Memory of the child process at its last heartbeat.
     losses: int  # Attempts lost since it was started or last made progress.
     loss: str  # Why the last attempt was lost.

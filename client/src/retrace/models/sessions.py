@@ -30,7 +30,7 @@ class Session(Answer):
     is_guessed: bool  # Its calls were grouped by trace; the agent named no session.
     metadata: Any
     max_calls: int | None
-    max_tokens: int | None  # Tokens read and written, over all calls.
+    max_tokens: int | None  # Limit on prompt and completion tokens over all calls.
     idle_seconds: int  # Without a call for this long, the session is abandoned.
     expires_at: datetime  # When it's abandoned if nothing happens.
     created_at: datetime

@@ -11,7 +11,7 @@ class TelemetryTrace(Answer):
     """An OpenTelemetry trace sent by an instrumented agent."""
 
     id: str
-    trace_id: str  # In hexadecimal.
+    trace_id: str  # Hexadecimal.
     name: str  # Name of its root span; until that arrives, of its first span.
     service: str
     state: str  # arriving, stored, passed_over (no model call), or refused.

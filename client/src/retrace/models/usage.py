@@ -26,7 +26,7 @@ class UsageLimits(Answer):
 
     requests_a_minute: int | None
     tokens_a_minute: int | None
-    dollars_a_day: Decimal | None  # Days begin at 0:00 UTC.
+    dollars_a_day: Decimal | None  # Days start at 00:00 UTC.
     session_requests_a_minute: int | None
     session_tokens_a_minute: int | None
     session_dollars_a_day: Decimal | None
