@@ -14,7 +14,7 @@ document.addEventListener("click", (event) => {
   else if (event.target instanceof HTMLDialogElement && event.target.open && isOutside(event)) event.target.close();
 });
 
-// What comes while a dialog is open leaves it alone: somebody is writing in it.
+// Updates that arrive while a dialog is open don't replace it: somebody may be typing in it.
 document.addEventListener("htmx:oobBeforeSwap", (event) => {
   if (event.detail.target.matches("dialog[open]")) event.detail.shouldSwap = false;
 });
@@ -59,7 +59,7 @@ document.addEventListener(
     event.stopImmediatePropagation();
     const { submitter } = event;
     if (!(await ask(asking))) return;
-    // A live part may have been swapped while its person was asked: then the same form is there anew.
+    // A live part may have been swapped during the confirmation: the page then has a new copy of the same form.
     const current = form.isConnected ? form : [...document.forms].find((other) => other.action === form.action);
     if (!current) return;
     agreed.add(current);
@@ -74,7 +74,7 @@ function sameButton(form, submitter) {
   return submitter?.isConnected && submitter.form === form ? submitter : [...form.elements].find(same);
 }
 
-// Elements that htmx drives outside a form.
+// Elements with htmx attributes outside a form.
 document.addEventListener("htmx:confirm", async (event) => {
   const element = event.detail.elt;
   if (!element.matches("[data-confirm]:not(form, [type=submit])")) return;
