@@ -1,4 +1,4 @@
-# One image for web, workers and the clock; compose.yaml says which it is.
+# One image for web, workers, and the clock; the command in compose.yaml decides which.
 FROM python:3.11-slim-bookworm
 
 ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PIP_NO_CACHE_DIR=1 RETRACE_ENV=production \
@@ -16,7 +16,7 @@ COPY workers workers
 COPY templates templates
 COPY static static
 
-# Collecting needs settings, and production settings need these; nothing of it stays in the image.
+# collectstatic loads the production settings, which require these variables; their values aren't stored in the image.
 RUN SECRET_KEY=build ALLOWED_HOSTS=build DATABASE_URL=postgresql://build/build VALKEY_URL=redis://build/0 \
     python manage.py collectstatic --no-input
 
@@ -25,6 +25,6 @@ USER retrace
 VOLUME /var/lib/retrace
 EXPOSE 8000
 
-# Behind a proxy that sets X-Forwarded-*; WEB_CONCURRENCY is the number of processes.
+# Runs behind a proxy that sets X-Forwarded-*; WEB_CONCURRENCY sets the number of processes.
 CMD ["uvicorn", "apps.asgi:application", "--host", "0.0.0.0", "--port", "8000", "--lifespan", "off", \
      "--proxy-headers", "--forwarded-allow-ips", "*", "--no-access-log", "--timeout-graceful-shutdown", "10"]
