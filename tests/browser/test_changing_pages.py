@@ -8,6 +8,7 @@ from apps.accounts.models import Role
 from apps.arena.lifecycle import advance
 from apps.arena.models import Experiment
 from apps.datasets.models import Version
+from apps.gateway.splits.routing import open_split_session
 from tests import factories
 from tests.annotation import making
 
@@ -35,6 +36,17 @@ def test_a_version_says_that_it_is_frozen_without_a_reload(open_as, live_stack):
     expect(page.get_by_text("Freezing")).to_be_visible()
     Version.objects.update(state="frozen", frozen_at=now())
     expect(page.get_by_text("Frozen", exact=True)).to_be_visible()
+
+
+def test_a_traffic_split_counts_new_sessions_without_a_reload(open_as, live_stack):
+    researcher = factories.member(Role.RESEARCHER)
+    split = factories.traffic_split(of=researcher.workspace)
+    page = open_as(researcher.user)
+    page.goto(f"/traffic-splits/{split.pk}/")
+    sessions = page.locator("#split-figures td[data-label=Sessions]")
+    expect(sessions).to_have_text(["0", "0"])
+    open_split_session(split=split, by=None, unit="somebody")
+    expect(sessions.filter(has_text="1")).to_have_count(1)
 
 
 @pytest.fixture
