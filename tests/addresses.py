@@ -1,4 +1,4 @@
-"""Every address of the product, filled in with one thing of each kind."""
+"""Every URL of the product, with its parameters filled from one object of each kind."""
 
 import json
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ from tests.annotation import making
 from tests.trajectories.uploads import imported, lines
 
 PUBLIC = {"healthz", "healthz_live", "schema", "api_docs", "gallery", "accounts:sign_in", "accounts:join"}
-"""Nobody signs in for these. A secret opens the last one; production has no gallery."""
+"""Public URLs. The last one requires a secret; production has no gallery."""
 
 ASKED = {
     "trajectories:part": {"at": "call.0.0"},
@@ -52,19 +52,19 @@ ASKED = {
     "annotation:part": {"at": "call.0.0", "raw": "1"},
     "annotation:review_part": {"at": "call.0.0", "raw": "1"},
 }
-"""Queries without which there is nothing at an address."""
+"""Query strings that a URL requires."""
 SENT = {"annotation:reorder": {"order": "uncertain"}}
-"""The same of forms. All others answer to an empty one, if only that it is."""
+"""Form data that a URL requires. All others accept an empty form, if only to report errors."""
 NAME = "e" * 24
 LABELLED_STEPS = {"prompt": "2 + 2", "completions": ["four", "five"], "labels": [True, False]}
-"""A row of an import that brings judgments of its own."""
+"""A row of an import that contains judgments."""
 
 
 class Address(NamedTuple):
     name: str
     path: str
     names_something: bool
-    """Of one workspace, so that it is not there for those of another."""
+    """Whether the URL belongs to a workspace, so that members of others get a 404."""
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def owner() -> Membership:
 
 @pytest.fixture
 def labeller(owner: Membership) -> Membership:
-    """Who has something on the desk."""
+    """A member with an item on their desk."""
     return factories.member(Role.ANNOTATOR, of=owner.workspace)
 
 
@@ -82,7 +82,7 @@ def labeller(owner: Membership) -> Membership:
 def things(
     owner: Membership, labeller: Membership, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> dict[str, Any]:
-    """One thing of each kind in the owner's workspace, by its name in the addresses."""
+    """One object of each kind in the owner's workspace, by its parameter name in URLs."""
     settings.PUBLISHED_DIR = tmp_path / "published"
     for module in ("annotation.queues.queue_lifecycle", "jobs.lifecycle"):
         monkeypatch.setattr(f"apps.{module}.enqueue", lambda *_: None)
@@ -91,12 +91,12 @@ def things(
 
 @pytest.fixture
 def addresses(things: dict[str, Any]) -> list[Address]:
-    """All that there are, of things of the owner's workspace."""
+    """All URLs, filled with objects of the owner's workspace."""
     return [Address(name, path.format(**things), names_something="{" in path) for name, path in routes(get_resolver())]
 
 
 def routes(resolver: URLResolver, space: str = "", prefix: str = "/") -> Iterator[tuple[str, str]]:
-    """Name and path of each address, with the names of things in braces."""
+    """Name and path of each URL, with parameter names in braces."""
     for pattern in resolver.url_patterns:
         path = prefix + str(pattern.pattern)
         if isinstance(pattern, URLResolver):
@@ -111,7 +111,7 @@ def routes(resolver: URLResolver, space: str = "", prefix: str = "/") -> Iterato
 
 
 def things_of(owner: Membership, labeller: Membership, runs: Path, published: Path) -> dict[str, Any]:
-    """One thing of each kind, by its name in the addresses."""
+    """One object of each kind, by its parameter name in URLs."""
     here = owner.workspace
     policy = factories.trained_policy(of=here)
     model = runs / str(policy.made_by.pk) / "model"

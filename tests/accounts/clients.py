@@ -1,4 +1,4 @@
-"""Browsers of people."""
+"""Test clients, signed in as members."""
 
 from typing import Any
 
@@ -9,14 +9,14 @@ from apps.accounts.models import Membership
 
 
 def as_(member: Membership) -> Client:
-    """A browser in which `member` is signed in."""
+    """A test client signed in as `member`."""
     client = Client()
     client.force_login(member.user)
     return client
 
 
 def body_of(answer: Any) -> bytes:
-    """All that was answered, also where it's sent piece by piece."""
+    """The complete response body, streamed or not."""
     if not answer.streaming:
         return bytes(answer.content)
     if not answer.is_async:

@@ -1,4 +1,4 @@
-"""What tests of people and workspaces share."""
+"""Fixtures shared by tests of people and workspaces."""
 
 import pytest
 
@@ -13,5 +13,5 @@ def owner() -> Membership:
 
 @pytest.fixture(autouse=True)
 def time_of_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """2,800 s into an hour: no window ends during a test."""
+    """Freezes the time at 2,800 s into an hour, so that no rate-limit window ends during a test."""
     monkeypatch.setattr("apps.common.limits.time", lambda: 1_000_000.0)

@@ -1,6 +1,6 @@
-"""Every address that there is, tried by everybody: a stranger, an outsider, and each role.
+"""Every URL, requested by a stranger, an outsider, and each role.
 
-A new address is a researcher's until SEEN_FROM says who else may know of it.
+A new URL is expected to be for researchers only, unless SEEN_FROM says who else may see it.
 """
 
 from typing import Any
@@ -23,7 +23,7 @@ OWN = {
     *("annotation:remove_comment", "annotation:read_mention", "v1:mention_read"),
     "v1:assignment_skip",
 }
-"""What is on somebody's desk is for nobody else, whatever their role."""
+"""Items on a person's desk are hidden from everybody else, whatever their role."""
 
 SEEN_FROM = {
     Role.ANNOTATOR: {
@@ -34,7 +34,7 @@ SEEN_FROM = {
         *("annotation:leave", "annotation:mine", "v1:queues", "v1:queue", "v1:queue_next", "v1:mentions"),
         "v1:queue_undo",
         *(f"annotation:layout_{action}" for action in ACTS),
-        "v1:feedback",  # asks everybody for a key of its own
+        "v1:feedback",  # requires a key of its own from everybody
     },
     Role.REVIEWER: {
         *(f"trajectories:{name}" for name in ("list", "save_view", "remove_view", "picked_forks", "detail", "step")),
@@ -55,7 +55,7 @@ SEEN_FROM = {
         *("v1:redaction_rules", "v1:redaction_test", "v1:redaction_rule_remove"),
         *(f"gateway:{name}" for name in ("usage", "set_limits", "set_price", "remove_price")),
         *("v1:prices", "v1:price_remove", "v1:usage_limits"),
-        "accounts:revoke_token",  # of this token, which is an owner's
+        "accounts:revoke_token",  # concerns this token, which is an owner's
         *(f"v1:{name}" for name in ("member_role", "member_remove", "invitations", "invitation_revoke")),
         *("removal:rules", "removal:turn_rule", "removal:remove_rule", "v1:retention_rules", "v1:retention_rule"),
         *("v1:retention_rule_change", "v1:retention_rule_remove"),
@@ -65,7 +65,7 @@ SEEN_FROM = {
 
 
 def answers(member: Membership | None, address: Address) -> list[int]:
-    """The statuses of a reading and of a writing request; what the second changes is taken back."""
+    """Status codes of a read and a write request; the write's changes are rolled back."""
     with transaction.atomic():
         client = Client(raise_request_exception=False)
         if member is not None:
@@ -77,12 +77,12 @@ def answers(member: Membership | None, address: Address) -> list[int]:
 
 
 def is_there(statuses: list[int]) -> bool:
-    """Whether anything but "no such thing" and "not in this way" was answered."""
+    """Whether any status is neither 404 nor 405."""
     return bool(set(statuses) - {404, 405})
 
 
 def least_role(name: str) -> Role:
-    name = name.rstrip("/")  # the API's addresses with a slash behind
+    name = name.rstrip("/")  # API URLs with a trailing slash
     return next((role for role, names in SEEN_FROM.items() if name in names), Role.RESEARCHER)
 
 
@@ -117,7 +117,7 @@ def test_an_outsider_finds_nothing_of_another_workspace(addresses: list[Address]
     found = {each.name for each in named if is_there(answers(outsider, each))}
     assert found == {
         "arena:roll_back"
-    }  # an environment's name is nobody's; champions are looked for in the own workspace
+    }  # environment names are global; champions are looked up in the member's own workspace
 
 
 def test_a_stranger_is_sent_to_sign_in_or_asked_for_a_token(addresses: list[Address]) -> None:

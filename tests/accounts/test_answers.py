@@ -1,4 +1,4 @@
-"""What holds of every answer, whoever asks in whatever way: where it may be kept, where it leads, and that it tells outsiders nothing."""
+"""Properties of every response: caching, redirects, and that outsiders learn nothing from it."""
 
 import re
 from itertools import cycle
@@ -92,7 +92,7 @@ def test_where_an_answer_leads_is_understood() -> None:
 
 
 def test_head_tells_no_more_than_get(owner: Membership, addresses: list[Address]) -> None:
-    """It's answered as GET is, without the body."""
+    """The response is GET's, without the body."""
     client, wrong = as_(owner), []
     for address in addresses:
         got, head = (getattr(client, verb)(address.path, ASKED.get(address.name)) for verb in ("get", "head"))
@@ -102,7 +102,7 @@ def test_head_tells_no_more_than_get(owner: Membership, addresses: list[Address]
 
 
 def test_outsiders_cannot_tell_what_others_have_from_what_nobody_has(things: dict[str, Any]) -> None:
-    """By no method and no header: both are answered the same, letter by letter."""
+    """For no method and no header: both responses are byte-identical."""
     outsider = factories.member(Role.OWNER)
     token = Client(headers={"authorization": f"Bearer {factories.token(outsider)}"}, raise_request_exception=False)
     browser = as_(outsider)
@@ -114,7 +114,7 @@ def test_outsiders_cannot_tell_what_others_have_from_what_nobody_has(things: dic
         named = set(re.findall(r"{(\w+)}", path))
         if not named & {each for each in nobodys if nobodys[each] != things[each]} or name in PUBLIC:
             continue
-        cache.clear()  # of what is counted against the rate, which a quick machine would reach
+        cache.clear()  # requests that count towards the rate limit, which a fast machine would reach
         for verb in ("GET", "POST", "OPTIONS", "DELETE"):
             for client in (browser, token) if path.startswith("/api/") else (browser,):
                 for headers in ({}, *ODD) if verb == "GET" else ({},):
@@ -127,7 +127,7 @@ def test_outsiders_cannot_tell_what_others_have_from_what_nobody_has(things: dic
 
 
 def _told(answer: Any) -> tuple[Any, ...]:
-    """An answer without the ids, dates and secrets that differ from request to request."""
+    """A response without the ids, dates, and secrets that differ between requests."""
     body = re.sub(
         rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b\d{6,}\b|nonce=\"[^\"]*\"|value=\"[^\"]{64}\"",
         b"",

@@ -83,7 +83,5 @@ def test_an_invitation_answers_its_link_once_and_can_be_revoked(ada: Membership,
 def test_no_address_of_the_api_makes_tokens_or_changes_passwords(ada: Membership) -> None:
     client = api(ada)
     for name in ("issue_token", "change_password", "found"):
-        assert (
-            client.post(reverse(f"accounts:{name}")).status_code == 302
-        )  # a page: who isn't signed in goes to sign in
+        assert client.post(reverse(f"accounts:{name}")).status_code == 302  # a page: redirects to the sign-in page
     assert ApiToken.objects.count() == 1

@@ -1,4 +1,4 @@
-"""The page of the audit."""
+"""The audit page."""
 
 import re
 

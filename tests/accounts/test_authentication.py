@@ -1,4 +1,4 @@
-"""Bearer tokens at the API's door."""
+"""Authentication of API requests with bearer tokens."""
 
 from datetime import timedelta
 
@@ -63,4 +63,4 @@ def test_an_address_that_keeps_sending_unknown_tokens_has_to_wait(member):
     refused = ask("rt_made-up")
     assert refused.status_code == 429
     assert refused["Retry-After"] == "20"  # 1,000,000 s is 40 s into a minute
-    assert ask(known.secret).status_code == 200  # those who share the address are not shut out
+    assert ask(known.secret).status_code == 200  # others with the same IP address aren't locked out

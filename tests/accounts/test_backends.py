@@ -1,4 +1,4 @@
-"""Who a session belongs to, read together with where they are a member."""
+"""The session's user is loaded together with their membership."""
 
 import pytest
 

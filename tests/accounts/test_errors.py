@@ -1,4 +1,4 @@
-"""Pages for what went wrong."""
+"""Error pages."""
 
 from unittest.mock import Mock
 
@@ -62,7 +62,7 @@ def test_while_a_service_is_away_pages_and_api_say_when_to_try_again(owner, monk
 
 
 def refused_write() -> OperationalError:
-    """What a view sees when PostgreSQL has no space for a row."""
+    """Raises what a view gets if PostgreSQL's disk is full."""
     error = OperationalError("could not extend file")
     error.__cause__ = DiskFull('could not extend file "base/5/16384": No space left on device')
     return error
@@ -97,7 +97,7 @@ def test_a_fault_of_ours_is_called_one(owner, monkeypatch):
 
 @pytest.fixture
 def valkey_is_away(settings):
-    """Nobody listens where the cache and the channels are looked for."""
+    """Points the cache and the channel layer to a port that nobody listens on."""
     nowhere = {**settings.CACHES["default"], "LOCATION": "unix:///tmp/retrace-nobody.sock"}
     settings.CACHES = {"default": nowhere}
 

@@ -1,7 +1,7 @@
-"""Every page of every role, with markup in every text that somebody can write: none of it becomes an element.
+"""Every page for every role, with markup in all user-writable text: none of it becomes an element.
 
-The texts are found in the models and the pages in the addresses. A new field of text is filled, too; where no row here has it, or
-it holds what only the product writes, the test fails until SPARED says why.
+Text fields come from the models and pages from the URL conf, so new ones are covered. The test fails for a text field that no row here has, or that
+only the product writes, until SPARED says why.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PAYLOAD = (
     "\x1b[31m<i data-injected>\x1b]8;;javascript:x\x07y\x1b]8;;\x07 `<i data-injected>` &lt;i data-injected&gt;"
 )
 STRUCTURE = {"role", "type", "kind", "id", "tool_call_id"}
-"""Keys in JSON whose values decide how the rest is shown."""
+"""JSON keys whose values determine how the rest is displayed."""
 
 OURS = "written by the product: a state, a digest, a path or a number, which no form and no import sets"
 SPARED = {
@@ -83,7 +83,7 @@ OF_ONE_QUEUE = {
 
 
 class Injected(HTMLParser):
-    """The elements and attributes of a page that only data can have made."""
+    """Elements and attributes of a page that can only come from data."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -113,7 +113,7 @@ def hostile(value: Any) -> Any:
 
 
 def fill() -> set[str]:
-    """Put the payload into every text of every row; returns the fields for which that was possible."""
+    """Put the payload into every text field of every row; returns the fields where that was possible."""
     filled = set()
     for model in apps.get_models():
         if not model.__module__.startswith("apps."):
@@ -140,7 +140,7 @@ def fill() -> set[str]:
 
 
 def queues_of(workspace: Workspace) -> list[Queue]:
-    """Queues that ask for hostile aspects and questions; what they ask for becomes labels and hints of forms."""
+    """Queues with hostile aspects and questions, which become labels and help texts of forms."""
     question = Question(SHORT, PAYLOAD, low=PAYLOAD[:60], high=PAYLOAD[:60])
     return [
         making.queue(of=workspace, asks=PairwiseAsks((comparison(SHORT, PAYLOAD[:60]),))),
@@ -190,7 +190,7 @@ def test_no_text_becomes_an_element_of_any_page(
     assert injected == {}
     assert sniffable == set()
     assert failed == {}
-    assert len(told) > 40  # it was there to be shown
+    assert len(told) > 40  # the payload was on the page
 
 
 def test_what_would_be_injected_is_found() -> None:

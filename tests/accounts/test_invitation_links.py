@@ -48,7 +48,7 @@ def test_a_link_works_once(owner):
         invitation_links.accept(invitation=invitation, user=factories.user())
     with pytest.raises(invitation_links.InvitationGone):
         invitation_links.accept_as_new(invitation=invitation, name="Late", password="a-long-password")
-    assert not User.objects.filter(name="Late").exists()  # the account goes with the refusal
+    assert not User.objects.filter(name="Late").exists()  # the refusal rolls back the account
 
 
 @pytest.mark.django_db(transaction=True)
@@ -91,7 +91,7 @@ def test_a_second_invitation_of_the_same_address_replaces_the_first(owner):
 
 @pytest.mark.django_db(transaction=True)
 def test_of_two_invitations_of_one_address_at_once_one_link_works(owner, monkeypatch):
-    """Both owners have ended what was open before either makes their own, unless the second waits for the first."""
+    """Both owners revoke open invitations before either creates one, unless the second waits for the first."""
     secret_of = invitation_links.secrets.token_urlsafe
     monkeypatch.setattr(invitation_links.secrets, "token_urlsafe", lambda length: (sleep(0.3), secret_of(length))[1])
     ready = threading.Barrier(2)

@@ -1,4 +1,4 @@
-"""From an invitation to a member."""
+"""From an invitation to a membership."""
 
 import re
 

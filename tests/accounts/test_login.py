@@ -95,7 +95,7 @@ def test_a_stranger_elsewhere_locks_nobody_out(client):
 
 
 def known_browser(client):
-    """Somebody has signed in with this browser and out again."""
+    """A client that has signed in and out."""
     assert sign_in(client).status_code == 302
     client.post("/sign-out/")
     return client
@@ -124,7 +124,7 @@ def test_a_known_browser_is_let_in_though_its_address_has_to_wait(client):
 def test_a_known_browser_has_ten_tries_of_its_own(client):
     factories.user(email="ada@example.org")
     known_browser(client)
-    for number in range(10):  # wherever it is carried
+    for number in range(10):  # from any IP address
         assert guess(client, 1, address=f"192.0.2.{number}").status_code == 422
     assert sign_in(client).status_code == 429
 
@@ -146,7 +146,7 @@ def test_a_browser_that_knows_an_account_does_not_lend_its_tries_to_others(clien
     assert (cookie["httponly"], cookie["samesite"], cookie["path"]) == (True, "Lax", "/sign-in/")
     assert "ada" not in cookie.value
     guess(client, 9)
-    assert known_browser(client).cookies["known"]  # forgiven, and still the same browser
+    assert known_browser(client).cookies["known"]  # the counter is reset; the browser is still recognized
     assert guess(client, 10).status_code == 422
     assert guess(client, 1).status_code == 429
 
@@ -169,7 +169,7 @@ def test_a_session_that_ended_under_an_open_page_sends_the_whole_page_to_sign_in
 def test_signing_out_ends_the_session(client):
     client.force_login(factories.member().user)
     assert client.get("/profile/").status_code == 200
-    assert client.get("/sign-out/").status_code == 405  # a link somewhere must not sign people out
+    assert client.get("/sign-out/").status_code == 405  # a link on another site must not sign people out
     assert client.post("/sign-out/").status_code == 302
     assert client.get("/profile/").status_code == 302
 

@@ -1,4 +1,4 @@
-"""The pages of members: who changes roles, who is removed, who cannot be."""
+"""Member pages: changing roles, and who can and can't be removed."""
 
 import pytest
 
@@ -49,7 +49,7 @@ def test_an_owner_of_another_workspace_changes_nothing_here(owner):
     ).invitation
     outsider = as_(factories.member(Role.OWNER))
     for url, data in changes_of(owner, invitation):
-        if url != "/settings/invitations/":  # that one invites into the outsider's own workspace
+        if url != "/settings/invitations/":  # that one creates an invitation to the outsider's own workspace
             assert outsider.post(url, data).status_code == 404, url
     assert unchanged(owner, invitation)
 

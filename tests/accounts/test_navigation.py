@@ -30,7 +30,7 @@ def test_a_stranger_is_led_nowhere():
         ("/profile/", "Settings"),
         ("/runs/new/", "Training"),
         (reverse("annotation:label_all"), "Trajectories"),
-        ("/rollouts/new/", "Policies"),  # as its crumbs say
+        ("/rollouts/new/", "Policies"),  # according to its breadcrumbs
         ("/rollouts/01a206e3-f1b5-72cf-a0cc-637e83a9f452/", "Policies"),
     ],
 )

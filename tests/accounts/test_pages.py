@@ -1,4 +1,4 @@
-"""What all pages of people and workspaces have in common: who sees which, and what they cost."""
+"""Access to the pages of people and workspaces, and their query counts."""
 
 import pytest
 from django.db import connection

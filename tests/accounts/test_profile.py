@@ -1,4 +1,4 @@
-"""What one says of oneself: name, password, theme, keys."""
+"""The profile page: name, password, theme, keys."""
 
 import html
 import json

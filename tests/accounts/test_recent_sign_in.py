@@ -1,4 +1,4 @@
-"""What opens doors for good asks for the password again, and goes on with what was sent."""
+"""Actions with lasting security effects ask for the password again, then continue with the submitted form."""
 
 import re
 
@@ -28,10 +28,10 @@ ASKING = {
     *(f"gateway:{name}" for name in ("set_limits", "set_price", "remove_price")),
     *("v1:prices", "v1:price_remove", "v1:usage_limits"),
 }
-"""Who may do what, ways in, where models are reached, where events go, what is stored again, and what may be spent."""
+"""Roles, credentials, endpoints, webhooks, redaction, and spending limits."""
 
 NOT_ASKING = {
-    "accounts:change_password",  # has a field for the current one, whose tries are counted, too
+    "accounts:change_password",  # has a field for the current password, with the same attempt limit
     *("accounts:sign_in", "accounts:sign_out", "accounts:join", "accounts:workspaces", "accounts:found"),
     *("accounts:switch", "accounts:leave", "accounts:profile", "accounts:change_name", "accounts:preferences"),
     *("accounts:settings", "accounts:members", "accounts:tokens", "accounts:audit"),
@@ -42,10 +42,7 @@ NOT_ASKING = {
     ),  # to known addresses
     *(f"v1:webhook{name}" for name in ("", "_test", "_remove", "_deliveries", "_resend")),
     *("gateway:splits", "gateway:split", "gateway:remove_split", "v1:traffic_split_remove"),
-    *(
-        "gateway:switch_split",
-        "v1:traffic_split_switch",
-    ),  # off is needed at once, and on leads to who was chosen before
+    *("gateway:switch_split", "v1:traffic_split_switch"),  # off is urgent; on restores what was chosen before
     "gateway:usage",
     *("gateway:feedback_keys", "gateway:revoke_feedback_key"),
     *("v1:feedback", "v1:feedback_key_revoke"),
@@ -142,7 +139,7 @@ def test_a_role_below_finds_nothing_rather_than_a_question(ben):
 
 
 def test_every_address_of_people_and_policies_is_decided_on():
-    """A new one belongs into one of the two lists."""
+    """A new URL must be added to one of the two lists."""
     names = {name for name, _ in routes(get_resolver())}
     named = {
         name

@@ -1,4 +1,4 @@
-"""The page of API tokens."""
+"""The API token page."""
 
 import re
 

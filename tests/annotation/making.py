@@ -1,4 +1,4 @@
-"""Queues to label."""
+"""Builders of queues for tests."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,7 +21,7 @@ def rule(*, of: Workspace) -> Annotator:
 
 
 def queue(*, of: Workspace | None = None, items: int = 1, steps: int = 2, **fields: Any) -> Queue:
-    """An open queue of `items` pairs, each of a task of its own; `fields` as `create_queue_of_pairs` takes them."""
+    """An open queue of `items` pairs, each of its own task; `fields` as `create_queue_of_pairs` takes them."""
     home = of or factories.workspace()
     given = {"workspace": home, "created_by": None, "name": "Which is better?"}
     return create_queue_of_pairs(**{**given, "pairs": [pair(of=home, steps=steps) for _ in range(items)], **fields})
@@ -38,7 +38,7 @@ def queue_of_runs(
 
 
 def pair(*, of: Workspace, steps: int = 2) -> Pair:
-    """Two attempts at a new task, which part at the second step; the first of them succeeded."""
+    """Two attempts at a new task that diverge at the second step; the first one succeeded."""
     task = factories.task(of=of)
     good, bad = (attempt(task, steps, succeeds=succeeds) for succeeds in (True, False))
     return Pair(task.pk, good.pk, bad.pk)
@@ -51,7 +51,7 @@ def attempt(task: Task, steps: int = 2, *, succeeds: bool = False, **fields: Any
 
 
 def _steps(made: Trajectory, count: int, wanted: str) -> Sequence[Step]:
-    """Calls of a tool `look`: the first one the same in every attempt, the later ones for `wanted`."""
+    """Calls of a tool `look`: the first is the same in every attempt, the later ones look for `wanted`."""
     messages = [_look(index, wanted if index else "all") for index in range(count)]
     return [
         Step(
@@ -84,7 +84,7 @@ def _came(made: Trajectory, index: int) -> dict[str, str]:
 
 
 def known(queue: Queue, purpose: Item.Purpose, how_many: int = 1, answer: int = 1) -> list[Item]:
-    """The first unseen items of `queue` get a known answer."""
+    """Give the first unseen items of `queue` a known answer."""
     items = list(queue.items.filter(purpose=Item.Purpose.WORK, taken=0).order_by("position")[:how_many])
     for item in items:
         known_answers.make_known(item=item, purpose=purpose, answer=answer, because="See rule 2.", by=None)
@@ -93,7 +93,7 @@ def known(queue: Queue, purpose: Item.Purpose, how_many: int = 1, answer: int = 
 
 
 def judge(queue: Queue, who: Annotator, strength: int) -> Preference:
-    """What comes next for `who` gets this answer."""
+    """Judge the next item of `who` with this answer."""
     assignment = next_assignment(queue=queue, annotator=who)
     assert assignment is not None
     return record(assignment=assignment, answer=Choice(strength))

@@ -1,4 +1,4 @@
-"""Comments on trajectories: who is named, who may read them, and when."""
+"""Comments on trajectories: mentions, and who may read them when."""
 
 from typing import Any
 
@@ -82,10 +82,10 @@ def test_an_annotator_reads_what_names_them_only_after_they_judged_the_trajector
     item = queue.items.get()
     comment_on(trajectory=item.a, by=researcher, text="@Ada the left one wins, I'd say")
     comment_on(trajectory=item.a, by=researcher, text="for others")
-    assert unread(ada) == []  # it may still come to her
+    assert unread(ada) == []  # it may still be assigned to her
     assignment = next_assignment(queue=queue, annotator=annotator_of(ada))
     assert assignment is not None
-    assert unread(ada) == []  # it lies on her desk
+    assert unread(ada) == []  # it's on her desk
     making.judge(queue, annotator_of(ada), 2)
     assert unread(ada) == ["@Ada the left one wins, I'd say"]
     assert [comment.text for comment in comments_on(item.a, ada)] == ["@Ada the left one wins, I'd say"]

@@ -1,4 +1,4 @@
-"""What queues asked as aspects is asked as questions that compare, and back."""
+"""Migrates queues' aspects to comparison questions, and back."""
 
 from importlib import import_module
 

@@ -1,4 +1,4 @@
-"""Whether somebody may know of an address is decided before what they send is counted, read or refused for its form."""
+"""Access is decided before a request is throttled, parsed, or validated."""
 
 from typing import Any
 
@@ -32,11 +32,11 @@ BODIES: list[tuple[str, bytes]] = [
 ]
 VERBS = ("get", "post")
 TAKES_KEYS = {FeedbackView}
-"""Views that aren't a member's: what opens them is a key that may stand in a browser, or a researcher's token. Nobody else is told more than that."""
+"""Views that don't authenticate members: they take a key that may be embedded in web pages, or a researcher's token. Everybody else is only told so."""
 
 
 def endpoints() -> list[tuple[str, Any, str]]:
-    """Every address of the API with every method that it takes."""
+    """Every API URL with each of its methods."""
     found = []
     for pattern in api:
         assert isinstance(pattern, URLPattern)
@@ -64,7 +64,7 @@ def test_every_address_is_a_members_view() -> None:
 @pytest.mark.parametrize("how", ["token", "session with its CSRF token"])
 def test_who_may_not_know_of_an_address_gets_404_whatever_they_send(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody who isn't signed in gets anything but 401."""
-    monkeypatch.setattr(MemberRateThrottle, "THROTTLE_RATES", {"member": None})  # more than anybody sends a minute
+    monkeypatch.setattr(MemberRateThrottle, "THROTTLE_RATES", {"member": None})  # more than the rate limit per minute
     annotator, outsider = factories.member(Role.ANNOTATOR), factories.member(Role.OWNER)
     clients = {"annotator": client_of(annotator, how), "outsider": client_of(outsider, how), "stranger": Client()}
     wrong = []

@@ -1,7 +1,7 @@
-"""Requests made from the API's own description, right ones and wrong ones, by everybody.
+"""Valid and invalid requests generated from the API's OpenAPI description, sent by every role.
 
-Each is answered as the description says: with a status and a body that it names, and never with a fault of the server. Small by
-default; `pytest --hypothesis-profile=explore tests/api/test_fuzz.py` makes a hundred times as many.
+Each response has a status and a body that the description declares, and is never a server error. Small by
+default; `pytest --hypothesis-profile=explore tests/api/test_fuzz.py` runs a hundred times as many.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ CHECKS = [
     response_schema_conformance,
 ]
 SURROGATE = "lone-surrogate"
-"""Stands for one until the body is written: Schemathesis can't check values that UTF-8 can't hold."""
+"""Placeholder for a lone surrogate until the body is encoded: Schemathesis can't check values that UTF-8 can't encode."""
 HOSTILE: list[Any] = [
     *(SURROGATE, "\0", "x" * 100_000, "9" * 5000, "\u202e", "", "٣", "NaN", "2026-13-45", "../..", "http://["),
     *(10**299, -(10**20), 1e308, -0.0, [], {}, [[]], [None], {SURROGATE: SURROGATE}, None, True),
     *([SURROGATE] * 1000, {str(number): number for number in range(1000)}),
 ]
-"""Values that a field may get instead of its own."""
+"""Values to substitute for a field's own."""
 CASES = max(3, settings.default.max_examples // 50)
-"""Of each operation, right ones and as many wrong ones. Every one is sent by everybody."""
+"""Valid requests per operation, and as many invalid ones. Each is sent by every caller."""
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def operations() -> list[Any]:
 
 @pytest.fixture
 def tokens(owner: Membership, labeller: Membership, things: dict[str, Any]) -> dict[str, str]:
-    """Of everybody who may ask, by who they are."""
+    """Clients of all callers, by name."""
     members = {
         "owner": owner,
         "researcher": factories.member(Role.RESEARCHER, of=owner.workspace),
@@ -114,7 +114,7 @@ def cases_of(operation: Any, mode: GenerationMode, things: dict[str, Any]) -> li
 
 
 def answer_to(case: Case, token: str, statuses: set[int]) -> str:
-    """What is wrong with the answer; empty where nothing is. What the request changed is taken back."""
+    """What is wrong with the response, empty if nothing. The request's changes are rolled back."""
     asked = requests.Request(**case.as_transport_kwargs(base_url="http://testserver")).prepare()
     client = Client(headers={**asked.headers, "authorization": f"Bearer {token}"}, raise_request_exception=False)
     body = asked.body.encode() if isinstance(asked.body, str) else asked.body or b""
@@ -139,7 +139,7 @@ def answer_to(case: Case, token: str, statuses: set[int]) -> str:
 
 
 def put_real_ids(case: Case, things: dict[str, Any], data: st.DataObject) -> None:
-    """Ids of things that are there, in the address and for the ids in the body: with others nothing gets past them."""
+    """Existing ids in the URL and the body, since requests with others are rejected early."""
     if data.draw(st.integers(0, 4)):
         names = {"batch_id": "import_id"} if "/imports" in case.path else {}
         for name in case.path_parameters or {}:

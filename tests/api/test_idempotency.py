@@ -1,4 +1,4 @@
-"""Requests with an Idempotency-Key: done once, however often they are sent."""
+"""Requests with an Idempotency-Key are executed once, however often they are sent."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def post(member: Membership, path: str, body: object, key: str = "night-1") -> A
 
 
 def freezable(member: Membership) -> tuple[str, dict[str, Any]]:
-    """The address at which a dataset's versions are made, and a recipe that leaves rows."""
+    """The URL for creating dataset versions, and a recipe that yields rows."""
     queue = factories.queue(of=member.workspace)
     factories.preference(on=factories.item(of=queue))
     dataset = freezing.create_dataset(name="shop", description="", licence="", by=member)
@@ -61,7 +61,7 @@ def test_the_same_request_is_done_once_and_answered_alike(researcher: Membership
 def test_a_long_answer_is_given_once_and_what_was_asked_is_done_once(
     researcher: Membership, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else whoever takes a judgment of long trajectories back again and again fills the disk."""
+    """Otherwise, repeatedly undoing judgments of long trajectories would fill the disk."""
     monkeypatch.setattr(idempotency, "MOST_KEPT", 50)
     first, again = post(researcher, DATASETS, SAME), post(researcher, DATASETS, SAME)
     assert first.json()["name"] == "shop"
@@ -89,7 +89,7 @@ def test_a_key_that_was_used_for_another_request_is_refused(researcher: Membersh
 
 
 def test_what_was_asked_cant_be_guessed_from_what_is_kept_of_it(researcher: Membership, settings: Any) -> None:
-    """It may hold what is redacted before it's stored."""
+    """It may contain text that is redacted before storage."""
     kept = []
     for key in ("one", "two"):
         settings.SECRET_KEY = key
@@ -207,7 +207,7 @@ def test_a_request_whose_first_takes_long_is_told_to_come_again(
 ) -> None:
     monkeypatch.setattr(idempotency, "PATIENCE_SECONDS", 0.0)
     with transaction.atomic():
-        assert post(researcher, DATASETS, SAME).status_code == 201  # and isn't committed yet
+        assert post(researcher, DATASETS, SAME).status_code == 201  # and hasn't been committed yet
         refused = in_another_transaction(lambda: post(researcher, DATASETS, SAME))
     assert (refused.status_code, refused.json()) == (
         409,

@@ -1,4 +1,4 @@
-"""Requests that no client of ours sends: each is refused in words, as JSON, and none is a fault of the server."""
+"""Malformed requests: each is refused with a JSON message, and none causes a server error."""
 
 import time
 from typing import Any
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 
 SURROGATE = "\\ud800"
 NOBODYS = "00000000-0000-7000-8000-000000000000"
-"""An id of nothing, the same in every process that collects these tests."""
+"""A nonexistent id, the same in every process that collects these tests."""
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def test_json_that_nobody_means_is_refused_in_our_words(client: Client, body: by
     ids=["a name twice among many", "a long list", "a wide object"],
 )
 def test_a_large_body_of_json_is_refused_at_once(client: Client, body: str, words: str) -> None:
-    """They kept the process from answering anybody; the first, of 700 kB, for three minutes."""
+    """These once blocked the process; the first, of 700 kB, for three minutes."""
     before = time.process_time()
     answer = post(client, body)
     assert (answer.status_code, words in answer.json()["detail"]) == (400, True), answer.content
@@ -119,7 +119,7 @@ def test_the_apis_json_holds_lone_surrogates_as_their_escapes() -> None:
 
 
 def test_json_in_fields_is_refused_where_it_holds_what_cant_be_stored(client: Client) -> None:
-    """The fields of every request, so that a new one is tried as well."""
+    """The fields of every request, so that new ones are tested, too."""
     fields = [
         (request, name, field)
         for request in _requests(RequestSerializer)

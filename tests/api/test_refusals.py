@@ -1,4 +1,4 @@
-"""Every refusal of the API is JSON, and says what was wrong."""
+"""Every error response of the API is JSON and says what was wrong."""
 
 import pytest
 from django.test import Client

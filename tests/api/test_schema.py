@@ -1,4 +1,4 @@
-"""The API describes itself completely: no warning, and every operation says how it refuses."""
+"""The OpenAPI description is complete: no warnings, and every operation declares its error responses."""
 
 import re
 from io import StringIO
@@ -16,7 +16,7 @@ from tests import factories
 
 @pytest.fixture(scope="module")
 def schema() -> dict[str, Any]:
-    """Validated, and made without one warning."""
+    """The validated description, generated without warnings."""
     out = StringIO()
     call_command("spectacular", "--validate", "--fail-on-warn", api_version="v1", stdout=out)
     found = yaml.safe_load(out.getvalue())
@@ -84,13 +84,13 @@ def test_whatever_creates_something_takes_an_idempotency_key(schema: dict[str, A
         and not any(parameter["name"] == "Idempotency-Key" for parameter in operation.get("parameters", []))
     }
     assert without == {
-        "queue_next",  # answers the item in hand
-        "sessions_create",  # answers a secret, of which only the hash may be stored
+        "queue_next",  # returns the current item
+        "sessions_create",  # returns a secret, of which only the hash may be stored
         "episodes_lease",  # the same
-        "webhooks_create",  # answers a secret, which isn't stored
+        "webhooks_create",  # returns a secret, which isn't stored
         "webhooks_rotate",  # the same
         "feedback_keys_create",  # the same
         "invitations_create",  # the same
-        "redaction_rules_test",  # makes nothing, and keeps nothing
-        "feedback_create",  # of a session the latest counts
+        "redaction_rules_test",  # creates and stores nothing
+        "feedback_create",  # only a session's latest feedback counts
     }

@@ -1,4 +1,4 @@
-"""Too many requests are refused politely, and one token's haste does not slow another."""
+"""Excessive requests get a 429, and one token's requests don't throttle another's."""
 
 from typing import Any
 

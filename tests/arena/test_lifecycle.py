@@ -1,4 +1,4 @@
-"""An experiment from its plan to its verdict, on real rows."""
+"""An experiment from its plan to its verdict, in the database."""
 
 import pytest
 
@@ -43,7 +43,7 @@ def begin(researcher, *, tasks=12, overlap=1, min_tasks=10) -> Experiment:
 
 
 def runs_arrive(experiment: Experiment, *, success=(True, False), alike=0) -> None:
-    """Both policies finish: each of the planned tasks has one run a side; of the first `alike` the two cannot be told apart."""
+    """Both policies finish: each planned task has one run per side; in the first `alike` tasks the two are indistinguishable."""
     batches = [experiment.rollouts_a, experiment.rollouts_b]
     for number in range(experiment.plan["tasks"]):
         task = factories.task(of=experiment.workspace, environment="office", held_out=True)
@@ -144,7 +144,7 @@ def test_a_clear_winner_ends_it_by_the_rule_and_closes_the_queue(researcher):
     judge(experiment, 2, how_many=9)
     advance(experiment)
     experiment.refresh_from_db()
-    assert experiment.state == "labelling"  # nine tasks are fewer than the rule asks for
+    assert experiment.state == "labelling"  # nine tasks are fewer than the rule requires
     judge(experiment, 1, how_many=1)
     advance(experiment)
     experiment.refresh_from_db()
@@ -198,7 +198,7 @@ def test_nobody_is_asked_about_runs_that_cannot_be_told_apart(researcher):
 def test_policies_that_do_the_same_everywhere_end_it_without_a_question(researcher):
     experiment = begin(researcher)
     runs_arrive(experiment, alike=12)
-    for _ in range(3):  # as the clock does
+    for _ in range(3):  # as the periodic task does
         experiment.refresh_from_db()
         advance(experiment)
     experiment.refresh_from_db()

@@ -1,4 +1,4 @@
-"""Experiments that the sessions of a traffic split feed as they end."""
+"""Experiments fed by the sessions of a traffic split as they end."""
 
 import threading
 from typing import Any
@@ -35,7 +35,7 @@ def researcher(client: Client) -> Membership:
 
 @pytest.fixture
 def split(researcher: Membership) -> TrafficSplit:
-    """Two arms, the first of which is champion of the shop."""
+    """Two arms; the first is the champion of the environment "shop"."""
     home = researcher.workspace
     arms = [factories.served_policy(of=home, name=name) for name in ("old", "new")]
     return factories.traffic_split(of=home, arms=arms, environment="shop", by=researcher.user)
@@ -56,7 +56,7 @@ def play(
     """A session at `task` of the split's first or second arm."""
     split.refresh_from_db()
     number = 0
-    while True:  # until the draw falls on the side
+    while True:  # until this side is drawn
         unit = f"{task} {number}"
         made = open_split_session(
             split=split, by=split.created_by, unit=unit, task={"key": task, "instruction": task, "environment": "shop"}
@@ -373,7 +373,7 @@ def test_two_workers_that_feed_at_once_add_each_pair_once(client: Client, split:
         worker.start()
     for worker in workers:
         worker.join(60)
-    assert sum(fed) == 16  # no session twice, whoever took up which
+    assert sum(fed) == 16  # no session was processed twice
     experiment.refresh_from_db()
     assert Queue.objects.count() == 1
     assert sorted(experiment.queue.items.values_list("position", flat=True)) == list(range(8))
@@ -382,5 +382,5 @@ def test_two_workers_that_feed_at_once_add_each_pair_once(client: Client, split:
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that each test goes through several."""
+    """Small, so that each test processes several chunks."""
     monkeypatch.setattr(live_feed, "BATCH", 5)

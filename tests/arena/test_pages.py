@@ -142,7 +142,7 @@ def test_a_decided_experiment_shows_what_it_was_decided_on(client, experiment, r
     advance(experiment)
     experiment.refresh_from_db()
     decided = {key: value for key, value in experiment.verdict.items() if not key.startswith("stopped_by")}
-    for judgement in judgements:  # as nothing in the program does
+    for judgement in judgements:  # as no code path does
         judgement.retracted_at = judgement.created_at
         judgement.save()
     client.force_login(researcher.user)
@@ -236,7 +236,7 @@ def test_rolling_back_never_leads_to_another_site(client, researcher):
 
 
 def test_what_can_be_done_comes_along_once_it_is_something_else_and_not_before(client, researcher):
-    """A page that was opened while the rollouts were made gets Stop, Label, Promote and its queue without a reload."""
+    """A page opened during the rollouts gets Stop, Label, Promote, and its queue without a reload."""
     experiment = make_experiment(researcher.workspace, state=Experiment.State.ROLLING_OUT)
     client.force_login(researcher.user)
 
@@ -249,7 +249,7 @@ def test_what_can_be_done_comes_along_once_it_is_something_else_and_not_before(c
     assert "hx-swap-oob" not in follow(page)
     Experiment.objects.filter(pk=experiment.pk).update(state=Experiment.State.LABELLING)
     moved = follow(page)
-    assert moved.count('hx-swap-oob="true"') == 3  # the dialog that promotes, too
+    assert moved.count('hx-swap-oob="true"') == 3  # including the promotion dialog
     assert [words in moved for words in ("Stop now", "Label <kbd>", "Promote <kbd>", "<h2>Its queue</h2>")] == [
         True
     ] * 4

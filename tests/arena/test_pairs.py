@@ -37,5 +37,5 @@ def test_runs_that_cannot_be_told_apart_are_no_pair_but_keep_their_place():
         [attempt(1, 10, 7), attempt(2, 11, 7), attempt(3, 12, 7), attempt(4, 13)],
         [attempt(1, 20, 7), attempt(2, 21, 8), attempt(3, 22, 7), attempt(4, 23)],
     )
-    assert [pair.task for pair in matching.pairs] == [uid(2), uid(4)]  # nobody knows the course of the last two
+    assert [pair.task for pair in matching.pairs] == [uid(2), uid(4)]  # the last two have no recorded course
     assert matching.alike == [(uid(1), 0), (uid(3), 1)]

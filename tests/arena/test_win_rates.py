@@ -58,18 +58,18 @@ def test_the_interval_never_widens():
 
 
 def test_looking_after_every_judgement_errs_less_than_one_time_in_twenty():
-    """Two equal policies, 120 tasks, a look after each from the tenth on: how often is a winner declared?"""
+    """Two equal policies, 120 tasks, a test after each from the tenth on: how often is a winner declared?"""
     generator = np.random.default_rng(7)
     trials = 200
     wrong = {"confidence sequence": 0, "Wilson at each look": 0}
     for _ in range(trials):
         values = (generator.random(120) < 0.5).astype(float)
-        interval = confidence_sequence(values.tolist())  # its running intersection has looked after each of the 120
+        interval = confidence_sequence(values.tolist())  # the running intersection covers all 120 looks
         wrong["confidence sequence"] += interval.low > 0.5 or interval.high < 0.5
         looks = [success_rate(int(values[:n].sum()), n) for n in range(10, 121)]
         wrong["Wilson at each look"] += any(look.low > 0.5 or look.high < 0.5 for look in looks)
     assert wrong["confidence sequence"] / trials <= 0.05
-    assert wrong["Wilson at each look"] / trials > 0.3  # why the usual interval will not do here
+    assert wrong["Wilson at each look"] / trials > 0.3  # this is why the usual interval isn't valid here
 
 
 def test_a_clear_winner_is_found():
@@ -122,7 +122,7 @@ def test_ties_nobody_is_asked_about_take_their_turn():
 
 
 def test_ties_counted_in_their_turn_leave_the_interval_honest():
-    """Six of ten tasks are ties, of the others A wins nine of ten. Counted all at the start they would push the truth out nearly always."""
+    """Six of ten tasks are ties; A wins nine of ten of the others. Counting all ties at the start would nearly always exclude the true value."""
     rng = np.random.default_rng(11)
     truth = 0.6 * 0.5 + 0.4 * 0.9
     missed = {"in turn": 0, "at the start": 0}

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db
 
 
 class Caller:
-    """A person's program."""
+    """An API client with a member's token."""
 
     def __init__(self, member: Membership) -> None:
         headers = {"authorization": f"Bearer {factories.token(member)}"}
@@ -137,12 +137,12 @@ def test_a_pair_is_judged_by_side_and_stored_by_run(annotator: Caller, workspace
     queue = making.queue(of=workspace, items=3)
     for lamp_wins in (True, False, True):
         held = annotator.next(queue)
-        assert annotator.next(queue)["id"] == held["id"]  # still in hand
+        assert annotator.next(queue)["id"] == held["id"]  # still assigned
         sides = {run["side"]: "lamp" in str(run["steps"]) for run in held["runs"]}
         answer = annotator.judge(held, answer="2" if sides["left"] == lamp_wins else "-2", rationale="So it is.")
         assert (answer.status_code, answer.json()) == (201, {"assignment": held["id"], "feedback": ""})
     assert annotator.next(queue) is None
-    assert [each.strength for each in Preference.objects.order_by("pk")] == [2, -2, 2]  # run a is the lamp's
+    assert [each.strength for each in Preference.objects.order_by("pk")] == [2, -2, 2]  # run a looks for the lamp
 
 
 def test_runs_are_judged_step_by_step_and_as_a_whole(annotator: Caller, workspace: Workspace) -> None:
@@ -216,7 +216,7 @@ def test_a_paused_queue_gives_out_nothing(annotator: Caller, workspace: Workspac
 
 
 def test_an_item_tells_nothing_of_whose_model_made_its_calls(annotator: Caller, workspace: Workspace) -> None:
-    """Providers spell the ids of calls in ways of their own, and send fields along that others don't have."""
+    """Providers format call ids differently and send additional fields."""
     queue = making.queue(of=workspace, items=1, steps=2)
     call = {
         "id": "toolu_1",

@@ -1,4 +1,4 @@
-"""Steering a queue over REST."""
+"""Changing a queue's settings over REST."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db
 
 
 class Api:
-    """The API as a member's token sees it."""
+    """An API client with a member's token."""
 
     def __init__(self, member: Membership) -> None:
         self.client = Client(headers={"Authorization": f"Bearer {factories.token(member)}"})

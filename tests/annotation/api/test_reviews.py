@@ -22,7 +22,7 @@ def workspace() -> Workspace:
 
 
 class Api:
-    """The API as somebody with a token sees it."""
+    """An API client with a member's token."""
 
     def __init__(self, role: Role | None, workspace: Workspace) -> None:
         member = factories.member(role, of=workspace) if role else factories.member(Role.OWNER)
@@ -41,7 +41,7 @@ def reviewer(workspace: Workspace) -> Api:
 
 
 def disputed_queue(workspace: Workspace, items: int = 1) -> Queue:
-    """Two rules contradict each other about every pair."""
+    """Two rules disagree about every pair."""
     queue = making.queue(of=workspace, items=items, overlap=2, steps=0)
     for strength in (2, -1):
         who = making.rule(of=workspace)

@@ -1,4 +1,4 @@
-"""Items for named people: claims respect it, and each item still gets as many judgments as its queue asks for."""
+"""Items reserved for named people: claims respect it, and each item still gets the queue's number of judgments."""
 
 from typing import Any
 
@@ -50,7 +50,7 @@ def ids(queue: Queue) -> list[int]:
 
 
 def judged_by(queue: Queue, member: Membership) -> list[int]:
-    """Everything that this person is given until nothing is left."""
+    """All items given to this person until none is left."""
     found = []
     while next_assignment(queue=queue, annotator=annotator_of(member)):
         found.append(making.judge(queue, annotator_of(member), 1).item_id)

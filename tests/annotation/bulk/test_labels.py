@@ -1,4 +1,4 @@
-"""One label for many trajectories, with the number that was shown, and undone as a whole."""
+"""Labeling many trajectories at once, if their number is as displayed; undone as a whole."""
 
 from typing import Any
 
@@ -123,7 +123,7 @@ def test_bulk_labels_over_rest(researcher: Membership, client: Client) -> None:
 
     assert send("v1:bulk_labels", filter="outcome=failure", thumb=1, count=5).status_code == 409
     assert list(send("v1:bulk_labels", filter="outcome=bad", thumb=1, count=5).json()["fields"]) == ["filter"]
-    misspelt = send("v1:bulk_labels", filter="outcom=failure", thumb=1, count=2)  # would find everything
+    misspelt = send("v1:bulk_labels", filter="outcom=failure", thumb=1, count=2)  # would match everything
     assert misspelt.json()["fields"]["filter"][0].startswith("“outcom” isn't a filter; known: q, task,")
     made = send("v1:bulk_labels", trajectories=[str(runs[0].pk)], thumb=1, count=1).json()
     assert (made["kind"], made["count"], made["undone_at"]) == ("label", 1, None)

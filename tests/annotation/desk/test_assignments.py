@@ -30,7 +30,7 @@ def take(queue: Queue, annotator: Annotator) -> Assignment:
 
 
 def lapse(assignment: Assignment) -> None:
-    """Let the lease of this assignment end now."""
+    """Expire the lease of this assignment."""
     Assignment.objects.filter(pk=assignment.pk).update(leased_until=now() - timedelta(seconds=1))
 
 
@@ -85,7 +85,7 @@ def test_an_expired_place_goes_to_somebody_else():
     held = take(queue, first)
     assert next_assignment(queue=queue, annotator=second) is None
     lapse(held)
-    assert take(queue, second).item == held.item  # found without waiting for the clock
+    assert take(queue, second).item == held.item  # found without waiting for the periodic task
     held.refresh_from_db()
     assert held.state == Assignment.State.EXPIRED
 
@@ -161,7 +161,7 @@ def test_what_was_shown_before_a_queue_stopped_may_be_finished(stop):
         next_assignment(queue=queue, annotator=annotator, besides=[shown.pk])
     record(assignment=shown, answer=Choice(1))
     taken_back = undo_last(queue=queue, annotator=annotator)
-    assert take(queue, annotator) == taken_back  # or its judgment would be lost
+    assert take(queue, annotator) == taken_back  # otherwise its judgment would be lost
 
 
 def test_sides_are_drawn_by_chance():
@@ -172,7 +172,7 @@ def test_sides_are_drawn_by_chance():
         assignment = take(queue, annotator)
         sides[assignment.a_is_left] += 1
         record(assignment=assignment, answer=Choice(1))
-    assert min(sides[True], sides[False]) >= 3  # fewer: once in 600 million runs
+    assert min(sides[True], sides[False]) >= 3  # fewer: probability 1 in 600 million
 
 
 def test_a_person_is_one_annotator_even_after_leaving_and_coming_back():
@@ -200,9 +200,9 @@ def test_the_search_reads_free_places_in_order_and_sorts_no_queue():
         "dealt_with": ["open", "judged", "skipped"],
     }
     with connection.cursor() as cursor:
-        # Without statistics of these rows the plan depends on when the database last looked, and at which test's.
+        # Without fresh statistics, the plan depends on which test's rows autovacuum last analyzed.
         cursor.execute("ANALYZE annotation_item")
-        cursor.execute("SET LOCAL enable_seqscan = off")  # a queue this small would be read whole
+        cursor.execute("SET LOCAL enable_seqscan = off")  # a queue this small would be scanned sequentially
         cursor.execute("SET LOCAL enable_bitmapscan = off")
         cursor.execute("EXPLAIN " + TAKE.format(untouched=_UNTOUCHED, locked="SKIP LOCKED"), values)
         plan = "\n".join(row[0] for row in cursor.fetchall())
@@ -223,11 +223,11 @@ def test_twenty_people_at_sixty_items_of_overlap_three_lose_nothing_and_judge_no
         start.wait()
         while assignment := next_assignment(queue=queue, annotator=person):
             fate = chance.random()
-            connections.close_all()  # as between two requests: the pool is smaller than the crowd
+            connections.close_all()  # as between two requests: there are fewer pooled connections than annotators
             if fate < 0.05:
                 skip(assignment=assignment)
             elif fate < 0.1:
-                lapse(assignment)  # wanders off; comes back or is found out
+                lapse(assignment)  # leaves; comes back, or the lease expires
             else:
                 record(assignment=assignment, answer=Choice(chance.randint(-3, 3)))
                 done += 1
@@ -237,7 +237,7 @@ def test_twenty_people_at_sixty_items_of_overlap_three_lose_nothing_and_judge_no
     with ThreadPoolExecutor(len(people)) as threads:
         done = sum(threads.map(work, people))
 
-    # Who saw the end while others still held places comes back for those that were left.
+    # Annotators who found nothing while others held places come back for the places that were freed.
     Desk.objects.update(swept_at=None)
     for person in people:
         while assignment := next_assignment(queue=queue, annotator=person):

@@ -1,4 +1,4 @@
-"""Many annotators at one queue over HTTP: the hammer of `bench`, smaller."""
+"""Many annotators in one queue over HTTP: a smaller version of the load test in `bench`."""
 
 import pytest
 
@@ -14,9 +14,7 @@ from tests.live import LiveStack
 def test_a_crowd_that_skips_undoes_and_submits_twice_loses_nothing_and_judges_nothing_twice(
     live_stack: LiveStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        hammer, "WALKS_AWAY", 0.0
-    )  # a lease lasts half a minute; that it comes back is tested by itself
+    monkeypatch.setattr(hammer, "WALKS_AWAY", 0.0)  # a lease lasts half a minute; its expiry is tested elsewhere
     queue = making.queue(items=15, overlap=3, steps=0)
     members = [factories.member(Role.ANNOTATOR, of=queue.workspace) for _ in range(12)]
     tally = hammer.hammer(live_stack.url, members, queue, seed=1)

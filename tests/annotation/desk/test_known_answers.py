@@ -1,4 +1,4 @@
-"""Gold and training items, settings, and what a researcher asks of one annotator. Their pages: test_checking_pages.py."""
+"""Gold and onboarding items, their settings, and an annotator's results. For the pages see test_checking_pages.py."""
 
 from datetime import timedelta
 
@@ -41,7 +41,7 @@ def workspace() -> Workspace:
 
 
 def all_of(queue: Queue, who: Annotator, strength: int = 1) -> list[str]:
-    """Judge everything that `who` is given: what each item was for."""
+    """Judge everything that `who` is given; returns each item's purpose."""
     purposes = []
     while assignment := next_assignment(queue=queue, annotator=who):
         record(assignment=assignment, answer=Choice(strength))
@@ -94,7 +94,7 @@ def test_somebody_sent_back_to_training_judges_those_items_again(workspace):
     retrain_annotator(queue=queue, annotator=who, by=None)
     assert all_of(queue, who, -1) == ["training", "training", "work"]
     again = Preference.objects.filter(item__purpose="training")
-    assert (again.count(), again.standing().count()) == (4, 2)  # the earlier answers are kept, as taken back
+    assert (again.count(), again.standing().count()) == (4, 2)  # the earlier answers are kept, marked as undone
     assert Desk.objects.get().trained_right == 0
 
 
@@ -125,7 +125,7 @@ def test_no_count_that_people_see_gives_a_gold_item_away(workspace, monkeypatch,
     queue.refresh_from_db()
     seen = [told(queue, member)]
     while assignment := next_assignment(queue=queue, annotator=who):
-        record(assignment=assignment, answer=Choice(1), seconds=2.0)  # as much as really passed
+        record(assignment=assignment, answer=Choice(1), seconds=2.0)  # as much time as really passed
         seen.append(told(queue, member))
     golds = len(seen) - 1 - 8
     assert golds > 1
@@ -133,11 +133,11 @@ def test_no_count_that_people_see_gives_a_gold_item_away(workspace, monkeypatch,
     assert [left for _, left in seen[:-1]] == [12 - n for n in range(len(seen) - 1)]
     assert seen[-1] == (8 + golds, 0)
     took = sum(Preference.objects.values_list("seconds", flat=True))
-    assert Desk.objects.get(annotator=who).seconds == pytest.approx(took)  # the pace counts them, too
+    assert Desk.objects.get(annotator=who).seconds == pytest.approx(took)  # included in the pace
 
 
 def told(queue: Queue, member: Membership) -> tuple[int, int]:
-    """What the desk says; the lists say the same."""
+    """The counts on the desk; the lists show the same."""
     progress = desk_progress(queue, annotator_of(member))
     [row], [waiting] = queue_rows([queue], member), waiting_for(member)
     assert progress.mine == row.mine == waiting.answered_by_me == pace_of(member).judged
@@ -231,7 +231,7 @@ def test_pairs_of_an_experiment_cannot_become_checks(workspace):
         known_answers.draw_gold(queue=queue, count=1, by=None)
     Item.objects.filter(pk=item.pk).update(purpose="gold", known={"answer": 1})
     Queue.objects.update(item_count=1, gold_count=1)
-    known_answers.make_work(item=item, by=None)  # one that is a check already may count again
+    known_answers.make_work(item=item, by=None)  # an item with a known answer can get another one
     assert not queue.items.exclude(purpose="work").exists()
 
 
@@ -341,7 +341,7 @@ def test_a_paused_person_reads_why_and_may_finish_what_is_in_hand(workspace):
     queue = making.queue(of=workspace, items=3, steps=0)
     who = making.rule(of=workspace)
     held = keep(assignment=next_assignment(queue=queue, annotator=who))
-    next_assignment(queue=queue, annotator=who, besides=[held.pk])  # loaded ahead, never shown
+    next_assignment(queue=queue, annotator=who, besides=[held.pk])  # preloaded, never shown
     pause_annotator(queue=queue, annotator=who, reason="Let us talk first.", by=None)
     assert next_assignment(queue=queue, annotator=who) == held
     record(assignment=held, answer=Choice(1))
@@ -353,7 +353,7 @@ def test_a_paused_person_reads_why_and_may_finish_what_is_in_hand(workspace):
 
 
 def test_nobody_works_out_where_gold_items_come(settings):
-    """Desks are numbered one after the other, and how places are drawn is no secret."""
+    """Desk ids are sequential, and the algorithm that draws positions is public."""
     queue = Queue(gold_percent=10)
 
     def places():

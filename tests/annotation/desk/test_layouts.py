@@ -1,4 +1,4 @@
-"""Layouts of the desk: whose they are, which one holds, what is kept and undone, and that none changes what is judged."""
+"""Desk layouts: ownership, precedence, saving and undo, and that none changes what is judged."""
 
 import re
 
@@ -87,7 +87,7 @@ def test_a_researcher_sets_the_default_of_a_queue_which_overrides_nobodys_choice
     assert as_(researcher).post(page, {**sent, "layout-sides": "upside-down"}).status_code == 422
     assert as_(researcher).post(page, sent).status_code == 302
     queue.refresh_from_db()
-    assert queue.layout == {"sides": "stacked", "text": "large"}  # what isn't sent stays
+    assert queue.layout == {"sides": "stacked", "text": "large"}  # omitted settings stay the same
 
 
 def test_a_layout_changes_nothing_of_what_is_judged(annotator: Membership, queue: Queue):
@@ -162,7 +162,7 @@ def test_one_person_keeps_twenty_layouts(annotator: Membership, queue: Queue):
     layouts.delete(queue=queue, user=annotator.user)
     elsewhere = making.queue(of=annotator.workspace)
     layouts.save_new(queue=elsewhere, user=annotator.user, name="one more")
-    with pytest.raises(LayoutRefused, match="You have 20 layouts"):  # not by a detour, either
+    with pytest.raises(LayoutRefused, match="You have 20 layouts"):  # not indirectly, either
         layouts.undo(queue=queue, user=annotator.user)
     assert DeskLayout.objects.count() == 20
 

@@ -1,4 +1,4 @@
-"""Judgments that came in with a file, from its upload to a frozen version."""
+"""Judgments imported with a file, from its upload to a frozen version."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -77,7 +77,7 @@ def filled(batch: ImportBatch, meanings: Meanings, judged_by: str = "person") ->
 
 
 def grades(queue: Queue) -> dict[str, list[tuple[str, int]]]:
-    """By task, what each annotator prefers: +: the first answer."""
+    """By task, each annotator's preference; + is the first answer."""
     found: dict[str, list[tuple[str, int]]] = {}
     for each in (
         Preference.objects.filter(queue=queue).select_related("item__task", "annotator").order_by("annotator__name")
@@ -87,7 +87,7 @@ def grades(queue: Queue) -> dict[str, list[tuple[str, int]]]:
 
 
 def test_scores_with_fractions_are_verdicts_where_there_are_few_of_them():
-    """As those of WebGPT are."""
+    """Rows in WebGPT's format."""
     rows = [
         {
             "question": f"q{n}",

@@ -1,8 +1,8 @@
-"""A program that speaks the OpenAI chat protocol as different models would: run it, and it prints its port.
+"""A server with the OpenAI chat API that imitates several models. When run as a program it prints its port.
 
-lamp: prefers the run that looks for the lamp. left: always the left one. rubbish: answers without a verdict. stray and stray rubbish:
-put characters into their answers that no database keeps. busy: refuses every
-other request with 429. locked: refuses every key. metadata: is no model at all, and what it says is nobody's business; metadata-404 and so on with that
+lamp: prefers the run that looks for the lamp. left: always prefers the left one. rubbish: answers without a verdict. stray and stray rubbish:
+include characters in their answers that no database can store. busy: refuses every
+other request with 429. locked: refuses every key. metadata: isn't a model, and its response must not be disclosed; metadata-404 etc. respond with that
 status.
 """
 

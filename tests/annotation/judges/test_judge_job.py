@@ -1,4 +1,4 @@
-"""Served models as annotators: asked over HTTP in both orders, counted, paced, and never in the way of people."""
+"""Served models as annotators: asked over HTTP in both orders, counted, rate-limited, and never blocking people."""
 
 import subprocess
 import sys
@@ -38,7 +38,7 @@ from tests.annotation import making
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
-    """The address of a real server process."""
+    """The URL of a real server process."""
     program = Path(__file__).with_name("judge_server.py")
     with subprocess.Popen([sys.executable, str(program)], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -65,7 +65,7 @@ def served(workspace: Workspace, url: str, model: str) -> Policy:
 
 
 def claimed(judge: Judge) -> Judge:
-    """As a worker has it."""
+    """The judge, as loaded by a worker."""
     taken = lifecycle.claim(JUDGES, judge.pk, worker="here:1")
     assert taken is not None
     return taken
@@ -168,7 +168,7 @@ def test_a_judge_takes_no_key_to_a_server_that_may_not_have_it(workspace, server
     monkeypatch.setenv("VLLM_API_KEY", "secret")
     monkeypatch.setenv("ENDPOINT_KEYS", "VLLM_API_KEY=http://vllm:8000")
     judge = send(making.queue(of=workspace), server, "lamp")
-    Endpoint.objects.update(key_variable="VLLM_API_KEY")  # registered before the setting said so
+    Endpoint.objects.update(key_variable="VLLM_API_KEY")  # registered before the setting was changed
     go_on(judge.pk)
     judge.refresh_from_db()
     assert (judge.state, judge.answered) == ("failed", 0)
@@ -203,7 +203,7 @@ def test_pairs_that_were_skipped_without_an_answer_get_another_chance(workspace,
     go_on(judge.pk)
     judge.refresh_from_db()
     assert (judge.state, judge.failed) == ("done", 2)
-    assert list(Assignment.objects.values_list("state", flat=True)) == ["skipped"] * 2  # each was given out once
+    assert list(Assignment.objects.values_list("state", flat=True)) == ["skipped"] * 2  # each was assigned once
     Policy.objects.update(location="lamp")
     resume_judge(judge=judge, by=None)
     go_on(judge.pk)
@@ -274,7 +274,7 @@ def test_two_workers_do_not_share_a_judge_and_a_forsaken_one_is_found_again(work
     assert lifecycle.recover(JUDGES) == []
     Judge.objects.update(leased_until=judge_job.now())
     assert lifecycle.recover(JUDGES) == [judge]
-    assert lifecycle.recover(JUDGES) == []  # called for a moment ago
+    assert lifecycle.recover(JUDGES) == []  # requested a moment ago
     assert sent[-1] == ("judging.go_on", str(judge.pk))
 
 
@@ -426,7 +426,7 @@ def test_judges_of_one_workspace_leave_workers_to_others(workspace, server):
     go_on(late.pk)
     early.refresh_from_db()
     late.refresh_from_db()
-    assert (early.attempt, late.attempt) == (1, 0)  # who has waited longest goes first
+    assert (early.attempt, late.attempt) == (1, 0)  # first in, first out
 
 
 def test_the_next_judge_is_taken_up_when_one_is_over(workspace, server, sent):

@@ -1,4 +1,4 @@
-"""A worker that is killed in the middle of a round of judging, on the running product."""
+"""A worker is killed during a batch of judging, on the live stack."""
 
 import subprocess
 import sys
@@ -59,5 +59,5 @@ def test_what_a_killed_worker_had_judged_stands_and_the_rest_is_judged_once(live
     expected = ITEMS if mode == "join" else 0
     assert Preference.objects.values("item").distinct().count() == Preference.objects.count() == expected
     assert Assignment.objects.count() == expected
-    assert judge.prompt_tokens + 200 >= ITEMS * 200  # of the pair it was at, what it cost may not be written down
+    assert judge.prompt_tokens + 200 >= ITEMS * 200  # the cost of the pair in progress may be unrecorded
     assert judge.prompt_tokens <= ITEMS * 200 + 200

@@ -1,4 +1,4 @@
-"""What a judge is asked, and what is read from its answers."""
+"""A judge's prompt, and parsing of its answers."""
 
 import httpx
 import pytest

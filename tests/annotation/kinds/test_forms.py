@@ -1,4 +1,4 @@
-"""Grades as the desk draws them."""
+"""Grades as the desk displays them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Rows that are rendered once: the same bytes for everybody who sees them, and nothing of anybody who doesn't."""
+"""Cached rows: the same bytes for everybody who may see them, and nothing that belongs to one viewer."""
 
 import re
 
@@ -24,7 +24,7 @@ LONG = "<b onclick=alert(1)>look</b> " * 500
 @pytest.fixture
 def queue() -> Queue:
     queue = making.queue(overlap=2, steps=3)
-    # Long results, which the desk fetches on demand: their addresses are whose desk they lie on.
+    # Long results, which the desk fetches on demand: their URLs are specific to a person's desk.
     for step in Step.objects.filter(index=2):
         step.context = [{**step.context[0], "content": LONG}]
         step.save()
@@ -33,7 +33,7 @@ def queue() -> Queue:
 
 @pytest.fixture
 def rendered(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """A line for each time that rows are really rendered."""
+    """One entry for each time that rows are really rendered."""
     calls: list[str] = []
     real = pair_view.render_macro
     monkeypatch.setattr(pair_view, "render_macro", lambda name, *rest: calls.append(name) or real(name, *rest))
@@ -41,7 +41,7 @@ def rendered(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def desk_of(queue: Queue, *, a_is_left: bool = True) -> tuple[Client, Assignment]:
-    """Somebody new who has the queue's only item in hand, with this side on the left."""
+    """A new annotator who holds the queue's only item, with this side on the left."""
     member = factories.member(Role.ANNOTATOR, of=queue.workspace)
     client = Client()
     client.force_login(member.user)
@@ -52,7 +52,7 @@ def desk_of(queue: Queue, *, a_is_left: bool = True) -> tuple[Client, Assignment
 
 
 def rows_of(client: Client, mine: Assignment) -> str:
-    """The rows as one sees them, with what is one's own named."""
+    """The rows as this annotator sees them, with annotator-specific values replaced by names."""
     page = client.get(reverse("annotation:item", args=[mine.pk]), headers={"Accept": "*/*"}).content.decode()
     (rows,) = re.findall(r'<div class="desk-scroll".*(?=<form)', page, re.S)
     return str(rows)

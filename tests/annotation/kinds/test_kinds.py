@@ -1,4 +1,4 @@
-"""Every kind of judgment is declared whole in its module, and nobody else asks which kind it is."""
+"""Every kind of judgment is fully declared in its module, and no other code branches on the kind."""
 
 import ast
 import re
@@ -19,7 +19,7 @@ OUTSIDE = [
     for path in sorted((ROOT / folder).rglob("*.py"))
     if not {"kinds", "models", "migrations"} & set(path.relative_to(ROOT).parts)
 ]
-"""`models` declares the kinds as a column's values, and what the database holds of them."""
+"""`models` declares the kinds as column values, and their tables."""
 NAMES = set(Queue.Kind.values)
 CLASSES = {
     cls.__name__ for cls in (Preference, Inspection, Rating, PairwiseAsks, StepsAsks, RatingAsks, Choice, Walk, Scores)
@@ -43,7 +43,7 @@ def is_of_a_kind(node: ast.expr | None) -> bool:
 
 
 def branches(tree: ast.AST) -> Iterator[int]:
-    """The lines that choose by the kind: comparisons, patterns, look-ups, checks of a class."""
+    """Lines that branch on the kind: comparisons, patterns, look-ups, class checks."""
     for node in ast.walk(tree):
         match node:
             case ast.Compare(left=left, comparators=others):

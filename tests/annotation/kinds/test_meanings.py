@@ -1,4 +1,4 @@
-"""What columns say, once it is known what their values mean."""
+"""Judgments from columns whose values have been given meanings."""
 
 import json
 
@@ -10,7 +10,7 @@ from apps.annotation.kinds.meanings import Column, Meanings
 
 
 def walk(ending, first_error, values):
-    """Of each step: its label, and whether it follows from where the first error is."""
+    """For each step: its label, and whether it's implied by the first error."""
     return Walk(ending, first_error, tuple(Label(index, *value) for index, value in enumerate(values)))
 
 

@@ -1,4 +1,4 @@
-"""Schemas of tools come from trajectories: whatever they say, looking at them ends."""
+"""Tool schemas come from trajectories: whatever they contain, processing them terminates."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What annotators are told of how right they were: nothing that helps to mend an answer, or to know a gold item."""
+"""Annotators' feedback on their accuracy: nothing in it helps to correct an answer or to recognize a gold item."""
 
 import re
 
@@ -39,7 +39,7 @@ def test_gold_that_came_before_is_told_as_it_was():
 
 
 class Work:
-    """An annotator at a queue of which every second item that they are given is gold; others have judged all of it."""
+    """An annotator in a queue where every second item given to them is gold; others have judged all of it."""
 
     def __init__(self, client: Client, items: int) -> None:
         self.client = client
@@ -67,7 +67,7 @@ class Work:
         return self.client.get(reverse("annotation:mine", args=[self.queue.pk])).content.decode()
 
     def told(self) -> tuple[str, str]:
-        """(right on gold, same as the others): how many of how many; a dash while undefined."""
+        """(correct gold answers, agreement with others): "n of m", or a dash while undefined."""
         found = re.findall(
             r'<td class="stay">(?:Gold accuracy|Agrees with majority)</td>(.*?)</tr>', self.page(), re.DOTALL
         )
@@ -90,7 +90,7 @@ def test_both_figures_move_only_when_a_stretch_is_out_of_reach(work):
     assert {seen[n] for n in (19, 20, 21, 29)} == {("–", "–")}
     assert {seen[n] for n in (30, 31, 40, 49)} == {("10 of 10", "10 of 10")}  # of each stretch of 20, half are gold
     assert {seen[n] for n in (50, 51)} == {("20 of 20", "20 of 20")}
-    assert Desk.objects.get(annotator=work.annotator).golds > 20  # those of the last answers are known, and not told
+    assert Desk.objects.get(annotator=work.annotator).golds > 20  # the latest results are not shown yet
 
 
 @pytest.mark.django_db

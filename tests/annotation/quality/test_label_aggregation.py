@@ -44,7 +44,7 @@ def test_dawid_and_skenes_estimates_are_those_of_their_paper():
 
 
 class Crowd:
-    """Simulated people of known skill on items of known truth: `right` is each person's chance to be right."""
+    """Simulated annotators of known skill on items of known truth: `right` is each one's probability of a correct answer."""
 
     def __init__(self, right: list[float], *, items: int, each: int, labels: int = 2, seed: int = 0) -> None:
         rng = np.random.default_rng(seed)
@@ -97,7 +97,7 @@ def test_items_on_which_people_differ_are_the_difficult_ones():
 @pytest.mark.parametrize("each", [1, 2, 3, 5])
 @pytest.mark.parametrize("way", ["dawid_skene", "glad"])
 def test_posteriors_are_calibrated(way, each):
-    """Of the items that get 0.8, about four in five are so; however few judge each item."""
+    """Calibration: about four in five of the items with probability 0.8 are true, however few people judge each item."""
     right = list(np.random.default_rng(5).uniform(0.6, 0.95, 12))
     crowd = Crowd(right, items=4000, each=each)
     posterior = dawid_skene(crowd.votes).posterior[:, 1] if way == "dawid_skene" else glad(crowd.votes).posterior

@@ -1,4 +1,4 @@
-"""From judgments to the figures of the quality pages."""
+"""The figures of the quality pages, computed from judgments."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -23,7 +23,7 @@ NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
 
 def better(*said: tuple[UUID, int, int]) -> Measure:
-    """A measure of sides, from (who, item, strength)."""
+    """A side measure from (annotator, item, strength)."""
     given = [Given(who, item, item, strength) for who, item, strength in said]
     return Measure("better", "Which trajectory is better", range(-3, 4), sides=True, given=given)
 
@@ -172,7 +172,7 @@ def test_what_only_follows_after_a_first_error_is_not_compared():
         (2, 1),
         (3, -1),
     ]  # the second error lies beyond what the first one saw
-    assert measure(gather(queue))["measures"][1]["raw"]["value"] == 0.5  # of two steps that both spoke about
+    assert measure(gather(queue))["measures"][1]["raw"]["value"] == 0.5  # of two steps that both labeled
 
 
 def test_agreement_is_of_people_and_once_more_with_machines():

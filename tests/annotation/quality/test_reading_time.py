@@ -1,4 +1,4 @@
-"""The least time in which an item can be read."""
+"""The minimum time in which an item can be read."""
 
 import pytest
 
@@ -35,7 +35,7 @@ def test_whoever_is_faster_than_reading_is_hasty_though_everybody_is():
             held = next_assignment(queue=queue, annotator=who)
             assert held is not None
             record(assignment=held, answer=Choice(1))
-    for who, seconds in zip(annotators, (3.0, 9.0), strict=True):  # `record` would not believe more than has passed
+    for who, seconds in zip(annotators, (3.0, 9.0), strict=True):  # `record` limits the time to what has passed
         Preference.objects.filter(annotator=who).update(seconds=seconds)
     rows = people_rows(report_of(queue).figures, {str(who.pk): who for who in annotators}, {})
     hasty, calm = sorted(rows, key=lambda row: row.figures["median_seconds"])

@@ -1,4 +1,4 @@
-"""Orders by what models say, and reward models as annotators."""
+"""Item orders based on models, and reward models as annotators."""
 
 import sys
 from math import log
@@ -136,7 +136,7 @@ def test_a_reward_model_that_is_paused_ends_its_program_at_once(settings, tmp_pa
     reward_scores.go_on(judge.pk)
     judge.refresh_from_db()
     assert (judge.state, judge.answered, judge.leased_until) == ("paused", 0, None)
-    assert looks[-1] < settings.WORKER_LEASE_SECONDS  # a killed worker's judge goes to another within a minute
+    assert looks[-1] < settings.WORKER_LEASE_SECONDS  # a killed worker's judge is taken over within a minute
     assert alive(psutil.Process().children()) == before
 
 

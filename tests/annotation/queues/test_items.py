@@ -78,12 +78,12 @@ def test_a_killed_filling_goes_on_behind_its_last_batch(workspace, sent, monkeyp
     items._fill_batch(queue.pk)
     assert Item.objects.count() == 2
     assert fill(queue.pk) == 5
-    assert fill(queue.pk) == 5  # the task delivered once more
+    assert fill(queue.pk) == 5  # the task is delivered a second time
     assert Item.objects.values("task").distinct().count() == 5
 
 
 def test_a_task_with_very_many_pairs_is_never_in_memory_as_a_whole(workspace, sent, monkeypatch):
-    """600 kB of trajectories of one task are four million pairs, which took a worker gigabytes and then kept it from all else."""
+    """600 kB of trajectories of one task make four million pairs, which once took gigabytes and blocked the worker."""
     monkeypatch.setattr(items, "ROWS", 4)
     monkeypatch.setattr(items, "ITEMS_A_BATCH", 10)
     runs(workspace, tasks=3, each=5)
@@ -188,7 +188,7 @@ def test_guidelines_gain_a_version_only_when_their_text_changes(workspace, sent)
 
 @pytest.mark.django_db(transaction=True)
 def test_filling_holds_up_nobody_else_in_the_workspace(workspace, sent):
-    """Everything that is judged refers to the workspace, so a lock on it would stop all desks for as long as a batch takes."""
+    """Every judgment refers to the workspace, so a lock on it would block all desks for the duration of a batch."""
     runs(workspace, tasks=1)
     queue = new_queue(workspace)
 
@@ -202,5 +202,5 @@ def test_filling_holds_up_nobody_else_in_the_workspace(workspace, sent):
         connection.cursor().execute("SET CONSTRAINTS ALL IMMEDIATE")  # as they are when a request commits
         AuditEntry.objects.create(
             workspace=workspace, action="something else"
-        )  # holds its workspace until this is over
+        )  # locks the workspace until the end of this block
         assert threads.submit(fill_it).result(timeout=10) == 1

@@ -1,4 +1,4 @@
-"""Asking more people about every item of a queue, while others are at work there."""
+"""Raising a queue's overlap while people work in it."""
 
 from collections import defaultdict
 from collections.abc import Callable
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.django_db
 
 @transaction.atomic
 def ask(queue: Queue, people: int) -> Queue:
-    """Raise the overlap as the settings do."""
+    """Raise the overlap as the settings page does."""
     held = Queue.objects.select_for_update(no_key=True).get(pk=queue.pk)
     raise_overlap(queue=held, overlap=people)
     held.overlap = people
@@ -41,7 +41,7 @@ def ask(queue: Queue, people: int) -> Queue:
 
 
 def judge_all(queue: Queue, who: Annotator, strength: int = 1) -> list[int]:
-    """Every item that this person is given, by its position."""
+    """Positions of all items given to this person."""
     positions = []
     while assignment := next_assignment(queue=queue, annotator=who):
         positions.append(assignment.item.position)
@@ -54,7 +54,7 @@ def test_a_judged_queue_asks_more_people_about_every_item_in_its_order():
     first, second, third = (making.rule(of=queue.workspace) for _ in range(3))
     for _ in range(2):
         record(assignment=take(queue, first), answer=Choice(1))
-    assert judge_all(queue, second) == [2, 3]  # this desk is past the first two, and has looked through all of them
+    assert judge_all(queue, second) == [2, 3]  # this desk is past the first two, and has scanned the whole queue
     queue = ask(queue, 2)
     totals = totals_of(queue)
     assert (totals.judged, totals.places) == (4, 8)
@@ -104,7 +104,7 @@ def test_fewer_people_are_refused_and_so_is_the_queue_of_an_experiment():
 
 
 def in_threads(*calls: Callable[[], object]) -> None:
-    """All of these at once."""
+    """Run all of these concurrently."""
     start = Barrier(len(calls))
 
     def go(call: Callable[[], object]) -> None:
@@ -127,20 +127,20 @@ def test_the_number_grows_twice_under_a_crowd_and_every_item_gets_exactly_so_man
         chance = Random(person.name)
         while assignment := next_assignment(queue=queue, annotator=person):
             fate = chance.random()
-            connections.close_all()  # as between two requests: the pool is smaller than the crowd
+            connections.close_all()  # as between two requests: there are fewer pooled connections than annotators
             if fate < 0.05:
                 skip(assignment=assignment)
                 continue
             if fate < 0.1:
-                lapse(assignment)  # wanders off; whoever finds nothing else has the place given back
+                lapse(assignment)  # leaves; the place is freed for those who find nothing else
                 continue
             record(assignment=assignment, answer=Choice(chance.randint(-3, 3)))
             if fate > 0.95:
-                undo_last(queue=queue, annotator=person)  # taken back; the next round gives it to them again
+                undo_last(queue=queue, annotator=person)  # undone; the next round assigns it to them again
 
     def grow() -> None:
         for judged, number in ((15, 2), (50, 4)):
-            for _ in range(500):  # the crowd may have gone home before
+            for _ in range(500):  # all annotators may have finished before
                 if Preference.objects.count() >= judged:
                     break
                 sleep(0.01)
@@ -148,7 +148,7 @@ def test_the_number_grows_twice_under_a_crowd_and_every_item_gets_exactly_so_man
 
     in_threads(grow, *(lambda person=person: work(person) for person in people))
 
-    # Who saw the end before the number grew comes back.
+    # Annotators who had reached the end before the overlap was raised come back.
     Desk.objects.update(swept_at=None)
     for person in people:
         work(person)
@@ -172,7 +172,7 @@ def test_the_number_grows_twice_under_a_crowd_and_every_item_gets_exactly_so_man
     ids=["raising", "drawing gold"],
 )
 def test_a_change_to_the_queue_waits_for_who_is_taking_an_item_and_lets_them_finish(change):
-    """Their item is locked already when the assignment is stored, which refers to the queue: neither may wait for the other."""
+    """The item is already locked when the assignment, which refers to the queue, is stored: neither may wait for the other."""
     queue = making.queue(steps=0)
     annotator = making.rule(of=queue.workspace)
 
@@ -203,7 +203,7 @@ def test_a_change_to_the_queue_waits_for_who_is_taking_an_item_and_lets_them_fin
 
 
 def wait_until_somebody_waits() -> None:
-    """Until another connection of this database waits for a lock that somebody holds."""
+    """Wait until another connection of this database is blocked by a lock."""
     for _ in range(100):
         with connection.cursor() as cursor:
             cursor.execute(

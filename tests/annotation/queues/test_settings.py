@@ -1,4 +1,4 @@
-"""Changing what a queue asks while people answer it."""
+"""Changing a queue's questions while people answer them."""
 
 import json
 from typing import Any
@@ -42,7 +42,7 @@ def address(queue: Queue) -> str:
 
 
 def asking(asks: Any, *questions: dict[str, Any] | Question) -> dict[str, Any]:
-    """The form with these questions in place of those of `asks`, which it was opened with."""
+    """Form data with these questions instead of those in `asks`, with which the form was opened."""
     asked = [each.to_json() if isinstance(each, Question) else each for each in questions]
     return {**SETTINGS, "questions": json.dumps(asked), "questions_seen": version_of(asks)}
 
@@ -137,4 +137,4 @@ def test_the_second_of_two_tabs_is_told_of_the_first(researcher, workspace):
     assert "Somebody changed these questions meanwhile" in late.content.decode()
     queue.refresh_from_db()
     assert RatingAsks.from_json(queue.asks).questions == (POLITE,)
-    assert researcher.post(address(queue), SETTINGS).status_code == 302  # a form without questions leaves them alone
+    assert researcher.post(address(queue), SETTINGS).status_code == 302  # a form without questions doesn't change them

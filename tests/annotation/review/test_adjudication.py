@@ -91,7 +91,7 @@ def test_of_a_single_run_one_of_its_judgements_stands_and_its_steps_are_there_to
     address = reverse("annotation:review_item", args=[queue.pk, item.pk])
     page = client.get(address).content.decode()
     assert 'id="row-9"' in page
-    assert "Shelf 8 is empty." not in page  # a late step comes opened when one is near it
+    assert "Shelf 8 is empty." not in page  # late steps are loaded when they come near the viewport
     assert "Shelf 8 is empty." in client.get(f"{address}rows/8/").content.decode()
     made = adjudicate(item=item, by=reviewer.user, upheld=ratings[1].pk, reason="It deleted the file.")
     assert (made.upheld, made.strength) == (ratings[1].pk, None)
@@ -157,7 +157,7 @@ def test_nobody_speaks_about_what_they_have_no_part_in(disputed, annotator, work
 
 
 def test_an_annotator_learns_of_no_item_that_they_were_not_given(disputed, workspace, client):
-    """Ids are numbers in a row: with these answers the items of a queue could be counted, gold ones too."""
+    """Ids are sequential: these responses would reveal the number of items of a queue, including gold items."""
     other = factories.member(Role.ANNOTATOR, of=workspace)
     client.force_login(other.user)
     last = disputed.items.last().pk
@@ -169,7 +169,7 @@ def test_an_annotator_learns_of_no_item_that_they_were_not_given(disputed, works
 
 @pytest.mark.django_db(transaction=True)
 def test_a_decision_does_not_wait_for_a_change_of_the_queues_settings():
-    """Settings lock the queue before its items: who locked them the other way round would end with them in a deadlock."""
+    """The settings lock the queue before its items: the opposite order would deadlock."""
     queue = making.queue(steps=0)
     reviewer = factories.member(Role.REVIEWER, of=queue.workspace)
     record(assignment=next_assignment(queue=queue, annotator=making.rule(of=queue.workspace)), answer=Choice(1))
@@ -190,7 +190,7 @@ def test_a_decision_does_not_wait_for_a_change_of_the_queues_settings():
 
 
 def side_of_a(item: Item) -> str:
-    """Where reviewers see run a."""
+    """The side on which reviewers see run a."""
     return "left" if item.pk % 2 else "right"
 
 

@@ -1,4 +1,4 @@
-"""What was said of single steps, as the page of a run lists it."""
+"""Judgments of single steps, as listed on the page of a run."""
 
 import pytest
 from django.db import connection

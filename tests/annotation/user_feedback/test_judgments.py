@@ -1,4 +1,4 @@
-"""What users say becomes judgments of the kind "user", and rows of datasets; never a part of what annotators agree on."""
+"""Users' feedback becomes judgments of the kind "user" and dataset rows, but isn't part of annotators' agreement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an annotator can find out about an item before they answer: in two worlds that differ only in gold items, nothing."""
+"""Two worlds that differ only in gold items are indistinguishable to an annotator before they answer."""
 
 import re
 from typing import Any
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
 ITEMS, GOLD = 10, 3
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 PACE = re.compile(r'[\d.,]+(?= m?s\b)|[\d.,]+(?=</span><span class="name">judged per hour)')
-"""What really passed isn't the same twice."""
+"""Elapsed time differs between runs."""
 OF_THIS_WORLD = re.compile(
     r'(queue|workspace|person|task|policy|Person|Workspace)[- ]?\d+|"\w{64}"|nonce="[^"]*"|\bn?[0-9a-f]{32}\b|datetime="[^"]*"'
 )
@@ -42,7 +42,7 @@ def world(golds: int) -> tuple[Queue, Membership, Client]:
 
 
 def seen(queue: Queue, member: Membership, client: Client) -> dict[str, Any]:
-    """What an annotator may ask for, without what differs between any two queues. Their own page shows times; see `quality.feedback`."""
+    """Everything that an annotator may request, without values that differ between any two queues. Their own page shows times; see `quality.feedback`."""
     token = factories.token(member)
     api = Client(headers={"authorization": f"Bearer {token}"})
     pages = {
@@ -67,7 +67,7 @@ def seen(queue: Queue, member: Membership, client: Client) -> dict[str, Any]:
 
 
 def test_gold_items_change_nothing_that_an_annotator_sees() -> None:
-    """Before the first answer, and after each; the item is another one, but the numbers and the pages are the same."""
+    """Before the first answer and after each one, the item differs, but counts and pages are the same."""
     worlds = [world(0), world(GOLD)]
     for _ in range(ITEMS - GOLD - 1):
         plain, golden = (seen(*each) for each in worlds)
@@ -94,7 +94,7 @@ COUNTS = {"overlap", "item_count", "items_expected"}
 
 
 def test_a_reviewer_reads_what_others_said_of_an_item_once_they_answered_it_themselves() -> None:
-    """By page and by token, whether a person or a model said it."""
+    """On pages and over the API, whether the judgment is a person's or a model's."""
     reviewer = factories.member(Role.REVIEWER)
     queue = making.queue(of=reviewer.workspace, items=1, steps=0, overlap=3)
     other = annotator_of(factories.member(Role.ANNOTATOR, of=reviewer.workspace))
@@ -127,7 +127,7 @@ def test_what_a_model_said_is_no_annotators_to_read() -> None:
 
 
 def test_a_reviewer_is_blind_on_every_page_and_over_rest_until_somebody_decided() -> None:
-    """Two contradict each other about an item with a policy on each side: neither votes nor policies show before the decision."""
+    """Two annotators disagree about an item with a policy on each side: neither votes nor policies are shown before the decision."""
     reviewer = factories.member(Role.REVIEWER)
     researcher = factories.member(Role.RESEARCHER, of=reviewer.workspace)
     queue = making.queue(of=reviewer.workspace, items=1, steps=1, overlap=2)
@@ -149,7 +149,7 @@ def test_a_reviewer_is_blind_on_every_page_and_over_rest_until_somebody_decided(
         texts = [by.get(page, headers={"HX-Request": "true"}).content.decode() for page in pages]
         return ["clearly" in text or "much better" in text or "the-giveaway" in text for text in texts]
 
-    assert told(client) == [False, False, False]  # the next judgment may make it theirs to decide
+    assert told(client) == [False, False, False]  # the next judgment may make it an item for them to decide
     making.judge(queue, ben, -3)
     assert told(client) == [False, False, False]
     assert api.get(rows).json()["results"] == []

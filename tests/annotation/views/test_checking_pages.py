@@ -1,4 +1,4 @@
-"""The pages where a researcher sets a queue, its known answers and its people; and what the desk tells of them."""
+"""The pages for a queue's settings, known answers, and annotators, and what the desk reveals of them."""
 
 import pytest
 from django.test import Client

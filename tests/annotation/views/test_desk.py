@@ -1,4 +1,4 @@
-"""The desk over HTTP: who may do what, and what nobody may learn there."""
+"""The desk over HTTP: access, and what it must not reveal."""
 
 import json
 import re
@@ -224,7 +224,7 @@ def test_an_outsider_finds_no_desk(queue):
 
 @pytest.fixture
 def telling_queue(member: Membership) -> Queue:
-    """A pair whose every unseen field tells who made it or how it ended."""
+    """A pair in which every hidden field reveals who made it or how it ended."""
     queue = making.queue(items=1, steps=12, of=member.workspace)
     item = queue.items.get()
     for run, name in ((item.a_id, "aardvark-policy"), (item.b_id, "bumblebee-policy")):
@@ -349,7 +349,7 @@ def test_a_simulated_users_script_stands_apart_from_the_task(client, kind):
     page = client.get(at("desk", made)).content.decode()
     assert '<span class="desk-task-words">A conversation with a simulated user</span>' in page
     assert "The simulated user was told, and the agent was not:</b> You are Mia and hate Mondays." in page
-    assert page.count("hate Mondays") == 1  # the name of the reading pane, which is read aloud, has none of it
+    assert page.count("hate Mondays") == 1  # nor in the accessible name of the reading pane
 
 
 def test_an_aspects_scale_points_to_the_better_side_and_its_answer_favors_that_side(annotator, member):

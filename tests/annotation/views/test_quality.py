@@ -1,4 +1,4 @@
-"""Pages of quality, and the report behind them."""
+"""The quality pages and their report."""
 
 from datetime import timedelta
 
@@ -61,7 +61,7 @@ def test_the_page_shows_agreement_people_and_pairs_of_people(researcher, workspa
     assert ">0.33<" in page  # of three pairs of judgments one agrees
     assert page.count('class="row-link"') == 3
     assert "They share no itemss" not in page
-    assert "every judgment is the same" in page  # between the two who always prefer a
+    assert "every judgment is the same" in page  # for the two who always prefer a
 
 
 def test_a_small_queue_is_measured_at_once_and_a_large_one_by_a_worker(workspace, monkeypatch, sent):
@@ -70,7 +70,7 @@ def test_a_small_queue_is_measured_at_once_and_a_large_one_by_a_worker(workspace
     monkeypatch.setattr(reports, "MEASURED_AT_ONCE", 3)
     assert reports.report_of(queue) == reports.Report({}, None, is_current=False)
     reports.report_of(queue)
-    assert sent == [("quality.measure", str(queue.pk))]  # asked for once
+    assert sent == [("quality.measure", str(queue.pk))]  # requested once
     reports.measure_quality(queue.pk)
     report = reports.report_of(queue)
     assert report.is_current
@@ -83,9 +83,9 @@ def test_a_report_is_out_of_date_once_somebody_judges_or_takes_back(workspace, m
     reports.measure_quality(queue.pk)
     undo_last(queue=queue, annotator=queue.desks.first().annotator)
     assert not reports.report_of(queue).is_current
-    assert sent == []  # measured a moment ago: rests
+    assert sent == []  # measured a moment ago: not measured again
     QualityReport.objects.update(measured_at=QualityReport.objects.get().measured_at - timedelta(minutes=1))
-    assert reports.report_of(queue).figures["judgements"] == 4  # what was known before
+    assert reports.report_of(queue).figures["judgements"] == 4  # the previous report
     assert sent == [("quality.measure", str(queue.pk))]
     cache.clear()
     reports.measure_quality(queue.pk)
@@ -117,7 +117,7 @@ def test_pages_call_hasty_who_answers_faster_than_anybody_reads_though_everybody
     who = annotator_of(factories.member(Role.ANNOTATOR, of=workspace))
     judge(queue, who, 1)
     for seconds, share, is_marked in ((3.0, "30 of 30", True), (9.0, "0 of 30", False)):
-        Preference.objects.update(seconds=seconds)  # of the only person, so the crowd's median is theirs
+        Preference.objects.update(seconds=seconds)  # there is only one person, so the overall median is theirs
         cache.clear()
         QualityReport.objects.all().delete()
         page = researcher.get(at("quality", queue)).content.decode()

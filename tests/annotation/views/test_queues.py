@@ -221,7 +221,7 @@ def test_the_api_lists_queues_and_standing_judgements_in_pages(workspace, client
     bearer = {"Authorization": f"Bearer {secret}"}
     listed = client.get("/api/v1/queues", headers=bearer).json()
     assert [row["id"] for row in listed["results"]] == [str(queue.pk)]
-    monkeypatch.setattr(ShortPages, "max_page_size", 1)  # a client that asks for 1,000 gets as many as fit
+    monkeypatch.setattr(ShortPages, "max_page_size", 1)  # a client that requests 1,000 gets the maximum page size
     first = client.get(f"/api/v1/queues/{queue.pk}/preferences?page_size=1000", headers=bearer).json()
     assert [row["strength"] for row in first["results"]] == [-2]
     assert first["results"][0]["annotator_kind"] == "rule"
@@ -276,7 +276,7 @@ def test_a_queue_defines_its_questions(researcher, workspace):
     misspelt = researcher.post(new, {**FORM, "judged": "pairwise", "questions": '[\n{"name": "Safety", "pionts": 3}]'})
     assert misspelt.status_code == 422
     assert "Line 2, question 1 (“Safety”): <code>pionts</code> is no field of a question" in misspelt.content.decode()
-    assert "pionts" in misspelt.context["form"]["questions"].value()  # as it was written
+    assert "pionts" in misspelt.context["form"]["questions"].value()  # unchanged
 
     nothing = researcher.post(new, {**FORM, "judged": "rating", "questions": ""})
     assert "needs a question or a thumb" in nothing.content.decode()
