@@ -1,4 +1,4 @@
-"""What the measurements write by SQL still fits the tables of today. Their figures are measured by `make bench`, never here."""
+"""The rows that benchmarks insert with SQL match the current tables. Performance is only measured by `make bench`."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The benchmark's arithmetic. Its figures are measured by `make bench`, never here."""
+"""The benchmark's arithmetic. Performance is only measured by `make bench`."""
 
 import json
 import threading
@@ -54,7 +54,7 @@ def test_an_error_in_one_of_many_threads_is_not_lost() -> None:
     met = threading.Barrier(3, timeout=5)
 
     def work(number: int) -> None:
-        met.wait()  # all three really run at once
+        met.wait()  # all three really run concurrently
         if number == 1:
             raise LookupError("nothing to label")
 

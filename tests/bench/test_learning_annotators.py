@@ -1,11 +1,11 @@
-"""Simulated annotators prefer the better rollout, mostly, and say how many of them agreed."""
+"""Simulated annotators mostly prefer the better rollout, and report how many of them agreed."""
 
 from bench.learning.annotators import preferences, quality
 from contract.trajectory import Outcome, Step, Task, Trajectory
 
 
 def rollout(task: str, words: str, *, success: bool = False, reached: int = 0) -> Trajectory:
-    """A turn a word; `reached` of two sub-goals."""
+    """A rollout with one turn per word that reached `reached` of two sub-goals."""
     steps = [
         Step([{"role": "user", "content": "Go on."}], {"role": "assistant", "content": word}) for word in words.split()
     ]

@@ -1,4 +1,4 @@
-"""Two credits are compared by pairs of curves."""
+"""Two credit assignments are compared by paired curves."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""DPO from the panel's votes, each run of it a few steps on a few tasks."""
+"""DPO on the panel's votes, with a few steps and tasks per run."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ from trainer.failures import ExitCode
 
 
 class Toy(Bench):
-    """Runs in this process, cut short."""
+    """Truncated training runs in this process."""
 
     def run(self, name: str, config: dict[str, Any]) -> dict[str, Any]:
         folder = self.folder / name

@@ -1,11 +1,11 @@
-"""Pairs part at the turn that lost most of a failed run's chance."""
+"""Pairs diverge at the turn that lowered a failed run's chance of success most."""
 
 from bench.learning.pairs import few_of_each_task, pairs_by_value
 from contract.trajectory import Outcome, Step, Task, Trajectory
 
 
 def run(name: str, words: str, *, success: bool, branch: tuple[str, int] | None = None, task: str = "t") -> Trajectory:
-    """A turn a word."""
+    """A rollout with one turn per word."""
     steps = [
         Step([{"role": "user", "content": "Go on."}], {"role": "assistant", "content": word}) for word in words.split()
     ]
@@ -29,7 +29,7 @@ def test_a_pair_parts_where_success_was_lost():
             *branches(2, ("look take leave", False), ("look take ask", False)),
         ],
     )
-    # The chance was 1, then ½, then 0: the first turn lost as much as the second, and the first of equals counts.
+    # The chance was 1, then ½, then 0: the first turn lost as much as the second, and ties go to the first.
     (row,) = found
     assert [message["content"] for message in row["prompt"]] == ["Go on."]
     assert [message["content"] for message in row["chosen"]] == ["ask"]

@@ -1,4 +1,4 @@
-"""Twelve annotators vote as often rightly as they are said to, and what their votes come to is known pair by pair."""
+"""Twelve annotators vote correctly as often as declared, and the result of their votes is known for each pair."""
 
 from bench.learning.panel import LEFT, PANEL, RIGHT, Annotator, Judged, by_dawid_skene, by_majority, judged, share_right
 from contract.trajectory import Outcome, Step, Task, Trajectory

@@ -1,4 +1,4 @@
-"""What the stages came to is kept by stage and seed, and docs/learning.md shows what is kept."""
+"""Results are stored by stage and seed, and docs/learning.md shows the stored ones."""
 
 from dataclasses import replace
 from pathlib import Path

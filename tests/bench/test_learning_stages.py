@@ -1,4 +1,4 @@
-"""What the stages learn from and what they are measured on share no task."""
+"""Training and evaluation tasks of the stages are disjoint."""
 
 import json
 from dataclasses import replace
@@ -25,7 +25,7 @@ def rollout(task: str, sample: int) -> Trajectory:
 
 
 class Untrained(Bench):
-    """Its runs are finished at once; its rollouts ended in another order than they began, as many at once do."""
+    """A bench whose runs finish immediately, and whose rollouts end in a different order than they began, as concurrent ones do."""
 
     def run(self, name: str, config: dict[str, Any]) -> dict[str, Any]:
         return REPORT
@@ -46,7 +46,7 @@ def test_runs_of_one_task_are_judged_on_one_side_only(tmp_path: Path) -> None:
 
 
 class Learned(Untrained):
-    """Every run says what it was asked to do, and a policy does half of the tasks."""
+    """Every run echoes its request, and a policy succeeds at half of the tasks."""
 
     def run(self, name: str, config: dict[str, Any]) -> dict[str, Any]:
         self.folder.mkdir(exist_ok=True)

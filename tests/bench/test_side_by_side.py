@@ -1,4 +1,4 @@
-"""Two jobs that take steps in turn, and the comparison of what these took. Training itself is measured by `make bench`, never here."""
+"""Two jobs that take steps alternately, and the comparison of their durations. Training itself is only measured by `make bench`."""
 
 import os
 import time
@@ -46,7 +46,7 @@ def test_steps_are_taken_in_turn_until_one_has_no_more(tmp_path: Path) -> None:
     file = tmp_path / "notes"
     ours, theirs = side_by_side(partial(noting, "a", 3, file), partial(noting, "b", 5, file))
     assert file.read_text() == "abababbb"
-    assert (len(ours), len(theirs)) == (2, 4)  # the first step ends with the loading in it
+    assert (len(ours), len(theirs)) == (2, 4)  # the first step includes loading
 
 
 def test_what_a_job_sleeps_or_waits_for_the_other_is_no_work_of_its_own() -> None:

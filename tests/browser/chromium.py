@@ -1,4 +1,4 @@
-"""Finds a Chromium to test with; run as a program it installs one where there is none."""
+"""Finds a Chromium for the tests; run as a program, installs one if there is none."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Real Chromium pages for tests. A page fails its test on anything a developer would see in red in the console."""
+"""Real Chromium pages for tests. Any error in a page's console fails the test."""
 
 import os
 import re
@@ -17,7 +17,7 @@ from tests.live import LiveStack
 
 ARTIFACTS = Path(__file__).resolve().parents[2] / "var" / "test-artifacts"
 TRACED = "TRACE" in os.environ
-"""Whether to record all that pages do, for `playwright show-trace`: it takes a quarter of the time again."""
+"""Whether to record traces for `playwright show-trace`, which makes tests 25 % slower."""
 FLAGS = [
     "--disable-background-networking",
     "--disable-component-update",
@@ -35,26 +35,26 @@ REPORT_VIOLATIONS = """
 """
 
 LEFT = r"htmx-2\.min\.js: htmx:(afterRequest|sendAbort)\b"
-"""htmx was waiting for an answer when its page was left. What fails is told by another message beside it, too (sendError, responseError)."""
+"""htmx was waiting for a response when its page was left. Real failures also cause another message (sendError, responseError)."""
 
 
 class Console:
-    """What went wrong in the pages of one test."""
+    """Console errors in the pages of one test."""
 
     def __init__(self) -> None:
         self.problems: list[str] = []
         self._expected: list[str] = [LEFT]
 
     def expect(self, pattern: str) -> None:
-        """Accept problems that match: for a test that provokes one, such as a page that is not there."""
+        """Accept problems that match, for tests that provoke one, such as a missing page."""
         self._expected.append(pattern)
 
     def unexpected(self) -> list[str]:
-        """The problems that no expectation covers."""
+        """Problems that weren't expected."""
         return [line for line in self.problems if not any(re.search(pattern, line) for pattern in self._expected)]
 
     def watch(self, page: Page) -> None:
-        """Collect from `page` from now on."""
+        """Start collecting problems from `page`."""
         page.on("console", self._heard)
         page.on("pageerror", lambda error: self.problems.append(f"{page.url}: {error}"))
         page.on("response", self._answered)
@@ -70,14 +70,14 @@ class Console:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """One Chromium a module: its event loop must be gone before the asyncio tests of another."""
+    """One Chromium per module: its event loop must be closed before another module's asyncio tests."""
     path = chromium.find()
     if path is None:
         pytest.fail("No Chromium on this machine. `make test` installs one; or set CHROMIUM=/path/to/chromium.")
     # Playwright keeps an event loop in this thread, in which Django would refuse to reach the database.
     before = os.environ.get("DJANGO_ALLOW_ASYNC_UNSAFE")
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
-    expect.set_options(timeout=15_000)  # the machine may be busy; what holds earlier is seen earlier
+    expect.set_options(timeout=15_000)  # for busy machines; waiting ends as soon as the condition holds
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
         yield browser
@@ -88,7 +88,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def console() -> Console:
-    """What the browser complained about in this test; `console.expect(pattern)` accepts a complaint."""
+    """Console errors in this test; `console.expect(pattern)` accepts one."""
     return Console()
 
 
@@ -96,7 +96,7 @@ def console() -> Console:
 def open_as(
     browser: Browser, live_stack: LiveStack, console: Console, request: pytest.FixtureRequest
 ) -> Iterator[Callable[..., Page]]:
-    """Opens a page for a signed-in user (or for a visitor: None); each call is a browser window of its own.
+    """Opens a page for a signed-in user (or for a visitor: None); each call opens a separate browser window.
 
     `open_as(user, viewport={"width": 390, "height": 844}, color_scheme="dark")`; paths are relative: `page.goto("/")`.
     """
@@ -143,7 +143,7 @@ def _session_cookie(user: Any, url: str) -> Any:
 
 
 def _keep(context: BrowserContext, folder: Path, number: int) -> None:
-    """Save what each page of a failed test looked like and held; and with TRACE=1 how it came to that."""
+    """Save a screenshot and the HTML of each page of a failed test and, with TRACE=1, a trace."""
     if number == 1:
         shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
@@ -157,7 +157,7 @@ def _keep(context: BrowserContext, folder: Path, number: int) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    """Tell the fixtures above whether the test failed: they are torn down after it."""
+    """Make the test's result available to the fixtures above, which are torn down after it."""
     report = yield
     if report.failed:
         item.failed_in = report.when  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""People, from the browser: signing in, inviting, joining, changing one's keys."""
+"""Accounts in the browser: signing in, inviting, joining, remapping keys."""
 
 import re
 
@@ -23,7 +23,7 @@ def owner(live_stack):
 
 
 def test_signing_in_and_out_by_keyboard(page, owner, console):
-    console.expect(r"status of 422")  # the browser reports the refusal of the first try
+    console.expect(r"status of 422")  # the browser logs the refused first attempt
     page.goto("/settings/members/")
     page.keyboard.type("ada@example.org")
     page.keyboard.press("Tab")

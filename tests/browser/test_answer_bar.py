@@ -1,4 +1,4 @@
-"""The answer bar leaves most of the window to reading, whatever its size, and its keys and taps work all the same."""
+"""The answer bar leaves most of the window for reading at any window size, and its keys and taps always work."""
 
 from collections.abc import Callable
 
@@ -49,7 +49,7 @@ def open_desk(page: Page, queue: Queue) -> Page:
 
 
 def reading(page: Page) -> float:
-    """The share of the window's height that is for reading."""
+    """The share of the window's height available for reading."""
     return page.evaluate("document.querySelector('.desk-scroll').clientHeight / innerHeight")
 
 
@@ -78,7 +78,7 @@ def test_the_keys_of_a_line_work_and_z_shows_the_whole_bar(open_as: Open, annota
     press = page.keyboard.press
     press("2")
     press("a")
-    for digit in "1345":  # each aspect stands where the scale stood
+    for digit in "1345":  # each aspect is in the position of the scale
         expect(page.locator("[data-question].current")).to_be_in_viewport(ratio=1)
         press(digit)
     expect(page.get_by_role("radio", name="Left is clearly better")).to_be_checked()
@@ -90,7 +90,7 @@ def test_the_keys_of_a_line_work_and_z_shows_the_whole_bar(open_as: Open, annota
     press("z")
     expect(page.get_by_text("Aspects", exact=False).first).to_be_in_viewport(ratio=1)
     expect(page.locator("[name=rationale]")).to_have_value("says so")
-    assert page.locator(".pair-heads").bounding_box() == top  # what is read stays where it was
+    assert page.locator(".pair-heads").bounding_box() == top  # the content doesn't move
     press("Escape")
     expect(bar).to_have_attribute("data-bar", "line")
     with page.expect_response("**/judge/"):
@@ -111,7 +111,7 @@ def test_a_bar_that_fits_is_folded_by_choice_and_stays_so(open_as: Open, annotat
     open_desk(page, queue_of(Queue.Kind.PAIRWISE, annotator))
     bar = page.locator("form.answer")
     expect(bar).to_have_attribute("data-bar", "full")
-    with page.expect_response("**/layout/arrange/"):  # a reload before it would drop what is on its way to the server
+    with page.expect_response("**/layout/arrange/"):  # an earlier reload would abort the pending request
         page.keyboard.press("z")
     page.reload()
     expect(bar).to_have_attribute("data-bar", "line")

@@ -1,4 +1,4 @@
-"""The page on which engineers read the API and try its calls."""
+"""The API documentation page, with its request console."""
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -17,7 +17,7 @@ def test_a_call_is_tried_in_the_browser_with_a_token(page: Page, live_stack: Liv
     bearer.get_by_role("textbox").fill(factories.token(member))
     bearer.get_by_role("button", name="Apply credentials").click()
     bearer.get_by_role("button", name="Close").click()
-    page.locator("#operations-tag-datasets").scroll_into_view_if_needed()  # what is far below isn't rendered yet
+    page.locator("#operations-tag-datasets").scroll_into_view_if_needed()  # lazily rendered
     call = page.locator("#operations-datasets-datasets_list")
     call.get_by_text("List datasets").click()
     call.get_by_role("button", name="Try it out").click()

@@ -1,4 +1,4 @@
-"""What other people and the workers do shows on open pages by itself, with what can be done then."""
+"""Open pages update when other people or workers change something, including the available actions."""
 
 import pytest
 from django.utils.timezone import now
@@ -51,7 +51,7 @@ def test_a_traffic_split_counts_new_sessions_without_a_reload(open_as, live_stac
 
 @pytest.fixture
 def experiment(transactional_db):
-    """Two pairs; its rule asks for little."""
+    """An experiment with two pairs, whose stopping rule requires few judgments."""
     researcher = factories.member(Role.RESEARCHER)
     queue = making.queue(of=researcher.workspace, items=2, overlap=1)
     return Experiment.objects.create(
@@ -68,7 +68,7 @@ def experiment(transactional_db):
 
 
 def decide(experiment):
-    """Find B better, and have the rule end it."""
+    """Judge B better and let the stopping rule end the experiment."""
     for annotator in [making.rule(of=experiment.workspace)] * 2:
         making.judge(experiment.queue, annotator, -2)
     advance(experiment)

@@ -1,4 +1,4 @@
-"""The curves of runs, as somebody reads them: by pointer and keyboard, smoothed, over other axes, several runs together."""
+"""Reading the curves of runs: by pointer and keyboard, smoothed, over other axes, several runs together."""
 
 import re
 from itertools import pairwise
@@ -116,7 +116,7 @@ def test_a_link_shows_the_curves_as_they_were_seen(open_as, researcher):
     page.goto(f"/runs/{run.pk}/")
     expect(page).to_have_url(
         re.compile(r"/\?axis=steps$")
-    )  # also where nothing was chosen: whoever follows it may have
+    )  # even without a choice, since whoever follows the link may have made one
     page.get_by_label("X-axis").select_option("Tokens")
     page.locator("#chart-kl-divergence").get_by_role("button", name="Pin").click()
     page.locator("#chart-loss").get_by_role("button", name="Log scale").click()
@@ -202,7 +202,7 @@ def test_runs_of_different_lengths_lie_over_each_other(open_as, researcher):
     expect(chart.locator(".value")).to_have_text(["0.1", "0.1"])
     page.keyboard.press("End")
     expect(chart.locator(".where")).to_have_text("Step 8")
-    expect(chart.locator(".value")).to_have_text(["0.4", "0.8"])  # the shorter one's last
+    expect(chart.locator(".value")).to_have_text(["0.4", "0.8"])  # the last step of the shorter run
 
 
 def test_the_curves_are_drawn_again_in_the_other_theme(open_as, researcher):
@@ -224,7 +224,7 @@ def test_curves_that_cannot_be_fetched_are_asked_for_again(open_as, researcher, 
     server_is_back = False
 
     def fail() -> None:
-        while not held:  # the page asks by itself too, when its socket connects
+        while not held:  # the page also requests it when its socket connects
             page.wait_for_timeout(20)
         held.pop().fulfill(status=503)
 
@@ -234,7 +234,7 @@ def test_curves_that_cannot_be_fetched_are_asked_for_again(open_as, researcher, 
     expect(failure).to_contain_text("The curves are not up to date.")
     again = failure.get_by_role("button", name="Try again")
     again.click()
-    again.click()  # while the request before it is still going to fail
+    again.click()  # while the previous request is still pending and will fail
     server_is_back = True
     fail()
     expect(page.locator("#chart-loss")).to_be_visible()
@@ -255,7 +255,7 @@ def test_any_number_of_points_fits_a_phone(open_as, researcher, steps):
 
 
 def imported(page, module: str, expression: str):
-    """The value of an expression in which `m` is one of our modules of charts."""
+    """The value of an expression in which `m` is one of our chart modules."""
     return page.evaluate(
         f"async () => {{ const m = await import('/static/js/charts/{module}.js'); return {expression}; }}"
     )
@@ -315,7 +315,7 @@ def test_the_labels_of_tiny_and_huge_values_are_printed_once_and_whole(open_as, 
         printed = page.evaluate("chart => printed(chart)", chart)
         texts = [text for text, *_ in printed]
         assert len(texts) == len(set(texts)), (chart, texts)
-        assert len(texts) >= 4, (chart, texts)  # of each axis two, and the name of the x-axis
+        assert len(texts) >= 4, (chart, texts)  # two for each axis, and the x-axis title
         assert "Tokens" in texts
         assert all(left >= 0 and right <= edge for _, left, right, _, edge in printed), (chart, printed)
         for (one, _, right, line, _), (two, left, _, below, _) in pairwise(sorted(printed, key=lambda p: (p[3], p[1]))):

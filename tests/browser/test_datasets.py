@@ -1,4 +1,4 @@
-"""Freezing a version by hand: the preview follows the rules, the page follows the worker."""
+"""Freezing a version in the browser: the preview updates with the rules, the page with the worker's progress."""
 
 import re
 

@@ -37,7 +37,7 @@ def page(open_as: Open, annotator: Membership, queue: Queue) -> Page:
 
 
 def ready(page: Page) -> Page:
-    """Wait until a pair is shown and the next one is loaded ahead."""
+    """Wait until a pair is shown and the next one is preloaded."""
     expect(page.locator("[data-pair][data-drafting]")).to_be_visible()
     return page
 
@@ -52,7 +52,7 @@ def press(page: Page, *keys: str) -> None:
 
 
 def after(page: Page, pair: str) -> None:
-    """Wait for another pair than `pair`."""
+    """Wait until a pair other than `pair` is shown."""
     page.wait_for_function(
         "old => ![null, undefined, old].includes(document.querySelector('[data-pair]')?.dataset.pair)", arg=pair
     )
@@ -60,7 +60,7 @@ def after(page: Page, pair: str) -> None:
 
 
 def answer(page: Page, *keys: str) -> str:
-    """Press keys and Enter, and wait for the next pair. Returns which pair that was."""
+    """Press keys and Enter, and wait for the next pair. Returns the judged pair."""
     pair = shown(page)
     press(page, *keys, "Enter")
     after(page, pair)
@@ -80,7 +80,7 @@ def test_ten_pairs_by_keyboard_alone_with_a_rationale_an_undo_and_a_skip(page: P
     expect(submits).to_be_hidden()
     press(page, "r")
     expect(submits).to_be_visible()
-    page.keyboard.type("4 asks first")  # a digit that is typed is no answer
+    page.keyboard.type("4 asks first")  # digits typed into text aren't answers
     press(page, "Escape")
     answer(page, "4")
     press(page, "u")
@@ -129,7 +129,7 @@ def test_the_next_pair_comes_with_the_answer_to_the_one_before(page: Page):
 
 
 def hold_next(page: Page, *, answers_later: bool = True) -> Route:
-    """Open the desk anew, and hold what it asks for to have it ahead. What it asks after that passes, or is never answered."""
+    """Reload the desk and hold its preload request. Later requests pass, or are never answered."""
     held: list[Route] = []
 
     def hold(route: Route) -> None:
@@ -148,9 +148,9 @@ def hold_next(page: Page, *, answers_later: bool = True) -> Route:
 
 def test_numbers_from_before_an_answer_do_not_replace_newer_ones(page: Page):
     progress = page.locator("[data-desk-progress]")
-    route = hold_next(page, answers_later=False)  # later numbers would be right again
+    route = hold_next(page, answers_later=False)  # later responses would correct the numbers
     stale = route.fetch()
-    press(page, "2", "Enter")  # nothing is ahead: it waits for what is held
+    press(page, "2", "Enter")  # nothing is preloaded: the desk waits for the held request
     expect(progress).to_contain_text("1 by you")
     assert stale.json()["progress"]["mine"] == 0
     route.fulfill(response=stale)
@@ -159,7 +159,7 @@ def test_numbers_from_before_an_answer_do_not_replace_newer_ones(page: Page):
 
 
 def test_a_pair_that_came_back_by_undo_comes_once(page: Page):
-    """What is next was asked before the undo, and answered after it: with the pair that had come back."""
+    """The next item was requested before the undo, and the response after it contains the restored pair."""
     route = hold_next(page)
     first = shown(page)
     press(page, "1", "Enter")
@@ -182,7 +182,7 @@ def test_the_next_pair_is_on_the_screen_before_the_answer_has_arrived(page: Page
     page.route("**/judge/", lambda route: held.append(route))
     pair = shown(page)
     press(page, "1", "Enter")
-    assert shown(page) not in {"", pair}  # at once: no waiting for the server
+    assert shown(page) not in {"", pair}  # immediately, without waiting for the server
     expect(page.locator("[data-desk-saving]")).to_have_text("Saving…")
     assert not Preference.objects.exists()
     held[0].continue_()
@@ -191,7 +191,7 @@ def test_the_next_pair_is_on_the_screen_before_the_answer_has_arrived(page: Page
 
 
 def expect_ahead(page: Page) -> None:
-    """Wait until the pair after the shown one is here: it came with the answer to what is next."""
+    """Wait until the pair after the shown one has been preloaded."""
     page.wait_for_function("() => performance.getEntriesByType('resource').some(e => /desk.[^/]+.next.$/.test(e.name))")
     page.wait_for_timeout(200)
 
@@ -229,7 +229,7 @@ def test_a_draft_survives_a_closed_tab(page: Page, queue: Queue):
 
 
 def test_what_one_works_on_when_the_queue_is_paused_may_be_finished(page: Page, queue: Queue, console):
-    console.expect("409")  # nothing more is given out
+    console.expect("409")  # no more items are assigned
     pair = shown(page)
     pause_queue(queue=queue, by=None)
     page.reload()
@@ -248,7 +248,7 @@ def test_a_refused_answer_keeps_its_text(page: Page, console):
     press(page, "r")
     page.keyboard.type("a long and careful reason")
     press(page, "Escape")
-    page.wait_for_timeout(1200)  # the draft is with the server
+    page.wait_for_timeout(1200)  # the draft is saved on the server
     Assignment.objects.filter(pk=pair.pk).update(state=Assignment.State.EXPIRED)
     press(page, "1", "Enter")
     expect(page.locator("#refused")).to_be_visible()
@@ -275,7 +275,7 @@ def test_guidelines_open_by_themselves_the_first_time_and_when_they_change(page:
 
 def test_a_key_that_comes_before_the_next_pair_is_not_used_and_says_so(page: Page):
     route = hold_next(page)
-    press(page, "2", "Enter")  # nothing is ahead
+    press(page, "2", "Enter")  # nothing is preloaded
     expect(page.locator("[data-desk-coming]")).to_be_visible()
     press(page, "6")
     expect(page.locator(".toast")).to_contain_text("“6” was ignored")
@@ -299,7 +299,7 @@ def test_a_key_that_is_meant_for_what_an_undo_brings_back_judges_nothing_else(pa
         page.wait_for_timeout(50)
     held[0].continue_()
     after(page, second)
-    expect(page.get_by_role("radio", name="Left is much better")).to_be_checked()  # as it was answered
+    expect(page.get_by_role("radio", name="Left is much better")).to_be_checked()  # with its previous answer
     answer(page, "3")
     assert shown(page) == second
     expect(page.locator("[name=answer]:checked")).to_have_count(0)
@@ -308,7 +308,7 @@ def test_a_key_that_is_meant_for_what_an_undo_brings_back_judges_nothing_else(pa
 
 
 def test_a_pair_that_comes_back_from_the_browsers_store_is_shown_as_judged(page: Page):
-    """Back and Forward restore the page as it was left, and its pair may have been judged in another tab since."""
+    """Back and Forward restore the cached page, whose pair may have been judged in another tab since."""
     pair = Assignment.objects.get(pk=shown(page))
     record(assignment=pair, answer=Choice(1))
     page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))")
@@ -322,7 +322,7 @@ def test_a_pair_that_comes_back_from_the_browsers_store_is_shown_as_judged(page:
     answer(page, "2")
     expect(page.locator("[data-desk-progress]")).to_contain_text(
         "2 by you"
-    )  # the next pair may be there before the answer has arrived
+    )  # the next pair may be shown before the answer has reached the server
     assert Preference.objects.standing().count() == 2
 
 
@@ -393,7 +393,7 @@ def test_a_phone_shows_one_side_and_does_everything(open_as: Open, annotator: Me
         page.locator("[data-submit]").tap()
     after(page, pair)
     assert standing() == [(-2, False)]
-    page.get_by_role("button", name="Undo").tap()  # an icon, but it has its name
+    page.get_by_role("button", name="Undo").tap()  # an icon with an accessible name
     expect(page.locator("#toasts")).to_contain_text("Undone")
     assert standing() == []
     clear = page.locator("#toasts .toast").evaluate(
@@ -418,7 +418,7 @@ def test_a_phone_tells_in_full_what_is_not_saved_and_keeps_its_heading(
     assert said.evaluate("said => said.getBoundingClientRect().left") >= 0
     assert said.evaluate("said => said.getBoundingClientRect().right") <= 390
     expect(page.get_by_role("heading", level=1)).to_be_in_viewport(ratio=1)
-    press(page, "3", "Enter")  # nothing is there to follow it
+    press(page, "3", "Enter")  # there is no next item
     page.wait_for_timeout(1500)
     expect(said).to_contain_text("2 answers are not saved yet.")
     page.context.set_offline(False)
@@ -436,5 +436,5 @@ def test_a_review_on_a_phone_shows_its_heading_and_prints_no_keys(open_as: Open,
     page.goto(f"/queues/{queue.pk}/review/")
     heading = page.get_by_role("heading", name="Review", level=1)
     expect(heading).to_be_visible()
-    assert heading.evaluate("heading => heading.scrollWidth <= heading.clientWidth")  # not cut off
+    assert heading.evaluate("heading => heading.scrollWidth <= heading.clientWidth")  # not truncated
     assert page.locator("kbd:visible").count() == 0

@@ -1,4 +1,4 @@
-"""The desk's menu of layouts: by keyboard, on another machine, in narrow windows, and never at the expense of reading."""
+"""The desk's layout menu: by keyboard, on another machine, in narrow windows, always with enough room for reading."""
 
 from collections.abc import Callable
 from typing import Any
@@ -54,11 +54,11 @@ def test_a_layout_is_made_saved_and_found_on_another_machine_by_keyboard_alone(o
     expect(page.locator("#layout-sides-columns")).to_be_focused()
     with page.expect_response("**/layout/arrange/"):
         press("ArrowRight")
-    expect(page.locator("#layout-sides-stacked")).to_be_focused()  # what came from the server took no focus away
+    expect(page.locator("#layout-sides-stacked")).to_be_focused()  # the server's response didn't move the focus
     left, right = (page.locator(f"#row-5 [data-side={side}]") for side in ("left", "right"))
     assert left.bounding_box()["y"] < right.bounding_box()["y"]
     press("Enter")
-    press("1")  # keys that judge sleep here
+    press("1")  # judging keys are disabled here
     expect(page.locator("[name=answer]:checked")).to_have_count(0)
     page.locator("#layout-name").focus()
     page.keyboard.type("Stacked, d and all")

@@ -37,7 +37,7 @@ def test_a_run_is_rated_with_digits_thumbs_and_marks(open_as, annotator):
     expect(page.locator("[data-rating][data-drafting]")).to_be_visible()
     press(page, "Enter")
     expect(page.get_by_text("Answer “Was it polite?” first.")).to_be_visible()
-    press(page, "4 2 Backspace y j b j W c")  # the second question is answered, and taken back
+    press(page, "4 2 Backspace y j b j W c")  # the second question is answered, then cleared
     page.keyboard.type("1 deletes a file")
     press(page, "Escape")
     submit(page)
@@ -70,7 +70,7 @@ def test_aspects_of_a_pair_take_digits_while_one_grades_them(open_as, annotator)
     page = open_as(annotator.user)
     page.goto(f"/desk/{queue.pk}/")
     expect(page.locator("[data-pair][data-drafting]")).to_be_visible()
-    press(page, "2 a 6 1 5 c c")  # after the last aspect a digit is the answer again
+    press(page, "2 a 6 1 5 c c")  # after the last aspect, digits are overall answers again
     expect(page.locator("[data-aspects-count]")).to_have_text("2 of 2")
     submit(page)
     expect(page.locator("[data-desk-progress]")).to_contain_text("1 by you")

@@ -86,7 +86,7 @@ def test_twenty_steps_take_twenty_keys_and_an_error_fills_the_rest(page: Page):
     press(page, "3 j x")  # good; one passed over; the third is wrong
     expect(page.locator("[name=ending][value=found_error]")).to_be_checked()
     press(page, "c")
-    page.keyboard.type("1 looks on shelf 2 again")  # a digit that is typed labels nothing
+    page.keyboard.type("1 looks on shelf 2 again")  # digits typed into text don't label
     press(page, "Escape m")
     page.keyboard.type("shelf 2")
     press(page, "Enter")
@@ -133,7 +133,7 @@ def test_a_better_action_is_written_into_a_form_from_the_tool(page: Page, consol
     page.keyboard.type("7")
     press(page, "Control+Enter")
     expect(page.locator("#row-1 [data-better] pre")).to_contain_text("the door, 3 times")
-    expect(page.locator("#row-1 [value='-1']")).to_be_checked()  # what should have been done otherwise was not good
+    expect(page.locator("#row-1 [value='-1']")).to_be_checked()  # a corrected step isn't good
     press(page, "x")
     submit(page)
     press(page, "u")
@@ -161,7 +161,7 @@ def test_a_run_without_steps_is_ended_and_nothing_in_it_can_be_labelled(open_as:
 
 def test_labels_survive_a_closed_tab_and_a_phone_can_set_them(page: Page, open_as: Open, annotator, queue):
     press(page, "3 1")
-    page.wait_for_timeout(1200)  # the draft is with the server
+    page.wait_for_timeout(1200)  # the draft is saved on the server
     assert Assignment.objects.get(pk=shown(page)).draft["labels"][1]["value"] == -1
     page.close()
     phone = open_as(annotator.user, viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
@@ -222,7 +222,7 @@ def test_a_dialog_that_is_left_has_its_answer_when_one_comes_back(
         expect(page.locator("[data-alternatives-words]")).to_contain_text("The policy is working", timeout=60_000)
         press(page, "Escape 3")  # labeling goes on
         expect(page.locator("#row-0 [value='1']")).to_be_checked()
-        page.wait_for_timeout(1200)  # the draft is with the server
+        page.wait_for_timeout(1200)  # the draft is saved on the server
         page.goto("/")
         page.goto(f"/desk/{queue.pk}/")
         ready(page)
@@ -237,4 +237,4 @@ def test_a_dialog_that_is_left_has_its_answer_when_one_comes_back(
         page.reload()
         ready(page)
         expect(page.locator("[data-ending]")).to_contain_text("It didn't do what was asked.")
-        assert Continuation.objects.count() == 2  # nothing was done twice
+        assert Continuation.objects.count() == 2  # no request was sent twice

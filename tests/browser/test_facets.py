@@ -1,4 +1,4 @@
-"""Finding trajectories by what they consist of, in a real browser."""
+"""Finding trajectories by facets in a real browser."""
 
 import pytest
 from playwright.sync_api import expect

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.browser
 
 
 def elsewhere(act: Callable[..., Any], *given: Any) -> None:
-    """As a worker would: in a thread of its own, since Playwright keeps an event loop in this one."""
+    """Does a worker's part, in a separate thread because Playwright has an event loop in this one."""
 
     def done() -> None:
         act(*given)

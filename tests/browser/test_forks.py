@@ -1,4 +1,4 @@
-"""From the tree of a task's runs into a replay, and there from one telling step to the next, by keyboard alone."""
+"""From the tree of a task's runs into a replay and between its notable steps, by keyboard alone."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""The first page leads on by one key."""
+"""One key on the home page opens the next step."""
 
 import re
 

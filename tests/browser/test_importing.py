@@ -1,4 +1,4 @@
-"""Importing in a real browser: choose a file, watch it go in, look at what was refused."""
+"""Importing in a real browser: choose a file, watch the progress, look at rejected rows."""
 
 import json
 import re
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.browser
 
 
 def shot(page: Page, name: str) -> None:
-    """A picture for whoever asked for one (SHOTS=folder)."""
+    """Save a screenshot if requested with SHOTS=folder."""
     import os
 
     if folder := os.environ.get("SHOTS"):

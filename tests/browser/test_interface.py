@@ -1,4 +1,4 @@
-"""The behaviors that all pages share, on the gallery that shows them all."""
+"""Behaviors common to all pages, tested on the gallery."""
 
 import pytest
 from playwright.sync_api import expect
@@ -113,7 +113,7 @@ def test_a_question_is_asked_before_something_final(gallery):
 def test_what_was_typed_survives_a_closed_tab(gallery):
     gallery.get_by_label("Name").fill("dpo-4")
     gallery.get_by_label("Resume").check()
-    gallery.reload()  # at once, before the pause after which a draft is kept
+    gallery.reload()  # immediately, before the delay after which drafts are saved
     expect(gallery.get_by_label("Name")).to_have_value("dpo-4")
     expect(gallery.get_by_label("Resume")).to_be_checked()
 
@@ -121,7 +121,7 @@ def test_what_was_typed_survives_a_closed_tab(gallery):
 def test_a_chart_reads_its_values_out_and_turns_into_its_table(gallery):
     chart = gallery.locator("figure", has_text="Loss").first
     expect(chart.locator("canvas")).to_be_visible()
-    expect(chart.locator(".chart-legend li[class]")).to_have_count(3)  # two curves, and where they are read
+    expect(chart.locator(".chart-legend li[class]")).to_have_count(3)  # two curves and the cursor
     expect(chart.locator(".chart-legend .where")).to_have_text("Step 300")
     chart.get_by_role("img").focus()
     gallery.keyboard.press("Home")

@@ -15,7 +15,7 @@ START = """() => {
     const output = [...document.querySelectorAll("[data-live-state]")].at(-1);
     new MutationObserver(note).observe(output, { childList: true });
 }"""
-"""Adds a live part, and notes what it says of its connection: some of it only for a moment."""
+"""Adds a live part and records its connection states, some of which are transient."""
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def sockets(page):
 
 
 class Server:
-    """What the server answers when it is asked for the state."""
+    """The server's response to requests for the state."""
 
     def __init__(self, page):
         self.words = "as the page was rendered"
@@ -35,7 +35,7 @@ class Server:
         page.route("**/test/state/", self._answer)
 
     def hold(self):
-        """Keep requests waiting; returns the list that they gather in."""
+        """Hold requests; returns the list in which they are collected."""
         self.held = []
         return self.held
 
@@ -63,7 +63,7 @@ def gallery(page, sockets, server):
 
 @pytest.fixture
 def listening(gallery):
-    """The page with its live part, connected, and with the state fetched that it asks for when it is."""
+    """The page with its live part connected and the initial state fetched."""
     with gallery.expect_request_finished(lambda request: request.url.endswith("/test/state/")):
         gallery.evaluate(START)
     expect(state(gallery)).to_have_text("Live")
@@ -108,7 +108,7 @@ def test_an_old_answer_does_not_replace_newer_words_of_the_socket(gallery, socke
     sockets[0].send(PART.format("new words"))
     expect(gallery.locator("#part")).to_have_text("new words")
     answer(waiting.pop(0), "old answer")
-    while not waiting:  # it asks again
+    while not waiting:  # it requests the state again
         gallery.wait_for_timeout(50)
     expect(gallery.locator("#part")).to_have_text("new words")
     answer(waiting.pop(0), "newest")
@@ -116,7 +116,7 @@ def test_an_old_answer_does_not_replace_newer_words_of_the_socket(gallery, socke
 
 
 def test_where_no_socket_opens_the_state_is_polled(gallery, server):
-    # As behind a proxy that blocks them.
+    # As if a proxy blocked them.
     gallery.evaluate("""() => {
         window.WebSocket = class extends EventTarget {
             constructor() {

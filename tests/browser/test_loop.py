@@ -18,7 +18,7 @@ from tests import factories
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(1200)]
 ROOT = Path(__file__).resolve().parents[2]
 LONG = 420_000
-"""Milliseconds for what trains a model, on a busy machine."""
+"""Timeout in milliseconds for training a model on a busy machine."""
 SCRIPTS = ("expert", "careless", "hasty")
 TASKS = 14
 
@@ -96,7 +96,7 @@ def replay_one(page: Page) -> None:
     page.keyboard.press("j")
     at_third = page.url
     page.goto("about:blank")
-    page.goto(at_third)  # the link of a step opens there
+    page.goto(at_third)  # a step's link opens that step
     expect(page.locator("[aria-current=step], [aria-current=true]").first).to_be_visible()
 
 
@@ -119,10 +119,10 @@ def make_queue(page: Page) -> Queue:
 
 
 def judge_everything(page: Page, queue: Queue) -> None:
-    """By keyboard, and by what the runs say rather than where they stand, so that both annotators agree."""
+    """Judges by keyboard, by the runs' content rather than their side, so that both annotators agree."""
     before = Preference.objects.standing().filter(queue=queue).count()
     page.goto(f"/desk/{queue.pk}/")
-    if queue.guidelines.exists():  # they open by themselves the first time
+    if queue.guidelines.exists():  # they open automatically the first time
         guidelines = page.locator("#guidelines")
         expect(guidelines).to_be_visible()
         page.keyboard.press("g")
@@ -180,7 +180,7 @@ def train(page: Page, version_address: str, *, algorithm: str, base: str | None,
 
 
 def reward_by(page: Page, model: str, *, base: str, name: str) -> str:
-    """GRPO on the environment's outcome and, less, on what a reward model of people's preferences says."""
+    """GRPO on the environment's outcome and, with a lower weight, on a reward model of people's preferences."""
     page.goto("/runs/new/?algorithm=grpo")
     page.select_option("select[name=base]", label=base)
     page.locator("input[name=preset][value=quick]").check(force=True)
@@ -196,7 +196,7 @@ def reward_by(page: Page, model: str, *, base: str, name: str) -> str:
     page.fill("input[name=term-learned_outcome-weight]", "0.4")
     expect(formula).to_contain_text("0.4 · learned outcome reward", timeout=60_000)
     expect(formula).not_to_contain_text("may be rewarded more")
-    # Groups of four, since of two that are rewarded alike nothing is learned, and a policy that learned nothing acts as its base does.
+    # Groups of four: a group of two with equal rewards teaches nothing, and a policy that learned nothing acts like its base.
     for setting, value in {"optimizer-batch_size": 8, "optimizer-max_steps": 2, "samples": 4, "held_out": 2}.items():
         page.fill(f"input[name={setting}]", str(value))
     page.fill("input[name=budget-steps]", "2")
@@ -221,7 +221,7 @@ def show_lineage(page: Page, version_address: str, policy: str, *, through: str)
 
 
 def launch(page: Page, name: str) -> str:
-    """Launch once it is checked; the policy that the run makes."""
+    """Launch once the settings are validated; returns the run's policy."""
     expect(page.locator("#check")).to_contain_text("python", timeout=LONG)  # the exact command
     page.get_by_role("button", name="Launch").click()
     page.wait_for_url("**/runs/*/", timeout=60_000)
@@ -247,7 +247,7 @@ def compare(page: Page, a: str, b: str) -> Experiment:
 
 def promote(page: Page, experiment: Experiment) -> None:
     page.goto(f"/experiments/{experiment.pk}/")
-    # Six tasks are soon judged; the clock then ends it by its rule, and the page says so without a reload.
+    # Six tasks are judged quickly; the periodic task then ends the experiment by its rule, and the page shows that without a reload.
     expect(page.locator(".next h2")).to_be_visible(timeout=60_000)
     page.keyboard.press("p")
     page.select_option("#promote select[name=policy]", label="office-grpo")

@@ -1,4 +1,4 @@
-"""What somebody writes cannot act in somebody else's browser: not where it is shown, and not even where it became markup."""
+"""User text can't execute in others' browsers: not where it's displayed, and not even if it were injected as markup."""
 
 from urllib.parse import urlsplit
 
@@ -26,7 +26,7 @@ def researcher(owner: Membership) -> Membership:
 
 
 def changes(page: Page) -> list[str]:
-    """The addresses to which `page` sends what would change something, from now on."""
+    """URLs of the unsafe requests that `page` sends from now on."""
     sent: list[str] = []
     page.on("request", lambda request: request.method == "GET" or sent.append(request.url))
     return sent
@@ -54,7 +54,7 @@ def test_a_question_whose_name_is_markup_changes_no_role_when_the_owner_reads_it
 
 
 def becoming_markup(page: Page, markup: str, *, before: str = "<h1>") -> None:
-    """Let `markup` stand in every page as if some template had not escaped it."""
+    """Insert `markup` into every page as if a template hadn't escaped it."""
 
     def answer(route: Route) -> None:
         response = route.fetch()
@@ -86,7 +86,7 @@ def test_markup_that_a_template_let_through_sends_nothing(open_as, owner, resear
     page.goto("/settings/members/")
     page.wait_for_load_state("networkidle")
     element = page.locator("[data-test]")
-    assert element.count() == 1  # it is there, and does nothing
+    assert element.count() == 1  # it's on the page, and does nothing
     if element.evaluate("element => element instanceof HTMLFormElement"):
         element.evaluate("form => form.requestSubmit()")
         page.wait_for_load_state("networkidle")
@@ -97,7 +97,7 @@ def test_markup_that_a_template_let_through_sends_nothing(open_as, owner, resear
 @pytest.mark.parametrize(
     "attack",
     [
-        "<form method=post action='{address}'><input type=hidden name=role value=4>",  # swallows the tag of the form that follows
+        "<form method=post action='{address}'><input type=hidden name=role value=4>",  # swallows the opening tag of the form after it
         "<button form=first formaction='{address}' name=role value=4 data-test>Click here</button>",
     ],
     ids=["a form left open", "a button for a form of ours"],
@@ -117,7 +117,7 @@ def test_a_form_of_ours_cannot_be_led_elsewhere(open_as, owner, researcher, atta
 
 
 def test_what_is_around_our_elements_lends_them_nothing(open_as, owner, researcher):
-    """An element of ours inside of markup with attributes of htmx does not act at all, rather than with what it would inherit."""
+    """One of our elements inside injected markup with htmx attributes doesn't act at all, instead of inheriting them."""
     page = open_as(owner.user)
     becoming_markup(page, "<div hx-vals='{\"role\":\"4\"}' hx-target='body'>", before="<main")
     sent = changes(page)

@@ -1,4 +1,4 @@
-"""The form of a new training run while its settings are on their way: nothing that is typed gets lost, and the check is of what stands there."""
+"""The form of a new training run while its settings are loading: no input is lost, and the current values are validated."""
 
 from urllib.parse import parse_qs
 
@@ -15,7 +15,7 @@ SLOW_MILLISECONDS = 1500
 
 @pytest.fixture
 def form(transactional_db, open_as) -> Page:
-    """A new GRPO run from a small model, on a network where the settings of another choice take a while."""
+    """The form of a GRPO run from a small model, on a network where loading other settings takes a while."""
     member = factories.member(Role.RESEARCHER)
     settings = {"parameters": 700_000}
     base = factories.policy(of=member.workspace, kind=Policy.Kind.MODEL, location="example/base", settings=settings)
@@ -31,7 +31,7 @@ def form(transactional_db, open_as) -> Page:
 
 
 def checks_of(page: Page) -> list[dict[str, list[str]]]:
-    """What each check from now on is of."""
+    """Form data of each validation request from now on."""
     sent: list[dict[str, list[str]]] = []
 
     def note(request: Request) -> None:

@@ -1,4 +1,4 @@
-"""A form that is on its way is not sent again."""
+"""A form being submitted isn't sent again."""
 
 import pytest
 from playwright.sync_api import expect

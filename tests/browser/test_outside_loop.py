@@ -1,4 +1,4 @@
-"""The loop around an agent that lives elsewhere: watch it live, compare two policies behind one name, judge by keyboard, let the rule decide, promote."""
+"""The loop around an external agent: watch it live, compare two policies behind one name, judge by keyboard, let the stopping rule decide, promote."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ pytestmark = [pytest.mark.browser, pytest.mark.long, pytest.mark.timeout(600)]
 ROOT = Path(__file__).resolve().parents[2]
 LOOK, DONE = calls("list_orders", "{}"), says("The order is refunded.")
 TASKS, ATTEMPTS = 14, 6
-"""Ten pairs that all went one way are what the rule asks for. Chance leaves a task without one of the arms once in 32 times."""
+"""The rule requires ten unanimous pairs. A task lacks one of the arms with probability 1/32."""
 PATIENCE = 180_000
-"""Milliseconds for what the clock does: it looks every ten seconds."""
+"""Timeout in milliseconds for periodic tasks, which run every ten seconds."""
 TRAFFIC = f"""
 from concurrent.futures import ThreadPoolExecutor
 
@@ -47,11 +47,11 @@ def attempt(number):
 with retrace.Client() as client, ThreadPoolExecutor(4) as pool:
     list(pool.map(attempt, [number for number in range({TASKS}) for _ in range({ATTEMPTS})]))
 """
-"""The example agent at work for many customers, all of whom ask for the same name."""
+"""The example agent serving many customers, whose requests all name the same split."""
 
 
 class Paced:
-    """A policy that waits to be told before each of its turns, so that one can watch."""
+    """A policy that waits for a signal before each turn, so that the test can watch it."""
 
     def __init__(self, *replies: Reply) -> None:
         self.replies = [self._after_a_word(reply) for reply in replies]
@@ -69,7 +69,7 @@ class Paced:
 
 
 def refunds(order: str) -> Reply:
-    """A policy that looks at the orders, refunds this one, and says so, however many chats it has at once."""
+    """A policy that looks up the orders, refunds this one, and says so, in any number of concurrent chats."""
 
     def answer(body: dict[str, Any]) -> dict[str, Any]:
         turn = sum(message["role"] == "assistant" for message in body["messages"])
@@ -80,7 +80,7 @@ def refunds(order: str) -> Reply:
 
 @contextmanager
 def agent(stack: LiveStack, token: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """A program of somebody's own, with the example agent beside it."""
+    """A user's program with the example agent beside it."""
     environment = {
         **os.environ,
         "PYTHONPATH": f"{ROOT / 'client' / 'src'}:{ROOT / 'examples'}",
@@ -98,7 +98,7 @@ def agent(stack: LiveStack, token: str, *arguments: str) -> Iterator[subprocess.
 
 
 def end_of(process: subprocess.Popen[str]) -> str:
-    """What it printed, once it has ended well."""
+    """Its output, once it has exited successfully."""
     printed, problems = process.communicate(timeout=PATIENCE / 1000)
     assert (process.returncode, problems) == (0, "")
     return printed
@@ -109,7 +109,7 @@ def test_an_agent_elsewhere_goes_around_the_loop(
 ) -> None:
     console.expect(
         r"/next/: .* 409 "
-    )  # the rule ends the experiment, and closes its queue, while somebody looks for more
+    )  # the rule ends the experiment and closes its queue while the annotator waits for more
     workspace = factories.workspace()
     member = factories.member(Role.RESEARCHER, of=workspace)
     judge = factories.member(Role.ANNOTATOR, of=workspace).user
@@ -141,7 +141,7 @@ def test_an_agent_elsewhere_goes_around_the_loop(
 
 
 def watch_it_live(page: Page, stack: LiveStack, token: str, policy: Paced) -> None:
-    """From an empty list, without a reload, to each step as it comes and to the replay."""
+    """From an empty list to each new step and to the replay, without a reload."""
     page.goto("/sessions/")
     expect(page.get_by_text("No sessions yet")).to_be_visible()
     with agent(stack, token, str(ROOT / "examples" / "openai_agent.py"), "clerk") as example:
@@ -183,7 +183,7 @@ def compare_its_arms(page: Page) -> str:
 
 
 def judge_until(decided: Locator, page: Page, desk: str) -> None:
-    """By keyboard alone, and blind: by which order was refunded. More pairs come with the clock, which also ends it."""
+    """Judges by keyboard alone, and blind: by which order was refunded. The periodic task adds pairs and ends the experiment."""
     page.goto(desk)
     pair, look_again = page.locator("#pair"), page.locator("[data-desk-look]")
     guidelines = page.locator("#guidelines[open]")

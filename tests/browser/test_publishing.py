@@ -1,6 +1,6 @@
-"""A trained policy goes out, answers once it is proven, becomes champion, and goes back, as a researcher does it.
+"""A researcher publishes a trained policy, which is served once the canary passes, promotes it, and rolls back.
 
-The workers are real, and so is the proof; vLLM is stood in for by a small server that answers from the same weights.
+Workers and canary are real; vLLM is replaced by a small server that answers from the same weights.
 """
 
 import json
@@ -41,7 +41,7 @@ def researcher(live_stack):
 
 @pytest.fixture
 def policies(trained: Path, researcher) -> Iterator[list[Policy]]:
-    """What two runs made, where the workers look for it."""
+    """Two runs' policies, in the workers' RUNS_DIR."""
     runs = Path(settings.RUNS_DIR)
     made = []
     for name in ("one", "two"):
@@ -63,26 +63,26 @@ def test_a_policy_is_published_proven_promoted_and_rolled_back(open_as, research
     page.get_by_label("Name").fill("office")
     page.get_by_label("Address").fill(server.url)
     page.keyboard.press("Control+Enter")
-    expect(row_of(page, 1)).to_contain_text("Live")  # it comes by itself
+    expect(row_of(page, 1)).to_contain_text("Live")  # it appears without a reload
     expect(row_of(page, 1)).to_contain_text("nats from the policy")
 
-    publish(page, two)  # the server is known by now
+    publish(page, two)  # the server is registered by now
     expect(row_of(page, 1)).to_contain_text("Live")
     assert live_name(two) in server.adapters
     page.goto(f"/policies/{one.pk}/")
     expect(row_of(page, 1)).to_contain_text("Replaced")
 
-    server.ignores_adapters = True  # and so would answer as its base, under the policy's name
+    server.ignores_adapters = True  # and would therefore serve the base under the policy's name
     publish(page, one)
     expect(row_of(page, 1)).to_contain_text("Refused by the canary")
     expect(row_of(page, 1)).to_contain_text("The base model answers under this name")
     server.ignores_adapters = False
 
     page.goto(f"/policies/{two.pk}/")
-    expect(row_of(page, 1)).to_contain_text("Live")  # all the while
+    expect(row_of(page, 1)).to_contain_text("Live")  # throughout
     row_of(page, 1).get_by_role("button", name="Roll back").click()
     page.get_by_role("dialog").get_by_role("button", name="Roll back").click()
-    page.wait_for_url(f"**/policies/{one.pk}/")  # where rolling back leads
+    page.wait_for_url(f"**/policies/{one.pk}/")  # the target of a rollback
     expect(row_of(page, 1)).to_contain_text("rolled back to")
     expect(row_of(page, 1)).to_contain_text("Live")
     assert live_name(one) in server.adapters
@@ -109,7 +109,7 @@ def test_a_policy_leaves_as_a_folder(open_as, researcher, policies, tmp_path):
 
 
 def live_name(policy: Policy) -> str:
-    """What the server calls the policy that is live."""
+    """The served name of the live policy."""
     live = Publication.objects.live().get(name="office")
     assert live.policy == policy
     return live.served_name
@@ -127,7 +127,7 @@ def publish(page: Page, policy: Policy) -> None:
 
 
 def promote_and_roll_back(page: Page, one: Policy, two: Policy) -> None:
-    """From an experiment that has ended: first the one, then the other, and back."""
+    """Promotes from a decided experiment: first one policy, then the other, then rolls back."""
     fields = {"policy_a": one, "policy_b": two, "state": Experiment.State.STOPPED}
     page.goto(f"/experiments/{make_experiment(one.workspace, **fields).pk}/")
     champion = page.locator("aside section", has_text="Champion of office")

@@ -1,4 +1,4 @@
-"""Building the questions of a queue in a form, and answering them, by keyboard alone."""
+"""Building a queue's questions in the form builder and answering them, by keyboard alone."""
 
 import re
 
@@ -34,7 +34,7 @@ def submit(page: Page) -> None:
     page.wait_for_function(
         "old => ![old, undefined].includes(document.querySelector('[data-drafting]')?.dataset.item)", arg=item
     )
-    # The next item may be there before the answer has arrived.
+    # The next item may be shown before the answer has reached the server.
     page.wait_for_function("() => !Object.keys(localStorage).some(key => key.includes('outbox:'))")
 
 
@@ -53,7 +53,7 @@ def test_five_questions_are_built_and_three_items_answered_by_keyboard(open_as, 
     page = open_as(researcher.user, **({"viewport": viewport} if viewport else {}))
     page.goto("/queues/new/")
     page.get_by_role("radio", name="Rate a trajectory").check(force=True)
-    expect(page.locator(".builder-card")).to_have_count(2)  # what ratings usually ask
+    expect(page.locator(".builder-card")).to_have_count(2)  # the default questions of ratings
     expect(preview(page)).to_have_count(2)
     page.locator("[data-builder-add]").focus()
     press(page, "Enter")  # the new question has the focus
@@ -76,7 +76,7 @@ def test_five_questions_are_built_and_three_items_answered_by_keyboard(open_as, 
     page.keyboard.press("Alt+ArrowUp")
     expect(card(page, 4).locator("[data-field=name]")).to_have_value("How sure are you?")
     expect(preview(page)).to_have_count(5)
-    expect(preview(page).nth(4)).to_be_hidden()  # only if a tool went wrong
+    expect(preview(page).nth(4)).to_be_hidden()  # only if a tool failed
     page.locator("#questions-preview").get_by_text("a tool").click()
     expect(preview(page).nth(4)).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
@@ -94,11 +94,11 @@ def test_five_questions_are_built_and_three_items_answered_by_keyboard(open_as, 
 
     page.goto(f"/desk/{queue.pk}/")
     expect(page.locator("[data-rating][data-drafting]")).to_be_visible()
-    press(page, "4 5 1 l 2")  # two scales, a tool, on to the next: quite
-    page.keyboard.type("search 1")  # now there is a last one, and digits are words
+    press(page, "4 5 1 l 2")  # two scales, a tool, then the next question: "quite"
+    page.keyboard.type("search 1")  # now the last question is shown, where digits are text
     press(page, "Enter y")
     submit(page)
-    press(page, "1 1 3 l y")  # nothing went wrong; how sure is left open
+    press(page, "1 1 3 l y")  # nothing failed; confidence is left empty
     submit(page)
     press(page, "5 5 1 2 l l Enter Enter")
     expect(page.get_by_text("Answer “Which tool?” first.")).to_be_visible()

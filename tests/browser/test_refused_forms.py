@@ -1,4 +1,4 @@
-"""Where a refused form leads whoever sent it: to the first field that is wrong."""
+"""After a refused form, the first invalid field has the focus."""
 
 import pytest
 from playwright.sync_api import expect
@@ -18,7 +18,7 @@ def test_a_refused_page_leads_to_its_first_wrong_field(open_as, researcher, cons
     console.expect("422")
     page = open_as(researcher.user, viewport={"width": 390, "height": 400})
     page.goto("/policies/new/")
-    page.get_by_label("Name").fill(" ")  # the browser takes it for a name
+    page.get_by_label("Name").fill(" ")  # the browser accepts it as a name
     page.get_by_role("button", name="Register").press("Enter")
     expect(page.get_by_text("This field is required.")).to_have_count(2)  # the model is missing, too
     expect(page.locator("#id_name_error")).to_be_in_viewport()

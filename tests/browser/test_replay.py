@@ -1,4 +1,4 @@
-"""The replay in a real browser: by keyboard, at length, and with content that means harm."""
+"""The replay in a real browser: by keyboard, with long trajectories, and with hostile content."""
 
 import json
 import re
@@ -41,7 +41,7 @@ def reader(live_stack: LiveStack) -> Membership:
 
 @pytest.fixture
 def run(reader: Membership) -> Trajectory:
-    """40 steps; steps 11 and 31 fail; step 6 brings back 3,000 lines."""
+    """40 steps; steps 11 and 31 fail; step 6 returns 3,000 lines."""
     outputs = {
         10: "Traceback (most recent call last):\nValueError",
         30: "Error: no such file",
@@ -64,7 +64,7 @@ def ready(page: Page) -> Page:
 
 
 def at(page: Page, number: int) -> None:
-    """The step is current, in sight at the top of its pane, opened, and named by the address."""
+    """Wait until the step is current, open, visible at the top of its pane, and named by the URL."""
     expect(page.locator(".step.current")).to_have_id(f"step-{number}")
     expect(page.locator(".outline-row.current .number")).to_have_text(str(number))
     expect(page.locator(f"#step-{number}:not(.waiting)")).to_be_visible()
@@ -72,7 +72,7 @@ def at(page: Page, number: int) -> None:
 
 
 def at_top(page: Page, number: int) -> None:
-    """The step stands at the top of its pane; where those above it were loading, once the browser has drawn them."""
+    """Wait until the step is at the top of its pane, which may take until steps above it have loaded."""
     page.wait_for_function(
         """number => {
             const pane = document.querySelector("[data-steps-pane]").getBoundingClientRect();

@@ -1,4 +1,4 @@
-"""A run from its form to the policy that it makes, as a researcher sees it."""
+"""A training run from its form to its policy, in the browser."""
 
 import re
 from datetime import timedelta
@@ -25,7 +25,7 @@ def researcher(live_stack):
 
 
 def running(member, **fields):
-    """A run in the hands of a worker that is not here: the test says what happens to it."""
+    """A run held by a worker that doesn't exist: the test plays the worker."""
     return factories.run(
         of=member.workspace,
         state=Run.State.RUNNING,
@@ -39,7 +39,7 @@ def running(member, **fields):
 
 
 def rows_of(page, key: str):
-    """The rows of a chart, which is read as a table from here on."""
+    """Switch a chart to its table; returns the rows."""
     chart = page.locator(f"#chart-{key}")
     chart.get_by_role("button", name="Table").click()
     return chart.locator("tbody tr")
@@ -72,7 +72,7 @@ def test_a_run_is_checked_launched_watched_and_ends_as_a_policy(open_as, researc
     first = rows_of(page, "loss").first
     expect(first).to_be_visible()
     words = first.inner_text()
-    page.reload()  # a page opened in the middle shows the same
+    page.reload()  # a page opened midway shows the same
     expect(rows_of(page, "loss").first).to_have_text(words, use_inner_text=True)
     expect(page.get_by_role("link", name="Open its policy")).to_be_visible(timeout=TRAINING_MS)
     expect(page.locator("#run-status")).to_contain_text("Finished after 20 steps")
@@ -105,7 +105,7 @@ def test_where_websockets_are_blocked_the_page_asks(open_as, researcher):
     Run.objects.filter(pk=run.pk).update(step=11)
     expect(page.locator("#run-status")).to_contain_text("Step 11 of 100", timeout=30_000)
     expect(rows).to_have_text([re.compile("10.*0.7"), re.compile("11.*0.6")])
-    assert [url.partition("/series/")[2] for url in asked] == ["", "?after=9"]  # only what is new
+    assert [url.partition("/series/")[2] for url in asked] == ["", "?after=9"]  # only new rows
     expect(page.locator("#run-log")).to_have_text("step 11: loss 0.6\n")
 
 
@@ -152,7 +152,7 @@ def test_a_point_of_a_curve_opens_its_rollouts(open_as, researcher):
     expect(chart.locator(".where")).to_have_text("Step 10, rollouts kept")
     page.keyboard.press("ArrowRight")
     expect(chart.locator(".where")).to_have_text("Step 11")
-    page.keyboard.press("Enter")  # the newest that were kept until there
+    page.keyboard.press("Enter")  # the latest kept rollouts up to that step
     expect(page).to_have_url(re.compile("tag=grpo"))
     page.locator("a.row-link").first.click()
     expect(page).to_have_url(re.compile("/trajectories/.+"))
@@ -192,7 +192,7 @@ def test_a_curve_is_read_on_a_logarithmic_scale_where_it_can_be(open_as, researc
         "Reward margin: training by step, linear: some values are not above 0"
     )
 
-    page.goto(f"/runs/compare/?run={runs[0].pk}&run={runs[1].pk}")  # the choice is the reader's, on every page
+    page.goto(f"/runs/compare/?run={runs[0].pk}&run={runs[1].pk}")  # the choice applies to all pages
     expect(page.locator("#chart-loss").get_by_role("button", name="Log scale")).to_have_attribute(
         "aria-pressed", "true"
     )
@@ -202,7 +202,7 @@ def test_a_curve_is_read_on_a_logarithmic_scale_where_it_can_be(open_as, researc
 
 
 def height_at(page, chart, position: int) -> float:
-    """Where the dot of the first curve stands at a position, in pixels from the top."""
+    """The vertical position of the first curve's dot, in pixels from the top."""
     chart.get_by_role("img").focus()
     page.keyboard.press("Home")
     for _ in range(position):

@@ -1,4 +1,4 @@
-"""Several people at one workspace: a comment that names somebody, items for one of them, and both by keyboard."""
+"""Several people in one workspace: a comment with a mention, and items assigned to one of them, by keyboard."""
 
 import re
 

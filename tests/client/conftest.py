@@ -27,7 +27,7 @@ def token(workspace: Workspace) -> str:
 
 @pytest.fixture
 def client(live_stack: LiveStack, token: str) -> Iterator[Client]:
-    """A researcher's."""
+    """A researcher's client."""
     with Client(live_stack.url, token) as client:
         yield client
 
@@ -40,6 +40,6 @@ def network(live_stack: LiveStack) -> Iterator[Network]:
 
 @pytest.fixture
 def far_client(network: Network, token: str) -> Iterator[Client]:
-    """The same researcher's, over the network; it waits hardly at all between attempts."""
+    """The same researcher's client over the unreliable network, with a minimal delay between attempts."""
     with Client(network.url, token, retries=PROMPT) as client:
         yield client

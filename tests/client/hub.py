@@ -1,4 +1,4 @@
-"""A hub of datasets that speaks what huggingface_hub does to make a repository, commit to it, and tag it."""
+"""A dataset hub with the API that huggingface_hub uses to create a repository, commit to it, and tag it."""
 
 import base64
 import hashlib
@@ -17,7 +17,7 @@ class Repository:
     is_private: bool
     files: dict[str, bytes] = field(default_factory=dict)
     commits: list[str] = field(default_factory=list)
-    """Their messages. The id of one is its number."""
+    """Commit messages. A commit's id is its index."""
     tags: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -130,5 +130,5 @@ def _mode(repository: Repository, path: str) -> dict[str, Any]:
 
 
 def _oid(data: bytes) -> str:
-    """As git names a file."""
+    """The git blob id of a file."""
     return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()

@@ -1,6 +1,6 @@
-"""A network between the client and the real server that fails when it is told to.
+"""A proxy between the client and the real server that fails on request.
 
-It passes requests on, one connection each. `fail` lists what happens to the next requests instead: see the functions below.
+It forwards requests, one connection each. `fail` lists failures for the next requests; see the functions below.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Fault = Callable[["_Handler"], None]
 
 
 class Network:
-    """Answers at `url`. `seen` are the requests that reached it, `fail` what it does to the next ones."""
+    """Listens at `url`. `seen`: requests received; `fail`: failures for the next ones."""
 
     def __init__(self, server: str) -> None:
         self.server = urlsplit(server)
@@ -53,7 +53,7 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_POST = _handle
 
     def log_message(self, format: str, *arguments: object) -> None:
-        """Nothing: pytest shows what matters."""
+        """Disables logging."""
 
     @contextmanager
     def forwarded(self) -> Iterator[http.client.HTTPResponse]:
@@ -77,26 +77,26 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def pass_on(handler: _Handler) -> None:
-    """Let it through."""
+    """Forward the request."""
     with handler.forwarded() as answer:
         handler.answer(answer.status, dict(answer.headers), answer.read())
 
 
 def answer_lost(handler: _Handler) -> None:
-    """The server does it, and nobody hears of it."""
+    """Forward the request, but drop the response."""
     with handler.forwarded() as answer:
         answer.read()
     handler.connection.shutdown(socket.SHUT_RDWR)
 
 
 def refused(status: int, **headers: str) -> Fault:
-    """Answer in the server's place, as a proxy does that can't reach it."""
+    """Respond like a proxy that can't reach the server."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return lambda handler: handler.answer(status, named, b"<html>busy</html>")
 
 
 def cut_after(count: int) -> Fault:
-    """Break off the body of the answer after `count` bytes."""
+    """Truncate the response body after `count` bytes."""
 
     def cut(handler: _Handler) -> None:
         with handler.forwarded() as answer:

@@ -10,7 +10,7 @@ def said(words: str) -> dict[str, str]:
 
 
 def pairs(tasks: int) -> list[dict[str, Any]]:
-    """Two attempts at each task, of which one is plainly better."""
+    """Two attempts at each task, one of them clearly better."""
     return [
         {
             "format": "retrace/1",

@@ -1,4 +1,4 @@
-"""The command `retrace`, as a shell runs it, against the real server."""
+"""The command `retrace`, run as a process against the real server."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_interrupting_a_wait_leaves_no_traceback(
         env={**environment, "RETRACE_URL": network.url},
         stderr=subprocess.PIPE,
         text=True,
-        # What is started in the background of a shell script ignores the signal, and hands that on.
+        # Background processes of shell scripts ignore SIGINT, and their children inherit that.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     while len(network.seen) < 2:
@@ -185,7 +185,7 @@ def test_progress_is_shown_on_a_terminal(environment: dict[str, str], tmp_path: 
     os.close(terminal)
     size = (tmp_path / "runs.jsonl").stat().st_size
     assert f"{size:,} of {size:,} bytes (100 %)" in shown
-    assert shown.endswith("\r\x1b[K")  # nothing of it stays
+    assert shown.endswith("\r\x1b[K")  # no partial file remains
     assert done.stdout == b"runs.jsonl: 4 trajectories of 2 tasks\n"
 
 

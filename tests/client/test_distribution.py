@@ -1,4 +1,4 @@
-"""The distribution as `pip install ./client` gives it to a machine that has nothing else of Retrace."""
+"""The distribution as installed by `pip install ./client`, without the rest of Retrace."""
 
 from __future__ import annotations
 

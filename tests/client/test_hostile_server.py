@@ -1,4 +1,4 @@
-"""A server that means the client harm, or is none of Retrace's: one sentence says so, and nothing goes on without end."""
+"""Hostile servers, and servers other than Retrace: the client reports one sentence, and always terminates."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(self.server.body)
 
     def log_message(self, format: str, *arguments: object) -> None:
-        """Nothing: pytest shows what matters."""
+        """Disables logging."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The loop, from rows to a trained policy that plays, by the client alone: once waiting for each answer, once in an event loop."""
+"""The loop from rows to rollouts of a trained policy, using only the client: once synchronously, once with asyncio."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CONFIG: dict[str, Any] = {"model": {"scratch": SMALLEST}, "optimizer": {"batch_s
 
 
 def better(sides: list[BlindRun]) -> Literal["2", "-2"]:
-    """Much as a person would answer: the side that says where the order is."""
+    """Prefer the side that says where the order is."""
     [left] = [side for side in sides if side.side == "left"]
     return "2" if "shelf" in str(left.steps) else "-2"
 

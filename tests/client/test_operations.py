@@ -1,6 +1,6 @@
-"""The client does whatever the server's own description says that REST can do, and the two speak of the same fields.
+"""The client covers every operation of the server's OpenAPI description, with the same fields.
 
-Each method is called with a value for every parameter that it has. What it would send is compared with the description.
+Each method is called with a value for every parameter, and its request is compared with the description.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from retrace.core.operations import Listing, Resource, listing, operation
 from retrace.core.request import IDEMPOTENCY_KEY, Request
 
 NOT_COVERED: dict[str, str] = {}
-"""Operations that the client leaves out, by their id, each with the reason."""
+"""Operations that the client doesn't cover, by id, with reasons."""
 
 BESIDE = {
-    "import_": "imports_create",  # takes a file or rows, and is tried against the server in test_imports.py
+    "import_": "imports_create",  # takes a file or rows; tested against the server in test_imports.py
     "export": "versions_rows",  # streams into a file; see test_export.py
     "load": "versions_rows",
     "push": "versions_rows",
     "wait": "reads what it waits for",
 }
-"""Methods of the client itself, which do more than one request."""
+"""The client's own methods, which make several requests."""
 
 
 KNOWN_AGAIN = {
     "/api/v1/queues/{queue_id}/next": "whoever asks again is given the item in hand",
 }
-"""What the server recognizes without the header, by what."""
+"""Operations that are idempotent without the header, and why."""
 
 
 class Sent(NamedTuple):
@@ -70,7 +70,7 @@ def methods() -> Iterator[tuple[str, Resource[Any], operation[Any, Any] | listin
 
 
 def body_type(method: Callable[..., Any]) -> Any:
-    """The TypedDict of its keywords, where it has one."""
+    """The TypedDict of its keyword arguments, if any."""
     for name, parameter in inspect.signature(method).parameters.items():
         if parameter.kind is parameter.VAR_KEYWORD:
             [keywords] = get_args(get_type_hints(method)[name])
@@ -147,7 +147,7 @@ def test_all_that_the_server_remembers_is_sent_with_a_key_and_may_be_sent_twice(
 
 
 def answers() -> Iterator[tuple[str, str, type[BaseModel]]]:
-    """Each method's place in the description, and the model of its answer or of one entry."""
+    """Each method's operation in the description, and the model of its response or of one list entry."""
     for _, resource, method in methods():
         function = method.flow if isinstance(method, operation) else method.first
         result = get_args(get_type_hints(function)["return"])[-1]

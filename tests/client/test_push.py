@@ -1,4 +1,4 @@
-"""Frozen versions on a hub of one's own."""
+"""Pushing frozen versions to a hub."""
 
 from __future__ import annotations
 

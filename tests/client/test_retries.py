@@ -1,4 +1,4 @@
-"""What is sent again after a failure, and what isn't."""
+"""Which requests are retried after a failure."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_an_action_whose_answer_was_lost_is_repeated_and_done_once(
     network.fail = [answer_lost, answer_lost]
     assert far_client.runs.cancel(str(run.pk)).state == "cancelled"
     assert len(set(network.idempotency_keys())) == 1
-    with pytest.raises(Conflict):  # asked anew, it's another request
+    with pytest.raises(Conflict):  # a new call is a different request
         far_client.runs.cancel(str(run.pk))
 
 

@@ -1,4 +1,4 @@
-"""A runner's program: what its agent returns, and how often it asks while nothing waits."""
+"""Runners: the results that an agent returns, and polling while no episode is available."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ EPISODE = {
 
 
 class Server:
-    """In the place of a client: gives out so many episodes, and remembers what it was told."""
+    """A stand-in for the client: leases a given number of episodes and records the reports."""
 
     def __init__(self, episodes: int) -> None:
         self.left = episodes

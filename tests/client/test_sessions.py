@@ -1,4 +1,4 @@
-"""Sessions around an agent's program, through the real gateway, before a server of models."""
+"""Sessions of an agent's program, through the real gateway to a model server."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_an_exception_leaves_it_unfinished_and_on_record(client: Client, clerk: 
     session = client.session(policy=clerk, task=TASK)
     with pytest.raises(ZeroDivisionError), session:
         print(ask(session), 1 / 0)
-    assert client.sessions.read(session.id).state == "open"  # and abandoned when nothing comes any more
+    assert client.sessions.read(session.id).state == "open"  # and abandoned if idle
     [event] = client.sessions.trace(session.id).events
     assert (event.type, event.name) == ("custom", "exception")
     assert event.value == {"type": "ZeroDivisionError", "message": "division by zero"}

@@ -1,4 +1,4 @@
-"""Files and rows up, frozen rows down, over a network that breaks."""
+"""Uploading files and rows, and downloading frozen rows, over an unreliable network."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_a_later_call_goes_on_with_what_an_earlier_one_left(
     network.fail = [cut_after(10_000), *[answer_lost] * 6]
     with pytest.raises(ServerUnreachable):
         far_client.export(version, "train", to=target)
-    [left] = tmp_path.iterdir()  # not under the name that was asked for: it isn't complete
+    [left] = tmp_path.iterdir()  # not under the requested name, since it's incomplete
     assert (left.stat().st_size, left.suffix, target.exists()) == (10_000, ".part", False)
     network.fail, network.seen = [], []
     far_client.export(version, "train", to=target)

@@ -1,4 +1,4 @@
-"""What a type checker knows of the client: results of both kinds of client, and wrong arguments."""
+"""Static typing of the client: results of both kinds of client, and errors for wrong arguments."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What stands in an address beside its path, with what no link of ours says: none of it is a fault of the server.
+"""Unexpected query parameters never cause server errors.
 
-The addresses come from the URL conf and the names of parameters from the modules of their views, so that new ones are tried too.
+URLs come from the URL conf and parameter names from the view modules, so new ones are covered.
 """
 
 import inspect
@@ -25,7 +25,7 @@ ONLY_IN_DEVELOPMENT = {"gallery"}
 
 
 def parameters(path: str) -> Iterator[str]:
-    """What the module of an address' view reads from addresses."""
+    """Query parameters that the module of a URL's view reads."""
     view = resolve(path).func
     module = getattr(view, "view_class", inspect.unwrap(view)).__module__
     yield from sorted(set(PARAMETER.findall(inspect.getsource(sys.modules[module]))))

@@ -1,4 +1,4 @@
-"""What is taken first by a worker that takes from several worker queues."""
+"""Priorities of a worker that consumes several worker queues."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ TASKS = ("training.run", "rollouts.run", "scoring.go_on", "continuations.run")
 
 @pytest.fixture
 def alone() -> Celery:
-    """The broker as it is, for nobody else: workers of this session would take what is sent."""
+    """The real broker, isolated: workers of this session would otherwise take the tasks."""
     copy = Celery("alone", set_as_current=False)
     copy.conf.update(broker_url=app.conf.broker_url, task_routes=app.conf.task_routes)
     options = {**app.conf.broker_transport_options, "global_keyprefix": "alone:"}
@@ -21,7 +21,7 @@ def alone() -> Celery:
 
 
 def taken(celery: Celery, *queues: str) -> list[str]:
-    """The tasks in the order in which a worker of these worker queues gets them."""
+    """The tasks in the order in which a worker of these queues receives them."""
     names: list[str] = []
 
     def note(_: object, message: Any) -> None:

@@ -1,4 +1,4 @@
-"""Queries whose SQL is written once answer as Django's own do."""
+"""Compiled queries return the same as Django's own."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 
 def facts(instance: models.Model) -> dict[str, Any]:
-    """Every loaded field, also of what came with it."""
+    """Every loaded field, including those of joined objects."""
     found = {name: value for name, value in vars(instance).items() if name != "_state"}
     cached = {name: facts(other) for name, other in instance._state.fields_cache.items() if other is not None}
     return found | cached

@@ -1,4 +1,4 @@
-"""Answers that a client takes slowly, or not at all."""
+"""Responses that a client reads slowly, or not at all."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CONNECTIONS = settings.DATABASES["default"]["OPTIONS"]["pool"]["max_size"]
 
 @contextmanager
 def stalled(url: str, path: str, headers: dict[str, str]) -> Iterator[None]:
-    """A client that asks, reads how the answer begins, and nothing more."""
+    """A client that sends a request, and reads only the beginning of the response."""
     place = urlsplit(url)
     with socket.socket() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)

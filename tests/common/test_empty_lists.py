@@ -1,4 +1,4 @@
-"""Lists in which there is nothing yet."""
+"""Empty lists."""
 
 import pytest
 from django.urls import reverse

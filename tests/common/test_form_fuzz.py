@@ -1,7 +1,7 @@
-"""Every address that takes a form, with what no page of ours sends: none of it is a fault of the server.
+"""Every URL that takes a form, with unexpected data: none of it causes a server error.
 
-The addresses come from the URL conf and the names of fields from the forms and the pages, so that new ones are tried too. Small by
-default; `pytest --hypothesis-profile=explore tests/common/test_form_fuzz.py` makes a hundred times as many.
+URLs come from the URL conf and field names from the forms and pages, so new ones are covered. Small by
+default; `pytest --hypothesis-profile=explore tests/common/test_form_fuzz.py` runs a hundred times as many.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ HOSTILE = [
     ),
     *("00000000-0000-7000-8000-000000000000", "2026-13-45", "9999999-01-01T00:00", "-0", "%2F%2Fevil.example", "()"),
 ]
-"""Values of fields, as they stand in a body."""
+"""Values of fields, as sent in a body."""
 BODIES = [
     ("application/x-www-form-urlencoded; charset=utf-16", b"a=b"),
     ("application/x-www-form-urlencoded; charset=base64", b"a=b"),
@@ -71,11 +71,11 @@ HEADERS = [
     for value in ("http://[", "\xff", "x" * 5000, "//")
 ]
 RANDOM = max(3, settings.default.max_examples // 20)
-"""Forms of each address with a few wrong fields among right ones."""
+"""Forms per URL, with a few invalid fields among valid ones."""
 
 
 class Forms(HTMLParser):
-    """The forms of a page: where they are sent, and what they'd send if nothing were changed."""
+    """The forms of a page: their actions, and the data that they would submit unchanged."""
 
     def __init__(self, html: str, path: str) -> None:
         super().__init__()
@@ -118,7 +118,7 @@ def clients(owner: Membership, labeller: Membership) -> list[Client]:
 
 @pytest.fixture
 def filled_in(clients: list[Client], addresses: list[Address]) -> dict[str, dict[str, str]]:
-    """What pages would send to an address."""
+    """The data that pages would submit to a URL."""
     found: dict[str, dict[str, str]] = defaultdict(dict)
     for client in clients:
         for address in addresses:
@@ -130,7 +130,7 @@ def filled_in(clients: list[Client], addresses: list[Address]) -> dict[str, dict
 
 
 def names_of_fields() -> dict[str, set[str]]:
-    """Every name that a form class of an app knows, by app."""
+    """All field names of an app's form classes, by app."""
     found: dict[str, set[str]] = defaultdict(set)
     for app in apps.get_app_configs():
         if not app.name.startswith("apps."):
@@ -185,7 +185,7 @@ URLENCODED = "application/x-www-form-urlencoded"
 
 
 def _whose(clients: list[Client], address: Address) -> Client | None:
-    """Who may send something there."""
+    """A member who may submit a form to this URL."""
     for client in clients:
         with transaction.atomic():
             status = client.post(address.path, SENT.get(address.name)).status_code

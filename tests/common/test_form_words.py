@@ -1,4 +1,4 @@
-"""What every form says of a value that does not fit."""
+"""Error messages of all forms for invalid values."""
 
 import pytest
 from django import forms

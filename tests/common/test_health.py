@@ -1,4 +1,4 @@
-"""`/healthz`, as a proxy and a monitor ask it."""
+"""`/healthz`, as requested by a proxy and a monitor."""
 
 from unittest.mock import Mock
 

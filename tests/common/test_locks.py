@@ -1,4 +1,4 @@
-"""Which rows may be locked, and how."""
+"""Row locks."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ LOCKS = re.compile(r"\b(Workspace|TrafficSplit)\.objects\.select_for_update\((.*
 
 
 def test_what_most_rows_refer_to_is_locked_without_its_key():
-    """A lock of the key holds up whoever stores a row that refers to it, until it is stored: two such locks are a deadlock."""
+    """FOR UPDATE on a key blocks inserts of rows that refer to it; two such locks can deadlock."""
     found = [
         (path.name, match[2])
         for folder in ("apps", "workers")

@@ -1,4 +1,4 @@
-"""What templates write over and over."""
+"""Template tags for recurring markup."""
 
 import pytest
 from django.utils.safestring import mark_safe

@@ -1,4 +1,4 @@
-"""The one module that makes markup, and the check that keeps it the only one."""
+"""The only module that creates markup, and the check that keeps it the only one."""
 
 import importlib.util
 from pathlib import Path

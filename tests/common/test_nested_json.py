@@ -1,4 +1,4 @@
-"""What tools return as values: JSON, and Python's spelling of it where a tool forgot to write JSON."""
+"""Tool results as values: JSON, or Python literals if a tool didn't write JSON."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What exceptions say of the services: the ones that psycopg, redis-py, Celery and the system really raise."""
+"""Which exceptions indicate an outage: those that psycopg, redis-py, Celery, and the system really raise."""
 
 import errno
 
@@ -14,7 +14,7 @@ NO_EXTENSION = 'could not extend file "base/5/16384": No space left on device'
 
 
 def wrapped(cause: Exception) -> OperationalError:
-    """As Django raises what its database driver raised."""
+    """The database driver's exception, wrapped as Django does."""
     error = OperationalError(*cause.args)
     error.__cause__ = cause
     return error

@@ -1,4 +1,4 @@
-"""The headings of pages, by which people who do not see them find their way."""
+"""Heading outlines of pages, by which screen reader users navigate."""
 
 import itertools
 from html.parser import HTMLParser
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 
 
 class Headings(HTMLParser):
-    """The levels of the headings of a page, in their order."""
+    """The heading levels of a page, in document order."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ def levels_of(html: str) -> list[int]:
 
 
 def problem_of(levels: list[int]) -> str:
-    """What is wrong with an outline; empty where nothing is."""
+    """What is wrong with an outline; empty if nothing."""
     if levels.count(1) != 1 or levels[0] != 1:
         return f"does not begin with its only h1: {levels}"
     jumps = [f"h{before} to h{after}" for before, after in itertools.pairwise(levels) if after > before + 1]

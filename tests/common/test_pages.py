@@ -1,4 +1,4 @@
-"""Cursors that people and programs damage, or take from another list."""
+"""Pagination cursors that are damaged, or come from another list."""
 
 from base64 import b64encode
 from urllib.parse import urlencode

@@ -1,6 +1,6 @@
-"""What a page or an endpoint asks of the database doesn't grow with what there is: 1 row of everything, and 30.
+"""The number of queries of a page or an endpoint doesn't grow with the data: 1 row of everything, or 30.
 
-The addresses come from the URL conf and the rows from the models, so that new ones are measured too. An address that answers
+URLs come from the URL conf and rows from the models, so new ones are covered. A URL that returns
 nothing here fails the test until UNMEASURED says why.
 """
 
@@ -34,17 +34,17 @@ pytestmark = [pytest.mark.django_db, pytest.mark.timeout(1200)]  # some 600 requ
 
 ROWS = 30
 UNMEASURED = {"accounts:settings": "leads to the first of its pages"}
-"""Addresses with nothing to read, and why."""
+"""URLs with nothing to read, and why."""
 MORE = {"trajectories:compare_rows": 1, "removal:rules": 19}
-"""Addresses that may ask so many times more: what came back to a step stands in the next one, and a run of one step has none; what each retention rule
-of a page would let go is counted by itself, with a bound.
+"""URLs that may make this many more queries: a step's results are in the next step, which a run of one step doesn't have; what each retention rule
+of a page would delete is counted separately, with a bound.
 """
 OF_A_PAGE = {"accept": "text/html"}
 OF_A_PART = {"accept": "text/html", "HX-Request": "true"}
 
 
 class Reading:
-    """What one request came to."""
+    """The result of one request."""
 
     def __init__(self, client: Client, address: Address, headers: dict[str, str]) -> None:
         with CaptureQueriesContext(connection) as captured:
@@ -59,24 +59,24 @@ class Reading:
 
 
 ALIKE_FOR_NO_TWO = {"home", "annotation:queues", "annotation:queue", "annotation:mine"}
-"""Pages that show annotators something else than owners."""
+"""Pages that differ between annotators and owners."""
 
 
 Key = tuple[str, str, str]
-"""An address by its name, as a page or as a part of one, and who reads it."""
+"""A URL's name, whether it's requested as a page or as a partial, and the reader's role."""
 
 
 def readings(
     members: list[Membership], addresses: list[Address], only: Container[Key] | None = None
 ) -> dict[Key, Reading]:
-    """Every address that may be read, by the first of the members who finds something there."""
+    """Every readable URL, read by the first member who gets a 200."""
     found: dict[Key, Reading] = {}
     done: set[str] = set()
     written: set[str] = set()
     for member in members:
         client = Client(raise_request_exception=False)
         client.force_login(member.user)
-        client.get("/")  # what is asked once by a process or a session
+        client.get("/")  # queries made once per process or session
         read: set[str] = set()
         for address in addresses:
             for kind, headers in (("page", OF_A_PAGE), ("part", OF_A_PART)):
@@ -85,7 +85,7 @@ def readings(
                 if not is_wanted or (kind == "part" and address.path.startswith("/api/")):
                     continue
                 reading = Reading(client, address, headers)
-                if reading.wrote:  # who comes to a desk first becomes an annotator, and takes an item
+                if reading.wrote:  # the first visit to a desk creates an annotator and an assignment
                     reading = Reading(client, address, headers)
                 if reading.status == 200:
                     read.add(address.name)
@@ -97,7 +97,7 @@ def readings(
 
 
 def of_queues(owner: Membership, labeller: Membership, things: dict[str, Any]) -> list[Address]:
-    """The addresses of pairs and of runs to rate, of which others have judged one and the annotator has one on the desk."""
+    """URLs of pairs and of runs to rate; others have judged one, and another is on the annotator's desk."""
     here = owner.workspace
     rating = making.queue_of_runs(Queue.Kind.RATING, of=here, items=2, overlap=3)
     taken = next_assignment(queue=rating, annotator=making.rule(of=here))
@@ -135,7 +135,7 @@ def test_no_page_asks_more_of_the_database_when_there_is_more(
         trajectory.step_count = trajectory.steps.count()
         trajectory.save()
     few = {model.__name__ for model in our_models() if 0 < model._base_manager.count() < ROWS}
-    assert few == {"Workspace", "RuleVersion", "UsageLimits"}, "these were not copied"  # one a workspace
+    assert few == {"Workspace", "RuleVersion", "UsageLimits"}, "these were not copied"  # one per workspace
     alike = {key for key, reading in one.items() if key[1] == "part" and reading.is_like(one[key[0], "page", key[2]])}
     many = readings([owner, labeller], addresses, only=one.keys() - alike)
     grown = {key: words for key, reading in many.items() if (words := _growth(one[key], reading, key[0]))}
@@ -148,12 +148,12 @@ def test_no_page_asks_more_of_the_database_when_there_is_more(
 
 
 def _growth(one: Reading, many: Reading, name: str) -> str:
-    """The queries that were asked more often, which name what to fetch at once. One that was only now asked, once, is no growth."""
+    """Queries that were made more often, which show what to prefetch. A new query that was made once isn't growth."""
     before, after = Counter(one.queries), Counter(many.queries)
     more = [kind for kind in after if after[kind] > max(before[kind], 1) + MORE.get(name, 0)]
     return "\n".join(f"  {before[kind]} with one, {after[kind]} with {ROWS}: {kind}" for kind in more)
 
 
 def _kind(query: str) -> str:
-    """A query without the columns and values that it names."""
+    """A query without its columns and values."""
     return re.sub(r"SELECT .*? FROM", "SELECT … FROM", re.sub(r"\bIN \(.*?\)|'[^']*'|\b\d+\b", "?", query))[:240]

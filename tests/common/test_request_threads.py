@@ -1,4 +1,4 @@
-"""How answers leave a web process: whole ones after their request has ended, others while they're made."""
+"""How a web process sends responses: complete ones after the request has ended, streams while they're generated."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SCOPE = {"type": "http", "http_version": "1.1", "method": "GET", "path": "/", "q
 
 
 class Answering(OneTripHandler):
-    """Answers every request alike."""
+    """Gives every request the same response."""
 
     def __init__(self, response: HttpResponseBase) -> None:
         super().__init__()
@@ -29,7 +29,7 @@ class Answering(OneTripHandler):
 
 
 class Endless:
-    """A response without an end, that notes when nobody makes it any more."""
+    """An endless response that records when its generator is closed."""
 
     def __init__(self) -> None:
         self.has_stopped = False

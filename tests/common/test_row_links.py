@@ -1,4 +1,4 @@
-"""Counts and names in the rows of lists lead to what they count or name."""
+"""Counts and names in list rows link to what they count or name."""
 
 import pytest
 from django.test import Client

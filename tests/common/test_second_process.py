@@ -1,4 +1,4 @@
-"""A second process: nothing waits for one that has gone, and none stays behind."""
+"""Second processes: nothing waits for one that has exited, and none is left behind."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -8,12 +8,12 @@ import pytest
 from apps.common.second_process import SecondProcess, Stopped
 
 ENDS_WITHIN = 20
-"""Seconds, on a busy machine."""
+"""Timeout in seconds, for busy machines."""
 
 
 @pytest.fixture
 def process() -> Iterator[SecondProcess]:
-    """One that waits for its first request."""
+    """A process that waits for its first request."""
     with closing(SecondProcess("apps.trajectories.imports.reader_process")) as running:
         yield running
 
@@ -34,5 +34,5 @@ def test_a_request_that_it_does_not_understand_ends_it(process: SecondProcess) -
 
 
 def test_it_ends_when_nobody_asks_any_more(process: SecondProcess) -> None:
-    process._child.communicate(timeout=ENDS_WITHIN)  # closes what it reads from
+    process._child.communicate(timeout=ENDS_WITHIN)  # closes its input
     assert process._child.returncode == 0

@@ -1,4 +1,4 @@
-"""Websockets: what visitors send and ask for that no page of ours does."""
+"""WebSockets: unexpected messages and requests from visitors."""
 
 import asyncio
 from typing import Any
@@ -84,7 +84,7 @@ async def test_only_our_own_pages_open_sockets_those_of_other_ports_do_not(
 
 
 class Watching(live.LiveConsumer):
-    """Joins a group for whoever comes."""
+    """A consumer that adds every client to a group."""
 
     def find_group(self, member: object) -> str:
         return "test.group"

@@ -1,4 +1,4 @@
-"""Every list that sorts: by which columns, in which order, and that an index carries each of them."""
+"""Every sortable list: its columns and orders, and that each is backed by an index."""
 
 import pytest
 from django.db import connection
@@ -61,7 +61,7 @@ def test_a_list_sorts_by_name_and_by_age_at_the_same_cost(client, address):
         assert min(places.values()) > 0
         return sorted(places, key=lambda name: places[name])
 
-    client.get(reverse(address))  # what is kept between requests is there from here on
+    client.get(reverse(address))  # caches are filled from here on
     costs = set()
     for sort, expected in {
         "": ["z-third", "a-first", "m-second"],
@@ -91,7 +91,7 @@ SORTED = [
 def test_an_index_carries_every_order(model, columns):
     workspace = factories.workspace()
     with connection.cursor() as cursor:
-        # An empty table is cheapest to sort: every other way is to be taken where there is one.
+        # Sorting is cheapest for an empty table, so all plans but index scans are disabled.
         for way in ("seqscan", "bitmapscan", "sort", "incremental_sort"):
             cursor.execute(f"SET LOCAL enable_{way} = off")
     for column in columns:

@@ -1,4 +1,4 @@
-"""How static files are answered, and what production serves: files named by their content, whose references are to files so named."""
+"""Static file responses, and the files served in production: named by content hash, and referring to each other by these names."""
 
 import re
 from hashlib import sha256
@@ -41,7 +41,7 @@ def test_modules_import_each_other_by_their_hashed_names(collected):
 
 
 def test_what_is_vendored_is_what_was_published(settings):
-    """The file of uPlot 1.6.32 on npm. Whoever takes another version says so here and in docs/decisions/dependencies.md."""
+    """Hash of uPlot 1.6.32 on npm. For another version, update this and docs/decisions/dependencies.md."""
     file = settings.BASE_DIR / "static/vendor/uplot/uPlot.esm.js"
     assert sha256(file.read_bytes()).hexdigest() == "5dd9b3281aa64b461b42d9945f6adb2649d346502b12281a9ae0d46599a80eba"
     assert "(v1.6.32)" in file.read_text()[:400]
@@ -58,7 +58,7 @@ def test_styles_refer_to_nothing_outside(collected):
 async def asked(
     path: str, *headers: tuple[bytes, bytes], root: str = "", of: StaticFiles | None = None
 ) -> tuple[int, dict[bytes, bytes], bytes]:
-    """What is answered to GET: status, headers and body. Behind it stands an application that answers 299."""
+    """The response to GET: status, headers, and body. The wrapped application responds with 299."""
     answered: list[dict] = []
 
     async def receive() -> dict:

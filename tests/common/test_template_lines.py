@@ -1,4 +1,4 @@
-"""The check that templates' lines are no longer than they must be."""
+"""The check of the line lengths of templates."""
 
 import importlib.util
 from pathlib import Path

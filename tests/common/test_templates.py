@@ -1,4 +1,4 @@
-"""What holds for every template."""
+"""Rules for all templates."""
 
 import json
 import re
@@ -26,7 +26,7 @@ def found(pattern):
 
 
 def names_of(resolver, prefix=""):
-    """Every name that {% url %} may give."""
+    """Every URL name that {% url %} may use."""
     for pattern in resolver.url_patterns:
         if hasattr(pattern, "url_patterns"):
             yield from names_of(pattern, f"{prefix}{pattern.namespace}:" if pattern.namespace else prefix)
@@ -39,7 +39,7 @@ def test_no_template_has_inline_code_or_styles():
 
 
 def test_no_punctuation_follows_an_included_template():
-    # What is included ends with a line break, which browsers show as a space.
+    # An included template ends with a line break, which browsers show as a space.
     assert found(r"{%\s*include [^%]*%}(?:{%[^%]*%}|</?\w[^<>]*>)*[,;.:)]") == []
 
 
@@ -47,7 +47,7 @@ def test_every_address_that_a_template_names_exists():
     known = set(names_of(get_resolver()))
     named = found(r"{%-?\s*url\s+['\"]([\w:]+)['\"]")
     assert len(named) > 50
-    # `{% url … as … %}` says nothing about a name that is wrong: the link would just be missing.
+    # `{% url … as … %}` ignores wrong names: the link would just be missing.
     assert [(template, name) for template, name in named if name not in known] == []
 
 
@@ -60,13 +60,13 @@ def test_every_icon_that_a_template_names_is_in_the_sprite():
 
 
 def tags_of(source):
-    """Every opening tag, with what is between the braces of template tags left out of the way."""
+    """Every opening tag, with template tags removed."""
     plain = re.sub(r"{%.*?%}|{{.*?}}", lambda match: re.sub(r"[<>\"']", "_", match[0]), source)
     return re.findall(r"<[a-z][^<>]*>", plain)
 
 
 def acts(tag):
-    """Whether htmx, or a browser with what its session may do, sends something because of this tag."""
+    """Whether this tag makes htmx or the browser send an authenticated request."""
     return re.search(r"\s(?:data-)?hx-[\w:-]+=|\sformaction=|\sformmethod=|^<form\b[^>]*\smethod=\"post\"", tag)
 
 
@@ -76,14 +76,14 @@ def test_every_element_that_sends_carries_the_nonce():
     assert [(name, tag) for name, tag in acting if ' data-nonce="{% nonce %}"' not in tag] == []
     marked = sum(source.count("data-nonce=") for source in SOURCES.values())
     others = 3  # the meta element, the body, the desk
-    assert marked == len(acting) + others  # a mark on anything else would be one more element to take over
+    assert marked == len(acting) + others  # a nonce on any other element would add a target for injected markup
 
 
 def test_htmx_is_told_to_ignore_every_attribute_of_its_own_without_the_nonce():
     path = finders.find("django_htmx/htmx-2.js")
     source = Path(path).read_text()
     read = set(re.findall(r"""['"\[(]hx-([a-z]+(?:-[a-z]+)*)""", source)) - {"disable"}
-    assert {"include", "trigger", "vals", "boost"} <= read  # verbs are put together from VERBS
+    assert {"include", "trigger", "vals", "boost"} <= read  # attribute names are generated from VERBS
     assert read <= set(HTMX)
 
 

@@ -1,4 +1,4 @@
-"""The limit in front of Django: what may be sent where, by its declared and by its true length."""
+"""The upload limits in front of Django, by declared and by actual length."""
 
 import asyncio
 import errno
@@ -16,7 +16,7 @@ from tests import factories
 
 
 class Exchange:
-    """One request in blocks, and what was answered."""
+    """Send one request in blocks; returns the response."""
 
     def __init__(
         self, path: str, blocks: list[bytes], declared: int | None = None, *, is_known: bool = True, ends: bool = True
@@ -41,7 +41,7 @@ class Exchange:
         self.answered.append(message)
 
     async def inner(self, scope: dict, receive: object, send: object) -> None:
-        """Reads the body as Django does: to its end, or until the client is gone."""
+        """Reads the body like Django: to its end, or until the client disconnects."""
         while True:
             message = await receive()
             if message["type"] == "http.disconnect":
@@ -104,7 +104,7 @@ async def test_a_body_that_grows_over_the_limit_is_cut_whatever_it_declared(decl
     assert await exchange.run() == 413
     assert exchange.taken == 60
     assert len(exchange.blocks) == 998
-    assert len(exchange.answered) == 2  # the start and the body of one answer
+    assert len(exchange.answered) == 2  # the start and the body of one response
 
 
 @pytest.mark.parametrize("declared", [None, 600])
@@ -133,7 +133,7 @@ async def test_a_body_that_never_ends_is_given_up(monkeypatch):
 
 
 async def test_a_client_that_has_sent_everything_is_waited_for_without_end(monkeypatch):
-    """As long as a download takes, and whatever is made for it."""
+    """For the duration of a download, including its generation."""
     exchange = Exchange("/", [b"x"])
 
     async def inner(scope, receive, send):
@@ -150,13 +150,13 @@ async def test_a_client_that_has_sent_everything_is_waited_for_without_end(monke
 
 
 async def test_bodies_that_wait_share_what_memory_there_is(monkeypatch):
-    """The one of which nothing came for the longest time loses its place, and a stranger takes none of a member's."""
+    """The upload that has been idle longest loses its place, and strangers don't take members' places."""
     monkeypatch.setattr(uploads, "EACH_BYTES", 40)
     monkeypatch.setattr(uploads, "WAITING_BYTES", 150)
     limits = Exchange("/", []).limits()
 
     async def begun(size: int, *, is_known: bool) -> asyncio.Task:
-        """A body of which so much has come, and no more does."""
+        """A body that stalls after this many bytes."""
         exchange = Exchange("/", [b"x" * size], ends=False, is_known=is_known)
         limits.inner, limits.is_member = exchange.inner, exchange.is_a_member
         task = asyncio.create_task(exchange.run(limits))
@@ -179,7 +179,7 @@ async def test_bodies_that_wait_share_what_memory_there_is(monkeypatch):
 
 
 def held_by(limits: LimitUploads) -> dict:
-    """Bodies and bytes, of strangers and of members."""
+    """Number of bodies and bytes, of strangers and of members."""
     return {is_known: (len(waiting.bodies), waiting.held) for is_known, waiting in limits.waiting.items()}
 
 
