@@ -1,4 +1,4 @@
-"""What a card says of agreement: figures of people, machines beside them, and cards from before."""
+"""Agreement on dataset cards: figures of people, of machines, and cards from earlier versions."""
 
 from uuid import UUID, uuid4
 

@@ -1,4 +1,4 @@
-"""The pages of datasets, as a researcher and as everybody else sees them."""
+"""Dataset pages, for researchers and for all other roles."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What agents are told that ask how long their prompt is."""
+"""Responses to token count requests."""
 
 from __future__ import annotations
 

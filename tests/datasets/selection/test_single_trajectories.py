@@ -1,4 +1,4 @@
-"""What judgments of single runs come to, without a database."""
+"""Aggregating judgments of single runs, without a database."""
 
 from typing import Any
 from uuid import UUID
