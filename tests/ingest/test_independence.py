@@ -1,4 +1,4 @@
-"""What reads files runs where neither Django nor machine learning is."""
+"""Reading files requires neither Django nor machine learning libraries."""
 
 import subprocess
 import sys

@@ -66,4 +66,4 @@ MAKERS: dict[str, Callable[[Workspace], Job]] = {
     "removals": removal,
     "judges": judge,
 }
-"""By the name of the kind."""
+"""Maker of a job by the kind's name."""

@@ -1,4 +1,4 @@
-"""Jobs over the API."""
+"""Jobs over REST."""
 
 from uuid import uuid4
 
@@ -97,7 +97,7 @@ def test_more_jobs_need_no_more_queries(owner: Membership):
 
     for make in MAKERS.values():
         make(owner.workspace)
-    queries()  # the token is remembered as used
+    queries()  # the token's last use is recorded
     few = queries()
     for make in MAKERS.values():
         for _ in range(3):

@@ -1,4 +1,4 @@
-"""The page of jobs, which is an owner's."""
+"""The job page, which is for owners."""
 
 from datetime import timedelta
 

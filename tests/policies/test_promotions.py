@@ -1,4 +1,4 @@
-"""Champions, and the way back."""
+"""Promotions and rollbacks of champions."""
 
 import pytest
 

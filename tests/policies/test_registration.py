@@ -1,4 +1,4 @@
-"""Policies that no run here made, and the pages that show where policies come from."""
+"""Registering external policies, and the pages that show where policies come from."""
 
 from pathlib import Path
 

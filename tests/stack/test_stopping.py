@@ -1,4 +1,4 @@
-"""A signal is never lost, wherever it finds the supervisor."""
+"""No signal is lost, whatever the supervisor is doing."""
 
 import signal
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Tables as text: rows are records, whatever parts their cells."""
+"""CSV tables: rows are records, with any delimiter."""
 
 import csv
 import gzip

@@ -1,4 +1,4 @@
-"""Records inside an object."""
+"""Records nested in an object."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Who speaks, whatever a data set calls it."""
+"""Roles, under any dataset's names."""
 
 import pytest
 
