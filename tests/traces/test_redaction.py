@@ -1,4 +1,4 @@
-"""What rules find in spans is stored nowhere; ids, times, and what says what belongs together stay."""
+"""Redacted text in spans isn't stored anywhere; ids, times, and span relations are kept."""
 
 import httpx
 import zstandard

@@ -1,4 +1,4 @@
-"""The environment of one's own that the documentation shows."""
+"""The custom environment in the documentation."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""QLoRA: refused where it cannot be; its adapters go into whole weights."""
+"""QLoRA: refused if unsupported; its adapters are merged into unquantized weights."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""What may never end is ended, whatever it catches."""
+"""Endless code is stopped, whatever exceptions it catches."""
 
 from contextlib import suppress
 from pathlib import Path
