@@ -1,4 +1,4 @@
-"""Each change of state that can be told of is told of, in the transaction that makes it."""
+"""Every state change with an event type is announced, in the transaction that makes it."""
 
 from __future__ import annotations
 

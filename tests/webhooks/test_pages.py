@@ -1,4 +1,4 @@
-"""The pages of webhooks, and REST, for members and outsiders."""
+"""Webhook pages and REST, for members and outsiders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events of the trainer as news for the database."""
+"""Digesting the trainer's events into updates for the database."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""From an episode in the trainer, step by step, to those who follow it."""
+"""An episode in progress, from the trainer to its viewers, step by step."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Each way to end is told apart, with something to do about it."""
+"""Ways in which a run ends are distinguished, each with advice."""
 
 import pytest
 

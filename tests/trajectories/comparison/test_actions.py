@@ -1,4 +1,4 @@
-"""Which training runs cannot be told apart."""
+"""Which runs are indistinguishable."""
 
 from copy import deepcopy
 from typing import Any
