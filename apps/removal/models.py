@@ -63,7 +63,7 @@ class RetentionRule(WorkspaceModel):
     visible_from = Role.OWNER
 
     source = models.CharField(max_length=50, help_text="A trajectory's source: an import format, rollout, gateway…")
-    days = models.PositiveSmallIntegerField(help_text="Days since the trajectories were added.")
+    days = models.PositiveSmallIntegerField(help_text="Days for which trajectories are kept after they were added.")
     is_on = models.BooleanField(default=False)
     created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
     ran_at = models.DateTimeField(null=True, help_text="When the rule last requested a deletion.")

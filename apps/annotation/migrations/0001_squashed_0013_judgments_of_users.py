@@ -44,7 +44,7 @@ class Migration(migrations.Migration):
                 ('blind_review', models.BooleanField(default=True, help_text="Reviewers decide before they see others' judgments.")),
                 ('layout', models.JSONField(default=dict, help_text='Default desk layout, for everybody without a layout of their own.')),
                 ('ends_at', models.DateTimeField(null=True)),
-                ('ends_after', models.PositiveIntegerField(help_text='Number of judgments.', null=True)),
+                ('ends_after', models.PositiveIntegerField(help_text='The queue ends after this many judgments.', null=True)),
                 ('item_count', models.PositiveIntegerField(default=0, help_text='Items to be judged, except gold and onboarding items. Grows while the queue is being filled.')),
                 ('items_expected', models.PositiveIntegerField(default=0, help_text='Counted before filling, to show progress.')),
                 ('filled_to', models.UUIDField(help_text='The last task whose pairs were added; an interrupted fill continues after it.', null=True)),

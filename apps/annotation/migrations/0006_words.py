@@ -110,7 +110,7 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='queue',
             name='ends_after',
-            field=models.PositiveIntegerField(help_text='Number of judgments.', null=True),
+            field=models.PositiveIntegerField(help_text='The queue ends after this many judgments.', null=True),
         ),
         migrations.AlterField(
             model_name='queue',

@@ -136,7 +136,7 @@ class Queue(WorkspaceModel):
         default=dict, help_text="Default desk layout, for everybody without a layout of their own."
     )
     ends_at = models.DateTimeField(null=True)
-    ends_after = models.PositiveIntegerField(null=True, help_text="Number of judgments.")
+    ends_after = models.PositiveIntegerField(null=True, help_text="The queue ends after this many judgments.")
     created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
     item_count = models.PositiveIntegerField(
         default=0,

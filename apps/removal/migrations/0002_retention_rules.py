@@ -32,7 +32,7 @@ class Migration(migrations.Migration):
                 ('id', models.UUIDField(default=apps.common.ids.new_id, editable=False, primary_key=True, serialize=False)),
                 ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ('source', models.CharField(help_text="A trajectory's source: an import format, rollout, gateway…", max_length=50)),
-                ('days', models.PositiveSmallIntegerField(help_text='Days since the trajectories were added.')),
+                ('days', models.PositiveSmallIntegerField(help_text='Days for which trajectories are kept after they were added.')),
                 ('is_on', models.BooleanField(default=False)),
                 ('ran_at', models.DateTimeField(help_text='When the rule last requested a deletion.', null=True)),
                 ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),

@@ -54,7 +54,7 @@ class QueueSettings(Answer):
     gold_count: int
     training_count: int
     ends_at: datetime | None
-    ends_after: int | None  # Number of judgments.
+    ends_after: int | None  # The queue ends after this many judgments.
     lease_minutes: int
     skipped_come_back: bool
     shows_machines: bool  # Whether people see models' judgments before they answer.
