@@ -38,7 +38,6 @@ def _list(name: str, *, default: str = "") -> list[str]:
     return [part.strip() for part in os.environ.get(name, default).split(",") if part.strip()]
 
 
-# Identity ------------------------------------------------------------------------------------------------------------
 SECRET_KEY = _required("SECRET_KEY", development="development-only-key-that-production-refuses-to-use")
 ALLOWED_HOSTS = _list(
     "ALLOWED_HOSTS",
@@ -48,7 +47,6 @@ if PRODUCTION and not ALLOWED_HOSTS:
     raise ImproperlyConfigured("ALLOWED_HOSTS is not set; give the host names that people type, separated by commas.")
 CSRF_TRUSTED_ORIGINS = _list("CSRF_TRUSTED_ORIGINS")
 
-# Services: unset means the embedded ones that `make run` starts -----------------------------------------------------------
 STACK = paths.for_base(BASE_DIR)
 VAR = STACK.var
 DATABASE_URL = os.environ.get("DATABASE_URL") or STACK.database_url
@@ -105,7 +103,6 @@ CHANNEL_LAYERS = {
     }
 }
 
-# What Django runs ------------------------------------------------------------------------------------------------------
 INSTALLED_APPS = [
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -193,7 +190,6 @@ LOGIN_URL = "accounts:sign_in"
 LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "accounts:sign_in"
 
-# Safety ------------------------------------------------------------------------------------------------------------------
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PRODUCTION
 SESSION_COOKIE_HTTPONLY = True
 # How long after giving their password people change roles, tokens and endpoints without giving it again.
@@ -213,7 +209,6 @@ IMPORT_MAX_UNPACKED_BYTES = 25 * IMPORT_MAX_BYTES
 IMPORT_MAX_RECORD_BYTES = int(os.environ.get("IMPORT_MAX_RECORD_BYTES", str(128 * 1024**2)))
 VERSION_MAX_BYTES = int(os.environ.get("VERSION_MAX_BYTES", str(64 * 1024**3)))
 
-# Files -------------------------------------------------------------------------------------------------------------------
 FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.TemporaryFileUploadHandler"]
 _files: dict[str, Any] = {
     "BACKEND": "django.core.files.storage.FileSystemStorage",
@@ -250,7 +245,6 @@ if any(not root.is_absolute() or ".." in root.parts for root in MODEL_ROOTS):
 # Where policies that are published as folders go: <workspace>/<name>/current.
 PUBLISHED_DIR = Path(os.environ.get("PUBLISHED_DIR", str(VAR / "published")))
 
-# Training ----------------------------------------------------------------------------------------------------------------
 # Environments on servers that speak the OpenEnv protocol, "shop=http://10.0.0.7:9000 maze=…": the web needs the names, workers connect.
 SERVED_ENVIRONMENTS = [
     pair.partition("=")[0] for pair in os.environ.get("SERVED_ENVIRONMENTS", "").split() if "=" in pair
@@ -279,7 +273,6 @@ SERVER_START_SECONDS = int(os.environ.get("SERVER_START_SECONDS", "900"))
 # A worker that says nothing for so long has its run taken away, and another one resumes it.
 WORKER_LEASE_SECONDS = int(os.environ.get("WORKER_LEASE_SECONDS", "60"))
 
-# Gateway -----------------------------------------------------------------------------------------------------------------
 # Where agents reach it, with its version, such as https://retrace.example.org/gateway/v1; without it, beside the pages.
 GATEWAY_URL = os.environ.get("GATEWAY_URL", "").rstrip("/")
 # This installation's own server of the small models that training runs made here (trainer/serving/local_models.py), with its version, such as
@@ -301,7 +294,6 @@ if GATEWAY_WITHOUT_DATABASE not in {"pass", "refuse"}:
 # Where calls wait until the database is back.
 GATEWAY_SPOOL_DIR = VAR / "gateway"
 
-# Traces ------------------------------------------------------------------------------------------------------------------
 # Of one request to /v1/traces, as it came and unpacked.
 TRACES_MAX_BYTES = int(os.environ.get("TRACES_MAX_BYTES", str(20 * 1024**2)))
 # A trace whose root span hasn't ended becomes a trajectory when nothing of it has come for so long.
@@ -310,7 +302,6 @@ TRACES_REST_SECONDS = int(os.environ.get("TRACES_REST_SECONDS", "120"))
 TRACES_MAX_TRACE_BYTES = IMPORT_MAX_RECORD_BYTES // 2
 TRACES_MAX_STORED_BYTES = int(os.environ.get("TRACES_MAX_STORED_BYTES", str(16 * 1024**3)))
 
-# Webhooks ----------------------------------------------------------------------------------------------------------------
 # Where people find the pages, such as https://retrace.example.org: messages to people lead there. Without it they carry no link.
 SITE_URL = os.environ.get("SITE_URL", "").rstrip("/")
 # Without EMAIL_HOST nobody can be told by e-mail.
@@ -323,7 +314,6 @@ EMAIL_USE_SSL = EMAIL_PORT == 465
 EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = os.environ.get("EMAIL_FROM", "") or f"retrace@{EMAIL_HOST or 'localhost'}"
 
-# API ---------------------------------------------------------------------------------------------------------------------
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
         "apps.accounts.authentication.BearerTokenAuthentication",
@@ -378,7 +368,6 @@ SPECTACULAR_SETTINGS = {
     ],
 }
 
-# The rest ----------------------------------------------------------------------------------------------------------------
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_TZ = True

@@ -103,9 +103,6 @@ def _figure(name: str, value: float, limit: float | None, circumstances: dict[st
     return Figure(name=name, value=value, unit="ms", limit=limit, with_=circumstances)
 
 
-# Labeling -----------------------------------------------------------------------------------------------------------
-
-
 class Annotator:
     """One person's browser: a persistent connection, a session, and the requests of static/js/desk/desk.js."""
 
@@ -180,9 +177,6 @@ def _label(url: str, members: list[Membership], queue: Queue, *, rounds: int, pa
     if made != rounds * len(people):
         raise RuntimeError(f"{rounds * len(people)} answers were acknowledged and {made} are stored.")
     return watches
-
-
-# Rows ----------------------------------------------------------------------------------------------------------------
 
 
 def member(workspace: Workspace, n: int) -> Membership:

@@ -145,9 +145,6 @@ def _meets(value: Any, when: Condition) -> bool:
     return bool(set(value if isinstance(value, list) else [value]) & set(when.any_of))
 
 
-# Reading --------------------------------------------------------------------------------------------------------------
-
-
 class BadQuestions(ValueError):
     """Not a valid list of questions: where, what was given, what was expected."""
 

@@ -164,9 +164,6 @@ def deliver(destination_id: str) -> None:
     webhooks.deliver(UUID(destination_id))
 
 
-# Periodic tasks -------------------------------------------------------------------------------------------------------
-
-
 @app.task(name="jobs.recover", acks_late=False)
 def recover_jobs() -> None:
     """Requeue jobs of vanished workers, and resend messages for jobs that wait too long. The only place that recovers jobs."""

@@ -79,9 +79,6 @@ def this_worker() -> str:
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
-# Waiting -------------------------------------------------------------------------------------------------------------
-
-
 def queue(job: Job) -> None:
     """Notify the workers of a waiting job, and schedule a reminder in case the message is lost."""
     kind = kind_of_job(job)
@@ -116,9 +113,6 @@ def claim(kind: Kind[J], job_id: UUID | str, *, worker: str = "") -> J | None:
     again = "" if job.attempt == 1 else f" (attempt {job.attempt})"
     kind.on_event(job, Event("taken", f"Taken by {worker}{again}."))
     return job
-
-
-# Writes by the worker that holds the job ----------------------------------------------------------------------------
 
 
 def write(job: Job, **changes: Any) -> None:
@@ -269,9 +263,6 @@ def _waiting(kind: Kind[Any]) -> dict[str, Any]:
     return {"state": kind.state(Phase.WAITING), "queued_at": now(), "worker": "", "process_id": None}
 
 
-# Actions by users ----------------------------------------------------------------------------------------------------
-
-
 @transaction.atomic
 def cancel(job: J, *, by: User | None) -> J:
     """Cancel a job: immediately if no worker has it or its kind needs no graceful stop, otherwise once its worker has saved its state.
@@ -318,9 +309,6 @@ def _answered(job: J, by: User | None, done: str, event: Event) -> J:
     kind.on_event(job, event)
     audit.record(workspace=job.workspace, actor=by, action=f"{done} {kind.noun}", subject=kind.title(job), about=job)
     return job
-
-
-# Periodic recovery ---------------------------------------------------------------------------------------------------
 
 
 def recover_all() -> None:

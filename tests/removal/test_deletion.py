@@ -60,9 +60,6 @@ def refusal(target: Any) -> str:
     return str(caught.value)
 
 
-# Trajectories --------------------------------------------------------------------------------------------------------
-
-
 def test_a_trajectory_goes_with_all_that_belongs_to_it_and_nothing_else(ada: Membership) -> None:
     run = factories.imported_run([STEP, STEP], of=ada.workspace, task_key="lamp")
     other = factories.imported_run([STEP], of=ada.workspace, task_key="lamp")
@@ -179,9 +176,6 @@ def test_late_spans_do_not_bring_a_deleted_trajectory_back(ada: Membership) -> N
     assert (Span.objects.count(), Source.objects.count(), TracePart.objects.count()) == (0, 0, 0)
 
 
-# Tasks ---------------------------------------------------------------------------------------------------------------
-
-
 def test_a_task_goes_with_its_trajectories(ada: Membership) -> None:
     run = factories.imported_run([STEP], of=ada.workspace, task_key="lamp")
     factories.imported_run([STEP, STEP], of=ada.workspace, task_key="lamp")
@@ -197,9 +191,6 @@ def test_a_task_of_a_frozen_version_stays(ada: Membership) -> None:
     version = frozen(ada)
     task = Task.objects.get()
     assert f"dataset version {version} is frozen, and can't be deleted" in refusal(task)
-
-
-# Queues --------------------------------------------------------------------------------------------------------------
 
 
 def frozen(by: Membership) -> Version:
@@ -293,9 +284,6 @@ def test_a_version_can_not_be_asked_for_of_a_queue_that_is_gone(ada: Membership)
         freezing.request_version(dataset=dataset, recipe=recipe, by=ada)
 
 
-# The job -------------------------------------------------------------------------------------------------------------
-
-
 def test_asked_for_twice_it_is_one_deletion_and_a_second_delivery_does_nothing(ada: Membership) -> None:
     run = factories.trajectory(of=factories.task(of=ada.workspace))
     first = removal_job.ask_for_removal(thing="trajectory", target=run, by=ada)
@@ -337,9 +325,6 @@ def test_what_is_gone_already_is_as_good_as_deleted(ada: Membership) -> None:
     removal_job.remove(removal.pk)
     removal.refresh_from_db()
     assert (removal.state, removal.removed) == ("done", {})
-
-
-# The keys ------------------------------------------------------------------------------------------------------------
 
 
 def test_it_is_decided_of_every_key_what_becomes_of_it() -> None:

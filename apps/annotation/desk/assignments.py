@@ -166,9 +166,6 @@ def _assign(place: Place, queue: Queue, annotator: Annotator) -> Assignment:
     )
 
 
-# Giving places back -------------------------------------------------------------------------------------------------------
-
-
 def _lapsed(queue: Queue | None) -> QuerySet[Assignment]:
     lapsed = Assignment.objects.filter(state=Assignment.State.OPEN, leased_until__lte=now())
     return lapsed if queue is None else lapsed.filter(queue=queue)

@@ -92,9 +92,6 @@ def _ask_for(
     return made
 
 
-# What a worker writes -------------------------------------------------------------------------------------------------
-
-
 def finish_sampling(continuation: Continuation, *, messages: list[dict[str, Any]], problem: str = "") -> None:
     """Store the distinct sampled actions; if there are none, it failed because of `problem`. Raises Superseded."""
     different = [message for place, message in enumerate(messages) if message not in messages[:place]]

@@ -129,9 +129,6 @@ def arrangement_of(queue: Queue, user: User) -> Arrangement:
     )
 
 
-# Changes of a person's own layouts. Each can be undone until the next one in the same queue ----------------------------
-
-
 @transaction.atomic
 def arrange(*, queue: Queue, user: User, settings: Settings) -> None:
     """Use these settings in this queue, without saving them under a name."""

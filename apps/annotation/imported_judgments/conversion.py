@@ -125,9 +125,6 @@ def _end(queue: Queue, left_out: Counter[str]) -> None:
     )
 
 
-# Storing -------------------------------------------------------------------------------------------------------------
-
-
 def _store(queue: Queue, found: Sequence[Found], *, judged_by: str, source: str) -> None:
     kind = kind_of(queue)
     items = [

@@ -121,9 +121,6 @@ def unasked(judge: Judge) -> QuerySet[Item]:
     return items.select_related("task", "a", "b").order_by("position")
 
 
-# Reward models -------------------------------------------------------------------------------------------------------
-
-
 GRADED = ((0.9, 3), (0.75, 2), (0.55, 1))
 """Grades by minimum probability that a trajectory is the better one; below the last, it's a tie."""
 
@@ -161,9 +158,6 @@ def finish(judge: Judge) -> None:
             else:
                 record(assignment=assignment, answer=Choice(said.strength, rationale=f"Margin {said.margin:.2f}"))
     lifecycle.finish(judge)
-
-
-# Served models -------------------------------------------------------------------------------------------------------
 
 
 def _stretch(judge: Judge) -> None:

@@ -19,8 +19,6 @@ from apps.annotation.models.judgements import undecided_for
 from apps.trajectories.models import Step, Trajectory
 from apps.trajectories.rendering.steps import StepHead, StepView, step_view
 
-# The trajectories ---------------------------------------------------------------------------------------------------------------
-
 
 def steps_around(wanted: Mapping[UUID, Collection[int]]) -> Mapping[UUID, dict[int, Step]]:
     """These steps of trajectories with their neighbors, in one query, since a step's result is stored with the next step."""
@@ -59,9 +57,6 @@ def unsigned(head: StepHead) -> StepHead:
     return replace(head, reward=None, seconds=None, prompt_tokens=None, completion_tokens=None)
 
 
-# Others' judgments ----------------------------------------------------------------------------------------------------------
-
-
 def shows_models(assignment: Assignment) -> bool:
     """Whether annotators see the models' answers on an item at their desk."""
     return assignment.queue.shows_machines
@@ -81,8 +76,6 @@ def is_review_blind(queue: Queue, decision: Adjudication | None, *, reviewers_an
     """Whether a reviewer decides an item without seeing the judgments. They can't if the decision is which judgment to uphold."""
     return queue.blind_review and reviewers_answer and decision is None
 
-
-# The queue --------------------------------------------------------------------------------------------------------------
 
 COUNTS = ("overlap", "item_count", "items_expected")
 """Queue fields hidden from annotators, since they reveal how many items are gold."""

@@ -195,9 +195,6 @@ def _decoded(arguments: Json) -> Json:
         return arguments
 
 
-# Sampled actions --------------------------------------------------------------------------------------------------------
-
-
 def sampled_by(run: Trajectory, index: int, message: dict[str, Any]) -> UUID | None:
     """The policy that was sampled to produce exactly this action at this step."""
     sets = Continuation.objects.filter(trajectory=run, index=index, state=JobState.DONE, action_hash="")

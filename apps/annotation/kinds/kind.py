@@ -116,8 +116,6 @@ class Kind(ABC, Generic[K, A, J]):
         objects: JudgementQuerySet[J] = self.model.objects.standing()  # type: ignore[attr-defined]  # each model has one
         return objects
 
-    # On the desk ------------------------------------------------------------------------------------------------------
-
     template: ClassVar[str]
     """Template of an item with its answer bar."""
     rows_template: ClassVar[str]
@@ -156,8 +154,6 @@ class Kind(ABC, Generic[K, A, J]):
         """Where corrections are sampled from, if they are."""
         return None
 
-    # Storing ----------------------------------------------------------------------------------------------------------
-
     @abstractmethod
     def check(self, answer: A, asks: K, item: Item) -> None:
         """Refuse an answer that the queue didn't ask for, or that is incomplete. Raises Refusal."""
@@ -174,8 +170,6 @@ class Kind(ABC, Generic[K, A, J]):
     def draft_of(self, judgement: J) -> dict[str, Any]:
         """A judgment as the desk's form would have sent it, for somebody who undoes it."""
 
-    # What a judgment means --------------------------------------------------------------------------------------------
-
     @abstractmethod
     def stance(self, said: A | J) -> Any:
         """The position that judgments of an item are compared by: two that aren't equal contradict each other. None if it takes no position."""
@@ -191,8 +185,6 @@ class Kind(ABC, Generic[K, A, J]):
     def chose_left(self, judgement: J) -> bool | None:
         """None if no side was chosen, or the sides weren't recorded."""
         return None
-
-    # In words ---------------------------------------------------------------------------------------------------------
 
     @abstractmethod
     def words(self, said: A | J) -> str:
@@ -218,8 +210,6 @@ class Kind(ABC, Generic[K, A, J]):
         """Statements about single steps in judgments keyed by id; the number of queries is constant."""
         yield from ()
 
-    # Known answers ----------------------------------------------------------------------------------------------------
-
     outcome_tells: ClassVar[Q | None] = None
     """The items whose known answer follows from their trajectories' outcomes; None if it never does."""
     outcome_words: ClassVar[str] = ""
@@ -239,8 +229,6 @@ class Kind(ABC, Generic[K, A, J]):
 
     def check_known(self, known: Known, run: Trajectory) -> None:
         """Refuse a known answer that no annotator could give. Raises Refusal."""
-
-    # Review -----------------------------------------------------------------------------------------------------------
 
     @property
     def reviewers_answer(self) -> bool:
@@ -277,8 +265,6 @@ class Kind(ABC, Generic[K, A, J]):
     def decision_problem(self, decision: Mapping[str, Any]) -> tuple[str, str] | None:
         """Why an adjudication can't have these columns: the column, and what is expected."""
 
-    # Making queues ----------------------------------------------------------------------------------------------------
-
     takes_models: ClassVar[bool] = False
     """Whether models can be added as judges."""
     asks_form: type[AsksForm]
@@ -304,8 +290,6 @@ class Kind(ABC, Generic[K, A, J]):
     @abstractmethod
     def pairing_words(self, pairing: Pairing) -> str:
         """How the items were drawn, as text."""
-
-    # Imported judgments -----------------------------------------------------------------------------------------
 
     imported_as: ClassVar[str]
     """Description of a file with judgments of this kind."""

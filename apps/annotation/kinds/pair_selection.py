@@ -129,9 +129,6 @@ def _ended_differently(x: Traits, y: Traits) -> bool:
     return x.reward is not None and y.reward is not None and x.reward != y.reward
 
 
-# Drawing -------------------------------------------------------------------------------------------------------------
-
-
 def draw(pairing: Pairing, task: UUID, runs: Iterable[Run]) -> Iterator[Pair]:
     """The pairs of one task, deterministic for the same trajectories. `runs` are ordered oldest first."""
     groups = _groups(pairing, runs)
@@ -214,8 +211,6 @@ def _blocks(pairing: Pairing, groups: Mapping[Traits, Courses]) -> Iterator[_Blo
 
 
 ALIKE = "identical to another trajectory of its task"
-
-# Counting ------------------------------------------------------------------------------------------------------------
 
 
 @dataclass

@@ -131,8 +131,6 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
     model, asks, answer = Preference, PairwiseAsks, Choice
     serializer = PreferenceSerializer
 
-    # On the desk ------------------------------------------------------------------------------------------------------
-
     template = "annotation/_pair.html"
     rows_template = "annotation/_rows.html"
     cannot_tell = "I cannot tell which is better"
@@ -156,8 +154,6 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
             "questions_title": "Aspects" if all(each.type == "comparison" for each in asks.questions) else "Questions",
             "confidences": [Option(value, words, str(draft.get("confidence")) == value) for value, words in CONFIDENCE],
         }
-
-    # Storing ----------------------------------------------------------------------------------------------------------
 
     def check(self, answer: Choice, asks: PairwiseAsks, item: Item) -> None:
         """Raises Incomplete. A database constraint checks the range of grades."""
@@ -187,8 +183,6 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
             "rationale": answer.rationale,
         }
 
-    # What a judgment means --------------------------------------------------------------------------------------------
-
     def stance(self, said: Choice | Preference) -> int | None:
         return _sign(said.strength) or None
 
@@ -210,8 +204,6 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
 
     def chose_left(self, judgement: Preference) -> bool | None:
         return _chose_left(judgement.strength, judgement.a_was_left)
-
-    # In words ---------------------------------------------------------------------------------------------------------
 
     def words(self, said: Choice | Preference) -> str:
         """“A clearly better”."""
@@ -238,15 +230,11 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
             return f"trajectory {'A' if known == 1 else 'B'} is better"
         return f"{'left' if (known == 1) == a_is_left else 'right'} is better"
 
-    # Known answers ----------------------------------------------------------------------------------------------------
-
     outcome_tells = Q(a__success=True, b__success=False) | Q(a__success=False, b__success=True)
     outcome_words = "the trajectory that succeeded is better than the one that failed"
 
     def known_field(self) -> forms.Field:
         return known_choice([("1", "A is better"), ("0", "Neither is better"), ("-1", "B is better")])
-
-    # Review -----------------------------------------------------------------------------------------------------------
 
     question_of_review = "Which trajectory is better?"
 
@@ -279,8 +267,6 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
             return "strength", "Give a grade from -3 to 3, or `both_bad` without one."
         return None
 
-    # Making queues ----------------------------------------------------------------------------------------------------
-
     takes_models = True
     nothing_to_do = NothingToCompare
     asks_form = PairwiseAsksForm
@@ -297,8 +283,6 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
 
     def pairing_words(self, pairing: Pairing) -> str:
         return str(pairing)
-
-    # Imported judgments -----------------------------------------------------------------------------------------
 
     imported_as = "Which trajectory of a pair is better"
     imported_asks = PairwiseAsks()

@@ -79,8 +79,6 @@ class RatingKind(RunKind[RatingAsks, Scores, Rating]):
     model, asks, answer = Rating, RatingAsks, Scores
     serializer, nested = RatingSerializer, ("marks",)
 
-    # On the desk ------------------------------------------------------------------------------------------------------
-
     folds_questions = False
     template = "annotation/_rating.html"
     form = draft_form = RatingForm
@@ -93,8 +91,6 @@ class RatingKind(RunKind[RatingAsks, Scores, Rating]):
             "thumb": str(draft.get("thumb") or ""),
             "kept": {name: json.dumps(draft.get(name) or []) for name in ("marks", "step_answers")},
         }
-
-    # Storing ----------------------------------------------------------------------------------------------------------
 
     def check(self, answer: Scores, asks: RatingAsks, item: Item) -> None:
         """Raises Incomplete, with advice, for answers that are missing or weren't asked for."""
@@ -137,8 +133,6 @@ class RatingKind(RunKind[RatingAsks, Scores, Rating]):
             "rationale": scores.rationale,
         }
 
-    # What a judgment means --------------------------------------------------------------------------------------------
-
     def stance(self, said: Scores | Rating) -> int | None:
         return said.thumb
 
@@ -159,8 +153,6 @@ class RatingKind(RunKind[RatingAsks, Scores, Rating]):
         gathered.measures.sort(key=lambda measure: -len(measure.given))
         return gathered
 
-    # In words ---------------------------------------------------------------------------------------------------------
-
     def words(self, said: Scores | Rating) -> str:
         thumb = {1: ["thumb up"], -1: ["thumb down"]}.get(said.thumb or 0, [])
         return ", ".join([*thumb, *said_words(said.answers)]) or "nothing"
@@ -174,8 +166,6 @@ class RatingKind(RunKind[RatingAsks, Scores, Rating]):
             name = judgements[mark.rating_id].annotator.name
             yield StepRemark(mark.index, mark.get_kind_display().lower(), tone, mark.note, name)
 
-    # Known answers ----------------------------------------------------------------------------------------------------
-
     outcome_tells = Q(a__success__isnull=False)
     outcome_words = (
         "a trajectory that succeeded is a good one. A rating expresses that by its thumb or, without one, by the half of their scales "
@@ -186,8 +176,6 @@ class RatingKind(RunKind[RatingAsks, Scores, Rating]):
         words = "Determined by the thumb or, without one, by answers above or below the middle of their scales."
         return known_choice([("1", "Good"), ("-1", "Bad")], words)
 
-    # Making queues ----------------------------------------------------------------------------------------------------
-
     asks_form = RatingAsksForm
 
     def asks_of(self, data: Mapping[str, Any]) -> RatingAsks:
@@ -197,8 +185,6 @@ class RatingKind(RunKind[RatingAsks, Scores, Rating]):
         if not data.get("questions") and not data.get("thumb"):
             return "questions", "A rating needs a question or a thumb."
         return None
-
-    # Imported judgments -----------------------------------------------------------------------------------------
 
     imported_as = "Whether a trajectory is good"
     imported_asks = RatingAsks(questions=(), marks=False)
@@ -215,8 +201,6 @@ class RatingKind(RunKind[RatingAsks, Scores, Rating]):
 
     def imported_said(self, answer: Scores, sides: tuple[str, str] | None) -> str:
         return "good" if answer.thumb == 1 else "bad"
-
-    # In datasets ------------------------------------------------------------------------------------------------------
 
     def opinion(self, said: Mapping[str, Any], asks: Mapping[str, Any]) -> int:
         return self.asks.from_json(asks).opinion(said["thumb"], said["answers"])

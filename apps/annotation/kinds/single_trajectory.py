@@ -82,8 +82,6 @@ class RunKind(Kind[K, A, J]):
 
     noun, plural = "trajectory", "trajectories"
 
-    # On the desk ------------------------------------------------------------------------------------------------------
-
     rows_template = "annotation/_walk_rows.html"
     cannot_tell = "I cannot tell what is right here"
 
@@ -95,8 +93,6 @@ class RunKind(Kind[K, A, J]):
 
     def run_at(self, assignment: Assignment, side: str) -> Trajectory | None:
         return assignment.item.a if side == SIDE else None
-
-    # Review -----------------------------------------------------------------------------------------------------------
 
     question_of_review = "Which judgment stands?"
 
@@ -124,13 +120,9 @@ class RunKind(Kind[K, A, J]):
             return "upheld", "Give the id of the judgment that stands, and nothing else."
         return None
 
-    # In datasets ------------------------------------------------------------------------------------------------------
-
     @abstractmethod
     def opinion(self, said: Mapping[str, Any], asks: Mapping[str, Any]) -> int:
         """Whether a judgment with these columns accepts the trajectory: +1 it does, −1 it doesn't, 0 neither."""
-
-    # Making queues ----------------------------------------------------------------------------------------------------
 
     nothing_to_do = NothingToJudge
 

@@ -178,8 +178,6 @@ class Steps(RunKind[StepsAsks, Walk, Inspection]):
     model, asks, answer = Inspection, StepsAsks, Walk
     serializer, nested = InspectionSerializer, ("labels", "corrections")
 
-    # On the desk ------------------------------------------------------------------------------------------------------
-
     template = "annotation/_walk.html"
     dialogs = "annotation/_walk_dialogs.html"
     labels_steps = True
@@ -199,8 +197,6 @@ class Steps(RunKind[StepsAsks, Walk, Inspection]):
 
     def alternatives(self, asks: StepsAsks) -> Alternatives | None:
         return asks.alternatives
-
-    # Storing ----------------------------------------------------------------------------------------------------------
 
     def check(self, answer: Walk, asks: StepsAsks, item: Item) -> None:
         """Raises Incomplete for missing labels and for contradictions, BadAction for invalid corrections."""
@@ -258,8 +254,6 @@ class Steps(RunKind[StepsAsks, Walk, Inspection]):
             "step_answers": rows_of_steps(walk.step_answers),
         }
 
-    # What a judgment means --------------------------------------------------------------------------------------------
-
     def stance(self, said: Walk | Inspection) -> Known | None:
         """None for annotators who gave up or call the task bad: they contradict nobody."""
         return NO_ERROR if said.ending == Ending.SOLVED else said.first_error
@@ -290,8 +284,6 @@ class Steps(RunKind[StepsAsks, Walk, Inspection]):
             steps.given.append(Given(who, item, (item, index), value))
         return gathered
 
-    # In words ---------------------------------------------------------------------------------------------------------
-
     def words(self, said: Walk | Inspection) -> str:
         where = "" if said.first_error is None else f", step {said.first_error + 1}"
         return f"{Ending(said.ending).label.lower()}{where}"
@@ -312,8 +304,6 @@ class Steps(RunKind[StepsAsks, Walk, Inspection]):
             note = "What the agent’s user made of it" if is_users else action.get_origin_display()
             yield StepRemark(action.index, "better action", "attention", note, who.name)
 
-    # Known answers ----------------------------------------------------------------------------------------------------
-
     outcome_words = "An outcome does not say which step is wrong. Give the answers of single items instead."
 
     def known_field(self) -> forms.Field:
@@ -332,8 +322,6 @@ class Steps(RunKind[StepsAsks, Walk, Inspection]):
         if isinstance(known, int) and known >= run.step_count:
             raise NoSuchStep(known + 1, run.step_count)
 
-    # Making queues ----------------------------------------------------------------------------------------------------
-
     asks_form = StepsAsksForm
 
     def asks_of(self, data: Mapping[str, Any]) -> StepsAsks:
@@ -348,8 +336,6 @@ class Steps(RunKind[StepsAsks, Walk, Inspection]):
             corrections=data["corrections"],
             alternatives=alternatives,
         )
-
-    # Imported judgments -----------------------------------------------------------------------------------------
 
     imported_as = "Which steps are right"
     imported_asks = StepsAsks(corrections=False)
@@ -371,8 +357,6 @@ class Steps(RunKind[StepsAsks, Walk, Inspection]):
 
     def points_at(self, answer: Walk) -> int | None:
         return answer.first_error
-
-    # In datasets ------------------------------------------------------------------------------------------------------
 
     def opinion(self, said: Mapping[str, Any], asks: Mapping[str, Any]) -> int:
         return {Ending.SOLVED: 1, Ending.FOUND_ERROR: -1}.get(said["ending"], 0)

@@ -162,9 +162,6 @@ def _clusters(made: Counter[tuple[int, ...]], patterns: int) -> Clusters | None:
     return Clusters(found, np.array(list(made.values()), dtype=np.float64))
 
 
-# Figures -------------------------------------------------------------------------------------------------------------
-
-
 def raw(patterns: Patterns) -> Estimate:
     """The share of agreeing pairs of judgments, averaged over items with equal weight, however many judged each."""
     if patterns.undefined_because:
@@ -250,9 +247,6 @@ def corrected(observed: Floats, chance: Floats) -> Floats:
     with np.errstate(invalid="ignore", divide="ignore"):
         kappa: Floats = np.where(chance < 1, (observed - chance) / (1 - chance), np.nan)
     return kappa
-
-
-# Intervals -----------------------------------------------------------------------------------------------------------
 
 
 def _estimate(statistic: Statistic, patterns: Patterns) -> Estimate:

@@ -61,9 +61,6 @@ def _tally(votes: Votes) -> Floats:
     return cells.reshape(votes.items, votes.labels).astype(np.float64)
 
 
-# Dawid–Skene ---------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class DawidSkene:
     """The estimates of the Dawid–Skene model."""
@@ -124,9 +121,6 @@ def _normalised(logs: Floats) -> Floats:
     most = logs.max(axis=1, keepdims=True)
     shares = np.exp(logs - np.where(np.isfinite(most), most, 0.0))
     return _shares(shares)
-
-
-# GLAD ----------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -198,9 +192,6 @@ def _glad_loss(x: Floats, votes: Votes) -> tuple[float, Floats]:
     by_lean = -float((evidence.posterior - expit(lean)).sum()) + lean  # 0 for an item without judgments
     penalty = 0.5 * float(((skill - 1) ** 2).sum() + (log_ease**2).sum() / EASE_SPREAD**2 + lean**2)
     return evidence.loss + penalty, np.concatenate([by_skill, by_ease + log_ease / EASE_SPREAD**2, [by_lean]])
-
-
-# Calibration of the posteriors ---------------------------------------------------------------------------------------
 
 
 class Bin(NamedTuple):

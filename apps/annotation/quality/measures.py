@@ -44,9 +44,6 @@ def measure(gathered: Gathered) -> dict[str, Any]:
     }
 
 
-# Agreement -----------------------------------------------------------------------------------------------------------
-
-
 def _agreements(measure: Measure, machines: Collection[UUID]) -> list[dict[str, Any]]:
     """Among people; then, if models or rules also judged as annotators, among all, which shows how they change it."""
     of_people = [given for given in measure.given if given.annotator not in machines]
@@ -139,9 +136,6 @@ def between_people(measure: Measure) -> dict[str, Any]:
             same = sum(said[x][thing] == said[y][thing] for thing in both)
             cells.append({"x": str(x), "y": str(y), "kappa": to_json(kappa), "same": share(same, len(both)).to_json()})
     return {"people": [str(who) for who in busiest], "cells": cells}
-
-
-# People --------------------------------------------------------------------------------------------------------------
 
 
 class Consensus(NamedTuple):

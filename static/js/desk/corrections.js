@@ -58,8 +58,6 @@ class BetterActions {
     this.field.dispatchEvent(new Event("input", { bubbles: true }));
   }
 
-  // Writing --------------------------------------------------------------------------------------------------------
-
   async write(index) {
     const before = this.actions.get(index)?.message;
     const loaded = await this.load(index, before ? (callOf(before)?.name ?? "") : undefined);
@@ -100,8 +98,6 @@ class BetterActions {
     this.article.dispatchEvent(new CustomEvent("better:kept", { detail: { index } }));
     rowOf(this.article, index).focus({ preventScroll: true });
   }
-
-  // Showing --------------------------------------------------------------------------------------------------------
 
   paint(index) {
     const notes = rowOf(this.article, index)?.querySelector("[data-notes]");

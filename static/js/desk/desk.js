@@ -102,8 +102,6 @@ class Desk {
     return document.getElementById(id).content.cloneNode(true);
   }
 
-  // Going on ------------------------------------------------------------------------------------------------------
-
   advance() {
     const next = this.ahead.shift();
     if (next) this.open(next);
@@ -187,8 +185,6 @@ class Desk {
     if (!this.shown && !this.outbox.trouble) this.status.say(`${detail ?? "The next item didn't load."} Trying again.`);
     setTimeout(() => this.element.isConnected && this.loadAhead(), 3000);
   }
-
-  // Acting --------------------------------------------------------------------------------------------------------
 
   submit() {
     const article = this.shown;
@@ -302,8 +298,6 @@ class Desk {
   showClock() {
     this.status.showClock(this.clock.seconds, Boolean(this.shown));
   }
-
-  // Listening -----------------------------------------------------------------------------------------------------
 
   listen(signal) {
     this.element.addEventListener(

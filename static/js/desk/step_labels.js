@@ -18,8 +18,6 @@ class Labels {
     this.goOn();
   }
 
-  // The form -------------------------------------------------------------------------------------------------------
-
   read() {
     const { labels, first_error: first } = this.form.elements;
     this.labels = new Map(JSON.parse(labels.value || "[]").map((label) => [label.index, label]));
@@ -49,8 +47,6 @@ class Labels {
     const place = this.firstError ?? this.missing()[0];
     if (this.labels.size && place !== undefined) goTo(this.article, place, { focus: false });
   }
-
-  // Labeling ------------------------------------------------------------------------------------------------------
 
   label(index, value) {
     Object.assign(this.of(index), { value, is_filled: false });
@@ -115,8 +111,6 @@ class Labels {
     goTo(this.article, missing[0]);
     return `Label step ${shown}${missing.length > MANY ? ` and ${missing.length - MANY} more` : ""} first.`;
   }
-
-  // Notes ----------------------------------------------------------------------------------------------------------
 
   critique(index) {
     const notes = this.notesOf(index);
@@ -187,8 +181,6 @@ class Labels {
     return rowOf(this.article, index).querySelector("[data-notes]");
   }
 
-  // Showing --------------------------------------------------------------------------------------------------------
-
   changed(indices) {
     for (const index of indices) this.paint(index);
     this.write();
@@ -248,8 +240,6 @@ class Labels {
   say(words) {
     this.article.querySelector("[data-walk-says]").textContent = words;
   }
-
-  // Listening ------------------------------------------------------------------------------------------------------
 
   listen() {
     const { article, signal } = this;

@@ -32,8 +32,6 @@ class Builder {
     return field?.value ?? Object.keys(this.kinds)[0];
   }
 
-  // The text ---------------------------------------------------------------------------------------------------------
-
   /** Shows cards for the text; if cards can't represent it, they are disabled until it's fixed. */
   read() {
     const questions = parsed(this.text.value, (key) => key in this.answered);
@@ -62,8 +60,6 @@ class Builder {
     else this.draw();
     if (untouched && this.questions) this.write();
   }
-
-  // The cards --------------------------------------------------------------------------------------------------------
 
   draw() {
     this.cards.replaceChildren(...this.questions.map((question, place) => this.drawn(question, place)));
@@ -148,8 +144,6 @@ class Builder {
   get add() {
     return this.element.querySelector("[data-builder-add]");
   }
-
-  // What people do ---------------------------------------------------------------------------------------------------
 
   insert(place, question) {
     this.questions.splice(place, 0, question);

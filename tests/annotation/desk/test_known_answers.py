@@ -49,9 +49,6 @@ def all_of(queue: Queue, who: Annotator, strength: int = 1) -> list[str]:
     return purposes
 
 
-# Training ------------------------------------------------------------------------------------------------------------
-
-
 def test_newcomers_get_every_training_item_first_and_everybody_gets_them(workspace):
     queue = making.queue(of=workspace, items=5, steps=0)
     known(queue, Item.Purpose.TRAINING, 2)
@@ -96,9 +93,6 @@ def test_somebody_sent_back_to_training_judges_those_items_again(workspace):
     again = Preference.objects.filter(item__purpose="training")
     assert (again.count(), again.standing().count()) == (4, 2)  # the earlier answers are kept, marked as undone
     assert Desk.objects.get().trained_right == 0
-
-
-# Gold ----------------------------------------------------------------------------------------------------------------
 
 
 def test_gold_comes_about_as_often_as_asked_and_counts_for_nothing_else(workspace):
@@ -266,9 +260,6 @@ WELL = RatingAsks((Question("well", "Done well?", 5),), thumb=False).to_json()
 )
 def test_right_is_what_is_known_however_strongly_it_was_said(judgement, answer, right):
     assert is_right(Item(known={"answer": answer}), judgement) is right
-
-
-# Settings ------------------------------------------------------------------------------------------------------------
 
 
 def settings(queue: Queue, **changes: object) -> Settings:

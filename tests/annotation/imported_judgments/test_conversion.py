@@ -358,9 +358,6 @@ def test_without_a_meaning_or_before_its_end_there_is_nothing_to_make():
         selection_of(batch)
 
 
-# Pages -----------------------------------------------------------------------------------------------------------------
-
-
 PAGE, PREVIEW = reverse_lazy("annotation:new_adopted"), reverse_lazy("annotation:preview_adopted")
 
 
@@ -420,9 +417,6 @@ def test_a_file_that_says_nothing_offers_nothing(client):
     for query in (f"batch={batch.pk}", "batch=nonsense"):
         assert "No judgments found" in client.get(PAGE, {"filter": query}).content.decode()
     assert not Assignment.objects.exists()
-
-
-# REST ------------------------------------------------------------------------------------------------------------------
 
 
 def test_an_engineer_says_what_values_mean(client):

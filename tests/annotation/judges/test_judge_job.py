@@ -351,9 +351,6 @@ def test_requests_keep_their_distance():
     assert slept == [2.0, 2.0]
 
 
-# Pages ---------------------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def researcher(workspace: Workspace, client: Client) -> Client:
     client.force_login(factories.member(Role.RESEARCHER, of=workspace).user)

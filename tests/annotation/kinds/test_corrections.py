@@ -128,9 +128,6 @@ def test_a_hostile_schema_fetches_nothing_and_keeps_nobody_waiting():
     ]
 
 
-# At the desk -----------------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def assignment(db, client: Client) -> Assignment:
     queue = making.queue_of_runs()

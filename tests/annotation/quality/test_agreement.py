@@ -103,9 +103,6 @@ def test_where_all_say_the_same_alpha_is_undefined():
     assert "every judgment is the same" in found.nominal.undefined_because
 
 
-# Intervals -----------------------------------------------------------------------------------------------------------
-
-
 def test_too_few_items_have_no_interval():
     assert agreement([[1, 1]] * 8 + [[1, -1]]).raw.low is None
 

@@ -35,9 +35,6 @@ def test_gold_that_came_before_is_told_as_it_was():
     assert after[: len(before)] == before
 
 
-# The page --------------------------------------------------------------------------------------------------------------
-
-
 class Work:
     """An annotator in a queue where every second item given to them is gold; others have judged all of it."""
 

@@ -100,9 +100,6 @@ def test_fewer_people_are_refused_and_so_is_the_queue_of_an_experiment():
     assert set(Item.objects.values_list("queue__overlap", "overlap")) == {(2, 2), (1, 1)}
 
 
-# While people work ---------------------------------------------------------------------------------------------------
-
-
 def in_threads(*calls: Callable[[], object]) -> None:
     """Run all of these concurrently."""
     start = Barrier(len(calls))
@@ -213,9 +210,6 @@ def wait_until_somebody_waits() -> None:
                 return
         sleep(0.05)
     raise AssertionError("nobody waits")
-
-
-# The page ------------------------------------------------------------------------------------------------------------
 
 
 def settings_of(queue: Queue, **changes: object) -> dict[str, object]:

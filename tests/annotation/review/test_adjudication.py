@@ -186,9 +186,6 @@ def test_a_decision_does_not_wait_for_a_change_of_the_queues_settings():
     assert Adjudication.objects.standing().exists()
 
 
-# Pages ---------------------------------------------------------------------------------------------------------------
-
-
 def side_of_a(item: Item) -> str:
     """The side on which reviewers see run a."""
     return "left" if item.pk % 2 else "right"

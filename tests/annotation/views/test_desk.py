@@ -191,8 +191,6 @@ def test_rows_come_in_chunks_and_long_parts_on_demand(annotator):
     assert b"line" in part.content
 
 
-# Access --------------------------------------------------------------------------------------------------------------
-
 GETS = ["item"]
 POSTS = ["judge", "draft", "skip", "flag", "keep"]
 
@@ -217,9 +215,6 @@ def test_an_outsider_finds_no_desk(queue):
     stranger.force_login(factories.member(Role.OWNER).user)
     assert stranger.get(at("desk", queue)).status_code == 404
     assert {act(stranger, name, queue).status_code for name in ("next", "undo", "leave")} == {404}
-
-
-# Blindness -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -309,9 +304,6 @@ def test_an_annotator_cannot_open_the_runs_behind_a_pair(annotator, queue):
     assert annotator.get(reverse("trajectories:detail", args=[item.a_id])).status_code == 404
     assert annotator.get(reverse("trajectories:compare", args=[item.a_id, item.b_id])).status_code == 404
     assert annotator.get(reverse("annotation:judgements_of", args=[item.a_id])).status_code == 404
-
-
-# Cost ----------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("items", [2, 30])

@@ -180,9 +180,6 @@ def test_pausing_resuming_and_closing(researcher, workspace):
         assert queue.state == state
 
 
-# Access --------------------------------------------------------------------------------------------------------------
-
-
 def test_who_labels_only_sees_the_list_and_is_sent_to_the_desk(workspace, client):
     client.force_login(factories.member(Role.ANNOTATOR, of=workspace).user)
     queue = making.queue(of=workspace)
@@ -210,9 +207,6 @@ def test_an_outsider_finds_nothing(workspace, client):
     assert queue.name not in client.get(reverse("annotation:queues")).content.decode()
     assert client.get(f"/api/v1/queues/{queue.pk}").status_code == 404
     assert client.get(f"/api/v1/queues/{queue.pk}/preferences").status_code == 404
-
-
-# API -----------------------------------------------------------------------------------------------------------------
 
 
 def test_the_api_lists_queues_and_standing_judgements_in_pages(workspace, client, monkeypatch):

@@ -129,9 +129,6 @@ def test_sampling_settings_of_a_policy_hold_for_the_session(agent: Agent, arms: 
     assert (sent["temperature"], sent["top_p"], sent.get("seed"), sent["model"]) == (0.2, 0.9, None, "new-model")
 
 
-# Blindness ------------------------------------------------------------------------------------------------------------------------------
-
-
 def test_nothing_that_the_agent_is_told_names_the_arm(
     agent: Agent, arms: Arms, split_of: SplitOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -214,9 +211,6 @@ def test_an_ended_session_says_who_answered(agent: Agent, arms: Arms, split_of: 
     assert (read["policy_name"], read["drawn"]) == ("new", str(arms.challenger.pk))
 
 
-# With an API token alone ----------------------------------------------------------------------------------------------------------------
-
-
 def call(agent: Agent, name: str, **more: Any) -> httpx.Response:
     body = {"model": "support", "messages": [ASK], **more}
     return agent.gateway.post("chat/completions", json=body, headers={**agent.headers, "X-Session-Id": name})
@@ -254,9 +248,6 @@ def test_a_session_of_a_name_is_one_for_a_split_and_one_for_a_policy(
     split_of(0, 1)
     assert call(agent, "ticket-17").status_code == call(agent, "ticket-17", model="new").status_code == 200
     assert list(Session.objects.order_by("id").values_list("split__name", flat=True)) == ["support", None]
-
-
-# Failover -------------------------------------------------------------------------------------------------------------------------------
 
 
 def go_away(server: Upstream) -> None:
