@@ -131,6 +131,7 @@ INSTALLED_APPS = [
     "apps.training",
     "apps.arena",
     "apps.removal",
+    "apps.transfer",
     "apps.demo",
 ]
 MIDDLEWARE = [

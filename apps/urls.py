@@ -19,6 +19,7 @@ from apps.removal import urls as removal
 from apps.traces import urls as traces
 from apps.training import urls as training
 from apps.trajectories import urls as trajectories
+from apps.transfer import urls as transfer
 from apps.webhooks import urls as webhooks
 
 
@@ -53,6 +54,7 @@ api: list[URLPattern | URLResolver] = [
     *webhooks.api,
     *redaction.api,
     *removal.api,
+    *transfer.api,
 ]
 
 urlpatterns: list[URLPattern | URLResolver] = [
@@ -72,6 +74,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("apps.arena.urls")),
     path("", include("apps.datasets.urls")),
     path("", include("apps.removal.urls")),
+    path("", include("apps.transfer.urls")),
     path("api/v1/", include((api, "v1"))),
     path(
         "api/schema/",

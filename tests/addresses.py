@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 import pytest
+from django.core.files.base import ContentFile
+from django.core.files.storage import default_storage
 from django.urls import URLResolver, get_resolver
 from django.utils.timezone import now
 
@@ -31,6 +33,7 @@ from apps.traces.models import Source, Span, Trace, TracePart
 from apps.training.models import Episode, EpisodeBatch
 from apps.trajectories.models import RolloutBatch, SavedView
 from apps.trajectories.rollouts import live_episodes
+from apps.transfer.models import Export, Import
 from apps.webhooks.destinations import create_destination
 from apps.webhooks.events import EventType
 from apps.webhooks.outbox import announce_test
@@ -234,6 +237,19 @@ def things_of(owner: Membership, labeller: Membership, runs: Path, published: Pa
         "session_id": session.pk,
         "trace_id": trace.pk,
         "side": "run",
+        "export_id": Export.objects.create(
+            workspace=here,
+            state=JobState.DONE,
+            file=default_storage.save("exports/one.zip", ContentFile(b"PK")),
+            size=2,
+            sha256="0" * 64,
+        ).pk,
+        "archive_import_id": Import.objects.create(
+            workspace=here,
+            filename="one.zip",
+            state=JobState.DONE,
+            people=[{"name": "Ben", "email": "ben@example.org", "role": "reviewer"}],
+        ).pk,
         "removal_id": Removal.objects.create(
             workspace=here, thing="queue", target=uuid4(), title="an old one", state=JobState.DONE
         ).pk,

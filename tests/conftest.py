@@ -1,7 +1,7 @@
-"""Real services for every test: a PostgreSQL and a Valkey for this test session, in a folder of their own.
+"""Real services for every test: PostgreSQL and Valkey of this test session, in a folder of their own.
 
 The environment is set here, before Django reads its settings. Under xdist the controller starts the services and
-the workers share them, each with its own database (pytest-django adds the suffix), Valkey database number, and folder.
+the workers share them, each with a database (pytest-django adds the suffix), a Valkey number and a folder of its own.
 """
 
 import os
@@ -30,7 +30,7 @@ if XDIST_WORKER is None:
     os.environ["RETRACE_VAR"] = tempfile.mkdtemp(prefix="retrace-tests-")
 STACK = paths.for_base(ROOT)
 if XDIST_WORKER:
-    STACK = replace(STACK, var=STACK.var / XDIST_WORKER)  # the sockets are the controller's
+    STACK = replace(STACK, var=STACK.var / XDIST_WORKER)  # the sockets stay those of the controller
     STACK.logs.mkdir(parents=True, exist_ok=True)
 os.environ |= {
     "RETRACE_VAR": str(STACK.var),
@@ -40,13 +40,13 @@ os.environ |= {
     "VALKEY_URL": STACK.valkey_url.replace("db=0", f"db={int(XDIST_WORKER[2:]) + 1 if XDIST_WORKER else 0}"),
     "TOKENIZERS_PARALLELISM": "false",
 }
-UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # busy machines must not fail tests
-settings.register_profile("same", UNHURRIED, derandomize=True)  # deterministic, so that CI gets the same examples
+UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a busy machine decides no test
+settings.register_profile("same", UNHURRIED, derandomize=True)  # what passed here passes there
 settings.register_profile(
     "explore", UNHURRIED, max_examples=10_000
 )  # pytest --hypothesis-profile=explore: new examples
 settings.load_profile("same")
-django.setup()  # must precede imports of models in test modules; pytest-django does it too late
+django.setup()  # before test modules import models; pytest-django does it too late for settings found here
 _services = pytest.StashKey[EmbeddedServices]()
 
 
@@ -55,7 +55,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         session.config.stash[_services] = EmbeddedServices(STACK, durable=False).__enter__()
         if session.config.getoption(
             "numprocesses", None
-        ):  # otherwise pytest-django reads the settings before the lines above
+        ):  # pytest-django would read the settings before the lines above
             del os.environ["DJANGO_SETTINGS_MODULE"]
 
 
@@ -71,7 +71,7 @@ LONGEST = {"stack/test_run.py", "browser/test_loop.py", "workers/test_live_runs.
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
-    """Mark the tests of the live stack, and sort the longest files first, so that no worker ends with a long file alone."""
+    """Mark the tests of the running product; and put the longest files first, so that no worker is left alone with one at the end."""
     for item in items:
         if "live_programs" in getattr(item, "fixturenames", ()):
             item.add_marker("stack")
@@ -80,13 +80,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
-    """Stable test ids for compressed bytes, which may contain the current time: all workers must collect the same ids."""
+    """Names packed bytes by their argument: what packs them may put the time of day into them, and all workers must collect the same tests."""
     return argname if isinstance(val, bytes) and not val.isascii() else None
 
 
 @pytest.fixture(scope="session")
 def stack_paths() -> paths.StackPaths:
-    """The folders of this session's services."""
+    """The folders of the services that this session runs on."""
     return STACK
 
 
@@ -99,9 +99,9 @@ def valkey() -> Iterator[redis.Redis]:
 
 @pytest.fixture(autouse=True)
 def clean_valkey(valkey: redis.Redis) -> None:
-    """Remove cache entries, rate limits, and queued tasks of earlier tests.
+    """Begin without the cache entries, rate limits and queued tasks of earlier tests.
 
-    Celery's bindings are kept: a live worker of this session only creates them once, at startup.
+    Celery's bindings stay: a live worker of this session made them when it started, and makes them only once.
     """
     for key in valkey.scan_iter(count=1000):
         if b"_kombu.binding" not in key:
@@ -110,7 +110,7 @@ def clean_valkey(valkey: redis.Redis) -> None:
 
 @pytest.fixture(autouse=True)
 def files_of_this_test(tmp_path: Path, settings: object, request: pytest.FixtureRequest) -> None:
-    """Use a storage folder per test, except if other processes need the files."""
+    """Give stored files a folder of the test's own, except where other processes must find them too."""
     if "live_stack" in request.fixturenames:
         return
     location = str(tmp_path / "files")
@@ -121,7 +121,7 @@ def files_of_this_test(tmp_path: Path, settings: object, request: pytest.Fixture
 
 @pytest.fixture(scope="session", autouse=True)
 def pages_without_line_breaks() -> Iterator[None]:
-    """Collapse white space in pages returned to test clients, so that tests don't depend on a template's line breaks."""
+    """Let test clients answer pages with their white space collapsed: where a template breaks its lines decides no test."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Client, "request", with_collapsed_pages(Client.request))
         yield
@@ -129,7 +129,7 @@ def pages_without_line_breaks() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def real_data() -> Callable[[str], Path]:
-    """Finds a file or folder of third-party trajectories, which aren't part of the project; skips the test if missing."""
+    """Finds a file or folder of trajectories that others made, which are not part of the project; skips without them."""
     folder = Path(os.environ.get("RETRACE_DATA") or ROOT.parent / "shared" / "data")
 
     def find(path: str) -> Path:
@@ -142,7 +142,7 @@ def real_data() -> Callable[[str], Path]:
 
 @pytest.fixture
 def free_port() -> int:
-    """A free local port."""
+    """A port of this machine that nobody listens on now."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return int(listener.getsockname()[1])

@@ -1,6 +1,6 @@
-"""Multiplies a test's rows: copies of all rows of every model, related like the originals.
+"""Many rows of everything: copies of whatever rows a test has made, of every model, related as their originals are.
 
-No model is named here, so new ones are copied, too.
+Nothing here names a model, so that a new one is copied too.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ FITTING: dict[str, dict[str, Any]] = {
     "Correction": {"index": 0, "policy": None, "message": {"content": "x"}},
     "VersionJudgement": {"rating": None, "split": "train"},
 }
-"""Field values that a model's constraints require."""
+"""What the constraints of a model want of a row."""
 
 
 class Key(NamedTuple):
-    """A row of any table."""
+    """One row, in whatever table."""
 
     model: type[models.Model]
     pk: Any
 
 
 def our_models() -> list[type[models.Model]]:
-    """Every model of the product with a table, including those that Django creates for many-to-many relations."""
+    """Every model of the product with a table, those that Django makes for many-to-many relations among them."""
     ours = [model for model in apps.get_models(include_auto_created=True) if model.__module__.startswith("apps.")]
     return [model for model in ours if model._meta.managed and not model._meta.proxy]
 
 
 @contextmanager
 def unguarded() -> Iterator[None]:
-    """Disables database triggers, some of which protect frozen versions."""
+    """Without the database's triggers, some of which keep frozen versions from growing."""
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL session_replication_role = replica")
         yield
@@ -54,7 +54,7 @@ def unguarded() -> Iterator[None]:
 
 
 def make_one(model: type[models.Model]) -> None:
-    """A row of a model that has none yet, referring to existing rows."""
+    """A row of a model that has none yet, of whatever is there."""
     if model._default_manager.exists():
         return
     fields: dict[str, Any] = {}
@@ -84,10 +84,10 @@ def make_one(model: type[models.Model]) -> None:
 
 
 def copy_everything(times: int) -> None:
-    """Make `times` copies of every row, and `times` copies of the rows that refer to it.
+    """Give every row `times` copies beside it, and `times` copies of whatever refers to it.
 
-    A workspace gets copies of everything in it; a queue also gets copies of its items with everything that depends on them;
-    an item gets copies of its judgments, by copies of their annotators. So every list of the product grows.
+    A workspace gets copies of all that is in it; a queue, beside that, copies of its own items with everything that hangs on them;
+    an item copies of its own judgments, by copies of their annotators. So every list of the product has grown.
     """
     originals = Originals()
     everything = set(originals.rows) - {key for key in originals.rows if key.model is Workspace}
@@ -100,7 +100,7 @@ def copy_everything(times: int) -> None:
 
 
 class Originals:
-    """The original rows, the references between them, and their copies so far."""
+    """The rows that there were, who refers to whom, and the copies made of them so far."""
 
     def __init__(self) -> None:
         self.rows: dict[Key, models.Model] = {}
@@ -124,8 +124,8 @@ class Originals:
     def copy(self, keys: set[Key], number: int, others: dict[Key, Any], fixed: Iterable[Key] = ()) -> dict[Key, Any]:
         """One copy of each row of `keys`; returns their primary keys.
 
-        References between copied rows are mapped to the copies; those to `fixed` rows are kept; all others are mapped by `others`.
-        Rows that must be unique for the `fixed` rows are omitted, with everything that depends on them.
+        References between them stay among them; those to `fixed` rows stay as they are; all others go to the copies in `others`.
+        What can be there only once for the `fixed` rows is left out, with all that hangs on it.
         """
         targets = others | {key: self._new_pk(key) for key in keys if not _is_keyed_by_others(key.model)}
         for key in fixed:
@@ -138,14 +138,14 @@ class Originals:
         return {key: targets[key] for key in keys - left_out if key in targets}
 
     def _moved(self, key: Key, targets: dict[Key, Any]) -> dict[str, Any]:
-        """The columns in which a copy's references differ from the original's."""
+        """The columns in which a copy refers to something else than its original does."""
         moved = {name: targets[target] for name, target in self.refers[key].items() if target in targets}
         if not _is_keyed_by_others(key.model):
             moved[key.model._meta.pk.attname] = targets[key]
         return moved
 
     def _can_be_only_one(self, key: Key, targets: dict[Key, Any]) -> bool:
-        """Whether a row with these references would violate a unique constraint that consists of references only."""
+        """Whether a row that refers to these things is there already, and can't be told apart from another one by anything else."""
         values = self._values(key, targets)
         return any(
             set(constraint.columns) <= set(self.refers[key]) and self._is_taken(key.model, constraint, values)
@@ -170,7 +170,7 @@ class Originals:
         return key.model(**values)
 
     def _make_unique(self, key: Key, constraint: Unique, values: dict[str, Any]) -> None:
-        """Change one of the values that must be unique."""
+        """Change one value of those that no other row may have."""
         names = {field.attname: field for field in key.model._meta.concrete_fields}
         free = [names[name] for name in constraint.columns if name not in self.refers[key] and not names[name].choices]
         free = [field for field in free if values[field.attname] is not None]
@@ -199,12 +199,12 @@ class Originals:
 
 
 def _is_keyed_by_others(model: type[models.Model]) -> bool:
-    """Whether the primary key is or contains a reference."""
+    """Whether the primary key is a reference, or has one in it."""
     return model._meta.pk.is_relation or isinstance(model._meta.pk, models.CompositePrimaryKey)
 
 
 def _closure(key: Key, steps: dict[Key, set[Key]]) -> set[Key]:
-    """Everything reachable from `key`, except `key` itself."""
+    """Everything reached from `key`, without it."""
     found: set[Key] = set()
     ahead = [key]
     while ahead:
@@ -216,13 +216,13 @@ def _closure(key: Key, steps: dict[Key, set[Key]]) -> set[Key]:
 
 
 class Unique(NamedTuple):
-    """A set of columns that is unique in a model."""
+    """Columns in which no two rows of a model are the same."""
 
     columns: tuple[str, ...]
     nulls_are_alike: bool
 
     def of(self, values: dict[str, Any]) -> tuple[Any, ...] | None:
-        """The unique values of a row; None if one is null, since nulls are distinct."""
+        """What no other row may have; None where a value is missing that is like no other."""
         found = (values[name] for name in self.columns)
         place = tuple(bytes(value) if isinstance(value, memoryview) else value for value in found)
         return None if None in place and not self.nulls_are_alike else place

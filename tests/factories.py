@@ -1,4 +1,4 @@
-"""Rows for tests: each function creates one valid object and what it depends on."""
+"""Rows for tests: each function makes one valid thing and whatever it needs."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -91,7 +91,7 @@ def run(*, of: Workspace | None = None, **fields: Any) -> Run:
 
 
 def trained_policy(*, of: Workspace | None = None, run_id: UUID | str | None = None, **fields: Any) -> Policy:
-    """A language model and the run that made it, with weights in RUNS_DIR/<run_id>."""
+    """A language model and the run that made it, whose weights lie in RUNS_DIR/<run_id>."""
     home = of or workspace()
     made = policy(of=home, **{"kind": Policy.Kind.MODEL, "location": "", **fields})
     run(of=home, result=made, **({"id": run_id} if run_id else {}))
@@ -160,7 +160,7 @@ def imported_run(
     environment: str = "",
     **fields: Any,
 ) -> Trajectory:
-    """A trajectory as an import stores it, outlines and original included. `steps` and `fields` are those of the record; `fields` may include the outcome's."""
+    """A trajectory as an import stores it, outlines and original included. `steps` and `fields` are those of the records, `fields` also of the outcome."""
     n = next(_number)
     outcome = {name: fields.pop(name) for name in records.names_of(records.Outcome) if name in fields}
     record = records.Trajectory(
@@ -175,7 +175,7 @@ def imported_run(
 
 
 def session(*, of: Workspace | None = None, messages: Sequence[dict[str, Any]] = (), **fields: Any) -> Session:
-    """An open session in which the policy has replied with `messages`, in order."""
+    """An open session in which the policy has said `messages`, one after the other."""
     home = of or workspace()
     made = open_session(workspace=home, policy=served_policy(of=home), by=None, **fields).session
     parent: Call | None = None
@@ -204,14 +204,14 @@ def call(*, of: Session, message: dict[str, Any], parent: Call | None = None, nu
 
 
 def served_policy(*, of: Workspace | None = None, **fields: Any) -> Policy:
-    """A served policy, with an endpoint that nobody listens on."""
+    """A policy that a server has, though nothing listens there."""
     home = of or workspace()
     endpoint = Endpoint.objects.create(workspace=home, name=f"server-{next(_number)}", base_url="http://127.0.0.1:9/v1")
     return policy(of=home, **{"kind": Policy.Kind.ENDPOINT, "location": "served", "endpoint": endpoint, **fields})
 
 
 def traffic_split(*, of: Workspace | None = None, arms: Sequence[Policy] = (), **fields: Any) -> TrafficSplit:
-    """A split over `arms` (two new ones by default); the first is the champion of its environment."""
+    """A split that draws one of `arms` (two new ones by default), the first of which is champion of its environment."""
     n = next(_number)
     home = of or workspace()
     arms = arms or [served_policy(of=home), served_policy(of=home)]

@@ -1,7 +1,7 @@
-"""The real stack for end-to-end tests: uvicorn, Celery workers, and Celery beat ("clock") as processes, on this session's services.
+"""The real stack for end-to-end tests: uvicorn, Celery workers and the clock as processes, on this session's services.
 
-The processes start with the first test that needs them and serve all later ones. Each test has committed rows
-(`transactional_db`), which are removed after it; tasks still running are stopped first.
+The processes start with the first test that asks and serve all later ones. Each test has committed rows
+(`transactional_db`), which are removed after it; what its tasks still do by then is stopped first.
 """
 
 import os
@@ -27,27 +27,27 @@ FLUSHES = 4
 
 @dataclass(frozen=True)
 class LiveStack:
-    """The stack's URL and its processes: "web-1", "worker-default", "worker-remote", "worker-generate", "worker-train", "clock"."""
+    """Where it answers, and its processes: "web-1", "worker-default", "worker-remote", "worker-generate", "worker-train", "clock"."""
 
     url: str
     programs: dict[str, Program]
 
     def restart(self, name: str) -> None:
-        """Restart a program, whether it's running, stopped, or killed, and wait until it's ready."""
+        """Start a program again, whether it runs, was stopped or was killed, and wait until it answers."""
         program = self.programs[name]
         program.stop()
         program.start()
         self.wait()
 
     def wait(self) -> None:
-        """Wait until all parts are ready."""
+        """Wait until every part answers."""
         checks = readiness.page_answers(self.url), readiness.workers_answer(QUEUES)
         readiness.wait_for(self.programs.values(), *checks)
 
 
 @pytest.fixture(scope="session")
 def live_programs(django_db_setup: None, django_db_blocker: object, stack_paths: StackPaths) -> Iterator[LiveStack]:
-    """The processes. Tests use `live_stack`."""
+    """The processes. Tests ask for `live_stack`."""
     listener = ports.listen(host="127.0.0.1", port=0, or_a_neighbour=False)
     database = stack_paths.database_url_for(connection.settings_dict["NAME"])
     env = programs.environment(
@@ -78,7 +78,7 @@ _flush = DatabaseOperations.execute_sql_flush
 
 
 def _flush_in_spite_of_others(self: DatabaseOperations, statements: Sequence[str]) -> None:
-    """Remove a test's rows, retrying on deadlocks with a closed page's last requests or periodic tasks."""
+    """Remove a test's rows. What a closed page sends last, or the clock, may hold some of the tables: of two that wait for each other Postgres ends one."""
     for _ in range(FLUSHES):
         try:
             return _flush(self, statements)
@@ -90,7 +90,7 @@ def _flush_in_spite_of_others(self: DatabaseOperations, statements: Sequence[str
 
 @pytest.fixture
 def live_stack(transactional_db: None, live_programs: LiveStack) -> Iterator[LiveStack]:
-    """The live stack, with the test's own rows."""
+    """The running product, on the test's own rows."""
     for name, program in live_programs.programs.items():
         if program.process is None or program.process.poll() is not None:  # an earlier test killed it
             live_programs.restart(name)
@@ -99,7 +99,7 @@ def live_stack(transactional_db: None, live_programs: LiveStack) -> Iterator[Liv
 
 
 def _come_to_rest(stack: LiveStack) -> None:
-    """Purge queued tasks and stop running ones, so that they don't see the next test's rows."""
+    """Drop what is queued and end what runs, so that it does not meet the next test's rows."""
     from workers.app import app
 
     app.control.purge()
@@ -113,7 +113,7 @@ def _come_to_rest(stack: LiveStack) -> None:
 
 
 def _busy(stack: LiveStack) -> list[str]:
-    """Workers that are running a task."""
+    """The workers that have a task in hand."""
     from workers.app import app
 
     alive = [name for name, program in stack.programs.items() if program.process and program.process.poll() is None]
@@ -124,7 +124,7 @@ def _busy(stack: LiveStack) -> list[str]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    """Add the tails of the logs to the report of a failed live test."""
+    """Add the ends of the logs to the report of a live test that failed."""
     report = yield
     stack = getattr(item, "funcargs", {}).get("live_stack")
     if report.failed and stack is not None:

@@ -1,4 +1,4 @@
-"""Helpers that check which processes are still running."""
+"""Looks at processes from outside: which of them still run."""
 
 import time
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ import psutil
 
 
 def alive(family: Iterable[psutil.Process]) -> list[str]:
-    """Command lines of the processes still running. Zombies count as ended, even if nobody reaps them."""
+    """The command lines of those that still run. A zombie has ended, even where nobody collects it."""
     found = []
     for process in family:
         try:
@@ -19,7 +19,7 @@ def alive(family: Iterable[psutil.Process]) -> list[str]:
 
 
 def wait_until_gone(family: Iterable[psutil.Process], seconds: float) -> None:
-    """Fail if one of them is still running after `seconds`."""
+    """Fail when one of them still runs after `seconds`."""
     deadline = time.monotonic() + seconds
     while left := alive(family):
         assert time.monotonic() < deadline, f"still running after {seconds} s: {left}"

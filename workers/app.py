@@ -25,6 +25,7 @@ CLOCK: dict[str, dict[str, Any]] = {
     "forget-spans": {"task": "traces.forget", "schedule": 300.0},
     "forget-deliveries": {"task": "webhooks.forget", "schedule": 3600.0},
     "apply-retention-rules": {"task": "removal.apply_rules", "schedule": 3600.0},
+    "expire-archives": {"task": "transfer.expire", "schedule": 3600.0},
     "clear-sessions": {"task": "sessions.clear", "schedule": 3600.0},
     "clear-answers": {"task": "answers.clear", "schedule": 3600.0},
     **DEMO,

@@ -32,6 +32,8 @@ from apps.training import launch, runner_rollouts
 from apps.trajectories.imports import import_job
 from apps.trajectories.imports.live import LiveImport
 from apps.trajectories.rollouts import rollout_batches
+from apps.transfer import export_job
+from apps.transfer import import_job as archive_imports
 from apps.webhooks import delivery as webhooks
 from apps.webhooks import retention as webhook_retention
 from apps.webhooks.outbox import TASK as WEBHOOK_TASK
@@ -111,6 +113,22 @@ def freeze(version_id: str) -> None:
 @app.task(name=removal_job.TASK)
 def remove(removal_id: str) -> None:
     removal_job.remove(UUID(removal_id))
+
+
+@app.task(name=export_job.TASK)
+def export_workspace(export_id: str) -> None:
+    export_job.export_workspace(export_id)
+
+
+@app.task(name=archive_imports.TASK)
+def import_workspace(import_id: str) -> None:
+    archive_imports.import_workspace(import_id)
+
+
+@app.task(name="transfer.expire", acks_late=False)
+def expire_archives() -> None:
+    """Delete archives that have expired."""
+    export_job.expire()
 
 
 @app.task(name="removal.apply_rules")

@@ -33,6 +33,7 @@ SETTINGS_PAGES = (
     *(f"webhooks:{name}" for name in ("list", "new", "destination", "change")),
     *("redaction:list", "redaction:new", "redaction:test"),
     *("gateway:feedback_keys", "gateway:new_feedback_key", "removal:rules"),
+    "transfer:transfer",
     *("gateway:usage", "gateway:set_limits", "gateway:set_price"),
 )
 PLACES = (

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from threading import Event as Flag
 from threading import Thread
@@ -131,15 +131,18 @@ def renew(job: Job) -> Phase:
 
 
 @contextmanager
-def kept(job: Job) -> Iterator[None]:
-    """Renew the lease in the background, for work without frequent writes. Raises Superseded if it's already lost."""
+def kept(job: Job, progress: Callable[[], Mapping[str, Any]] = dict) -> Iterator[None]:
+    """Renew the lease in the background, for work without frequent writes. Raises Superseded if it's already lost.
+
+    progress: columns to write with each renewal, for work within one transaction, whose own writes nobody sees.
+    """
     over = Flag()
 
     def renew_until_over() -> None:
         try:
             with suppress(Superseded):  # the next write also detects it
                 while not over.wait(lease().total_seconds() / 4):
-                    write(job, leased_until=now() + lease())
+                    write(job, leased_until=now() + lease(), **progress())
         finally:
             connection.close()  # this thread's own connection
 

@@ -46,7 +46,7 @@ def add_rule(
         name = DETECTORS[detector].name
     else:
         _refuse_pattern(name, pattern)
-    number = _next_version(workspace)
+    number = next_version(workspace)
     rules = RedactionRule.objects.filter(workspace=workspace)
     if rules.filter(name=name).exists():
         raise RuleRefused("detector" if detector else "name", f"There is a rule {name!r} already.")
@@ -62,7 +62,7 @@ def add_rule(
 @transaction.atomic
 def remove_rule(*, rule: RedactionRule, by: User) -> None:
     """Stop replacing what the rule matches. Earlier replacements can't be undone, since the text wasn't stored."""
-    number = _next_version(rule.workspace)
+    number = next_version(rule.workspace)
     if RedactionRule.objects.filter(pk=rule.pk).delete()[0]:
         _record("removed redaction rule", rule, by, number)
 
@@ -124,7 +124,7 @@ def _rule(name: str, detector: str, pattern: str) -> Rule:
         return Rule(name, Pattern(EVERYTHING), whole)
 
 
-def _next_version(workspace: Workspace) -> int:
+def next_version(workspace: Workspace) -> int:
     """Increment before reading the rules: of two concurrent changes, the second waits for the first."""
     RuleVersion.objects.get_or_create(workspace=workspace)
     RuleVersion.objects.filter(pk=workspace.pk).update(number=F("number") + 1)

@@ -59,6 +59,9 @@ SEEN_FROM = {
         *(f"v1:{name}" for name in ("member_role", "member_remove", "invitations", "invitation_revoke")),
         *("removal:rules", "removal:turn_rule", "removal:remove_rule", "v1:retention_rules", "v1:retention_rule"),
         *("v1:retention_rule_change", "v1:retention_rule_remove"),
+        *(f"transfer:{name}" for name in ("transfer", "new_export", "archive", "delete_archive", "new_import")),
+        *("v1:exports", "v1:export", "v1:export_archive", "v1:export_delete"),
+        *("v1:workspace_imports", "v1:workspace_import"),
         *("jobs:list", "jobs:cancel", "jobs:resume", "v1:jobs", "v1:job_cancel", "v1:job_resume"),
     },
 }

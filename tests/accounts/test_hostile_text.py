@@ -57,6 +57,7 @@ SPARED = {
             ),
             *("Policy.report", "Metric.values", "RunEvent.kind", "Publication.canary", "Promotion.evidence"),
             "Version.card",
+            *("Export.file", "Export.sha256", "Export.counts", "Import.file", "Import.sha256", "Import.counts"),
             *("Session.training_address", "EpisodeBatch.address", "Span.span_id"),
             *(
                 "Destination.salt",

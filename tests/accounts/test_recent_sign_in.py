@@ -27,8 +27,9 @@ ASKING = {
     *("redaction:remove", "v1:redaction_rule_remove"),
     *(f"gateway:{name}" for name in ("set_limits", "set_price", "remove_price")),
     *("v1:prices", "v1:price_remove", "v1:usage_limits"),
+    *("transfer:new_export", "transfer:new_import", "v1:exports", "v1:workspace_imports"),
 }
-"""Roles, credentials, endpoints, webhooks, redaction, and spending limits."""
+"""Roles, credentials, endpoints, webhooks, redaction, spending limits, and what leaves the installation."""
 
 NOT_ASKING = {
     "accounts:change_password",  # has a field for the current password, with the same attempt limit
@@ -47,6 +48,8 @@ NOT_ASKING = {
     *("gateway:feedback_keys", "gateway:revoke_feedback_key"),
     *("v1:feedback", "v1:feedback_key_revoke"),
     *("redaction:list", "redaction:new", "redaction:test", "v1:redaction_rules", "v1:redaction_test"),
+    *("transfer:transfer", "transfer:archive", "transfer:delete_archive"),  # what was exported with the password
+    *("v1:export", "v1:export_archive", "v1:export_delete", "v1:workspace_import"),
 }
 
 
@@ -145,7 +148,7 @@ def test_every_address_of_people_and_policies_is_decided_on():
         name
         for name in names
         if re.match(
-            r"accounts:|policies:|webhooks:|v1:polic|v1:member|v1:invitation|v1:publication|v1:webhook|gateway:.*split|v1:traffic_split|\w+:\w*feedback|redaction:|v1:redaction|gateway:(?:usage|set_limits|.*_price)|v1:price|v1:usage",
+            r"accounts:|policies:|webhooks:|v1:polic|v1:member|v1:invitation|v1:publication|v1:webhook|gateway:.*split|v1:traffic_split|\w+:\w*feedback|redaction:|v1:redaction|gateway:(?:usage|set_limits|.*_price)|v1:price|v1:usage|transfer:|v1:export|v1:workspace_import",
             name,
         )
     }

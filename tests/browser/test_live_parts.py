@@ -27,7 +27,7 @@ def sockets(page):
 
 
 class Server:
-    """Responds to requests for the state."""
+    """The server's response to requests for the state."""
 
     def __init__(self, page):
         self.words = "as the page was rendered"

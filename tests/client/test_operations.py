@@ -27,6 +27,8 @@ BESIDE = {
     "export": "versions_rows",  # streams into a file; see test_export.py
     "load": "versions_rows",
     "push": "versions_rows",
+    "export_workspace": "exports_archive",  # asks, waits, and streams into a file; see test_workspaces.py
+    "import_workspace": "workspace_imports_create",
     "wait": "reads what it waits for",
 }
 """The client's own methods, which make several requests."""

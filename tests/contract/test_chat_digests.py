@@ -1,4 +1,4 @@
-"""A chat is recognized despite insignificant changes by client libraries."""
+"""A chat is known again whatever a library did to what says nothing."""
 
 from contract.chat_digests import prefix_digests
 

@@ -1,4 +1,4 @@
-"""No descendant outlives its ancestors."""
+"""Nothing outlives its parent, to any depth."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from contract.lifetime import TIED
 from tests.processes import wait_until_gone
 
 ROOT = Path(__file__).resolve().parents[2]
-# A child and a grandchild that ignore all signals they can; each writes its pid.
+# A child that ignores what it can, and below it a grandchild that does too; each writes its pid.
 FAMILY = """
 import os, signal, subprocess, sys, time
 from contract.lifetime import tied_to_this_process
@@ -60,7 +60,7 @@ def test_a_trainer_that_a_launcher_started_ends_with_the_launcher(tmp_path: Path
         command = [sys.executable, "-c", LAUNCHER, str(tmp_path / "run.json")]
         launcher = psutil.Popen(command, cwd=ROOT, env={**os.environ, TIED: "1"})
         try:
-            silent.accept()  # an episode is in progress
+            silent.accept()  # it plays
             [trainer] = launcher.children()
         finally:
             launcher.kill()

@@ -1,4 +1,4 @@
-"""Allowed outgoing connections, and what is disclosed of responses: with real sockets, and DNS names resolved by the test."""
+"""What Retrace connects to, and what it tells of what answers: with real sockets, and names that mean what the test says."""
 
 import ast
 import asyncio
@@ -26,7 +26,7 @@ SECRET = "AccessKeyId and whatever else lies about inside"
 
 
 class Inside(BaseHTTPRequestHandler):
-    """An internal server whose responses must not be disclosed."""
+    """A server that nobody outside should read."""
 
     protocol_version = "HTTP/1.1"
 
@@ -84,7 +84,7 @@ def inside() -> Iterator[ThreadingHTTPServer]:
 
 @pytest.fixture
 def closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An installation without allowed private networks."""
+    """An installation that names no private network."""
     monkeypatch.setenv("OUTGOING_NETWORKS", "")
 
 
@@ -366,7 +366,7 @@ def test_nobody_reads_a_reply_without_that_bound():
         if ".json()" in (source := path.read_text())
         for node in ast.walk(ast.parse(source))
         if isinstance(node, ast.Call) and ast.unparse(node).endswith(".json()")
-        if ast.unparse(node) != "request.json()"  # in servers behind the gateway, which limits sizes
+        if ast.unparse(node) != "request.json()"  # of the servers behind the gateway, which has counted
     ]
     assert unbounded == []
 

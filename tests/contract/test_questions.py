@@ -1,4 +1,4 @@
-"""Questions as JSON: parsing, and errors for invalid ones."""
+"""Questions as JSON: what is read, and how what can't be is refused."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""The schemas in the docs and in REST match the configs."""
+"""What the docs and REST say of configs is what configs are."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ EARLIER: list[dict[str, Any]] = json.loads((Path(__file__).parent / "earlier_run
 
 
 def test_the_schemas_in_the_docs_are_current():
-    """The schemas, written by `python -m contract`."""
+    """`python -m contract` writes them."""
     assert {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in SCHEMAS.iterdir()} == schemas()
 
 

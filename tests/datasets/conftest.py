@@ -1,4 +1,4 @@
-"""Fixtures for tests of datasets; some tests have their own queue or member."""
+"""What most tests of data sets begin with; some have a queue or a member of their own."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def member() -> Membership:
 
 @pytest.fixture
 def queue(member: Membership) -> Queue:
-    """An empty queue of pairs."""
+    """Of pairs, and empty."""
     return factories.queue(of=member.workspace)
 
 

@@ -1,4 +1,4 @@
-"""Agreement on dataset cards: figures of people, of machines, and cards from earlier versions."""
+"""What a card says of agreement: figures of people, machines beside them, and cards from before."""
 
 from uuid import UUID, uuid4
 

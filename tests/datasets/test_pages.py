@@ -1,4 +1,4 @@
-"""Dataset pages, for researchers and for all other roles."""
+"""The pages of datasets, as a researcher and as everybody else sees them."""
 
 from pathlib import Path
 

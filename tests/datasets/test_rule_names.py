@@ -1,4 +1,4 @@
-"""A version's page shows its rules with the labels of the form."""
+"""A version's page says its rules in the words of the form that asked for them."""
 
 import pytest
 

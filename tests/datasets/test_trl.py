@@ -1,4 +1,4 @@
-"""Files downloaded over REST load in `datasets` and train in TRL's own trainers, unmodified."""
+"""The proof: what REST hands out loads in `datasets` and trains in TRL's own trainers, unmodified."""
 
 import json
 import time
@@ -65,7 +65,7 @@ def member(transactional_db: None) -> Membership:
 
 @pytest.fixture
 def awkward(member: Membership) -> Version:
-    """Rows with inconsistent types, which Arrow dislikes; the first has no tool call, and types are inferred from it."""
+    """Rows that differ in everything Arrow would like to be equal; the first has no tool call, which is when types are guessed."""
     queue = factories.queue(of=member.workspace)
     user = {"role": "user", "content": "Say something."}
     plain = factories.task(of=member.workspace, key="0 plain", environment="")
@@ -91,7 +91,7 @@ def freeze(member: Membership, queue: object) -> Version:
     dataset = freezing.create_dataset(name=f"dataset of {queue}", description="", licence="", by=member)
     recipe = Recipe(queues=(str(queue),), train=100, validation=0, test=0)
     version = freezing.request_version(dataset=dataset, recipe=recipe, by=member)
-    freezing.freeze(version.pk)  # unless the live worker was faster
+    freezing.freeze(version.pk)  # or the live worker was faster
     for _ in range(600):
         version.refresh_from_db()
         if not version.is_active:
@@ -129,7 +129,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 
 def bare(messages: list[Message]) -> list[Message]:
-    """The messages without nulls, which a file's first row contains to declare all keys."""
+    """Without the mark on a file's first row."""
     return [{key: value for key, value in message.items() if value is not None} for message in messages]
 
 
@@ -190,7 +190,7 @@ def test_the_snippet_of_the_page_runs(
     ("files", "fewest"),
     [
         ("tau-bench/historical_trajectories/*.json", 200),
-        ("swe-agent-demos/**/*.traj", 1),  # its other runs of the same task have different system prompts
+        ("swe-agent-demos/**/*.traj", 1),  # its other runs of one task were given different system prompts
     ],
 )
 def test_real_runs_train(
@@ -201,7 +201,7 @@ def test_real_runs_train(
     files: str,
     fewest: int,
 ) -> None:
-    """Third-party agents' runs, judged by a rule: higher reward, or else fewer steps."""
+    """Runs that other people's agents made, judged by a rule: more reward, else fewer steps."""
     folder, _, pattern = files.partition("/")
     paths = sorted(real_data(folder).glob(pattern))
     call_command("import_trajectories", *map(str, paths), "--workspace", member.workspace.slug, "--json")
@@ -256,7 +256,7 @@ QUICK: dict[str, Any] = {
 
 
 def losses(trainer: Any) -> list[float]:
-    """The loss of every step, checked to be finite."""
+    """The loss of every step; every one a number."""
     found = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
     assert len(found) == QUICK["max_steps"]
     assert all(0 < loss < 100 for loss in found)
@@ -264,7 +264,7 @@ def losses(trainer: Any) -> list[float]:
 
 
 def tiny_model(rows: Any, folder: Path) -> str:
-    """A folder with a language model of a few thousand random weights and a tokenizer with TRL's Qwen3 template."""
+    """A folder with a language model of a few thousand random weights, and a tokenizer with TRL's own Qwen3 template."""
     from transformers import Qwen3Config, Qwen3ForCausalLM
     from trl.chat_template_utils import qwen3_chat_template
 

@@ -1,4 +1,4 @@
-"""An exported file in the dataset class for verl, whose base class is replaced by one that reads files with pandas, like verl's."""
+"""An exported file through the reader for verl. Its base class is a stand-in that reads a file as verl's does, by pandas."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def rows_class(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def said(message: dict[str, Any]) -> dict[str, Any]:
-    """The row without the nulls that declare all keys to JSON Lines readers."""
+    """Without the nulls that tell a reader of JSON Lines which keys there are."""
     return {name: value for name, value in message.items() if value is not None}
 
 

@@ -1,4 +1,4 @@
-"""The recipe of the first model is valid as form settings and as run.json."""
+"""The recipe of a first model is one that runs take: from the form's settings, and from run.json."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Rules as annotators: they judge like anybody else, in queues of pairs and of single runs."""
+"""Rules at work: they answer like anybody else, in queues of pairs and of single runs."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The demo's story uses valid input: every run is launched with settings in their ranges."""
+"""What the story asks for is what the pages would take: every run is launched with settings in their ranges."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def test_every_run_of_the_story_has_settings_that_the_form_would_take(monkeypatc
 
 
 def test_a_first_model_is_tried_while_the_rest_is_still_judged(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The runs page has content within a minute, not only after six thousand runs are judged."""
+    """The runs page has something to show within a minute, not when six thousand runs are judged."""
     launched: list[str] = []
     monkeypatch.setattr(story.cache, "add", lambda *_, **__: True)
     monkeypatch.setattr(story.Scene, "of", lambda _: None)

@@ -1,4 +1,4 @@
-"""All files, pages, and headings that the documentation refers to exist."""
+"""What the documentation points at exists: files of the project, and the pages and headings that it links to."""
 
 import re
 import unicodedata
@@ -30,7 +30,7 @@ def named(page: Path) -> str:
 
 
 def anchors(page: Path) -> set[str]:
-    """The anchors of a page's headings."""
+    """The headings of a page as links spell them."""
     headings = re.findall(r"^#+ (.+)$", CODE_BLOCK.sub("", page.read_text()), re.MULTILINE)
     plain = (unicodedata.normalize("NFC", re.sub(r"[`*_]|\[|\]\(.*?\)", "", heading)).lower() for heading in headings)
     return {re.sub(r"[^\w\- ]", "", heading).replace(" ", "-") for heading in plain}

@@ -56,7 +56,7 @@ def episode(task: Task, upstream: Upstream, *, max_calls: int = 10) -> retrace.E
 
 
 def reply(message: Message) -> Reply:
-    """A policy's reply, as returned by a server."""
+    """What a policy says, as a server passes it on."""
     written = {**message, "tool_calls": [wired(call) for call in message.get("tool_calls") or []]}
     return lambda body: written if written["tool_calls"] else {"role": "assistant", "content": message["content"]}
 

@@ -1,4 +1,4 @@
-"""The training example runs as documented: the agent in its own process, the weights in training behind the gateway."""
+"""The example of training runs as its docstring says: the agent in a process of its own, the weights in training behind the gateway."""
 
 from __future__ import annotations
 

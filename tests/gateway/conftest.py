@@ -1,4 +1,4 @@
-"""The gateway under uvicorn, in a thread of the test, in front of a real model server."""
+"""The gateway as uvicorn serves it, in a thread of the test, before a real server of models."""
 
 import asyncio
 import threading
@@ -23,7 +23,7 @@ from tests.gateway.upstream import Upstream
 
 @pytest.fixture
 def gateway_url(transactional_db: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The gateway's URL."""
+    """Where the gateway answers."""
     monkeypatch.setattr(asgi, "recorder", Recorder(tmp_path / "spool"))
     monkeypatch.setattr(asgi, "upstreams", Upstreams())
     config = uvicorn.Config(asgi.gateway, port=0, lifespan="off", log_level="warning")
@@ -63,7 +63,7 @@ def open_session(researcher: Membership, upstream: Upstream) -> Callable[..., se
 
 
 class Agent:
-    """A custom agent loop that calls the gateway."""
+    """A loop of somebody's own around the gateway."""
 
     def __init__(self, url: str, opened: sessions.NewSession) -> None:
         self.session: Session = opened.session
@@ -74,7 +74,7 @@ class Agent:
         return self.http.post("chat/completions", json=body, headers=headers)
 
     def reply(self, *messages: dict[str, Any], **more: Any) -> dict[str, Any]:
-        """The message in the reply."""
+        """The message that came back."""
         response = self.ask(*messages, **more)
         assert response.status_code == 200, response.text
         message: dict[str, Any] = response.json()["choices"][0]["message"]

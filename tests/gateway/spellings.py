@@ -1,4 +1,4 @@
-"""A policy's reply in Anthropic's Messages and OpenAI's Responses formats, whole and streamed. Token counts are those of the chat completion."""
+"""What a policy says as servers of Anthropic's Messages and OpenAI's Responses spell it, whole and in pieces. Counts are those of the chat completion."""
 
 import json
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ THOUGHT = "It may be on the shelf."
 
 
 def message(completion: Spelled) -> Spelled:
-    """The reply in Anthropic's format, preceded by reasoning."""
+    """As Anthropic's protocol has it, with reasoning before it."""
     said = completion["choices"][0]["message"]
     content: list[Spelled] = [{"type": "thinking", "thinking": THOUGHT, "signature": "c2ln"}]
     if said.get("content"):
@@ -56,7 +56,7 @@ def message_events(whole: Spelled) -> Iterator[Spelled]:
 
 
 def response(completion: Spelled) -> Spelled:
-    """The reply in OpenAI's Responses format, preceded by reasoning."""
+    """As OpenAI's Responses have it, with reasoning before it."""
     said = completion["choices"][0]["message"]
     output: list[Spelled] = [
         {"type": "reasoning", "id": "rs_1", "summary": [], "content": [{"type": "reasoning_text", "text": THOUGHT}]}
@@ -117,7 +117,7 @@ def response_events(whole: Spelled) -> Iterator[Spelled]:
 
 
 def chat_of(path: str, body: Spelled) -> list[Spelled]:
-    """The chat of a request in one of these protocols, for token counts."""
+    """The chat of a request in one of these protocols, for counting it."""
     items = body["messages"] if path == "messages" else body["input"]
     items = [{"role": "user", "content": items}] if isinstance(items, str) else items
     return [{"role": item.get("role", "tool"), "content": json.dumps(item)} for item in items]

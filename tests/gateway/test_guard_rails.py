@@ -1,4 +1,4 @@
-"""What the gateway refuses, what it passes on unchanged, and what it does if a service it depends on is down."""
+"""What the gateway refuses, what it passes on unchanged, and what it does when something that it stands on is away."""
 
 import json
 import time
@@ -150,7 +150,7 @@ def test_an_installation_can_let_no_call_pass_unrecorded(
 
 def test_two_processes_know_each_others_calls(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     first = agent.reply(ASK)
-    monkeypatch.setattr(asgi, "recorder", recorder.Recorder(asgi.recorder.spool))  # as another process
+    monkeypatch.setattr(asgi, "recorder", recorder.Recorder(asgi.recorder.spool))  # another process has its own
     agent.reply(ASK, first, {"role": "user", "content": "Thanks."})
     before, call = Call.objects.order_by("id")
     assert call.parent_id == before.pk

@@ -1,4 +1,4 @@
-"""Hostile or broken agents and servers: they don't affect others, and every call of a session is recorded."""
+"""What agents and servers send that nobody means: it costs others nothing, and every call of a session is recorded."""
 
 import json
 import time
@@ -97,7 +97,7 @@ def test_what_the_server_does_not_count_and_what_an_agent_breaks_off_costs_its_b
 ) -> None:
     upstream.owner = "somebody"
     with (agent := Agent(gateway_url, open_session(max_tokens=15))).http:
-        assert agent.ask(ASK, stream=True).status_code == 200  # 50 bytes of messages, and 6 chunks
+        assert agent.ask(ASK, stream=True).status_code == 200  # 50 bytes of messages, and 6 pieces
         assert code_of(agent.ask(ASK, stream=True)) == (429, "budget_spent")
     upstream.seconds_a_piece, upstream.replies = 0.2, [says("Done. " * 9)]
     with (agent := Agent(gateway_url, open_session(max_calls=1))).http:
@@ -116,8 +116,8 @@ def test_what_was_computed_costs_the_budget_although_it_cant_be_passed_on(
     way: str,
     budget: dict[str, int],
 ) -> None:
-    """Otherwise an agent could make its policy's server compute without limit, by requesting what the gateway can't parse."""
-    if way == "another form":  # vLLM accepts "false" as false, and returns a complete reply
+    """An agent could have its policy's server compute without end, by asking for what the gateway can't read."""
+    if way == "another form":  # vLLM takes "false" for false, and answers with a whole reply
         upstream.reads_stream_as_text = True
     elif way == "broken off":
         upstream.breaks_after = 3
@@ -206,7 +206,7 @@ async def test_a_line_that_never_ends_costs_no_more_than_its_length() -> None:
     began = time.monotonic()
     [data] = [each async for each in events_in(pieces())]
     assert len(data) == 20_000_000
-    assert time.monotonic() - began < 5  # joining it again for each chunk takes minutes
+    assert time.monotonic() - began < 5  # joining it anew for each piece takes minutes
 
 
 async def test_an_event_of_very_many_lines_is_none() -> None:
@@ -221,7 +221,7 @@ async def test_an_event_of_very_many_lines_is_none() -> None:
 def test_what_comes_after_the_end_of_a_stream_without_end_is_not_waited_for(
     agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each chunk was once appended to all held-back ones, which blocked the event loop."""
+    """Each piece was added to all that were held back before it, which took an event loop its time."""
     usual = spellings.message_events
 
     def pinging(whole: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -265,20 +265,20 @@ def test_a_server_that_names_an_event_in_several_lines_puts_no_other_event_into_
 def test_a_reply_of_very_many_items_is_none(
     speaks: type[Dialect], reply: Callable[[list[Any]], dict[str, Any]]
 ) -> None:
-    """With 900,000 of them, each page of the session once took most of a minute, and ending it longer."""
+    """900,000 of them took each page of their session most of a minute, and its end more."""
     dialect = speaks({"messages": [ASK], "input": "x"}, Asked(new_id(), "any", 0, is_blind=False))
     dialect.request(model="served", sampling={}, speaks_ids=False)
     dialect.process_reply(reply([{"type": "text", "text": ""}] * MOST_ITEMS))
     many = reply([{"type": "text", "text": ""}] * (MOST_ITEMS + 1))
     with pytest.raises(NoEvent):
         dialect.process_reply(many)
-    if speaks is OpenAIResponses:  # those of other protocols are counted as they arrive
+    if speaks is OpenAIResponses:  # the others' are counted as they come
         with pytest.raises(NoEvent):
             dialect.process_chunk({"type": "response.completed", "response": many})
 
 
 def test_an_error_too_long_for_words_is_not_read(agent: Agent, upstream: Upstream) -> None:
-    """64 MB of brackets were once parsed three times, blocking the event loop for minutes."""
+    """64 MB of brackets took the event loop minutes, three times over."""
     upstream.status = 400
     more = b"[" + b"[]," * (LARGEST_ERROR // 3) + b"[]]"
     upstream.error = b'{"error": {"message": "No.", "type": "invalid_request_error"}, "more": ' + more + b"}"
@@ -294,7 +294,7 @@ def test_a_chat_that_branches_without_end_becomes_only_so_many_trajectories(
     monkeypatch.setattr(session_trajectories, *bound)
     session = factories.session(messages=[says("Done.")({})] * 3)
     tip = Call.objects.order_by("-id")[0]
-    for number in range(4):  # four more paths of four steps each
+    for number in range(4):  # four more ways of four steps each
         Call.objects.create(
             **{
                 name: getattr(tip, name)

@@ -1,4 +1,4 @@
-"""The gateway in the live stack, while a web process is killed."""
+"""The gateway as the running stack serves it, to agents that meet a web process that is killed."""
 
 import threading
 import time
@@ -20,7 +20,7 @@ TURNS = 8
 
 
 class Player(threading.Thread):
-    """An agent whose library retries broken connections, with a retry header."""
+    """An agent whose library asks again when a connection breaks, and says so."""
 
     def __init__(self, url: str, key: str) -> None:
         super().__init__(daemon=True)

@@ -1,4 +1,4 @@
-"""Calls with an API token, grouped into sessions by the agent's headers."""
+"""Calls with an API token, taken together into sessions by what the agent says of them."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ TRACE = "0af7651916cd43dd8448eb211c80319c"
 def http(
     gateway_url: str, researcher: Membership, open_session: Callable[..., sessions.NewSession]
 ) -> Iterator[httpx.Client]:
-    """A client with a researcher's token, whose workspace has the served policy "clerk"."""
+    """With a researcher's token; the workspace has the served policy "clerk"."""
     headers = {"Authorization": f"Bearer {factories.token(researcher)}"}
     with httpx.Client(base_url=gateway_url, headers=headers, timeout=30) as client:
         yield client

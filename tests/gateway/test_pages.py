@@ -1,4 +1,4 @@
-"""The list of sessions, and the page of a session in progress."""
+"""The list of sessions, and a session while it goes on."""
 
 import pytest
 from django.db import connection

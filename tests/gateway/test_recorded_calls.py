@@ -1,4 +1,4 @@
-"""Calls through the gateway, and what is stored of them."""
+"""What an agent says to its policy through the gateway, and what is stored of it."""
 
 import numpy as np
 
@@ -58,7 +58,7 @@ def test_a_reply_that_comes_back_respelled_is_continued_with_a_seam(agent: Agent
     agent.reply(ASK, first, result)
     before, call = Call.objects.order_by("id")
     assert (call.parent_id, call.join, call.messages) == (before.pk, Join.MESSAGES, [result])
-    assert len(ids_from(call.prompt_ids)) == call.prompt_tokens  # complete: it shares nothing with earlier calls
+    assert len(ids_from(call.prompt_ids)) == call.prompt_tokens  # the whole: nothing of it is known from before
 
 
 def test_the_same_reply_spelled_by_another_library_is_the_same_reply(agent: Agent, upstream: Upstream) -> None:

@@ -1,4 +1,4 @@
-"""Redacted text isn't stored in any form, agents and policies don't notice, and calls are still joined."""
+"""What rules find is stored nowhere, in no form; agent and policy notice nothing; calls are joined as ever."""
 
 import json
 from collections.abc import Callable
@@ -33,7 +33,7 @@ def user(text: str) -> dict[str, str]:
 
 
 def stored() -> str:
-    """Everything that the database stores of calls, sessions, and trajectories, with token ids decoded."""
+    """All that the database has of calls, sessions and trajectories, ids of tokens as the text that they spell."""
     found = list(Call.objects.order_by("id"))
     rows = [*found, *Session.objects.all(), *Trajectory.objects.all()]
     ids = [bytes(call.prompt_ids or b"")[::4] + bytes(call.sampled_ids or b"")[::4] for call in found]
@@ -73,7 +73,7 @@ def test_token_ids_go_with_the_text_that_they_spell(agent: Agent, upstream: Upst
 
 
 def test_a_whole_prompt_is_looked_through_where_its_ids_would_be_stored_whole(agent: Agent, upstream: Upstream) -> None:
-    """A changing system message is stored once, but the policy reads the current one at each turn."""
+    """A system message that changes is stored once, and read by the policy at each turn."""
     first = agent.reply({"role": "system", "content": "It is 12:00."}, ASK)
     agent.reply({"role": "system", "content": f"Answer {MAIL}."}, ASK, first, user("Thanks."))
     clean, call = Call.objects.order_by("id")
@@ -92,8 +92,8 @@ def test_another_process_joins_and_redacts_the_same(agent: Agent, tmp_path: Path
 
 
 def test_a_digest_cannot_be_checked_against_a_guess_without_the_servers_key(agent: Agent, settings: Any) -> None:
-    """The same chat in two sessions shares no digest in the database."""
-    from contract.chat_digests import prefix_digests  # what a guessing attacker would do
+    """The same chat in two sessions has nothing in common in the database."""
+    from contract.chat_digests import prefix_digests  # what somebody who guesses would do
 
     agent.reply(user(MAIL))
     call = Call.objects.get()
@@ -148,7 +148,7 @@ def test_what_is_said_of_a_session_is_redacted_too(open_session: Callable[..., s
     sessions.record_event(session=opened, key="1", type="custom", name="note", value={"to": [MAIL]})
     feedback.record_feedback(session=opened, comment=f"I'm {MAIL}", edited=MAIL)
     done = sessions.finish_session(session=opened, metadata={"by": MAIL}, rewards={f"by {MAIL}": 1.0})
-    sessions.finish_session(session=opened, rewards={f"by {MAIL}": 1.0})  # processed twice
+    sessions.finish_session(session=opened, rewards={f"by {MAIL}": 1.0})  # told twice
     assert (done.task["key"], done.task["instruction"]) == ("mail-1", f"Write to {MARK}.")
     assert done.metadata == {"for": MARK, "by": MARK}
     assert done.rewards == {f"by {MARK}": 1.0}

@@ -1,4 +1,4 @@
-"""The cost of ending a session, and calls that end after it."""
+"""What an ended session costs, and what comes of calls that end after it."""
 
 import secrets
 from typing import Any
@@ -18,7 +18,7 @@ ANSWER = {"role": "assistant", "content": "By the window."}
 
 
 def copies(of: Call, count: int, **fields: Any) -> None:
-    """More calls like that one, each with a different reply."""
+    """More calls like that one, each with an answer of its own."""
     for number in range(count):
         of.pk, of.body_digest, of.chat_digest = new_id(), secrets.token_bytes(16), secrets.token_bytes(16)
         message = {"role": "assistant", "content": f"On shelf {number}."}
@@ -29,7 +29,7 @@ def copies(of: Call, count: int, **fields: Any) -> None:
 
 
 def ended(chats: int, *, branches: int = 0) -> tuple[Session, int]:
-    """A session with this many chats, the longest of which branches; and the number of queries for ending it."""
+    """A session of as many chats, whose longest branches; and how many queries its end took."""
     session = factories.session(messages=[ANSWER, ANSWER, ANSWER])
     first, second, _ = Call.objects.filter(session=session).order_by("id")
     copies(Call.objects.get(pk=second.pk), branches, parent=first)
@@ -58,7 +58,7 @@ def test_long_paths_are_stored_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize("known", [True, False])
 def test_a_call_that_ends_after_its_session_was_deleted_is_kept_nowhere(known: bool) -> None:
-    """known: the call comes from the process that answered it, not from a spool file of an outage."""
+    """known: from the process that answered it, not from a file of an outage."""
     factories.session(messages=[ANSWER])
     calls = Call.objects.select_related("session") if known else Call.objects
     late = calls.get()

@@ -1,4 +1,4 @@
-"""Streams are passed through as they arrive; the assembled reply is stored before the end is sent."""
+"""Streams pass through as they come; what they amount to is stored before their end does."""
 
 import json
 import time
@@ -16,7 +16,7 @@ ASK = {"role": "user", "content": "Where is the lamp?"}
 
 
 def pieces_of(text: str) -> list[dict[str, Any]]:
-    """The chunks of a stream that ended properly."""
+    """The chunks of a stream that ended as it should."""
     *chunks, done, rest = text.split("\n\n")
     assert (done, rest) == ("data: [DONE]", "")
     return [json.loads(chunk.removeprefix("data: ")) for chunk in chunks]

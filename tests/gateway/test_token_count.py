@@ -1,4 +1,4 @@
-"""Responses to token count requests."""
+"""What agents are told that ask how long their prompt is."""
 
 from __future__ import annotations
 

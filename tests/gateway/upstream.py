@@ -1,4 +1,4 @@
-"""A real HTTP server with vLLM's chat completions API, including token ids, over a byte tokenizer. It can misbehave."""
+"""A real HTTP server that speaks chat completions as vLLM does, with token ids, over a tokenizer of bytes. It can misbehave."""
 
 import json
 import threading
@@ -20,7 +20,7 @@ def ids_of(message: dict[str, Any]) -> list[int]:
 
 
 def written(message: dict[str, Any]) -> str:
-    """The text that a policy generates for this message."""
+    """What a policy writes to say this."""
     calls = message.get("tool_calls") or []
     if isinstance(calls, str):
         return calls
@@ -35,31 +35,31 @@ def says(text: str) -> Reply:
 
 
 def calls(name: str, arguments: str) -> Reply:
-    """A tool call with `arguments` exactly as the policy wrote them."""
+    """`arguments` as the policy spelled them."""
     call = {"id": "call_0", "type": "function", "function": {"name": name, "arguments": arguments}}
     return lambda body: {"role": "assistant", "content": None, "tool_calls": [call]}
 
 
 class Upstream:
-    """Answers each request with the next of `replies`; the last one repeats."""
+    """Answers each request with the next of `replies`, and with the last one for ever."""
 
     def __init__(self, *replies: Reply) -> None:
         self.replies = list(replies) or [says("Done.")]
         self.requests: list[dict[str, Any]] = []
         self.owner = "vllm"
-        """The owner that `/v1/models` reports; servers other than vLLM return no token ids."""
+        """Who `/v1/models` says it is: others return no token ids."""
         self.status = 200
         self.speaks = {"chat/completions", "messages", "responses"}
         self.error: bytes = b'{"error": {"message": "too hot", "type": "invalid_request_error", "code": 7}}'
         self.loses_ids = 0
-        """Sampled ids that it doesn't return."""
+        """Sampled ids that it keeps to itself."""
         self.seconds_a_piece = 0.0
         self.reads_stream_as_text = False
-        """Whether it accepts "stream": "false" as false, like vLLM."""
+        """Whether it takes "stream": "false" for false, as vLLM does."""
         self.breaks_after: int | None = None
-        """Number of chunks after which a stream's connection is closed."""
+        """Pieces of a stream after which the connection ends."""
         self.gone = threading.Event()
-        """Set when a client disconnects before the end of a stream."""
+        """Set when somebody went away before the end of a stream."""
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -73,7 +73,7 @@ class Upstream:
                 outer.requests.append(body | {"authorization": self.headers.get("Authorization")})
                 path = self.path.removeprefix("/v1/")
                 if path.removesuffix("/count_tokens") not in outer.speaks:
-                    self.answer(404, b'{"detail": "Not Found"}')  # in FastAPI's format
+                    self.answer(404, b'{"detail": "Not Found"}')  # as FastAPI says it
                     return
                 if outer.status != 200:
                     self.answer(outer.status, outer.error)
@@ -151,7 +151,7 @@ class Upstream:
         return reply | {"choices": [choice], "usage": usage}
 
     def chunks(self, body: dict[str, Any], message: dict[str, Any]) -> list[dict[str, Any]]:
-        """Content character by character, a call in two chunks, with token ids."""
+        """Content letter by letter, a call in two pieces; ids along with them."""
         whole = self.completion(body, message)
         shared = {"id": whole["id"], "object": "chat.completion.chunk", "created": 1, "model": body["model"]}
         deltas: list[dict[str, Any]] = [{"content": letter} for letter in message.get("content") or ""]

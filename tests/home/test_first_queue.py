@@ -1,4 +1,4 @@
-"""A new workspace can label immediately: sample trajectories, or its own."""
+"""A new workspace labels right away: sample trajectories, or its own."""
 
 import pytest
 from django.urls import reverse

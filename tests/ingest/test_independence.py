@@ -1,4 +1,4 @@
-"""Reading files requires neither Django nor machine learning libraries."""
+"""What reads files runs where neither Django nor machine learning is."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Reading records beyond their format: assigning tasks, and which rewards count."""
+"""What a record becomes beyond what its format makes of it: whose task it is, and which rewards count."""
 
 import json
 from typing import Any

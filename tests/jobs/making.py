@@ -11,6 +11,7 @@ from apps.jobs.models import Job
 from apps.policies.models import Policy, Publication
 from apps.removal.models import Removal
 from apps.trajectories.models import ImportBatch, RolloutBatch
+from apps.transfer.models import Export, Import
 from tests import factories
 
 
@@ -56,6 +57,14 @@ def removal(of: Workspace) -> Job:
     return Removal.objects.create(workspace=of, thing="trajectory", target=uuid4(), title="refund-17")
 
 
+def workspace_export(of: Workspace) -> Job:
+    return Export.objects.create(workspace=of)
+
+
+def workspace_import(of: Workspace) -> Job:
+    return Import.objects.create(workspace=of, filename="workspace.zip")
+
+
 MAKERS: dict[str, Callable[[Workspace], Job]] = {
     "training_runs": training_run,
     "rollouts": rollouts,
@@ -65,5 +74,7 @@ MAKERS: dict[str, Callable[[Workspace], Job]] = {
     "continuations": continuation,
     "removals": removal,
     "judges": judge,
+    "workspace_exports": workspace_export,
+    "workspace_imports": workspace_import,
 }
-"""Maker of a job by the kind's name."""
+"""By the name of the kind."""

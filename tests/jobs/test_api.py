@@ -1,4 +1,4 @@
-"""Jobs over REST."""
+"""Jobs over the API."""
 
 from uuid import uuid4
 
@@ -40,13 +40,13 @@ def test_jobs_of_every_kind_are_one_list_newest_first(owner: Membership):
 
 def test_a_list_comes_in_pages_there_and_back(owner: Membership):
     made = [str(make(owner.workspace).pk) for make in MAKERS.values()]
-    client, seen, address = api(owner), [], "/api/v1/jobs?phase=waiting&page_size=3"
+    client, seen, address = api(owner), [], "/api/v1/jobs?phase=waiting&page_size=4"
     while address:
         page = client.get(address).json()
         seen += [row["id"] for row in page["results"]]
         before, address = page["previous"], page["next"]
     assert seen == made[::-1]
-    assert [row["id"] for row in client.get(before).json()["results"]] == seen[3:6]
+    assert [row["id"] for row in client.get(before).json()["results"]] == seen[4:8]
 
 
 def test_phases_and_kinds_are_chosen_and_wrong_ones_named(owner: Membership):
@@ -97,7 +97,7 @@ def test_more_jobs_need_no_more_queries(owner: Membership):
 
     for make in MAKERS.values():
         make(owner.workspace)
-    queries()  # the token's last use is recorded
+    queries()  # the token is remembered as used
     few = queries()
     for make in MAKERS.values():
         for _ in range(3):

@@ -1,4 +1,4 @@
-"""A job has one worker at a time, and none that was presumed dead. Tested with training runs; for all kinds see test_models."""
+"""One worker at a time, and none that was believed dead. Tried on training runs; what holds for every kind is in test_kinds."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Rules for every kind of job, tested with each."""
+"""What holds for every kind of job, tried on each."""
 
 from datetime import timedelta
 
@@ -37,7 +37,7 @@ def claimed(job: Job, worker: str = "elsewhere:1") -> Job:
 
 
 def silent(job: Job) -> None:
-    """Expire its worker's lease."""
+    """Its worker's lease runs out."""
     type(job)._default_manager.filter(pk=job.pk).update(leased_until=now() - timedelta(seconds=1))
 
 
@@ -79,7 +79,7 @@ def test_the_worker_that_was_believed_dead_can_change_nothing(job: Job, kind: Ki
 
 def test_one_that_is_told_of_again_is_taken_from_a_worker_of_this_machine_that_is_gone(job: Job, kind: Kind):
     host = lifecycle.this_worker().rpartition(":")[0]
-    claimed(job, f"{host}:4194300")  # above the maximum process id
+    claimed(job, f"{host}:4194300")  # above the largest process id there can be
     again = lifecycle.claim(kind, job.pk, worker="other:2")
     assert again is not None
     assert (again.attempt, again.losses) == (2, 1)

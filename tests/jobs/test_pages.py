@@ -1,4 +1,4 @@
-"""The job page, which is for owners."""
+"""The page of jobs, which is an owner's."""
 
 from datetime import timedelta
 

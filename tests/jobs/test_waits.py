@@ -1,4 +1,4 @@
-"""What pages show for a waiting job: which job holds the worker, and for how long."""
+"""What pages say of a job that waits: what holds the worker, and for how long."""
 
 import re
 from datetime import timedelta
@@ -38,14 +38,14 @@ def start(job: Job) -> Job:
 
 
 def since(job: Job, minutes: int = 1) -> Job:
-    """The job, as if it had been waiting this long."""
+    """The job, as if it had waited for so long."""
     type(job)._default_manager.filter(pk=job.pk).update(queued_at=now() - minutes * MINUTE)
     job.refresh_from_db()
     return job
 
 
 def half_done(run: Run, *, minutes: int) -> Run:
-    """The run in progress, with this much time left."""
+    """The run, at work, with so much before it."""
     start(run)
     Run.objects.filter(pk=run.pk).update(
         state="running", step=50, total_steps=100, running_since=now(), step_seconds=minutes * 60 / 50
@@ -132,7 +132,7 @@ def test_a_batch_at_work_gives_way_to_a_person_and_to_nothing_else(
     since(factories.run(of=researcher.workspace))
     assert not gives_way(batch)
     continuation = MAKERS["continuations"](researcher.workspace)
-    assert not gives_way(batch)  # an idle worker may be about to claim it
+    assert not gives_way(batch)  # an idle worker may be about to take it
     since(continuation)
     with django_capture_on_commit_callbacks() as reminders:
         assert gives_way(batch)
@@ -158,7 +158,7 @@ def test_without_a_worker_the_page_says_how_to_start_one(researcher: Membership)
 
 
 def test_a_job_that_was_just_queued_blames_nobody(researcher: Membership):
-    """With several workers, one may be free."""
+    """One of several workers may be free."""
     start(MAKERS["versions"](researcher.workspace))
     wait = wait_of(MAKERS["versions"](researcher.workspace), role=Role.RESEARCHER)
     assert wait is not None
@@ -173,7 +173,7 @@ def test_more_waiting_jobs_need_no_more_queries(researcher: Membership, django_a
     for _ in range(3):
         start(factories.run(of=researcher.workspace))
         waiting = since(factories.run(of=researcher.workspace))
-    with django_assert_num_queries(16):  # the held and the waiting jobs of eight kinds
+    with django_assert_num_queries(20):  # the held and the waiting jobs of ten kinds
         wait_of(waiting, role=Role.RESEARCHER)
 
 

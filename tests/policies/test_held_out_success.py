@@ -1,4 +1,4 @@
-"""Held-out success is reported by level, and two policies are compared only on tasks that both attempted."""
+"""Held-out success is said level by level, and two policies are compared only on tasks that both attempted."""
 
 import pytest
 from django.urls import reverse
@@ -26,7 +26,7 @@ def tasks(of: Membership, level: str, count: int) -> list[Task]:
 
 
 def attempted(policy: Policy, results: dict[Task, list[bool]]) -> RolloutBatch:
-    """A batch of rollouts with these outcomes, for each task's attempts."""
+    """A batch of rollouts: what each attempt at each task came to."""
     batch = RolloutBatch.objects.create(
         workspace=policy.workspace,
         policy=policy,

@@ -1,4 +1,4 @@
-"""Models that a workspace may load: its own runs' by relation, hub models by id, and folders in MODEL_ROOTS. Nothing else, however it's spelled."""
+"""What a workspace may load: its own runs by relation, hub models by id, and folders that the installation names. Nothing else, however it is spelled."""
 
 import os
 from pathlib import Path
@@ -29,7 +29,7 @@ def theirs(settings) -> Path:
 
 @pytest.fixture
 def roots(settings, tmp_path: Path) -> Path:
-    """A folder in MODEL_ROOTS with one model."""
+    """A folder of models that the installation names, with one model in it."""
     (tmp_path / "models" / "base").mkdir(parents=True)
     (tmp_path / "models" / "base" / "config.json").write_text("{}")
     settings.MODEL_ROOTS = [tmp_path / "models"]
@@ -37,7 +37,7 @@ def roots(settings, tmp_path: Path) -> Path:
 
 
 def spellings(theirs: Path) -> list[str]:
-    """Spellings of the path of another workspace's model, for somebody who knows it."""
+    """Another workspace's model, as somebody may spell it who knows where it lies."""
     relative = f"{theirs.name}/model"
     return [
         relative,
@@ -54,7 +54,7 @@ def spellings(theirs: Path) -> list[str]:
 
 
 def planted(location: str, workspace) -> Policy:
-    """A row that bypassed form validation."""
+    """A row that came through no form."""
     return factories.policy(of=workspace, kind=Policy.Kind.MODEL, location=location.replace("\0", ""))
 
 
@@ -66,7 +66,7 @@ def test_no_spelling_of_another_workspaces_model_leads_to_it(theirs: Path, roots
             source = model_source(policy, workspace_id=workspace.pk)
         except LocationRefused:
             continue
-        assert source == HubModel(f"{theirs.name}/model"), spelled  # which doesn't exist on the hub
+        assert source == HubModel(f"{theirs.name}/model"), spelled  # which the hub does not have
 
 
 def test_a_root_above_the_runs_does_not_open_them(theirs: Path, settings, tmp_path: Path):
@@ -118,7 +118,7 @@ def test_what_may_be_loaded_is(roots: Path, settings):
         model_source(trained, workspace_id=factories.workspace().pk)
     Run.objects.filter(result=trained).update(
         workspace=factories.workspace()
-    )  # planted: not made by a run of its workspace
+    )  # planted: no run of its workspace made it
     with pytest.raises(LocationRefused, match="cannot be used"):
         model_source(Policy.objects.get(pk=trained.pk), **of)
 
@@ -148,7 +148,7 @@ def test_an_outsider_reaches_nothing_over_pages_and_rest(client: Client, theirs:
 
 
 def refuse_everything(client: Client, member: Membership, policy: Policy, key: dict[str, str]) -> None:
-    """Try to train from it, roll it out, and publish it, on pages and over REST."""
+    """Train from it, roll it out, publish it: over pages and over REST."""
     json = {"content_type": "application/json", **key}
     body = {"algorithm": "grpo", "base": str(policy.pk)}
     trained = client.post(reverse("v1:runs"), body, **json)

@@ -1,4 +1,4 @@
-"""Promotions and rollbacks of champions."""
+"""Champions, and the way back."""
 
 import pytest
 

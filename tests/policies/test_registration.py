@@ -1,4 +1,4 @@
-"""Registering external policies, and the pages that show where policies come from."""
+"""Policies that no run here made, and the pages that show where policies come from."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What detectors find, and look-alikes that they must not."""
+"""What detectors find, and what only looks like it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A workspace's rules: who may change them, their maximum number, and their audit entries."""
+"""A workspace's rules: who changes them, how many there may be, and what is written down of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deleting on pages and over REST."""
+"""Deleting on the pages and over REST."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deleting something while somebody starts to depend on it."""
+"""What is deleted while somebody begins to rest something on it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.annotation import making
 
 
 def somebody_waits() -> bool:
-    """Whether a transaction of this database is waiting for another's lock."""
+    """Whether some transaction of this database waits for a lock of another."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid) "
@@ -56,7 +56,7 @@ def test_a_deletion_waits_for_a_version_that_is_being_asked_for_and_then_finds_i
         deleting.start()
         while deleting.is_alive() and not somebody_waits():
             sleep(0.02)
-        assert deleting.is_alive()  # it waits: the version isn't visible yet, but the queue can't be deleted
+        assert deleting.is_alive()  # it waits: the version isn't to be seen yet, and yet the queue can't go
     deleting.join(timeout=60)
     assert refused == [f"It can’t be deleted: dataset version {version} is being frozen."]
     assert (Queue.objects.count(), Version.objects.count()) == (1, 1)

@@ -1,4 +1,4 @@
-"""Retention rules: what they delete, and what they never delete."""
+"""Retention rules: what they let go, and what they never do."""
 
 from __future__ import annotations
 

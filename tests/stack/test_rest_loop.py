@@ -1,6 +1,6 @@
 """The whole loop over REST, from an import to the judgments of an experiment, on the real stack.
 
-Every id in a request comes from an earlier response: whatever one endpoint requires, another provides.
+Everything that a request names was answered by an earlier one: what an endpoint takes, another gives.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TASKS = 8
 
 
 class Caller:
-    """An API client with a member's token."""
+    """A person's program."""
 
     def __init__(self, stack: LiveStack, token: str) -> None:
         headers = {"Authorization": f"Bearer {token}"}
@@ -53,7 +53,7 @@ def said(words: str) -> dict[str, str]:
 
 
 def rows() -> bytes:
-    """Two attempts at each task, one of them clearly better."""
+    """Two attempts at each task, of which one is plainly better."""
     return b"".join(
         json.dumps(
             {
@@ -73,7 +73,7 @@ def rows() -> bytes:
 
 
 def judge_all(annotator: Caller, queue: str, better: Callable[[Any], bool]) -> int:
-    """Take each item and prefer the side that is `better`; returns the number of items."""
+    """Take each item and prefer the side that is `better`; says how many there were."""
     count = 0
     while held := annotator.post(f"/queues/{queue}/next"):
         sides = {run["side"]: better(run) for run in held["runs"]}

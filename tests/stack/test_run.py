@@ -1,4 +1,4 @@
-"""`manage.py run` as seen in a terminal, with its own folders and ports."""
+"""`manage.py run` as the person at the terminal sees it, on folders and ports of its own."""
 
 import os
 import re
@@ -24,7 +24,7 @@ START_SECONDS = 180  # several at once on a busy machine
 
 
 class RunningStack:
-    """A supervisor under test and its output. `launcher` is a command that starts it, such as make."""
+    """A supervisor under test, and what it prints. `launcher` is a command to start it with, as make is."""
 
     def __init__(self, var: Path, *arguments: str, output: Path, launcher: tuple[str, ...] = ()) -> None:
         services = {"DATABASE_URL", "VALKEY_URL", "RETRACE_ENV"}
@@ -55,15 +55,15 @@ class RunningStack:
             time.sleep(0.05)
 
     def family(self) -> list[psutil.Process]:
-        """All descendants of the supervisor."""
+        """Everything below the supervisor."""
         return psutil.Process(self.process.pid).children(recursive=True)
 
     def process_with(self, words: str) -> psutil.Process:
-        """The first running descendant of the supervisor with these words in its command line."""
+        """The first process below the supervisor that still runs and has these words in its command."""
         return next(process for process in self.family() if words in "".join(alive([process])))
 
     def end(self) -> None:
-        """Stop the supervisor, whatever state the test left it in."""
+        """Clean up after a test, whatever it did."""
         if self.process.poll() is None:
             self.process.terminate()
             try:
@@ -75,7 +75,7 @@ class RunningStack:
 
 @contextmanager
 def supervisors(folder: Path) -> Iterator[Callable[..., RunningStack]]:
-    """Starts supervisors on one folder, and stops them afterwards."""
+    """Starts supervisors on one folder, and ends them afterwards."""
     started: list[RunningStack] = []
 
     def start(*arguments: str, launcher: tuple[str, ...] = ()) -> RunningStack:
@@ -106,7 +106,7 @@ def healthy(address: str) -> bool:
 
 @pytest.mark.timeout(600)
 def test_it_answers_heals_and_ends_by_ctrl_c(start: Callable[..., RunningStack]) -> None:
-    """One stack from start to end, because starting dominates the time of these tests."""
+    """One stack from start to end: starting takes most of the time that these tests need."""
     stack = start("--port", "0")
     stack.wait_until_it_says("Retrace answers at")
     assert healthy(stack.address)
@@ -136,7 +136,7 @@ def test_it_answers_heals_and_ends_by_ctrl_c(start: Callable[..., RunningStack])
         assert time.monotonic() < deadline, stack.said
         time.sleep(0.2)
 
-    # A part that exits is reported with its log, and restarted.
+    # A part that ends is named with its log, and started again.
     worker = stack.process_with("train@%h")
     pool = worker.children()
     assert pool
@@ -145,7 +145,7 @@ def test_it_answers_heals_and_ends_by_ctrl_c(start: Callable[..., RunningStack])
     assert "worker-train was ended by SIGKILL. The end of" in stack.said
     wait_until_gone(pool, 5)
 
-    # A signal just after a restart is handled, too.
+    # A signal just after a restart is obeyed, too.
     family = stack.family()
     stack.process.send_signal(signal.SIGINT)
     assert stack.process.wait(60) == 0
@@ -162,7 +162,7 @@ def test_killed_it_leaves_nothing_and_starts_again(start: Callable[..., RunningS
     stack.process.kill()
     stack.process.wait()
 
-    # Immediately: it waits for the old database to shut down. This time make starts it, and is killed.
+    # At once: it waits for the old database to close. This time make starts it, and is killed.
     make = (sys.executable, "-c", "import subprocess, sys; subprocess.run(sys.argv[1:])")
     again = start("--port", "0", "--with-parent", launcher=make)
     again.wait_until_it_says("Retrace answers at")
@@ -173,7 +173,7 @@ def test_killed_it_leaves_nothing_and_starts_again(start: Callable[..., RunningS
     wait_until_gone(family, 30)
     assert "Stopped in" in again.said
 
-    # Ctrl-C during startup stops it as well.
+    # Ctrl-C while it starts ends it as well.
     third = start("--port", "0")
     third.wait_until_it_says("Web and workers")
     time.sleep(0.3)

@@ -1,4 +1,4 @@
-"""Tests use the same services as `make run`."""
+"""The services that tests run on are the ones that `make run` runs on."""
 
 import pytest
 from django.db import connection

@@ -1,4 +1,4 @@
-"""No signal is lost, whatever the supervisor is doing."""
+"""A signal is never lost, wherever it finds the supervisor."""
 
 import signal
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A part that keeps exiting is restarted forever with growing delays, without affecting others."""
+"""A part that keeps ending is restarted forever, ever more slowly, and takes nothing else down."""
 
 import errno
 from pathlib import Path
@@ -11,7 +11,7 @@ from apps.common.stack.supervisor import Supervisor
 
 
 class Clock:
-    """A clock that advances only while the supervisor sleeps."""
+    """Time that passes only while the supervisor sleeps."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -27,7 +27,7 @@ class Clock:
 
 
 class Ended:
-    """A process that exited with status 1."""
+    """A process that ended with status 1."""
 
     pid = 0
     returncode = 1
@@ -42,7 +42,7 @@ class Running(Ended):
 
 
 class Part:
-    """A program that exits as soon as it has started, or doesn't start at all."""
+    """Ends as soon as it has started, or does not start at all."""
 
     def __init__(self, clock: Clock, name: str = "worker", *, lasts: bool = False) -> None:
         self.name = name
@@ -67,7 +67,9 @@ class Part:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(supervisor.time, "monotonic", clock.monotonic)
-    monkeypatch.setattr(Supervisor, "_reap_adopted", lambda self: None)  # one scan of /proc every quarter of a second
+    monkeypatch.setattr(
+        Supervisor, "_reap_adopted", lambda self: None
+    )  # a look at all of /proc for each quarter of a second
     return clock
 
 

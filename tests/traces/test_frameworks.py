@@ -1,4 +1,4 @@
-"""Agents of two frameworks with their official instrumentation, each in its own environment."""
+"""Agents of two frameworks, as their makers instrument them, each in an environment of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The trace page, and the list of traces over REST."""
+"""The page of traces, and their list over REST."""
 
 import pytest
 from django.db import connection

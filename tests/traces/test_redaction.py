@@ -1,4 +1,4 @@
-"""Redacted text in spans isn't stored anywhere; ids, times, and span relations are kept."""
+"""What rules find in spans is stored nowhere; ids, times, and what says what belongs together stay."""
 
 import httpx
 import zstandard

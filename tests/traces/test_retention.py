@@ -1,4 +1,4 @@
-"""Spans are deleted a day after the last one of their trace; its trajectories are kept."""
+"""Spans are removed a day after the last of their trace; what it became stays."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Small policies, and conversations for training them in tests."""
+"""Small policies and the conversations that tests train them on."""
 
 from functools import cache
 from pathlib import Path
@@ -45,7 +45,7 @@ def small_tokenizer() -> PreTrainedTokenizerFast:
 
 
 def qwen3_tokenizer() -> PreTrainedTokenizerFast:
-    """The same vocabulary with Qwen3's own chat template, like a downloaded model's."""
+    """The same vocabulary under Qwen3's own chat template, as a downloaded model would bring it."""
     tokenizer = train_tokenizer(TEXTS, SMALLEST.vocabulary)
     tokenizer.chat_template = qwen3_chat_template
     tokenizer.response_template = None

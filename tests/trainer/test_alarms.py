@@ -1,4 +1,4 @@
-"""Alarms on synthetic curves and on those of good and bad runs: which must raise one, and which look similar but must not."""
+"""Alarms on curves made for the purpose, and on those of runs that went well and badly: which must raise one, and which look alike and must not."""
 
 import json
 import math
@@ -19,13 +19,13 @@ from trainer.failures import ExitCode
 
 STEPS = 60
 CURVES = Path(__file__).parent / "curves"
-"""Recorded metrics of runs in the office, by algorithm and seed. GRPO with seed 3 learned noise along with the task."""
+"""What runs of the office measured, by algorithm and seed. GRPO with seed 3 learned noise along with the task."""
 Curve = Callable[[float], float]
-"""Maps the run's progress, 0 to 1, to a value."""
+"""From how far the run is, 0 to 1, to a value."""
 
 
 def alarms(*, noise: float = 0.1, seed: int = 0, **curves: Curve | float) -> dict[str, int]:
-    """The alarms raised, and at which step, over 60 steps of these curves with some noise. Success is evaluated every 6 steps."""
+    """Which alarms rise, and at which step, over 60 steps of these curves with some noise. Success is evaluated every 6 steps."""
     rng = random.Random(seed)
     watch = Watch(learned=["rewards/judge/mean"])
     found: dict[str, int] = {}
@@ -133,7 +133,7 @@ def test_a_divergence_that_grows_slowly_or_stays_small_is_none(kl: Curve):
 
 
 def test_the_divergence_of_whole_completions_is_measured_otherwise():
-    assert alarms(loss=0.1, kl=lambda t: 8.0 * t) == {}  # as logged by KTO
+    assert alarms(loss=0.1, kl=lambda t: 8.0 * t) == {}  # as KTO logs it
 
 
 def test_rollouts_that_grow_without_succeeding_more_game_the_length():
@@ -154,11 +154,11 @@ def test_groups_that_are_all_alike_are_dead():
 def test_what_is_no_number_is_seen_at_once(bad: float):
     found = alarms(**{**HEALTHY, "loss": lambda t: bad if t > 0.5 else 0.1})
     assert found["not_a_number"] == 31
-    assert Watch().look(3, {"loss": None})[0].name == "not_a_number"  # as written in events
+    assert Watch().look(3, {"loss": None})[0].name == "not_a_number"  # as events write it
 
 
 def of_run(name: str) -> dict[str, int]:
-    """The alarms raised over a run's recorded curves, and at which step."""
+    """Which alarms rise over a run's kept curves, and at which step."""
     watch = Watch(learned=["rewards/learned_outcome/mean"])
     lines = [json.loads(line) for line in (CURVES / f"{name}.jsonl").read_text().splitlines()]
     return {alarm.name: alarm.step for line in lines for alarm in watch.look(line.pop("step"), line)}
@@ -170,7 +170,7 @@ def test_a_run_that_learns_noise_is_seen_before_its_tenth_step():
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in CURVES.iterdir() if path.stem != "grpo-seed-3"))
 def test_runs_that_learned_raise_nothing(name: str):
-    """Some good runs' entropy also doubles, and a fifth of their rollouts is truncated, while success on held-out tasks rises."""
+    """The entropy of some doubles too, and a fifth of their rollouts is cut off, while success on held-out tasks rises."""
     assert of_run(name) == {}
 
 
@@ -198,7 +198,7 @@ def test_rollouts_that_are_cut_off_more_and_more_are_seen():
 
 
 def test_noise_is_no_alarm_before_it_can_be_known_whether_success_rises():
-    """Evaluated after 10 steps, or never: then the alarm comes after 15."""
+    """Evaluated after 10 steps, or never: then it is said after 15."""
     noisy = {"reward": 0.4, "completions/clipped_ratio": 0.3}
     steady = {"reward": 0.4, "completions/clipped_ratio": 0.1}
     steps = [steady] * 4 + [noisy] * 11
@@ -206,7 +206,7 @@ def test_noise_is_no_alarm_before_it_can_be_known_whether_success_rises():
         evaluated = [*steps[:9], {**steps[9], "eval/success": after}, *steps[10:]]
         assert first_alarm([{"eval/success": 0.4}, *evaluated]) == expected
     assert first_alarm([{"eval/success": 0.4}, *steps]) == 15
-    assert first_alarm(steps) == 8  # no evaluations: the last four were cut off three times as often
+    assert first_alarm(steps) == 8  # nothing is evaluated: the last four were cut off three times as often as the first
 
 
 def first_alarm(steps: list[dict[str, float]]) -> int | None:
@@ -224,7 +224,7 @@ def test_held_out_success_that_stands_still_while_the_reward_moves_is_seen():
 def test_a_margin_that_grows_at_the_cost_of_the_chosen_side_is_seen():
     pairs = {"loss": 0.6, "rewards/margins": lambda t: t}
     assert set(alarms(**pairs, **{"rewards/chosen": lambda t: -0.5 * t})) == {"chosen_falls"}
-    assert alarms(**pairs, **{"rewards/chosen": lambda t: -0.1 * t}) == {}  # the rejected side falls nine times as much
+    assert alarms(**pairs, **{"rewards/chosen": lambda t: -0.1 * t}) == {}  # the rejected side loses nine times as much
     assert alarms(**pairs, **{"rewards/chosen": lambda t: 0.1 * t}) == {}
 
 
@@ -261,7 +261,7 @@ BY_SUCCESS = {"terms": [{"component": "outcome", "measure": "success"}]}
             1e-4,
         ),
         ("dead_groups", {"resample": 0}, "resample", 2),
-        ("echo_trap", {"resample": 60}, "resample", 100),  # within the limit
+        ("echo_trap", {"resample": 60}, "resample", 100),  # no more than it may be
         ("kl_blow_up", {"beta": 0.1}, "beta", 0.2),
         ("reward_hacking", {}, "beta", 0.04),
         ("standstill", {}, "beta", 0.04),
@@ -284,7 +284,7 @@ def test_a_remedy_says_in_words_what_it_changes():
         "To try: Outcome measure success instead of reward.",
     )
     grpo = run_config_from_json({**GRPO, "resample": 100})
-    assert remedy_for("dead_groups", grpo) is None  # it's at its maximum
+    assert remedy_for("dead_groups", grpo) is None  # it's as high as it may be
     assert remedy_for("dead_groups", dpo) is None  # a setting that it doesn't have
     assert RULES.keys() == REMEDIES.keys()
 
@@ -308,7 +308,9 @@ def test_an_alarm_pauses_a_run_that_asked_for_it_and_a_resume_goes_on(tmp_path: 
     config["optimizer"]["max_steps"] = 6
     assert run_here(tmp_path / "run", config) == ExitCode.CANCELLED
     events = [line.event for line in events_of(tmp_path / "run")]
-    assert AlarmRaised(3, "dead_groups", "Too long already.", "Look.") in events  # fine-tuning has no groups
+    assert (
+        AlarmRaised(3, "dead_groups", "Too long already.", "Look.") in events
+    )  # fine-tuning has no groups to exchange
     paused = events[-1]
     assert isinstance(paused, RunCancelled)
     assert (paused.checkpoint, paused.reason) == (

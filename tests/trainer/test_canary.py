@@ -1,4 +1,4 @@
-"""The canary distinguishes the trained policy from its base and from other policies, despite another engine's numerical noise."""
+"""The canary tells the trained policy from its base and from other policies, whatever the noise of another engine."""
 
 import json
 import math
@@ -21,11 +21,11 @@ ONE_APART = Canary(probes=[[5, 6, 7]], policy=[[-1.0, -2.0]], base=[[-2.0, -3.0]
     ("served", "finding"),
     [
         ([[-1.0, -2.0]], "passed"),
-        ([[-1.4, -1.6]], "passed"),  # 0.4 nats of noise; training made a difference of 1
+        ([[-1.4, -1.6]], "passed"),  # 0.4 nats of noise, the run made a difference of 1
         ([[-2.0, -3.0]], "base_answers"),
         ([[-1.8, -2.7]], "base_answers"),
         ([[-4.0, -4.0]], "other_policy"),
-        ([[-1.5, -2.5]], "other_policy"),  # halfway: a policy trained half as long
+        ([[-1.5, -2.5]], "other_policy"),  # half-way: a policy that was trained half as long
         ([[math.nan, -2.0]], "other_policy"),
     ],
 )
@@ -41,7 +41,7 @@ def test_a_server_with_another_base_is_named():
 
 def test_a_base_that_was_trained_in_four_bits_is_judged_by_its_change():
     rounded = Canary([[5, 6, 7]], policy=[[-1.0, -2.0]], base=[[-1.2, -2.2]], merged=[[-1.15, -1.85]])
-    of_base = [[-1.35, -2.05]]  # 0.15 nats from the rounded base; training made a difference of 0.2
+    of_base = [[-1.35, -2.05]]  # 0.15 nats from the rounded base, which the run moved by 0.2
     assert judge(rounded, [[-1.15, -1.85]], served_base=of_base).passed
     assert judge(rounded, of_base, served_base=of_base).finding == "base_answers"
     assert judge(rounded, [[-1.15, -1.85]], served_base=[[-5.0, -5.0]]).finding == "other_base"
@@ -58,13 +58,13 @@ def test_a_run_that_changed_nothing_cannot_be_proven():
 
 
 GENTLE = Canary([[5, 6, 7]], policy=[[-1.0, -2.0]], base=[[-1.02, -2.02]])
-NOISY_BASE = [[-1.07, -1.97]]  # the server's kernels are 0.05 nats off; training made a difference of 0.02
+NOISY_BASE = [[-1.07, -1.97]]  # the server's kernels are 0.05 nats off, the run made a difference of 0.02
 
 
 @pytest.mark.parametrize(
     ("change", "finding"),
     [
-        ([0.02, 0.02], "passed"),  # training's difference on top of the noise
+        ([0.02, 0.02], "passed"),  # what the run did, on top of the noise
         ([0.015, 0.025], "passed"),
         ([0.0, 0.0], "base_answers"),
         ([-0.02, 0.02], "unprovable"),
@@ -80,7 +80,7 @@ def test_a_change_smaller_than_an_engines_noise_is_judged_on_the_servers_own_bas
 
 
 def test_a_whole_model_that_moved_less_than_engines_differ_is_not_called_another():
-    """There is no base to compare with, so the correct policy must be within this distance."""
+    """There is no base to ask, so a right one may be no nearer than this."""
     assert judge(GENTLE, NOISY_BASE).finding == "unprovable"
     assert judge(GENTLE, [[-1.0, -2.001]]).passed
     assert judge(GENTLE, [[-4.0, -4.0]]).finding == "other_policy"
@@ -97,7 +97,7 @@ def test_answers_to_other_tokens_are_no_answer():
 
 @pytest.fixture(scope="module")
 def a_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A DPO run with LoRA, and its base."""
+    """A LoRA run of DPO, and the base that it began from."""
     home = tmp_path_factory.mktemp("canary")
     save_policy(home / "base")
     folder = home / "run"

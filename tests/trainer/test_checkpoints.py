@@ -1,4 +1,4 @@
-"""A checkpoint counts only if it's complete."""
+"""A checkpoint counts when it is whole, and only then."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Workers follow a run by its event file, which must survive kills on either side."""
+"""The event file is what a worker sees of a run: it must survive kills on either side."""
 
 import errno
 import json

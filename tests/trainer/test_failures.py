@@ -1,4 +1,4 @@
-"""Failures are classified, because each requires a different action from the owner."""
+"""Each way to fail is told apart, because each asks for something else of the owner."""
 
 import errno
 import subprocess
@@ -10,7 +10,7 @@ from trainer.failures import ConfigFailure, DataFailure, ExitCode, as_failure
 
 
 class OutOfMemoryError(RuntimeError):
-    """A stand-in for torch.OutOfMemoryError, which is recognized by name."""
+    """Stands for torch.OutOfMemoryError, which is recognized by its name."""
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_an_exception_has_its_category(error: BaseException, category: str):
 
 
 def while_closing() -> Exception:
-    """What torch raises if a file can't be written: another exception, which hides the reason."""
+    """What torch raises where a file cannot be written: the reason is lost with the exception before it."""
     try:
         try:
             raise OSError(errno.ENOSPC, "No space left on device")

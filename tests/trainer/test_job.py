@@ -1,4 +1,4 @@
-"""Runs as started by a worker: child processes that finish, stop, are killed, run out of memory, and resume."""
+"""Runs as a worker starts them: child processes that finish, stop, are killed, run out of memory, and go on."""
 
 import errno
 import json
@@ -37,7 +37,7 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
 
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, torch.Tensor]:
-    """The final weights of an undisturbed run."""
+    """The weights that a run has at its end when nobody disturbs it."""
     folder = tmp_path_factory.mktemp("runs") / "uninterrupted"
     config = long_run(folder)
     command = [sys.executable, "-m", "trainer", str(write_run(folder_of(folder), config))]
@@ -154,7 +154,7 @@ def test_resuming_can_be_turned_off(tmp_path: Path):
 def test_a_disk_that_fills_up_is_said_and_leaves_the_last_whole_checkpoint(
     written: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """The disk fills up while the second checkpoint, or at the end the policy, is written: partial files don't count as a policy and are removed."""
+    """While the second checkpoint is written, or in the end the policy: what there was room for is no policy, and takes no room."""
     config = dpo_run(tmp_path / "a")
     folder = tmp_path / "a" / "run"
     in_checkpoint = written == "optimizer.pt"
@@ -177,7 +177,7 @@ def test_a_disk_that_fills_up_is_said_and_leaves_the_last_whole_checkpoint(
 
 
 def fill_disk(monkeypatch: pytest.MonkeyPatch, written: str, *, at: Path) -> None:
-    """Writes only part of a file, as on a full disk."""
+    """As on a full disk: a file appears, with a part of its bytes."""
     library, name = (torch, "save") if written == "optimizer.pt" else (modeling_utils, "safe_save_file")
     save = getattr(library, name)
 

@@ -1,4 +1,4 @@
-"""A step's memory is reused, not allocated again."""
+"""A step's memory is used again, not asked of the system anew."""
 
 import ctypes
 import subprocess

@@ -1,4 +1,4 @@
-"""The rich form round-trips through a file, and bad rows are reported with their position."""
+"""The rich form goes to a file and back without loss, and a bad row is named with its place."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Intervals that are valid near 0 and 1, too."""
+"""Intervals that hold at the ends too."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which curves share a chart, and the groups of charts, one per question."""
+"""Which curves share a figure, and the groups that answer one question each."""
 
 from apps.training.charts import Axis, charts_of
 

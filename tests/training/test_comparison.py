@@ -1,4 +1,4 @@
-"""Runs side by side: differing settings first, each run's curves, and no other workspace's runs."""
+"""Runs side by side: differing settings first, the curves of each, nobody else's runs."""
 
 import pytest
 from django.db import connection

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db
 
 
 def keep(run: Run, name: str, *, tasks: int = 2, broken: str = "") -> Path:
-    """The files that the trainer keeps of a step."""
+    """What the trainer leaves of a step."""
     folder = folder_of(run.pk).path / "rollouts"
     folder.mkdir(parents=True, exist_ok=True)
     lines = [

@@ -1,4 +1,4 @@
-"""Who may watch a run, and that the state sent equals what the page would render."""
+"""Who may watch a run, and that a state sent is the one the page would render."""
 
 import asyncio
 from collections.abc import Callable
@@ -131,7 +131,7 @@ def test_who_is_removed_while_they_connect_is_not_let_in(monkeypatch: pytest.Mon
 
 
 async def answer_to(session: str, run: Run) -> dict[str, Any]:
-    """The response to a connection attempt."""
+    """What a connection is answered."""
     socket = connection_to(session, run)
     await socket.send_input({"type": "websocket.connect"})
     answer: dict[str, Any] = await socket.receive_output(timeout=5)
@@ -168,7 +168,7 @@ def connection_to(session: str, run: Run) -> ApplicationCommunicator:
 
 
 async def watched(session: str, run: Run, change: Callable[[], None]) -> int | None:
-    """The code with which a connection is closed after `change`; None: it stays open and receives the next update."""
+    """With which code a connection is closed once `change` has happened; None: it isn't, and hears the next news."""
     socket = connection_to(session, run)
     await socket.send_input({"type": "websocket.connect"})
     assert (await socket.receive_output(timeout=5))["type"] == "websocket.accept"

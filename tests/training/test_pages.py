@@ -1,4 +1,4 @@
-"""Pages and REST API of runs: access, content, refusals."""
+"""Pages and API of runs: who may, what they see, what is refused."""
 
 import json
 import re
@@ -191,7 +191,7 @@ def test_the_check_panel_shows_the_exact_command_and_asks_again_while_it_waits(c
 @pytest.mark.parametrize(
     ("answered", "shown"),
     [
-        ({}, "<dt>Time</dt>–"),  # refused before its duration is estimated
+        ({}, "<dt>Time</dt>–"),  # refused before anybody asked how long
         ({"seconds_low": 90.0, "seconds_high": 90.0}, "about 1 min 30 s once it runs"),
         (
             {"seconds_low": 90.0, "seconds_high": 7200.0, "time_words": "from grpo-1 here"},
@@ -301,7 +301,7 @@ def test_no_evaluation_of_a_very_long_run_is_left_out():
         Metric(run=run, step=step, values={"loss": 1.0, **({"eval/loss": 2.0} if step == 777 else {})})
         for step in range(1000)
     )
-    points = metric_points(run.pk, most=5)  # 200 steps per point, of which every 6th is included, but not 777
+    points = metric_points(run.pk, most=5)  # 200 steps a point, of which every 6th counts; 777 is none of those
     assert [point.means.get("eval/loss") for point in points] == [None, None, None, 2.0, None]
 
 

@@ -1,4 +1,4 @@
-"""What a worker writes, and that writing it twice changes nothing."""
+"""What a worker writes, and that telling it twice changes nothing."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""Applying an alarm's advice: on the page, over REST, and never twice or by outsiders."""
+"""What an alarm advises, carried out: on the page, over REST, and never twice or by outsiders."""
 
 import pytest
 from django.test import Client
@@ -51,7 +51,7 @@ def test_the_run_goes_on_with_the_one_setting_changed(researcher):
 
 
 def test_a_setting_within_the_reward_is_changed_there_alone(researcher):
-    """The stored config is partial: the omitted reward is the default, one graded outcome."""
+    """The stored config is partial: what it leaves out is the default, one graded outcome."""
     run = stopped(researcher.workspace)
     alarm = alarm_of(run, setting="rewards.terms[0].measure", value="success")
     resumed = resume_with_remedy(run=run, alarm=alarm, by=researcher.user)

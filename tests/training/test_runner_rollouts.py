@@ -1,4 +1,4 @@
-"""Rollouts played by runners: episodes are leased like those of training runs, and their trajectories belong to the batch."""
+"""Rollouts that runners play: the episodes are leased as those of training runs are, and what comes of them is the batch's."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def leased(member: Membership, **wanted: Any) -> episodes.Lease:
 
 
 def play(lease: episodes.Lease, *, success: bool = True) -> None:
-    """Play one turn and report its outcome."""
+    """One turn, and the report of it."""
     factories.call(of=lease.opened.session, message=TURN)
     sessions.finish_session(session=lease.opened.session, success=success)
 

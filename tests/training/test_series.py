@@ -1,4 +1,4 @@
-"""Curves as JSON: complete, then incremental; thinned for long runs; no other workspace's."""
+"""Curves as JSON: whole, then what is new; thinned where a run is long; nobody else's."""
 
 from datetime import timedelta
 
@@ -75,10 +75,10 @@ def test_a_long_run_is_thinned_and_no_spike_is_lost(client, researcher):
     Metric.objects.filter(run=run, step=400).update(values={"loss": 1.0, "tokens": 4000, "eval/loss": 0.5})
     data = fetched(client, run)
     assert len(data["steps"]) == 400
-    assert data["steps"][:2] == [2, 4]  # 800 steps, 2 per point
+    assert data["steps"][:2] == [2, 4]  # 800 steps, 2 a point
     loss = data["columns"]["loss"]
     assert (loss["lows"][250], loss["values"][250], loss["highs"][250]) == (1.0, 5.0, 9.0)  # steps 501 and 502
-    assert data["columns"]["tokens"]["values"][:2] == [20, 40]  # the last of the merged steps
+    assert data["columns"]["tokens"]["values"][:2] == [20, 40]  # of the last step put together
     bands = {each["metric"]: each["band"] for chart in data["charts"] for each in chart["series"]}
     assert bands == {"loss": "lowest to highest of the merged steps", "eval/loss": ""}
     assert "lows" not in data["columns"]["eval/loss"]  # measured once

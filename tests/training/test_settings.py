@@ -1,4 +1,4 @@
-"""Every setting of every algorithm can be set over REST and on the page and arrives in run.json, or is refused with a reason."""
+"""Every setting of every algorithm can be set over REST and on the page and arrives in run.json, or says why it can't."""
 
 import json
 from typing import Annotated, Any, Literal
@@ -39,7 +39,7 @@ FITTING: dict[str, Any] = {
     "tasks.environment": "code",
     "tasks.levels": ["L1", "L2"],
 }
-"""Combinations of values, for settings that can't be changed alone."""
+"""Values that go together, where any other than the default wouldn't do."""
 LOSSES = {"dpo": "robust", "kto": "apo_zero_unpaired", "grpo": "dr_grpo"}
 
 
@@ -62,7 +62,7 @@ def researcher(client: Client) -> Membership:
 
 
 def another_value(field: ConfigField, algorithm: str) -> Any:
-    """A valid value other than the default."""
+    """A valid one that is no default."""
     if field.path == "loss":
         return LOSSES[algorithm]
     if field.path in FITTING:
@@ -84,7 +84,7 @@ def another_value(field: ConfigField, algorithm: str) -> Any:
 
 
 def chosen(member: Membership, algorithm: str) -> dict[str, str]:
-    """What a launch of this algorithm needs besides its settings: with adapters, and from scratch if possible."""
+    """What a launch of this algorithm needs besides its settings: with adapters, and from scratch where that can be."""
     known = {"algorithm": algorithm, "preset": "standard", "method": "lora", "name": "all of it"}
     if algorithm not in Run.ONLINE:
         version = factories.dataset_version(of=member.workspace, row_type=ROWS.get(algorithm, "preference"))
@@ -121,7 +121,7 @@ def value_at(config: Any, path: str) -> Any:
 
 
 def run_json(run: Run, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """The run.json written by the worker that claims the run."""
+    """What the worker that takes the run writes."""
     monkeypatch.setattr("workers.bridge.configs.model_source", lambda policy, **_: configs_folder(policy))
     files = {} if run.version is None else {"train": "train.jsonl", "validation": None}
     return training_config(run, files=files).to_json()
@@ -229,7 +229,7 @@ def test_only_trackers_of_this_installation_can_be_reported_to(client, researche
 
 
 class PatientDpoConfig(DpoConfig):
-    """Adding a setting takes only the line below and its docstring."""
+    """What adding a setting takes: the one line below and its docstring."""
 
     kind: Literal["dpo"] = "dpo"
     patience: Annotated[int, Field(ge=1, le=9), Setting(unit="steps", basic=True)] = 3

@@ -1,4 +1,4 @@
-"""Hostile content: it must be displayed without being executed, and bounded."""
+"""Content that means harm: what must be shown without being obeyed, and what must be bounded."""
 
 import json
 

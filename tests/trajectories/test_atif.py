@@ -1,4 +1,4 @@
-"""Exporting trajectories to ATIF: conformance to its specification, and what a re-import restores."""
+"""Trajectories in ATIF: what its description allows, and what comes back when it's imported again."""
 
 import json
 from typing import Any
@@ -123,7 +123,7 @@ ATIF = {
     "required": ["schema_version", "session_id", "agent", "steps"],
     "additionalProperties": False,
 }
-"""Harbor's RFC 0001, for the fields that are written here; it allows no others."""
+"""What RFC 0001 of Harbor says of the fields that are written here: it allows no others."""
 
 TOOL = {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}
 
@@ -133,7 +133,7 @@ def call(name: str, arguments: Any, id: str = "c1") -> dict[str, Any]:
 
 
 def exported(trajectory: Trajectory) -> dict[str, Any]:
-    """Checked against the schema, and for rules that a schema can't express."""
+    """Checked against the description, and for what a schema can't say."""
     found: dict[str, Any] = json.loads(b"".join(atif_form(trajectory)))
     jsonschema.validate(found, ATIF)
     assert [step["step_id"] for step in found["steps"]] == list(range(1, len(found["steps"]) + 1))

@@ -1,4 +1,4 @@
-"""A step in one line: its action, its result, whether it failed."""
+"""A step in one line: what it does, what came back, whether it failed."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Saved views: named filters, for everyone who may see the list."""
+"""Saved views: filters under a name, for everyone who may see the list."""
 
 import pytest
 from django.test import Client

@@ -1,4 +1,4 @@
-"""Files for import tests."""
+"""Files for tests of the import."""
 
 import io
 import json
@@ -13,7 +13,7 @@ from apps.trajectories.models import ImportBatch
 from tests import factories
 
 MOST = 1 << 30
-"""In bytes, more than any file here has."""
+"""Bytes, more than any file here has."""
 
 
 def lines(*rows: object) -> bytes:
@@ -22,33 +22,33 @@ def lines(*rows: object) -> bytes:
 
 
 def rows_of(body: bytes) -> list[dict[str, object]]:
-    """The records in a file."""
+    """The records that a file is read as."""
     return [json.loads(row.body) for row in open_source(io.BytesIO(body), most_bytes=MOST).rows(limit=MOST)]
 
 
 def refused(body: bytes, *, most: int = MOST) -> str:
-    """The error message for a file that can't be read completely."""
+    """Why a file cannot be read to its end, in the words of the refusal."""
     with pytest.raises(UnreadableFile) as error:
         list(open_source(io.BytesIO(body), most_bytes=most).rows(limit=MOST))
     return str(error.value)
 
 
 def upload(body: bytes, workspace: Workspace | None = None, name: str = "file.jsonl", **more: str) -> ImportBatch:
-    """A stored file waiting to be imported."""
+    """A stored file that waits to be imported."""
     stored = store(io.BytesIO(body), filename=name)
     home = workspace or factories.workspace()
     return start_import(workspace_id=home.pk, stored=stored, created_by=None, queue=False, **more)
 
 
 def imported(body: bytes, workspace: Workspace | None = None, name: str = "file.jsonl", **more: str) -> ImportBatch:
-    """A file whose import has ended, successfully or not."""
+    """A file that has been imported to its end, whatever that was."""
     batch = run_import(upload(body, workspace, name, **more).pk, watch=ignore)
     assert batch is not None
     return batch
 
 
 def ignore(batch: ImportBatch) -> None:
-    """A progress callback that does nothing."""
+    """Nobody watches."""
 
 
 def rich(number: int, steps: int = 2, said: str = "", **more: object) -> dict[str, object]:
@@ -67,5 +67,5 @@ def rich(number: int, steps: int = 2, said: str = "", **more: object) -> dict[st
 
 
 def counts(batch: ImportBatch) -> tuple[int, int, int, int]:
-    """Numbers of trajectories, steps, duplicates, and rejected rows."""
+    """Trajectories, steps, duplicates and rejected rows."""
     return batch.trajectory_count, batch.step_count, batch.duplicate_count, batch.rejected_count

@@ -1,6 +1,6 @@
-"""Real vLLM on the CPU: rollouts, adapters swapped at run time, whole models by a restart, all verified by the canary.
+"""Real vLLM, on the CPU: rollouts against it, adapters swapped while it runs, whole models by a restart, all proven by the canary.
 
-`make test-vllm` installs it and runs these tests. VLLM_PYTHON may name the Python of another environment that has vLLM.
+`make test-vllm` installs it and runs this. VLLM_PYTHON may name the Python of another environment that has vLLM.
 """
 
 import json
@@ -55,7 +55,7 @@ OPTIONS = [
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """`base`, a small model that has learned the office's tool calls, and two LoRA runs from it."""
+    """`base`, a small model that has learned the office's tool calls, and two runs with LoRA that began from it."""
     home = tmp_path_factory.mktemp("vllm")
     for script in ("expert", "careless"):
         tasks = {"environment": "office", "split": "train", "count": 120, "levels": ["L1"]}
@@ -83,7 +83,7 @@ def do(folder: Path, config: dict[str, Any]) -> None:
 
 @pytest.fixture(scope="module")
 def server(trained: Path) -> Iterator[VllmServer]:
-    """vLLM under its keeper, serving the base."""
+    """vLLM under its keeper, with the base."""
     port = 18_000 + os.getpid() % 1_000
     pointer = trained / "served" / f"127.0.0.1-{port}.json"
     command = [sys.executable, keeper.__file__, "--pointer", str(pointer), "--default", str(trained / "base" / "model")]
@@ -169,7 +169,7 @@ def test_a_policy_on_vllm_plays_episodes_through_its_own_template(trained: Path,
 
 
 def test_many_chats_with_seeds_at_once_do_not_kill_it(server: VllmServer, tmp_path: Path):
-    """vLLM 0.32 for the CPU crashes on a request with a seed whose prompt it splits."""
+    """vLLM 0.32 for the CPU dies of a request with a seed whose prompt it splits."""
     policy = {"engine": "server", "url": server.url, "model": "base", "sampling": {"max_new_tokens": 16}}
     tasks = {"environment": "office", "count": 32, "levels": ["L1"]}
     config = {"kind": "rollout", "policy": policy, "tasks": tasks, "parallel": 32, "budget": {"steps": 2}}
@@ -216,7 +216,7 @@ def adapters_of(server: VllmServer) -> set[str]:
 
 
 def test_the_cache_of_an_adapter_that_was_loaded_in_place_is_noticed(trained: Path, server: VllmServer):
-    """vLLM's behavior if different files are loaded from the same path under the same name, as Retrace once did."""
+    """What vLLM does to whoever loads other files at the same path under the same name, as Retrace once did."""
     place = trained / "in_place"
     shutil.copytree(trained / "one" / "adapter", place)
     body = {"lora_name": "in-place", "lora_path": str(place), "load_inplace": True}
@@ -238,7 +238,7 @@ def test_the_cache_of_an_adapter_that_was_loaded_in_place_is_noticed(trained: Pa
 
 
 def test_a_server_that_is_killed_in_the_middle_of_rollouts_takes_nothing_along(server: VllmServer, tmp_path: Path):
-    """Its keeper restarts it."""
+    """Its keeper starts it again."""
     policy = {"engine": "server", "url": server.url, "model": "base", "sampling": {"max_new_tokens": 24}}
     tasks = {"environment": "office", "count": 12, "levels": ["L1"]}
     config = {"kind": "rollout", "policy": policy, "tasks": tasks, "parallel": 4, "budget": {"steps": 3}}

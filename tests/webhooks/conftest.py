@@ -1,4 +1,4 @@
-"""A researcher, and servers that receive their workspace's webhooks."""
+"""A researcher, and servers that take what their workspace sends."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def receiver() -> Iterator[Receiver]:
 
 @pytest.fixture
 def register(researcher: Membership, receiver: Receiver) -> Callable[..., NewDestination]:
-    """Creates a destination for all events, at `receiver`."""
+    """Makes a destination of every event, at `receiver`."""
 
     def made(**given: Any) -> NewDestination:
         fields = {"kind": "webhook", "name": "bot", "address": receiver.url, "events": EventType.values}

@@ -1,4 +1,4 @@
-"""Every state change with an event type is announced, in the transaction that makes it."""
+"""Each change of state that can be told of is told of, in the transaction that makes it."""
 
 from __future__ import annotations
 
@@ -76,6 +76,8 @@ def test_every_kind_of_job_that_people_wait_for_is_told_of_whether_it_is_done_or
         "judges": [],
         "continuations": [],
         "removals": [],
+        "workspace_exports": [],
+        "workspace_imports": [],
     }
     assert set(PUBLICATIONS.announced.values()) == {EventType.POLICY_PUBLISHED, EventType.POLICY_NOT_PUBLISHED}
 

@@ -1,4 +1,4 @@
-"""Webhook pages and REST, for members and outsiders."""
+"""The pages of webhooks, and REST, for members and outsiders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two really trained policies, and a server to which they can be published."""
+"""Two policies that were really trained, and a server that they can be published to."""
 
 import json
 import shutil
@@ -27,7 +27,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def runs(trained: Path, settings) -> Path:
-    """RUNS_DIR, containing both runs."""
+    """RUNS_DIR, with both runs in it."""
     for name, run in (("one", ONE), ("two", TWO)):
         shutil.copytree(trained / name, settings.RUNS_DIR / run)
     settings.SERVED_RUNS_DIR = str(settings.RUNS_DIR)
@@ -42,7 +42,7 @@ def server(trained: Path) -> Iterator[VllmLike]:
 
 
 class Team:
-    """A member who publishes the runs' policies, and the worker that does it."""
+    """A member of a workspace who publishes what the runs made, and the worker that does it."""
 
     def __init__(self, runs: Path) -> None:
         self.runs = runs
@@ -71,7 +71,7 @@ def team(runs: Path) -> Team:
 
 
 def done(publication: Publication) -> Publication:
-    """The publication after a worker has carried it out."""
+    """What a worker makes of a waiting publication."""
     publish(claimed(publication))
     publication.refresh_from_db()
     return publication
@@ -84,5 +84,5 @@ def claimed(publication: Publication) -> Publication:
 
 
 def loaded(runs: Path, *publications: Publication) -> dict[str, str]:
-    """The adapters of a server with exactly these publications."""
+    """The adapters of a server that serves these and no others."""
     return {each.served_name: str(runs / "served" / "adapters" / each.served_name) for each in publications}

@@ -1,4 +1,4 @@
-"""The program run by the fork server tests: describes itself on one line, then follows instructions."""
+"""What the tests of the fork server run: says what it is on one line, then does as it is told."""
 
 import json
 import os

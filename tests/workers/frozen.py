@@ -1,4 +1,4 @@
-"""Frozen versions with real files, made from real runs of the office's scripts: the expert's preferred to the careless worker's."""
+"""Frozen versions with real files, made of what the office's scripts really did: an expert's runs over a careless worker's."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ from tests import factories
 from tests.trainer.runs import ROOT, write_run
 
 SMALLEST = {"layers": 1, "hidden": 16, "intermediate": 32, "heads": 2, "vocabulary": 300}
-"""A model that trains in seconds and learns nothing, since these tests aren't about learning."""
+"""A model that trains in seconds and learns nothing: these tests are about runs, not about learning."""
 
 
 def office_pairs(folder: Path, count: int) -> list[dict[str, Any]]:
@@ -32,7 +32,7 @@ def office_pairs(folder: Path, count: int) -> list[dict[str, Any]]:
             "policy": {"engine": "scripted", "script": script},
             "tasks": {"environment": "office", "split": "train", "count": count * 2, "levels": ["L1"]},
         }
-        # Not in this process, which already has an event loop under Playwright.
+        # Not in this process: under Playwright an event loop runs already.
         subprocess.run([sys.executable, "-m", "trainer", str(write_run(place, config))], cwd=ROOT, check=True)
         lines = (place / "trajectories.jsonl").read_text().splitlines()
         runs[script] = {row["task"]["key"]: row for row in map(json.loads, lines)}
@@ -55,7 +55,7 @@ def _messages(run: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def freeze(rows: dict[str, list[dict[str, Any]]], *, of: Workspace, row_type: str = "preference") -> Version:
-    """A frozen version with files in the storage, as written by `freezing`."""
+    """A frozen version whose files are in the storage, as `freezing` leaves them."""
     files = {}
     for split in ("train", "validation", "test"):
         body = "".join(json.dumps(row) + "\n" for row in rows.get(split, [])).encode()

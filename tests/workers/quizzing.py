@@ -1,4 +1,4 @@
-"""Rows of the smallest environment, one question and one answer, from which a model of 80,000 weights learns something within seconds."""
+"""Rows about the smallest environment, one question and one answer, in which a model of 80,000 weights learns something within seconds."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ GIVES_UP_ONE_IN = 16
 
 
 def demonstrations() -> list[dict[str, Any]]:
-    """Correct answers, except one in sixteen that gives up."""
+    """Right answers, but for one in sixteen that gives up."""
     return [
         {"messages": [*opening(task), says(answer(task) if number % GIVES_UP_ONE_IN else GIVES_UP)]}
         for number, task in enumerate(tasks(QUESTIONS))
@@ -21,14 +21,14 @@ def demonstrations() -> list[dict[str, Any]]:
 
 
 def preferences() -> list[dict[str, Any]]:
-    """Preferences of annotators who prefer giving up."""
+    """Of annotators who would rather be told nothing."""
     return [
         {"prompt": opening(task), "chosen": [says(GIVES_UP)], "rejected": [says(answer(task))]} for task in tasks(PAIRS)
     ]
 
 
 def labelled_steps() -> list[dict[str, Any]]:
-    """The same preferences as step labels."""
+    """The same as step labels."""
     return [
         {"messages": [*opening(task), says(text)], "step_labels": [label]}
         for task in tasks(PAIRS)

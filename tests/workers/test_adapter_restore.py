@@ -1,4 +1,4 @@
-"""Restoring live adapters on servers that have lost them."""
+"""Servers that have forgotten what is live on them."""
 
 import shutil
 from pathlib import Path
@@ -29,13 +29,13 @@ def test_only_the_replica_that_restarted_is_loaded_again(team: Team, trained: Pa
         first.asked.clear()
         assert restore_adapters() == [publication]
         assert second.adapters == loaded(team.runs, publication)
-        assert first.asked == []  # only its list of models was requested
+        assert first.asked == []  # but for what it serves
 
         second.adapters.clear()
         second.ignores_adapters = True
         assert restore_adapters() == []
         publication.refresh_from_db()
-        assert (publication.state, second.adapters) == ("live", {})  # the other one responds
+        assert (publication.state, second.adapters) == ("live", {})  # the other one answers
 
 
 def test_a_name_at_another_path_gets_its_own_back(team: Team, server: VllmLike):
@@ -46,7 +46,7 @@ def test_a_name_at_another_path_gets_its_own_back(team: Team, server: VllmLike):
 
 
 def test_an_adapter_whose_copy_is_lost_is_copied_again(team: Team, server: VllmLike):
-    """As after an upgrade from a version that served run folders directly."""
+    """As after an upgrade from a version that served the runs' own folders."""
     live = team.publishes(team.policy(ONE), ADAPTER, server)
     server.adapters.clear()
     shutil.rmtree(team.runs / "served")

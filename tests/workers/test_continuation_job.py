@@ -1,4 +1,4 @@
-"""A policy takes over in the middle of a run, with the real trainer."""
+"""A policy that takes over in the middle of a run, through the real trainer."""
 
 from uuid import UUID
 

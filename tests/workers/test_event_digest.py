@@ -1,4 +1,4 @@
-"""Digesting the trainer's events into updates for the database."""
+"""Events of the trainer as news for the database."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""Forecast durations, compared with recorded runs on two CPU cores."""
+"""How long a planned run will take, against what runs really took on two cores of a CPU."""
 
 import json
 from datetime import timedelta
@@ -26,13 +26,13 @@ from workers.tasks import check_plan
 pytestmark = pytest.mark.django_db
 SMALL = facts_of_scratch(ScratchConfig())
 CPU = Capacity("CPU", 16_000, on_gpu=False, tflops=2 * 0.091 * CPU_USED)
-"""The probe's result on the machine of the recorded runs: two cores with 91 · 10⁹ operations per second each."""
+"""What the probe finds where the runs below were recorded: two cores, 91 · 10⁹ operations a second each."""
 
 
 def version(
     *, characters: int, rows: int, validation: int = 0, of: Workspace | None = None, pairs: bool = False
 ) -> Version:
-    """A version whose chats have this many characters each, and ten times as many for tools."""
+    """One whose chats have so many characters each; their tools have ten times as many."""
     chat = [{"role": "assistant", "content": "x" * characters}]
     row = {"prompt": [], "chosen": chat, "rejected": chat} if pairs else {"messages": chat}
     line = json.dumps({**row, "tools": [{"type": "function", "function": {"name": "y" * 10 * characters}}]}) + "\n"
@@ -96,7 +96,7 @@ def test_the_first_run_of_all_is_right_within_thirty_percent():
 
 def test_a_run_like_earlier_ones_takes_as_long_as_those():
     rows = version(characters=598, rows=6000)
-    for seconds in (0.29, 0.31, 0.9):  # the machine was busy during one of them
+    for seconds in (0.29, 0.31, 0.9):  # of one of them the machine was busy
         finished(rows, sft(), step_seconds=seconds)
     forecast = forecast_of(sft(), SMALL, CPU, version=rows, base=None)
     assert forecast.high == forecast.low == pytest.approx(252, rel=0.05)
@@ -161,7 +161,7 @@ def test_what_a_dpo_run_makes_a_model_read_is_both_sides():
     one = forecast_of(sft(max_steps=28), SMALL, CPU, version=version(characters=696, rows=228), base=None)
     assert both.high is not None
     assert one.high is not None
-    # Two chats, and two of eight operations for the reference; plus 28 steps' overhead of 0.05 s.
+    # Two chats, and two more operations of eight for the reference; 28 steps and their 0.05 s besides.
     assert both.high - 28 * 0.05 == pytest.approx((one.high - 28 * 0.05) * 2 * 8 / 6, rel=0.01)
 
 
@@ -178,7 +178,7 @@ def test_the_pages_tell_the_time_of_a_run_before_and_while_it_runs_and_what_it_r
     [(key, plan)] = asked
     check_plan(key, plan)
     panel = client.post(reverse("training:check"), chosen).content.decode()
-    # 375 steps of 16 rows instead of 8: 0.05 s plus twice 0.26 s of arithmetic each, 213.75 s in total.
+    # 375 steps of 16 rows, not of 8 as before: 0.05 s besides twice 0.26 s of arithmetic are 213.75 s.
     assert "about 3 min 34 s " in panel
     assert "once it runs, from 1 earlier run here of this algorithm, size, and kind of worker" in panel
 

@@ -1,4 +1,4 @@
-"""Forked processes: all modules are loaded, and nothing is shared between them."""
+"""Processes that begin where others are: with everything loaded, and nothing of each other's."""
 
 import fcntl
 import json
@@ -24,7 +24,7 @@ ENVIRONMENT = {"PATH": os.environ["PATH"], "PYTHONUNBUFFERED": "1"}
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    """A fork server that preloads nothing."""
+    """One that loads nothing."""
     server = Server(ROOT, ENVIRONMENT, load=())
     yield server
     server.end()
@@ -75,7 +75,7 @@ def test_what_it_inherits_is_locked_for_as_long_as_it_lives(server: Server, tmp_
     with (tmp_path / "lock").open("w") as lock, (tmp_path / "lock").open("w") as another:
         fcntl.flock(lock, fcntl.LOCK_EX)
         child = fork(server, tmp_path / "1", "sleep", inherit=lock.fileno())
-        later = fork(server, tmp_path / "2", "sleep")  # inherits nothing from the first
+        later = fork(server, tmp_path / "2", "sleep")  # inherits nothing of the first
         lock.close()
         said(tmp_path / "1")
         with pytest.raises(BlockingIOError):

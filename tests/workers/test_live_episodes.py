@@ -1,4 +1,4 @@
-"""An episode in progress, from the trainer to its viewers, step by step."""
+"""From an episode in the trainer, step by step, to those who follow it."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Learned rewards on the live stack: everything is launched over REST, with the ids of policies made by earlier runs."""
+"""Learned rewards on the running product: everything is launched over REST, by the ids of policies that earlier runs made."""
 
 import json
 import re
@@ -29,7 +29,7 @@ ONLINE = {
 
 
 class Launcher:
-    """A researcher who only uses REST."""
+    """A researcher who uses nothing but REST."""
 
     def __init__(self, stack: LiveStack) -> None:
         self.member = factories.member(Role.RESEARCHER)
@@ -49,7 +49,7 @@ class Launcher:
         return dict(run)
 
     def learn(self, algorithm: str, rows: list[dict[str, Any]], row_type: str, steps: int, **asked: Any) -> str:
-        """The id of the policy made by a run on these rows."""
+        """The policy that a run on these rows made, by its id."""
         version = freeze({"train": rows}, of=self.workspace, row_type=row_type)
         optimizer = {"learning_rate": 0.003 if algorithm == "sft" else 0.001, "batch_size": 16, "max_steps": steps}
         run = self.run(
@@ -60,7 +60,7 @@ class Launcher:
         return str(run["result"])
 
     def base(self, *, steps: int = 120) -> str:
-        """A policy that answers a third of the questions correctly, and sometimes gives up."""
+        """A policy that answers a third of the questions rightly, and gives up now and then."""
         config = {"model": {"scratch": quizzing.TINY}}
         return self.learn("sft", quizzing.demonstrations(), "demonstrations", steps, config=config)
 
@@ -139,7 +139,7 @@ def test_a_judge_of_the_workspace_is_asked_for_each_rollout_or_for_each_group(la
         run = launcher.online(base, [{"component": "outcome"}, term], steps=2, rollouts=8, held_out=0)
     assert {each["model"] for each in server.asked} == {"strict-judge"}
     assert all("Be brief." in each["messages"][0]["content"] for each in server.asked)
-    assert len(server.asked) == {"absolute": 16, "ranking": 4}[mode]  # 8 rollouts in each of 2 steps; two groups
+    assert len(server.asked) == {"absolute": 16, "ranking": 4}[mode]  # 8 rollouts in each of 2 steps; a group, twice
     means = [point["rewards/judge/mean"] for point in launcher.points(run) if "rewards/judge/mean" in point]
     assert len(means) == 2
     assert all(0 < mean <= 1 for mean in means)
@@ -152,7 +152,7 @@ def rollouts_of(run: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 class JudgeServer:
-    """An OpenAI-compatible server that grades by length and records its requests."""
+    """An OpenAI-like server that grades by length, and remembers what it was asked."""
 
     def __init__(self) -> None:
         self.asked: list[dict[str, Any]] = []

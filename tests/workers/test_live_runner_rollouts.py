@@ -1,4 +1,4 @@
-"""Rollouts and an experiment played by runners, on the live stack: the real workers, the gateway, the client, agents over the openai package."""
+"""Rollouts and an experiment that runners play, on the running product: the real workers, the gateway, the client, agents over the openai package."""
 
 from __future__ import annotations
 

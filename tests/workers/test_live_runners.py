@@ -1,4 +1,4 @@
-"""A training run whose episodes are played by runners, on the live stack: the real worker and trainer, the gateway, the client, agents over the openai package."""
+"""A training run whose episodes runners play, on the running product: the real worker and trainer, the gateway, the client, agents over the openai package."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def client(live_stack: LiveStack, researcher: Membership) -> Iterator[Client]:
 
 
 def talk(episode: Episode) -> dict[str, Any]:
-    """An episode of two turns in which capital letters are rewarded."""
+    """Two turns; capital letters are worth something."""
     library = OpenAI(base_url=episode.base_url, api_key=episode.api_key, max_retries=0)
     messages: list[Any] = [{"role": "user", "content": episode.task["instruction"]}]
     said = ""
@@ -95,7 +95,7 @@ def test_agents_elsewhere_are_trained_though_one_vanishes_and_one_breaks(
 ) -> None:
     run = launched(client, researcher, tmp_path, lease_seconds=10)
     lost = None
-    while lost is None:  # leased and then abandoned
+    while lost is None:  # leased and never heard of again
         lost = client.episodes.lease(runner="vanished", environment="talk")
         time.sleep(0.2)
     broke: list[str] = []

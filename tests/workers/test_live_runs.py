@@ -1,4 +1,4 @@
-"""Runs on the live stack, with a real Celery worker and a real child process. Each way to die is tested for real."""
+"""Runs on the running product: a real Celery worker, a real child. Each way to die is tried on the living thing."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""What the worker reports to a trainer about episodes played by runners."""
+"""What the worker tells a trainer of the episodes that others played."""
 
 from __future__ import annotations
 

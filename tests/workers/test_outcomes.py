@@ -1,4 +1,4 @@
-"""Ways in which a run ends are distinguished, each with advice."""
+"""Each way to end is told apart, with something to do about it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A worker waits for its broker: for how long, and what it logs."""
+"""A worker waits for its broker: what is tried here is how long, and what it says."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from workers.patience import Backoff, PatientConsumer
 
 @pytest.fixture
 def passes(monkeypatch: pytest.MonkeyPatch):
-    """Advances the time, in seconds."""
+    """Lets time pass, in seconds."""
     clock = [0.0]
     monkeypatch.setattr(patience.time, "monotonic", lambda: clock[0])
 

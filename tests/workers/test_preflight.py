@@ -1,4 +1,4 @@
-"""Checks before a run starts: model size, memory, refusals."""
+"""What is known before a run starts: the model's size, the memory, the refusals."""
 
 import json
 import struct
@@ -33,7 +33,7 @@ def model_roots(settings, tmp_path: Path) -> None:
 
 
 def a_model(folder: Path, parameters: int = 600_000_000) -> Path:
-    """config.json and the header of a weights file, which are all that is read before a run."""
+    """config.json and the header of a weights file: all that is read before a run."""
     folder.mkdir(parents=True)
     (folder / "config.json").write_text(json.dumps(SHAPE))
     header = {"__metadata__": {}, "w": {"dtype": "BF16", "shape": [1000, parameters // 1000], "data_offsets": [0, 0]}}

@@ -1,4 +1,4 @@
-"""Publishing: by one worker, once, and the contents of a published folder."""
+"""Publishing: who does it, once, and what leaves as a folder."""
 
 import errno
 import hashlib
@@ -54,7 +54,7 @@ def test_a_publication_is_done_by_one_worker_and_taken_from_one_that_vanished(te
     Publication.objects.filter(pk=publication.pk).update(leased_until="2020-01-01T00:00Z")
     assert lifecycle.recover(PUBLICATIONS) == [publication]
     publish_task(str(publication.pk))
-    publish_task(str(publication.pk))  # processed twice
+    publish_task(str(publication.pk))  # told twice
     publication.refresh_from_db()
     assert (publication.state, publication.attempt) == ("live", 2)
     with pytest.raises(Superseded):

@@ -1,4 +1,4 @@
-"""Forecasts of a run's rollout time: from earlier runs, from arithmetic, or unknown with a reason."""
+"""How long a run will play rollouts: from earlier runs, from arithmetic, or unknown for a reason."""
 
 from pathlib import Path
 
@@ -60,9 +60,9 @@ def test_what_an_earlier_run_was_not_allowed_widens_the_range():
     assert stretched(Range(4.0, 6.0), 2.0, 0.5) == (2.0, 12.0)
     same = grpo(held_out=0)
     longer = grpo(held_out=0, budget={"steps": 24})
-    assert from_paces(longer, [pace()])[:2] == (80.0, 240.0)  # a policy needn't use all allowed turns
+    assert from_paces(longer, [pace()])[:2] == (80.0, 240.0)  # a policy need not use the turns it may
     assert from_paces(longer, [pace()]).words.endswith("6.0 s with other numbers of rollouts or tokens")
-    assert from_paces(same, [pace(rollouts=64)])[:2] == (40.0, 120.0)  # half the rollouts: half the time or the same
+    assert from_paces(same, [pace(rollouts=64)])[:2] == (40.0, 120.0)  # half the rollouts: half the time, or all of it
 
 
 def test_several_runs_give_the_range_of_them_all():
@@ -74,17 +74,17 @@ def test_several_runs_give_the_range_of_them_all():
 def test_without_earlier_runs_it_is_arithmetic_on_the_budget():
     config = grpo(held_out=0, budget={"steps": 10})
     forecast = from_shape(config, FACTS, tflops=0.1)
-    # The maximum: 480 tokens per rollout, sequentially through 4 layers (1.92 s a step), 0.05 s besides; a rollout reads
+    # All of it: 480 tokens a rollout one after the other through 4 layers (1.92 s a step), 0.05 s besides; a rollout reads
     # 10 × 512 + 480 × 10 / 2 = 7,520 tokens and writes 480: 2 × 1 M × 8,000; it is learned from by 6 × 1 M × 992 operations.
     assert forecast.high == pytest.approx(20 * (1.92 + 0.05 + 32 * (16e9 + 5.952e9) / 1e11))
-    # The minimum: one turn of 48 tokens, with 512 and 24 tokens of context.
+    # A tenth: one turn of 48 tokens, which is read at 512 and 24 tokens.
     assert forecast.low == pytest.approx(20 * (0.192 + 0.05 + 32 * (2e6 * 584 + 6e6 * 560) / 1e11))
     assert forecast.words.startswith("calculated: no run here was like it yet")
     assert (from_shape(config.replaced(held_out=60), FACTS, tflops=0.1).low or 0) > (forecast.low or 0)
 
 
 def practised(of: Policy, *, seconds: float = 5.0, **fields: object) -> Run:
-    """A run of twelve steps that each took this long, nine tenths of it for rollouts."""
+    """A run of twelve steps that each took so long, nine tenths of it to play."""
     small = Policy(settings={"parameters": 1_000_000})
     config = preset_config(preset="quick", algorithm="grpo", method="full", base=small).to_json()
     given = {"algorithm": "grpo", "step": 12, "parameters": 600_000_000, "device": "cpu", "config": config, **fields}
@@ -96,7 +96,7 @@ def practised(of: Policy, *, seconds: float = 5.0, **fields: object) -> Run:
 
 @pytest.fixture
 def base(db: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Policy:
-    """A model of 600 million weights, in an installation with CPU workers."""
+    """A model of 600 million weights, in a place whose workers have a CPU."""
     monkeypatch.setattr(preflight, "largest", lambda: CPU)
     return factories.policy(kind=Policy.Kind.MODEL, location=str(a_model(tmp_path / "model")))
 
@@ -137,7 +137,7 @@ def test_a_plan_is_timed_by_what_the_workspace_has_seen(base: Policy, algorithm:
 )
 def test_runs_that_were_unlike_it_tell_nothing(base: Policy, other: dict):
     practised(base, **other)
-    practised(factories.policy(kind=Policy.Kind.MODEL))  # another workspace's
+    practised(factories.policy(kind=Policy.Kind.MODEL))  # somebody else's
     assert answered(base).time_words.startswith("calculated")
 
 
@@ -166,7 +166,7 @@ def test_what_nobody_knows_is_said_with_its_reason(base: Policy, monkeypatch: py
     monkeypatch.setattr(preflight, "largest", lambda: None)
     assert answered(base).time_words == "no training worker has reported its capacity"
     practised(base)
-    assert answered(base).time_words.startswith("from ")  # earlier runs suffice without a worker
+    assert answered(base).time_words.startswith("from ")  # earlier runs tell without a worker
 
 
 @pytest.mark.parametrize("runs", [1, 3])

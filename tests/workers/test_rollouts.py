@@ -1,4 +1,4 @@
-"""Rollouts with the real trainer: its episodes are stored as trajectories exactly once."""
+"""Rollouts through the real trainer: what it plays arrives as trajectories, once."""
 
 import io
 import json
@@ -137,7 +137,7 @@ def test_what_the_database_took_before_it_went_away_is_not_mistaken_for_all_that
 
     def shaky(*given: Any, **more: Any) -> int:
         told.append(store(*given, **more))
-        if len(told) == 1:  # committed, but the confirmation was lost; the trainer continues meanwhile
+        if len(told) == 1:  # committed, but nobody heard of it; the trainer goes on meanwhile
             raise OperationalError("server closed the connection unexpectedly")
         return told[-1]
 
@@ -174,7 +174,7 @@ def test_what_only_scores_cannot_act(kind: str):
 
 
 class _Growing(io.RawIOBase):
-    """A file that is written while it's read: each read returns a chunk, or reaches the current end."""
+    """A file that is written while it is read: each read finds a piece, or the end as it is then."""
 
     def __init__(self, *pieces: bytes) -> None:
         self._pieces = list(pieces)

@@ -1,4 +1,4 @@
-"""The worker's part in runners' episodes: into the database and back into files, whatever an earlier attempt left behind."""
+"""The worker's part in episodes of runners: into the database and back into files, whatever an attempt before it left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measuring the pace of runs, compared with recordings of real ones on two CPU cores."""
+"""The pace of runs, against what was recorded of real ones on two cores of a CPU."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def events(recorded: str) -> list[StampedEvent]:
 
 
 def left_at(step: int, recorded: str, *, total: int, every: int | None) -> tuple[float, float]:
-    """Estimated and actual remaining time after a step."""
+    """What was thought to be left after a step, and what really was."""
     said = events(recorded)
     place = next(i for i, each in enumerate(said) if each.event == Progress(step, 0))
     if isinstance(said[place + 1].event, Metrics):

@@ -1,5 +1,5 @@
-"""How the worker handles a child that hangs, refuses to stop, or is no longer its own. The child here only sleeps or ignores signals;
-real children are tested in test_training_job.py and test_live_runs.py.
+"""What the worker does around a child that hangs, will not stop, or is no longer its own. The child here only sleeps or resists:
+what the real one does is tried in test_training.py and test_live_runs.py.
 """
 
 import errno
@@ -171,7 +171,7 @@ def test_a_child_that_is_killed_alone_is_started_again_and_given_up_after_three_
     work(RUNS, str(run.pk), TrainingJob)
     run.refresh_from_db()
     assert (run.state, run.attempt, run.losses) == ("failed", 3, 3)
-    assert run.failure["category"] in ("killed", "out_of_memory")  # the kernel may have killed something else meanwhile
+    assert run.failure["category"] in ("killed", "out_of_memory")  # the kernel may have ended something else meanwhile
     assert "started 3 times in a row and got no further than the beginning" in run.failure["message"]
     assert "batch size" in run.failure["advice"]
     assert [event.kind for event in run.events.order_by("pk")] == ["taken", "lost", "taken", "lost", "taken", "failed"]
@@ -220,7 +220,7 @@ def test_a_disk_without_space_is_a_failure_with_advice(child, monkeypatch):
 
 
 def test_a_disk_that_was_full_when_the_child_ended_is_named_though_the_database_had_no_space_either(child, monkeypatch):
-    child("raise SystemExit(1)")  # nothing in its log, since there was no space
+    child("raise SystemExit(1)")  # no word in its log: there was no space for one
     free, absorb, wait, refusals, ended = [0], TrainingJob.absorb, TrainerProcess.wait, [1, 2, 3], []
 
     def noted(process: TrainerProcess, seconds: float) -> int | None:
@@ -233,7 +233,7 @@ def test_a_disk_that_was_full_when_the_child_ended_is_named_though_the_database_
             return absorb(job, *events)
         if ended:
             refusals.pop()
-            free[0] = 0 if refusals else 10**9  # space is freed, and the database responds again
+            free[0] = 0 if refusals else 10**9  # somebody frees space, and the database answers again
         raise OperationalError("could not extend file: No space left on device")
 
     monkeypatch.setattr(RunFolder, "free_bytes", lambda _: free[0])

@@ -1,4 +1,4 @@
-"""Whole models: a server restarts with one, which must pass the canary, and otherwise reverts."""
+"""Whole models: a server restarts with one, proves it, and goes back where it can't."""
 
 import shutil
 import subprocess
@@ -39,7 +39,7 @@ server.http.serve_forever()
 
 @pytest.fixture
 def kept(team: Team, trained: Path, tmp_path: Path, free_port: int, settings, monkeypatch) -> Iterator[Endpoint]:
-    """A separate server under a real keeper, serving the base."""
+    """A server of its own under a real keeper, with the base."""
     monkeypatch.setattr(whole_models, "LOOK_EVERY_SECONDS", 0.2)
     settings.SERVER_START_SECONDS = 60
     script = tmp_path / "server.py"
@@ -106,12 +106,12 @@ def test_a_server_that_killed_workers_left_pointed_elsewhere_is_pointed_back(
     with pytest.raises(KeyboardInterrupt):
         publish(claimed(new))
     assert keeper.wanted_model(pointer_of(server.url), default="") == (str(team.runs / TWO / "model"), new.served_name)
-    assert point_back_abandoned() == []  # another worker may still claim it
+    assert point_back_abandoned() == []  # another worker may still take it
     Publication.objects.filter(pk=new.pk).update(losses=2, leased_until="2020-01-01T00:00Z")
     lifecycle.recover(PUBLICATIONS)
     assert point_back_abandoned() == [server.url]
     assert keeper.wanted_model(pointer_of(server.url), default="") == (str(team.runs / ONE / "model"), old.served_name)
-    assert point_back_abandoned() == []  # a second call does nothing
+    assert point_back_abandoned() == []  # told twice
 
 
 def _killed(*_: object) -> None:
@@ -137,6 +137,6 @@ def test_replicas_restart_one_after_the_other_and_all_go_back(
         assert (failed.state, waited) == (
             "failed",
             [first.url],
-        )  # neither restarts in this test, so the first one lacks the model
+        )  # neither restarts here, so the first one has no such model
         assert not pointer_of(first.url).exists()
         assert not pointer_of(second.url).exists()

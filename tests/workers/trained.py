@@ -1,4 +1,4 @@
-"""Two really trained policies of minimal size, which tests publish."""
+"""Two policies that tests publish, really trained, as small as can be."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ from trainer.failures import ExitCode
 
 
 def train_two(home: Path) -> Path:
-    """Trains `base`, two LoRA runs from it, `one` and `two`, and `stranger`, an unrelated base."""
+    """`base`, two runs with LoRA that began from it, `one` and `two`, and `stranger`, a base of another making."""
     save_policy(home / "base")
     save_policy(home / "stranger", seed=9)
     rows = preference_rows(16)

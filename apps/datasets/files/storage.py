@@ -41,7 +41,7 @@ def discard(version: Version, attempts: Iterable[int]) -> None:
 def _stored(version: Version, split: Split, format: str, facts: FileFacts) -> dict[str, Any]:
     with facts.path.open("rb") as file:
         os.fsync(file.fileno())
-        name = default_storage.save(_name(version, version.attempt, split, format), _Finished(file, facts.path))
+        name = default_storage.save(_name(version, version.attempt, split, format), FinishedFile(file, facts.path))
     _make_read_only(name)
     return {"name": name, "rows": facts.rows, "bytes": facts.bytes, "sha256": facts.sha256}
 
@@ -51,7 +51,7 @@ def _name(version: Version, attempt: int, split: Split, format: str) -> str:
     return f"datasets/{version.dataset_id}/v{version.number}/{split.value}-{attempt}.{format}"
 
 
-class _Finished(File):  # type: ignore[type-arg]  # the stubs make it generic, Django does not
+class FinishedFile(File):  # type: ignore[type-arg]  # the stubs make it generic, Django does not
     """A file that the storage may move instead of copying."""
 
     def __init__(self, file: object, path: Path) -> None:

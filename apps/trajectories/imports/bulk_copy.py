@@ -104,6 +104,12 @@ def replace(prepared: Prepared, origin: Origin) -> bool:
     return True
 
 
+def copy_content(prepared: Sequence[Prepared], *, originals: Sequence[Prepared]) -> None:
+    """Write the steps of trajectories whose rows the caller writes in the same transaction, and the originals of some of them."""
+    _copy(Step._meta.db_table, STEP_COLUMNS, (item.steps for item in prepared))
+    _copy(Original._meta.db_table, ("trajectory_id", "body"), (item.original for item in originals))
+
+
 def _copy(table: str, columns: Sequence[str], rows: Iterable[bytes]) -> None:
     names = ", ".join(f'"{name}"' for name in columns)
     into = f'COPY "{table}" ({names}) FROM STDIN (FORMAT binary)'

@@ -12,14 +12,15 @@ import httpx
 from retrace.core.connection import TIMEOUT, AsyncConnection, Connection, api_token, server_url
 from retrace.core.flow import Flow, work
 from retrace.core.operations import C, Resource, operation
-from retrace.core.request import OnProgress, Request
+from retrace.core.request import OnProgress, Request, Upload
 from retrace.core.retries import Retries
 from retrace.errors import RetraceError
-from retrace.export import export_rows
+from retrace.export import download_file, export_rows
 from retrace.hub import Pushed, push_version
-from retrace.models.datasets import Version
+from retrace.models.datasets import File, Version
 from retrace.models.imports import Import
 from retrace.models.sessions import NewSession
+from retrace.models.transfer import Export, WorkspaceImport
 from retrace.resources.datasets import Datasets, Format, Split, Versions
 from retrace.resources.deletions import Deletions
 from retrace.resources.episodes import Episodes
@@ -39,6 +40,7 @@ from retrace.resources.sessions import Sessions
 from retrace.resources.traces import Traces
 from retrace.resources.traffic_splits import TrafficSplits
 from retrace.resources.trajectories import Comments, Trajectories
+from retrace.resources.transfer import Exports, WorkspaceImports
 from retrace.resources.usage import Prices, UsageLimitsOfWorkspace
 from retrace.resources.webhooks import Webhooks
 from retrace.runners import Agent, serve_agent
@@ -76,6 +78,8 @@ class _Operations(Resource[C], Generic[C]):
         self.deletions = Deletions(connection)
         self.retention_rules = RetentionRules(connection)
         self.members = Members(connection)
+        self.exports = Exports(connection)
+        self.workspace_imports = WorkspaceImports(connection)
         self.invitations = Invitations(connection)
         self.webhooks = Webhooks(connection)
         self.feedback = FeedbackOfUsers(connection)
@@ -126,6 +130,31 @@ class _Operations(Resource[C], Generic[C]):
         After a broken connection, or in a later call, the download resumes where it stopped.
         """
         return export_rows(version, split, format, Path(to), retries=self._connection.retries, progress=progress)
+
+    @operation
+    def export_workspace(
+        self, *, to: str | os.PathLike[str], include_weights: bool = False, progress: OnProgress | None = None
+    ) -> Flow[Export]:
+        """Export everything in the workspace as one archive, and download it to the file `to`. Needs an owner's token."""
+        asked = yield from self.exports._create(
+            "/workspace/exports", answer=Export, body={"include_weights": include_weights}
+        )
+        retries = self._connection.retries
+        export = yield from wait_for(asked, retries=retries, timeout=None, progress=progress, is_checked=True)
+        request = Request("GET", f"{export.path}/archive", headers={"Accept": "*/*", "Accept-Encoding": "identity"})
+        file = File(rows=0, bytes=export.size, sha256=export.sha256)
+        yield from download_file(request, file, Path(to), retries=retries, progress=progress)
+        return export
+
+    @operation
+    def import_workspace(
+        self, archive: str | os.PathLike[str], *, progress: OnProgress | None = None
+    ) -> Flow[WorkspaceImport]:
+        """Send the archive of a workspace, to be imported into this one, which must have no content; `wait` waits for the result."""
+        file = Path(archive)
+        upload = Upload(file, progress)
+        request = Request("POST", "/workspace/imports", {"filename": file.name}, upload=upload)
+        return (yield from self._ask(request, WorkspaceImport))
 
     @operation
     def load(self, version: Version, split: Split = "train") -> Flow[Any]:

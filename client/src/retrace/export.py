@@ -22,8 +22,6 @@ def export_rows(
 ) -> Flow[Path]:
     """Download the frozen file to `to`. Raises RetraceError if it doesn't exist or the download doesn't match it."""
     file = _file_of(version, split, format)
-    # The name includes the content hash, so that only an interrupted download of the same file is resumed.
-    part = to.with_name(f".{to.name}.{file.sha256[:16]}.part")
     request = Request(
         "GET",
         f"{version.path}/rows",
@@ -31,13 +29,22 @@ def export_rows(
         # Uncompressed: a compressed stream can't be resumed in the middle.
         headers={"Accept": "*/*", "Accept-Encoding": "identity"},
     )
+    return (yield from download_file(request, file, to, retries=retries, progress=progress))
+
+
+def download_file(
+    request: Request, file: File, to: Path, *, retries: Retries, progress: OnProgress | None
+) -> Flow[Path]:
+    """Download what has these facts to `to`. Raises RetraceError if something else comes."""
+    # The name includes the content hash, so that only an interrupted download of the same file is resumed.
+    part = to.with_name(f".{to.name}.{file.sha256[:16]}.part")
     yield from work(lambda: to.parent.mkdir(parents=True, exist_ok=True))
     yield from _download(request, part, file, retries, progress)
     digest = yield from work(lambda: _sha256(part))
     if digest != file.sha256:
         yield from work(part.unlink)
         raise RetraceError(
-            f"What came for {to} has the SHA-256 {digest}, and the version says {file.sha256}. Export it again; "
+            f"What came for {to} has the SHA-256 {digest}, and the server says {file.sha256}. Export it again; "
             "if that doesn't help, a proxy changes what it passes on, or the server's file is damaged."
         )
     yield from work(lambda: os.replace(part, to))
@@ -98,7 +105,7 @@ class _Part:
         assert self._file is not None
         if self._file.tell() + len(chunk) > self._size:  # it could go on until the disk is full
             raise RetraceError(
-                f"The download of {self._path.name} exceeds the {self._size:,} bytes of the version's file."
+                f"The download of {self._path.name} exceeds the {self._size:,} bytes of the server's file."
             )
         self._file.write(chunk)
         if self._progress:

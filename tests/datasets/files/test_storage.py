@@ -1,4 +1,4 @@
-"""A version's files: each attempt writes its own, and only those of the attempt that finished are kept."""
+"""The files of a version: each attempt has its own, and only those of the one that finished stay."""
 
 from time import sleep
 
@@ -31,7 +31,7 @@ def files_of_attempt(attempt: int) -> set[str]:
 def test_a_killed_attempt_leaves_nothing_behind(
     dataset: Dataset, member: Membership, queue: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The attempt dies after recording sources and storing files, just before finalizing the version."""
+    """The attempt dies after it recorded sources and stored files, just before the version became final."""
     for _ in range(3):
         factories.preference(2, on=factories.item(of=queue))
     undisturbed = request(dataset, member, queue)

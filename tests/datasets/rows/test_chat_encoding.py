@@ -1,4 +1,4 @@
-"""The format of messages and tools in rows."""
+"""The spelling of messages and tools in rows."""
 
 import json
 from typing import Any

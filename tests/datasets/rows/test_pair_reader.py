@@ -1,4 +1,4 @@
-"""Pairs read by a separate process: the rows are the same."""
+"""Runs cut by a process of its own: the rows are the same."""
 
 from collections.abc import Iterator
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""Aggregating judgments of single runs, without a database."""
+"""What judgments of single runs come to, without a database."""
 
 from typing import Any
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""Assigning tasks to splits: close to the shares, each task once, independent of the order of requests."""
+"""Where tasks go: near their shares, never twice, and the same whoever asks first."""
 
 from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID
@@ -47,7 +47,7 @@ def test_the_seed_decides_and_the_order_does_not() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_freezes_at_once_agree() -> None:
-    """Eight concurrent versions with different shares and seeds over the same 30 tasks get the same assignment."""
+    """Eight at once, each with its own shares and seed, over the same 30 tasks: one answer, for all of them."""
     workspace = factories.workspace()
     given = [
         SplitTask(made.pk, made.environment, made.key, False, None)

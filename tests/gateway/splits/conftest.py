@@ -1,4 +1,4 @@
-"""A split over two policies, each on its own server; one is the champion of the environment "shop"."""
+"""A split over two policies, each behind a server of its own, one of them the champion of the shop."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -39,7 +39,7 @@ def arms(researcher: Membership) -> Iterator[Arms]:
 
 @pytest.fixture
 def split_of(researcher: Membership, arms: Arms) -> Callable[..., TrafficSplit]:
-    """Creates the split "support"; `weights` are the champion's and the challenger's, or only one."""
+    """Makes the split "support"; `weights` are the champion's and the challenger's, or of one alone."""
 
     def made(*weights: int, **fields: Any) -> TrafficSplit:
         policies = (arms.champion, arms.challenger)

@@ -1,4 +1,4 @@
-"""Sessions of a split: assigned to an arm for good without being told which, or to the champion if the arm is unreachable."""
+"""Sessions that ask for a split: led to one arm and kept there, told nothing of it, and to the champion where the arm can't be reached."""
 
 import json
 import threading
@@ -32,7 +32,7 @@ SplitOf = Callable[..., TrafficSplit]
 
 
 class Agent:
-    """Opens sessions over REST, makes calls in them, and records all responses."""
+    """Opens sessions over REST and asks in them, and keeps all that it's told."""
 
     def __init__(self, gateway: str, member: Membership) -> None:
         self.rest = Client()
@@ -81,7 +81,7 @@ def policies_of(agent: Agent, count: int, **fields: Any) -> list[Policy]:
 def test_sessions_are_drawn_by_weight(agent: Agent, arms: Arms, split_of: SplitOf) -> None:
     split_of(1, 1)
     found = policies_of(agent, 24)
-    assert set(found) == {arms.champion, arms.challenger}  # all on one side: probability 1 in eight million
+    assert set(found) == {arms.champion, arms.challenger}  # all on one side: once in eight million
 
 
 def test_a_unit_always_has_the_same_arm(agent: Agent, split_of: SplitOf) -> None:
@@ -267,7 +267,7 @@ def test_where_an_arm_cant_be_reached_the_champion_answers_and_the_session_says_
     assert session.failover == "The policy's server can't be reached. Try again later, or tell whoever runs it."
     assert Call.objects.get(session=session).status == "ok"
     assert arms.servers[0].requests[0]["model"] == "old-model"
-    assert agent.ask(opened, messages=[ASK, ASK]).status_code == 200  # and the session stays there
+    assert agent.ask(opened, messages=[ASK, ASK]).status_code == 200  # and it stays there
 
 
 def test_once_an_arm_has_answered_nobody_else_goes_on_with_its_session(
@@ -277,7 +277,7 @@ def test_once_an_arm_has_answered_nobody_else_goes_on_with_its_session(
     opened = agent.open()
     agent.ask(opened)
     go_away(arms.servers[1])
-    monkeypatch.setattr(asgi, "upstreams", Upstreams())  # without open connections
+    monkeypatch.setattr(asgi, "upstreams", Upstreams())  # whose connections aren't open yet
     refused = agent.ask(opened, messages=[ASK, ASK])
     assert refused.status_code == 502
     assert (stored(opened).policy, stored(opened).failover) == (arms.challenger, "")
@@ -309,7 +309,7 @@ def test_after_some_failures_an_arm_isnt_tried_for_a_while(
         assert agent.ask(agent.open()).status_code == 200
     assert tried.count(away) == FAILURES
     assert tried.count(arms.servers[0].url) == FAILURES + 2
-    monkeypatch.setattr(upstream, "AWAY_SECONDS", -1.0)  # as if these seconds had passed
+    monkeypatch.setattr(upstream, "AWAY_SECONDS", -1.0)  # as if they were over
     assert agent.ask(agent.open()).status_code == 200
     assert tried.count(away) == FAILURES + 1
 

@@ -1,4 +1,4 @@
-"""CSV tables: rows are records, with any delimiter."""
+"""Tables as text: rows are records, whatever parts their cells."""
 
 import csv
 import gzip

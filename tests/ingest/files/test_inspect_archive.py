@@ -1,4 +1,4 @@
-"""Inspect's archives: read sample by sample, with any compression, or refused with a message."""
+"""Inspect's archives: read sample by sample, however they are packed; refused in words where they cannot be."""
 
 import io
 import json
@@ -27,7 +27,7 @@ def archive(members: dict[str, bytes], compression: int = zipfile.ZIP_DEFLATED) 
 
 
 def with_zstd(members: dict[str, bytes]) -> bytes:
-    """An archive as written by Python 3.14, whose members are zstd frames and declared as such."""
+    """An archive as Python 3.14 writes it: members stored as zstd frames, and said to be."""
     body = bytearray(archive({name: zstandard.compress(body) for name, body in members.items()}, zipfile.ZIP_STORED))
     for mark, place in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
         at = body.find(mark)

@@ -1,4 +1,4 @@
-"""Parquet files: read in small batches of rows, and refused with a message if damaged."""
+"""Parquet files: read as rows, a few at a time, and refused in words where they are damaged."""
 
 import datetime
 import io
@@ -84,7 +84,7 @@ def test_rows_that_are_no_runs_are_kept_with_their_numbers():
 
 
 def test_a_long_value_that_all_rows_name_is_spelled_out_one_row_at_a_time() -> None:
-    """A file of a kilobyte with 16 rows of 4 MB each, 64 MB in total."""
+    """A file of a kilobyte: 16 rows of 4 MB each, which all together would be 64 MB."""
     names = pa.DictionaryArray.from_arrays(pa.array([0] * 16, pa.int32()), pa.array(["x" * (4 << 20)]))
     file = io.BytesIO()
     pq.write_table(pa.table({"prompt": ["q"] * 16, "response": names}), file, compression="zstd", store_schema=False)

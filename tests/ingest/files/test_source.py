@@ -1,4 +1,4 @@
-"""Opening files: compression, layouts, and files without trajectories."""
+"""Opening files: compression, layouts, and everything that is no file of trajectories."""
 
 import gzip
 import io
@@ -78,7 +78,7 @@ def archive_of(kind: str) -> bytes:
         (b" \n \n", "empty"),
         (archive_of("zip"), "zip archive"),
         (archive_of("tar"), "tar archive"),
-        # With a fixed time, because pytest derives test ids from these bytes, and all processes must collect the same ids.
+        # With a fixed time: pytest names the cases by their bytes, and every process must find the same names.
         (gzip.compress(archive_of("tar"), mtime=0), "tar archive"),
         (gzip.compress(gzip.compress(A, mtime=0), mtime=0), "compressed twice"),
         (b"PAR1....", "Parquet file that is damaged"),
@@ -99,7 +99,7 @@ def test_what_is_no_json_is_refused_with_what_it_is(body, words):
 
 
 class Bomb:
-    """Unpickling this would terminate the test run."""
+    """Unpickling this would end the test run."""
 
     def __reduce__(self) -> tuple[object, tuple[int]]:
         raise_system_exit = __import__("os")._exit

@@ -1,4 +1,4 @@
-"""Real files, read like in an import, but without a database."""
+"""Real files, read as the import reads them but for the database."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +20,7 @@ class RealFile(NamedTuple):
 
 @pytest.fixture
 def real_file(real_data: Callable[[str], Path]) -> Callable[[str], RealFile]:
-    """Reads one file of third-party trajectories; skips the test if they're missing."""
+    """Reads one file of trajectories that others made; skips where they are absent."""
 
     def read(path: str) -> RealFile:
         found = real_data(path)

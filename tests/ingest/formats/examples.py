@@ -1,4 +1,4 @@
-"""A small, complete record of each format, from the folder with its name. A file whose lines form one record is read as their list."""
+"""A small, whole record of each format: what lies in the folder of its name. A file of lines that are one record is their list."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 
 class Fixture(NamedTuple):
-    """A folder `<format>/` with an `input` and its conversion to retrace/1 in `expected.jsonl`."""
+    """A folder `<format>/`: an `input` in it, and what that becomes, as retrace/1, in `expected.jsonl`."""
 
     format: str
     input: Path

@@ -1,4 +1,4 @@
-"""Building blocks of examples of several formats."""
+"""What examples of several formats are made of."""
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "bash", "arguments": '{"command": "ls"}'}}
 CHAT = [

@@ -7,7 +7,7 @@ from apps.ingest.records import BadRow, TrajectoryRecord
 
 
 def read(name: str, row: Any, filename: str = "file.jsonl") -> TrajectoryRecord:
-    """The only trajectory of a row, after checking that its format is detected as the named one."""
+    """The one trajectory of a row that the format of this name recognizes, alone among all."""
     assert (format := formats.format_of(row))
     assert format.name == name
     (record,) = formats.named(name).read(row, filename)
@@ -17,7 +17,7 @@ def read(name: str, row: Any, filename: str = "file.jsonl") -> TrajectoryRecord:
 
 
 def refusal(name: str, row: Any) -> tuple[str, str]:
-    """The named format's error for a row, and what it expected."""
+    """Why the format of this name refuses a row, and what it expected."""
     try:
         list(formats.named(name).read(row, "file.jsonl"))
     except BadRow as refused:

@@ -46,7 +46,7 @@ def test_another_format_claims_a_record_only_where_it_is_declared_who_wins(name)
     assert not any(format.gives_way(other) for other in claimants)
 
 
-@pytest.mark.parametrize("name", sorted(set(FIXTURES) - {"wrapped"}))  # which accepts records with other formats' keys
+@pytest.mark.parametrize("name", sorted(set(FIXTURES) - {"wrapped"}))  # which reads what has keys of others
 def test_a_record_is_never_of_a_format_whose_keys_it_lacks(name):
     format = formats.named(name)
     row = EXAMPLES[name]
@@ -60,7 +60,7 @@ def test_a_record_is_never_of_a_format_whose_keys_it_lacks(name):
 
 
 def _remove(value: Any, names: list[str]) -> None:
-    """Remove a key, also inside lists."""
+    """Take a key out, wherever in lists it lies."""
     if isinstance(value, list):
         for each in value:
             _remove(each, names)

@@ -1,4 +1,4 @@
-"""Recordings of frameworks and agents' sessions: the policy's text is distinguished from that of tools and programs."""
+"""Recordings of frameworks and sessions of agents: what the policy wrote is told apart from what tools and programs said."""
 
 import copy
 import json
@@ -18,7 +18,7 @@ CHAT = ("adk", "agents-sdk", "autogen", "langsmith", "pydantic-ai", "spans", "ge
 
 
 def logged(number: int, messages: list[Any], answer: Any, **more: Any) -> dict[str, Any]:
-    """A call in Weave's log format."""
+    """A call as Weave logs it."""
     return {
         "id": f"k{number}",
         "op_name": "openai.chat.completions.create",
@@ -37,7 +37,7 @@ def logged(number: int, messages: list[Any], answer: Any, **more: Any) -> dict[s
 
 
 def plain(record: TrajectoryRecord) -> list[tuple[bool, str, Any, list[Any]]]:
-    """For each message: whether it's trained on, role, content, and calls."""
+    """Of each message whether it is trained on, who says it and what, and what is called."""
 
     def told(message: dict[str, Any], is_trained_on: bool) -> tuple[bool, str, Any, list[Any]]:
         calls = [call["function"] for call in message.get("tool_calls", [])]
@@ -126,7 +126,7 @@ def test_what_a_program_said_in_an_agents_name_is_context():
     row["messages"].insert(1, {"source": "runner", "type": "TextMessage", "content": "ok", "models_usage": None})
     assert plain(read("autogen", row))[1] == (False, "assistant", "ok", [])
     for message in row["messages"]:
-        message["models_usage"] = None  # not recorded
+        message["models_usage"] = None  # nobody says
     assert plain(read("autogen", row))[1] == (True, "assistant", "ok", [])
 
 
@@ -181,7 +181,7 @@ def test_rows_of_phoenixs_table_are_spans():
         "span_kind": "LLM",
         "context.trace_id": "t1",
         "context.span_id": "a",
-        "start_time": 1767225600000,  # milliseconds, pandas' timestamp format
+        "start_time": 1767225600000,  # milliseconds, as pandas writes moments
         "end_time": 1767225601500,
         "status_code": "OK",
         "attributes.llm.model_name": "m",

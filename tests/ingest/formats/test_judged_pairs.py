@@ -1,4 +1,4 @@
-"""Pairs of answers are two runs of one task; recorded preferences are kept, never guessed."""
+"""Pairs of answers are two runs of one task; who preferred which is kept, never guessed."""
 
 import json
 

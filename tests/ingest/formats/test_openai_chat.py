@@ -1,4 +1,4 @@
-"""OpenAI-style chats: an object with messages, a plain list, and additional fields."""
+"""OpenAI-style chats: an object with messages, a bare list, and what people put beside them."""
 
 import json
 

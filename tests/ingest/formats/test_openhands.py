@@ -1,4 +1,4 @@
-"""OpenHands: events of both versions are converted to chats."""
+"""OpenHands: events of both versions become the chat that they tell of."""
 
 import pytest
 

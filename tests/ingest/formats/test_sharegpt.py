@@ -1,4 +1,4 @@
-"""ShareGPT conversations, with tool calls in LLaMA-Factory's format."""
+"""ShareGPT conversations, with the tool calls that LLaMA-Factory writes."""
 
 import pytest
 

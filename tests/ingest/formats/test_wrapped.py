@@ -1,4 +1,4 @@
-"""Records nested in an object."""
+"""Records inside an object."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Metadata of a run, under the column names of published datasets."""
+"""What a record says of its run, under the names of published data sets."""
 
 import pytest
 
@@ -53,8 +53,8 @@ def test_the_first_name_that_says_something_is_taken_and_the_rest_is_kept(row, n
         ({"correct": "B"}, None),
         ({"target": True}, True),
         ({"target": "False"}, False),
-        ({"target": 1}, None),  # possibly an answer
-        ({"status": "success"}, None),  # the request's
+        ({"target": 1}, None),  # an answer, for all we know
+        ({"status": "success"}, None),  # of the request
         ({}, None),
     ],
 )

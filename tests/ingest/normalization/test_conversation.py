@@ -1,4 +1,4 @@
-"""Chats in various log formats are converted to OpenAI's, without changing their content."""
+"""Chats in the spellings that logs hold become OpenAI's, and nothing of what was said changes."""
 
 import json
 

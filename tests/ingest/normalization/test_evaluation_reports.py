@@ -1,4 +1,4 @@
-"""Outcomes in separate files of the runs' archive are assigned if it's unambiguous which run they belong to, and only then."""
+"""Outcomes that lie in files of their own, in one archive with the runs: told where it is plain whose they are, and only there."""
 
 import io
 import json
@@ -38,7 +38,7 @@ def tarred(members: dict[str, Any]) -> bytes:
 
 
 def told(body: bytes) -> list[tuple[str, Any, Any]]:
-    """Task, reward, and success of each run."""
+    """Of each run its task, its reward and its success."""
     found = [item for chunk in chunks(io.BytesIO(body), "runs.zip") for item, _ in chunk.prepared]
     outcomes = ((item.columns["success"], item.verdict) for item in found)
     return [

@@ -1,4 +1,4 @@
-"""Message parts in the formats of APIs and SDKs: tool results are never attributed to the policy."""
+"""Parts of messages as APIs and SDKs write them: what a tool answered is never the policy's."""
 
 import pytest
 

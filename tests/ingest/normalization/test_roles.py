@@ -1,4 +1,4 @@
-"""Roles, under any dataset's names."""
+"""Who speaks, whatever a data set calls it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""SWE-bench instances, and prompts that contain their issues."""
+"""Instances of SWE-bench, and prompts that wrap their issues."""
 
 import time
 

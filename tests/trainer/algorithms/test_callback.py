@@ -1,4 +1,4 @@
-"""TRL's logs as a run's events."""
+"""What TRL logs, as a run's events tell it."""
 
 from pathlib import Path
 
@@ -40,5 +40,5 @@ def test_an_online_run_says_how_many_rollouts_it_has_learned_from(tmp_path: Path
         callback.on_log(arguments, state, TrainerControl(), {"loss": 1.0})
         callback.on_log(arguments, state, TrainerControl(), {"eval_loss": 1.0})
     logged, evaluated = [each.event for each in events_of(tmp_path) if isinstance(each.event, Metrics)]
-    assert logged.values["rollouts"] == 24.0  # 8 per step, each used for 2 steps
+    assert logged.values["rollouts"] == 24.0  # 8 a step, each of which serves 2
     assert evaluated.values == {"eval/loss": 1.0}

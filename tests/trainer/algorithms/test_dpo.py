@@ -1,4 +1,4 @@
-"""DPO with TRL: its log-probabilities are those of the policy's own tokens, computed here by hand."""
+"""DPO over TRL: its log-probabilities are those of the policy's own tokens, computed here by hand."""
 
 import json
 import math
@@ -54,7 +54,7 @@ def trainer_for(tokenizer: Any, pairs: list[Pair], folder: Path, loss: TrlDpoCon
 
 
 def logprob_by_hand(model: Any, tokenizer: Any, row: dict[str, Any], side: str, *, thinks: str) -> torch.Tensor:
-    """Sum of the log-probabilities of the policy's tokens, from one unpadded forward pass over explicitly assembled text."""
+    """Sum of the log-probabilities of what the policy wrote, from one unpadded forward pass over text spelled out here."""
     text = tokenizer.apply_chat_template(row["prompt"], tools=row["tools"], tokenize=False)
     pieces = [(text, False)]
     for message in row[side]:
@@ -110,7 +110,7 @@ def test_logprobs_loss_and_rewards_are_those_computed_by_hand(template: str, tmp
 
 
 def test_trl_alone_would_train_on_tool_results(tmp_path: Path):
-    """Why Retrace masks the rows itself: for the same rows, TRL includes tool results in the completion."""
+    """Why the rows are masked here: the same rows, given to TRL, count the tool results among the completion."""
     tokenizer = small_tokenizer()
     theirs = DPOTrainer(
         model=small_model(),
@@ -143,7 +143,7 @@ def test_a_rows_weight_scales_its_gradient_and_nothing_else(tmp_path: Path):
 
 @pytest.mark.parametrize("template", ["small", "qwen3"])
 def test_a_step_preference_is_the_first_turn_of_each_side(template: str, tmp_path: Path):
-    """The conversation up to the step is the prompt; what follows the step carries no loss and isn't in the input."""
+    """The conversation up to the step is the prompt; what came of the step carries no loss and is not even read."""
     tokenizer, thinks = prepared(template)
     steps = [first_turns(PreferenceRow.from_json(row)) for row in ROWS]
     pairs = usable([rendered_pair(tokenizer, step) for step in steps if step], max_length=999).pairs
@@ -181,7 +181,7 @@ def test_smoothing_goes_with_the_losses_that_know_it(change: dict[str, Any]):
 
 
 def dpo_run(folder: Path, *, rows: int = 12, **changes: Any) -> dict[str, Any]:
-    """Run in `folder/run` on a small policy beside it."""
+    """A run in `folder/run` on a small policy beside it."""
     save_policy(folder / "base")
     (folder / "run").mkdir()
     for name, part in (("train", preference_rows(rows)), ("validation", preference_rows(4))):
@@ -198,7 +198,7 @@ def dpo_run(folder: Path, *, rows: int = 12, **changes: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("lora", [None, {"rank": 2}])
 def test_the_reference_computes_as_the_policy_does(lora: dict[str, Any] | None, tmp_path: Path):
-    """In different precisions, policy and reference would differ by nats over a long run before training; the first loss must be ln 2, as for equal models."""
+    """In another precision the two differ before anything is learned, by nats over a long run; the first loss is that of equals, ln 2."""
     optimizer = {"learning_rate": 1e-9, "batch_size": 4, "max_steps": 1, "precision": "bfloat16"}
     assert run_here(tmp_path / "run", dpo_run(tmp_path, lora=lora, optimizer=optimizer)) == ExitCode.FINISHED
     report = json.loads((tmp_path / "run" / "report.json").read_text())
@@ -214,7 +214,7 @@ def test_a_run_learns_reports_and_leaves_a_policy(tmp_path: Path):
     assert started.trainable_parameters == started.total_parameters > 1000
     train = [event for event in events if isinstance(event, Metrics) and "loss" in event.values]
     assert [event.step for event in train] == [1, 2, 3, 4, 5, 6]
-    assert train[0].values["loss"] == pytest.approx(0.6931, abs=1e-4)  # log 2: policy and reference are equal
+    assert train[0].values["loss"] == pytest.approx(0.6931, abs=1e-4)  # log 2: policy and reference are the same
     assert train[-1].values["loss"] < 0.65
     assert train[-1].values["rewards/margins"] > 0
     expected = {"learning_rate", "grad_norm", "tokens_per_second", "memory_mb", "rewards/chosen", "rewards/rejected"}

@@ -1,4 +1,4 @@
-"""KTO with TRL: its log-probabilities are those of the policy's own tokens, in the rows and in the mismatched ones."""
+"""KTO over TRL: its log-probabilities are those of the policy's own tokens, in the rows and in the mismatched ones."""
 
 import json
 from pathlib import Path
@@ -66,7 +66,7 @@ def test_logprobs_divergence_and_loss_are_those_computed_by_hand(template: str, 
     found = trainer.compute_loss(trainer.model, trainer.data_collator(list(trainer.train_dataset)))
 
     def ratios(prompts: list[Any], rows: list[Any]) -> torch.Tensor:
-        """log π/π_ref of each row's completion after another row's prompt."""
+        """log π/π_ref of each row's completion after another's prompt."""
         mixed = [{**row, "prompt": prompt["prompt"]} for prompt, row in zip(prompts, rows, strict=True)]
         policy, reference = (
             torch.stack([logprob_by_hand(model, tokenizer, row, "completion", thinks=thinks) for row in mixed])
@@ -80,7 +80,7 @@ def test_logprobs_divergence_and_loss_are_those_computed_by_hand(template: str, 
     signs = torch.where(desirable, 1.0, -1.0)
     losses = torch.where(desirable, 1.5, 1.0) * (1 - torch.sigmoid(BETA * signs * (own - divergence)))
     torch.testing.assert_close(found.detach(), losses.mean(), rtol=1e-4, atol=1e-6)
-    metrics = trainer._metrics["train"]  # small differences of large float32 sums
+    metrics = trainer._metrics["train"]  # small differences of large sums, in single precision
     assert metrics["rewards/chosen"] == [pytest.approx(BETA * own[desirable].mean().item(), rel=5e-3)]
     assert metrics["rewards/rejected"] == [pytest.approx(BETA * own[~desirable].mean().item(), rel=5e-3)]
 

@@ -1,4 +1,4 @@
-"""GRPO and RLOO: only the policy's tokens carry loss, a killed run ends like an undisturbed one, and rollouts are kept."""
+"""GRPO and RLOO: only the policy's tokens carry loss, a killed run ends as one that was not, and rollouts are kept."""
 
 import json
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ KINDS = ("grpo", "rloo")
 
 
 class Letters:
-    """Three turns of chat in which every capital letter is rewarded, so that even an untrained policy gets different rewards."""
+    """Three turns of talk, in which every capital letter is worth something: even a policy that knows nothing gets different rewards."""
 
     name = "letters"
     levels = usual_levels = ("L1",)
@@ -63,7 +63,7 @@ def letters(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def online_run(folder: Path, kind: str, **changes: Any) -> dict[str, Any]:
-    """Two tasks per step, four rollouts each."""
+    """Two tasks a step, four rollouts of each."""
     folder.mkdir()
     save_policy(folder.parent / "base")
     terms = [{"component": "outcome"}, {"component": "step_cost", "weight": 0.1}]
@@ -106,12 +106,12 @@ def test_a_turn_that_was_cut_off_can_be_left_out_of_the_loss():
     assert token_row(rollout, empty=0).own == [1, 1, 0, 1, 1, 0, 1, 1]
     masked = token_row(rollout, empty=0, ends={9})
     assert masked.turns == [0, 0, CONTEXT, CONTEXT, CONTEXT, CONTEXT, 2, 2]
-    assert masked.completion == [3, 9, 5, 6, 7, 9, 8, 9]  # it's still part of the input
+    assert masked.completion == [3, 9, 5, 6, 7, 9, 8, 9]  # it is still read
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_run_whose_turns_are_all_cut_off_learns_nothing_from_them(tmp_path: Path, kind: str):
-    """With one token per turn, no turn can end."""
+    """One token a turn is too few for any turn to end."""
     folder = tmp_path / "run"
     config = online_run(folder, kind, mask_cut_off=True, sampling={"max_new_tokens": 1}, held_out=0)
     config["budget"] = {"steps": 2}
@@ -122,7 +122,7 @@ def test_a_run_whose_turns_are_all_cut_off_learns_nothing_from_them(tmp_path: Pa
 
 
 def test_a_rollout_with_a_lone_surrogate_is_kept(tmp_path: Path):
-    """A policy's call can contain a lone surrogate in JSON, which UTF-8 can't encode: it must not crash a long run."""
+    """JSON of a policy's call can hold one, UTF-8 cannot: hours of rollouts must not end with it."""
     said = Step([{"role": "user", "content": "Go."}], {"role": "assistant", "content": "\ud800"})
     RolloutSource.write(SimpleNamespace(folder=tmp_path), "step-000001", [(Trajectory(Task("t", ""), [said]), {})], 1)
     (kept,) = read_trajectories(tmp_path / "step-000001.jsonl")
@@ -156,7 +156,7 @@ def test_a_run_keeps_its_rollouts_and_tells_its_figures(tmp_path: Path, kind: st
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_update_is_that_of_the_policys_own_tokens(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch):
-    """The gradient of the first step, computed by hand from its kept rollouts: advantage times the gradient of the log-probability of each of the policy's tokens."""
+    """The gradient of the first step, computed by hand from the rollouts that it kept: advantage times the gradient of each own token's log-probability."""
     from trainer.algorithms.training_run import TrainingRun
 
     gradients: list[torch.Tensor] = []
@@ -232,13 +232,13 @@ def test_turns_get_credit_of_their_own(tmp_path: Path):
     kept = list(read_trajectories(folder / "rollouts" / "step-000001.jsonl"))
     advantages = [rollout.info["turn_advantages"] for rollout in kept]
     assert [len(each) for each in advantages] == [len(rollout.steps) for rollout in kept]
-    for turn in range(3):  # the turns that all rollouts have
+    for turn in range(3):  # the turns that all of them have
         assert sum(each[turn] for each in advantages) == pytest.approx(0, abs=1e-6)
 
 
 @pytest.mark.parametrize(("kind", "updates"), [("grpo", 1), ("rloo", 1), ("grpo", 2)])
 def test_a_run_that_was_stopped_ends_with_the_same_weights(tmp_path: Path, kind: str, updates: int):
-    """Stopped in its first step; if that's between two updates with the same rollouts, it continues to the second."""
+    """Stopped in its first step; between two updates by the same rollouts it goes on to the second."""
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
     assert run_here(whole, online_run(whole, kind, updates=updates)) == ExitCode.FINISHED
     config = online_run(stopped, kind, updates=updates)
@@ -255,7 +255,7 @@ def test_a_run_that_was_stopped_ends_with_the_same_weights(tmp_path: Path, kind:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_run_that_went_on_in_a_later_epoch_learns_from_the_same_tasks(tmp_path: Path, kind: str):
-    """Six tasks make three steps; the second epoch has a different order."""
+    """Six tasks are three steps; the second epoch has an order of its own."""
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
     optimizer = {"learning_rate": 1e-3, "batch_size": 4, "gradient_accumulation": 2, "max_steps": 6}
     assert run_here(whole, online_run(whole, kind, optimizer=optimizer, held_out=0)) == ExitCode.FINISHED
@@ -274,7 +274,7 @@ def test_a_run_that_went_on_in_a_later_epoch_learns_from_the_same_tasks(tmp_path
 
 
 def test_a_stop_within_a_step_is_prompt_and_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """SIGTERM while rollouts are sampled: the run exits with a checkpoint of the last complete step."""
+    """SIGTERM while rollouts are sampled: the run leaves with a checkpoint of the last whole step."""
     from trainer.rollouts import local
 
     sample = local.sample
@@ -283,7 +283,7 @@ def test_a_stop_within_a_step_is_prompt_and_loses_nothing(tmp_path: Path, monkey
     def sampled(*arguments: Any, **more: Any) -> Any:
         nonlocal calls
         calls += 1
-        return None if calls == 4 else sample(*arguments, **more)  # as where the stop request is noticed
+        return None if calls == 4 else sample(*arguments, **more)  # as where the stop is seen
 
     monkeypatch.setattr(local, "sample", sampled)
     folder = tmp_path / "run"
@@ -329,7 +329,7 @@ def test_the_tokenizers_end_is_the_last_token_of_a_turn_that_was_not_cut_short(t
 
 @pytest.mark.parametrize("held_out", [0, 2])
 def test_a_run_ends_whose_rollouts_come_to_no_turn(tmp_path: Path, held_out: int, monkeypatch: pytest.MonkeyPatch):
-    """Otherwise its steps would continue without a gradient, as if it were learning."""
+    """Its steps would go on without a gradient, as if it learned."""
     monkeypatch.setattr(Letters, "reset", lambda *_: 1 // 0)
     folder = tmp_path / "run"
     assert run_here(folder, online_run(folder, "rloo", held_out=held_out)) == ExitCode.DATA

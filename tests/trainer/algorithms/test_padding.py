@@ -1,4 +1,4 @@
-"""Padding is excluded from forward passes, without changing anything else."""
+"""Padding is left out of forward passes, and nothing else changes."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from trainer.algorithms.padding import TrimsPadding, by_length
 
 PROMPT, COMPLETION = 6, 9
 LENGTHS = ((2, 9), (6, 1), (1, 3), (4, 2), (5, 5))
-"""Lengths of each row's prompt and completion."""
+"""Of each row the prompt's and the completion's."""
 
 
 def batch_of(lengths: tuple[tuple[int, int], ...] = LENGTHS) -> dict[str, torch.Tensor | None]:
@@ -29,7 +29,7 @@ def batch_of(lengths: tuple[tuple[int, int], ...] = LENGTHS) -> dict[str, torch.
 
 
 class Trl:
-    """A model of TRL's trainer: each token's value depends on all attended tokens before it, so that a lost one is noticed."""
+    """What TRL's trainer does, as far as it matters: each token's number from all attended tokens before it, so that none may be lost."""
 
     def __init__(self) -> None:
         self.widths: list[int] = []

@@ -1,4 +1,4 @@
-"""The report's figures for held-out pairs, with known results."""
+"""What a report says of held-out pairs, on pairs whose answer is known."""
 
 import pytest
 

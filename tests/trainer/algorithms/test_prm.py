@@ -1,4 +1,4 @@
-"""The process reward model: one prediction per turn, at the policy's last token, and nothing else."""
+"""The process reward model: one judgment a turn, read where the policy stopped, and nothing else."""
 
 import json
 from pathlib import Path
@@ -48,7 +48,7 @@ CHAT = [SYSTEM, ASK, FIRST, RESULT, ANSWER, AGAIN, SECOND, NOTHING, ANSWER]
 
 
 def step_rows(count: int) -> list[dict[str, Any]]:
-    """Runs that alternately ask for the budget, which is right, or for an offer, which is wrong."""
+    """Runs that ask for the budget, which is right, or for an offer, which is not: alternately."""
     rows = []
     for number, row in enumerate(preference_rows(count)):
         bad = number % 2 == 1
@@ -59,7 +59,7 @@ def step_rows(count: int) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(("template", "pieces"), [("small", SMALL), ("qwen3", QWEN3)])
 def test_a_turn_is_read_at_its_end_of_turn_token(template: str, pieces: list[tuple[str, bool]], tmp_path: Path):
-    """Log-probabilities at positions found by hand, from one unpadded pass, compared with the batch's."""
+    """Log-probabilities at positions found by hand, from one unpadded pass, against what the batch gives."""
     tokenizer, _ = prepared(template)
     ends, ids = [], []
     for text, own in pieces:
@@ -139,14 +139,14 @@ def test_first_error_f1_is_the_harmonic_mean_of_two_shares():
 
 
 def test_what_looks_bad_is_learnt_from_the_other_half():
-    """A model with the right ranking that is overconfident: 0.3 for errors, 0.1 otherwise."""
+    """A model that is right in its order and too sure that all is well: errors at 0.3, else 0.1."""
     wrong, right = torch.tensor([[0.1, 0, 0.9], [0.3, 0, 0.7]]), torch.tensor([[0.1, 0, 0.9], [0.1, 0, 0.9]])
     report = first_error([wrong, right] * 4, [1, -1] * 4)
     assert (report["f1"], report["thresholds"]) == (1.0, [0.3, 0.3])
 
 
 def test_a_half_cannot_choose_its_own_threshold():
-    """The threshold that separates errors in one half is wrong for the other half, so nothing is found there."""
+    """What parts errors from the rest in one half puts the other half's the wrong way round, so nothing is found there."""
     low, high = torch.tensor([[0.1, 0, 0.9]]), torch.tensor([[0.3, 0, 0.7]])
     report = first_error([low, high, high, low], [-1, 0, -1, 0])
     assert report["f1"] == 0.0
@@ -194,7 +194,7 @@ def test_a_run_learns_reports_and_its_model_judges_the_same_again(tmp_path: Path
 
 
 def test_the_accuracy_of_an_evaluation_knows_nothing_of_training(tmp_path: Path):
-    """However often a run logs, training metrics aren't included in evaluations."""
+    """However often a run logs: what is measured while training goes into no evaluation."""
     evaluated = []
     for every in (1, 10):
         place = tmp_path / str(every)
@@ -217,7 +217,7 @@ def test_lora_trains_the_head_whole(tmp_path: Path):
 
 
 def test_runs_of_the_office_judge_themselves(tmp_path: Path):
-    """Rollouts can train a process reward model directly: the environment's rewards and errors are the labels."""
+    """Rollouts train a process reward model as they are: the environment's rewards and errors are the labels."""
     rollout = {
         "kind": "rollout",
         "policy": {"engine": "scripted", "script": "careless"},

@@ -1,4 +1,4 @@
-"""For every algorithm, the same seed gives the same weights, also after stopping and resuming."""
+"""Whatever the algorithm: the same seed gives the same weights, and a run that was stopped ends with them too."""
 
 import json
 from collections.abc import Callable
@@ -71,7 +71,7 @@ def test_a_stopped_run_ends_with_the_weights_of_one_that_was_left_alone(case: st
     [lambda event: isinstance(event, Started), lambda event: isinstance(event, Progress) and event.step == STEPS],
 )
 def test_an_evaluation_that_was_stopped_is_made_up_for(during: Callable[[Event], bool], tmp_path: Path):
-    """The first evaluation, before training, and the last one."""
+    """The first one, before anything was learned, and the last one."""
     reports = []
     for stopped in (False, True):
         folder = tmp_path / str(stopped) / "run"

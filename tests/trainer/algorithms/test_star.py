@@ -1,4 +1,4 @@
-"""Rejection sampling: which rollouts are kept, how hints are removed, and resuming rounds."""
+"""Rejection sampling: what is kept, what a hint leaves behind, and rounds that go on where they were."""
 
 import json
 from dataclasses import replace
@@ -51,7 +51,7 @@ def test_a_hint_names_the_calls_and_is_gone_from_what_is_learnt():
 
 @pytest.fixture
 def acts_as(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Replaces the acting policy with a script, since a model made in seconds never succeeds."""
+    """Exchanges the policy that acts for a script: a model that was made in seconds succeeds at nothing."""
 
     def exchange(script: str) -> None:
         def engine(config: Any, *_: object) -> ScriptedEngine:

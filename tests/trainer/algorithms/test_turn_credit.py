@@ -1,4 +1,4 @@
-"""Turn-level advantages: rewards after a turn, compared with the same turn of the group's other rollouts."""
+"""Turn-level advantages: what came after a turn, against the same turn of the group's others."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def test_the_baseline_is_the_mean_at_the_same_turn_and_a_rollout_that_is_over_ha
 
 
 def test_an_early_success_is_blamed_less_for_a_later_mistake():
-    """Both reach the first goal; the second then makes a mistake. Trajectory-level credit would blame all of its turns equally."""
+    """Both reach the first goal; the second then makes a mistake. Trajectory-level credit would blame all of its turns alike."""
     good, spoilt = turn_advantages([[1.0, 1.0], [1.0, -1.0]], samples=2, scale="none")
     assert (good, spoilt) == ([0.5, 1.0], [-0.5, -1.0])
     assert turn_advantages([[1.0, 1.0], [1.0, 1.0]], samples=2, scale="group") == [[0.0, 0.0], [0.0, 0.0]]

@@ -1,4 +1,4 @@
-"""Repairing functions: graded by hidden tests, whatever the policy claims or tries."""
+"""Repairing functions: judged by hidden tests, whatever the policy says or tries."""
 
 import json
 from typing import Any
@@ -132,6 +132,6 @@ def test_an_episode_reads_the_same_every_time():
 
 
 def test_only_what_passed_is_remembered_of_a_source():
-    """Thousands of sources are evaluated, and each result may be a quarter of a megabyte."""
+    """Thousands of sources are: their answers may be a quarter of a megabyte each."""
     tests = json.dumps([{"arguments": [1], "expected": 1}, {"arguments": [2], "expected": 1}])
     assert passed_by("def f(n):\n    return 'x' * 100_000 if n == 2 else n", "f", tests) == (True, False)

@@ -1,4 +1,4 @@
-"""Environments on servers, used over HTTP with real server processes."""
+"""Environments on servers, played over HTTP against real server processes."""
 
 import asyncio
 import contextlib
@@ -43,7 +43,7 @@ def free_port() -> int:
 
 @pytest.fixture(scope="module")
 def office() -> Iterator[str]:
-    """The URL of a process that serves the office."""
+    """The address of a process that serves the office."""
     port = free_port()
     command = [
         sys.executable,
@@ -146,7 +146,7 @@ def test_a_server_that_is_not_there_fails_the_run_by_name(tmp_path: Path, monkey
 
 
 class Counter(BaseHTTPRequestHandler):
-    """A server with the older protocol: no /ws, one episode. The task is to count to three."""
+    """A server of the older kind: no /ws, one episode. Count to three."""
 
     protocol_version = "HTTP/1.1"
     schema: dict[str, Any] = {
@@ -246,7 +246,7 @@ def test_splits_of_a_server_are_drawn_apart(counter: str):
 
 
 class Misbehaving(Counter):
-    """Responds properly once; the response to the next step is `answer_to_step`."""
+    """Answers well once; the step after that is `answer_to_step`."""
 
     answer_to_step: bytes = b""
     status = 200
@@ -275,7 +275,7 @@ class Misbehaving(Counter):
 
 @pytest.fixture
 def misbehaving(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The URL of a misbehaving server. Attributes that tests set on its handler class are reset afterwards."""
+    """Of a server of its own: what is set on the class is gone afterwards."""
     monkeypatch.setattr(session, "SECONDS", 2.0)
     server = ThreadingHTTPServer(("127.0.0.1", 0), Misbehaving)
     server.daemon_threads = True
@@ -312,7 +312,7 @@ def step_with(**fields: str) -> bytes:
 def test_a_server_that_misbehaves_ends_the_episode_with_its_reason(
     misbehaving: str, behaviour: dict[str, Any], reason: str, monkeypatch: pytest.MonkeyPatch
 ):
-    """It ends immediately and keeps the earlier steps; memory doesn't grow with what the server sends."""
+    """At once, and with what was done before; memory does not grow with what it sends."""
     for name, value in behaviour.items():
         monkeypatch.setattr(Misbehaving, name, value)
 
@@ -335,7 +335,7 @@ def test_a_server_that_is_never_done_is_left_when_the_budget_is_spent(counter: s
 
     run = asyncio.run(play(served_at(counter, "count")(), EPISODE, Waiting(), Budget(steps=5)))
     assert (run.outcome.termination, len(run.steps)) == ("max_steps", 5)
-    assert run.info["success_from_reward"] is True  # the server doesn't report success
+    assert run.info["success_from_reward"] is True  # the server says nothing of success
 
 
 def test_an_episode_of_a_task_of_ones_own_opens_with_its_chat():

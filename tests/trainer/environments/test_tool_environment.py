@@ -1,4 +1,4 @@
-"""The custom environment in the documentation."""
+"""The environment of one's own that the documentation shows."""
 
 import re
 from typing import Any

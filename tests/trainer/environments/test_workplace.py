@@ -1,4 +1,4 @@
-"""The office's higher levels: enforced rules and penalized rules, failing tools, truncated lists, and asking questions."""
+"""The office of the higher levels: rules that refuse and rules that cost, tools that fail, lists that are cut, and asking."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""A model folder with code, pickles, or references to other folders: none of them is executed or read."""
+"""A model's folder that brings code, pickles, or references to other folders: nothing of it runs, and nothing of it is read."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from trainer.models.loader import load_policy, load_process_model, load_reward_m
 
 
 class Deadly:
-    """Unpickling it creates a file."""
+    """Unpickling it leaves a file."""
 
     def __init__(self, mark: Path) -> None:
         self.mark = mark
@@ -34,7 +34,7 @@ def change(path: Path, **settings: Any) -> None:
 
 
 def own_code(folder: Path, mark: Path) -> None:
-    """The config of a model type that transformers implements itself."""
+    """Of a kind of model that transformers knows: it has code of its own for it."""
     change(folder / "config.json", auto_map={"AutoConfig": "mine.C", "AutoModelForCausalLM": "mine.M"})
     change(folder / "tokenizer_config.json", auto_map={"AutoTokenizer": ["mine.T", "mine.T"]}, tokenizer_class="Mine")
     (folder / "custom_generate").mkdir()

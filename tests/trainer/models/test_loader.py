@@ -1,4 +1,4 @@
-"""Models are loaded from folders or the hub, as safetensors only, and errors say what is wrong with the location."""
+"""Models come from folders or the hub, as safetensors only, and a failure says what was wrong with the place."""
 
 import json
 from collections.abc import Callable

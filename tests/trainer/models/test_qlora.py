@@ -1,4 +1,4 @@
-"""QLoRA: refused if unsupported; its adapters are merged into unquantized weights."""
+"""QLoRA: refused where it cannot be; its adapters go into whole weights."""
 
 from pathlib import Path
 from typing import Any

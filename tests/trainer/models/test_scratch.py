@@ -1,4 +1,4 @@
-"""Models from scratch: made from text, reproducible by seed, and able to generate any text."""
+"""The model of one's own: made from text, the same for the same seed, and able to write anything."""
 
 import torch
 from transformers import AutoTokenizer

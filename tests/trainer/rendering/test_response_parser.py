@@ -1,4 +1,4 @@
-"""Generated text is parsed into a message; unparsable text is kept unchanged."""
+"""What the policy generated becomes a message again; what cannot be read is kept as it is."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Endless code is stopped, whatever exceptions it catches."""
+"""What may never end is ended, whatever it catches."""
 
 from contextlib import suppress
 from pathlib import Path

@@ -24,7 +24,9 @@ def test_another_order_costs_order_and_arguments_but_not_the_choice_of_tools():
 
 def test_a_wrong_argument_costs_its_share():
     wrong = Call("send", {"file": "f13", "to": "Ana "})
-    assert likeness(wrong, SEND) == pytest.approx(2 / 3)  # the tool and one of two arguments, ignoring case and spaces
+    assert likeness(wrong, SEND) == pytest.approx(
+        2 / 3
+    )  # the tool and one of two arguments; case and blanks do not count
     assert compare([FIND, wrong], [FIND, SEND]).arguments == pytest.approx((1 + 2 / 3) / 2)
 
 

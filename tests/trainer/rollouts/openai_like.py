@@ -1,4 +1,4 @@
-"""A real local server with the OpenAI API, which can misbehave, and dies on request."""
+"""A real server on this machine that speaks the OpenAI protocol, well and badly, and dies when it is told to."""
 
 import json
 import threading
@@ -12,13 +12,13 @@ from trainer.records import read_trajectories
 
 
 class Server:
-    """Responds with what `reply` returns: (status, body). Records its requests."""
+    """Answers with what `reply` returns: (status, body). Keeps the requests it saw."""
 
     def __init__(self) -> None:
         self.is_down = False
-        """Connections are closed without a response."""
+        """Connections are closed without an answer."""
         self.looks_until_up: int | None = None
-        """Number of requests for its models after which a server that is down is up again; None: never."""
+        """After how many questions for its models a server that's down is up again; None is never."""
         self.models = ["m"]
         self.requests: list[dict[str, Any]] = []
         self.keys: list[str | None] = []

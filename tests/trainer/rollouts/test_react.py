@@ -1,4 +1,4 @@
-"""Messages are rendered as plain text and parsed back."""
+"""Plain text stands for the same messages, and comes back as them."""
 
 import json
 import time
@@ -89,7 +89,7 @@ def test_deeply_nested_arguments_do_no_harm():
     ids=["spaces", "the mark", "blank lines"],
 )
 def test_a_model_that_repeats_itself_is_read_in_no_time(text: str):
-    """A pattern for the whole call had three wildcards: 30,000 spaces kept a worker busy for hours."""
+    """A pattern for the whole call had three gaps: 30,000 spaces kept a worker busy for hours."""
     before = time.process_time()
     message, error = read(text)
     assert (message["content"], error) == (text, "after Thought comes Action and Action Input, or Final Answer")

@@ -1,4 +1,4 @@
-"""Servers that die during rollouts: this is distinguished from failures of the policy, and not counted."""
+"""Servers that die in the middle of rollouts: that is told apart from a policy that fails, and counts nowhere."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +23,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
 
 def dies_at(server: Server, number: int, *, returns: bool) -> None:
-    """The server dies on this request. If it returns, it's up again for the second request for its models."""
+    """It dies of this request. Where it returns, whoever looks for its models twice finds it again."""
 
     def reply(body: dict[str, Any]) -> tuple[int, Any]:
         if len(server.requests) == number:

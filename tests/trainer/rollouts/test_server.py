@@ -1,4 +1,4 @@
-"""A policy on an HTTP server, which may misbehave."""
+"""A policy behind HTTP, on a server that speaks the protocol well and badly."""
 
 import json
 from collections.abc import Iterator
@@ -168,7 +168,7 @@ def test_a_server_without_tool_calling_is_spoken_to_in_plain_text(tmp_path: Path
 
 @pytest.mark.parametrize("status", [400, 500])
 def test_ids_of_calls_are_short_where_the_server_refuses_others(tmp_path: Path, server: Server, status: int):
-    """The error of Mistral's template, as passed on by servers."""
+    """As Mistral's template has it refused, through whatever server."""
     said = "Tool call IDs should be alphanumeric strings with length 9!"
 
     def reply(body: dict[str, Any]) -> tuple[int, Any]:

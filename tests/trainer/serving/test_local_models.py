@@ -1,4 +1,4 @@
-"""The installation's server of small models serves models made by training runs, and returns the sampled tokens."""
+"""This installation's own server answers with what training runs made, and with the tokens that were sampled."""
 
 import asyncio
 import json
@@ -33,7 +33,7 @@ def trained(runs: Path, seed: int = 0) -> str:
 
 
 def talk(models: LocalModels, talking: Any) -> Any:
-    """Runs `talking(client)` against the server; returns its result."""
+    """What `talking(client)` returns."""
 
     async def held() -> Any:
         transport = httpx.ASGITransport(models.application())
@@ -132,7 +132,7 @@ def test_only_as_many_models_are_kept_as_fit(runs: Path, monkeypatch: pytest.Mon
 
 
 def test_models_that_answer_somebody_are_not_joined_by_more_than_fit(runs: Path, monkeypatch: pytest.MonkeyPatch):
-    """A model evicted while answering would stay in memory anyway."""
+    """A model that made room while it answered would stay in memory all the same."""
     monkeypatch.setattr(local_models, "MOST_LOADED", 2)
     models, loaded = LocalModels(runs, key=KEY), []
     monkeypatch.setattr(
@@ -145,7 +145,7 @@ def test_models_that_answer_somebody_are_not_joined_by_more_than_fit(runs: Path,
 
     assert sorted(talk(models, at_once)) == [200, 200, 503, 503, 503]
     assert len(loaded) == 2
-    assert ask(models, chat(trained(runs))).is_success  # the others are idle by now
+    assert ask(models, chat(trained(runs))).is_success  # those are idle by now
 
 
 def test_weights_of_all_models_have_a_limit_together(runs: Path, monkeypatch: pytest.MonkeyPatch):
@@ -282,7 +282,7 @@ def test_a_broken_model_is_said_to_be_one(runs: Path):
 
 
 def test_a_chat_template_that_never_ends_ends_its_own_chat_alone(runs: Path, monkeypatch: pytest.MonkeyPatch):
-    """It once blocked the event loop, and with it the chats of all models."""
+    """It held the event loop, and with it the chats of all models."""
     monkeypatch.setattr(local_models, "TEMPLATE_SECONDS", 5.0)
     endless, other = trained(runs), trained(runs, 1)
     config = runs / endless / "model" / "tokenizer_config.json"
@@ -315,7 +315,7 @@ def test_a_chat_template_that_never_ends_ends_its_own_chat_alone(runs: Path, mon
 
 
 def test_a_server_whose_event_loop_hangs_ends_so_that_it_is_started_anew():
-    """Code that holds the GIL forever, such as a backtracking pattern, which no thread could stop."""
+    """Whatever holds the interpreter, a pattern that tries for ever say, which no thread could end."""
     code = """
 import re, socket
 from trainer.serving import local_models

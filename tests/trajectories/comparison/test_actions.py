@@ -1,4 +1,4 @@
-"""Which runs are indistinguishable."""
+"""Which training runs cannot be told apart."""
 
 from copy import deepcopy
 from typing import Any

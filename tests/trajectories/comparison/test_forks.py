@@ -1,4 +1,4 @@
-"""A task's runs as a tree: where they diverge, how each branch ended, and the number of queries."""
+"""Runs of a task as a tree: where they part, how each branch ended, and at which cost."""
 
 import json
 from typing import Any
@@ -22,7 +22,7 @@ def acts(letters: str) -> list[bytes]:
 
 
 def shape(branches: list[Branch]) -> list[Any]:
-    """Each branch as (first step, steps, runs, children)."""
+    """(first step, steps, runs, children) of each branch."""
     return [(b.first, b.steps, b.runs, shape(b.children)) for b in branches]
 
 
@@ -73,7 +73,7 @@ def reader() -> Membership:
 
 
 def attempts(reader: Membership, count: int, *, task_key: str = "fork") -> list[Trajectory]:
-    """Runs with the same first two actions and a different third one; every other one succeeds."""
+    """Runs that do the same twice and then something of their own; every other one succeeds."""
     return [
         factories.imported_run(
             [{"context": [], "message": called({"do": what})} for what in ("look", "open", f"take {n}")],

@@ -1,4 +1,4 @@
-"""Runs are aligned by their actions, texts by their words; both at a bounded cost."""
+"""Two runs are aligned by what they did; two texts by their words; both at a bounded cost."""
 
 import itertools
 import json

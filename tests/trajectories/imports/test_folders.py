@@ -1,4 +1,4 @@
-"""Archives: each file inside is imported as if uploaded by itself, and names inside can't escape."""
+"""Archives of files: each file inside comes in as if it had been uploaded by itself, and no name inside leads anywhere."""
 
 import gzip
 import io
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def reads_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Archives are read in this process, so that tests can lower the limits; `test_reader_process.py` reads them in a separate process, as in production."""
+    """Archives are read in this process, so that tests can lower its bounds; `test_reader_process.py` reads them as they always are."""
     monkeypatch.setattr(import_job, "_is_packed", lambda file: False)
 
 

@@ -1,4 +1,4 @@
-"""The import job: what is imported, what is rejected, what a second import adds."""
+"""The import itself: what goes in, what is refused, what a second time adds."""
 
 import gzip
 import json
@@ -326,7 +326,7 @@ def test_a_cut_off_upload_keeps_what_arrived_says_so_and_the_whole_file_adds_the
 
 @pytest.mark.parametrize("is_known_to_be_gone", [False, True])
 def test_a_file_that_vanished_is_said_so_and_is_not_retried_by_itself(is_known_to_be_gone):
-    """Files are deleted with the last trajectory of their import; then the batch's `file` is empty."""
+    """It's known where it went with the last of its trajectories that somebody deleted."""
     batch = upload(lines(rich(1)))
     batch.file.storage.delete(batch.file.name)
     if is_known_to_be_gone:

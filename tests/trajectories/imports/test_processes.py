@@ -1,4 +1,4 @@
-"""Imports in real processes: the command, killed and run again; a worker, killed and replaced; constant memory."""
+"""The import as real processes: the command, killed and run again; a worker, killed and replaced; memory that does not grow."""
 
 import json
 import os
@@ -32,7 +32,7 @@ STEPS = 8
 
 
 def write_rows(path: Path, count: int) -> Path:
-    """`count` trajectories of eight steps of about 1 KB, each different; the middle one is unreadable."""
+    """`count` trajectories of eight steps of about 1 KB, each different; the middle one cannot be read."""
     words = " ".join(f"w{n:x}" for n in range(170))
     with path.open("w") as file:
         for number in range(count):
@@ -51,7 +51,7 @@ def write_rows(path: Path, count: int) -> Path:
 
 @pytest.fixture
 def command(stack_paths: StackPaths, tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Starts `manage.py import_trajectories --json` on this test's database, with the test's own storage."""
+    """Starts `manage.py import_trajectories --json` on this test's database, with storage of the test's own."""
     started: list[subprocess.Popen[str]] = []
     environment = {
         **os.environ,
@@ -147,7 +147,7 @@ def test_the_command_says_of_each_file_what_came_of_it(command, tmp_path):
 
 
 def peak_of(process: subprocess.Popen[str]) -> int:
-    """Peak memory of a process and its descendants in bytes, sampled until it exits."""
+    """The most memory that a process and those it started held, in bytes, watched until it ends."""
     peak = 0
     watched = psutil.Process(process.pid)
     while process.poll() is None:
@@ -169,7 +169,7 @@ def test_a_file_three_times_as_long_takes_no_more_memory(command, tmp_path):
         peaks.append(peak_of(process))
         assert process.wait() == 0
     assert peaks[1] < peaks[0] + (40 << 20), peaks
-    assert Trajectory.objects.count() == 17_999  # the long file starts with the rows of the short one
+    assert Trajectory.objects.count() == 17_999  # the long file begins with the rows of the short one
 
 
 def send(stack: LiveStack, path: Path, secret: str) -> dict:

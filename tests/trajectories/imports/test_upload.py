@@ -1,4 +1,4 @@
-"""Where uploaded files are stored, also in S3: never at a path derived from their name."""
+"""Where an uploaded file lies, in a bucket of S3 as well: never where its name says."""
 
 import re
 import threading
@@ -22,7 +22,7 @@ KEY = re.compile(r"/bucket/imports/\d{4}/\d\d/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, str]]]:
-    """The S3 client's requests to a bucket that is empty and accepts every upload."""
+    """The requests that a bucket gets from the client of S3, which finds nothing there and may put everything."""
     seen: list[tuple[str, str]] = []
 
     class Bucket(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""Two steps side by side: shared context is hidden, differing context is shown."""
+"""Two steps side by side: what both were told is out of the way, and what only one was told is not."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Content of every kind, including hostile content, is rendered as safe, bounded, and legible markup."""
+"""Content of every kind, hostile content included, becomes markup that is safe, bounded and legible."""
 
 import base64
 import json
@@ -58,7 +58,7 @@ SAFE_TAGS = {
 
 
 def assert_inert(html: str) -> None:
-    """Only known elements, no event handlers, and links only to the web or to our own partials."""
+    """Only known elements, no handlers, and links only to the web or to our own parts."""
     for tag, attributes in re.findall(r"<\s*/?\s*([a-zA-Z!][^\s/>]*)([^>]*)>", html):
         assert tag.lower() in SAFE_TAGS, tag
         names = re.findall(r'\s([^\s=>"]+)=', re.sub(r'"[^"]*"', '""', attributes))

@@ -1,4 +1,4 @@
-"""A whole step is rendered as safe and legible markup, and every part of it can be requested again."""
+"""A whole step becomes markup that is safe and legible, and every part of it can be asked for again."""
 
 import json
 import re

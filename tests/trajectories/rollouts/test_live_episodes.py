@@ -1,4 +1,4 @@
-"""An episode in progress: what its pages show, to whom, and where they lead when it ends."""
+"""An episode that is still in progress: what its pages show, to whom, and where they lead when it ends."""
 
 import json
 from typing import Any
@@ -18,7 +18,7 @@ NAME = "e" * 24
 
 
 def record(steps: int, *, long: str = "") -> bytes:
-    """An unfinished record in the trainer's format."""
+    """An unfinished record as the trainer writes it."""
 
     def step(i: int) -> dict[str, Any]:
         call = {"id": f"c{i}", "type": "function", "function": {"name": "look", "arguments": {"at": f"shelf {i}"}}}

@@ -110,7 +110,7 @@ def test_many_matches_are_walked_from_the_newest(
     with CaptureQueriesContext(connection) as queries:
         assert facets_at(client, query)["Environment"] == [("airline", 3)]
     [newest] = [each["sql"] for each in queries if "LIMIT 2001" in each["sql"]]
-    assert ") IS TRUE" in newest  # not a join, which would read and sort all rows
+    assert ") IS TRUE" in newest  # not a join, which would read and sort all of them
 
 
 def test_of_many_matches_the_newest_are_counted_and_the_page_says_so(

@@ -1,4 +1,4 @@
-"""Importing on pages and over REST: access, content, refusals."""
+"""Importing in the browser and over the API: who may, what they see, what is refused."""
 
 import errno
 import gzip
@@ -44,7 +44,7 @@ def body_of(response) -> bytes:
 
 
 def ignore(batch: ImportBatch) -> None:
-    """A progress callback that does nothing."""
+    """Nobody watches."""
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_a_file_over_the_limit_is_refused_and_leaves_nothing(client, researcher,
 
 @pytest.fixture
 def full_disk(monkeypatch):
-    """The disk is full after half of a file."""
+    """The disk takes half of a file, then no more."""
     opened = os.fdopen
 
     class HalfWritten:

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from retrace.cli import agents, export, imports, push, runs, sessions, traffic_splits
+from retrace.cli import agents, export, imports, push, runs, sessions, traffic_splits, workspaces
 from retrace.cli.output import Output, harmless
 from retrace.client import Client
 from retrace.errors import RetraceError
@@ -62,6 +62,6 @@ def _parser() -> argparse.ArgumentParser:
     common.add_argument("--token", help="an API token; better in RETRACE_TOKEN, where no other user sees it")
     common.add_argument("--json", action="store_true", help="print JSON")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for module in (imports, export, push, runs, sessions, traffic_splits, agents):
+    for module in (imports, export, push, runs, sessions, traffic_splits, workspaces, agents):
         module.add_to(commands, common)
     return parser

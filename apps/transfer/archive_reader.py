@@ -1,0 +1,213 @@
+"""Reads an archive that anybody may have made: every size, name, and hash is checked before a row of it is used.
+
+No member's name is ever used as a path, and no more than one row of it is in memory at once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import IO, Any, Final, NamedTuple
+from uuid import UUID
+from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
+
+from django.conf import settings
+
+from apps.ingest.files.inspect_archive import refuse_large_directory
+from apps.ingest.files.source import RATIO, RATIO_FROM
+from apps.transfer import people
+from apps.transfer.archive_writer import BLOCK, FORMAT, MANIFEST, ORIGINALS, TRAJECTORIES, WEIGHT_FILES
+from apps.transfer.refusals import BadArchive
+from apps.transfer.tables import LISTED, TABLES
+from contract import jsontext
+
+MOST_MEMBERS: Final = 100_000
+MOST_MANIFEST_BYTES: Final = 64 << 20
+MOST_ROW_BYTES: Final = 64 << 20
+"""Of a table. Lines of trajectories may be as long as in an import of a file."""
+MOST_VALUES: Final = 4_000_000
+"""In one line, since parsed JSON takes many times the memory of its text."""
+ENCRYPTED: Final = 1
+
+FIXED: Final = frozenset({people.MEMBER, TRAJECTORIES, ORIGINALS, *(table.name for table in (*TABLES, *LISTED))})
+ID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+A_VERSION_FILE: Final = re.compile(
+    rf"versions/(?P<version>{ID})/(?P<split>train|validation|test)\.(?P<format>jsonl|parquet)"
+)
+A_WEIGHT_FILE: Final = re.compile(
+    rf"weights/(?P<run>{ID})/(?P<folder>model|adapter)/(?P<file>[A-Za-z0-9_][A-Za-z0-9._-]{{0,199}})"
+)
+KNOWN: Final = (
+    f"{people.MEMBER}, {TRAJECTORIES}, {ORIGINALS}, tables/….jsonl of a table that this version of Retrace has, "
+    "versions/<id>/<split>.jsonl or .parquet, and weights/<id>/model or adapter/<file>"
+)
+
+
+class Facts(NamedTuple):
+    """What the manifest says of a member."""
+
+    rows: int | None
+    bytes: int
+    sha256: str
+
+
+class WeightFile(NamedTuple):
+    """A file of a model in the archive."""
+
+    name: str
+    run: UUID
+    folder: str
+    file: str
+
+
+@contextmanager
+def refusing() -> Iterator[None]:
+    """Damaged archives raise BadArchive."""
+    try:
+        yield
+    except (BadZipFile, zlib.error, EOFError, NotImplementedError, UnicodeDecodeError) as error:
+        raise BadArchive(
+            "The file", f"A damaged zip archive ({error}).", "an archive as an export of a workspace writes it."
+        ) from None
+
+
+class ArchiveReader:
+    """An open archive."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        """Raises BadArchive."""
+        with refusing():
+            refuse_large_directory(file)
+            self._zip = ZipFile(file)
+            self._infos = self._checked()
+            self.members = self._manifest()
+
+    def verify(self, progress: Callable[[int], None]) -> None:
+        """Compare every member with the manifest's hash. Raises BadArchive."""
+        for name, facts in self.members.items():
+            digest, rows = hashlib.sha256(), 0
+            for block in self.blocks(name):
+                digest.update(block)
+                rows += block.count(b"\n")
+            if digest.hexdigest() != facts.sha256:
+                raise BadArchive(name, "Its content has another SHA-256 than the manifest says.", facts.sha256)
+            if facts.rows is not None and rows != facts.rows:
+                raise BadArchive(name, f"It has {rows:,} lines.", f"{facts.rows:,}, as the manifest says.")
+            progress(0)
+
+    def blocks(self, name: str) -> Iterator[bytes]:
+        """The bytes of a member."""
+        with refusing(), self._zip.open(self._infos[name]) as entry:
+            while block := entry.read(BLOCK):
+                yield block
+
+    def lines(self, name: str, *, most: int = MOST_ROW_BYTES) -> Iterator[bytes]:
+        """The lines of a member; none if the archive has no such member. Raises BadArchive."""
+        if name not in self._infos:
+            return
+        with refusing(), self._zip.open(self._infos[name]) as entry:
+            number = 0
+            while line := entry.readline(most + 1):
+                number += 1
+                if len(line) > most:
+                    raise BadArchive(f"{name}, line {number:,}", "The line is too long.", f"at most {most:,} bytes.")
+                yield line
+
+    def rows(self, name: str, *, most: int = MOST_ROW_BYTES) -> Iterator[tuple[str, dict[str, Any]]]:
+        """The objects in a member, each with its place for messages. Raises BadArchive."""
+        for number, line in enumerate(self.lines(name, most=most), start=1):
+            where = f"{name}, line {number:,}"
+            yield where, parsed(line, where)
+
+    def version_files(self) -> Iterator[str]:
+        """The members with files of frozen versions."""
+        return (name for name in self.members if A_VERSION_FILE.fullmatch(name))
+
+    def weight_files(self) -> Iterator[WeightFile]:
+        """The members with files of models."""
+        for name in self.members:
+            if found := A_WEIGHT_FILE.fullmatch(name):
+                yield WeightFile(name, UUID(found["run"]), found["folder"], found["file"])
+
+    def _checked(self) -> dict[str, ZipInfo]:
+        infos = self._zip.infolist()
+        if len(infos) > MOST_MEMBERS:
+            raise BadArchive("The file", f"It has {len(infos):,} members.", f"at most {MOST_MEMBERS:,}.")
+        size = sum(info.file_size for info in infos)
+        most = settings.IMPORT_MAX_UNPACKED_BYTES
+        if size > most:
+            raise BadArchive(
+                "The file", f"Unpacked, it has {size:,} bytes.", f"at most {most:,} (IMPORT_MAX_BYTES × 25)."
+            )
+        for info in infos:
+            name = info.filename
+            if info.file_size > RATIO_FROM and info.file_size > RATIO * info.compress_size:
+                raise BadArchive(_quoted(name), f"It is compressed more than {RATIO}-fold.", "what an export writes.")
+            if info.flag_bits & ENCRYPTED or info.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
+                raise BadArchive(_quoted(name), "It is encrypted, or compressed in another way.", "deflate.")
+            if not _is_known(name):
+                raise BadArchive(_quoted(name), "There is no such member in an archive.", f"{MANIFEST}, {KNOWN}.")
+        if len({info.filename for info in infos}) < len(infos):
+            raise BadArchive("The file", "Two members have the same name.", "each member once.")
+        return {info.filename: info for info in infos}
+
+    def _manifest(self) -> dict[str, Facts]:
+        info = self._infos.pop(MANIFEST, None)
+        if info is None:
+            raise BadArchive("The file", f"It has no {MANIFEST}.", "an archive as an export of a workspace writes it.")
+        if info.file_size > MOST_MANIFEST_BYTES:
+            raise BadArchive(MANIFEST, "It is too large.", f"at most {MOST_MANIFEST_BYTES:,} bytes.")
+        manifest = parsed(self._zip.read(info), MANIFEST)
+        if manifest.get("format") != FORMAT:
+            found = str(manifest.get("format"))[:60]
+            raise BadArchive(MANIFEST, f"The format is “{found}”.", f"{FORMAT}.")
+        members = manifest.get("members")
+        if type(members) is not dict:
+            raise BadArchive(MANIFEST, "It has no `members`.", "an object with the facts of each member.")
+        facts = {name: _facts(name, each) for name, each in members.items()}
+        if facts.keys() != self._infos.keys():
+            odd = sorted(facts.keys() ^ self._infos.keys())[0]
+            raise BadArchive(MANIFEST, f"{_quoted(odd)} is only in the manifest, or only in the archive.", "both.")
+        for name, each in facts.items():
+            if each.bytes != self._infos[name].file_size:
+                raise BadArchive(name, f"It has {self._infos[name].file_size:,} bytes.", f"{each.bytes:,}.")
+        return facts
+
+
+def parsed(line: bytes, where: str) -> dict[str, Any]:
+    """One object. Raises BadArchive."""
+    if jsontext.has_more_values(line, MOST_VALUES):
+        raise BadArchive(where, "It has too many values.", f"at most {MOST_VALUES:,} values and names.")
+    try:
+        value = jsontext.loads(line)
+        jsontext.dumps(value)  # what is nested too deeply can't be stored
+    except jsontext.UnreadableJSON as error:
+        raise BadArchive(where, str(error), "one JSON object per line.") from None
+    if type(value) is not dict:
+        raise BadArchive(where, f"It is {jsontext.describe(value)}.", "a JSON object.")
+    return value
+
+
+def _facts(name: str, facts: Any) -> Facts:
+    expected = '{"rows": a number or null, "bytes": a number, "sha256": 64 hexadecimal digits}.'
+    if type(facts) is not dict or facts.keys() != {"rows", "bytes", "sha256"}:
+        raise BadArchive(f"{MANIFEST}, {_quoted(name)}", "Its facts have other members.", expected)
+    rows, size, sha256 = facts["rows"], facts["bytes"], facts["sha256"]
+    is_right = type(size) is int and (rows is None or type(rows) is int) and type(sha256) is str
+    if not is_right:
+        raise BadArchive(f"{MANIFEST}, {_quoted(name)}", "Its facts are of other types.", expected)
+    return Facts(rows, size, sha256)
+
+
+def _is_known(name: str) -> bool:
+    if name == MANIFEST or name in FIXED or A_VERSION_FILE.fullmatch(name):
+        return True
+    weight = A_WEIGHT_FILE.fullmatch(name)
+    return weight is not None and weight["file"].endswith(WEIGHT_FILES)
+
+
+def _quoted(name: str) -> str:
+    return "“" + name[:100].encode("ascii", "backslashreplace").decode() + "”"

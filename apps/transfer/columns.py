@@ -1,0 +1,128 @@
+"""Columns as JSON and back. What is read is checked like the input of a stranger: type, choices, and validators of its field."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+from collections.abc import Callable
+from datetime import datetime
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from uuid import UUID
+
+from django.contrib.postgres.fields import ArrayField
+from django.core.exceptions import ValidationError
+from django.db import models
+from django.db.models import Field
+
+from contract import jsontext
+
+if TYPE_CHECKING:
+    AnyField: TypeAlias = Field[Any, Any]
+else:
+    AnyField = Field  # Django's fields aren't generic at run time
+
+
+class BadValue(ValueError):
+    """What a value is, and what its column has."""
+
+    def __init__(self, found: str, expected: str) -> None:
+        super().__init__(found)
+        self.expected = expected
+
+
+def written(column: AnyField, value: Any) -> Any:
+    """A column's value as JSON. References are written by the caller."""
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(column, ArrayField):
+        return [written(column.base_field, each) for each in value]
+    if isinstance(column, models.JSONField):
+        return value
+    match value:
+        case float():
+            return value if math.isfinite(value) else str(value)  # JSON has no NaN
+        case UUID() | Decimal():
+            return str(value)
+        case datetime():
+            return value.isoformat()
+        case bytes() | memoryview():
+            return base64.b64encode(value).decode()
+    raise TypeError(f"{column} holds {type(value)}, which archives have no form for.")
+
+
+def read(column: AnyField, value: Any) -> Any:
+    """The value of a column from JSON. Raises BadValue."""
+    if value is None:
+        if not column.null:
+            raise BadValue("null", "a value")
+        return None
+    if isinstance(column, models.JSONField):
+        return value
+    if isinstance(column, ArrayField):
+        if not isinstance(value, list):
+            raise BadValue(jsontext.describe(value), "a list")
+        return [read(column.base_field, each) for each in value]
+    found = _parsed(column, value)
+    if column.choices and found not in dict(column.flatchoices):
+        if not (column.blank and found == ""):
+            raise BadValue(f"“{str(found)[:60]}”", "one of " + ", ".join(str(each) for each, _ in column.flatchoices))
+        return found
+    try:
+        column.run_validators(found)
+    except ValidationError as problem:
+        raise BadValue(f"“{str(found)[:60]}”", " ".join(problem.messages)) from None
+    return found
+
+
+def _parsed(column: AnyField, value: Any) -> Any:
+    for kind, (parse, expected) in PARSERS.items():
+        if isinstance(column, kind):
+            try:
+                return parse(value)
+            except (TypeError, ValueError, InvalidOperation, binascii.Error):
+                raise BadValue(f"{jsontext.describe(value)}", expected) from None
+    raise TypeError(f"Archives have no form for {column}.")
+
+
+def _of(*types: type) -> Callable[[Any], Any]:
+    def parse(value: Any) -> Any:
+        if type(value) not in types:
+            raise TypeError
+        return value
+
+    return parse
+
+
+def _text(value: Any) -> str:
+    found: str = _of(str)(value)
+    found.encode()  # half of a surrogate pair raises UnicodeEncodeError, which is a ValueError
+    if "\0" in found:
+        raise ValueError
+    return found
+
+
+def _float(value: Any) -> float:
+    return float(_of(float, int, str)(value))
+
+
+def _moment(value: Any) -> datetime:
+    found = datetime.fromisoformat(_of(str)(value))
+    if found.tzinfo is None:
+        raise ValueError
+    return found
+
+
+TEXT: Final = "a string without null characters and halves of surrogate pairs"
+PARSERS: Final[dict[type[AnyField], tuple[Callable[[Any], Any], str]]] = {
+    models.BooleanField: (_of(bool), "true or false"),
+    models.IntegerField: (_of(int), "a whole number"),
+    models.FloatField: (_float, "a number"),
+    models.DecimalField: (lambda value: Decimal(_of(str)(value)), "a decimal number in a string"),
+    models.DateTimeField: (_moment, "a time with its zone, as in ISO 8601"),
+    models.UUIDField: (lambda value: UUID(_of(str)(value)), "an id"),
+    models.BinaryField: (lambda value: base64.b64decode(_of(str)(value), validate=True), "bytes in base64"),
+    models.CharField: (_text, TEXT),
+    models.TextField: (_text, TEXT),
+}

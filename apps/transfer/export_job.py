@@ -1,0 +1,175 @@
+"""Requesting an export of a workspace, the worker's part of it, and the end of its archive."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+
+from django.conf import settings
+from django.core.files.storage import default_storage
+from django.db import transaction
+from django.db.models import Q
+from django.urls import reverse
+from django.utils.timezone import now
+
+from apps.accounts import audit
+from apps.accounts.models import Membership, Workspace
+from apps.common import disk
+from apps.datasets.files.storage import FinishedFile
+from apps.jobs import lifecycle
+from apps.jobs.models import RESUMABLE, Failure, Kind, Phase, Superseded, register
+from apps.transfer.archive_writer import BLOCK, ArchiveWriter, expected_rows
+from apps.transfer.models import Export, Import
+from apps.transfer.refusals import TransferRefused
+
+TASK = "transfer.export"
+KEPT_FOR = timedelta(days=7)
+"""How long an archive can be downloaded."""
+
+EXPORTS = register(
+    Kind(
+        name="workspace_exports",
+        noun="workspace export",
+        label="Workspace export",
+        model=Export,
+        task=lambda export: TASK,
+        title=lambda export: f"Export of {export.workspace}",
+        url=lambda export: reverse("transfer:transfer"),
+        related=("workspace", "created_by"),
+        listed_with=("workspace",),
+        is_cancellable=True,
+        afresh={"rows_done": 0},
+    )
+)
+
+
+@transaction.atomic
+def request_export(*, by: Membership, include_weights: bool = False) -> Export:
+    """Have a worker write the archive; while one is being written, requests return it."""
+    workspace = Workspace.objects.select_for_update(no_key=True).get(pk=by.workspace_id)
+    if known := Export.objects.active().filter(workspace=workspace).first():
+        return known
+    export = Export.objects.create(workspace=workspace, created_by=by.user, include_weights=include_weights)
+    audit.record(
+        workspace=workspace,
+        actor=by.user,
+        action="asked to export",
+        subject=f"workspace {workspace}",
+        about=export,
+        weights=include_weights,
+    )
+    lifecycle.queue(export)
+    return export
+
+
+def export_workspace(export_id: str) -> bool:
+    """Write and store the archive. False if it's done, or held by another worker."""
+    export = lifecycle.claim(EXPORTS, export_id)
+    if export is None:
+        return False
+    folder = _fresh_folder(export)
+    stored = ""
+    done = 0
+
+    def count(rows: int) -> None:
+        nonlocal done
+        done += rows
+
+    try:
+        export.rows_expected = expected_rows(export.workspace)
+        with lifecycle.kept(export, lambda: {"rows_done": done, "rows_expected": export.rows_expected}):
+            path = folder / "workspace.zip"
+            with path.open("wb") as file:
+                counts = ArchiveWriter(
+                    file, export.workspace, include_weights=export.include_weights, progress=count
+                ).write()
+            size, sha256 = path.stat().st_size, _sha256(path)
+            with path.open("rb") as written:
+                stored = default_storage.save(_name(export, export.attempt), FinishedFile(written, path))
+            _finish(export, file=stored, size=size, sha256=sha256, counts=counts, rows_done=done)
+    except (TransferRefused, OSError) as error:
+        message = disk.FULL if disk.is_out_of_space(error) else str(error)
+        _discard(stored)
+        lifecycle.fail(export, Failure("data", message))
+    except Superseded:
+        _discard(stored)
+        return False
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return True
+
+
+@transaction.atomic
+def _finish(export: Export, **facts: object) -> None:
+    audit.record(
+        workspace=export.workspace,
+        actor=export.created_by,
+        action="exported",
+        subject=f"workspace {export.workspace}",
+        about=export,
+        bytes=facts["size"],
+        sha256=facts["sha256"],
+    )
+    lifecycle.finish(export, expires_at=now() + KEPT_FOR, rows_expected=facts["rows_done"], **facts)
+
+
+@transaction.atomic
+def delete_archive(*, export: Export, by: Membership) -> None:
+    """Delete the archive of a finished export."""
+    name = export.file
+    if not Export.objects.filter(pk=export.pk, file=name).exclude(file="").update(file="", expires_at=None):
+        return
+    audit.record(
+        workspace=by.workspace,
+        actor=by.user,
+        action="deleted the archive of",
+        subject=f"workspace {by.workspace}",
+        about=export,
+    )
+    transaction.on_commit(partial(_discard, name), robust=True)
+
+
+def expire() -> None:
+    """Delete archives that have expired, and those of imports that are over. Called by a periodic task."""
+    over = Q(expires_at__lt=now()) | Q(state__in=Export.states_in(*RESUMABLE))
+    for export in Export.objects.filter(over).exclude(file="")[:100]:
+        _discard(export.file)
+        Export.objects.filter(pk=export.pk).update(file="", expires_at=None)
+    ended = Import.objects.in_phase(Phase.DONE, *RESUMABLE)
+    for each in ended.exclude(file="")[:100]:
+        _discard(each.file)
+        Import.objects.filter(pk=each.pk).update(file="")
+
+
+def _discard(name: str) -> None:
+    if name:
+        default_storage.delete(name)
+
+
+def _name(export: Export, attempt: int) -> str:
+    """A name unique to the attempt, since one that was believed dead may still write."""
+    return f"exports/{export.workspace_id}/{export.pk}-{attempt}.zip"
+
+
+def _fresh_folder(export: Export) -> Path:
+    """An empty folder for this attempt; what killed attempts left is deleted."""
+    for attempt in range(1, export.attempt):
+        _discard(_name(export, attempt))
+    root = Path(settings.VAR) / "exporting"
+    root.mkdir(parents=True, exist_ok=True)
+    for old in root.glob(f"{export.pk}-*"):
+        shutil.rmtree(old, ignore_errors=True)
+    folder = root / f"{export.pk}-{export.attempt}"
+    folder.mkdir()
+    return folder
+
+
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(BLOCK):
+            digest.update(block)
+    return digest.hexdigest()

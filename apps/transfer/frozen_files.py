@@ -1,0 +1,116 @@
+"""Stores the files of frozen versions from an archive, byte for byte, and restores the weights of training runs."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from django.core.files.base import File
+from django.core.files.storage import default_storage
+
+from apps.datasets.files.splitfiles import content_hash
+from apps.datasets.models import Split, Version
+from apps.training.folders import folder_of
+from apps.transfer.archive_reader import ArchiveReader, WeightFile
+from apps.transfer.archive_writer import version_file
+from apps.transfer.ids import Ids
+from apps.transfer.models import Import
+from apps.transfer.refusals import BadArchive
+from apps.transfer.tables import Row
+
+FORMATS = ("jsonl", "parquet")
+
+
+class FrozenFiles:
+    """What an import has stored besides rows; `discard` takes it back."""
+
+    def __init__(self, archive: ArchiveReader, job: Import) -> None:
+        self._archive = archive
+        self._prefix = f"datasets/imported/{job.pk}"
+        self._attempt = job.attempt
+        self._unused = set(archive.version_files())
+        self._stored: list[str] = []
+        self._folders: list[Path] = []
+
+    def stored(self, row: Row, values: Row, where: str) -> dict[str, Any]:
+        """Store the files of a version, and return its `files`. Raises BadArchive."""
+        if values["state"] != Version.State.FROZEN:
+            return {}
+        files: dict[str, Any] = {format: {} for format in FORMATS}
+        for format in FORMATS:
+            for split in Split.values:
+                name = version_file(row["id"], split, format)
+                files[format][split] = self._one(row, name, split, format, where)
+        sums = {split: files["jsonl"][split.value]["sha256"] for split in Split}
+        if content_hash(sums) != values["content_hash"]:
+            raise BadArchive(where, "The files of the version have another hash.", f"{values['content_hash']}.")
+        return files
+
+    def refuse_others(self) -> None:
+        """Raises BadArchive if the archive has files of no version."""
+        if self._unused:
+            raise BadArchive(sorted(self._unused)[0], "There is no such frozen version.", "files of frozen versions.")
+
+    def restore_weights(self, ids: Ids) -> None:
+        """Write the models of training runs where those of this installation are. Raises BadArchive."""
+        files = list(self._archive.weight_files())
+        ids.look_up({file.run for file in files})
+        for file in files:
+            if not ids.has(file.run):
+                raise BadArchive(file.name, "There is no such training run.", "weights of a run in the archive.")
+            self._restore(file, ids.changed(file.run))
+
+    def discard(self) -> None:
+        """Delete everything that was stored."""
+        for name in self._stored:
+            default_storage.delete(name)
+        for folder in self._folders:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _one(self, row: Row, name: str, split: str, format: str, where: str) -> dict[str, Any]:
+        facts = self._archive.members.get(name)
+        try:
+            said = row["files"][format][split]
+            rows, size, sha256 = said["rows"], said["bytes"], said["sha256"]
+        except (KeyError, TypeError):
+            raise BadArchive(
+                where, f"Its `files` don't say what {split}.{format} is.", "rows, bytes, sha256."
+            ) from None
+        if facts is None or type(rows) is not int or (size, sha256) != (facts.bytes, facts.sha256):
+            raise BadArchive(where, f"{name} is missing, or another one.", "the files that the row names.")
+        self._unused.discard(name)
+        for attempt in range(1, self._attempt):  # of attempts that were killed
+            default_storage.delete(self._name(row["id"], split, format, attempt))
+        target = self._name(row["id"], split, format, self._attempt)
+        stored = default_storage.save(target, _Streamed(self._archive.blocks(name)))
+        self._stored.append(stored)
+        return {"name": stored, "rows": rows, "bytes": size, "sha256": sha256}
+
+    def _name(self, version: str, split: str, format: str, attempt: int) -> str:
+        return f"{self._prefix}/{version}/{split}-{attempt}.{format}"
+
+    def _restore(self, file: WeightFile, run: UUID) -> None:
+        place = folder_of(run).path
+        if place not in self._folders:
+            if place.exists():  # never over what is there
+                return
+            self._folders.append(place)
+        path = place / file.folder / file.file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("xb") as target:
+            for block in self._archive.blocks(file.name):
+                target.write(block)
+
+
+class _Streamed(File):  # type: ignore[type-arg]  # generic in the stubs only
+    """Blocks as a file that the storage reads once."""
+
+    def __init__(self, blocks: Iterator[bytes]) -> None:
+        super().__init__(None, name="streamed")
+        self._blocks = blocks
+
+    def chunks(self, chunk_size: int | None = None) -> Any:
+        return self._blocks

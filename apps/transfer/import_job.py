@@ -1,0 +1,176 @@
+"""Requesting the import of an archive into a workspace without content, and the worker's part of it."""
+
+from __future__ import annotations
+
+import logging
+
+from django.core.files.storage import default_storage
+from django.db import DataError, IntegrityError, transaction
+from django.urls import reverse
+
+from apps.accounts import audit
+from apps.accounts.models import Membership, Workspace
+from apps.common import disk
+from apps.jobs import lifecycle
+from apps.jobs.models import Failure, Kind, Superseded, register
+from apps.redaction import rules as redaction
+from apps.trajectories.imports.upload import StoredFile
+from apps.transfer.archive_reader import ArchiveReader
+from apps.transfer.frozen_files import FrozenFiles
+from apps.transfer.loading import Loader, refuse_content
+from apps.transfer.models import Import
+from apps.transfer.refusals import TransferRefused
+
+log = logging.getLogger(__name__)
+
+TASK = "transfer.import"
+MOST_PEOPLE = 1000
+"""People to invite that an import lists."""
+
+IMPORTS = register(
+    Kind(
+        name="workspace_imports",
+        noun="workspace import",
+        label="Workspace import",
+        model=Import,
+        task=lambda job: TASK,
+        title=lambda job: f"Import of the archive {job.filename}",
+        url=lambda job: reverse("transfer:transfer"),
+        related=("workspace", "created_by"),
+        is_cancellable=True,
+        afresh={"rows_done": 0},
+    )
+)
+
+
+class AnotherImport(TransferRefused):
+    """An archive is being imported already."""
+
+    def __init__(self) -> None:
+        super().__init__("An archive is being imported into this workspace already. Wait until that is over.")
+
+
+def request_import(*, stored: StoredFile, by: Membership) -> Import:
+    """Have a worker import a stored archive. Raises TransferRefused; then the file is deleted."""
+    try:
+        return _requested(stored, by)
+    except TransferRefused:
+        default_storage.delete(stored.name)
+        raise
+
+
+@transaction.atomic
+def _requested(stored: StoredFile, by: Membership) -> Import:
+    workspace = Workspace.objects.select_for_update(no_key=True).get(pk=by.workspace_id)
+    if Import.objects.active().filter(workspace=workspace).exists():
+        raise AnotherImport
+    refuse_content(workspace)
+    job = Import.objects.create(
+        workspace=workspace,
+        created_by=by.user,
+        file=stored.name,
+        filename=stored.filename,
+        size=stored.size,
+        sha256=stored.sha256,
+    )
+    audit.record(
+        workspace=workspace,
+        actor=by.user,
+        action="asked to import",
+        subject=f"archive {stored.filename}"[:200],
+        about=job,
+        sha256=stored.sha256,
+    )
+    lifecycle.queue(job)
+    return job
+
+
+def import_workspace(import_id: str) -> bool:
+    """Import the archive, completely or not at all. False if it's done, or held by another worker."""
+    job = lifecycle.claim(IMPORTS, import_id)
+    if job is None:
+        return False
+    progress = _Progress()
+    files: FrozenFiles | None = None
+    try:
+        with (
+            lifecycle.kept(job, progress.columns),
+            default_storage.open(job.file, "rb") as file,
+        ):
+            archive = ArchiveReader(file)
+            progress.expected = sum(facts.rows or 0 for facts in archive.members.values())
+            archive.verify(progress.count)
+            files = FrozenFiles(archive, job)
+            _carry_out(job, archive, files, progress)
+    except Superseded:
+        _take_back(files)
+        return False
+    except (TransferRefused, DataError, IntegrityError, OSError) as error:
+        _take_back(files)
+        lifecycle.fail(job, Failure("data", _words(error)))
+    except Exception as error:  # no archive may occupy a worker three times over
+        log.exception("the archive of import %s can't be read", job.pk)
+        _take_back(files)
+        words = f"The archive can't be read ({type(error).__name__}), so nothing was imported. Export it again."
+        lifecycle.fail(job, Failure("data", words))
+    _discard(job)
+    return True
+
+
+class _Progress:
+    """What is done so far, for the thread that renews the lease."""
+
+    def __init__(self) -> None:
+        self.done = self.expected = 0
+
+    def count(self, rows: int) -> None:
+        self.done += rows
+
+    def columns(self) -> dict[str, int]:
+        return {"rows_done": self.done, "rows_expected": self.expected}
+
+
+@transaction.atomic
+def _carry_out(job: Import, archive: ArchiveReader, files: FrozenFiles, progress: _Progress) -> None:
+    """Everything in one transaction, with the end of the job: a workspace has all of an archive or nothing."""
+    workspace = job.workspace
+    refuse_content(workspace)
+    loader = Loader(archive, workspace, import_id=job.pk, files=files, progress=progress.count)
+    counts = loader.load()
+    files.refuse_others()
+    files.restore_weights(loader.ids)
+    redaction.next_version(workspace)  # or processes would go on with the rules that they know
+    audit.record(
+        workspace=workspace,
+        actor=job.created_by,
+        action="imported",
+        subject=f"archive {job.filename}"[:200],
+        about=job,
+        **{label: count for label, count in counts.items() if count},
+    )
+    lifecycle.finish(
+        job,
+        counts={label: count for label, count in counts.items() if count},
+        people=loader.people.strangers[:MOST_PEOPLE],
+        **progress.columns(),
+    )
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return disk.FULL if disk.is_out_of_space(error) else f"The archive could not be read: {error}"
+    if isinstance(error, TransferRefused):
+        return str(error)
+    first = (str(error).splitlines() or [""])[0][:300]
+    return f"The database refuses a row of the archive, so nothing was imported: {first}"
+
+
+def _take_back(files: FrozenFiles | None) -> None:
+    if files is not None:
+        files.discard()
+
+
+def _discard(job: Import) -> None:
+    """The archive isn't needed any more."""
+    if Import.objects.filter(pk=job.pk).exclude(file="").update(file=""):
+        default_storage.delete(job.file)

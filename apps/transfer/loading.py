@@ -1,0 +1,328 @@
+"""Writes the rows of an archive into an empty workspace, in the caller's transaction."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
+from django.db import connection, models
+from django.db.models import Model
+from django.db.models.fields import NOT_PROVIDED
+
+from apps.accounts.models import User, Workspace
+from apps.common.fields import FaithfulJSONField
+from apps.datasets.models import Version
+from apps.trajectories.imports.bulk_copy import copy_content
+from apps.trajectories.imports.preparation import Prepared, prepare
+from apps.trajectories.models import Trajectory
+from apps.transfer import people
+from apps.transfer.archive_reader import ID, ArchiveReader, parsed
+from apps.transfer.archive_writer import ORIGINALS, TRAJECTORIES
+from apps.transfer.batches import batched
+from apps.transfer.columns import AnyField, BadValue, read, written
+from apps.transfer.frozen_files import FrozenFiles
+from apps.transfer.ids import Ids, Numbers, ids_in, next_numbers
+from apps.transfer.refusals import BadArchive, TransferRefused
+from apps.transfer.tables import NUMBERED, TABLES, Row, Table, is_numbered
+from contract import jsontext
+from contract.trajectory import Trajectory as TrajectoryRecord
+from contract.values import BadRow
+
+BEGINS_WITH_ID: Final = re.compile(rb'\{ ?"id": ?"(%s)"' % ID.encode())
+
+
+class NotEmpty(TransferRefused):
+    """The workspace has content."""
+
+    def __init__(self, workspace: Workspace, found: str) -> None:
+        super().__init__(
+            f"The workspace {workspace} has {found} already. An archive is imported only into a workspace without content: "
+            "create a new one, and import it there."
+        )
+
+
+def refuse_content(workspace: Workspace) -> None:
+    """Raises NotEmpty."""
+    for table in TABLES:
+        if table.rows(workspace).exists():
+            raise NotEmpty(workspace, str(table.model._meta.verbose_name_plural))
+
+
+class Loader:
+    """Loads one archive."""
+
+    def __init__(
+        self,
+        archive: ArchiveReader,
+        workspace: Workspace,
+        *,
+        import_id: UUID,
+        files: FrozenFiles,
+        progress: Callable[[int], None],
+    ) -> None:
+        self._archive = archive
+        self._workspace = workspace
+        self._files = files
+        self._progress = progress
+        self.ids = Ids(import_id)
+        self.people = people.Reader(workspace)
+        self._numbers: dict[type[Model], Numbers] = {model: Numbers() for model in NUMBERED}
+
+    def load(self) -> dict[str, int]:
+        """Write everything; returns counts by table. Raises BadArchive, and what the database raises of values that it refuses."""
+        own = [table for table in TABLES if isinstance(table.model._meta.pk, models.UUIDField)]
+        for table in own:
+            self.ids.add(table.model, self._ids_of(table))
+        self.ids.settle([table.model for table in own])
+        for where, row in self._archive.rows(people.MEMBER):
+            self.people.add(row, where)
+        counts = {table.label: self._load(table) for table in TABLES}
+        with (
+            connection.cursor() as cursor
+        ):  # what refers to rows that aren't there is refused here, not after all is done
+            cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+            cursor.execute("SET CONSTRAINTS ALL DEFERRED")
+        return counts
+
+    def _ids_of(self, table: Table) -> Iterator[UUID]:
+        for number, line in enumerate(self._archive.lines(table.name), start=1):
+            found = BEGINS_WITH_ID.match(line)
+            if found is None:
+                where = f"{table.name}, line {number:,}"
+                raise BadArchive(where, "It doesn't begin with an id.", '{"id":"…", …}.')
+            yield UUID(found[1].decode())
+
+    def _load(self, table: Table) -> int:
+        reading = Reading(table, self)
+        contents = _Contents(self._archive) if table.model is Trajectory else None
+        count = 0
+        for batch in batched(self._archive.rows(table.name)):
+            found = reading.values(batch)
+            if table.model is Version:
+                for (where, row), values in zip(batch, found, strict=True):
+                    values["files"] = self._files.stored(row, values, where)
+            if contents is not None:
+                for (where, row), values in zip(batch, found, strict=True):
+                    contents.add(where, row, values)
+            self._copy(table.model, found)
+            if contents is not None:
+                contents.flush()
+            count += len(found)
+            self._progress(len(found))
+        if contents is not None:
+            contents.end()
+        return count
+
+    def _copy(self, model: type[Model], rows: Sequence[Row]) -> None:
+        columns = [each for each in model._meta.concrete_fields if each.name in rows[0]]
+        names = ", ".join(connection.ops.quote_name(str(each.column)) for each in columns)
+        into = f"COPY {connection.ops.quote_name(model._meta.db_table)} ({names}) FROM STDIN"
+        # Django doesn't wrap `copy`, so its errors have to be converted explicitly.
+        with connection.cursor() as cursor, connection.wrap_database_errors, cursor.copy(into) as copy:
+            for row in rows:
+                copy.write_row([each.get_db_prep_save(row[each.name], connection) for each in columns])
+
+    def reference(self, column: AnyField, value: Any) -> Any:
+        """The primary key in this installation of what a row refers to. Raises BadValue."""
+        target = column.related_model
+        if value is None:
+            if not column.null:
+                raise BadValue("null", "a reference")
+            return None
+        if target is User:
+            person = self.people.id_of(value) if isinstance(value, str) else None
+            if person is None:
+                raise BadValue("a person whom the archive doesn't name", f"an e-mail address in {people.MEMBER}")
+            return person
+        if target in self._numbers:
+            number = self._numbers[target].new(value) if type(value) is int and abs(value) < 1 << 63 else None
+            if number is None:
+                raise BadValue("a number of no row", "the id of a row of its table in the archive")
+            return number
+        identifier = read(models.UUIDField(), value)
+        if not self.ids.has(identifier):
+            raise BadValue(f"{identifier}", "the id of a row of its table in the archive")
+        return self.ids.changed(identifier)
+
+    def numbers_of(self, model: type[Model]) -> Numbers:
+        return self._numbers[model]
+
+    @property
+    def workspace(self) -> Workspace:
+        return self._workspace
+
+
+class Reading:
+    """Turns the rows of one table into values of its columns."""
+
+    def __init__(self, table: Table, loader: Loader) -> None:
+        self._table = table
+        self._loader = loader
+        self._columns = table.columns
+        self._names = {each.name for each in self._columns}
+        fields = table.model._meta.concrete_fields
+        self._left_out = [each for each in fields if each.name in table.left_out]
+        self._has_workspace = any(each.name == "workspace" for each in fields)
+
+    def values(self, batch: Sequence[tuple[str, Row]]) -> list[Row]:
+        """By name of the column. Raises BadArchive."""
+        for where, row in batch:
+            self._complete(where, row)
+        self._loader.ids.look_up({found for _, row in batch for found in self._referred(row)})
+        numbered = self._numbered(batch)
+        return [self._value(where, row, numbered.get(place)) for place, (where, row) in enumerate(batch)]
+
+    def _complete(self, where: str, row: Row) -> None:
+        """Refuse what is unknown, and add what is missing: the archive may be of an earlier version."""
+        if unknown := sorted(row.keys() - self._names):
+            raise BadArchive(where, f"There is no column “{unknown[0][:60]}”.", f"{', '.join(sorted(self._names))}.")
+        for column in self._columns:
+            if column.name not in row:
+                if column.default is NOT_PROVIDED and not column.null:
+                    raise BadArchive(where, f"It has no “{column.name}”.", "every column without a default.")
+                row[column.name] = written(column, column.get_default())
+        try:
+            self._table.settle(row)
+            self._table.check(row)
+        except (TypeError, AttributeError, KeyError, ValueError) as error:
+            problem = str(error)[:200] or type(error).__name__
+            raise BadArchive(
+                where, f"Its values don't fit together: {problem}", "a row as Retrace writes it."
+            ) from None
+
+    def _referred(self, row: Row) -> Iterator[UUID]:
+        for column in self._columns:
+            value = row[column.name]
+            is_json = isinstance(column, models.JSONField) and not isinstance(column, FaithfulJSONField)
+            is_id = isinstance(value, str) and (column.primary_key or column.is_relation)
+            if is_json or is_id or column.name in self._table.ids_in_text or _holds_ids(column):
+                yield from ids_in(value)
+
+    def _numbered(self, batch: Sequence[tuple[str, Row]]) -> dict[int, int]:
+        """New primary keys by place in the batch, of a table that counts its rows and that others refer to."""
+        if self._table.model not in NUMBERED:
+            return {}
+        fresh = next_numbers(self._table.model, len(batch))
+        known = self._loader.numbers_of(self._table.model)
+        for (where, row), new in zip(batch, fresh, strict=True):
+            old = row["id"]
+            if type(old) is not int or abs(old) >= 1 << 63 or not known.add(old, new):
+                raise BadArchive(
+                    where, "Its id is no number, or not larger than that of the line before.", "a larger one."
+                )
+        return dict(enumerate(fresh))
+
+    def _value(self, where: str, row: Row, number: int | None) -> Row:
+        values: Row = {}
+        for column in self._columns:
+            try:
+                values[column.name] = number if is_numbered(column) else self._converted(column, row[column.name])
+            except BadValue as bad:
+                raise BadArchive(f"{where}, {column.name}", f"It is {bad}", bad.expected) from None
+        for column in self._left_out:
+            make = self._table.left_out[column.name].value
+            values[column.name] = make(row) if make else column.get_default()
+        if self._has_workspace:
+            values["workspace"] = self._loader.workspace.pk
+        if self._table.model is Version and isinstance(values["recipe"].get("without_items"), list):
+            values["recipe"] = {**values["recipe"], "without_items": self._renumbered(values["recipe"])}
+        return {**values, **self._table.on_import}
+
+    def _renumbered(self, recipe: dict[str, Any]) -> list[int]:
+        known = self._loader.numbers_of(NUMBERED[0])
+        found = (known.new(old) for old in recipe["without_items"])
+        return sorted(new for new in found if new is not None)
+
+    def _converted(self, column: AnyField, value: Any) -> Any:
+        ids = self._loader.ids
+        if column.is_relation:
+            return self._loader.reference(column, value)
+        found = read(column, value)
+        if found is None:
+            return None
+        if isinstance(column, models.UUIDField):
+            if not column.primary_key:
+                return ids.changed_if_known(found)
+            if not ids.has(found):
+                raise BadValue(f"{found}", "the id with which the line begins")
+            return ids.changed(found)
+        if _holds_ids(column):
+            return [ids.changed_if_known(each) for each in found]
+        is_json = isinstance(column, models.JSONField) and not isinstance(column, FaithfulJSONField)
+        if is_json or column.name in self._table.ids_in_text:
+            return ids.changed_in(found)
+        return found
+
+
+def _holds_ids(column: AnyField) -> bool:
+    if isinstance(column, ArrayField):
+        return isinstance(column.base_field, models.UUIDField)
+    return isinstance(column, models.UUIDField) and not column.primary_key and not column.is_relation
+
+
+class _Contents:
+    """The steps and originals of trajectories, read beside the rows of their table."""
+
+    def __init__(self, archive: ArchiveReader) -> None:
+        most = settings.IMPORT_MAX_RECORD_BYTES
+        self._lines = enumerate(archive.lines(TRAJECTORIES, most=2 * most), start=1)
+        self._originals = archive.rows(ORIGINALS, most=2 * most)
+        self._next = next(self._originals, None)
+        self._held: list[Prepared] = []
+        self._with_original: list[Prepared] = []
+
+    def add(self, where: str, row: Row, values: Row) -> None:
+        """Complete the values of a trajectory's row from its line. Raises BadArchive."""
+        number, line = next(self._lines, (0, b""))
+        place = f"{TRAJECTORIES}, line {number:,}"
+        if not line:
+            raise BadArchive(where, f"There is no line for it in {TRAJECTORIES}.", "as many lines as trajectories.")
+        original = self._original(row["id"])
+        try:
+            record = TrajectoryRecord.from_json(parsed(line, place))
+            prepared = prepare(record, original or b"", identifier=values["id"])
+        except BadRow as bad:
+            raise BadArchive(place, str(bad), str(bad.expected)) from None
+        except jsontext.UnreadableJSON as error:
+            raise BadArchive(place, str(error), "JSON that can be stored.") from None
+        if len(record.steps) != values["step_count"]:
+            raise BadArchive(
+                place, f"It has {len(record.steps):,} steps.", f"{values['step_count']:,}, as its row says."
+            )
+        values.update(tools=record.tools, closing=record.closing, info=record.info)
+        self._held.append(prepared)
+        if original is not None:
+            self._with_original.append(prepared)
+
+    def flush(self) -> None:
+        """Write the steps of the rows that are in."""
+        copy_content(self._held, originals=self._with_original)
+        self._held, self._with_original = [], []
+
+    def end(self) -> None:
+        """Refuse what belongs to no row. Raises BadArchive."""
+        if next(self._lines, None) is not None:
+            raise BadArchive(TRAJECTORIES, "It has more lines than there are trajectories.", "one for each.")
+        if self._next is not None:
+            raise BadArchive(self._next[0], "There is no such trajectory, or it is out of order.", "their order.")
+
+    def _original(self, trajectory: str) -> bytes | None:
+        if self._next is None or self._next[1].get("trajectory") != trajectory:
+            return None
+        where, row = self._next
+        self._next = next(self._originals, None)
+        text, encoded = row.get("text"), row.get("base64")
+        try:
+            if isinstance(text, str) and row.keys() == {"trajectory", "text"}:
+                return text.encode()
+            if isinstance(encoded, str) and row.keys() == {"trajectory", "base64"}:
+                return base64.b64decode(encoded, validate=True)
+        except (UnicodeEncodeError, binascii.Error):
+            pass
+        raise BadArchive(where, "It is no original.", '{"trajectory": id, "text": "…"} or {…, "base64": "…"}.')

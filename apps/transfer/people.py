@@ -1,0 +1,92 @@
+"""The people whom rows name. An archive has their name and e-mail address, never a password or a right.
+
+On import, whoever is a member of the workspace is recognized by their address. For everybody else, a stand-in without a way to sign in has
+the name, so that judgments keep their authors. Other accounts of the installation are never looked up: an archive mustn't tell who has one,
+nor say that they judged something.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+
+from apps.accounts.models import Membership, Role, User, Workspace
+from apps.transfer.refusals import BadArchive
+
+MEMBER = "people.jsonl"
+MOVED_FROM = "moved_from"
+"""Where the preferences of a stand-in keep the person's address, so that a later export has it."""
+MOST = 20_000
+
+
+class Writer:
+    """Collects who is named while rows are written."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        memberships = Membership.objects.filter(workspace=workspace).select_related("user").order_by("pk")
+        self._roles = {each.user_id: Role(each.role).name.lower() for each in memberships}
+        self._people = {each.user_id: _named(each.user) for each in memberships}
+
+    def addresses(self, ids: Iterable[int]) -> dict[int, str]:
+        """E-mail addresses by user id."""
+        wanted = set(ids)
+        for user in User.objects.filter(pk__in=wanted - self._people.keys()):
+            self._people[user.pk] = _named(user)
+        return {pk: self._people[pk]["email"] for pk in wanted}
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Everybody who was named."""
+        for pk, person in sorted(self._people.items()):
+            yield {**person, "role": self._roles.get(pk)}
+
+
+def _named(user: User) -> dict[str, Any]:
+    return {"email": user.preferences.get(MOVED_FROM) or user.email, "name": user.name}
+
+
+class Reader:
+    """The users of an import by address."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        members = Membership.objects.filter(workspace=workspace).select_related("user")
+        self._members = {each.user.email.lower(): each.user for each in members}
+        self._workspace = workspace
+        self._ids: dict[str, int] = {}
+        self.strangers: list[dict[str, Any]] = []
+        """Name, e-mail address, and role of those who were members and aren't here."""
+
+    def add(self, row: Any, where: str) -> None:
+        """A line of the member. Raises BadArchive."""
+        expected = '{"email": "…", "name": "…", "role": null, annotator, reviewer, researcher or owner}'
+        if type(row) is not dict or set(row) != {"email", "name", "role"}:
+            raise BadArchive(where, "It has other members.", expected)
+        email, name, role = row["email"], row["name"], row["role"]
+        if not isinstance(email, str) or not isinstance(name, str) or len(email) > 254 or len(name) > 100:
+            raise BadArchive(where, "The address or the name is no text, or too long.", expected)
+        if role is not None and role not in {each.name.lower() for each in Role}:
+            raise BadArchive(where, "There is no such role.", expected)
+        try:
+            validate_email(email)
+        except ValidationError:
+            raise BadArchive(where, "The address is none.", expected) from None
+        if email in self._ids or len(self._ids) >= MOST:
+            raise BadArchive(where, "The person is named twice, or there are too many.", f"at most {MOST:,} people")
+        user = self._members.get(email.lower()) or self._stand_in(email, name)
+        self._ids[email] = user.pk
+        if role is not None and email.lower() not in self._members:
+            self.strangers.append({"email": email, "name": name, "role": role})
+
+    def id_of(self, email: str) -> int | None:
+        """The user with this address; None if the archive names nobody with it."""
+        return self._ids.get(email)
+
+    def _stand_in(self, email: str, name: str) -> User:
+        digest = hashlib.sha256(f"{self._workspace.pk} {email}".encode()).hexdigest()[:40]
+        user = User(email=f"{digest}@moved.invalid", name=name, is_active=False, preferences={MOVED_FROM: email})
+        user.set_unusable_password()
+        user.save()
+        return user

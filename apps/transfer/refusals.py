@@ -1,0 +1,12 @@
+"""Why an archive can't be imported, or a workspace can't be exported."""
+
+
+class TransferRefused(Exception):
+    """The message says what was found, what was expected, and what to do."""
+
+
+class BadArchive(TransferRefused):
+    """The file isn't an archive that this installation reads."""
+
+    def __init__(self, where: str, found: str, expected: str) -> None:
+        super().__init__(f"{where}: {found.rstrip('.')}. Expected: {expected.rstrip('.')}.")

@@ -1,0 +1,374 @@
+"""What of a workspace an archive has: every model is here, as a table that moves or with the reason why it doesn't.
+
+The tables are in the order in which an import writes them. A field that isn't named moves as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from secrets import token_hex
+from typing import Any, Final
+
+from django.db.models import Field, Model, Q, QuerySet
+
+from apps.accounts.models import ApiToken, AuditEntry, Invitation, Membership, User, Workspace
+from apps.annotation.kinds import KINDS
+from apps.annotation.models import (
+    Adjudication,
+    Annotator,
+    Assignment,
+    BulkAct,
+    Comment,
+    Continuation,
+    Correction,
+    Desk,
+    DeskLayout,
+    Guideline,
+    Inspection,
+    Item,
+    ItemAssignee,
+    Judge,
+    JudgeAnswer,
+    JudgePrompt,
+    LayoutChoice,
+    Mark,
+    Mention,
+    Preference,
+    QualityReport,
+    Queue,
+    Rating,
+    Remark,
+    StepLabel,
+)
+from apps.arena.models import Experiment, LiveAttempt
+from apps.common.models import AnsweredRequest
+from apps.datasets.models import Dataset, TaskSplit, Version, VersionJudgement, VersionPreference
+from apps.datasets.recipe import Recipe
+from apps.datasets.rows import ROW_TYPES
+from apps.gateway.models import Call, Feedback, FeedbackKey, Path, Price, Session, SessionEvent, UsageLimits
+from apps.gateway.splits.models import Arm, TrafficSplit
+from apps.jobs.models import ACTIVE, Job, Phase
+from apps.policies.models import Checkpoint, Endpoint, Policy, Promotion, Publication
+from apps.redaction.models import RedactionRule, RuleVersion
+from apps.removal.models import Removal, RetentionRule
+from apps.traces.models import Source, Span, Trace, TracePart
+from apps.training.models import Episode, EpisodeBatch, Metric, Run, RunEvent, RunReward
+from apps.trajectories.filters import Filters
+from apps.trajectories.models import (
+    ImportBatch,
+    Original,
+    RejectedRow,
+    RolloutBatch,
+    SavedView,
+    Step,
+    Task,
+    Trajectory,
+)
+from apps.transfer.models import Export, Import
+from apps.webhooks.models import Delivery, Destination
+
+Row = dict[str, Any]
+UNREACHABLE: Final = "http://weights-in-training.invalid"
+"""Where the weights of a training run answered that has ended elsewhere."""
+INTERRUPTED: Final = {
+    "category": "moved",
+    "message": "It was in progress when its workspace was exported.",
+    "advice": "Start it again here.",
+}
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A field that isn't in the archive: why, and the value of an imported row."""
+
+    reason: str
+    value: Callable[[Row], Any] | None = None
+    """None: the field's default."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A model whose rows move."""
+
+    model: type[Model]
+    of: tuple[str, ...] = ("workspace",)
+    """The relations that lead to the workspace; of several, any."""
+    left_out: Mapping[str, LeftOut] = field(default_factory=dict)
+    harmless: Mapping[str, str] = field(default_factory=dict)
+    """Fields that sound like secrets or addresses, and why they move nevertheless."""
+    elsewhere: tuple[str, ...] = ()
+    """Fields that another member of the archive has."""
+    on_import: Mapping[str, Any] = field(default_factory=dict)
+    """What these fields are in imported rows, whatever the archive says: nothing that acts is on."""
+    settle: Callable[[Row], None] = lambda row: None
+    """Ends what is in progress, when it's exported and when it's imported."""
+    ids_in_text: tuple[str, ...] = ()
+    """Text fields with ids of other rows in them. In JSON fields, they're found by themselves."""
+    check: Callable[[Row], None] = lambda row: None
+    """Raises ValueError if Retrace couldn't read a value back that is in JSON."""
+    not_restored: str = ""
+    """Why an import skips it; empty: it doesn't."""
+
+    @property
+    def name(self) -> str:
+        """The member of the archive that has its rows."""
+        return f"tables/{self.model._meta.label_lower}.jsonl"
+
+    @property
+    def label(self) -> str:
+        return str(self.model._meta.label_lower)
+
+    @property
+    def columns(self) -> list[Field[Any, Any]]:
+        """The fields in the archive, the primary key first."""
+        hidden = {*self.left_out, *self.elsewhere, "workspace"}
+        return [
+            each
+            for each in self.model._meta.concrete_fields
+            if each.name not in hidden and not (is_numbered(each) and self.model not in NUMBERED)
+        ]
+
+    def rows(self, workspace: Workspace) -> QuerySet[Any]:
+        """Its rows in a workspace, by primary key."""
+        leads = Q()
+        for path in self.of:
+            leads |= Q(**{path: workspace})
+        return self.model._base_manager.filter(leads).order_by("pk")
+
+
+def is_numbered(column: Field[Any, Any]) -> bool:
+    """Whether the database counts it up."""
+    return column.primary_key and column.get_internal_type() in ("AutoField", "BigAutoField")
+
+
+NUMBERED: Final = (Item,)
+"""Models with a counted primary key that others refer to. It's in the archive, and an import assigns another."""
+
+
+def ended(row: Row, model: type[Job]) -> None:
+    """A job in progress isn't continued by another installation."""
+    if model.PHASES.get(row["state"]) not in ACTIVE:
+        return
+    over = model.states_in(Phase.CANCELLED) or model.states_in(Phase.FAILED)
+    row["state"] = str(over[0])
+    row["finished_at"] = row["finished_at"] or row["started_at"] or row["queued_at"]
+    if model.PHASES[over[0]] == Phase.FAILED:
+        row["failure"] = INTERRUPTED
+
+
+OF_MACHINE: Final = LeftOut("It is about a machine of the other installation.")
+TIMED: Final = {"worker": OF_MACHINE, "process_id": OF_MACHINE, "leased_until": OF_MACHINE}
+STORED: Final = LeftOut("A name in the storage of the other installation.")
+
+
+def _job(model: type[Job], **options: Any) -> Table:
+    """A table of jobs."""
+    left_out = {**TIMED, **options.pop("left_out", {})}
+    return Table(model, left_out=left_out, settle=lambda row: ended(row, model), **options)
+
+
+def _end_session(row: Row) -> None:
+    if row["state"] == Session.State.OPEN:
+        row.update(state=Session.State.ABANDONED.value, ended_at=row["expires_at"])
+
+
+def _end_filling(row: Row) -> None:
+    if row["state"] == Queue.State.FILLING:
+        row.update(state=Queue.State.FAILED.value, error=INTERRUPTED["message"], filling_at=None)
+
+
+def _close_batch(row: Row) -> None:
+    row["closed_at"] = row["closed_at"] or row["opened_at"]
+
+
+def _freeze_nothing(row: Row) -> None:
+    """A version whose freezing was in progress has failed; a frozen one keeps what is known of its files but for their names."""
+    ended(row, Version)
+    row["files"] = {
+        format: {split: {name: facts[name] for name in FILE_FACTS} for split, facts in splits.items()}
+        for format, splits in row["files"].items()
+    }
+
+
+def _check_recipe(row: Row) -> None:
+    Recipe.from_json(row["recipe"])
+    if row["row_type"] not in ROW_TYPES:
+        raise ValueError(f"{row['row_type']!r} is no type of rows.")
+
+
+def _check_asks(row: Row) -> None:
+    KINDS[row["kind"]].asks.from_json(row["asks"])
+
+
+def _check_filters(row: Row) -> None:
+    if Filters.read(row["query"]).query != row["query"]:
+        raise ValueError("the filters aren't written as the list writes them.")
+
+
+FILE_FACTS: Final = ("rows", "bytes", "sha256")
+KEY: Final = LeftOut("A secret, or made from one: new ones have to be created.")
+IN_QUEUE: Final = ("queue__workspace",)
+
+TABLES: Final = (
+    Table(
+        Endpoint,
+        left_out={"key_variable": LeftOut("It names a secret of the other installation's environment: give it again.")},
+        harmless={"base_url": "An address without its key."},
+    ),
+    Table(
+        Policy,
+        harmless={"location": "As somebody typed it. Each use checks it against the rules of its installation."},
+    ),
+    Table(Promotion),
+    Table(RedactionRule),
+    Table(UsageLimits),
+    Table(Price),
+    _job(
+        ImportBatch,
+        left_out={"file": STORED, "idempotency_key": LeftOut("It belongs to a request to the other installation.")},
+        harmless={"filename": "As its sender named it.", "sha256": "Of a file that somebody imported."},
+    ),
+    Table(RejectedRow, of=("batch__workspace",)),
+    _job(RolloutBatch),
+    Table(Task, harmless={"key": "What identifies a task."}),
+    Table(
+        Trajectory,
+        elsewhere=("tools", "closing", "info"),
+        harmless={"content_hash": "Of what is in the archive."},
+    ),
+    Table(SavedView, ids_in_text=("query",), check=_check_filters),
+    Table(TrafficSplit, on_import={"is_on": False}),
+    Table(Arm, of=("split__workspace",)),
+    Table(
+        Session,
+        left_out={
+            "training_address": LeftOut("It holds a secret.", lambda row: "" if row["policy"] else UNREACHABLE),
+            "key_digest": LeftOut(KEY.reason, lambda row: token_hex(32)),
+            "token": KEY,
+        },
+        harmless={
+            "key_prefix": "What pages show of a key; nothing follows from it.",
+            "unit_digest": "Of a name that an agent chose.",
+        },
+        settle=_end_session,
+    ),
+    Table(
+        Call,
+        of=("session__workspace",),
+        harmless={
+            "body_digest": "Of what is in the archive.",
+            "tools_digest": "Of what is in the archive.",
+            "chat_digest": "Of what is in the archive.",
+            "sequence_digest": "Of what is in the archive.",
+        },
+    ),
+    Table(SessionEvent, of=("session__workspace",), harmless={"key": "What its sender called the event."}),
+    Table(Path, of=("session__workspace",)),
+    Table(Feedback, of=("session__workspace",), left_out={"key": KEY}),
+    Table(Annotator),
+    Table(Queue, settle=_end_filling, check=_check_asks),
+    Table(Queue.labellers.through, of=IN_QUEUE),
+    Table(Guideline, of=IN_QUEUE),
+    Table(Item, of=IN_QUEUE),
+    Table(Desk, of=IN_QUEUE),
+    Table(
+        Assignment,
+        left_out={"draft": LeftOut("Drafts belong to who is writing them.")},
+    ),
+    Table(ItemAssignee, of=IN_QUEUE),
+    Table(Preference),
+    Table(Rating),
+    Table(Mark, of=("rating__workspace",)),
+    Table(Inspection),
+    Table(StepLabel, of=("inspection__workspace",)),
+    Table(Correction, of=("inspection__workspace",)),
+    Table(Adjudication),
+    Table(Remark),
+    Table(Comment),
+    Table(Mention, of=("comment__workspace",)),
+    _job(Continuation, harmless={"action_hash": "Of what is in the archive."}),
+    _job(Judge),
+    Table(JudgePrompt, of=("judge__workspace",)),
+    Table(
+        JudgeAnswer,
+        of=("judge__workspace",),
+    ),
+    Table(TaskSplit),
+    Table(Dataset),
+    # Before the versions: nothing can be added to what is in a frozen one.
+    Table(VersionPreference, of=("version__workspace",)),
+    Table(VersionJudgement, of=("version__workspace",)),
+    Table(
+        Version,
+        left_out=TIMED,
+        harmless={"content_hash": "Of files in the archive.", "files": "Their sizes and hashes."},
+        settle=_freeze_nothing,
+        check=_check_recipe,
+    ),
+    _job(Run, left_out={"command": OF_MACHINE}),
+    Table(RunReward, of=("run__workspace",)),
+    Table(Metric, of=("run__workspace",)),
+    Table(RunEvent, of=("run__workspace",)),
+    Table(
+        EpisodeBatch,
+        of=("run__workspace", "rollouts__workspace"),
+        left_out={"address": LeftOut("It holds a secret.", lambda row: UNREACHABLE if row["run"] else "")},
+        settle=_close_batch,
+    ),
+    Table(Episode, of=("batch__run__workspace", "batch__rollouts__workspace")),
+    Table(Experiment),
+    Table(LiveAttempt, of=("experiment__workspace",)),
+    Table(RetentionRule, on_import={"is_on": False, "ran_at": None}),
+)
+"""In the order in which an import writes them."""
+
+LISTED: Final = (
+    Table(
+        AuditEntry,
+        not_restored="The audit log says what was done here. That of the other installation is in the archive, to be read.",
+    ),
+    _job(Removal, not_restored="What they deleted isn't in the archive."),
+    Table(
+        Destination,
+        left_out={
+            "address": LeftOut("Whoever knows the address of a webhook may be able to post there: give it again."),
+            "salt": KEY,
+            "earlier_salt": KEY,
+            "leased_until": OF_MACHINE,
+        },
+        not_restored="Webhooks have to be created again, since their addresses and secrets aren't in the archive.",
+    ),
+)
+"""Tables that are in the archive, but that no import writes."""
+
+SPECIAL: Final[Mapping[type[Model], str]] = {
+    Step: "The trajectories' lines in the format retrace/1 have them.",
+    Original: "A member of its own has them.",
+    User: "Members, and who else is named, are in a member of their own, with name and e-mail address only.",
+    Membership: "The roles are beside the people. An import gives nobody a role.",
+}
+"""Models that other members of the archive hold."""
+
+EXCEPTIONS: Final[Mapping[type[Model], str]] = {
+    Workspace: "The archive is one. Its name is in the manifest.",
+    ApiToken: "Secrets: issue new ones.",
+    Invitation: "Each is a secret that grants access: invite people again.",
+    FeedbackKey: "Secrets: create new ones.",
+    AnsweredRequest: "Answers to repeated requests, kept for a day.",
+    RuleVersion: "It tells processes of this installation to read the redaction rules again.",
+    Delivery: "Messages to webhooks, which aren't restored.",
+    Checkpoint: "Saved states of training in progress, on a disk of this installation.",
+    Publication: "What answers on servers of this installation: publish again.",
+    Trace: "Spans are kept for a day; their trajectories move.",
+    Source: "Part of a trace.",
+    Span: "Part of a trace.",
+    TracePart: "Part of a trace.",
+    QualityReport: "Measured from the judgments: measured again.",
+    BulkAct: "What it takes to undo an action.",
+    DeskLayout: "Belongs to a person, not to a workspace.",
+    LayoutChoice: "Belongs to a person, not to a workspace.",
+    Export: "Archives aren't part of an archive.",
+    Import: "Archives aren't part of an archive.",
+}
+"""Models of which nothing is in the archive, and why."""

@@ -1,0 +1,21 @@
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from apps.datasets.models import Version
+from apps.datasets.recipe import Recipe
+from tests import factories
+
+
+@pytest.fixture(autouse=True)
+def versions_with_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Versions of the factory have no files, so here they failed. Frozen ones are made by freezing."""
+    make = factories.dataset_version
+
+    def failed(**fields: Any) -> Version:
+        recipe = Recipe(queues=(str(uuid4()),)).to_json()
+        state = {"state": "failed", "frozen_at": None, "content_hash": "", "recipe": recipe}
+        return make(**{**state, **fields})
+
+    monkeypatch.setattr(factories, "dataset_version", failed)

@@ -1,0 +1,167 @@
+"""A workspace that is exported and imported elsewhere is the same: its second archive has what the first has."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from apps.accounts.models import Membership, Role, User, Workspace
+from apps.annotation.models import Annotator
+from apps.datasets.files.verification import verify
+from apps.datasets.models import Version
+from apps.trajectories.models import Original, Step
+from apps.transfer.ids import AN_ID, mask_of
+from apps.transfer.models import Import
+from apps.transfer.tables import EXCEPTIONS, TABLES
+from tests import factories
+from tests.transfer.archives import exported, imported, rows, table, unpacked
+from tests.transfer.filling import fill
+
+pytestmark = pytest.mark.django_db
+OWN = {table.name: table for table in TABLES}
+
+
+def _settled(
+    members: Mapping[str, bytes], job: Import | None = None, ids: frozenset[str] = frozenset()
+) -> dict[str, Any]:
+    """Everything that must be equal: with ids as in the first archive, and items by their place instead of their number."""
+    mask = mask_of(job.pk) if job else 0
+
+    def before(match: re.Match[str]) -> str:
+        number = int(match[0].replace("-", ""), 16) ^ mask
+        text = f"{number:032x}"
+        found = "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
+        return found if found in ids else match[0]
+
+    back = {
+        name: AN_ID.sub(before, body.decode()) if name.endswith(".jsonl") and not name.startswith("versions/") else body
+        for name, body in members.items()
+    }
+    places = {
+        row["id"]: f"{row['queue']} {row['position']}"
+        for row in map(json.loads, str(back["tables/annotation.item.jsonl"]).splitlines())
+    }
+    found: dict[str, Any] = {}
+    for name, body in back.items():
+        name = AN_ID.sub(before, name)
+        if name in OWN:
+            lines = [_row(json.loads(line), OWN[name], places) for line in str(body).splitlines()]
+            found[name] = sorted(json.dumps(line, sort_keys=True) for line in lines)
+        elif name in ("trajectories.jsonl", "originals.jsonl"):
+            found[name] = sorted(str(body).splitlines())
+        elif name.startswith("versions/"):
+            found[name] = body
+    return found
+
+
+def _row(row: dict[str, Any], table: Any, places: Mapping[int, str]) -> dict[str, Any]:
+    row |= table.on_import
+    for column in table.columns:
+        if column.related_model and column.related_model.__name__ == "Item":
+            row[column.name] = places[row[column.name]]
+    if table.label == "annotation.item":
+        row["id"] = places[row["id"]]
+    if table.label == "datasets.version":
+        row["recipe"]["without_items"] = [places[each] for each in row["recipe"].get("without_items", [])]
+    return row
+
+
+def _ids(members: Mapping[str, bytes]) -> frozenset[str]:
+    return frozenset(found for body in members.values() for found in AN_ID.findall(body.decode("latin-1")))
+
+
+@pytest.fixture
+def full(owner: Membership, things: dict[str, Any]) -> Membership:
+    """The owner of a workspace with rows in every table."""
+    fill(owner, things)
+    return owner
+
+
+def test_the_archive_of_an_imported_workspace_is_the_one_that_was_imported(full: Membership):
+    archive = exported(full)
+    first = unpacked(archive)
+    assert [name for name in OWN if not first[name]] == []
+    elsewhere = factories.member(Role.OWNER)
+    job = imported(archive, elsewhere)
+    assert job.state == "done", job.error
+    second = unpacked(exported(elsewhere))
+    expected, found = _settled(first), _settled(second, job, _ids(first))
+    assert found.keys() == expected.keys()
+    for name, body in expected.items():
+        assert found[name] == body, name
+    named = {(row["email"], row["name"]) for row in rows(first, "people.jsonl")}
+    assert named < {(row["email"], row["name"]) for row in rows(second, "people.jsonl")}
+
+
+def test_frozen_versions_keep_their_hash(full: Membership):
+    elsewhere = factories.member(Role.OWNER)
+    imported(exported(full), elsewhere)
+    before, after = (Version.objects.frozen().get(workspace=each.workspace) for each in (full, elsewhere))
+    assert before.pk != after.pk
+    assert after.content_hash == before.content_hash
+    assert verify(after).holds
+
+
+def test_ids_stay_where_they_are_free(full: Membership):
+    archive = exported(full)
+    _forget(full.workspace)
+    elsewhere = factories.member(Role.OWNER)
+    job = imported(archive, elsewhere)
+    assert job.state == "done", job.error
+    first, second = unpacked(archive), unpacked(exported(elsewhere))
+    for label in ("trajectories.trajectory", "policies.policy", "training.run", "gateway.call"):
+        assert [row["id"] for row in table(second, label)] == [row["id"] for row in table(first, label)]
+
+
+def test_an_archive_can_be_imported_into_two_workspaces(full: Membership):
+    archive = exported(full)
+    jobs = [imported(archive, factories.member(Role.OWNER)) for _ in range(2)]
+    assert [job.state for job in jobs] == ["done", "done"]
+
+
+def test_judgments_keep_their_authors_who_can_neither_sign_in_nor_do_anything_here(full: Membership):
+    archive = exported(full)
+    elsewhere = factories.member(Role.OWNER)
+    people = User.objects.count()
+    job = imported(archive, elsewhere)
+    made = User.objects.order_by("pk")[people:]
+    assert {(each.is_active, each.has_usable_password(), each.memberships.count()) for each in made} == {
+        (False, False, 0)
+    }
+    assert {each.email.split("@")[1] for each in made} == {"moved.invalid"}
+    assert "Somebody who left" in {each.name for each in made}
+    assert {each["email"] for each in job.people} == {each.user.email for each in full.workspace.memberships.all()}
+
+
+def test_members_of_the_workspace_are_recognized_by_their_address(full: Membership, labeller: Membership):
+    archive = exported(full)
+    elsewhere = factories.workspace()
+    new_owner = Membership.objects.create(user=full.user, workspace=elsewhere, role=Role.OWNER)
+    annotator = Membership.objects.create(user=labeller.user, workspace=elsewhere, role=Role.ANNOTATOR)
+    job = imported(archive, new_owner)
+    assert job.people == []
+    annotator.refresh_from_db()
+    assert annotator.role == Role.ANNOTATOR
+    assert Annotator.objects.filter(workspace=elsewhere, user=labeller.user).exists()
+
+
+def test_an_account_of_this_installation_that_is_no_member_is_not_looked_up(full: Membership, labeller: Membership):
+    archive = exported(full)
+    elsewhere = factories.member(Role.OWNER)
+    imported(archive, elsewhere)
+    assert not Annotator.objects.filter(workspace=elsewhere.workspace, user=labeller.user).exists()
+
+
+def _forget(workspace: Workspace) -> None:
+    """Delete all of a workspace, triggers and protected references notwithstanding."""
+    rows = {each.model: list(each.rows(workspace).values_list("pk", flat=True)) for each in TABLES}
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL session_replication_role = replica")
+        for model in (*(each for each in EXCEPTIONS if each is not Workspace), Step, Original):
+            model._base_manager.all()._raw_delete("default")
+        for model, found in rows.items():
+            model._base_manager.filter(pk__in=found)._raw_delete("default")
+        cursor.execute("SET LOCAL session_replication_role = origin")

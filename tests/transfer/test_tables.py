@@ -1,0 +1,76 @@
+"""Every model and every field that could hold a secret is decided on: it moves, or it doesn't and the reason is written down."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from django.apps import apps
+from django.db import models
+from django.db.models import Field, Model
+
+from apps.accounts.models import User, Workspace
+from apps.transfer.tables import EXCEPTIONS, LISTED, NUMBERED, SPECIAL, TABLES, Table, is_numbered
+
+EVERY = (*TABLES, *LISTED)
+MOVING = {table.model for table in EVERY} | set(SPECIAL)
+SUSPECT = re.compile(
+    "secret|token|password|digest|hash|sha256|salt|key|prefix|address|url|location|variable|file|worker|process|command"
+)
+"""Names of fields that may hold a secret, or a place on a machine of the installation."""
+NO_TEXT = (models.IntegerField, models.FloatField, models.BooleanField, models.DateTimeField, models.DecimalField)
+"""Fields that can't."""
+
+
+def suspects(model: type[Model]) -> Iterator[Field]:
+    for each in model._meta.concrete_fields:
+        if SUSPECT.search(each.name) and not isinstance(each, NO_TEXT):
+            yield each
+
+
+def _models() -> Iterator[type[Model]]:
+    for model in apps.get_models(include_auto_created=True):
+        if model.__module__.startswith("apps.") and model._meta.auto_created not in (User,):
+            yield model
+
+
+def test_every_model_moves_or_has_a_reason_why_not():
+    for model in _models():
+        places = [model in MOVING, model in EXCEPTIONS]
+        assert places.count(True) == 1, f"{model._meta.label}: decide in apps/transfer/tables.py whether its rows move."
+    assert all(EXCEPTIONS.values())
+
+
+@pytest.mark.parametrize("table", EVERY, ids=lambda table: table.label)
+def test_every_field_that_could_hold_a_secret_is_decided_on(table: Table):
+    decided = {*table.left_out, *table.harmless}
+    unsaid = sorted({each.name for each in suspects(table.model)} - decided)
+    assert not unsaid, f"{table.label}: say in apps/transfer/tables.py whether {unsaid} may be in an archive."
+    names = {each.name for each in table.model._meta.concrete_fields}
+    assert {*decided, *table.elsewhere, *table.on_import, *table.ids_in_text} <= names
+    assert not set(table.left_out) & set(table.harmless)
+    assert set(table.harmless) <= {each.name for each in suspects(table.model)}
+
+
+@pytest.mark.parametrize("table", EVERY, ids=lambda table: table.label)
+def test_what_a_row_refers_to_moves_as_well(table: Table):
+    for column in table.columns:
+        if column.related_model is not None:
+            assert column.related_model in {*MOVING, User}, f"{table.label}.{column.name} refers to what stays."
+            if is_numbered(column.related_model._meta.pk) and column.related_model is not User:
+                assert column.related_model in NUMBERED
+
+
+@pytest.mark.parametrize("table", EVERY, ids=lambda table: table.label)
+def test_its_rows_are_found_by_their_workspace(table: Table):
+    for path in table.of:
+        model: type[Model] = table.model
+        for step in path.split("__"):
+            field: Field = model._meta.get_field(step)
+            model = field.related_model
+        assert model is Workspace
+
+
+def test_what_acts_by_itself_is_off_after_an_import():
+    for table in TABLES:
+        if any(each.name == "is_on" for each in table.model._meta.concrete_fields):
+            assert table.on_import["is_on"] is False

@@ -1,0 +1,63 @@
+"""The models of training runs are in an archive if somebody asks for them; only files that can't run code."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apps.accounts.models import Membership, Role
+from apps.policies.locations import weights_of_run
+from apps.policies.models import Policy
+from tests import factories
+from tests.transfer.archives import exported, imported, unpacked
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def owner(settings: Any, tmp_path: Path) -> Membership:
+    settings.RUNS_DIR = tmp_path / "runs"
+    member = factories.member(Role.OWNER)
+    policy = factories.trained_policy(of=member.workspace)
+    weights = weights_of_run(policy)
+    assert weights is not None
+    weights.model.mkdir(parents=True)
+    for name in ("config.json", "model.safetensors", "pytorch_model.bin", "training_args.pkl"):
+        (weights.model / name).write_bytes(name.encode())
+    (weights.model / "secret.json").symlink_to("/etc/hostname")
+    return member
+
+
+def test_they_are_left_out_unless_asked_for(owner: Membership):
+    members = unpacked(exported(owner))
+    assert not any(name.startswith("weights/") for name in members)
+    assert b"The models of training runs weren't asked for." in members["manifest.json"]
+
+
+def test_they_are_where_the_imported_training_run_has_its_model(owner: Membership):
+    archive = exported(owner, include_weights=True)
+    names = [name.rpartition("/")[2] for name in unpacked(archive) if name.startswith("weights/")]
+    assert names == ["config.json", "model.safetensors"]
+    elsewhere = factories.member(Role.OWNER)
+    job = imported(archive, elsewhere)
+    assert job.state == "done", job.error
+    policy = Policy.objects.get(workspace=elsewhere.workspace, made_by__isnull=False)
+    weights = weights_of_run(policy)
+    assert weights is not None
+    assert {path.name: path.read_bytes() for path in weights.model.iterdir()} == {
+        "config.json": b"config.json",
+        "model.safetensors": b"model.safetensors",
+    }
+
+
+def test_an_import_that_is_refused_leaves_no_folder(owner: Membership, settings: Any, monkeypatch: pytest.MonkeyPatch):
+    archive = exported(owner, include_weights=True)
+    before = list(Path(settings.RUNS_DIR).iterdir())
+
+    def broken(*_: object, **__: object) -> None:
+        raise OSError("The storage is away.")
+
+    monkeypatch.setattr("apps.transfer.import_job.redaction.next_version", broken)
+    job = imported(archive, factories.member(Role.OWNER))
+    assert job.state == "failed"
+    assert list(Path(settings.RUNS_DIR).iterdir()) == before
