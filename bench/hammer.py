@@ -175,15 +175,15 @@ def _assignment(address: str) -> str:
 
 def audit_of(queue: Queue, tally: Tally) -> Audit:
     """Compare what is stored with what was requested and acknowledged."""
-    standing = Preference.objects.standing().filter(queue=queue)
-    stored = {str(pk) for pk in standing.values_list("assignment", flat=True)}
+    valid = Preference.objects.valid().filter(queue=queue)
+    stored = {str(pk) for pk in valid.values_list("assignment", flat=True)}
     acknowledged = set(tally.acknowledged)
-    pairs = standing.order_by().values("item", "annotator").annotate(times=Count("pk")).filter(times__gt=1)
+    pairs = valid.order_by().values("item", "annotator").annotate(times=Count("pk")).filter(times__gt=1)
     wrong = Item.objects.filter(queue=queue).exclude(judged=F("overlap"), taken=F("overlap")).count()
-    by_item = standing.order_by().values("item").annotate(times=Count("pk")).exclude(times=queue.overlap)
+    by_item = valid.order_by().values("item").annotate(times=Count("pk")).exclude(times=queue.overlap)
     left = Assignment.objects.filter(pk__in=tally.walked_away).values("item")
     return Audit(
-        judgements=standing.count(),
+        judgements=valid.count(),
         wrong_items=max(wrong, by_item.count()),
         twice=pairs.count(),
         lost=len(acknowledged - stored),

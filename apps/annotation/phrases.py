@@ -8,16 +8,16 @@ from apps.annotation.kinds import kind_of
 from apps.annotation.models import Adjudication, Item, Judgement
 from apps.trajectories.models import Trajectory
 
-TOLD = 6
+NAMED = 6
 """Maximum number of judgments named in one sentence."""
 
 
-def said(judgement: Judgement) -> str:
+def judgment_text(judgement: Judgement) -> str:
     """A judgment as short text: “A clearly better”."""
     return kind_of(judgement).words(judgement)
 
 
-def said_of(judgement: Judgement, run: UUID) -> str:
+def judgment_text_on(judgement: Judgement, run: UUID) -> str:
     """What a judgment says about one trajectory, such as “clearly worse” if it was one of a pair."""
     return kind_of(judgement).words_on(judgement, run)
 
@@ -52,8 +52,8 @@ def decided(adjudication: Adjudication, judgements: Sequence[Judgement]) -> str:
 def after_decision(adjudication: Adjudication, judgements: Sequence[Judgement]) -> str:
     """The text a reviewer sees after deciding: the others' judgments, by the sides that the reviewer saw."""
     item = adjudication.item
-    others = "; ".join(f"{judgement.annotator}: {in_review(judgement, item)}" for judgement in judgements[:TOLD])
-    more = f"; and {len(judgements) - TOLD} more" if len(judgements) > TOLD else ""
+    others = "; ".join(f"{judgement.annotator}: {in_review(judgement, item)}" for judgement in judgements[:NAMED])
+    more = f"; and {len(judgements) - NAMED} more" if len(judgements) > NAMED else ""
     return (
         f"You decided: {decided(adjudication, judgements)}. {others}{more}. The people who judged it see your reason."
     )

@@ -171,22 +171,22 @@ def source_of(queue: Queue) -> dict[str, Any]:
 def judgements_of_items(queue: Queue, items: Iterable[Item], member: Membership) -> dict[int, list[Judgement]]:
     """The valid judgments of each of these items of `queue` that `member` may see."""
     found: dict[int, list[Judgement]] = defaultdict(list)
-    standing = kind_of(queue).standing.visible_to(member).filter(item__in=[item.pk for item in items])
-    for judgement in standing.select_related("annotator").order_by("pk"):
+    valid = kind_of(queue).valid_judgments.visible_to(member).filter(item__in=[item.pk for item in items])
+    for judgement in valid.select_related("annotator").order_by("pk"):
         found[judgement.item_id].append(judgement)
     return found
 
 
 def judgements_under_review(queue: Queue, item: Item) -> list[Judgement]:
     """All valid judgments of an item, oldest first, for deciding it; the page hides those that the reviewer may not see yet."""
-    return list(kind_of(queue).standing.filter(item=item).select_related("annotator").order_by("pk"))
+    return list(kind_of(queue).valid_judgments.filter(item=item).select_related("annotator").order_by("pk"))
 
 
-def standing_of_items(queue: Queue, items: Iterable[Item]) -> dict[int, list[UUID]]:
+def valid_judgments_by_item(queue: Queue, items: Iterable[Item]) -> dict[int, list[UUID]]:
     """The ids of the items' valid judgments, oldest first."""
     found: dict[int, list[UUID]] = defaultdict(list)
-    standing = kind_of(queue).standing.filter(item__in=[item.pk for item in items])
-    for item, judgement in standing.order_by("pk").values_list("item", "pk"):
+    valid = kind_of(queue).valid_judgments.filter(item__in=[item.pk for item in items])
+    for item, judgement in valid.order_by("pk").values_list("item", "pk"):
         found[item].append(judgement)
     return found
 
@@ -196,7 +196,7 @@ def judgements_of_run(member: Membership, trajectory_id: UUID) -> list[Judgement
     items = Item.objects.filter(Q(a=trajectory_id) | Q(b=trajectory_id))
     found: list[Judgement] = []
     for kind in KINDS.values():
-        judgements = kind.standing.visible_to(member).filter(item__in=items)
+        judgements = kind.valid_judgments.visible_to(member).filter(item__in=items)
         related = ("annotator", "item__a__policy", "item__b__policy", "queue")
         light = judgements.select_related(*related).defer(*(f"item__{column}" for column in HEAVY_OF_RUNS))
         found += light.order_by("-pk")[:JUDGEMENTS_OF_RUN]
@@ -205,10 +205,10 @@ def judgements_of_run(member: Membership, trajectory_id: UUID) -> list[Judgement
 
 def latest_judgements_of(queue: Queue, annotator: Annotator, member: Membership) -> list[Any]:
     """The newest valid judgments of one annotator in one queue that `member` may see."""
-    judgements = kind_of(queue).standing.visible_to(member).filter(queue=queue, annotator=annotator)
-    standing = judgements.select_related("item__task")
+    judgements = kind_of(queue).valid_judgments.visible_to(member).filter(queue=queue, annotator=annotator)
+    valid = judgements.select_related("item__task")
     return list(
-        standing.defer("item__task__initial_state", "item__task__success_check").order_by("-pk")[:LATEST_OF_PERSON]
+        valid.defer("item__task__initial_state", "item__task__success_check").order_by("-pk")[:LATEST_OF_PERSON]
     )
 
 

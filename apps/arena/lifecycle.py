@@ -15,7 +15,7 @@ from apps.arena import live_feed
 from apps.arena.blind_queues import blind_queue
 from apps.arena.models import Experiment
 from apps.arena.pairs import Attempt, Matching, match
-from apps.arena.queries import Standing, standing
+from apps.arena.queries import Standing, current_standing
 from apps.arena.stopping_rule import Outcome, StoppingRule
 from apps.common.environments import ENVIRONMENTS
 from apps.gateway.splits.changes import switch
@@ -152,21 +152,21 @@ def _runs(batch_id: Any) -> list[Attempt]:
 
 
 def _end_by_rule(experiment: Experiment) -> None:
-    figures = standing(experiment)
+    figures = current_standing(experiment)
     if figures.outcome is not Outcome.UNDECIDED:
         _end(experiment, figures, by=None)
 
 
 def stop_experiment(*, experiment: Experiment, by: User) -> None:
     """End before the stopping rule does. The verdict records that, since it doesn't have the rule's guarantee. Raises NotRunning."""
-    figures = standing(experiment)
+    figures = current_standing(experiment)
     if not _end(experiment, figures, by=by):
         raise NotRunning(f"{experiment} isn't being labeled, so there is nothing to stop.")
 
 
 def evidence_of(experiment: Experiment) -> dict[str, Any]:
     """The evidence of a promotion: the experiment, and its verdict or, while it runs, its current figures."""
-    figures = experiment.verdict or standing(experiment).as_evidence()
+    figures = experiment.verdict or current_standing(experiment).as_evidence()
     return {"experiment": str(experiment.pk), "name": experiment.name, **figures}
 
 
@@ -191,7 +191,7 @@ def promote_from(*, experiment: Experiment, policy: Policy, by: User, reason: st
         if split is None and not ends:
             raise
     if ends:
-        _end(experiment, standing(experiment), by=by, promoted=policy)
+        _end(experiment, current_standing(experiment), by=by, promoted=policy)
     if split is not None:
         switch(split=split, is_on=False, by=by, reason=f"{policy} was promoted from {experiment}.")
 

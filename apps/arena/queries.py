@@ -80,7 +80,7 @@ class Standing:
 
 def figures_of(experiment: Experiment) -> Standing:
     """The figures on which `experiment` was decided, unaffected by later changes; before that, its current figures."""
-    return _of_verdict(experiment.verdict) if experiment.verdict else standing(experiment)
+    return _of_verdict(experiment.verdict) if experiment.verdict else current_standing(experiment)
 
 
 def _of_verdict(verdict: dict[str, Any]) -> Standing:
@@ -109,7 +109,7 @@ def _of_verdict(verdict: dict[str, Any]) -> Standing:
     )
 
 
-def standing(experiment: Experiment) -> Standing:
+def current_standing(experiment: Experiment) -> Standing:
     """The current figures from judgments and rollouts, in six queries whatever their number."""
     judgements = _judgements(experiment)
     items = _items(experiment)
@@ -161,8 +161,8 @@ def _judgements(experiment: Experiment) -> list[dict[str, Any]]:
     if experiment.queue_id is None:
         return []
     fields = ("item_id", "item__task_id", "strength", "both_bad", "a_was_left", "annotator__kind")
-    standing = Preference.objects.standing().filter(queue=experiment.queue_id, item__purpose=Item.Purpose.WORK)
-    return list(standing.order_by("id").values(*fields))
+    preferences = Preference.objects.valid().filter(queue=experiment.queue_id, item__purpose=Item.Purpose.WORK)
+    return list(preferences.order_by("id").values(*fields))
 
 
 def _items(experiment: Experiment) -> list[dict[str, Any]]:

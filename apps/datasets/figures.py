@@ -51,7 +51,9 @@ class Agreement:
         judged = {vote.annotator: vote.strength for vote in votes}
         self.have_judged.update(who in self.machines for who in judged)
         self.strengths["all"][_pattern(judged.values())] += 1
-        self.strengths["people"][_pattern(said for who, said in judged.items() if who not in self.machines)] += 1
+        self.strengths["people"][
+            _pattern(strength for who, strength in judged.items() if who not in self.machines)
+        ] += 1
 
     def to_json(self) -> dict[str, Any]:
         """For people and for all: raw agreement, Krippendorff's alphas, and Fleiss' kappa, in the format of `agreement.to_json`."""

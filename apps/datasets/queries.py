@@ -36,8 +36,8 @@ def datasets_for_list(member: Membership) -> QuerySet[Dataset]:
 
 def freezable_queues(member: Membership) -> QuerySet[Queue]:
     """Queues with at least one valid judgment, newest first."""
-    standing = (kind.standing.filter(queue=OuterRef("pk")) for kind in KINDS.values())
-    judged = reduce(or_, (Q(Exists(judgements)) for judgements in standing))
+    valid = (kind.valid_judgments.filter(queue=OuterRef("pk")) for kind in KINDS.values())
+    judged = reduce(or_, (Q(Exists(judgements)) for judgements in valid))
     return Queue.objects.visible_to(member).filter(judged).order_by("-pk")
 
 
@@ -69,8 +69,8 @@ def frozen_of(queue: Queue, member: Membership) -> Frozen | None:
         for rows in (kind_of(queue).model.objects.all(), Adjudication.objects.all())
     ]
     until = datetime.fromisoformat(newest.recipe["until"])
-    said = Queue.objects.filter(pk=queue.pk).values_list(*latest).get()
-    is_behind = any(at is not None and at > until for at in said)
+    latest_changes = Queue.objects.filter(pk=queue.pk).values_list(*latest).get()
+    is_behind = any(at is not None and at > until for at in latest_changes)
     return Frozen(newest, next_number(newest.dataset) if is_behind else None)
 
 

@@ -107,8 +107,8 @@ def pace_of(member: Membership) -> Pace:
 
 def _lately(judgements: Any, mine: dict[str, Any]) -> int:
     """Those of training items are not counted anywhere."""
-    standing = judgements.standing().filter(**mine, pk__gte=first_id_at(now() - timedelta(hours=24)))
-    found: int = standing.exclude(item__purpose=Item.Purpose.TRAINING).count()
+    valid = judgements.valid().filter(**mine, pk__gte=first_id_at(now() - timedelta(hours=24)))
+    found: int = valid.exclude(item__purpose=Item.Purpose.TRAINING).count()
     return found
 
 

@@ -105,7 +105,7 @@ def _queue_judged(member: Membership) -> Decision | None:
     """A queue has all the judgments it asked for, and no version was made of them."""
     free = Item.objects.filter(queue=OuterRef("pk"), purpose=Item.Purpose.WORK, taken__lt=F("overlap"))
     in_hand = Assignment.objects.filter(queue=OuterRef("pk"), state=Assignment.State.OPEN)
-    judged = Preference.objects.standing().filter(queue=OuterRef("pk"))
+    judged = Preference.objects.valid().filter(queue=OuterRef("pk"))
     full = (
         Queue.objects.visible_to(member)
         .filter(~Exists(free), ~Exists(in_hand), Exists(judged), item_count__gt=0, experiment=None)

@@ -116,7 +116,7 @@ def _judgements(member: Membership) -> Station:
     asked = queues.aggregate(places=Sum(F("item_count") * F("overlap")))["places"] or 0
     given = Desk.objects.filter(queue__in=queues).aggregate(judged=Sum("judged"))["judged"] or 0
     words = f"{count(given)} of {count(asked)} in open queues" if asked else ""
-    kinds = [kind.standing.visible_to(member) for kind in KINDS.values()]
+    kinds = [kind.valid_judgments.visible_to(member) for kind in KINDS.values()]
     there = reduce(add, map(about, kinds))
     fresh = reduce(add, (about(_fresh(rows)) for rows in kinds))
     return Station("Judgments", "annotation", there, fresh, words)

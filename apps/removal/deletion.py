@@ -162,11 +162,11 @@ def outlook(target: Any) -> Outlook:
 
 def in_words(counts: dict[type[Model], int]) -> dict[str, int]:
     """The counts with the models' display names."""
-    said: Counter[str] = Counter()
+    by_name: Counter[str] = Counter()
     for model, number in counts.items():
         if model in WORDS:
-            said[WORDS[model]] += number
-    return dict(said)
+            by_name[WORDS[model]] += number
+    return dict(by_name)
 
 
 @transaction.atomic

@@ -10,7 +10,7 @@ from apps.annotation.models import Item, Queue
 from apps.arena import lifecycle
 from apps.arena.lifecycle import NotRunning, advance, start_experiment, stop_experiment, take_up_again
 from apps.arena.models import Experiment
-from apps.arena.queries import standing
+from apps.arena.queries import current_standing
 from apps.arena.stopping_rule import Outcome, StoppingRule
 from apps.jobs.models import JobState
 from apps.trajectories.models import RolloutBatch
@@ -161,9 +161,9 @@ def test_a_task_counts_only_when_all_its_judgements_are_in(researcher):
     advance(experiment)
     experiment.refresh_from_db()
     judge(experiment, 3, how_many=5)
-    assert standing(experiment).win_rate.n == 0
+    assert current_standing(experiment).win_rate.n == 0
     judge(experiment, -3, how_many=2)
-    figures = standing(experiment)
+    figures = current_standing(experiment)
     assert (figures.win_rate.n, figures.win_rate.estimate) == (2, 0.5)
     assert (figures.tally.wins, figures.tally.losses, figures.items_judged) == (5, 2, 2)
 
@@ -176,7 +176,7 @@ def test_known_items_keep_no_task_open_and_count_for_nothing(researcher):
     judge(experiment, 2, how_many=3)
     last = Item.objects.order_by("position").last()
     Item.objects.filter(pk=last.pk).update(purpose="gold", known={"answer": 1}, overlap=99)
-    figures = standing(experiment)
+    figures = current_standing(experiment)
     assert (figures.tally.wins, figures.items, figures.items_judged, figures.tasks_planned) == (2, 2, 2, 2)
     assert (figures.win_rate.n, figures.side_bias.decided) == (2, 2)
 
@@ -187,9 +187,9 @@ def test_nobody_is_asked_about_runs_that_cannot_be_told_apart(researcher):
     advance(experiment)
     experiment.refresh_from_db()
     assert Item.objects.filter(queue=experiment.queue).count() == 8
-    assert standing(experiment).win_rate.n == 0
+    assert current_standing(experiment).win_rate.n == 0
     judge(experiment, 2, how_many=1)
-    figures = standing(experiment)
+    figures = current_standing(experiment)
     assert (figures.tasks_planned, figures.items, figures.alike) == (12, 8, 4)
     assert (figures.win_rate.n, figures.win_rate.estimate) == (5, (4 * 0.5 + 1) / 5)
     assert (figures.tally.wins, figures.tally.ties) == (1, 0)
@@ -227,7 +227,7 @@ def test_tasks_that_one_of_the_two_did_not_finish_are_in_nobodys_success(researc
     runs_arrive(experiment, success=(True, False))
     extra = factories.task(of=researcher.workspace)
     factories.trajectory(of=extra, policy=experiment.policy_b, rollout_batch=experiment.rollouts_b, success=True)
-    figures = standing(experiment)
+    figures = current_standing(experiment)
     assert (figures.success_a.runs, figures.success_b.runs, figures.success_difference.n) == (12, 12, 12)
     assert figures.success_b.succeeded == 0
 
@@ -235,7 +235,7 @@ def test_tasks_that_one_of_the_two_did_not_finish_are_in_nobodys_success(researc
 def test_success_is_compared_task_by_task(researcher):
     experiment = begin(researcher)
     runs_arrive(experiment, success=(True, False))
-    figures = standing(experiment)
+    figures = current_standing(experiment)
     assert (figures.success_a.rate.estimate, figures.success_b.rate.estimate) == (1.0, 0.0)
     assert figures.success_difference.estimate == 1.0
     assert figures.success_difference.low > 0
@@ -266,7 +266,7 @@ def test_reading_the_standing_takes_the_same_queries_for_one_task_and_twelve(res
     experiment = Experiment.objects.select_related("rollouts_a", "rollouts_b").get(pk=experiment.pk)
     judge(experiment, 1, how_many=1)
     with django_assert_num_queries(6):
-        standing(experiment)
+        current_standing(experiment)
     judge(experiment, 1, how_many=8)
     with django_assert_num_queries(6):
-        standing(experiment)
+        current_standing(experiment)

@@ -13,7 +13,7 @@ from apps.annotation.models import Item, Queue
 from apps.arena import live_feed
 from apps.arena.lifecycle import advance, promote_from, stop_experiment
 from apps.arena.models import Experiment, LiveAttempt
-from apps.arena.queries import SessionCost, figures_of, standing
+from apps.arena.queries import SessionCost, current_standing, figures_of
 from apps.gateway import sessions
 from apps.gateway.models import Call, Session
 from apps.gateway.splits.changes import ArmPlan, UnderComparison, change_split, switch
@@ -100,7 +100,7 @@ def test_pairs_come_up_as_sessions_of_both_arms_end_on_a_task(client: Client, sp
     both(split, "bed")
     advance(experiment)
     assert experiment.queue.items.get(position=3).task.key == "bed"
-    figures = standing(experiment)
+    figures = current_standing(experiment)
     assert (figures.items, figures.tasks_planned, figures.success_b.succeeded, figures.success_b.runs) == (4, 20, 3, 3)
 
 
@@ -110,7 +110,7 @@ def test_what_a_session_of_either_arm_costs_is_told_of_those_compared(client: Cl
     both(split, "lamp", "chair")
     play(split, "alone", side=0)
     advance(experiment)
-    a = standing(experiment).cost_a
+    a = current_standing(experiment).cost_a
     assert (str(a), a and a.mean, a and a.sessions) == ("unknown", None, 2)
     old, new = arms_of(split)
     Call.objects.filter(session__policy=old).update(cost="0.001")
@@ -294,7 +294,7 @@ def test_identical_trajectories_are_ties_that_nobody_is_asked_about(client: Clie
     advance(experiment)
     experiment.refresh_from_db()
     assert (len(experiment.alike), experiment.queue) == (1, None)
-    figures = standing(experiment)
+    figures = current_standing(experiment)
     assert (figures.alike, figures.win_rate.n, figures.outcome) == (1, 0, "undecided")
 
 

@@ -7,7 +7,7 @@ from apps.accounts.models import Membership, Role
 from apps.annotation.models import Item
 from apps.arena.lifecycle import advance
 from apps.arena.models import Experiment
-from apps.arena.queries import standing
+from apps.arena.queries import current_standing
 from apps.policies.models import Policy
 from apps.policies.promotions import champion
 from tests import factories
@@ -67,7 +67,7 @@ def test_what_two_policies_did_elsewhere_is_judged_blind_at_once(client, policie
     assert (experiment.state, experiment.environment, experiment.is_recorded) == ("labelling", "shop", True)
     pairs = Item.objects.filter(queue=experiment.queue).values_list("a__policy", "b__policy")
     assert list(pairs) == [(policies[0].pk, policies[1].pk)] * 3
-    figures = standing(experiment)
+    figures = current_standing(experiment)
     assert (figures.success_a.succeeded, figures.success_b.succeeded, figures.success_b.runs) == (0, 3, 3)
 
 
@@ -77,7 +77,7 @@ def test_what_arrives_later_changes_nothing(client, policies):
     factories.trajectory(of=rows[0][0].task, policy=policies[0], success=True, step_count=1)
     experiment = Experiment.objects.get()
     assert experiment.queue.items.count() == 3
-    assert standing(experiment).success_a.succeeded == 0
+    assert current_standing(experiment).success_a.succeeded == 0
 
 
 def test_the_first_trajectories_of_each_task_take_part(client, policies):

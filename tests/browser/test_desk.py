@@ -67,9 +67,9 @@ def answer(page: Page, *keys: str) -> str:
     return pair
 
 
-def standing() -> list[tuple[int, bool]]:
+def stored_judgments() -> list[tuple[int, bool]]:
     """(strength in favor of the left run, both bad), in the order of judging."""
-    found = Preference.objects.standing().order_by("pk")
+    found = Preference.objects.valid().order_by("pk")
     return [(p.strength if p.a_was_left else -p.strength, p.both_bad) for p in found]
 
 
@@ -101,7 +101,7 @@ def test_ten_pairs_by_keyboard_alone_with_a_rationale_an_undo_and_a_skip(page: P
     page.keyboard.press("Control+Enter")
     after(page, pair)
     expect(page.locator("[data-desk-progress]")).to_contain_text("9 by you")
-    assert standing() == [
+    assert stored_judgments() == [
         (3, False),
         (2, False),
         (1, False),
@@ -173,7 +173,7 @@ def test_a_pair_that_came_back_by_undo_comes_once(page: Page):
     for key in "356":
         assert answer(page, key) != back
     expect(page.locator("[data-desk-progress]")).to_contain_text("4 by you")
-    assert standing() == [(2, False), (1, False), (-1, False), (-2, False)]
+    assert stored_judgments() == [(2, False), (1, False), (-1, False), (-2, False)]
 
 
 def test_the_next_pair_is_on_the_screen_before_the_answer_has_arrived(page: Page):
@@ -187,7 +187,7 @@ def test_the_next_pair_is_on_the_screen_before_the_answer_has_arrived(page: Page
     assert not Preference.objects.exists()
     held[0].continue_()
     expect(page.locator("[data-desk-saving]")).to_have_text("")
-    assert standing() == [(3, False)]
+    assert stored_judgments() == [(3, False)]
 
 
 def expect_ahead(page: Page) -> None:
@@ -211,7 +211,7 @@ def test_answers_survive_a_server_that_does_not_hear_and_a_closed_tab(page: Page
     ready(again)
     again.wait_for_function("old => document.querySelector('[data-pair]')?.dataset.pair !== old", arg=first)
     expect(again.locator("[data-desk-progress]")).to_contain_text("1 by you")
-    assert standing() == [(2, False)]
+    assert stored_judgments() == [(2, False)]
 
 
 def test_a_draft_survives_a_closed_tab(page: Page, queue: Queue):
@@ -239,7 +239,7 @@ def test_what_one_works_on_when_the_queue_is_paused_may_be_finished(page: Page, 
         press(page, "1", "Enter")
     expect(page.get_by_role("heading", name="This queue is paused")).to_be_visible()
     expect(page.locator("[data-desk-progress]")).to_contain_text("1 by you")
-    assert standing() == [(3, False)]
+    assert stored_judgments() == [(3, False)]
 
 
 def test_a_refused_answer_keeps_its_text(page: Page, console):
@@ -283,7 +283,7 @@ def test_a_key_that_comes_before_the_next_pair_is_not_used_and_says_so(page: Pag
     ready(page)
     expect(page.locator(".toast")).to_contain_text("“6” was pressed before this item had loaded and was ignored.")
     expect(page.locator("[name=answer]:checked")).to_have_count(0)
-    assert standing() == [(2, False)]
+    assert stored_judgments() == [(2, False)]
 
 
 def test_a_key_that_is_meant_for_what_an_undo_brings_back_judges_nothing_else(page: Page):
@@ -304,7 +304,7 @@ def test_a_key_that_is_meant_for_what_an_undo_brings_back_judges_nothing_else(pa
     assert shown(page) == second
     expect(page.locator("[name=answer]:checked")).to_have_count(0)
     expect(page.locator("[data-desk-progress]")).to_contain_text("1 by you")
-    assert standing() == [(1, False)]
+    assert stored_judgments() == [(1, False)]
 
 
 def test_a_pair_that_comes_back_from_the_browsers_store_is_shown_as_judged(page: Page):
@@ -323,7 +323,7 @@ def test_a_pair_that_comes_back_from_the_browsers_store_is_shown_as_judged(page:
     expect(page.locator("[data-desk-progress]")).to_contain_text(
         "2 by you"
     )  # the next pair may be shown before the answer has reached the server
-    assert Preference.objects.standing().count() == 2
+    assert Preference.objects.valid().count() == 2
 
 
 def test_a_skip_link_leads_from_reading_to_the_answer(page: Page):
@@ -392,10 +392,10 @@ def test_a_phone_shows_one_side_and_does_everything(open_as: Open, annotator: Me
     with page.expect_response("**/judge/"):
         page.locator("[data-submit]").tap()
     after(page, pair)
-    assert standing() == [(-2, False)]
+    assert stored_judgments() == [(-2, False)]
     page.get_by_role("button", name="Undo").tap()  # an icon with an accessible name
     expect(page.locator("#toasts")).to_contain_text("Undone")
-    assert standing() == []
+    assert stored_judgments() == []
     clear = page.locator("#toasts .toast").evaluate(
         "toast => toast.getBoundingClientRect().top >= document.querySelector('.page-head').getBoundingClientRect().bottom"
     )
@@ -423,7 +423,7 @@ def test_a_phone_tells_in_full_what_is_not_saved_and_keeps_its_heading(
     expect(said).to_contain_text("2 answers are not saved yet.")
     page.context.set_offline(False)
     expect(page.locator("[data-desk-progress]")).to_contain_text("2 by you")
-    assert standing() == [(2, False), (1, False)]
+    assert stored_judgments() == [(2, False), (1, False)]
 
 
 def test_a_review_on_a_phone_shows_its_heading_and_prints_no_keys(open_as: Open, annotator: Membership):

@@ -46,7 +46,7 @@ def test_a_run_is_rated_with_digits_thumbs_and_marks(open_as, annotator):
     press(page, "n")
     submit(page)
     expect(page.locator("[data-desk-progress]")).to_contain_text("1 by you")
-    rating = Rating.objects.standing().get()
+    rating = Rating.objects.valid().get()
     assert (rating.answers, rating.thumb) == ({"polite": 4}, -1)
     marks = [(mark.index, mark.kind, mark.note) for mark in rating.marks.all()]
     assert marks == [(1, "subgoal", ""), (2, "hard_violation", "1 deletes a file")]

@@ -67,7 +67,7 @@ def all_sent(page: Page) -> None:
 
 
 def inspections() -> list[Inspection]:
-    return list(Inspection.objects.standing().order_by("pk"))
+    return list(Inspection.objects.valid().order_by("pk"))
 
 
 def values(inspection: Inspection) -> str:
@@ -140,7 +140,7 @@ def test_a_better_action_is_written_into_a_form_from_the_tool(page: Page, consol
     expect(page.locator("#row-1 [data-better] pre")).to_contain_text("the door, 3 times")
     submit(page)
     all_sent(page)
-    correction = Inspection.objects.standing().get().corrections.get()
+    correction = Inspection.objects.valid().get().corrections.get()
     assert (correction.index, correction.origin) == (1, "written")
     [call] = correction.message["tool_calls"]
     assert call["function"] == {"name": "look", "arguments": {"at": "the door, 3 times", "for": 7}}

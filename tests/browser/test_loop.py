@@ -120,7 +120,7 @@ def make_queue(page: Page) -> Queue:
 
 def judge_everything(page: Page, queue: Queue) -> None:
     """Judges by keyboard, by the runs' content rather than their side, so that both annotators agree."""
-    before = Preference.objects.standing().filter(queue=queue).count()
+    before = Preference.objects.valid().filter(queue=queue).count()
     page.goto(f"/desk/{queue.pk}/")
     if queue.guidelines.exists():  # they open automatically the first time
         guidelines = page.locator("#guidelines")
@@ -143,10 +143,10 @@ def judge_everything(page: Page, queue: Queue) -> None:
     expect(page.locator("#pair")).to_have_count(0, timeout=30_000)
     everything = before + Item.objects.filter(queue=queue).count()
     for _ in range(60):  # the desk goes on before the server has answered
-        if Preference.objects.standing().filter(queue=queue).count() == everything:
+        if Preference.objects.valid().filter(queue=queue).count() == everything:
             return
         page.wait_for_timeout(500)
-    pytest.fail(f"Of {everything} judgments only {Preference.objects.standing().filter(queue=queue).count()} arrived.")
+    pytest.fail(f"Of {everything} judgments only {Preference.objects.valid().filter(queue=queue).count()} arrived.")
 
 
 def freeze(page: Page) -> str:

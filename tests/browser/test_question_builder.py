@@ -137,7 +137,7 @@ def test_questions_of_steps_are_answered_at_each_and_come_back_by_undo(open_as, 
     press(page, "u")
     expect(page.locator("[name='question.sure']:checked")).to_have_value("3")
     submit(page)
-    walk = Inspection.objects.standing().get()
+    walk = Inspection.objects.valid().get()
     assert walk.answers == {"sure": 3}
     assert walk.step_answers == {"0": {"why": "a tool", "note": "look"}, "1": {"why": "the plan"}}
     assert [(label.index, label.value) for label in walk.labels.all()] == [(1, 1)]

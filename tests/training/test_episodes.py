@@ -131,11 +131,11 @@ def test_the_page_says_who_plays(researcher: Membership, run: Run) -> None:
     done = leased(researcher)
     sessions.finish_session(session=done.opened.session, reward=1.0)
     episodes.mark_answered(done.episode)
-    standing = episodes_of_runners(run)
-    assert standing is not None
-    assert (standing.moment, standing.total, standing.done, standing.waiting) == ("step 1", 3, 1, 1)
-    assert standing.playing == [("r1", 1)]
-    assert standing.command.endswith("--environment talk")
+    shown = episodes_of_runners(run)
+    assert shown is not None
+    assert (shown.moment, shown.total, shown.done, shown.waiting) == ("step 1", 3, 1, 1)
+    assert shown.playing == [("r1", 1)]
+    assert shown.command.endswith("--environment talk")
 
 
 @pytest.mark.django_db(transaction=True)

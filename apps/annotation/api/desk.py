@@ -14,7 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.annotation.desk import actions, assignments
-from apps.annotation.desk.known_answers import in_words, taught
+from apps.annotation.desk.known_answers import in_words, lesson_of
 from apps.annotation.kinds import KINDS, kind_of
 from apps.annotation.kinds.questions import Asks, field_of
 from apps.annotation.models import Assignment, Queue
@@ -25,7 +25,7 @@ from apps.common.api_forms import request_of
 from apps.trajectories.models import Trajectory
 from contract.quoting import legible
 
-TOLD = ("role", "content", "reasoning_content")
+SHOWN_FIELDS = ("role", "content", "reasoning_content")
 """The message fields that are returned. A speaker's name may be a model's, and calls are normalized by `_call`."""
 
 
@@ -140,8 +140,8 @@ class JudgmentView(MemberView):
             actions.record(assignment=assignment, answer=form.to_answer(assignment), **form.time_and_guidelines())
         except Refusal as refusal:
             raise Conflict(str(refusal)) from None
-        told = taught(assignment)
-        answer = {"assignment": assignment.pk, "feedback": in_words(told) if told else ""}
+        training_feedback = lesson_of(assignment)
+        answer = {"assignment": assignment.pk, "feedback": in_words(training_feedback) if training_feedback else ""}
         return Response(JudgedSerializer(answer).data, status=status.HTTP_201_CREATED)
 
 
@@ -229,25 +229,28 @@ def _blind(side: str, run: Trajectory) -> dict[str, Any]:
     steps = run.steps.order_by("index").only("context", "message")
     numbers: dict[str, str] = {}
 
-    def told(messages: list[Any]) -> list[dict[str, Any]]:
-        return [_told(message, numbers) for message in messages]
+    def blind_messages(messages: list[Any]) -> list[dict[str, Any]]:
+        return [_blind_message(message, numbers) for message in messages]
 
     return {
         "side": side,
-        "steps": [{"context": told(step.context), "message": _told(step.message, numbers)} for step in steps],
-        "closing": told(run.closing),
+        "steps": [
+            {"context": blind_messages(step.context), "message": _blind_message(step.message, numbers)}
+            for step in steps
+        ],
+        "closing": blind_messages(run.closing),
     }
 
 
-def _told(message: Any, numbers: dict[str, str]) -> dict[str, Any]:
-    said = message if isinstance(message, dict) else {"content": message}
-    told = {name: said[name] for name in TOLD if name in said}
-    calls, answered = said.get("tool_calls"), said.get("tool_call_id")
+def _blind_message(message: Any, numbers: dict[str, str]) -> dict[str, Any]:
+    fields = message if isinstance(message, dict) else {"content": message}
+    blind = {name: fields[name] for name in SHOWN_FIELDS if name in fields}
+    calls, answered = fields.get("tool_calls"), fields.get("tool_call_id")
     if isinstance(calls, list):
-        told["tool_calls"] = [_call(call, numbers) for call in calls]
+        blind["tool_calls"] = [_call(call, numbers) for call in calls]
     if answered is not None:
-        told["tool_call_id"] = _number(answered, numbers)
-    return told
+        blind["tool_call_id"] = _number(answered, numbers)
+    return blind
 
 
 def _call(call: Any, numbers: dict[str, str]) -> dict[str, Any]:

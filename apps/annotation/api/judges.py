@@ -16,7 +16,7 @@ from apps.accounts.models import Role
 from apps.annotation.api.of_queue import OfQueue
 from apps.annotation.forms.settings import JudgeForm
 from apps.annotation.judges import enrollment
-from apps.annotation.judges.machines import rows_of
+from apps.annotation.judges.judge_performance import rows_of
 from apps.annotation.models import Judge, JudgePrompt, Queue
 from apps.annotation.refusals import Refusal
 from apps.common.api import Conflict, RequestSerializer, cleaned

@@ -144,8 +144,8 @@ class JudgementsView(ListView, OfQueue):
     kind: ClassVar[Kind[Any, Any, Any]]
 
     def page(self, queue_id: UUID) -> Response:
-        standing = self.kind.standing.visible_to(self.member).filter(queue=self.queue(queue_id))
-        rows = standing.select_related("item__task", "annotator").prefetch_related(*self.kind.nested)
+        valid = self.kind.valid_judgments.visible_to(self.member).filter(queue=self.queue(queue_id))
+        rows = valid.select_related("item__task", "annotator").prefetch_related(*self.kind.nested)
         light = rows.defer("item__task__initial_state", "item__task__success_check", "item__task__instruction")
         return self.page_of(light, self.kind.serializer)
 

@@ -16,7 +16,7 @@ from apps.annotation.api.of_queue import OfQueue
 from apps.annotation.kinds import kind_of
 from apps.annotation.models import Adjudication, Item
 from apps.annotation.models.items import on_desk_of
-from apps.annotation.queries import standing_of_items
+from apps.annotation.queries import valid_judgments_by_item
 from apps.annotation.refusals import Refusal
 from apps.annotation.review.adjudication import adjudicate, awaiting_review
 from apps.common.api import Conflict, ListView, RequestSerializer
@@ -108,7 +108,7 @@ class DisputedView(ReviewView):
             .only("queue", "position", "task__key", "a", "b")
         )
         found = pages.paginate_queryset(waiting, request, self) or []
-        context = {"judgements": standing_of_items(queue, found)}
+        context = {"judgements": valid_judgments_by_item(queue, found)}
         return pages.get_paginated_response(DisputedSerializer(found, many=True, context=context).data)
 
 
@@ -122,7 +122,7 @@ class AdjudicationsView(ListView, ReviewView):
     )
     def get(self, request: Request, queue_id: UUID) -> Response:
         visible = Adjudication.objects.visible_to(self.member)
-        holding = visible.standing().filter(queue=self.queue(queue_id)).select_related("by")
+        holding = visible.valid().filter(queue=self.queue(queue_id)).select_related("by")
         return self.page_of(holding, AdjudicationSerializer)
 
     @extend_schema(

@@ -129,7 +129,7 @@ def _is_disputed(item: Item) -> bool:
     if item.overlap == 1 or item.purpose != Item.Purpose.WORK:
         return False
     kind = kind_of(item)
-    return len({kind.stance(judgement) for judgement in kind.standing.filter(item=item)} - {None}) > 1
+    return len({kind.stance(judgement) for judgement in kind.valid_judgments.filter(item=item)} - {None}) > 1
 
 
 def _bounded(seconds: float, assignment: Assignment) -> float:
@@ -281,7 +281,7 @@ def _retract(judged: Assignment, item: Item, desk: Desk) -> dict[str, Any]:
     judgement.retracted_at = now()
     judgement.save(update_fields=["retracted_at"])
     # A decision that upheld it no longer applies, so its item is open again.
-    Adjudication.objects.standing().filter(item=item, upheld=judgement.pk).update(retracted_at=judgement.retracted_at)
+    Adjudication.objects.valid().filter(item=item, upheld=judgement.pk).update(retracted_at=judgement.retracted_at)
     item.judged -= 1
     known_answers.count(desk, item, judgement, -1)
     return {**kind.draft_of(judgement), "seconds": judgement.seconds}

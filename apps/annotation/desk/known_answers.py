@@ -86,7 +86,7 @@ class Lesson(NamedTuple):
     because: str
 
 
-def taught(assignment: Assignment) -> Lesson | None:
+def lesson_of(assignment: Assignment) -> Lesson | None:
     """Feedback on the judgment that closed `assignment`; None if it isn't an onboarding item."""
     if not assignment.queue.training_count or assignment.item.purpose != Item.Purpose.TRAINING:
         return None

@@ -134,9 +134,9 @@ def arrange(*, queue: Queue, user: User, settings: Settings) -> None:
     """Use these settings in this queue, without saving them under a name."""
     choice = _held(queue, user)
     base = choice.layout.settings if choice.layout else queue.layout
-    standing = complete(queue.kind, base)
-    wanted = complete(queue.kind, settings, choice.changes, standing)
-    _act(choice, "the change", changes={name: value for name, value in wanted.items() if value != standing[name]})
+    before = complete(queue.kind, base)
+    wanted = complete(queue.kind, settings, choice.changes, before)
+    _act(choice, "the change", changes={name: value for name, value in wanted.items() if value != before[name]})
 
 
 @transaction.atomic
@@ -211,10 +211,10 @@ def undo(*, queue: Queue, user: User) -> None:
         if stored is None:
             DeskLayout.objects.filter(user=user, pk=pk).delete()
             continue
-        standing = DeskLayout.objects.filter(user=user, pk=pk).first()
-        if standing is None:
+        found = DeskLayout.objects.filter(user=user, pk=pk).first()
+        if found is None:
             _refuse_too_many(user)
-        name = _checked(user, stored["name"], but=standing)
+        name = _checked(user, stored["name"], but=found)
         values = {"name": name, "settings": stored["settings"]}
         layout, _ = DeskLayout.objects.update_or_create(pk=pk, user=user, defaults=values)
         LayoutChoice.objects.filter(user=user, pk__in=stored.get("choices", ()), layout=None).update(layout=layout)

@@ -80,7 +80,7 @@ class AdoptForm(forms.Form):
     def __init__(self, *args: Any, survey: Survey, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.survey = survey
-        self.kinds = [name for name, kind in KINDS.items() if kind.is_said_in(survey)]
+        self.kinds = [name for name, kind in KINDS.items() if kind.occurs_in(survey)]
         choice = self.fields["judged"]
         assert isinstance(choice, forms.ChoiceField)
         choice.choices = [(kind, KINDS[kind].imported_as) for kind in self.kinds]
@@ -136,13 +136,15 @@ class AdoptForm(forms.Form):
     def meanings(self) -> Meanings:
         """The meanings as far as the form is valid; the preview shows them before it's complete."""
         kind = self.read("judged") or self.kinds[0]
-        columns = [*self._said(kind), *(self._first_errors() if KINDS[kind].labels_steps else ())]
+        columns = [*self._columns_with_meaning(kind), *(self._first_errors() if KINDS[kind].labels_steps else ())]
         return Meanings(kind=kind, columns=tuple(columns), who=self.read("who"))
 
-    def _said(self, kind: str) -> Iterator[Column]:
+    def _columns_with_meaning(self, kind: str) -> Iterator[Column]:
         for place, columns in enumerate(self._columns(kind)):
-            said = {value: self.read(_field(kind, place, number)) for number, (value, _) in enumerate(columns.values)}
-            means = {value: meaning for value, meaning in said.items() if meaning}
+            meanings = {
+                value: self.read(_field(kind, place, number)) for number, (value, _) in enumerate(columns.values)
+            }
+            means = {value: meaning for value, meaning in meanings.items() if meaning}
             for name in columns.names if means else ():
                 yield Column(name, means, is_somebody=len(columns.names) > 1, of_steps=KINDS[kind].labels_steps)
 

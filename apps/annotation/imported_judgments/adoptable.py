@@ -48,8 +48,8 @@ class Pair(NamedTuple):
     @property
     def info(self) -> Info:
         """The record's columns, which both trajectories carry. If a side is called `chosen`, that is a verdict, too."""
-        said = {key: value for key, value in self.a.info.items() if key in self.b.info and key != COMPARED}
-        return {NAMES[0]: NAMES[0], **said} if self.sides == NAMES else said
+        columns = {key: value for key, value in self.a.info.items() if key in self.b.info and key != COMPARED}
+        return {NAMES[0]: NAMES[0], **columns} if self.sides == NAMES else columns
 
 
 def survey(workspace: Workspace, selection: Selection) -> Survey:
@@ -57,12 +57,14 @@ def survey(workspace: Workspace, selection: Selection) -> Survey:
     runs = list(runs_of(workspace, selection)[:LOOKED_AT])
     pairs = [pair for pair in pairs_of(runs) if pair]
     if pairs:
-        said = _columns(pair.info for pair in pairs)
-        return Survey(len(runs), pairs[0].sides, _alike(said, least=1, sides=pairs[0].sides), (), (), _names(said))
-    said = _columns(run.info for run in runs)
+        columns = _columns(pair.info for pair in pairs)
+        return Survey(
+            len(runs), pairs[0].sides, _alike(columns, least=1, sides=pairs[0].sides), (), (), _names(columns)
+        )
+    columns = _columns(run.info for run in runs)
     steps = Step.objects.filter(trajectory__in=[run.pk for run in runs]).order_by("trajectory", "index")
     labels = _alike(_columns(steps.values_list("info", flat=True)[:STEPS_LOOKED_AT]))
-    return Survey(len(runs), None, _alike(said), labels, _indexes(said), _names(said))
+    return Survey(len(runs), None, _alike(columns), labels, _indexes(columns), _names(columns))
 
 
 def runs_of(workspace: Workspace, selection: Selection) -> QuerySet[Trajectory]:

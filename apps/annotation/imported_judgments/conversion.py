@@ -17,7 +17,7 @@ from django.utils.timezone import now
 from apps.accounts.models import User, Workspace
 from apps.annotation.audit import record
 from apps.annotation.imported_judgments.adoptable import runs_of
-from apps.annotation.imported_judgments.records import Found, found_in
+from apps.annotation.imported_judgments.records import ImportedItem, items_in
 from apps.annotation.kinds import KINDS, kind_of
 from apps.annotation.kinds.kind import Place
 from apps.annotation.kinds.meanings import Meanings
@@ -109,7 +109,7 @@ def fill_batch(queue: Queue) -> bool:
         _end(queue, left_out)
         return False
     in_order = runs.filter(task_id__in=tasks).order_by("task_id", "pk")
-    found = list(found_in(in_order, Meanings.from_json(adopted["meanings"]), left_out))
+    found = list(items_in(in_order, Meanings.from_json(adopted["meanings"]), left_out))
     _store(queue, found, judged_by=adopted["judged_by"], source=adopted["source"])
     adopted["left_out"] = dict(+left_out)
     queue.filled_to, queue.item_count = tasks[-1], queue.item_count + len(found)
@@ -125,7 +125,7 @@ def _end(queue: Queue, left_out: Counter[str]) -> None:
     )
 
 
-def _store(queue: Queue, found: Sequence[Found], *, judged_by: str, source: str) -> None:
+def _store(queue: Queue, found: Sequence[ImportedItem], *, judged_by: str, source: str) -> None:
     kind = kind_of(queue)
     items = [
         Item(
@@ -135,19 +135,19 @@ def _store(queue: Queue, found: Sequence[Found], *, judged_by: str, source: str)
             a_id=each.a,
             b_id=each.b,
             position=queue.item_count + place,
-            overlap=max(queue.overlap, len(each.said)),
-            taken=len(each.said),
-            judged=len(each.said),
-            disputed=len({kind.stance(answer) for answer in each.said.values()} - {None}) > 1,
+            overlap=max(queue.overlap, len(each.judgments)),
+            taken=len(each.judgments),
+            judged=len(each.judgments),
+            disputed=len({kind.stance(answer) for answer in each.judgments.values()} - {None}) > 1,
         )
         for place, each in enumerate(found)
     ]
     Item.objects.bulk_create(items, batch_size=2000)
-    who = _annotators(queue, {name for each in found for name in each.said}, judged_by, source)
+    who = _annotators(queue, {name for each in found for name in each.judgments}, judged_by, source)
     places = [
         Place(_assignment(queue, item, who[name]), answer, is_imported=True)
         for item, each in zip(items, found, strict=True)
-        for name, answer in each.said.items()
+        for name, answer in each.judgments.items()
     ]
     Assignment.objects.bulk_create([place.assignment for place in places], batch_size=2000)
     kind.store(places)

@@ -14,7 +14,7 @@ from django.db.models.expressions import CombinedExpression
 
 from apps.accounts.models import Workspace
 from apps.annotation.imported_judgments.adoptable import LOOKED_AT, STEPS_LOOKED_AT, pairs_of, runs_of
-from apps.annotation.judges.transcript import said as said_in
+from apps.annotation.judges.transcript import message_lines
 from apps.annotation.kinds import KINDS, Kind
 from apps.annotation.kinds.meanings import Info, Meanings
 from apps.annotation.kinds.pairwise import called
@@ -24,7 +24,7 @@ from apps.trajectories.outlines import visible
 
 SIDE_MISSING = "pairs whose other side isn't among the trajectories"
 SAME_TWICE = "pairs whose two sides are the same"
-SAID_AGAIN = "second judgments of a pair by the same annotator"
+JUDGED_TWICE = "second judgments of a pair by the same annotator"
 SAYS_NOTHING = "without a value that has a meaning"
 STEPS_A_READING = 20_000
 """Steps fetched per query: one query per task would be thousands, and all at once could exhaust memory."""
@@ -34,16 +34,16 @@ SHOWN = 600
 
 
 @dataclass
-class Found:
+class ImportedItem:
     """One item and its judgments, by annotator name."""
 
     task: UUID
     a: UUID
     b: UUID | None = None
-    said: dict[str, Any] = field(default_factory=dict)
+    judgments: dict[str, Any] = field(default_factory=dict)
 
 
-def found_in(runs: Iterable[Trajectory], meanings: Meanings, left_out: Counter[str]) -> Iterator[Found]:
+def items_in(runs: Iterable[Trajectory], meanings: Meanings, left_out: Counter[str]) -> Iterator[ImportedItem]:
     """The items of these trajectories, which are ordered by task. Trajectories that yield none are counted in `left_out`, by reason."""
     kind = KINDS[meanings.kind]
     if kind.has_sides:
@@ -51,33 +51,33 @@ def found_in(runs: Iterable[Trajectory], meanings: Meanings, left_out: Counter[s
             yield from _pairs(task, list(group), meanings, left_out)
         return
     for run, steps in _with_steps(runs) if kind.labels_steps else ((run, ()) for run in runs):
-        if said := kind.imported(meanings, run.info, steps):
-            yield Found(run.task_id, run.pk, said=said)
+        if judgments := kind.imported(meanings, run.info, steps):
+            yield ImportedItem(run.task_id, run.pk, judgments=judgments)
         else:
             left_out[SAYS_NOTHING] += 1
 
 
-def _pairs(task: UUID, runs: Sequence[Trajectory], meanings: Meanings, left_out: Counter[str]) -> list[Found]:
+def _pairs(task: UUID, runs: Sequence[Trajectory], meanings: Meanings, left_out: Counter[str]) -> list[ImportedItem]:
     """One item per record's pair; if a column names annotators, records with the same two answers are merged, whatever their order."""
     kind = KINDS[meanings.kind]
     first: dict[int | UUID, UUID] = {}
     for run in runs:
         first.setdefault(_course(run), run.pk)
-    found: dict[tuple[UUID, UUID], Found] = {}
+    found: dict[tuple[UUID, UUID], ImportedItem] = {}
     for pair in pairs_of(runs):
         if pair is None:
             left_out[SIDE_MISSING] += 1
             continue
-        said = kind.imported(meanings, pair.info, ())
-        if (is_same := _course(pair.a) == _course(pair.b)) or not said:
+        judgments = kind.imported(meanings, pair.info, ())
+        if (is_same := _course(pair.a) == _course(pair.b)) or not judgments:
             left_out[SAME_TWICE if is_same else SAYS_NOTHING] += 1
             continue
         a, b = (first[_course(run)] if meanings.who else run.pk for run in pair)
         is_turned = (b, a) in found
-        item = found.setdefault((b, a) if is_turned else (a, b), Found(task, a, b))
-        for who, grade in said.items():
-            left_out[SAID_AGAIN] += who in item.said
-            item.said.setdefault(who, grade.turned if is_turned else grade)
+        item = found.setdefault((b, a) if is_turned else (a, b), ImportedItem(task, a, b))
+        for who, grade in judgments.items():
+            left_out[JUDGED_TWICE] += who in item.judgments
+            item.judgments.setdefault(who, grade.turned if is_turned else grade)
     return list(found.values())
 
 
@@ -117,7 +117,7 @@ class Example(NamedTuple):
     instruction: str
     answers: list[tuple[str, str]]
     """(name of the side, most informative step of its trajectory) for each side."""
-    said: list[tuple[str, str]]
+    judgments: list[tuple[str, str]]
     """(annotator, judgment as text)."""
 
 
@@ -142,27 +142,27 @@ def preview(workspace: Workspace, selection: Selection, meanings: Meanings, side
         within = [run for run, so_far in zip(runs, steps, strict=True) if so_far <= STEPS_LOOKED_AT] or runs[:1]
         runs, is_all = within, is_all and len(within) == len(runs)
     left_out: Counter[str] = Counter()
-    found = list(found_in(sorted(runs, key=lambda run: (run.task_id, run.pk)), meanings, left_out))
+    found = list(items_in(sorted(runs, key=lambda run: (run.task_id, run.pk)), meanings, left_out))
     return Preview(
         runs=len(runs),
         is_all=is_all,
         items=len(found),
-        judgements=sum(len(each.said) for each in found),
-        annotators=sorted({name for each in found for name in each.said}),
+        judgements=sum(len(each.judgments) for each in found),
+        annotators=sorted({name for each in found for name in each.judgments}),
         left_out=(+left_out).most_common(),
         examples=_examples(KINDS[meanings.kind], list(_unlike(found)), sides),
     )
 
 
-def _unlike(found: Iterable[Found]) -> Iterator[Found]:
+def _unlike(found: Iterable[ImportedItem]) -> Iterator[ImportedItem]:
     """A few items with different judgments."""
-    seen: dict[Any, Found] = {}
+    seen: dict[Any, ImportedItem] = {}
     for each in found:
-        seen.setdefault(str(next(iter(each.said.values()))), each)
+        seen.setdefault(str(next(iter(each.judgments.values()))), each)
     return islice(seen.values(), EXAMPLES)
 
 
-def _examples(kind: Kind[Any, Any, Any], found: Sequence[Found], sides: tuple[str, str] | None) -> list[Example]:
+def _examples(kind: Kind[Any, Any, Any], found: Sequence[ImportedItem], sides: tuple[str, str] | None) -> list[Example]:
     tasks = Task.objects.only("instruction").in_bulk({each.task for each in found})
     excerpts = _decisive_steps(kind, found)
     examples = []
@@ -172,25 +172,25 @@ def _examples(kind: Kind[Any, Any, Any], found: Sequence[Found], sides: tuple[st
             (called(side) if side else "", excerpts.get(run, ""))
             for side, run in zip(sides or ("",), runs, strict=False)
         ]
-        words = [(name, kind.imported_said(said, sides)) for name, said in each.said.items()]
+        words = [(name, kind.words_as_imported(judgment, sides)) for name, judgment in each.judgments.items()]
         examples.append(Example(tasks[each.task].instruction[:SHOWN], answers, words))
     return examples
 
 
-def _decisive_steps(kind: Kind[Any, Any, Any], found: Iterable[Found]) -> dict[UUID, str]:
+def _decisive_steps(kind: Kind[Any, Any, Any], found: Iterable[ImportedItem]) -> dict[UUID, str]:
     """For each trajectory, the step that a judgment points at, or else its last step."""
     indexes = [
-        When(trajectory__in=[run for run in (each.a, each.b) if run], then=_decisive_index(kind, each.said))
+        When(trajectory__in=[run for run in (each.a, each.b) if run], then=_decisive_index(kind, each.judgments))
         for each in found
     ]
     runs = [run for each in found for run in (each.a, each.b) if run]
     steps = Step.objects.filter(trajectory__in=runs, index=Case(*indexes, default=-1))
     return {
-        run: visible("\n".join(said_in({**message, "role": ""})).removeprefix(": "))[:SHOWN]
+        run: visible("\n".join(message_lines({**message, "role": ""})).removeprefix(": "))[:SHOWN]
         for run, message in steps.values_list("trajectory", "message")
     }
 
 
-def _decisive_index(kind: Kind[Any, Any, Any], said: Mapping[str, Any]) -> Value | CombinedExpression:
-    index = kind.points_at(next(iter(said.values())))
+def _decisive_index(kind: Kind[Any, Any, Any], judgments: Mapping[str, Any]) -> Value | CombinedExpression:
+    index = kind.points_at(next(iter(judgments.values())))
     return F("trajectory__step_count") - 1 if index is None else Value(index)

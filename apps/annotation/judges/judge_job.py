@@ -150,13 +150,13 @@ def finish(judge: Judge) -> None:
     """Everything is scored. A reward model that counts as an annotator turns its scores into judgments now."""
     if judge.mode == Judge.Mode.JOIN:
         for item, assignment in _assigned(judge):
-            said = JudgeAnswer.objects.usable().filter(judge=judge, item=item).first()
+            answer = JudgeAnswer.objects.usable().filter(judge=judge, item=item).first()
             if assignment is None:
                 continue
-            if said is None:
+            if answer is None:
                 skip(assignment=assignment, reason="It could not score this pair.")
             else:
-                record(assignment=assignment, answer=Choice(said.strength, rationale=f"Margin {said.margin:.2f}"))
+                record(assignment=assignment, answer=Choice(answer.strength, rationale=f"Margin {answer.margin:.2f}"))
     lifecycle.finish(judge)
 
 
@@ -175,15 +175,15 @@ def _stretch(judge: Judge) -> None:
         trying=lambda: lifecycle.write(judge, leased_until=now() + lease()),
     ) as model:
         for item, held in _places(judge):
-            said, used = _ask(judge, model, item, prompt.text)
-            if isinstance(said, Verdict):
-                _record(judge, item, held, said, prompt.version, used)
+            answer, used = _ask(judge, model, item, prompt.text)
+            if isinstance(answer, Verdict):
+                _record(judge, item, held, answer, prompt.version, used)
                 in_a_row = 0
             else:
                 in_a_row += 1
-                _record_failure(judge, item, held, str(said), prompt.version, used)
+                _record_failure(judge, item, held, str(answer), prompt.version, used)
                 if in_a_row >= FAILURES_IN_A_ROW:
-                    raise Refused(f"{in_a_row} pairs in a row got no usable answer. The last time: {said}")
+                    raise Refused(f"{in_a_row} pairs in a row got no usable answer. The last time: {answer}")
             judge.refresh_from_db(fields=["state", "prompt_tokens", "completion_tokens"])
             if judge.has_spent_all:
                 return _pause(judge, f"It has cost {judge.cost:.2f}, which is its budget.")

@@ -15,9 +15,9 @@ def transcript(run: Trajectory, *, most: int) -> str:
     lines: list[str] = []
     steps = Step.objects.filter(trajectory=run).order_by("index").values_list("context", "message")
     for context, message in steps:
-        lines += [line for heard in context for line in said(heard)]
-        lines += said(message)
-    lines += [line for heard in run.closing for line in said(heard)]
+        lines += [line for each in context for line in message_lines(each)]
+        lines += message_lines(message)
+    lines += [line for each in run.closing for line in message_lines(each)]
     return shortened("\n".join(lines), most=most)
 
 
@@ -29,7 +29,7 @@ def shortened(text: str, *, most: int) -> str:
     return f"{text[: most // 2]}\n[{len(text) - most:,} characters left out]\n{text[-(most - most // 2) :]}"
 
 
-def said(message: Message) -> list[str]:
+def message_lines(message: Message) -> list[str]:
     """One message as lines: role, content, and each call."""
     role = str(message.get("role", "")).upper()
     content = message.get("content")

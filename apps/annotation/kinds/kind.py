@@ -87,7 +87,7 @@ class StepRemark:
 class Kind(ABC, Generic[K, A, J]):
     """One kind of judgment: asked as `K`, answered as `A`, stored as `J`.
 
-    The `said` argument of methods is an answer or a stored judgment; the attributes they read have the same names in both.
+    The `judgment` argument of methods is an answer or a stored judgment; the attributes they read have the same names in both.
     """
 
     name: ClassVar[Queue.Kind]
@@ -111,9 +111,9 @@ class Kind(ABC, Generic[K, A, J]):
         return self.asks.from_json(queue.asks)
 
     @property
-    def standing(self) -> JudgementQuerySet[J]:
+    def valid_judgments(self) -> JudgementQuerySet[J]:
         """The judgments of this kind that weren't withdrawn."""
-        objects: JudgementQuerySet[J] = self.model.objects.standing()  # type: ignore[attr-defined]  # each model has one
+        objects: JudgementQuerySet[J] = self.model.objects.valid()  # type: ignore[attr-defined]  # each model has one
         return objects
 
     template: ClassVar[str]
@@ -171,7 +171,7 @@ class Kind(ABC, Generic[K, A, J]):
         """A judgment as the desk's form would have sent it, for somebody who undoes it."""
 
     @abstractmethod
-    def stance(self, said: A | J) -> Any:
+    def stance(self, judgment: A | J) -> Any:
         """The position that judgments of an item are compared by: two that aren't equal contradict each other. None if it takes no position."""
 
     @abstractmethod
@@ -187,16 +187,16 @@ class Kind(ABC, Generic[K, A, J]):
         return None
 
     @abstractmethod
-    def words(self, said: A | J) -> str:
+    def words(self, judgment: A | J) -> str:
         """A judgment as short text."""
 
     def words_on(self, judgement: J, run: UUID) -> str:
         """What it says about one trajectory."""
         return self.words(judgement)
 
-    def words_by_side(self, said: A | J, *, a_is_left: bool) -> str:
+    def words_by_side(self, judgment: A | J, *, a_is_left: bool) -> str:
         """The same by displayed side, for somebody who may not know the names."""
-        return self.words(said)
+        return self.words(judgment)
 
     def words_as_given(self, judgement: J) -> str:
         """The text for its author."""
@@ -298,7 +298,7 @@ class Kind(ABC, Generic[K, A, J]):
     """The possible meanings of a value in a file."""
 
     @abstractmethod
-    def is_said_in(self, survey: Survey) -> bool:
+    def occurs_in(self, survey: Survey) -> bool:
         """Whether a file may contain such judgments."""
 
     @abstractmethod
@@ -310,7 +310,7 @@ class Kind(ABC, Generic[K, A, J]):
         """A record's judgments, by annotator; `steps` are the extra columns of each step."""
 
     @abstractmethod
-    def imported_said(self, answer: A, sides: tuple[str, str] | None) -> str:
+    def words_as_imported(self, answer: A, sides: tuple[str, str] | None) -> str:
         """An answer as text, in the file's terms."""
 
     def points_at(self, answer: A) -> int | None:

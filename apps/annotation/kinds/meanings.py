@@ -51,8 +51,8 @@ class Survey:
     @property
     def is_likely(self) -> bool:
         """Whether there are pairs, or a column whose name suggests a verdict."""
-        said = (*(name for each in (*self.verdicts, *self.labels) for name in each.names), *self.indexes)
-        return bool(self.sides) or any(VERDICT.search(name) for name in said)
+        columns = (*(name for each in (*self.verdicts, *self.labels) for name in each.names), *self.indexes)
+        return bool(self.sides) or any(VERDICT.search(name) for name in columns)
 
 
 @dataclass(frozen=True)
@@ -93,12 +93,12 @@ class Meanings:
         return " ".join(filter(None, parts))
 
 
-def said_by(meanings: Meanings, info: Mapping[str, Any], read: Callable[[str], T]) -> dict[str, T]:
+def answers_by_annotator(meanings: Meanings, info: Mapping[str, Any], read: Callable[[str], T]) -> dict[str, T]:
     """A record's judgments by annotator: the first column of each that has a meaning."""
     found: dict[str, T] = {}
     for column in meanings.columns:
-        if (said := _said(column, info)) is not None:
-            found.setdefault(meanings.annotator(column, info), read(said))
+        if (meaning := _meaning_of(column, info)) is not None:
+            found.setdefault(meanings.annotator(column, info), read(meaning))
     return found
 
 
@@ -106,15 +106,15 @@ def walks_by(meanings: Meanings, info: Mapping[str, Any], steps: Sequence[Mappin
     """A trajectory's inspections by annotator; `steps` are the extra columns of each step."""
     found: dict[str, Walk] = {}
     for column in meanings.columns:
-        said = _labelled(column, steps) if column.of_steps else _first_error(column, info, len(steps))
-        if said:
-            found.setdefault(meanings.annotator(column, info), said)
+        walk = _walk_from_labels(column, steps) if column.of_steps else _first_error(column, info, len(steps))
+        if walk:
+            found.setdefault(meanings.annotator(column, info), walk)
     return found
 
 
-def _labelled(column: Column, steps: Sequence[Mapping[str, Any]]) -> Walk | None:
+def _walk_from_labels(column: Column, steps: Sequence[Mapping[str, Any]]) -> Walk | None:
     """None unless every step up to the first bad one has a label."""
-    values = [_said(column, step) for step in steps]
+    values = [_meaning_of(column, step) for step in steps]
     wrong = next((index for index, value in enumerate(values) if value == "-1"), None)
     if not values or None in values[: wrong if wrong is not None else None]:
         return None
@@ -141,6 +141,6 @@ def _ended(wrong: int | None, values: Sequence[tuple[int, bool]]) -> Walk:
     return Walk(ending.value, wrong, tuple(labels))
 
 
-def _said(column: Column, info: Mapping[str, Any]) -> str | None:
+def _meaning_of(column: Column, info: Mapping[str, Any]) -> str | None:
     value = info.get(column.name)
     return None if value is None else column.means.get(json.dumps(value))

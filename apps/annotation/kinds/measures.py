@@ -73,8 +73,8 @@ class QuestionMeasures:
             if question.per == "item":
                 _add(question, measures, answers.get(question.key), work, work.item)
                 continue
-            for index, said in step_answers.items():
-                _add(question, measures, said.get(question.key), work, (work.item, int(index)))
+            for index, answers_of_step in step_answers.items():
+                _add(question, measures, answers_of_step.get(question.key), work, (work.item, int(index)))
 
 
 def _measures_of(question: Question) -> list[Measure]:
@@ -119,9 +119,9 @@ class Gathered:
     """The annotators that are models or rules."""
 
 
-def read(standing: JudgementQuerySet[Any], queue: Queue, *columns: str) -> Iterator[tuple[Work, Mapping[str, Any]]]:
+def read(judgments: JudgementQuerySet[Any], queue: Queue, *columns: str) -> Iterator[tuple[Work, Mapping[str, Any]]]:
     """The judgments of a queue's ordinary items, oldest first, each with the given columns. Excludes feedback of an agent's users."""
-    rows = standing.filter(queue=queue, item__purpose=Item.Purpose.WORK).order_by("pk")
+    rows = judgments.filter(queue=queue, item__purpose=Item.Purpose.WORK).order_by("pk")
     rows = rows.exclude(annotator__kind=Annotator.Kind.USER)
     shared = ("annotator", "item", "created_at", "seconds", "annotator__kind", "annotator__source")
     for who, item, at, seconds, kind, source, *own in rows.values_list(*shared, *columns).iterator(chunk_size=AT_ONCE):

@@ -14,7 +14,7 @@ from apps.annotation.kinds import pair_view
 from apps.annotation.kinds.answers import Choice, check_answers
 from apps.annotation.kinds.forms import AsksForm, JudgementForm, Option, arrows, asked_rows
 from apps.annotation.kinds.kind import OF_A_JUDGEMENT, JudgementSerializer, Kind, Known, PartUrl, Place, known_choice
-from apps.annotation.kinds.meanings import Info, Meanings, Survey, said_by
+from apps.annotation.kinds.meanings import Info, Meanings, Survey, answers_by_annotator
 from apps.annotation.kinds.measures import Gathered, Measure, QuestionMeasures, read
 from apps.annotation.kinds.pair_selection import Pairing, Preview, Run, draw, preview_of
 from apps.annotation.kinds.questions import Asks, PairwiseAsks, fields_of
@@ -183,8 +183,8 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
             "rationale": answer.rationale,
         }
 
-    def stance(self, said: Choice | Preference) -> int | None:
-        return _sign(said.strength) or None
+    def stance(self, judgment: Choice | Preference) -> int | None:
+        return _sign(judgment.strength) or None
 
     def known(self, judgement: Preference) -> Known:
         """+1: trajectory a is better, 0: neither, −1: trajectory b. The strength is ignored."""
@@ -195,19 +195,19 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
         questions = QuestionMeasures(self.asked(queue).questions)
         gathered = Gathered([better, *questions.all])
         graded = ["aspects", "answers"] if questions.all else []
-        for work, said in read(self.standing, queue, "strength", "a_was_left", *graded):
-            gathered.work.append(work._replace(chose_left=_chose_left(said["strength"], said["a_was_left"])))
-            better.add(work, said["strength"])
+        for work, values in read(self.valid_judgments, queue, "strength", "a_was_left", *graded):
+            gathered.work.append(work._replace(chose_left=_chose_left(values["strength"], values["a_was_left"])))
+            better.add(work, values["strength"])
             if graded:
-                questions.add(work, {**said["answers"], **said["aspects"]}, {})
+                questions.add(work, {**values["answers"], **values["aspects"]}, {})
         return gathered
 
     def chose_left(self, judgement: Preference) -> bool | None:
         return _chose_left(judgement.strength, judgement.a_was_left)
 
-    def words(self, said: Choice | Preference) -> str:
+    def words(self, judgment: Choice | Preference) -> str:
         """“A clearly better”."""
-        return _grade(said.strength, said.both_bad, ("A", "B"))
+        return _grade(judgment.strength, judgment.both_bad, ("A", "B"))
 
     def words_on(self, judgement: Preference, run: UUID) -> str:
         """“clearly worse”."""
@@ -216,9 +216,9 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
             return self.words(judgement)
         return f"{GRADES[abs(strength)]} {'better' if strength > 0 else 'worse'}"
 
-    def words_by_side(self, said: Choice | Preference, *, a_is_left: bool) -> str:
+    def words_by_side(self, judgment: Choice | Preference, *, a_is_left: bool) -> str:
         """“left clearly better”."""
-        return by_side(said.strength, said.both_bad, a_was_left=a_is_left)
+        return by_side(judgment.strength, judgment.both_bad, a_was_left=a_is_left)
 
     def words_as_given(self, judgement: Preference) -> str:
         return self.words_by_side(judgement, a_is_left=judgement.a_is_shown_left)
@@ -288,17 +288,17 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
     imported_asks = PairwiseAsks()
     imported_values = ("3", "2", "1", "0", BOTH_BAD, "-1", "-2", "-3")
 
-    def is_said_in(self, survey: Survey) -> bool:
+    def occurs_in(self, survey: Survey) -> bool:
         return survey.sides is not None
 
     def imported_words(self, sides: tuple[str, str] | None) -> Sequence[str]:
         """Starts with the meaning in favor of the first side, whichever the file names first."""
-        return [self.imported_said(_imported(value), sides) for value in self.imported_values]
+        return [self.words_as_imported(_imported(value), sides) for value in self.imported_values]
 
     def imported(self, meanings: Meanings, info: Info, steps: Sequence[Info]) -> dict[str, Choice]:
-        return said_by(meanings, info, _imported)
+        return answers_by_annotator(meanings, info, _imported)
 
-    def imported_said(self, answer: Choice, sides: tuple[str, str] | None) -> str:
+    def words_as_imported(self, answer: Choice, sides: tuple[str, str] | None) -> str:
         return _grade(answer.strength, answer.both_bad, (called((sides or "AB")[0]), called((sides or "AB")[1])))
 
     def suggested(self, value: Any, sides: tuple[str, str] | None) -> str:

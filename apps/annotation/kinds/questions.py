@@ -23,7 +23,7 @@ def fields_of(asks: "Asks", answers: Mapping[str, Any]) -> dict[str, Any]:
     return {field_of(each): answers[each.key] for each in asks.of_items if each.key in answers}
 
 
-def said_words(answers: Answers) -> list[str]:
+def answer_texts(answers: Answers) -> list[str]:
     """Each answer as short text."""
     return [f"{key} {', '.join(value) if isinstance(value, list) else value}" for key, value in answers.items()]
 
@@ -76,10 +76,10 @@ class Asks:
         """Raises UnfitAnswers. `needed`: the number of steps, from the first, that must be answered."""
         _check(self.of_items, answers, asked(self.of_items, answers), "")
         for index in sorted({*map(int, of_steps), *range(needed if self.of_steps else 0)}):
-            said = of_steps.get(str(index), {})
-            shown = [each for each in asked(self.questions, {**answers, **said}) if each.per == "step"]
+            answers_of_step = of_steps.get(str(index), {})
+            shown = [each for each in asked(self.questions, {**answers, **answers_of_step}) if each.per == "step"]
             wanted = shown if index < needed else []
-            _check(self.of_steps, said, wanted, f" at step {index + 1}")
+            _check(self.of_steps, answers_of_step, wanted, f" at step {index + 1}")
 
 
 def _check(questions: Sequence[Question], answers: Answers, wanted: Sequence[Question], where: str) -> None:

@@ -15,9 +15,9 @@ from rest_framework import serializers
 from apps.annotation.kinds.answers import MarkedStep, Scores, check_answers
 from apps.annotation.kinds.forms import AsksForm, RowsField, TrajectoryForm, asked_rows, rows_of_steps, step_index, text
 from apps.annotation.kinds.kind import MOST_REMARKS, OF_A_JUDGEMENT, Known, Place, StepRemark, known_choice
-from apps.annotation.kinds.meanings import Info, Meanings, Survey, said_by
+from apps.annotation.kinds.meanings import Info, Meanings, Survey, answers_by_annotator
 from apps.annotation.kinds.measures import Gathered, Measure, QuestionMeasures, read
-from apps.annotation.kinds.questions import RatingAsks, fields_of, said_words
+from apps.annotation.kinds.questions import RatingAsks, answer_texts, fields_of
 from apps.annotation.kinds.single_trajectory import RunKind, RunSerializer
 from apps.annotation.models import Assignment, Item, Mark, Queue, Rating
 from apps.annotation.refusals import Incomplete
@@ -133,8 +133,8 @@ class RatingKind(RunKind[RatingAsks, Scores, Rating]):
             "rationale": scores.rationale,
         }
 
-    def stance(self, said: Scores | Rating) -> int | None:
-        return said.thumb
+    def stance(self, judgment: Scores | Rating) -> int | None:
+        return judgment.thumb
 
     def known(self, judgement: Rating) -> Known:
         """+1: a good trajectory, −1: a bad one, 0: neither, according to `RatingAsks.opinion`."""
@@ -145,17 +145,17 @@ class RatingKind(RunKind[RatingAsks, Scores, Rating]):
         questions = QuestionMeasures(asked.questions)
         thumb = Measure("thumb", "Thumb", (-1, 1))
         gathered = Gathered([*questions.all, *([thumb] if asked.thumb else [])])
-        for work, said in read(self.standing, queue, "answers", "step_answers", "thumb"):
+        for work, values in read(self.valid_judgments, queue, "answers", "step_answers", "thumb"):
             gathered.work.append(work)
-            thumb.add(work, said["thumb"])
-            questions.add(work, said["answers"], said["step_answers"])
+            thumb.add(work, values["thumb"])
+            questions.add(work, values["answers"], values["step_answers"])
         # Most answered first: a question that was added late has little data for comparing people.
         gathered.measures.sort(key=lambda measure: -len(measure.given))
         return gathered
 
-    def words(self, said: Scores | Rating) -> str:
-        thumb = {1: ["thumb up"], -1: ["thumb down"]}.get(said.thumb or 0, [])
-        return ", ".join([*thumb, *said_words(said.answers)]) or "nothing"
+    def words(self, judgment: Scores | Rating) -> str:
+        thumb = {1: ["thumb up"], -1: ["thumb down"]}.get(judgment.thumb or 0, [])
+        return ", ".join([*thumb, *answer_texts(judgment.answers)]) or "nothing"
 
     def known_words(self, known: Known, *, a_is_left: bool | None = None) -> str:
         return "it is a good trajectory" if known == 1 else "it is a bad trajectory"
@@ -190,20 +190,20 @@ class RatingKind(RunKind[RatingAsks, Scores, Rating]):
     imported_asks = RatingAsks(questions=(), marks=False)
     imported_values = ("1", "-1")
 
-    def is_said_in(self, survey: Survey) -> bool:
+    def occurs_in(self, survey: Survey) -> bool:
         return not survey.sides and bool(survey.verdicts)
 
     def imported_words(self, sides: tuple[str, str] | None) -> Sequence[str]:
         return "good trajectory", "bad trajectory"
 
     def imported(self, meanings: Meanings, info: Info, steps: Sequence[Info]) -> dict[str, Scores]:
-        return said_by(meanings, info, lambda said: Scores(thumb=int(said)))
+        return answers_by_annotator(meanings, info, lambda value: Scores(thumb=int(value)))
 
-    def imported_said(self, answer: Scores, sides: tuple[str, str] | None) -> str:
+    def words_as_imported(self, answer: Scores, sides: tuple[str, str] | None) -> str:
         return "good" if answer.thumb == 1 else "bad"
 
-    def opinion(self, said: Mapping[str, Any], asks: Mapping[str, Any]) -> int:
-        return self.asks.from_json(asks).opinion(said["thumb"], said["answers"])
+    def opinion(self, values: Mapping[str, Any], asks: Mapping[str, Any]) -> int:
+        return self.asks.from_json(asks).opinion(values["thumb"], values["answers"])
 
 
 RATING = RatingKind()

@@ -121,7 +121,7 @@ class RunKind(Kind[K, A, J]):
         return None
 
     @abstractmethod
-    def opinion(self, said: Mapping[str, Any], asks: Mapping[str, Any]) -> int:
+    def opinion(self, values: Mapping[str, Any], asks: Mapping[str, Any]) -> int:
         """Whether a judgment with these columns accepts the trajectory: +1 it does, −1 it doesn't, 0 neither."""
 
     nothing_to_do = NothingToJudge

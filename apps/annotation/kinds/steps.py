@@ -254,9 +254,9 @@ class Steps(RunKind[StepsAsks, Walk, Inspection]):
             "step_answers": rows_of_steps(walk.step_answers),
         }
 
-    def stance(self, said: Walk | Inspection) -> Known | None:
+    def stance(self, judgment: Walk | Inspection) -> Known | None:
         """None for annotators who gave up or call the task bad: they contradict nobody."""
-        return NO_ERROR if said.ending == Ending.SOLVED else said.first_error
+        return NO_ERROR if judgment.ending == Ending.SOLVED else judgment.first_error
 
     def known(self, judgement: Inspection) -> Known | None:
         """The index of the first error, or the value for no error."""
@@ -268,11 +268,11 @@ class Steps(RunKind[StepsAsks, Walk, Inspection]):
         questions = QuestionMeasures(self.asked(queue).questions)
         gathered = Gathered([ending, steps, *questions.all])
         answered = ["answers", "step_answers"] if questions.all else []
-        for work, said in read(self.standing, queue, "ending", *answered):
+        for work, values in read(self.valid_judgments, queue, "ending", *answered):
             gathered.work.append(work)
-            ending.add(work, ENDINGS[said["ending"]])
+            ending.add(work, ENDINGS[values["ending"]])
             if answered:
-                questions.add(work, said["answers"], said["step_answers"])
+                questions.add(work, values["answers"], values["step_answers"])
         # Labels after a first error are filled in as bad, which nobody chose: they would agree however far apart the errors are. Those before
         # it are filled in as good, which is what a first error implies.
         inspected = StepLabel.objects.filter(
@@ -284,9 +284,9 @@ class Steps(RunKind[StepsAsks, Walk, Inspection]):
             steps.given.append(Given(who, item, (item, index), value))
         return gathered
 
-    def words(self, said: Walk | Inspection) -> str:
-        where = "" if said.first_error is None else f", step {said.first_error + 1}"
-        return f"{Ending(said.ending).label.lower()}{where}"
+    def words(self, judgment: Walk | Inspection) -> str:
+        where = "" if judgment.first_error is None else f", step {judgment.first_error + 1}"
+        return f"{Ending(judgment.ending).label.lower()}{where}"
 
     def known_words(self, known: Known, *, a_is_left: bool | None = None) -> str:
         return "there is no error" if known == NO_ERROR else f"the first error is step {int(known) + 1}"
@@ -295,9 +295,9 @@ class Steps(RunKind[StepsAsks, Walk, Inspection]):
         """Skips labels that were filled in from a first error."""
         labels = StepLabel.objects.filter(inspection__in=judgements, is_filled=False).defer("spans")
         for label in labels[:MOST_REMARKS]:
-            said = judgements[label.inspection_id]
-            words = "first error" if said.first_error == label.index else WORDS[label.value]
-            yield StepRemark(label.index, words, TONES[label.value], label.critique, said.annotator.name)
+            judgment = judgements[label.inspection_id]
+            words = "first error" if judgment.first_error == label.index else WORDS[label.value]
+            yield StepRemark(label.index, words, TONES[label.value], label.critique, judgment.annotator.name)
         for action in Correction.objects.filter(inspection__in=judgements).defer("message")[:MOST_REMARKS]:
             who = judgements[action.inspection_id].annotator
             is_users = who.kind == Annotator.Kind.USER
@@ -341,7 +341,7 @@ class Steps(RunKind[StepsAsks, Walk, Inspection]):
     imported_asks = StepsAsks(corrections=False)
     imported_values = ("1", "0", "-1")
 
-    def is_said_in(self, survey: Survey) -> bool:
+    def occurs_in(self, survey: Survey) -> bool:
         return not survey.sides and bool(survey.labels or survey.indexes)
 
     def imported_words(self, sides: tuple[str, str] | None) -> Sequence[str]:
@@ -350,7 +350,7 @@ class Steps(RunKind[StepsAsks, Walk, Inspection]):
     def imported(self, meanings: Meanings, info: Info, steps: Sequence[Info]) -> dict[str, Walk]:
         return walks_by(meanings, info, steps)
 
-    def imported_said(self, answer: Walk, sides: tuple[str, str] | None) -> str:
+    def words_as_imported(self, answer: Walk, sides: tuple[str, str] | None) -> str:
         if answer.first_error is None:
             return "no wrong step"
         return f"step {answer.first_error + 1} of {len(answer.labels)} is the first wrong one"
@@ -358,8 +358,8 @@ class Steps(RunKind[StepsAsks, Walk, Inspection]):
     def points_at(self, answer: Walk) -> int | None:
         return answer.first_error
 
-    def opinion(self, said: Mapping[str, Any], asks: Mapping[str, Any]) -> int:
-        return {Ending.SOLVED: 1, Ending.FOUND_ERROR: -1}.get(said["ending"], 0)
+    def opinion(self, values: Mapping[str, Any], asks: Mapping[str, Any]) -> int:
+        return {Ending.SOLVED: 1, Ending.FOUND_ERROR: -1}.get(values["ending"], 0)
 
 
 STEPS = Steps()

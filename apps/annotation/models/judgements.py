@@ -26,7 +26,7 @@ def undecided_for(member: Membership) -> models.QuerySet[Item]:
     if member.role != Role.REVIEWER:
         return Item.objects.none()
     own = Assignment.objects.filter(item=OuterRef("pk"), annotator__user=member.user_id, state=Assignment.State.JUDGED)
-    decided = Adjudication.objects.standing().filter(item=OuterRef("pk"))
+    decided = Adjudication.objects.valid().filter(item=OuterRef("pk"))
     unsettled = Q(disputed=True) | Q(purpose=Item.Purpose.WORK, overlap__gt=1, judged__lt=F("overlap"))
     return Item.objects.filter(unsettled, ~Exists(own), ~Exists(decided), queue__blind_review=True)
 
@@ -39,7 +39,7 @@ class JudgementQuerySet(OpinionQuerySet[J]):
             found = found.exclude(Exists(undecided_for(member).filter(pk=OuterRef("item"))))
         return found
 
-    def standing(self) -> Self:
+    def valid(self) -> Self:
         """Judgments that weren't withdrawn."""
         return self.filter(retracted_at=None)
 

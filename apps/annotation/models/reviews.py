@@ -13,7 +13,7 @@ from apps.annotation.models.queues import Annotator, Queue
 
 
 class AdjudicationQuerySet(OpinionQuerySet["Adjudication"]):
-    def standing(self) -> Self:
+    def valid(self) -> Self:
         """Decisions that weren't replaced by a later one."""
         return self.filter(retracted_at=None)
 

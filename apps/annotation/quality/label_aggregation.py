@@ -97,8 +97,8 @@ def dawid_skene(votes: Votes, *, pooled: float = POOLED_JUDGEMENTS) -> DawidSken
         everybody = _shares(given.sum(axis=0) + min(pooled, 1.0) * (np.eye(votes.labels) + 1 / votes.labels))
         habits = _shares(given + pooled * everybody)
         with np.errstate(divide="ignore"):
-            said = np.log(habits)[votes.annotator, :, votes.label]  # (N, labels)
-            evidence = _by_item(said, votes) + np.log(prior)
+            log_likelihood = np.log(habits)[votes.annotator, :, votes.label]  # (N, labels)
+            evidence = _by_item(log_likelihood, votes) + np.log(prior)
         before, posterior = posterior, _normalised(evidence)
         if np.abs(posterior - before).max(initial=0.0) < SETTLED:
             break

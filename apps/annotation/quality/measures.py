@@ -65,7 +65,7 @@ def _agreement(measure: Measure) -> dict[str, Any]:
     items: dict[int, list[Given]] = defaultdict(list)
     for given in measure.given:
         items[given.item].append(given)
-    grades = Patterns.of_parts((_by_thing(said).values() for said in items.values()), measure.values)
+    grades = Patterns.of_parts((_by_thing(of_item).values() for of_item in items.values()), measure.values)
     coarse = grades.merged(_side, (-1, 0, 1)) if measure.sides else grades
     found = {"raw": raw(coarse), "nominal": alpha(coarse, "nominal")}
     if measure.ordered and len(measure.values) > 2:
@@ -123,17 +123,17 @@ def over_time(measure: Measure, work: Sequence[Work]) -> list[dict[str, Any]]:
 
 def between_people(measure: Measure) -> dict[str, Any]:
     """Cohen's kappa between each two of the most active annotators, over the units that both judged."""
-    said: dict[UUID, dict[Hashable, int]] = defaultdict(dict)
+    grades: dict[UUID, dict[Hashable, int]] = defaultdict(dict)
     for each in measure.given:
-        said[each.annotator][each.thing] = _side(each.value) if measure.sides else each.value
-    busiest = sorted(said, key=lambda who: (-len(said[who]), str(who)))[:PEOPLE_COMPARED]
+        grades[each.annotator][each.thing] = _side(each.value) if measure.sides else each.value
+    busiest = sorted(grades, key=lambda who: (-len(grades[who]), str(who)))[:PEOPLE_COMPARED]
     values = (-1, 0, 1) if measure.sides else measure.values
     cells = []
     for x, y in combinations(busiest, 2):
-        both = said[x].keys() & said[y].keys()
+        both = grades[x].keys() & grades[y].keys()
         if both:
-            kappa = cohen(((said[x][thing], said[y][thing]) for thing in both), values)
-            same = sum(said[x][thing] == said[y][thing] for thing in both)
+            kappa = cohen(((grades[x][thing], grades[y][thing]) for thing in both), values)
+            same = sum(grades[x][thing] == grades[y][thing] for thing in both)
             cells.append({"x": str(x), "y": str(y), "kappa": to_json(kappa), "same": share(same, len(both)).to_json()})
     return {"people": [str(who) for who in busiest], "cells": cells}
 
@@ -157,12 +157,12 @@ def with_others(
     if all(given.annotator in machines for given in measure.given):
         machines = ()
     votes: dict[Hashable, Counter[int]] = defaultdict(Counter)
-    said = [(each, _side(each.value) if measure.sides else each.value) for each in measure.given]
-    for given, value in said:
+    valued = [(each, _side(each.value) if measure.sides else each.value) for each in measure.given]
+    for given, value in valued:
         votes[given.thing][value] += given.annotator not in machines
     same: Counter[UUID] = Counter()
     of: Counter[UUID] = Counter()
-    for given, value in said:
+    for given, value in valued:
         if among is not None and given.item not in among.get(given.annotator, ()):
             continue
         mine = given.annotator not in machines

@@ -23,7 +23,7 @@ def gather(queue: Queue) -> Gathered:
     """All valid judgments of `queue`, oldest first."""
     kind = kind_of(queue)
     gathered = kind.gather(queue)
-    golds = kind.standing.filter(queue=queue, item__purpose=Item.Purpose.GOLD).order_by("pk")
+    golds = kind.valid_judgments.filter(queue=queue, item__purpose=Item.Purpose.GOLD).order_by("pk")
     rows = golds.select_related("item", "annotator", "queue").iterator(chunk_size=AT_ONCE)
     gathered.golds = [_gold(judgement) for judgement in rows]
     least = least_seconds(queue)

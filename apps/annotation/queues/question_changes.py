@@ -42,7 +42,7 @@ def answered(queue: Queue, questions: Sequence[Question]) -> dict[str, int]:
 
 
 def _answering(queue: Queue, question: Question) -> QuerySet[Any]:
-    rows = kind_of(queue).standing.filter(queue=queue)
+    rows = kind_of(queue).valid_judgments.filter(queue=queue)
     if question.per == "step":
         exists = "jsonb_path_exists(%(expressions)s::jsonpath)"
         return rows.filter(

@@ -37,7 +37,7 @@ class NotYours(Refusal):
 
 def undecided() -> QuerySet[Item]:
     """Disputed items without a decision, of all queues."""
-    decided = Adjudication.objects.standing().filter(item=OuterRef("pk"))
+    decided = Adjudication.objects.valid().filter(item=OuterRef("pk"))
     return Item.objects.filter(~Exists(decided), disputed=True)
 
 
@@ -65,13 +65,13 @@ def adjudicate(
         raise NoReason
     held = Item.objects.select_for_update(of=("self",)).select_related("queue").get(pk=item.pk)
     kind = kind_of(held)
-    standing = set(kind.standing.filter(item=held).values_list("pk", flat=True))
-    if not standing:
+    valid = set(kind.valid_judgments.filter(item=held).values_list("pk", flat=True))
+    if not valid:
         raise NotJudged
-    if not kind.reviewers_answer and upheld not in standing:
+    if not kind.reviewers_answer and upheld not in valid:
         raise NotAmongThem
     answer = {"strength": strength, "both_bad": both_bad, "upheld": upheld, "reason": reason.strip()}
-    before = Adjudication.objects.standing().filter(item=held)
+    before = Adjudication.objects.valid().filter(item=held)
     same = before.filter(by=by, **answer).first()
     if same:
         return same
@@ -110,9 +110,9 @@ def remark(*, item: Item, annotator: Annotator, by: User, text: str) -> Remark:
 
 def remarks_in(judgements: Iterable[Judgement]) -> list[StepRemark]:
     """The statements of these judgments about single steps, in step order; the number of queries is constant."""
-    said = list(judgements)
+    judgments = list(judgements)
     found: list[StepRemark] = []
     for kind in KINDS.values():
-        if mine := {each.pk: each for each in said if isinstance(each, kind.model)}:
+        if mine := {each.pk: each for each in judgments if isinstance(each, kind.model)}:
             found += kind.remarks(mine)
     return sorted(found)

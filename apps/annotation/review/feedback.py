@@ -21,7 +21,7 @@ class Feedback:
     remarks: list[Remark] = field(default_factory=list)
 
     @property
-    def said(self) -> str:
+    def judgment_text(self) -> str:
         """The judgment in the annotator's terms: by the sides they saw, for a pair."""
         return kind_of(self.judgement).words_as_given(self.judgement)
 
@@ -38,12 +38,12 @@ class Feedback:
 
 def feedback_for(queue: Queue, annotator: Annotator) -> list[Feedback]:
     """The newest decisions and remarks about this annotator's judgments here; items without either are left out."""
-    mine = kind_of(queue).standing.filter(queue=queue, annotator=annotator)
-    decisions = Adjudication.objects.standing().filter(queue=queue, item__in=mine.values("item"))
+    mine = kind_of(queue).valid_judgments.filter(queue=queue, annotator=annotator)
+    decisions = Adjudication.objects.valid().filter(queue=queue, item__in=mine.values("item"))
     decided = {decision.item_id: decision for decision in decisions.order_by("-pk")[:SHOWN]}
     remarks: dict[int, list[Remark]] = defaultdict(list)
-    said = Remark.objects.filter(queue=queue, annotator=annotator).select_related("by").order_by("-pk")[:SHOWN]
-    for remark in reversed(said):
+    newest = Remark.objects.filter(queue=queue, annotator=annotator).select_related("by").order_by("-pk")[:SHOWN]
+    for remark in reversed(newest):
         remarks[remark.item_id].append(remark)
     judgements = mine.filter(item__in={*decided, *remarks}).select_related("item__task")
     light = judgements.defer("item__task__initial_state", "item__task__success_check")

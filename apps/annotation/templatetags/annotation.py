@@ -11,8 +11,8 @@ from apps.common.markup import Markup
 
 register = template.Library()
 for words in (
-    phrases.said,
-    phrases.said_of,
+    phrases.judgment_text,
+    phrases.judgment_text_on,
     phrases.known_answer,
     phrases.decision,
     phrases.in_review,

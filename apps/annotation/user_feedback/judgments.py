@@ -60,15 +60,15 @@ def judge(session_id: UUID) -> None:
     path = Path.objects.filter(session=session_id, is_main=True).select_related("trajectory__workspace").first()
     if path is None or path.trajectory.step_count == 0:
         return
-    said = list(Feedback.objects.filter(session=session_id).order_by("pk"))
-    for answer in _answers(said, path.trajectory):
+    feedback = list(Feedback.objects.filter(session=session_id).order_by("pk"))
+    for answer in _answers(feedback, path.trajectory):
         _store(path.trajectory.workspace, path.trajectory, answer)
 
 
-def _answers(said: Sequence[Feedback], run: Trajectory) -> Iterator[Scores | Walk]:
-    thumb = next((each.thumb for each in reversed(said) if each.thumb is not None), None)
-    comment = next((each.comment for each in reversed(said) if each.comment), "")
-    edited = next((each for each in reversed(said) if each.edited), None)
+def _answers(feedback: Sequence[Feedback], run: Trajectory) -> Iterator[Scores | Walk]:
+    thumb = next((each.thumb for each in reversed(feedback) if each.thumb is not None), None)
+    comment = next((each.comment for each in reversed(feedback) if each.comment), "")
+    edited = next((each for each in reversed(feedback) if each.edited), None)
     if thumb is not None or comment:
         yield Scores(thumb=thumb, rationale=comment)
     if edited is not None:
@@ -121,7 +121,7 @@ def _store(workspace: Workspace, run: Trajectory, answer: Scores | Walk) -> None
 
 def _take_back(queue: Queue, item: Item, annotator: Annotator) -> None:
     """Withdraw earlier judgments of this session, since users may change their minds."""
-    KINDS[queue.kind].standing.filter(item=item, annotator=annotator).update(retracted_at=now())
+    KINDS[queue.kind].valid_judgments.filter(item=item, annotator=annotator).update(retracted_at=now())
     judged = Assignment.objects.filter(item=item, annotator=annotator, state=Assignment.State.JUDGED)
     judged.update(state=Assignment.State.UNDONE)
 

@@ -21,10 +21,10 @@ from django.views.decorators.http import require_POST, require_safe
 from apps.accounts.models import Membership
 from apps.annotation.desk import actions, assignments
 from apps.annotation.desk.assignments import annotator_of
-from apps.annotation.desk.known_answers import in_words, taught
+from apps.annotation.desk.known_answers import in_words, lesson_of
 from apps.annotation.desk.layouts import arrangement_of
 from apps.annotation.forms.settings import ReasonForm
-from apps.annotation.judges.machines import said_by_machines
+from apps.annotation.judges.judge_performance import model_answers
 from apps.annotation.kinds import kind_of
 from apps.annotation.kinds.blindness import shows_models
 from apps.annotation.kinds.kind import PartUrl
@@ -175,7 +175,7 @@ def judge(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
     if not form.is_valid():
         return _invalid(request, assignment, form)
     actions.record(assignment=assignment, answer=form.to_answer(assignment), **form.time_and_guidelines())
-    lesson = taught(assignment)
+    lesson = lesson_of(assignment)
     if lesson and not wants_json(request):
         messages.info(request, in_words(lesson))
     return _done(request, assignment, **({"taught": in_words(lesson)} if lesson else {}))
@@ -284,13 +284,13 @@ def _whole_item(assignment: Assignment) -> dict[str, Any]:
 
 def _item(assignment: Assignment) -> dict[str, Any]:
     kind = kind_of(assignment.queue)
-    models = said_by_machines(assignment.item_id, a_is_left=assignment.a_is_left) if shows_models(assignment) else []
+    models = model_answers(assignment.item_id, a_is_left=assignment.a_is_left) if shows_models(assignment) else []
     return {
         "assignment": assignment,
         "item_template": kind.template,
         "labels_steps": kind.labels_steps,
         "draft": assignment.draft,
-        "machines": models,
+        "model_answers": models,
         **kind.runs_shown(assignment, _part_url(assignment)),
         **kind.answer_bar(assignment),
     }

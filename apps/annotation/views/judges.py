@@ -13,7 +13,7 @@ from apps.accounts.access import at_least
 from apps.accounts.models import Role
 from apps.annotation.forms.settings import JudgeForm, PromptForm
 from apps.annotation.judges import enrollment
-from apps.annotation.judges.machines import judge_rows
+from apps.annotation.judges.judge_performance import judge_rows
 from apps.annotation.models import Judge
 from apps.annotation.queues import item_order
 from apps.annotation.refusals import Refusal

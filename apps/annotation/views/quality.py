@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 from apps.accounts.access import at_least
 from apps.accounts.models import Role
 from apps.annotation.desk.assignments import annotator_of
-from apps.annotation.judges.machines import beside_machines
+from apps.annotation.judges.judge_performance import compared_with_models
 from apps.annotation.kinds import kind_of
 from apps.annotation.models import Annotator, Queue
 from apps.annotation.quality import feedback, presentation
@@ -77,7 +77,7 @@ def mine(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
         "telling": feedback,
         "annotator": annotator,
         "feedback": feedback_for(queue, annotator),
-        "compared": beside_machines(queue, annotator),
+        "compared": compared_with_models(queue, annotator),
     }
     return render(request, "annotation/mine.html", context)
 

@@ -17,7 +17,7 @@ from apps.annotation import queries
 from apps.annotation.comments.queries import people_of_workspace
 from apps.annotation.forms.queues import LONGEST_QUESTIONS, GuidelinesForm, QueueForm, builder_kinds
 from apps.annotation.forms.settings import KnownForm
-from apps.annotation.judges.machines import said_by_machines
+from apps.annotation.judges.judge_performance import model_answers
 from apps.annotation.kinds import KINDS, PAIRWISE, kind_of
 from apps.annotation.kinds.blindness import blind_to, is_on_desk
 from apps.annotation.kinds.forms import asked_rows
@@ -175,7 +175,7 @@ def items(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     elif shown == "known":
         rows = rows.exclude(purpose=Item.Purpose.WORK)
     page = page_of(rows, cursor=request.GET.get("cursor", ""), order=("position",), size=50)
-    decisions = Adjudication.objects.visible_to(request.member).standing()
+    decisions = Adjudication.objects.visible_to(request.member).valid()
     context = {
         "queue": found,
         "kind": kind_of(found),
@@ -202,7 +202,7 @@ def item(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
     judgements = queries.judgements_of_items(found, [shown], request.member).get(shown.pk, [])
     is_mine = is_on_desk(shown, request.member)
     is_blind = bool(blind_to([shown], request.member))
-    decisions = Adjudication.objects.visible_to(request.member).standing()
+    decisions = Adjudication.objects.visible_to(request.member).valid()
     context = {
         "queue": found,
         "item": shown,
@@ -212,7 +212,7 @@ def item(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
         "is_blind": is_blind,
         "kind": kind_of(found),
         "a_is_left": a_is_left_in_review(shown),
-        "machines": [] if is_mine or is_blind else said_by_machines(shown.pk, a_is_left=True),
+        "model_answers": [] if is_mine or is_blind else model_answers(shown.pk, a_is_left=True),
         "decision": decisions.filter(item=shown).select_related("by", "item").first(),
         "remarks": shown.remarks.select_related("by", "annotator").order_by("pk"),
         "known_form": KnownForm(queue=found, initial=_known(shown)),
@@ -233,8 +233,8 @@ def _known(item: Item) -> dict[str, Any]:
 def judgements_of(request: HtmxRequest, trajectory_id: UUID) -> HttpResponse:
     """The judgments of one trajectory, for its page."""
     run = get_object_or_404(Trajectory.objects.visible_to(request.member).only("id"), pk=trajectory_id)
-    said = queries.judgements_of_run(request.member, run.pk)
-    context = {"judgements": said, "remarks": remarks_in(said), "run": run.pk}
+    judgments = queries.judgements_of_run(request.member, run.pk)
+    context = {"judgements": judgments, "remarks": remarks_in(judgments), "run": run.pk}
     return render(request, "annotation/_judgements.html", context)
 
 

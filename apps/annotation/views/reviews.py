@@ -50,7 +50,7 @@ def review(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
     item = get_object_or_404(queries.items_of(queue), pk=item_id)
     kind = kind_of(queue)
     judgements = [] if is_on_desk(item, request.member) else queries.judgements_under_review(queue, item)
-    decisions = Adjudication.objects.visible_to(request.member).standing()
+    decisions = Adjudication.objects.visible_to(request.member).valid()
     decision = decisions.filter(item=item).select_related("by", "item").first()
     form = DecisionForm(request.POST or None, item=item, judgements=judgements, decision=decision)
     if request.method == "POST" and form.is_valid():

@@ -50,8 +50,8 @@ class RunRows:
             yield from self._rows(chunk, chats, files)
 
     def _rows(self, chunk: list[JudgedRun], chats: Iterator[Chat], files: Files) -> Iterator[Source]:
-        for judged, said in zip(chunk, chats, strict=True):
-            turns = self.materials.turns(said.steps)
+        for judged, chat in zip(chunk, chats, strict=True):
+            turns = self.materials.turns(chat.steps)
             split = self.materials.splits[judged.task.id]
             for verdict in judged.decision.verdicts:
                 try:
@@ -59,7 +59,7 @@ class RunRows:
                 except Unusable as refusal:
                     self.figures.dropped[Drop.SAME if isinstance(refusal, SameRuns) else Drop.UNREADABLE] += 1
                     continue
-                text = self.materials.tools_text(said.tools)
+                text = self.materials.tools_text(chat.tools)
                 number = files[split].add(Row(messages, text, self._about(judged, verdict)))
                 self._count(judged, verdict, messages, split.value)
                 for vote in verdict.votes:

@@ -53,7 +53,7 @@ def latest_of_each(votes: Sequence[RunVote]) -> list[RunVote]:
     return sorted(newest.values(), key=lambda vote: vote.judgement)
 
 
-def standing(votes: Sequence[tuple[RunVote, UUID | None]]) -> list[RunVote]:
+def counting_votes(votes: Sequence[tuple[RunVote, UUID | None]]) -> list[RunVote]:
     """The votes that count, given votes each paired with the judgment of its item that a reviewer upheld: those upheld; otherwise each annotator's newest.
 
     What a reviewer overruled is ignored, even if the author of the upheld judgment is excluded.

@@ -18,7 +18,7 @@ from apps.datasets.recipe import Recipe
 from apps.datasets.rows import ROW_TYPES
 from apps.datasets.selection.drops import Drop
 from apps.datasets.selection.pairs import annotators_of, items_left_out
-from apps.datasets.selection.run_votes import RunDecision, RunVerdict, RunVote, standing
+from apps.datasets.selection.run_votes import RunDecision, RunVerdict, RunVote, counting_votes
 from apps.datasets.selection.splits import SplitTask
 
 JUDGEMENTS = """
@@ -91,7 +91,7 @@ def _run(rows: list[tuple[Any, ...]], recipe: Recipe) -> JudgedRun:
     task = SplitTask(*rows[0][:5])
     run, steps, policy = rows[0][5:8]
     reviewed = recipe.adjudicated == "win"
-    votes = standing([(_vote(row[10:]), row[9] if reviewed else None) for row in rows])
+    votes = counting_votes([(_vote(row[10:]), row[9] if reviewed else None) for row in rows])
     decision = decide_run(votes, recipe, steps=steps)
     unfit = Drop.NO_STEPS if not steps else Drop.HELD_OUT if task.held_out and task.split == Split.TRAIN else None
     if decision.verdicts and unfit:
@@ -115,12 +115,12 @@ def _vote(row: tuple[Any, ...]) -> RunVote:
         messages,
         sampled,
     ) = row
-    said = {"ending": ending, "thumb": thumb, "answers": _decoded(answers)}
+    values = {"ending": ending, "thumb": thumb, "answers": _decoded(answers)}
     return RunVote(
         judgement,
         annotator,
         kind,
-        OF_RUNS[kind].opinion(said, _decoded(asks)),
+        OF_RUNS[kind].opinion(values, _decoded(asks)),
         -1 if ending == Inspection.Ending.SOLVED else first_error,
         dict(labels or ()),
         tuple(

@@ -3,7 +3,7 @@
 import pytest
 
 from apps.accounts.models import Role, Workspace
-from apps.annotation.judges import enrollment, machines
+from apps.annotation.judges import enrollment, judge_performance
 from apps.annotation.models import Item, Judge, JudgeAnswer, Queue
 from apps.jobs import lifecycle
 from apps.policies.models import Endpoint, Policy
@@ -98,7 +98,7 @@ def test_a_judge_is_found_under_its_own_queue_only(researcher, workspace):
 
 
 def test_of_each_judge_the_newest_answers_are_compared_however_many_another_gave(researcher, workspace, monkeypatch):
-    monkeypatch.setattr(machines, "COMPARED", 2)
+    monkeypatch.setattr(judge_performance, "COMPARED", 2)
     queue = making.queue(of=workspace, items=6, steps=0)
     items = list(queue.items.order_by("pk"))
     for item in items:

@@ -38,7 +38,7 @@ def test_all_that_a_filter_finds_get_the_label_and_nothing_else_does(researcher:
     runs_of(researcher, 1, success=True)
     factories.trajectory(of=factories.task(), success=False)  # of another workspace
     act = label_all(member=researcher, selection=FAILURES, thumb=-1, seen=3, reason="They gave up.")
-    ratings = Rating.objects.standing()
+    ratings = Rating.objects.valid()
     assert {rating.item.a_id for rating in ratings} == {run.pk for run in failed}
     assert {(r.thumb, r.rationale, r.annotator.user_id) for r in ratings} == {(-1, "They gave up.", researcher.user_id)}
     queue = Queue.objects.get()
@@ -55,7 +55,7 @@ def test_an_undone_label_leaves_no_standing_judgment_and_counts_nothing(research
     assert rating is not None
     adjudicate(item=rating.item, by=researcher.user, blind=False, strength=None, upheld=rating.pk, reason="Yes.")
     undo_bulk_act(act=act, by=researcher.user)
-    assert not Rating.objects.standing().exists()
+    assert not Rating.objects.valid().exists()
     assert Rating.objects.count() == 3
     assert list(Item.objects.values_list("taken", "judged").distinct()) == [(0, 0)]
     assert set(Assignment.objects.values_list("state", flat=True)) == {"undone"}
@@ -95,7 +95,7 @@ def test_the_page_shows_how_many_it_will_label_and_offers_to_undo_it(researcher:
     assert f'action="{undo}"' in done.content.decode()
     undone = web.post(undo, follow=True).content.decode()
     assert f'action="{undo}"' not in undone
-    assert not Rating.objects.standing().exists()
+    assert not Rating.objects.valid().exists()
 
 
 def test_where_nothing_can_be_labeled_the_page_leads_back_to_the_filter(

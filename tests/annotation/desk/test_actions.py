@@ -95,7 +95,7 @@ def test_undo_marks_the_judgement_and_gives_the_item_back_with_its_answer(queue,
     assert again.draft["answer"] == ("3" if assignment.a_is_left else "-3")
     assert again.draft["rationale"] == "because"
     second = record(assignment=again, answer=Choice(-1))
-    assert list(Preference.objects.standing()) == [second]
+    assert list(Preference.objects.valid()) == [second]
     assert Item.objects.get(pk=assignment.item_id).judged == 1
     with pytest.raises(TakenBack):
         record(assignment=assignment, answer=Choice(3))
@@ -157,7 +157,7 @@ def test_answers_stay_once_an_experiment_is_over():
     close_queue(queue=queue, by=None)
     with pytest.raises(NothingToUndo, match="its result depends on these answers"):
         undo_last(queue=queue, annotator=who)
-    assert Preference.objects.standing().get().strength == 2
+    assert Preference.objects.valid().get().strength == 2
 
 
 def test_a_skip_gives_its_place_to_others_and_can_be_undone(queue, annotator):

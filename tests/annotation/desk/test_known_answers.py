@@ -9,7 +9,7 @@ from django.utils.timezone import now
 from apps.accounts.models import AuditEntry, Membership, Role, Workspace
 from apps.annotation.desk.actions import keep, record, skip, undo_last
 from apps.annotation.desk.assignments import annotator_of, expire_leases, next_assignment
-from apps.annotation.desk.known_answers import is_gold_due, is_right, taught
+from apps.annotation.desk.known_answers import is_gold_due, is_right, lesson_of
 from apps.annotation.kinds.answers import Choice
 from apps.annotation.kinds.questions import Question, RatingAsks
 from apps.annotation.models import Annotator, Assignment, Desk, Inspection, Item, Preference, Queue, Rating
@@ -66,9 +66,9 @@ def test_a_newcomer_is_told_whether_they_were_right_and_why(workspace):
     judged = record(assignment=assignment, answer=Choice(3))
     side = "right" if assignment.a_is_left else "left"  # where run b was
     assert judged.strength == 3
-    assert taught(assignment) == (False, f"{side} is better", "See rule 2.")
+    assert lesson_of(assignment) == (False, f"{side} is better", "See rule 2.")
     judge(queue, who, 1)
-    assert taught(Assignment.objects.get(item__purpose="work")) is None
+    assert lesson_of(Assignment.objects.get(item__purpose="work")) is None
     desk = Desk.objects.get()
     assert (desk.trained, desk.trained_right, desk.judged) == (1, 0, 1)
 
@@ -91,7 +91,7 @@ def test_somebody_sent_back_to_training_judges_those_items_again(workspace):
     retrain_annotator(queue=queue, annotator=who, by=None)
     assert all_of(queue, who, -1) == ["training", "training", "work"]
     again = Preference.objects.filter(item__purpose="training")
-    assert (again.count(), again.standing().count()) == (4, 2)  # the earlier answers are kept, marked as undone
+    assert (again.count(), again.valid().count()) == (4, 2)  # the earlier answers are kept, marked as undone
     assert Desk.objects.get().trained_right == 0
 
 

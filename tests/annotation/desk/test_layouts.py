@@ -114,9 +114,14 @@ def test_every_act_is_undone(annotator: Membership, queue: Queue):
     user = annotator.user
 
     def state() -> tuple[dict[str, str], str, list[str], str]:
-        standing = arrangement_of(queue, user)
+        arrangement = arrangement_of(queue, user)
         of_other = arrangement_of(other, user).layout
-        return dict(standing.settings), str(standing.layout), [each.name for each in standing.saved], str(of_other)
+        return (
+            dict(arrangement.settings),
+            str(arrangement.layout),
+            [each.name for each in arrangement.saved],
+            str(of_other),
+        )
 
     act(annotator, queue, "arrange", text="large")
     act(annotator, queue, "save", name="Reading")

@@ -150,7 +150,7 @@ def test_the_number_grows_twice_under_a_crowd_and_every_item_gets_exactly_so_man
     for person in people:
         work(person)
     judges: dict[int, list[object]] = defaultdict(list)
-    for item, annotator in Preference.objects.standing().values_list("item", "annotator"):
+    for item, annotator in Preference.objects.valid().values_list("item", "annotator"):
         judges[item].append(annotator)
     assert len(judges) == 40
     assert {len(who) for who in judges.values()} == {4}

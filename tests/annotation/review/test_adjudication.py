@@ -61,7 +61,7 @@ def test_a_decision_ends_a_dispute_and_a_new_one_replaces_it(disputed, reviewer)
     assert not awaiting_review(disputed).exists()
     assert adjudicate(item=item, by=reviewer.user, strength=-2, reason="It paid twice.") == first
     second = adjudicate(item=item, by=reviewer.user, strength=1, reason="The second payment was refunded.")
-    assert list(Adjudication.objects.standing()) == [second]
+    assert list(Adjudication.objects.valid()) == [second]
     assert Adjudication.objects.count() == 2
 
 
@@ -109,7 +109,7 @@ def test_a_decision_falls_when_the_judgement_that_it_upheld_is_taken_back(worksp
     undo_last(queue=queue, annotator=again)
     assert not awaiting_review(queue).exists()  # that one was not upheld
     undo_last(queue=queue, annotator=down)
-    assert not Adjudication.objects.standing().exists()
+    assert not Adjudication.objects.valid().exists()
     record(assignment=next_assignment(queue=queue, annotator=again), answer=Scores(thumb=-1))
     assert list(awaiting_review(queue)) == [item]
 
@@ -120,7 +120,7 @@ def test_the_annotator_reads_decisions_by_the_sides_they_saw_and_answers(dispute
     who = annotator_of(annotator)
     (feedback,) = feedback_for(disputed, who)
     left = feedback.judgement.a_was_left
-    assert (feedback.said, feedback.decided) == (
+    assert (feedback.judgment_text, feedback.decided) == (
         f"{'left' if left else 'right'} clearly better",
         f"{'right' if left else 'left'} clearly better",
     )
@@ -183,7 +183,7 @@ def test_a_decision_does_not_wait_for_a_change_of_the_queues_settings():
     with ThreadPoolExecutor(1) as threads, transaction.atomic():
         Queue.objects.select_for_update(no_key=True).get()
         threads.submit(decide).result(timeout=10)
-    assert Adjudication.objects.standing().exists()
+    assert Adjudication.objects.valid().exists()
 
 
 def side_of_a(item: Item) -> str:

@@ -61,7 +61,7 @@ def test_the_latest_of_each_counts(session: Session) -> None:
     judge_feedback()
     record_feedback(session=session, thumb=-1)
     judge_feedback()
-    assert [(each.thumb, each.rationale) for each in Rating.objects.standing()] == [(-1, "Thanks.")]
+    assert [(each.thumb, each.rationale) for each in Rating.objects.valid()] == [(-1, "Thanks.")]
     assert Rating.objects.count() == 2
     assert (Item.objects.get().judged, Queue.objects.get().item_count) == (1, 1)
 

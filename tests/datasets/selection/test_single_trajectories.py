@@ -7,7 +7,7 @@ import pytest
 
 from apps.datasets.recipe import BadRecipe, Recipe, check_kinds
 from apps.datasets.selection.drops import Drop
-from apps.datasets.selection.run_votes import RunVote, latest_of_each, standing
+from apps.datasets.selection.run_votes import RunVote, counting_votes, latest_of_each
 from apps.datasets.selection.single_trajectories import decide_run
 
 QUEUE = "11111111-1111-1111-1111-111111111111"
@@ -99,15 +99,15 @@ def test_of_an_annotators_judgements_of_a_kind_the_newest_counts():
 def test_what_a_reviewer_upheld_stands_alone():
     votes = [vote(1, 1), vote(2, -1), vote(3, 1)]
     upheld = UUID(int=2)
-    assert standing([(each, None) for each in votes]) == votes
-    assert standing([(votes[0], None), (votes[1], upheld), (votes[2], upheld)]) == [votes[1]]
+    assert counting_votes([(each, None) for each in votes]) == votes
+    assert counting_votes([(votes[0], None), (votes[1], upheld), (votes[2], upheld)]) == [votes[1]]
 
 
 def test_what_a_reviewer_overruled_counts_for_nothing_even_where_the_upheld_author_is_left_out():
     elsewhere, overruled = vote(1), vote(3, -1)
     left_out = UUID(int=2)
-    assert standing([(elsewhere, None), (overruled, left_out)]) == [elsewhere]
-    assert decide_run(standing([(overruled, left_out)]), recipe("steps"), steps=2) == ([], [Drop.OVERRULED])
+    assert counting_votes([(elsewhere, None), (overruled, left_out)]) == [elsewhere]
+    assert decide_run(counting_votes([(overruled, left_out)]), recipe("steps"), steps=2) == ([], [Drop.OVERRULED])
 
 
 def test_queues_of_another_kind_are_refused():

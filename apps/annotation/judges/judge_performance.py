@@ -14,7 +14,7 @@ from apps.annotation.models import Annotator, Item, Judge, JudgeAnswer, JudgePro
 from apps.annotation.quality.shares import Share, share
 
 SHOWN = 20
-SAID = ("item", "strength", "a_left", "b_left", "margin")
+ANSWER_COLUMNS = ("item", "strength", "a_left", "b_left", "margin")
 COMPARED = 20_000
 """Number of each judge's newest answers that are compared with people's."""
 
@@ -53,16 +53,16 @@ def rows_of(queue: Queue, judges: Iterable[Judge]) -> list[JudgeRow]:
     }
     place = Window(RowNumber(), partition_by=F("judge"), order_by=F("pk").desc())
     answers = JudgeAnswer.objects.usable().filter(judge__in=judges).annotate(place=place)
-    said: dict[UUID, list[Any]] = defaultdict(list)
-    for judge_id, *answer in answers.filter(place__lte=COMPARED).values_list("judge", *SAID):
-        said[judge_id].append(answer)
-    return [_row(judge, prompts.get(judge.pk), said[judge.pk], majorities, known) for judge in judges]
+    by_judge: dict[UUID, list[Any]] = defaultdict(list)
+    for judge_id, *answer in answers.filter(place__lte=COMPARED).values_list("judge", *ANSWER_COLUMNS):
+        by_judge[judge_id].append(answer)
+    return [_row(judge, prompts.get(judge.pk), by_judge[judge.pk], majorities, known) for judge in judges]
 
 
 def _majorities(queue: Queue) -> dict[int, int]:
     """The majority preference of people on ordinary items: +1 for a and −1 for b."""
     votes: dict[int, Counter[int]] = defaultdict(Counter)
-    people = Preference.objects.standing().filter(
+    people = Preference.objects.valid().filter(
         queue=queue, item__purpose=Item.Purpose.WORK, annotator__kind=Annotator.Kind.PERSON
     )
     for item, strength in people.order_by("-pk").values_list("item", "strength")[: 5 * COMPARED]:
@@ -97,7 +97,7 @@ def _sign(value: int) -> int:
 
 
 @dataclass(frozen=True)
-class Said:
+class ModelAnswer:
     """A model's answer on a pair, in terms of displayed sides."""
 
     annotator: Annotator
@@ -105,11 +105,11 @@ class Said:
     reason: str
 
 
-def said_by_machines(item_id: int, *, a_is_left: bool) -> list[Said]:
+def model_answers(item_id: int, *, a_is_left: bool) -> list[ModelAnswer]:
     """The models' answers on a pair."""
     found = JudgeAnswer.objects.usable().filter(item=item_id).select_related("judge__annotator").order_by("pk")
     return [
-        Said(each.judge.annotator, by_side(each.strength, each.both_bad, a_was_left=a_is_left), each.reason)
+        ModelAnswer(each.judge.annotator, by_side(each.strength, each.both_bad, a_was_left=a_is_left), each.reason)
         for each in found
     ]
 
@@ -119,24 +119,26 @@ class Compared:
     """A person's judgment next to the models' answers on the same pair."""
 
     preference: Preference
-    said: str
-    machines: list[Said]
+    words: str
+    model_answers: list[ModelAnswer]
 
 
-def beside_machines(queue: Queue, annotator: Annotator) -> list[Compared]:
+def compared_with_models(queue: Queue, annotator: Annotator) -> list[Compared]:
     """This person's latest judgments of pairs that models answered: only pairs they've judged themselves."""
-    spoken = JudgeAnswer.objects.usable().filter(judge__queue=queue)
-    mine = Preference.objects.standing().filter(queue=queue, annotator=annotator, item__in=spoken.values("item"))
+    answered = JudgeAnswer.objects.usable().filter(judge__queue=queue)
+    mine = Preference.objects.valid().filter(queue=queue, annotator=annotator, item__in=answered.values("item"))
     latest = list(mine.select_related("item__task").order_by("-pk")[:SHOWN])
     answers: dict[int, list[JudgeAnswer]] = defaultdict(list)
-    for answer in spoken.filter(item__in=[each.item_id for each in latest]).select_related("judge__annotator"):
+    for answer in answered.filter(item__in=[each.item_id for each in latest]).select_related("judge__annotator"):
         answers[answer.item_id].append(answer)
     return [
         Compared(
             each,
             by_side(each.strength, each.both_bad, a_was_left=each.a_is_shown_left),
             [
-                Said(a.judge.annotator, by_side(a.strength, a.both_bad, a_was_left=each.a_is_shown_left), a.reason)
+                ModelAnswer(
+                    a.judge.annotator, by_side(a.strength, a.both_bad, a_was_left=each.a_is_shown_left), a.reason
+                )
                 for a in answers[each.item_id]
             ],
         )
