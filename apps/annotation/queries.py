@@ -78,7 +78,7 @@ class QueueRow(NamedTuple):
     @property
     def left(self) -> int:
         """Number of judgments still missing, by anybody; for reviewers."""
-        return max(self.queue.places - self.judged, 0)
+        return max(self.queue.slots - self.judged, 0)
 
     @property
     def left_for_me(self) -> int:
@@ -108,7 +108,7 @@ class Totals:
     """The totals of a queue."""
 
     judged: int
-    places: int
+    slots: int
     skipped: int
     annotators: int
     """Number of people, rules, and models that judged something."""
@@ -129,7 +129,7 @@ def totals_of(queue: Queue) -> Totals:
     flagged = Assignment.objects.filter(queue=queue, flagged=True).select_related("annotator", "item__task")
     return Totals(
         judged=sum(desk[0] for desk in desks),
-        places=queue.places,
+        slots=queue.slots,
         skipped=sum(desk[1] for desk in desks),
         annotators=sum(desk[0] > 0 for desk in desks),
         seconds_each=sum(seconds for _, seconds in timed) / sum(judged for judged, _ in timed) if timed else None,

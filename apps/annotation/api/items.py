@@ -18,7 +18,7 @@ from apps.annotation.api.queue_settings import QueueSettingsSerializer
 from apps.annotation.api.reviews import InOrder
 from apps.annotation.forms.settings import DrawGoldForm, KnownForm
 from apps.annotation.models import Item
-from apps.annotation.models.items import on_desk_of
+from apps.annotation.models.items import open_items_of
 from apps.annotation.queries import assignees_of
 from apps.annotation.queues import known_answers
 from apps.annotation.refusals import Refusal
@@ -64,7 +64,7 @@ class ItemsView(OfQueue):
         light = ("queue", "position", "task__key", "a", "b", "purpose", "overlap", "taken", "judged", "disputed")
         rows = Item.objects.filter(queue=queue).select_related("task").only(*light)
         found = pages.paginate_queryset(rows, request, self) or []
-        on_my_desk = set(on_desk_of(self.member).filter(queue=queue))
+        on_my_desk = set(open_items_of(self.member).filter(queue=queue))
         context = {"assignees": assignees_of(found), "on_my_desk": on_my_desk}
         return pages.get_paginated_response(ItemSerializer(found, many=True, context=context).data)
 

@@ -15,7 +15,7 @@ from apps.accounts.models import Role
 from apps.annotation.api.of_queue import OfQueue
 from apps.annotation.kinds import kind_of
 from apps.annotation.models import Adjudication, Item
-from apps.annotation.models.items import on_desk_of
+from apps.annotation.models.items import open_items_of
 from apps.annotation.queries import valid_judgments_by_item
 from apps.annotation.refusals import Refusal
 from apps.annotation.review.adjudication import adjudicate, awaiting_review
@@ -103,7 +103,7 @@ class DisputedView(ReviewView):
         queue, pages = self.queue(queue_id), self.pagination_class()
         waiting = (
             awaiting_review(queue)
-            .exclude(pk__in=on_desk_of(self.member))
+            .exclude(pk__in=open_items_of(self.member))
             .select_related("task")
             .only("queue", "position", "task__key", "a", "b")
         )

@@ -11,7 +11,7 @@ from apps.annotation.audit import record
 from apps.annotation.desk.assignments import annotator_of, lock_desk
 from apps.annotation.kinds import KINDS
 from apps.annotation.kinds.answers import Scores
-from apps.annotation.kinds.kind import Place
+from apps.annotation.kinds.kind import Submission
 from apps.annotation.kinds.questions import RatingAsks
 from apps.annotation.models import Adjudication, Assignment, BulkAct, Desk, Item, Queue, Rating
 from apps.annotation.queues.queue_lifecycle import create_queue_of_runs
@@ -81,8 +81,8 @@ def _judge_all(queue: Queue, member: Membership, answer: Scores) -> None:
     desk = lock_desk(queue=queue.pk, annotator=annotator.pk)
     closed_at = now()
     items = list(Item.objects.filter(queue=queue).order_by("position"))
-    places = [
-        Place(
+    submissions = [
+        Submission(
             Assignment(
                 workspace_id=queue.workspace_id,
                 queue=queue,
@@ -98,12 +98,12 @@ def _judge_all(queue: Queue, member: Membership, answer: Scores) -> None:
         for item in items
     ]
     Item.objects.filter(queue=queue).update(taken=1, judged=1)
-    Assignment.objects.bulk_create([place.assignment for place in places], batch_size=2000)
-    KINDS[queue.kind].store(places)
-    Desk.objects.filter(pk=desk.pk).update(judged=len(places))
+    Assignment.objects.bulk_create([submission.assignment for submission in submissions], batch_size=2000)
+    KINDS[queue.kind].store(submissions)
+    Desk.objects.filter(pk=desk.pk).update(judged=len(submissions))
 
 
-def take_back_labels(act: BulkAct) -> None:
+def withdraw_labels(act: BulkAct) -> None:
     """Mark all judgments of this action as withdrawn. The caller has locked it."""
     mine = Assignment.objects.filter(
         queue=act.queue_id, annotator__user=act.by_id, state=Assignment.State.JUDGED, closed_at__lte=act.created_at

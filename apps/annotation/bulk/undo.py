@@ -10,12 +10,12 @@ from django.utils.timezone import now
 from apps.accounts.models import User
 from apps.annotation.audit import record
 from apps.annotation.bulk.assignment import restore_people
-from apps.annotation.bulk.labels import take_back_labels
+from apps.annotation.bulk.labels import withdraw_labels
 from apps.annotation.models import BulkAct
 from apps.annotation.refusals import Refusal
 
 UNDO: Mapping[str, Callable[[BulkAct], None]] = {
-    BulkAct.Kind.LABEL: take_back_labels,
+    BulkAct.Kind.LABEL: withdraw_labels,
     BulkAct.Kind.ASSIGN: restore_people,
 }
 

@@ -14,9 +14,9 @@ from django.db.models import QuerySet
 from django.utils.timezone import now
 
 from apps.annotation.desk import known_answers
-from apps.annotation.desk.assignments import lease_end, lock_desk, retake_place, return_place
+from apps.annotation.desk.assignments import free_slots, lease_end, lock_desk, reclaim_slot
 from apps.annotation.kinds import kind_of
-from apps.annotation.kinds.kind import Place
+from apps.annotation.kinds.kind import Submission
 from apps.annotation.models import Adjudication, Annotator, Assignment, Desk, Item, Judgement, Queue
 from apps.annotation.refusals import (
     AlreadyJudged,
@@ -41,7 +41,7 @@ def record(*, assignment: Assignment, answer: object, seconds: float = 0.0, guid
     """Store one judgment and close its assignment. `answer` has the type of the queue's kind: a Choice, a Walk, Scores.
 
     Repeating the same answer returns the stored judgment, since the browser may have missed the response. Another answer raises
-    AlreadyJudged. An expired lease doesn't matter while the item still has a place; otherwise raises PlaceLost.
+    AlreadyJudged. An expired lease doesn't matter while the item still has a slot; otherwise raises PlaceLost.
     Raises WrongKind, AnswerTooLong, and whatever `Kind.check` raises.
     """
     kind = kind_of(assignment.queue)
@@ -59,7 +59,7 @@ def record(*, assignment: Assignment, answer: object, seconds: float = 0.0, guid
         raise AnswerTooLong(size, MOST_CHARACTERS)
     kind.check(answer, kind.asked(held.queue), held.item)
     made: Judgement
-    [made] = kind.store([Place(held, answer, _bounded(seconds, held), guideline_version)])
+    [made] = kind.store([Submission(held, answer, _bounded(seconds, held), guideline_version)])
     _conclude(desk, held, made)
     return made
 
@@ -84,12 +84,12 @@ _WITH_ITEM = CompiledQuery(
 
 
 def _hold(assignment: Assignment) -> None:
-    """Secure the place that a judgment needs, or raise why there's none."""
+    """Secure the slot that a judgment needs, or raise why there's none."""
     if assignment.state == Assignment.State.SKIPPED:
         raise AlreadySkipped
     if assignment.state == Assignment.State.UNDONE:
         raise TakenBack
-    if assignment.state == Assignment.State.EXPIRED and not retake_place(assignment.item):
+    if assignment.state == Assignment.State.EXPIRED and not reclaim_slot(assignment.item):
         raise PlaceLost
 
 
@@ -151,7 +151,7 @@ def skip(*, assignment: Assignment, reason: str = "") -> None:
     if assignment.state == Assignment.State.UNDONE:
         raise TakenBack
     if assignment.state == Assignment.State.OPEN:
-        return_place(assignment.item)
+        free_slots(assignment.item)
     assignment.skip_reason = reason
     _close(assignment, Assignment.State.SKIPPED)
     desk.skipped += 1
@@ -234,7 +234,7 @@ def undo_message(again: Assignment) -> str:
 
 
 def _last_act(queue: Queue, annotator: Annotator) -> Assignment:
-    """The latest judgment or skip within reach of undo; for a skip, its place is taken again. The caller has locked the desk.
+    """The latest judgment or skip within reach of undo; for a skip, its slot is claimed again. The caller has locked the desk.
 
     Withdrawn judgments count towards the reach, so it ends at the same item however often, and however late, one undoes.
     """
@@ -244,7 +244,7 @@ def _last_act(queue: Queue, annotator: Annotator) -> Assignment:
     reached = acts.filter(item__in=_latest_items(acts), state__in=[Assignment.State.JUDGED, Assignment.State.SKIPPED])
     found = list(reached.select_for_update(of=("self",)).select_related("item").order_by("-closed_at"))
     for act in found:
-        if act.state == Assignment.State.JUDGED or retake_place(act.item):
+        if act.state == Assignment.State.JUDGED or reclaim_slot(act.item):
             return act
     if found:
         raise PlaceLost("Other people have taken the item that you skipped.")
@@ -263,19 +263,19 @@ def _latest_items(acts: QuerySet[Assignment]) -> set[int]:
 
 
 @transaction.atomic
-def take_back_skips(*, queue: Queue, annotator: Annotator) -> int:
-    """Make this annotator's skipped items in `queue` available to them again, as far as they have places; returns how many."""
+def reopen_skipped(*, queue: Queue, annotator: Annotator) -> int:
+    """Make this annotator's skipped items in `queue` available to them again, as far as they have slots; returns how many."""
     desk = lock_desk(queue=queue.pk, annotator=annotator.pk)
     skipped = Assignment.objects.filter(queue=queue, annotator=annotator, state=Assignment.State.SKIPPED)
-    taken_back = skipped.update(state=Assignment.State.UNDONE)
-    if taken_back:
+    count = skipped.update(state=Assignment.State.UNDONE)
+    if count:
         desk.skipped, desk.position = 0, 0  # the desk's position is past them
         desk.save(update_fields=["skipped", "position"])
-    return taken_back
+    return count
 
 
 def _retract(judged: Assignment, item: Item, desk: Desk) -> dict[str, Any]:
-    """Mark the judgment as withdrawn and return its answer as a draft. The place stays taken by the same person."""
+    """Mark the judgment as withdrawn and return its answer as a draft. The slot stays taken by the same person."""
     kind = kind_of(judged.queue)
     judgement = kind.model.objects.get(assignment=judged)
     judgement.retracted_at = now()

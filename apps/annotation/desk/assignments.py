@@ -1,7 +1,7 @@
 """Assigns the next item to an annotator.
 
-An item has `overlap` places. Taking one is a conditional update under the item's row lock, so two people never share a
-place; its lease expires if its holder goes away.
+An item has `overlap` slots. Claiming one is a conditional update under the item's row lock, so two people never share a
+slot; its lease expires if its holder goes away.
 
 Locks are always taken in this order: desk, assignment, item.
 """
@@ -17,8 +17,8 @@ from django.db.models import Exists, F, OuterRef, QuerySet
 from django.utils.timezone import now
 
 from apps.accounts.models import Membership
-from apps.annotation.desk.claims import Place, judged_in, take_place
-from apps.annotation.desk.known_answers import take_check
+from apps.annotation.desk.claims import Slot, claim_slot, judged_in
+from apps.annotation.desk.known_answers import claim_known_item
 from apps.annotation.models import Annotator, Assignment, Desk, Item, ItemAssignee, Queue
 from apps.annotation.refusals import DeskPaused, NotForYou, QueueNotOpen, Refusal
 from apps.common.compiled_queries import CompiledQuery
@@ -91,12 +91,12 @@ def _next(queue: Queue, annotator: Annotator, besides: Collection[UUID]) -> Assi
         raise refusal
     if sum(assignment.replaces_id is None for assignment in in_hand) > AHEAD:
         return None
-    place = (
+    slot = (
         (None if in_hand else _left_unfinished(queue, annotator))
-        or take_check(desk, queue, annotator, held=len(in_hand))
-        or take_place(desk, queue, annotator)
+        or claim_known_item(desk, queue, annotator, held=len(in_hand))
+        or claim_slot(desk, queue, annotator)
     )
-    return None if place is None else _assign(place, queue, annotator)
+    return None if slot is None else _assign(slot, queue, annotator)
 
 
 def lock_desk(*, queue: UUID, annotator: UUID) -> Desk:
@@ -138,28 +138,28 @@ def lease_end(queue: Queue) -> datetime:
     return now() + timedelta(seconds=queue.lease_seconds)
 
 
-def _left_unfinished(queue: Queue, annotator: Annotator) -> Place | None:
-    """An item that this person had begun when their lease expired, if it still has a place; its draft was kept."""
+def _left_unfinished(queue: Queue, annotator: Annotator) -> Slot | None:
+    """An item that this person had begun when their lease expired, if it still has a slot; its draft was kept."""
     begun = Assignment.objects.filter(
         queue=queue, annotator=annotator, state=Assignment.State.EXPIRED, opened_at__isnull=False
     )
     named = ItemAssignee.objects.filter(item=OuterRef("item"))
     theirs = begun.filter(~Exists(named) | Exists(named.filter(user=annotator.user_id)))
     last = theirs.filter(item__taken__lt=F("item__overlap")).select_related("item").order_by("-closed_at").first()
-    return Place(last.item_id, last.pk) if last and retake_place(last.item) else None
+    return Slot(last.item_id, last.pk) if last and reclaim_slot(last.item) else None
 
 
-def _assign(place: Place, queue: Queue, annotator: Annotator) -> Assignment:
+def _assign(slot: Slot, queue: Queue, annotator: Annotator) -> Assignment:
     """Assign the item. An expired assignment of the same person is reopened with its draft and its sides."""
-    if place.expired:
-        again = Assignment.objects.select_for_update().get(pk=place.expired)
+    if slot.expired:
+        again = Assignment.objects.select_for_update().get(pk=slot.expired)
         again.state, again.closed_at, again.leased_until = Assignment.State.OPEN, None, lease_end(queue)
         again.save(update_fields=["state", "closed_at", "leased_until"])
         return again
     return Assignment.objects.create(
         workspace_id=queue.workspace_id,
         queue=queue,
-        item_id=place.item,
+        item_id=slot.item,
         annotator=annotator,
         a_is_left=_coin.random() < 0.5,
         leased_until=lease_end(queue),
@@ -173,9 +173,9 @@ def _lapsed(queue: Queue | None) -> QuerySet[Assignment]:
 
 @transaction.atomic
 def expire_leases(*, queue: Queue | None = None, at_most: int = 1000) -> int:
-    """Free the places of people who went away; returns how many. Their drafts are kept."""
+    """Free the slots of people who went away; returns how many. Their drafts are kept."""
     lapsed = list(_lapsed(queue).select_for_update(skip_locked=True).order_by("leased_until")[:at_most])
-    return _give_back(lapsed)
+    return _expire(lapsed)
 
 
 @transaction.atomic
@@ -183,26 +183,26 @@ def release_ahead(*, queue: Queue, annotator: Annotator) -> int:
     """Free items that were loaded ahead and never shown; returns how many. Called when the person leaves the desk."""
     lock_desk(queue=queue.pk, annotator=annotator.pk)
     unseen = _in_hand(queue.pk, annotator.pk).filter(opened_at=None, replaces=None)
-    return _give_back(list(unseen))
+    return _expire(list(unseen))
 
 
-def _give_back(assignments: list[Assignment]) -> int:
+def _expire(assignments: list[Assignment]) -> int:
     Assignment.objects.filter(pk__in=[assignment.pk for assignment in assignments]).update(
         state=Assignment.State.EXPIRED, closed_at=now()
     )
-    places = Counter(assignment.item_id for assignment in assignments)
-    for item in Item.objects.select_for_update().filter(pk__in=places).order_by("pk"):
-        return_place(item, places[item.pk])
+    slots = Counter(assignment.item_id for assignment in assignments)
+    for item in Item.objects.select_for_update().filter(pk__in=slots).order_by("pk"):
+        free_slots(item, slots[item.pk])
     return len(assignments)
 
 
-def return_place(item: Item, places: int = 1) -> None:
-    """Free `places` of `item`, which the caller has locked."""
-    item.taken -= places
+def free_slots(item: Item, slots: int = 1) -> None:
+    """Free `slots` of `item`, which the caller has locked."""
+    item.taken -= slots
     item.returned_at = now()
     item.save(update_fields=["taken", "returned_at"])
 
 
-def retake_place(item: Item) -> bool:
-    """Retake a place of `item` for somebody whose lease expired; False if others have filled it."""
+def reclaim_slot(item: Item) -> bool:
+    """Reclaim a slot of `item` for somebody whose lease expired; False if others have filled it."""
     return bool(Item.objects.filter(pk=item.pk, taken__lt=F("overlap")).update(taken=F("taken") + 1))

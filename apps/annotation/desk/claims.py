@@ -1,7 +1,7 @@
-"""Finds and takes a free place of a queue in one statement, since people wait for it.
+"""Finds and claims a free slot of a queue in one statement, since people wait for it.
 
-The search starts at the person's position in the queue instead of its first item, and includes places freed since they last
-looked. Both read a partial index of items with a free place, in order, and stop after a few.
+The search starts at the person's position in the queue instead of its first item, and includes slots freed since they last
+looked. Both read a partial index of items with a free slot, in order, and stop after a few.
 """
 
 from collections.abc import Sequence
@@ -18,13 +18,13 @@ from apps.annotation.models import Annotator, Assignment, Desk, Item, Queue
 TRIES = ((8, "SKIP LOCKED"), (256, "SKIP LOCKED"), (1, ""))
 """How many free items to consider, and what to do about locked ones: skip them and look further, then wait."""
 COMMIT_LAG = timedelta(minutes=1)
-"""A freed place becomes visible when its transaction commits, which is later than its timestamp; clocks differ, too."""
+"""A freed slot becomes visible when its transaction commits, which is later than its timestamp; clocks differ, too."""
 SWEEP_EVERY = timedelta(minutes=1)
 _HELD = [Assignment.State.OPEN, Assignment.State.JUDGED]
 
-# The desk never moves past the first candidate, which may be locked by somebody else now and still have a place later.
+# The desk never moves past the first candidate, which may be locked by somebody else now and still have a slot later.
 # The row lock and the repeated check of `taken` make the update safe against concurrent takers.
-TAKE = """
+CLAIM = """
 WITH free AS MATERIALIZED (
     (SELECT id, position, returned_at FROM annotation_item i
      WHERE queue_id = %(queue)s AND purpose = 'work' AND taken < overlap AND returned_at > %(since)s AND {untouched}
@@ -57,7 +57,7 @@ _FOR_THEM = """(NOT EXISTS (SELECT FROM annotation_itemassignee g WHERE g.item_i
 
 
 # Gold items come in a different order for each person, so that people can't tell each other which ones they are.
-TAKE_KNOWN = """
+CLAIM_KNOWN = """
 WITH taken AS (
     UPDATE annotation_item SET taken = taken + 1 WHERE id = (
         SELECT id FROM annotation_item i WHERE queue_id = %(queue)s AND purpose = %(purpose)s AND {untouched}
@@ -79,15 +79,15 @@ def judged_in(queue: Queue) -> int:
     return judged
 
 
-class Place(NamedTuple):
-    """A place that was just taken."""
+class Slot(NamedTuple):
+    """A slot that was just claimed."""
 
     item: int
     expired: UUID | None
     """The person's earlier assignment of the same item, whose lease expired."""
 
 
-def take_known(desk: Desk, queue: Queue, annotator: Annotator, purpose: Item.Purpose) -> Place | None:
+def claim_known(desk: Desk, queue: Queue, annotator: Annotator, purpose: Item.Purpose) -> Slot | None:
     """The next gold or onboarding item that this person hasn't seen; None if they've seen all."""
     values: dict[str, Any] = {
         "queue": queue.pk,
@@ -97,20 +97,20 @@ def take_known(desk: Desk, queue: Queue, annotator: Annotator, purpose: Item.Pur
         "dealt_with": [*_HELD, Assignment.State.SKIPPED],
     }
     with connection.cursor() as cursor:
-        cursor.execute(TAKE_KNOWN.format(untouched=_UNTOUCHED), values)
+        cursor.execute(CLAIM_KNOWN.format(untouched=_UNTOUCHED), values)
         row = cursor.fetchone()
-    return Place(*row) if row else None
+    return Slot(*row) if row else None
 
 
-def take_place(desk: Desk, queue: Queue, annotator: Annotator) -> Place | None:
-    """The next free place for this person, whose desk the caller has locked; None if there's none."""
+def claim_slot(desk: Desk, queue: Queue, annotator: Annotator) -> Slot | None:
+    """The next free slot for this person, whose desk the caller has locked; None if there's none."""
     dealt_with = [*_HELD, Assignment.State.SKIPPED]
     since = desk.returns_seen - COMMIT_LAG
-    place = _take(desk, queue, annotator, since=since, position=desk.position, dealt_with=dealt_with)
-    return place or _sweep(desk, queue, annotator)
+    slot = _claim(desk, queue, annotator, since=since, position=desk.position, dealt_with=dealt_with)
+    return slot or _sweep(desk, queue, annotator)
 
 
-def _sweep(desk: Desk, queue: Queue, annotator: Annotator) -> Place | None:
+def _sweep(desk: Desk, queue: Queue, annotator: Annotator) -> Slot | None:
     """Search the whole queue once more, for skipped items that may return and for anything missed above.
 
     Skipped items return only to people, since a machine would skip them again, forever.
@@ -122,22 +122,22 @@ def _sweep(desk: Desk, queue: Queue, annotator: Annotator) -> Place | None:
     desk.swept_at = now()
     desk.save(update_fields=["swept_at"])
     dealt_with = _HELD if wants_skipped else [*_HELD, Assignment.State.SKIPPED]
-    place = _take(desk, queue, annotator, since=desk.swept_at, position=0, dealt_with=dealt_with)
-    if place and wants_skipped:
-        _forget_skip(desk, annotator, place)
-    return place
+    slot = _claim(desk, queue, annotator, since=desk.swept_at, position=0, dealt_with=dealt_with)
+    if slot and wants_skipped:
+        _forget_skip(desk, annotator, slot)
+    return slot
 
 
-def _forget_skip(desk: Desk, annotator: Annotator, place: Place) -> None:
-    """Remove the skip of an item that returned, since undoing it would take a second place of the same item."""
-    skips = Assignment.objects.filter(item=place.item, annotator=annotator, state=Assignment.State.SKIPPED)
+def _forget_skip(desk: Desk, annotator: Annotator, slot: Slot) -> None:
+    """Remove the skip of an item that returned, since undoing it would take a second slot of the same item."""
+    skips = Assignment.objects.filter(item=slot.item, annotator=annotator, state=Assignment.State.SKIPPED)
     desk.skipped -= skips.update(state=Assignment.State.UNDONE)
     desk.save(update_fields=["skipped"])
 
 
-def _take(
+def _claim(
     desk: Desk, queue: Queue, annotator: Annotator, *, since: datetime, position: int, dealt_with: Sequence[str]
-) -> Place | None:
+) -> Slot | None:
     values: dict[str, Any] = {
         "queue": queue.pk,
         "desk": desk.pk,
@@ -152,11 +152,11 @@ def _take(
         for count, locked in TRIES:
             with connection.cursor() as cursor:
                 cursor.execute(
-                    TAKE.format(untouched=f"{_UNTOUCHED} AND {_FOR_THEM}", locked=locked), {**values, "count": count}
+                    CLAIM.format(untouched=f"{_UNTOUCHED} AND {_FOR_THEM}", locked=locked), {**values, "count": count}
                 )
                 free, item, expired = cursor.fetchone()
             if item is not None:
-                return Place(item, expired)
+                return Slot(item, expired)
             if not free:
                 return None
         # All candidates were taken meanwhile. Others made progress, so retrying terminates.

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 from django.utils.crypto import salted_hmac
 
-from apps.annotation.desk.claims import Place, judged_in, take_known
+from apps.annotation.desk.claims import Slot, claim_known, judged_in
 from apps.annotation.kinds import kind_of
 from apps.annotation.kinds.blindness import left_for
 from apps.annotation.models import Annotator, Assignment, Desk, Item, Judgement, Queue
 
 
-def take_check(desk: Desk, queue: Queue, annotator: Annotator, *, held: int = 0) -> Place | None:
+def claim_known_item(desk: Desk, queue: Queue, annotator: Annotator, *, held: int = 0) -> Slot | None:
     """An onboarding item until this person has done all of them; after that a gold item, at random and as often as the queue asks.
 
     Models skip onboarding, since they don't learn from feedback. held: items that this person has on the desk already.
@@ -23,11 +23,11 @@ def take_check(desk: Desk, queue: Queue, annotator: Annotator, *, held: int = 0)
     if (
         learns
         and queue.training_count > desk.trained
-        and (place := take_known(desk, queue, annotator, Item.Purpose.TRAINING))
+        and (slot := claim_known(desk, queue, annotator, Item.Purpose.TRAINING))
     ):
-        return place
+        return slot
     if queue.gold_count and is_gold_due(desk, queue) and _has_work(desk, queue, held):
-        return take_known(desk, queue, annotator, Item.Purpose.GOLD)
+        return claim_known(desk, queue, annotator, Item.Purpose.GOLD)
     return None
 
 
@@ -54,16 +54,16 @@ def count(desk: Desk, item: Item, judgement: Judgement, by: int) -> None:
         case Item.Purpose.GOLD:
             desk.golds += by
             desk.golds_right += by * is_right(item, judgement)
-            _take_time(desk, judgement, by)
+            _add_seconds(desk, judgement, by)
         case Item.Purpose.TRAINING:
             desk.trained += by
             desk.trained_right += by * is_right(item, judgement)
         case _:
             desk.judged += by
-            _take_time(desk, judgement, by)
+            _add_seconds(desk, judgement, by)
 
 
-def _take_time(desk: Desk, judgement: Judgement, by: int) -> None:
+def _add_seconds(desk: Desk, judgement: Judgement, by: int) -> None:
     desk.seconds = max(desk.seconds + by * judgement.seconds, 0.0)
 
 

@@ -45,7 +45,7 @@ class Group:
         return any(value.field.initial for value in self.values)
 
     @property
-    def place(self) -> tuple[bool, bool, int]:
+    def sort_key(self) -> tuple[bool, bool, int]:
         """Sort key, likeliest verdicts first: interpretable values, several annotators with the same values, few values."""
         return not self.is_suggested, len(self.names) == 1, len(self.values)
 
@@ -115,7 +115,7 @@ class AdoptForm(forms.Form):
         return [
             Part(
                 kind,
-                sorted(self._groups(kind), key=lambda group: group.place),
+                sorted(self._groups(kind), key=lambda group: group.sort_key),
                 self.indexes() if KINDS[kind].labels_steps else [],
             )
             for kind in self.kinds

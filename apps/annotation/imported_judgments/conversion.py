@@ -19,7 +19,7 @@ from apps.annotation.audit import record
 from apps.annotation.imported_judgments.adoptable import runs_of
 from apps.annotation.imported_judgments.records import ImportedItem, items_in
 from apps.annotation.kinds import KINDS, kind_of
-from apps.annotation.kinds.kind import Place
+from apps.annotation.kinds.kind import Submission
 from apps.annotation.kinds.meanings import Meanings
 from apps.annotation.models import Annotator, Assignment, Desk, Item, Queue
 from apps.annotation.queues.sources import Selection, selected
@@ -134,24 +134,24 @@ def _store(queue: Queue, found: Sequence[ImportedItem], *, judged_by: str, sourc
             task_id=each.task,
             a_id=each.a,
             b_id=each.b,
-            position=queue.item_count + place,
+            position=queue.item_count + index,
             overlap=max(queue.overlap, len(each.judgments)),
             taken=len(each.judgments),
             judged=len(each.judgments),
             disputed=len({kind.stance(answer) for answer in each.judgments.values()} - {None}) > 1,
         )
-        for place, each in enumerate(found)
+        for index, each in enumerate(found)
     ]
     Item.objects.bulk_create(items, batch_size=2000)
     who = _annotators(queue, {name for each in found for name in each.judgments}, judged_by, source)
-    places = [
-        Place(_assignment(queue, item, who[name]), answer, is_imported=True)
+    submissions = [
+        Submission(_assignment(queue, item, who[name]), answer, is_imported=True)
         for item, each in zip(items, found, strict=True)
         for name, answer in each.judgments.items()
     ]
-    Assignment.objects.bulk_create([place.assignment for place in places], batch_size=2000)
-    kind.store(places)
-    _count(queue, Counter(place.assignment.annotator_id for place in places))
+    Assignment.objects.bulk_create([submission.assignment for submission in submissions], batch_size=2000)
+    kind.store(submissions)
+    _count(queue, Counter(submission.assignment.annotator_id for submission in submissions))
 
 
 def _count(queue: Queue, judged: Counter[UUID]) -> None:

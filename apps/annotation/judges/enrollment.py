@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from apps.accounts.models import User
 from apps.annotation.audit import record
-from apps.annotation.desk.actions import take_back_skips
+from apps.annotation.desk.actions import reopen_skipped
 from apps.annotation.kinds import kind_of
 from apps.annotation.models import Annotator, Judge, JudgePrompt, Queue
 from apps.annotation.refusals import Refusal
@@ -30,7 +30,7 @@ def _ask_again(judge: Judge, by: User | None) -> Mapping[str, Any]:
     """Reset pairs that got no usable answer, so that they're asked again."""
     judge.answers.exclude(error="").delete()
     if judge.mode == Judge.Mode.JOIN:
-        take_back_skips(queue=judge.queue, annotator=judge.annotator)
+        reopen_skipped(queue=judge.queue, annotator=judge.annotator)
     return {"failed": 0}
 
 

@@ -214,7 +214,7 @@ def _ask(judge: Judge, model: Model, item: Item, criteria: str) -> tuple[Verdict
     except NoAnswer as problem:
         found = problem
     finally:
-        used = model.take_usage()
+        used = model.pop_usage()
         Judge.objects.filter(pk=judge.pk).update(
             prompt_tokens=F("prompt_tokens") + used.prompt, completion_tokens=F("completion_tokens") + used.completion
         )
@@ -260,7 +260,7 @@ def _record(judge: Judge, item: Item, held: Assignment | None, verdict: Verdict,
                 assignment=held, answer=Choice(verdict.strength, both_bad=verdict.both_bad, rationale=verdict.reason)
             )
         except Refusal:
-            return  # others filled the place meanwhile; the answer is kept anyway
+            return  # others filled the slot meanwhile; the answer is kept anyway
 
 
 def _tokens(used: Usage) -> dict[str, int]:

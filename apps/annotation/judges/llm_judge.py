@@ -126,7 +126,7 @@ class Model:
         second = self._ask(task, b, a, criteria)
         return together(first, second)
 
-    def take_usage(self) -> Usage:
+    def pop_usage(self) -> Usage:
         """Tokens used since the last call, including unusable answers, which cost as much."""
         used, self.used = self.used, Usage(0, 0)
         return used

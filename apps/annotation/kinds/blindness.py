@@ -14,7 +14,7 @@ from django.db.models import Q
 
 from apps.accounts.models import Membership
 from apps.annotation.models import Adjudication, Assignment, Item, Queue
-from apps.annotation.models.items import on_desk_of
+from apps.annotation.models.items import open_items_of
 from apps.annotation.models.judgements import undecided_for
 from apps.trajectories.models import Step, Trajectory
 from apps.trajectories.rendering.steps import StepHead, StepView, step_view
@@ -64,7 +64,7 @@ def shows_models(assignment: Assignment) -> bool:
 
 def is_on_desk(item: Item, member: Membership) -> bool:
     """Whether this member holds the item and hasn't answered: until then they see no judgments of it, whatever their role."""
-    return on_desk_of(member).filter(item=item).exists()
+    return open_items_of(member).filter(item=item).exists()
 
 
 def blind_to(items: Collection[Item], member: Membership) -> set[int]:
@@ -110,5 +110,5 @@ def left_for(queue: Queue, judged: int, mine: int, golds: int, elsewhere: int = 
 
     It decreases with each of their answers, gold or not, so it may be shown where `COUNTS` aren't.
     """
-    left = min(queue.places - judged, queue.item_count - mine - elsewhere)
+    left = min(queue.slots - judged, queue.item_count - mine - elsewhere)
     return left + max(queue.gold_count - golds, 0) if left > 0 else 0

@@ -48,7 +48,7 @@ class JudgementSerializer(serializers.ModelSerializer[J]):
     )
 
 
-class Place(NamedTuple, Generic[A]):
+class Submission(NamedTuple, Generic[A]):
     """An answer, and the assignment that it closes."""
 
     assignment: Assignment
@@ -159,8 +159,8 @@ class Kind(ABC, Generic[K, A, J]):
         """Refuse an answer that the queue didn't ask for, or that is incomplete. Raises Refusal."""
 
     @abstractmethod
-    def store(self, places: Sequence[Place[A]]) -> list[J]:
-        """Store an answer for each place, without validation."""
+    def store(self, submissions: Sequence[Submission[A]]) -> list[J]:
+        """Store the submissions, without validation."""
 
     @abstractmethod
     def answer_of(self, judgement: J) -> A:

@@ -13,7 +13,15 @@ from rest_framework import serializers
 from apps.annotation.kinds import pair_view
 from apps.annotation.kinds.answers import Choice, check_answers
 from apps.annotation.kinds.forms import AsksForm, JudgementForm, Option, arrows, asked_rows
-from apps.annotation.kinds.kind import OF_A_JUDGEMENT, JudgementSerializer, Kind, Known, PartUrl, Place, known_choice
+from apps.annotation.kinds.kind import (
+    OF_A_JUDGEMENT,
+    JudgementSerializer,
+    Kind,
+    Known,
+    PartUrl,
+    Submission,
+    known_choice,
+)
 from apps.annotation.kinds.meanings import Info, Meanings, Survey, answers_by_annotator
 from apps.annotation.kinds.measures import Gathered, Measure, QuestionMeasures, read
 from apps.annotation.kinds.pair_selection import Pairing, Preview, Run, draw, preview_of
@@ -159,14 +167,14 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
         """Raises Incomplete. A database constraint checks the range of grades."""
         check_answers(asks, {**answer.aspects, **answer.answers}, {}, needed=0)
 
-    def store(self, places: Sequence[Place[Choice]]) -> list[Preference]:
+    def store(self, submissions: Sequence[Submission[Choice]]) -> list[Preference]:
         made = (
             Preference(
-                **place.columns(),
-                **vars(place.answer),
-                a_was_left=None if place.is_imported else place.assignment.a_is_left,
+                **submission.columns(),
+                **vars(submission.answer),
+                a_was_left=None if submission.is_imported else submission.assignment.a_is_left,
             )
-            for place in places
+            for submission in submissions
         )
         return Preference.objects.bulk_create(made, batch_size=2000)
 

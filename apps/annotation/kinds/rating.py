@@ -14,7 +14,7 @@ from rest_framework import serializers
 
 from apps.annotation.kinds.answers import MarkedStep, Scores, check_answers
 from apps.annotation.kinds.forms import AsksForm, RowsField, TrajectoryForm, asked_rows, rows_of_steps, step_index, text
-from apps.annotation.kinds.kind import MOST_REMARKS, OF_A_JUDGEMENT, Known, Place, StepRemark, known_choice
+from apps.annotation.kinds.kind import MOST_REMARKS, OF_A_JUDGEMENT, Known, StepRemark, Submission, known_choice
 from apps.annotation.kinds.meanings import Info, Meanings, Survey, answers_by_annotator
 from apps.annotation.kinds.measures import Gathered, Measure, QuestionMeasures, read
 from apps.annotation.kinds.questions import RatingAsks, answer_texts, fields_of
@@ -101,22 +101,22 @@ class RatingKind(RunKind[RatingAsks, Scores, Rating]):
         if beyond := [mark.index for mark in answer.marks if mark.index >= steps]:
             raise Incomplete(f"There is no step {beyond[0] + 1}: this trajectory has {steps}.")
 
-    def store(self, places: Sequence[Place[Scores]]) -> list[Rating]:
+    def store(self, submissions: Sequence[Submission[Scores]]) -> list[Rating]:
         made = [
             Rating(
-                **place.columns(),
-                answers=place.answer.answers,
-                step_answers=place.answer.step_answers,
-                thumb=place.answer.thumb,
-                rationale=place.answer.rationale,
+                **submission.columns(),
+                answers=submission.answer.answers,
+                step_answers=submission.answer.step_answers,
+                thumb=submission.answer.thumb,
+                rationale=submission.answer.rationale,
             )
-            for place in places
+            for submission in submissions
         ]
         Rating.objects.bulk_create(made, batch_size=2000)
         Mark.objects.bulk_create(
             Mark(rating=rating, **vars(mark))
-            for rating, place in zip(made, places, strict=True)
-            for mark in place.answer.marks
+            for rating, submission in zip(made, submissions, strict=True)
+            for mark in submission.answer.marks
         )
         return made
 

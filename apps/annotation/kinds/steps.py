@@ -27,7 +27,7 @@ from apps.annotation.kinds.forms import (
     step_index,
     text,
 )
-from apps.annotation.kinds.kind import MOST_REMARKS, OF_A_JUDGEMENT, Known, Place, StepRemark
+from apps.annotation.kinds.kind import MOST_REMARKS, OF_A_JUDGEMENT, Known, StepRemark, Submission
 from apps.annotation.kinds.meanings import Info, Meanings, Survey, walks_by
 from apps.annotation.kinds.measures import AT_ONCE, Gathered, Given, Measure, QuestionMeasures, read
 from apps.annotation.kinds.questions import Alternatives, StepsAsks, fields_of
@@ -203,24 +203,24 @@ class Steps(RunKind[StepsAsks, Walk, Inspection]):
         answer.check(asks, steps=item.a.step_count)
         check_corrections(answer.corrections, item.a)
 
-    def store(self, places: Sequence[Place[Walk]]) -> list[Inspection]:
+    def store(self, submissions: Sequence[Submission[Walk]]) -> list[Inspection]:
         made = [
             Inspection(
-                **place.columns(),
-                ending=place.answer.ending,
-                first_error=place.answer.first_error,
-                rationale=place.answer.rationale,
-                answers=place.answer.answers,
-                step_answers=place.answer.step_answers,
+                **submission.columns(),
+                ending=submission.answer.ending,
+                first_error=submission.answer.first_error,
+                rationale=submission.answer.rationale,
+                answers=submission.answer.answers,
+                step_answers=submission.answer.step_answers,
             )
-            for place in places
+            for submission in submissions
         ]
         Inspection.objects.bulk_create(made, batch_size=2000)
-        inspected = list(zip(made, places, strict=True))
+        inspected = list(zip(made, submissions, strict=True))
         labels = (
             StepLabel(inspection=inspection, **vars(label))
-            for inspection, place in inspected
-            for label in place.answer.labels
+            for inspection, submission in inspected
+            for label in submission.answer.labels
         )
         StepLabel.objects.bulk_create(labels, batch_size=5000)
         Correction.objects.bulk_create(
@@ -230,10 +230,10 @@ class Steps(RunKind[StepsAsks, Walk, Inspection]):
                 message=action.message,
                 origin=action.origin,
                 policy_id=action.policy,
-                branch_id=branch_after(place.assignment.item.a, action.index, action.message),
+                branch_id=branch_after(submission.assignment.item.a, action.index, action.message),
             )
-            for inspection, place in inspected
-            for action in place.answer.corrections
+            for inspection, submission in inspected
+            for action in submission.answer.corrections
         )
         return made
 

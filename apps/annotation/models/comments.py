@@ -8,7 +8,7 @@ from django.db import models
 from django.db.models import CheckConstraint, Exists, Index, OuterRef, Q, UniqueConstraint
 
 from apps.accounts.models import Membership, Role, User, WorkspaceModel, WorkspaceQuerySet
-from apps.annotation.models.items import Assignment, Item, on_desk_of
+from apps.annotation.models.items import Assignment, Item, open_items_of
 from apps.annotation.models.judgements import undecided_for
 from apps.annotation.models.queues import Queue
 from apps.trajectories.models import Trajectory
@@ -19,7 +19,7 @@ def unanswered_by(member: Membership) -> models.QuerySet[Item]:
 
     Items on one's own desk; for reviewers, also items they may have to decide; for annotators, any item they may still get.
     """
-    blind = Q(pk__in=on_desk_of(member)) | Q(pk__in=undecided_for(member).values("pk"))
+    blind = Q(pk__in=open_items_of(member)) | Q(pk__in=undecided_for(member).values("pk"))
     if member.is_reviewer:
         return Item.objects.filter(blind)
     judged = Assignment.objects.filter(

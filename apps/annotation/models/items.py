@@ -24,9 +24,9 @@ class Item(models.Model):
 
     Which trajectory of a pair is shown on the left is drawn for each assignment.
 
-    `taken` counts the assignments that hold a place (being worked on or judged), `judged` those that were judged. They change
+    `taken` counts the assignments that hold a slot (being worked on or judged), `judged` those that were judged. They change
     in the same transaction as the assignments, under the item's row lock; a constraint keeps an item from getting more
-    judgments than it has places.
+    judgments than it has slots.
     """
 
     class Purpose(models.TextChoices):
@@ -100,7 +100,7 @@ class Item(models.Model):
 class Desk(models.Model):
     """One annotator's state in one queue: their position, and what they've done.
 
-    Everything before `position`, and every place freed before `returns_seen`, has been offered to them or was full
+    Everything before `position`, and every slot freed before `returns_seen`, has been offered to them or was full
     at that time, so finding their next item costs the same after 50,000 items as at the start. Its row lock keeps two tabs of one
     person from taking two items at once.
     """
@@ -217,7 +217,7 @@ class Assignment(WorkspaceModel):
         ]
 
 
-def on_desk_of(member: Membership) -> models.QuerySet[Assignment, int]:
+def open_items_of(member: Membership) -> models.QuerySet[Assignment, int]:
     """The items assigned to this member that they haven't answered."""
     held = Assignment.objects.filter(annotator__user=member.user_id, state=Assignment.State.OPEN)
     return held.values_list("item", flat=True)
@@ -228,4 +228,4 @@ class OpinionQuerySet(WorkspaceQuerySet[M]):
 
     def visible_to(self, member: Membership, *, at_least: Role | None = None) -> Self:
         """Leaves out items on this member's own desk: annotators answer before they see others' judgments."""
-        return super().visible_to(member, at_least=at_least).exclude(item__in=on_desk_of(member))
+        return super().visible_to(member, at_least=at_least).exclude(item__in=open_items_of(member))

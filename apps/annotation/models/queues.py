@@ -182,7 +182,7 @@ class Queue(WorkspaceModel):
         return "experiment" in self.selection
 
     @property
-    def places(self) -> int:
+    def slots(self) -> int:
         """The number of judgments that the queue asks for."""
         return self.item_count * self.overlap
 

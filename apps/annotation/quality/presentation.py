@@ -117,7 +117,7 @@ def person_row(figures: Figures, annotator: Annotator, golds: Mapping[UUID, Shar
     return PersonRow(annotator, found, gold, concerns(found, gold)) if found else None
 
 
-def own_row(figures: Figures, annotator: Annotator) -> PersonRow | None:
+def own_figures(figures: Figures, annotator: Annotator) -> PersonRow | None:
     """The figures that somebody sees about themselves; None if they haven't judged anything yet. Without concerns."""
     found = figures.get("own", {}).get(str(annotator.pk))
     return PersonRow(annotator, found, Share(**found["gold"]), []) if found else None

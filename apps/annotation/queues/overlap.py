@@ -1,6 +1,6 @@
 """Raises the overlap of a queue while people work in it.
 
-Desks are locked before items, in the order of `desk.assignments`, and all of them first, so that nobody is in the middle of taking a place.
+Desks are locked before items, in the order of `desk.assignments`, and all of them first, so that nobody is in the middle of claiming a slot.
 """
 
 from django.db.models import Count, QuerySet
@@ -36,9 +36,9 @@ class TooFewNamed(Refusal):
 
 
 def raise_overlap(*, queue: Queue, overlap: int) -> None:
-    """Add places to every item of `queue`, whose row the caller has locked and changes.
+    """Add slots to every item of `queue`, whose row the caller has locked and changes.
 
-    Gold and onboarding items already have places for everybody. Raises FewerPeople, FixedByPlan, TooFewNamed.
+    Gold and onboarding items already have slots for everybody. Raises FewerPeople, FixedByPlan, TooFewNamed.
     """
     if overlap < queue.overlap:
         raise FewerPeople(overlap, queue.overlap)
@@ -49,7 +49,7 @@ def raise_overlap(*, queue: Queue, overlap: int) -> None:
         raise TooFewNamed(overlap)
     desks = Desk.objects.filter(queue=queue)
     _lock(desks)
-    desks.update(position=0)  # items that were full have places again
+    desks.update(position=0)  # items that were full have slots again
     items = Item.objects.filter(queue=queue, purpose=Item.Purpose.WORK)
     _lock(items)
     items.update(overlap=Greatest(overlap, "taken"))  # imported judgments may exceed the overlap

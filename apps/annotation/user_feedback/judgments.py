@@ -18,7 +18,7 @@ from apps.accounts.models import Workspace
 from apps.annotation.desk.assignments import lock_desk
 from apps.annotation.kinds import KINDS
 from apps.annotation.kinds.answers import BetterAction, Scores, Walk
-from apps.annotation.kinds.kind import Place
+from apps.annotation.kinds.kind import Submission
 from apps.annotation.kinds.questions import Asks, RatingAsks, StepsAsks
 from apps.annotation.models import Annotator, Assignment, Inspection, Item, Queue
 from apps.gateway.feedback import feedback_to_judge
@@ -104,7 +104,7 @@ def _store(workspace: Workspace, run: Trajectory, answer: Scores | Walk) -> None
         desk.judged += 1
         desk.save(update_fields=["judged"])
     else:
-        _take_back(queue, item, annotator)
+        _withdraw_earlier(queue, item, annotator)
     moment = now()
     assignment = Assignment.objects.create(
         workspace=workspace,
@@ -116,10 +116,10 @@ def _store(workspace: Workspace, run: Trajectory, answer: Scores | Walk) -> None
         leased_until=moment,
         closed_at=moment,
     )
-    KINDS[queue.kind].store([Place(assignment, answer)])
+    KINDS[queue.kind].store([Submission(assignment, answer)])
 
 
-def _take_back(queue: Queue, item: Item, annotator: Annotator) -> None:
+def _withdraw_earlier(queue: Queue, item: Item, annotator: Annotator) -> None:
     """Withdraw earlier judgments of this session, since users may change their minds."""
     KINDS[queue.kind].valid_judgments.filter(item=item, annotator=annotator).update(retracted_at=now())
     judged = Assignment.objects.filter(item=item, annotator=annotator, state=Assignment.State.JUDGED)

@@ -18,7 +18,7 @@ from apps.annotation.kinds.corrections import check_action, tools_of
 from apps.annotation.kinds.questions import Alternatives
 from apps.annotation.models import Assignment, Continuation
 from apps.annotation.refusals import BadAction
-from apps.annotation.views.desk import acting, own_with_runs
+from apps.annotation.views.desk import acting, own_with_trajectories
 from apps.common.http import HtmxRequest
 from apps.jobs.models import JobState
 from apps.jobs.waits import wait_of
@@ -56,7 +56,7 @@ def status(request: HtmxRequest, assignment_id: UUID, continuation_id: UUID) -> 
 
 
 def _asking(request: HtmxRequest, assignment_id: UUID) -> tuple[Assignment, Alternatives]:
-    assignment = own_with_runs(request, assignment_id)
+    assignment = own_with_trajectories(request, assignment_id)
     kind = kind_of(assignment.queue)
     asks = kind.alternatives(kind.asked(assignment.queue))
     if asks is None:

@@ -20,7 +20,7 @@ from apps.annotation.kinds.corrections import (
     tools_of,
 )
 from apps.annotation.models import Assignment
-from apps.annotation.views.desk import acting, desk_of, own_with_runs
+from apps.annotation.views.desk import acting, desk_of, own_with_trajectories
 from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
 from apps.trajectories.models import Step
@@ -74,7 +74,7 @@ def _given(request: HtmxRequest) -> dict[str, str]:
 
 
 def _correctable(request: HtmxRequest, assignment_id: UUID) -> Assignment:
-    assignment = own_with_runs(request, assignment_id)
+    assignment = own_with_trajectories(request, assignment_id)
     kind = kind_of(assignment.queue)
     if not kind.takes_corrections(kind.asked(assignment.queue)):
         raise Http404

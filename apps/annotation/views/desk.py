@@ -70,7 +70,7 @@ def own(request: HtmxRequest, assignment_id: UUID) -> Assignment:
     return _of_member(_OWN, request, assignment_id)
 
 
-def own_with_runs(request: HtmxRequest, assignment_id: UUID) -> Assignment:
+def own_with_trajectories(request: HtmxRequest, assignment_id: UUID) -> Assignment:
     return get_object_or_404(Assignment.objects.of(request.member).with_runs(), pk=assignment_id)
 
 
@@ -125,7 +125,7 @@ def desk(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     context = {"queue": queue, "kind": kind_of(queue), "progress": desk_progress(queue, annotator), "stopped": stopped}
     context |= {"arrangement": arrangement_of(queue, request.user), **_guidelines(queue)}
     if assignment:
-        context |= _item(own_with_runs(request, assignment.pk))
+        context |= _item(own_with_trajectories(request, assignment.pk))
     return render(request, "annotation/desk.html", context)
 
 
@@ -139,7 +139,7 @@ def next_item(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
 @require_safe
 def item(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
     """The item and its answer bar, rendered to replace another item."""
-    context = _whole_item(own_with_runs(request, assignment_id))
+    context = _whole_item(own_with_trajectories(request, assignment_id))
     return render(request, context["item_template"], context)
 
 
@@ -147,7 +147,7 @@ def item(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
 @require_safe
 def rows(request: HtmxRequest, assignment_id: UUID, start: int) -> HttpResponse:
     """A few rows of an item, opened."""
-    assignment = own_with_runs(request, assignment_id)
+    assignment = own_with_trajectories(request, assignment_id)
     kind = kind_of(assignment.queue)
     rows = kind.rows_shown(assignment, _part_url(assignment), start)
     return render(request, kind.rows_template, {**rows, "labels_steps": kind.labels_steps})
@@ -156,7 +156,7 @@ def rows(request: HtmxRequest, assignment_id: UUID, start: int) -> HttpResponse:
 @require_safe
 def part(request: HtmxRequest, assignment_id: UUID, side: str, index: int) -> HttpResponse:
     """Long content of a step, on demand. Its URL contains the side but nothing about the trajectory."""
-    assignment = own_with_runs(request, assignment_id)
+    assignment = own_with_trajectories(request, assignment_id)
     run = kind_of(assignment.queue).run_at(assignment, side)
     whole = request.GET.get("raw") or request.GET.get("as") == "image"
     if run is None or not (request.htmx or whole):

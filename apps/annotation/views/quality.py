@@ -73,7 +73,7 @@ def mine(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
         "queue": queue,
         "kind": kind_of(queue),
         "report": report,
-        "row": presentation.own_row(report.figures, annotator),
+        "row": presentation.own_figures(report.figures, annotator),
         "telling": feedback,
         "annotator": annotator,
         "feedback": feedback_for(queue, annotator),

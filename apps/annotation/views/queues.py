@@ -22,7 +22,7 @@ from apps.annotation.kinds import KINDS, PAIRWISE, kind_of
 from apps.annotation.kinds.blindness import blind_to, is_on_desk
 from apps.annotation.kinds.forms import asked_rows
 from apps.annotation.models import Adjudication, Item, Queue
-from apps.annotation.models.items import on_desk_of
+from apps.annotation.models.items import open_items_of
 from apps.annotation.phrases import a_is_left_in_review
 from apps.annotation.queues import queue_lifecycle
 from apps.annotation.queues.sources import Selection, preview_of
@@ -168,7 +168,7 @@ def items(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     """The items in their order, or only the disputed ones."""
     found = visible_queue(request, queue_id)
     shown = request.GET.get("show", "")
-    on_my_desk = on_desk_of(request.member)
+    on_my_desk = open_items_of(request.member)
     rows = queries.items_of(found)
     if shown == "disputed":
         rows = rows.filter(disputed=True).exclude(pk__in=on_my_desk)
@@ -290,7 +290,7 @@ def _context(found: Queue) -> dict[str, Any]:
         "queue": found,
         "kind": kind_of(found),
         "totals": totals,
-        "shown": f"{found.state}-{totals.judged >= totals.places:d}-{bool(totals.annotators):d}",
+        "shown": f"{found.state}-{totals.judged >= totals.slots:d}-{bool(totals.annotators):d}",
         "guideline": guideline,
         "guidelines_html": markdown.render(guideline.text, under=GUIDELINES) if guideline else "",
         "source": queries.source_of(found),

@@ -57,7 +57,7 @@ def test_a_judged_queue_asks_more_people_about_every_item_in_its_order():
     assert judge_all(queue, second) == [2, 3]  # this desk is past the first two, and has scanned the whole queue
     queue = ask(queue, 2)
     totals = totals_of(queue)
-    assert (totals.judged, totals.places) == (4, 8)
+    assert (totals.judged, totals.slots) == (4, 8)
     assert judge_all(queue, second) == [0, 1]  # nobody judges twice
     assert judge_all(queue, third) == [2, 3]
     assert judge_all(queue, first) == []
@@ -156,7 +156,7 @@ def test_the_number_grows_twice_under_a_crowd_and_every_item_gets_exactly_so_man
     assert {len(who) for who in judges.values()} == {4}
     assert all(len(set(who)) == 4 for who in judges.values())
     assert not Item.objects.exclude(overlap=4, taken=4, judged=4).exists()
-    assert sum(Desk.objects.values_list("judged", flat=True)) == totals_of(Queue.objects.get()).places == 160
+    assert sum(Desk.objects.values_list("judged", flat=True)) == totals_of(Queue.objects.get()).slots == 160
 
 
 @pytest.mark.django_db(transaction=True)
