@@ -47,7 +47,7 @@ from workers.bridge.retirement import retire_all
 from workers.bridge.rollouts import RolloutJob
 from workers.bridge.supervisor import work
 from workers.bridge.training_job import TrainingJob
-from workers.bridge.whole_models import point_back_abandoned
+from workers.bridge.whole_models import reset_abandoned_pointers
 
 log = logging.getLogger(__name__)
 
@@ -86,13 +86,13 @@ def measure_quality(queue_id: str) -> None:
 @app.task(name=enrollment.SERVED_TASK)
 def judge_by_served_model(judge_id: str) -> None:
     """Judge for a minute, then enqueue the next batch."""
-    judge_job.go_on(UUID(judge_id))
+    judge_job.run_slice(UUID(judge_id))
 
 
 @app.task(name=enrollment.LOADED_TASK)
 def judge_by_reward_model(judge_id: str) -> None:
     """Score a chunk of a queue, then enqueue the next."""
-    reward_scores.go_on(UUID(judge_id))
+    reward_scores.run_slice(UUID(judge_id))
 
 
 @app.task(name=continuations.LOADED_TASK)
@@ -154,8 +154,8 @@ def run_rollouts(batch_id: str) -> None:
 
 
 @app.task(name=rollout_batches.RUNNERS_TASK)
-def give_out_rollouts(batch_id: str) -> None:
-    runner_rollouts.give_out(UUID(batch_id))
+def open_rollouts_to_runners(batch_id: str) -> None:
+    runner_rollouts.open_to_runners(UUID(batch_id))
 
 
 @app.task(name=gateway_sessions.COUNT_TASK, acks_late=False)
@@ -201,7 +201,7 @@ def expire_leases() -> None:
 @app.task(name="publishing.restore_adapters")
 def restore_servers() -> None:
     """Make every server serve its live publications, and none that aren't live."""
-    point_back_abandoned()
+    reset_abandoned_pointers()
     restore_adapters()
     retire_all()
 
@@ -209,7 +209,7 @@ def restore_servers() -> None:
 @app.task(name="experiments.advance_all")
 def advance_experiments() -> None:
     """Advance experiments: finished rollouts become a queue, and enough judgments a result. A lost message only causes a delay."""
-    experiments.take_up_again()
+    experiments.resume_failed()
     under_way = [Experiment.State.ROLLING_OUT, Experiment.State.LABELLING]
     for experiment in Experiment.objects.filter(state__in=under_way).order_by("id").iterator():
         try:
@@ -249,8 +249,8 @@ def clear_answers() -> None:
 
 
 @app.task(name="demo.go_on")
-def go_on_with_demo() -> None:
+def advance_demo() -> None:
     """Take the demo's next steps, if there is a demo and steps are due."""
     workspace = Workspace.objects.filter(slug=SLUG).first()
     if workspace is not None:
-        story.go_on(workspace)
+        story.advance(workspace)

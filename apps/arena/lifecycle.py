@@ -138,7 +138,7 @@ def make_queue_of(locked: Experiment, matching: Matching) -> None:
     locked.save(update_fields=["alike", "queue", "state"])
 
 
-def take_up_again() -> int:
+def resume_failed() -> int:
     """Continue experiments that failed with their rollouts, once those are resumed or done; returns how many. The queue follows as usual."""
     going_on = RolloutBatch.objects.exclude(state__in=[JobState.FAILED, JobState.CANCELLED])
     failed = Experiment.objects.filter(state=Experiment.State.FAILED, queue=None, error__startswith=UNFINISHED)

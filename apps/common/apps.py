@@ -7,8 +7,8 @@ class CommonConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from apps.common.form_words import speak_plainly
+        from apps.common.form_words import install_messages
         from apps.common.text_encoding import encode_answers
 
-        speak_plainly()
+        install_messages()
         encode_answers()

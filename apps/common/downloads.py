@@ -9,7 +9,7 @@ from asgiref.sync import sync_to_async
 from django.db.models import Model, QuerySet
 from django.http import StreamingHttpResponse
 
-from apps.common.request_threads import give_back_connections
+from apps.common.request_threads import release_connections
 from apps.common.text_encoding import utf8
 
 BLOCK = 1 << 16
@@ -55,7 +55,7 @@ async def _asynchronously(blocks: Iterator[bytes]) -> AsyncIterator[bytes]:
         try:
             return next(blocks, None)
         finally:
-            give_back_connections()
+            release_connections()
 
     advance = sync_to_async(next_block)
     while (block := await advance()) is not None:

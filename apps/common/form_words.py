@@ -80,7 +80,7 @@ API: Mapping[type[serializers.Field[Any, Any, Any, Any]], Mapping[str, str]] = {
 }
 
 
-def speak_plainly() -> None:
+def install_messages() -> None:
     """Replace the frameworks' default messages."""
     for field, words in FIELDS.items():
         field.default_error_messages = {**field.default_error_messages, **words}

@@ -20,7 +20,7 @@ from rest_framework.response import Response
 from rest_framework.utils.encoders import JSONEncoder
 
 from apps.common.models import AnsweredRequest
-from apps.common.request_threads import give_back_connections
+from apps.common.request_threads import release_connections
 from apps.common.text_encoding import is_storable
 
 HEADER = "Idempotency-Key"
@@ -70,7 +70,7 @@ def answer_once(answer: Callable[[], Response], request: Request, *, membership_
                 return _answer(answer, AnsweredRequest(membership_id=membership_pk, key=key, fingerprint=fingerprint))
         if time.monotonic() > deadline:
             raise StillAnswering
-        give_back_connections()
+        release_connections()
         time.sleep(0.1)
 
 

@@ -56,7 +56,7 @@ class OneTripHandler(ASGIHandler):
         try:
             response = self.get_response(request)
         finally:
-            give_back_connections()
+            release_connections()
         if not response.streaming:
             response.close()  # this ends the request but keeps the content
         return response
@@ -82,7 +82,7 @@ async def _disconnected(receive: Any) -> None:
         pass
 
 
-def give_back_connections() -> None:
+def release_connections() -> None:
     """Release database connections while waiting for a client.
 
     Django keeps them until the client has received the last byte. A process has few, so a handful of slow clients

@@ -26,7 +26,7 @@ COMPARED = {
 }
 
 
-def go_on(workspace: Workspace) -> None:
+def advance(workspace: Workspace) -> None:
     """Do every step that is due now. Two workers at once: the second leaves it to the first."""
     if not cache.add("demo:going-on", 1, timeout=300):
         return

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db.models import Q
 
 from apps.accounts.models import Membership
-from apps.policies.aliases import run_to_ask, served
+from apps.policies.aliases import local_model_id, served
 from apps.policies.models import Endpoint, Policy, PolicyQuerySet, Publication
 
 
@@ -24,7 +24,7 @@ def place_of(policy: Policy) -> Place | None:
     """Where `policy` is served now; None if nowhere."""
     if (there := served(policy)) is not None:
         return Place(there.endpoint, there.name) if there.name else None
-    run = run_to_ask(policy)
+    run = local_model_id(policy)
     return Place(None, run) if run else None
 
 

@@ -90,7 +90,7 @@ def wait_of(job: Job, *, role: Role) -> Wait | None:
     )
 
 
-def gives_way(job: Job) -> bool:
+def should_yield(job: Job) -> bool:
     """Whether a more urgent job is waiting for this job's worker. Its message is resent, so that it's claimed next."""
     place = place_of(kind_of_job(job).task(job))
     for kind in kinds():

@@ -30,7 +30,7 @@ def served(policy: Policy) -> Served | None:
     return resolved(policy.endpoint, policy.location) if policy.endpoint is not None else None
 
 
-def run_to_ask(policy: Policy) -> str:
+def local_model_id(policy: Policy) -> str:
     """The model id of `policy` on this installation's own server of small models; empty if that server may not load it.
 
     The server loads the training run's own folder, so no canary is needed, unlike for a publication.

@@ -105,7 +105,7 @@ class TestView(MemberView):
         form = RedactionSampleSerializer(data=request.data)
         form.is_valid(raise_exception=True)
         try:
-            text, run = rules.try_out(workspace=self.member.workspace, **form.validated_data)
+            text, run = rules.preview(workspace=self.member.workspace, **form.validated_data)
         except rules.RuleRefused as refusal:
             raise ValidationError({refusal.field: [str(refusal)]}) from None
         return Response({"text": text, "found": run.found})

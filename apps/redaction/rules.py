@@ -87,7 +87,7 @@ def redacted(workspace_id: UUID, value: Any) -> Any:
     return Redaction(rules).value(value) if rules else value
 
 
-def try_out(*, workspace: Workspace, sample: str, pattern: str = "") -> tuple[str, Redaction]:
+def preview(*, workspace: Workspace, sample: str, pattern: str = "") -> tuple[str, Redaction]:
     """Apply the rules, or only `pattern`, to a sample. Nothing is stored. Raises RuleRefused."""
     if len(sample) > LONGEST_SAMPLE:
         raise RuleRefused(

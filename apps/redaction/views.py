@@ -52,7 +52,7 @@ def test(request: HtmxRequest) -> HttpResponse:
     if not form.is_valid():
         return _page(request, sample=form, status=422)
     try:
-        text, run = actions.try_out(workspace=request.member.workspace, **form.cleaned_data)
+        text, run = actions.preview(workspace=request.member.workspace, **form.cleaned_data)
     except actions.RuleRefused as refusal:
         form.add_error("pattern" if refusal.field == "pattern" else "sample", str(refusal))
         return _page(request, sample=form, status=422)

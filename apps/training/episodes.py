@@ -77,7 +77,7 @@ def close_batches(run: Run) -> None:
     """Close the run's batches: open sessions are abandoned, and all but the latest batches are deleted."""
     batches = EpisodeBatch.objects.filter(run=run)
     batches.filter(closed_at=None).update(closed_at=now())
-    _give_back_all(Session.objects.open().filter(episode__batch__run=run), "The step went on without it.")
+    _abandon_all(Session.objects.open().filter(episode__batch__run=run), "The step went on without it.")
     kept = list(batches.order_by("-opened_at").values_list("pk", flat=True)[: KEPT_BATCHES - 1])
     Session.objects.filter(episode__batch__run=run).exclude(episode__batch__in=kept).delete()
     batches.exclude(pk__in=kept).delete()
@@ -150,28 +150,28 @@ def _is_lost(episode: Episode) -> bool:
     if session is not None and session.state != Session.State.ABANDONED:
         if not session.is_open or session.expires_at > now():
             return False
-        _give_back(session, "Its runner was silent for longer than its lease.")
+        _abandon(session, "Its runner was silent for longer than its lease.")
     episode.losses += 1
     episode.session = None
     return True
 
 
-def _give_back(session: Session, problem: str) -> None:
+def _abandon(session: Session, problem: str) -> None:
     try:
         abandon_session(session=session, problem=problem)
     except SessionOver:  # it was finished meanwhile
         return
 
 
-def _give_back_all(sessions: QuerySet[Session], problem: str) -> None:
+def _abandon_all(sessions: QuerySet[Session], problem: str) -> None:
     for session in list(sessions.order_by("pk")):
-        _give_back(session, problem)
+        _abandon(session, problem)
 
 
 def close_batch(batch: EpisodeBatch, problem: str) -> None:
     """Close a batch. Open sessions are abandoned with `problem` as the reason."""
     EpisodeBatch.objects.filter(pk=batch.pk).update(closed_at=now())
-    _give_back_all(Session.objects.open().filter(episode__batch=batch), problem)
+    _abandon_all(Session.objects.open().filter(episode__batch=batch), problem)
 
 
 def _leased(episode: Episode, *, member: Membership, runner: str, token: ApiToken | None) -> Lease | None:

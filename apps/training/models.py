@@ -131,7 +131,7 @@ class Run(Job):
         return self.step_seconds * max(0, self.total_steps - self.step) + evaluating
 
     @property
-    def left_because(self) -> str:
+    def seconds_left_basis(self) -> str:
         """What `seconds_left` is based on."""
         if self.step_seconds is None:
             return self.expected_because

@@ -143,7 +143,7 @@ def headway(run: Run, *, at: datetime | None = None) -> Headway:
             return Headway(f"Loading the model and the data on {run.worker.partition(':')[0]}", "", None, total)
         case Run.State.RUNNING:
             left = about(run.seconds_left)
-            because = run.left_because if left else ""
+            because = run.seconds_left_basis if left else ""
             return Headway(steps.capitalize(), f"{left} left" if left else "", run.step, total, because)
         case Run.State.CANCELLING:
             return Headway(f"Saving a checkpoint at {steps}, then it stops", "", run.step, total)

@@ -189,7 +189,7 @@ def _refuse_too_much(tasks: Sequence[Task], samples: int) -> None:
         )
 
 
-def give_out(batch_id: UUID) -> None:
+def open_to_runners(batch_id: UUID) -> None:
     """Let runners lease the unplayed episodes of a waiting batch. Idempotent."""
     with transaction.atomic():
         job = lifecycle.claim(ROLLOUTS, batch_id)

@@ -38,7 +38,7 @@ class RewardTerm(Config):
     """If empty, the component's name."""
 
     @property
-    def sway(self) -> float:
+    def influence(self) -> float:
         """How much it can change the total: its weight times its range."""
         return self.weight * (self.HIGH - self.LOW)
 
@@ -232,7 +232,7 @@ class RewardsConfig(Config):
         Success is worth the outcome's weight; the other terms together can differ by the sum of weight × range.
         """
         outcome = sum(term.weight for term in self.terms if isinstance(term, OutcomeTerm))
-        others = sum(term.sway for term in self.terms if not isinstance(term, OutcomeTerm))
+        others = sum(term.influence for term in self.terms if not isinstance(term, OutcomeTerm))
         if outcome > others:
             return ""
         return (

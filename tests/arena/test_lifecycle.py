@@ -8,7 +8,7 @@ from apps.annotation.desk.assignments import next_assignment
 from apps.annotation.kinds.answers import Choice
 from apps.annotation.models import Item, Queue
 from apps.arena import lifecycle
-from apps.arena.lifecycle import NotRunning, advance, start_experiment, stop_experiment, take_up_again
+from apps.arena.lifecycle import NotRunning, advance, resume_failed, start_experiment, stop_experiment
 from apps.arena.models import Experiment
 from apps.arena.queries import current_standing
 from apps.arena.stopping_rule import Outcome, StoppingRule
@@ -131,7 +131,7 @@ def test_an_experiment_with_nothing_to_compare_stays_ended(researcher):
     batches = RolloutBatch.objects.filter(pk__in=[experiment.rollouts_a_id, experiment.rollouts_b_id])
     batches.update(state=JobState.DONE)
     advance_experiments()
-    assert take_up_again() == 0
+    assert resume_failed() == 0
     experiment.refresh_from_db()
     assert (experiment.state, "nothing to compare" in experiment.error) == ("failed", True)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from apps.arena.lifecycle import advance, take_up_again
+from apps.arena.lifecycle import advance, resume_failed
 from apps.arena.models import Experiment
 from apps.demo import people, scenes, story
 from apps.jobs.models import JobState
@@ -37,7 +37,7 @@ def test_a_first_model_is_tried_while_the_rest_is_still_judged(monkeypatch: pyte
         monkeypatch.setattr(scenes, name, lambda *_, **__: True)
     monkeypatch.setattr(scenes, "judge_by_rule", lambda share, **_: share < 1)
     monkeypatch.setattr(scenes, "run", lambda scene, name, **_: bool(launched.append(name)))
-    story.go_on(None)  # type: ignore[arg-type]  # nothing is looked up
+    story.advance(None)  # type: ignore[arg-type]  # nothing is looked up
     assert launched == ["office-check"]
 
 
@@ -79,4 +79,4 @@ def test_an_experiment_goes_on_once_its_failed_rollouts_are_tried_again(scene: s
     experiment.refresh_from_db()
     assert experiment.state == Experiment.State.FAILED
     story.scripts_meet_blind(scene)
-    assert take_up_again() == 1
+    assert resume_failed() == 1

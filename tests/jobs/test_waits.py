@@ -14,7 +14,7 @@ from apps.common.health import note_worker
 from apps.datasets.freezing import VERSIONS
 from apps.jobs import lifecycle
 from apps.jobs.models import Job, kind_of_job
-from apps.jobs.waits import gives_way, wait_of
+from apps.jobs.waits import should_yield, wait_of
 from apps.training.models import Run
 from tests import factories
 from tests.accounts.clients import as_
@@ -130,15 +130,15 @@ def test_a_batch_at_work_gives_way_to_a_person_and_to_nothing_else(
     batch = start(MAKERS["rollouts"](researcher.workspace))
     since(MAKERS["rollouts"](researcher.workspace))
     since(factories.run(of=researcher.workspace))
-    assert not gives_way(batch)
+    assert not should_yield(batch)
     continuation = MAKERS["continuations"](researcher.workspace)
-    assert not gives_way(batch)  # an idle worker may be about to take it
+    assert not should_yield(batch)  # an idle worker may be about to take it
     since(continuation)
     with django_capture_on_commit_callbacks() as reminders:
-        assert gives_way(batch)
+        assert should_yield(batch)
     assert len(reminders) == 1
     start(continuation)
-    assert not gives_way(batch)
+    assert not should_yield(batch)
 
 
 def test_of_several_holders_the_first_to_end_is_named(researcher: Membership):

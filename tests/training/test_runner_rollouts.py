@@ -50,7 +50,7 @@ def served(name: str, member: Membership) -> Policy:
 def started(policy: Policy, member: Membership, **changes: Any) -> RolloutBatch:
     facts = {"environment": "talk", "tasks": TASKS, **changes}
     batch = runner_rollouts.start_runner_rollouts(workspace=member.workspace, policy=policy, by=member.user, **facts)
-    runner_rollouts.give_out(batch.pk)
+    runner_rollouts.open_to_runners(batch.pk)
     return batch
 
 
@@ -97,8 +97,8 @@ def test_nobody_leases_before_it_is_given_out_or_after_it_was_stopped(researcher
         workspace=researcher.workspace, policy=policy, by=researcher.user, environment="talk", tasks=TASKS
     )
     assert episodes.lease(member=researcher, runner="r") is None
-    runner_rollouts.give_out(batch.pk)
-    runner_rollouts.give_out(batch.pk)
+    runner_rollouts.open_to_runners(batch.pk)
+    runner_rollouts.open_to_runners(batch.pk)
     lease = leased(researcher)
     assert episodes.lease(member=factories.member(Role.OWNER), runner="r") is None
     lifecycle.cancel(RolloutBatch.objects.get(pk=batch.pk), by=researcher.user)
@@ -107,7 +107,7 @@ def test_nobody_leases_before_it_is_given_out_or_after_it_was_stopped(researcher
     with pytest.raises(sessions.SessionOver):
         sessions.finish_session(session=lease.opened.session, success=True)
     lifecycle.resume(RolloutBatch.objects.get(pk=batch.pk), by=researcher.user)
-    runner_rollouts.give_out(batch.pk)
+    runner_rollouts.open_to_runners(batch.pk)
     for _ in TASKS:
         play(leased(researcher))
     assert counted(batch).state == JobState.DONE
@@ -132,11 +132,11 @@ def test_what_always_breaks_is_given_up_and_tried_again_when_resumed(researcher:
     assert counted(batch).state == JobState.FAILED
     assert batch.error.startswith("No episode was played to its end.")
     lifecycle.resume(batch, by=researcher.user)
-    runner_rollouts.give_out(batch.pk)
+    runner_rollouts.open_to_runners(batch.pk)
     sessions.finish_session(session=leased(researcher).opened.session, success=True)  # without a chat
     assert counted(batch).state == JobState.FAILED
     lifecycle.resume(batch, by=researcher.user)
-    runner_rollouts.give_out(batch.pk)
+    runner_rollouts.open_to_runners(batch.pk)
     play(leased(researcher))
     assert counted(batch).state == JobState.DONE
 
@@ -227,7 +227,7 @@ def test_an_experiment_in_an_environment_of_ones_own_is_played_by_runners(
         by=researcher.user,
     )
     for batch in RolloutBatch.objects.all():
-        runner_rollouts.give_out(batch.pk)
+        runner_rollouts.open_to_runners(batch.pk)
     asked: dict[str, set[str]] = {}
     while (lease := episodes.lease(member=researcher, runner="r")) is not None:
         name = lease.opened.session.policy_name
@@ -257,7 +257,7 @@ def test_over_rest_and_on_the_page(researcher: Membership, policy: Policy, clien
     answer = sent(tasks=[{"key": "a", "instruction": "Say a."}], steps=3, lease_seconds=15)
     assert answer.status_code == 201, answer.json()
     batch = RolloutBatch.objects.get(pk=answer.json()["id"])
-    runner_rollouts.give_out(batch.pk)
+    runner_rollouts.open_to_runners(batch.pk)
     asked = {"runner": "r1", "rollouts": str(batch.pk)}
     lease = client.post("/api/v1/episodes/lease", asked, content_type="application/json").json()
     assert (lease["run"], lease["rollouts"], lease["run_name"]) == (None, str(batch.pk), "clerk in talk")

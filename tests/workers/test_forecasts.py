@@ -143,10 +143,10 @@ def test_a_run_that_has_not_stepped_yet_says_what_was_expected_and_why():
         expected_because="from 3 earlier runs",
     )
     assert run.seconds_left == pytest.approx(240, abs=2)
-    assert run.left_because == "from 3 earlier runs"
+    assert run.seconds_left_basis == "from 3 earlier runs"
     run.step, run.step_seconds, run.evaluations_ahead, run.evaluation_seconds = 400, 0.5, 2, 30.0
     assert run.seconds_left == pytest.approx(400 * 0.5 + 60)
-    assert run.left_because == "from this run’s own pace: 0.5 s a step, 2 more evaluations of 30 s"
+    assert run.seconds_left_basis == "from this run’s own pace: 0.5 s a step, 2 more evaluations of 30 s"
 
 
 def test_what_a_dpo_run_makes_a_model_read_is_both_sides():

@@ -33,7 +33,7 @@ def left_at(step: int, recorded: str, *, total: int, every: int | None) -> tuple
     place = next(i for i, each in enumerate(said) if each.event == Progress(step, 0))
     if isinstance(said[place + 1].event, Metrics):
         place += 1  # its evaluation is over
-    measured = Stopwatch().hear(said[: place + 1])
+    measured = Stopwatch().update(said[: place + 1])
     ahead = 0 if every is None else evaluations_ahead(every, step=step, total=total)
     assert measured.step is not None
     thought = measured.step * (total - step) + ahead * (measured.evaluation or 0.0)
@@ -66,16 +66,16 @@ def test_evaluations_are_no_part_of_a_step():
     ]
     at = (0.0, 60.0, 61.0, 61.0, 62.0, 62.0, 112.0, 114.0, 115.0)
     stamped = [StampedEvent(seq, *each) for seq, each in enumerate(zip(at, said, strict=True), start=1)]
-    measured = Stopwatch().hear(stamped)
+    measured = Stopwatch().update(stamped)
     assert measured.evaluation == pytest.approx((60 + 50) / 2)
     assert measured.step == pytest.approx((1 + 1 + 3) / 3)  # the third saved a checkpoint, too
 
 
 def test_nothing_of_an_earlier_attempt_counts():
     watch = Stopwatch()
-    watch.hear([StampedEvent(1, 0.0, Started(total_steps=9)), StampedEvent(2, 50.0, Progress(1, 9))])
+    watch.update([StampedEvent(1, 0.0, Started(total_steps=9)), StampedEvent(2, 50.0, Progress(1, 9))])
     again = [StampedEvent(3, 900.0, Started(total_steps=9, step=1)), StampedEvent(4, 902.0, Progress(2, 9))]
-    assert watch.hear(again) == (2.0, None)
+    assert watch.update(again) == (2.0, None)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from tests.workers.vllm_like import VllmLike
 from trainer.serving import keeper
 from workers.bridge import whole_models
 from workers.bridge.publication_job import publish
-from workers.bridge.whole_models import point_back_abandoned, pointer_of
+from workers.bridge.whole_models import pointer_of, reset_abandoned_pointers
 
 pytestmark = pytest.mark.django_db
 ADAPTER, RESTART = Publication.Way.ADAPTER, Publication.Way.RESTART
@@ -106,12 +106,12 @@ def test_a_server_that_killed_workers_left_pointed_elsewhere_is_pointed_back(
     with pytest.raises(KeyboardInterrupt):
         publish(claimed(new))
     assert keeper.wanted_model(pointer_of(server.url), default="") == (str(team.runs / TWO / "model"), new.served_name)
-    assert point_back_abandoned() == []  # another worker may still take it
+    assert reset_abandoned_pointers() == []  # another worker may still take it
     Publication.objects.filter(pk=new.pk).update(losses=2, leased_until="2020-01-01T00:00Z")
     lifecycle.recover(PUBLICATIONS)
-    assert point_back_abandoned() == [server.url]
+    assert reset_abandoned_pointers() == [server.url]
     assert keeper.wanted_model(pointer_of(server.url), default="") == (str(team.runs / ONE / "model"), old.served_name)
-    assert point_back_abandoned() == []  # told twice
+    assert reset_abandoned_pointers() == []  # told twice
 
 
 def _killed(*_: object) -> None:

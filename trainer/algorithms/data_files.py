@@ -11,7 +11,7 @@ from transformers import PreTrainedTokenizerBase
 from contract.configs import FileTrainingConfig
 from contract.events import Warned
 from contract.rows import PreferenceRow
-from trainer.algorithms.preferences import Pair, Tokenised, rendered_pair, usable
+from trainer.algorithms.preferences import Pair, TokenizedPairs, rendered_pair, usable
 from trainer.algorithms.training_run import TrainingRun
 from trainer.rows import read_preferences
 
@@ -46,10 +46,12 @@ def read_pairs(run: TrainingRun, tokenizer: PreTrainedTokenizerBase, *, cut: Cut
     """Training and validation pairs. Raises DataFailure."""
     assert isinstance(run.config, FileTrainingConfig)
     files = run.config.data
-    train = tokenise(run, tokenizer, files.train, cut)
+    train = tokenize_pairs(run, tokenizer, files.train, cut)
     left_out = f" ({train.too_long} too long, {train.identical} with two equal sides)"
     run.check_enough(len(train.pairs), left_out=left_out, shortest=train.shortest)
-    validation = tokenise(run, tokenizer, files.validation, cut) if files.validation else Tokenised([], 0, 0, 0)
+    validation = (
+        tokenize_pairs(run, tokenizer, files.validation, cut) if files.validation else TokenizedPairs([], 0, 0, 0)
+    )
     policy_tokens = sum(pair.chosen.policy_tokens + pair.rejected.policy_tokens for pair in train.pairs)
     return PairData(
         train.pairs,
@@ -66,11 +68,11 @@ def read_pairs(run: TrainingRun, tokenizer: PreTrainedTokenizerBase, *, cut: Cut
     )
 
 
-def tokenise(run: TrainingRun, tokenizer: PreTrainedTokenizerBase, name: str, cut: Cut) -> Tokenised:
+def tokenize_pairs(run: TrainingRun, tokenizer: PreTrainedTokenizerBase, name: str, cut: Cut) -> TokenizedPairs:
     path: Path = run.folder / name
     given = read_preferences(path)
     rows = [row for each in given if (row := cut(each))]
-    run.say(f"Rendering {len(rows)} rows of {path.name}")
+    run.log(f"Rendering {len(rows)} rows of {path.name}")
     if len(rows) < len(given):
         run.events.emit(Warned(f"{path.name}: left out {len(given) - len(rows)} rows in which no turn is preferred."))
     run.warn_of_lost_reasoning(tokenizer, [[*row.chosen, *row.rejected] for row in rows], path.name)

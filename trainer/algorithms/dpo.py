@@ -28,7 +28,7 @@ from trainer.models.loader import load_policy, load_tokenizer
 def train_dpo(config: DpoConfig, folder: Path, events: EventLog, stop: StopRequest) -> dict[str, Any]:
     """Train and return the report's figures. Raises Cancelled, RunFailure."""
     run = TrainingRun(config, folder, events, stop)
-    run.say(f"Loading {config.model.path}")
+    run.log(f"Loading {config.model.path}")
     tokenizer = load_tokenizer(config.model, folder)
     data = read_pairs(run, tokenizer, cut=first_turns if config.scope == "step" else without_ties)
     model = load_policy(config.model, folder, run.weights_dtype(), **run.loading())

@@ -75,7 +75,7 @@ def learnable(row: ProcessLabelsRow, *, first_error_only: bool) -> list[float | 
 def read_steps(run: TrainingRun, tokenizer: PreTrainedTokenizerBase, name: str, *, first_error_only: bool) -> StepData:
     """Rows within max_length that have a label to learn from. Raises DataFailure."""
     rows = read_judged_steps(run.folder / name)
-    run.say(f"Rendering {len(rows)} rows of {name}")
+    run.log(f"Rendering {len(rows)} rows of {name}")
     run.warn_of_lost_reasoning(tokenizer, [row.messages for row in rows], name)
     found: list[StepRun] = []
     too_long = shortest = 0

@@ -33,7 +33,7 @@ from trainer.rows import read_unpaired
 def train_kto(config: KtoConfig, folder: Path, events: EventLog, stop: StopRequest) -> dict[str, Any]:
     """Train and return the report's figures. Raises Cancelled, RunFailure."""
     run = TrainingRun(config, folder, events, stop)
-    run.say(f"Loading {config.model.path}")
+    run.log(f"Loading {config.model.path}")
     tokenizer = load_tokenizer(config.model, folder)
     fitting = read(run, tokenizer, config.data.train)
     train = fitting.rows
@@ -78,7 +78,7 @@ class Labelled:
 def read(run: TrainingRun, tokenizer: PreTrainedTokenizerBase, name: str) -> Fitting[Labelled]:
     """Rows within max_length. Raises DataFailure."""
     rows = read_unpaired(run.folder / name)
-    run.say(f"Rendering {len(rows)} rows of {name}")
+    run.log(f"Rendering {len(rows)} rows of {name}")
     run.warn_of_lost_reasoning(tokenizer, [row.completion for row in rows], name)
     labelled = run.rendered(rows, partial(render_row, tokenizer), name)
     return run.fitting(labelled, [len(row.rendered.ids) for row in labelled], name)

@@ -38,7 +38,7 @@ def train_online(
 ) -> dict[str, Any]:
     """Train and return the report's figures. Raises Cancelled, RunFailure."""
     run = TrainingRun(config, folder, events, stop)
-    run.say(f"Loading {config.model.path}")
+    run.log(f"Loading {config.model.path}")
     tokenizer = load_tokenizer(config.model, folder)
     model: Any = load_policy(config.model, folder, run.weights_dtype(), **run.loading())
     player = (

@@ -34,7 +34,7 @@ class Pair(NamedTuple):
     shown_left: float | None = None
 
 
-class Tokenised(NamedTuple):
+class TokenizedPairs(NamedTuple):
     """The tokenized rows of a file, with counts of skipped ones."""
 
     pairs: list[Pair]
@@ -54,7 +54,7 @@ def rendered_pair(tokenizer: PreTrainedTokenizerBase, row: PreferenceRow) -> Pai
     return Pair(chosen, rejected, **{name: getattr(row, name) for name in Pair._fields[2:]})
 
 
-def usable(found: Iterable[Pair], *, max_length: int) -> Tokenised:
+def usable(found: Iterable[Pair], *, max_length: int) -> TokenizedPairs:
     """The pairs that fit and whose sides differ."""
     pairs: list[Pair] = []
     too_long = identical = 0
@@ -68,7 +68,7 @@ def usable(found: Iterable[Pair], *, max_length: int) -> Tokenised:
             identical += 1
         else:
             pairs.append(pair)
-    return Tokenised(pairs, too_long, identical, shortest)
+    return TokenizedPairs(pairs, too_long, identical, shortest)
 
 
 def pair_dataset(pairs: Sequence[Pair]) -> Dataset:

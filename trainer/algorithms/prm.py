@@ -33,7 +33,7 @@ def train_process_reward_model(
 ) -> dict[str, Any]:
     """Train and return the report's figures. Raises Cancelled, RunFailure."""
     run = TrainingRun(config, folder, events, stop)
-    run.say(f"Loading {config.model.path}")
+    run.log(f"Loading {config.model.path}")
     tokenizer = load_tokenizer(config.model, folder)
     train = read_steps(run, tokenizer, config.data.train, first_error_only=config.first_error_only)
     run.check_enough(len(train.runs), left_out=f" ({train.too_long} too long)", shortest=train.shortest)

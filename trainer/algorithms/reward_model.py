@@ -31,7 +31,7 @@ from trainer.models.reward_scores import rewards_of
 def train_reward_model(config: RewardModelConfig, folder: Path, events: EventLog, stop: StopRequest) -> dict[str, Any]:
     """Train and return the report's figures. Raises Cancelled, RunFailure."""
     run = TrainingRun(config, folder, events, stop)
-    run.say(f"Loading {config.model.path}")
+    run.log(f"Loading {config.model.path}")
     tokenizer = load_tokenizer(config.model, folder)
     data = read_pairs(run, tokenizer)
     torch.manual_seed(config.seed)  # the head is randomly initialized

@@ -36,14 +36,14 @@ def train_sft(config: SftConfig, folder: Path, events: EventLog, stop: StopReque
     """Train and return the report's figures. Raises Cancelled, RunFailure."""
     run = TrainingRun(config, folder, events, stop)
     demonstrations = read_demonstrations(folder / config.data.train)
-    run.say(f"Preparing the model and {len(demonstrations)} demonstrations")
+    run.log(f"Preparing the model and {len(demonstrations)} demonstrations")
     model, tokenizer = prepare_model(run, config.model, demonstrations)
-    fitting = tokenise(run, tokenizer, demonstrations, config.data.train)
+    fitting = tokenize(run, tokenizer, demonstrations, config.data.train)
     train = fitting.rows
     run.check_enough(len(train), left_out=f" ({fitting.too_long} too long)", shortest=fitting.shortest)
     validation: list[Rendered] = []
     if config.data.validation:
-        validation = tokenise(
+        validation = tokenize(
             run, tokenizer, read_demonstrations(folder / config.data.validation), config.data.validation
         ).rows
     arguments = arguments_for(config, folder, rows=len(train), has_validation=bool(validation))
@@ -98,7 +98,7 @@ def texts_of(demonstrations: list[Demonstration]) -> Iterator[str]:
         yield from marks.split(text)
 
 
-def tokenise(
+def tokenize(
     run: TrainingRun, tokenizer: PreTrainedTokenizerBase, rows: list[Demonstration], name: str
 ) -> Fitting[Rendered]:
     """Rows within max_length. Raises DataFailure."""

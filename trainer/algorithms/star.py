@@ -34,7 +34,7 @@ from trainer.failures import DataFailure
 from trainer.interruption import StopRequest
 from trainer.records import read_trajectories
 from trainer.rewards.tool_use import reference_calls
-from trainer.rollouts.output import summarise
+from trainer.rollouts.output import summarize
 from trainer.rollouts.runner import run_rollout
 
 PUBLISHED = ("model", "adapter", "canary.json")
@@ -54,7 +54,7 @@ def train_star(config: StarConfig, folder: Path, events: EventLog, stop: StopReq
         if number == config.rounds:
             hand_over(place, folder)
         rounds[-1] |= held_out_success(config, place, folder, policy, events, stop)
-        say_how_it_went(events, number, rounds[-1])
+        log_round(events, number, rounds[-1])
     last = rounds[-1]
     after = {name: last[name] for name in before}
     steps = sum(each["sft"]["steps"] for each in rounds)
@@ -78,11 +78,11 @@ def play_round(
     events.emit(Log(f"Round {place.name}: attempting {config.tasks.count} tasks {times} each"))
     attempts = attempt(config, place, folder, policy, events, stop)
     kept = choose(read_trajectories(attempts), most=config.kept)
-    hinted = rationalise(config, place, folder, policy, events, stop, solved={run.task.key for run in kept})
+    hinted = rationalize(config, place, folder, policy, events, stop, solved={run.task.key for run in kept})
     events.emit(Log(f"Learning from {len(kept)} runs that succeeded and {len(hinted)} that did with a hint"))
     if not kept and not hinted:
         raise DataFailure(
-            f"None of {summarise(attempts)['episodes']} attempts succeeded, so there is nothing to learn from.",
+            f"None of {summarize(attempts)['episodes']} attempts succeeded, so there is nothing to learn from.",
             advice="Start from a better policy, choose easier levels, or raise samples.",
         )
     (place / "kept.jsonl").write_text("".join(json.dumps(run.to_json()) + "\n" for run in kept + hinted))
@@ -100,7 +100,7 @@ def play_round(
         events,
         stop,
     )
-    success = summarise(attempts)["success"]
+    success = summarize(attempts)["success"]
     done = {"attempts": success, "kept": len(kept), "with_hint": len(hinted), "sft": sft}
     write_whole(report, json.dumps(done))
     return done
@@ -141,7 +141,7 @@ def attempt(
     return place / output
 
 
-def rationalise(
+def rationalize(
     config: StarConfig,
     place: Path,
     folder: Path,
@@ -205,14 +205,14 @@ def held_out_success(
     drawn = config.tasks
     tasks = TasksConfig(environment=drawn.environment, levels=drawn.levels, split="held_out", count=config.held_out)
     played = attempt(config, place, folder, policy, events, stop, tasks=tasks, samples=1, output="held_out.jsonl")
-    return {"held_out": summarise(played)["success"]}
+    return {"held_out": summarize(played)["success"]}
 
 
 def figures(found: dict[str, Any]) -> dict[str, float]:
     return {"success": found["held_out"]["value"]} if found else {}
 
 
-def say_how_it_went(events: EventLog, number: int, done: dict[str, Any]) -> None:
+def log_round(events: EventLog, number: int, done: dict[str, Any]) -> None:
     held_out = f", {done['held_out']['value']:.0%} on held-out tasks after it" if "held_out" in done else ""
     events.emit(Log(f"Round {number}: {done['attempts']['value']:.0%} of its attempts succeeded{held_out}"))
 

@@ -63,7 +63,7 @@ class TrainingRun:
         self.refused = 0
         """Rows skipped because the chat template refuses them."""
 
-    def say(self, message: str) -> None:
+    def log(self, message: str) -> None:
         """Log a message; also stops here if requested, since there is nothing to save yet."""
         self.events.emit(Log(message))
         if self.stop.requested:

@@ -22,7 +22,7 @@ from trainer.records import read_trajectories
 from trainer.rollouts.episode import play, react, step_of
 from trainer.rollouts.output import TrajectoryFile
 from trainer.rollouts.policy import Policy, PolicyError, ServerAway, Turn
-from trainer.rollouts.runner import make_policy, speaking
+from trainer.rollouts.runner import make_policy, with_tool_format
 
 
 def run_continuation(config: ContinuationConfig, folder: Path, events: EventLog, stop: StopRequest) -> dict[str, Any]:
@@ -42,13 +42,13 @@ async def _watched(config: ContinuationConfig, folder: Path, events: EventLog, s
     rollout = RolloutConfig(
         policy=config.policy, tasks=TasksConfig(environment=recorded.task.environment), parallel=config.count
     )
-    policy = speaking(config.policy, make_policy(rollout, folder, stop))
+    policy = with_tool_format(config.policy, make_policy(rollout, folder, stop))
     total = config.count if config.action is None else 1
     events.emit(Started(total_steps=total, memory_mb=memory_in_use_mb(), pid=os.getpid()))
     work = (
         sample(config, folder, recorded, policy, events)
         if config.action is None
-        else go_on(config, folder, recorded, policy)
+        else continue_recorded(config, folder, recorded, policy)
     )
     task = asyncio.create_task(work)
     try:
@@ -102,7 +102,9 @@ async def sample(
     return {"sampled": done}
 
 
-async def go_on(config: ContinuationConfig, folder: Path, recorded: Trajectory, policy: Policy) -> dict[str, Any]:
+async def continue_recorded(
+    config: ContinuationConfig, folder: Path, recorded: Trajectory, policy: Policy
+) -> dict[str, Any]:
     """Execute the given action at this turn, and let the policy continue: one trajectory. Raises Diverged, DataFailure."""
     assert config.action is not None
     action: Message = json.loads((folder / config.action).read_text(encoding="utf-8"))

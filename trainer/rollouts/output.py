@@ -31,7 +31,7 @@ class TrajectoryFile:
         self._file.close()
 
 
-def summarise(path: Path) -> dict[str, Any]:
+def summarize(path: Path) -> dict[str, Any]:
     """Figures over the whole file, including earlier parts of a resumed run."""
     successes: dict[str, list[bool]] = defaultdict(list)
     terminations: Counter[str] = Counter()

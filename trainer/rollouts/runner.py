@@ -21,7 +21,7 @@ from trainer.failures import Cancelled, ConfigFailure, DataFailure, ServerDied
 from trainer.interruption import StopRequest
 from trainer.records import read_tasks
 from trainer.rollouts.episode import play
-from trainer.rollouts.output import TrajectoryFile, summarise
+from trainer.rollouts.output import TrajectoryFile, summarize
 from trainer.rollouts.policy import Policy, ServerAway
 from trainer.rollouts.react import ReactPolicy
 from trainer.rollouts.scripted import ScriptedEngine
@@ -51,7 +51,7 @@ class Runner:
         self.events = events
         self.stop = stop
         self.tasks = load_tasks(config.tasks, folder)
-        self.policy = speaking(config.policy, make_policy(config, folder, stop))
+        self.policy = with_tool_format(config.policy, make_policy(config, folder, stop))
         self.output = TrajectoryFile(folder / config.output)
         self.unfinished = UnfinishedFolder(folder)
         self.total = len(self.tasks) * config.samples
@@ -68,7 +68,7 @@ class Runner:
             await self.policy.close()
         if self.done < self.total:
             raise Cancelled(self.config.output)
-        return {"policy": self.policy.name, **summarise(self.output.path)}
+        return {"policy": self.policy.name, **summarize(self.output.path)}
 
     async def _play_all(self) -> None:
         episodes = [Episode(task, sample) for task in self.tasks for sample in range(self.config.samples)]
@@ -173,7 +173,7 @@ def make_policy(config: RolloutConfig, folder: Path, stop: StopRequest) -> Polic
             return ServerEngine(config.policy, parallel=config.parallel)
 
 
-def speaking(config: PolicyConfig, policy: Policy) -> Policy:
+def with_tool_format(config: PolicyConfig, policy: Policy) -> Policy:
     """The policy wrapped for its way of calling tools: native, or plain text."""
     if isinstance(config, ScriptedPolicy) or config.tool_calls == "native":
         return policy

@@ -57,7 +57,7 @@ class ChildJob(Generic[J]):
         """Renew the lease; returns True if a stop was requested. Raises Superseded."""
         return lifecycle.renew(self.job) == Phase.STOPPING
 
-    def gives_way(self) -> bool:
+    def should_yield(self) -> bool:
         """Whether to hand the job back now because a more urgent job is waiting. Checked after each pulse."""
         return False
 

@@ -79,7 +79,7 @@ def outcome_of(end: ChildEnd) -> Outcome:
         return Outcome(
             "cancelled", message="It stopped before it had begun."
         )  # the trainer wasn't handling signals yet
-    return _signalled(end) if end.status < 0 else _exited(end)
+    return _signaled(end) if end.status < 0 else _exited(end)
 
 
 def disk_full(message: str) -> Outcome:
@@ -124,7 +124,7 @@ def _told(failed: Failed) -> Outcome:
     return Outcome("failed", failed.category, failed.message, advice, failed.details)
 
 
-def _signalled(end: ChildEnd) -> Outcome:
+def _signaled(end: ChildEnd) -> Outcome:
     number = -end.status
     name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
     text = "\n".join(end.log)

@@ -35,7 +35,7 @@ class Interrupted(Exception):
     """The judge was paused, or this worker is shutting down: the child is killed, and its pairs are scored again later."""
 
 
-def go_on(judge_id: UUID) -> None:
+def run_slice(judge_id: UUID) -> None:
     """Score a chunk of a queue and enqueue the next. Does nothing if another worker has this judge, or it isn't active."""
     judge_job.work(judge_id, _stretch)
 

@@ -69,9 +69,9 @@ class RolloutJob(ChildJob[RolloutBatch]):
             self.show()
         return wanted
 
-    def gives_way(self) -> bool:
+    def should_yield(self) -> bool:
         """Only after some work is done, so that repeated urgent requests don't starve it."""
-        return time.monotonic() - self._began_at > LEAST_SECONDS and waits.gives_way(self.job)
+        return time.monotonic() - self._began_at > LEAST_SECONDS and waits.should_yield(self.job)
 
     def conclude(self, outcome: Outcome, *, handed_back: bool) -> None:
         self._harvest()

@@ -35,7 +35,7 @@ class Stopwatch:
         self._step, self._stepped_at, self._said_at = step, at, at
         self._evaluating = 0.0
 
-    def hear(self, events: Iterable[StampedEvent]) -> Measured:
+    def update(self, events: Iterable[StampedEvent]) -> Measured:
         for at, event in ((stamped.at, stamped.event) for stamped in events):
             match event:
                 case Started(step=step):

@@ -103,7 +103,7 @@ def _attempt(job: ChildJob[Any], lock: int) -> tuple[Outcome, bool]:
         job.prepare()
         with TrainerProcess(job.folder, lock=lock, niceness=job.niceness) as process:
             job.started(process.pid)
-            return watch.until_the_end(process)
+            return watch.run_to_end(process)
     except RunFailure as failure:
         return Outcome("failed", failure.category, failure.message, failure.advice), False
     except Superseded:
@@ -156,7 +156,7 @@ class _Watch:
         last, self.last_event = self.last_event, None
         return last.report if isinstance(last, Finished) else None
 
-    def until_the_end(self, process: TrainerProcess) -> tuple[Outcome, bool]:
+    def run_to_end(self, process: TrainerProcess) -> tuple[Outcome, bool]:
         """Relay events and renew the lease until the child ends; returns its outcome, and whether it only stopped for this worker."""
         kills_before = oom_kills()
         self.heard_at = time.monotonic()
@@ -223,7 +223,7 @@ class _Watch:
         except (OperationalError, InterfaceError) as error:
             return self._database_is_away(error)
         self.held_since = time.monotonic()
-        if self.asked_at is None and (wanted or is_shutting_down() or self.job.gives_way()):
+        if self.asked_at is None and (wanted or is_shutting_down() or self.job.should_yield()):
             self.handed_back = not wanted
             self.asked_at = time.monotonic()
             process.ask_to_stop()

@@ -51,7 +51,7 @@ class TrainingJob(ChildJob[Run]):
         self.show()
         version = self.job.version
         splits = (Split.TRAIN, Split.VALIDATION) if version else ()
-        files = {split.value: materialise(version, split, self.folder.path) for split in splits if version}
+        files = {split.value: copy_split(version, split, self.folder.path) for split in splits if version}
         config = training_config(self.job, files=files)
         assert isinstance(config, TrainingConfig), "runs are trained"
         if isinstance(config, GrpoConfig | RlooConfig) and config.played_by == "runners":
@@ -96,7 +96,7 @@ class TrainingJob(ChildJob[Run]):
         self.show_now_and_then()
 
     def _timed(self, news: progress.News, events: Sequence[StampedEvent]) -> progress.News:
-        measured, every = self._stopwatch.hear(events), self._evaluates_every
+        measured, every = self._stopwatch.update(events), self._evaluates_every
         if news.step is not None and news.total_steps is not None and every is not None:
             ahead = evaluations_ahead(every, step=news.step, total=news.total_steps)
             news = replace(news, evaluations_ahead=ahead)
@@ -124,7 +124,7 @@ class TrainingJob(ChildJob[Run]):
 CHUNK_BYTES = 1024 * 1024
 
 
-def materialise(version: Version, split: Split, folder: Path) -> str | None:
+def copy_split(version: Version, split: Split, folder: Path) -> str | None:
     """Copy one split to `<split>.jsonl` in `folder`; returns its name, or None if the version has no such rows.
 
     Raises DataFailure if the file is missing or differs from what was frozen.

@@ -40,13 +40,13 @@ def publish_whole_model(publication: Publication, weights: Weights, *, renew: Ca
                     raise Refused(verdicts[-1], server=server.url)
     except (Refused, CannotPublish, ServerProblem, OSError):
         for address in endpoint_of(publication).addresses:
-            point_at_what_is_live(address)
+            point_at_live_model(address)
         raise
     worst = max(verdicts, key=lambda verdict: verdict.to_policy)
     publication_progress.go_live(publication, canary=worst.to_json(), location=str(weights.model))
 
 
-def point_back_abandoned() -> list[str]:
+def reset_abandoned_pointers() -> list[str]:
     """Point keepers left at an abandoned publication back at the live model; returns their servers' addresses.
 
     The workers publishing it were killed before they could clean up.
@@ -56,11 +56,11 @@ def point_back_abandoned() -> list[str]:
     for endpoint in Endpoint.objects.filter(publications__in=whole).distinct():
         sharing = Endpoint.objects.sharing(endpoint.addresses)
         if not whole.active().filter(endpoint__in=sharing).exists():
-            moved += [address for address in endpoint.addresses if point_at_what_is_live(address)]
+            moved += [address for address in endpoint.addresses if point_at_live_model(address)]
     return moved
 
 
-def point_at_what_is_live(address: str) -> bool:
+def point_at_live_model(address: str) -> bool:
     """Point the keeper at the model that is live on its server, or its default; returns whether that changed it.
 
     The file itself isn't trusted: a killed worker may have left an unverified model there.

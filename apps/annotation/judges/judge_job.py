@@ -37,7 +37,7 @@ MOST_OF_WORKSPACE = 2
 """Judges of one workspace that run concurrently, so that its unresponsive servers don't block other workspaces."""
 
 
-def go_on(judge_id: UUID) -> None:
+def run_slice(judge_id: UUID) -> None:
     """Judge for one time slice, then hand on. Does nothing if another worker has this judge, it isn't active, or its workspace is at the limit."""
     judge = _claim(judge_id)
     if judge is None:

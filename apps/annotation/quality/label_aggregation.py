@@ -99,7 +99,7 @@ def dawid_skene(votes: Votes, *, pooled: float = POOLED_JUDGEMENTS) -> DawidSken
         with np.errstate(divide="ignore"):
             log_likelihood = np.log(habits)[votes.annotator, :, votes.label]  # (N, labels)
             evidence = _by_item(log_likelihood, votes) + np.log(prior)
-        before, posterior = posterior, _normalised(evidence)
+        before, posterior = posterior, _normalized(evidence)
         if np.abs(posterior - before).max(initial=0.0) < SETTLED:
             break
     return DawidSkene(posterior, prior, habits)
@@ -116,7 +116,7 @@ def _by_item(values: Floats, votes: Votes) -> Floats:
     return np.stack([np.bincount(votes.item, column, minlength=votes.items) for column in values.T], axis=1)
 
 
-def _normalised(logs: Floats) -> Floats:
+def _normalized(logs: Floats) -> Floats:
     # Items whose judgments have probability 0 under every label (only without pooling) are skipped.
     most = logs.max(axis=1, keepdims=True)
     shares = np.exp(logs - np.where(np.isfinite(most), most, 0.0))

@@ -93,13 +93,13 @@ def run(paths: StackPaths, wishes: Wishes) -> None:
     try:
         _start(paths, wishes, services, undo, stop).watch(stop.sleep)
     except StopRequested:
-        _say("\nStopping … (Ctrl-C again to kill what still works)")
+        _print("\nStopping … (Ctrl-C again to kill what still works)")
     finally:
         stop.then(lambda: kill_descendants(keep=[part.process for part in services.parts]))
         started = time.monotonic()
         undo.close()
         kill_descendants()
-        _say(f"Stopped in {time.monotonic() - started:.1f} s.")
+        _print(f"Stopped in {time.monotonic() - started:.1f} s.")
 
 
 def _start(
@@ -113,7 +113,7 @@ def _start(
     host, port = listener.getsockname()[:2]
     address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     if wishes.port not in (0, port):
-        _say(f"  Port {wishes.port} is in use by another program; taking {port}.")
+        _print(f"  Port {wishes.port} is in use by another program; taking {port}.")
     # Endpoints must not point to Retrace itself.
     env = programs.environment(paths, OUTGOING_REFUSED_SERVICES=f"{f'[{host}]' if ':' in host else host}:{port}")
     models = None if "LOCAL_MODELS_URL" in os.environ else ports.listen(host="127.0.0.1", port=0, or_a_neighbour=False)
@@ -140,8 +140,8 @@ def _start(
         checks = readiness.page_answers(address), readiness.workers_answer(QUEUES)
         readiness.wait_for(parts, *checks, sleep=stop.sleep)
     services.lock.announce(address)
-    _say(f"\nRetrace answers at {address}\n{sign_ins}\nLogs are in {paths.logs}. Ctrl-C stops everything.\n")
-    return Supervisor([*services.parts, *parts], _say)
+    _print(f"\nRetrace answers at {address}\n{sign_ins}\nLogs are in {paths.logs}. Ctrl-C stops everything.\n")
+    return Supervisor([*services.parts, *parts], _print)
 
 
 def _seed(paths: StackPaths, env: Mapping[str, str]) -> str:
@@ -153,7 +153,7 @@ def _seed(paths: StackPaths, env: Mapping[str, str]) -> str:
         with _step("Demo workspace"):
             return _manage(paths, env, "seed_demo")
     except StackError as error:
-        _say(f"{error}\nGoing on without it.")
+        _print(f"{error}\nGoing on without it.")
         return ""
 
 
@@ -189,10 +189,10 @@ def _step(name: str) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        _say("failed" if not isinstance(sys.exception(), StopRequested) else "")
+        _print("failed" if not isinstance(sys.exception(), StopRequested) else "")
         raise
-    _say(f"{time.monotonic() - started:5.1f} s")
+    _print(f"{time.monotonic() - started:5.1f} s")
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     print(text, flush=True)

@@ -63,9 +63,9 @@ class Supervisor:
     Each part is restarted independently, without limit: what it lacks (disk space, memory, another part) may come back.
     """
 
-    def __init__(self, parts: Sequence[Part], say: Callable[[str], None]) -> None:
+    def __init__(self, parts: Sequence[Part], print_line: Callable[[str], None]) -> None:
         self.parts = parts
-        self._say = say
+        self._print = print_line
         self._restarts = {part.name: Restarts() for part in parts}
 
     def watch(self, sleep: Callable[[float], None]) -> None:
@@ -82,7 +82,7 @@ class Supervisor:
                 self._start_again(part, restarts)
         elif part.process is not None and (status := part.process.poll()) is not None:
             wait = restarts.ended(time.monotonic())
-            self.say(
+            self.print_line(
                 f"{part.name} {how_it_ended(status)}. The end of {part.log}:\n{last_lines(part.log)}\n"
                 f"Starting {part.name} again{f' in {wait:.0f} s' if wait else ''} (restart {restarts.count})."
             )
@@ -93,14 +93,16 @@ class Supervisor:
             part.start()
         except (StackError, OSError) as error:
             wait = restarts.ended(time.monotonic())
-            self.say(f"{part.name} does not start: {error}\nTrying again in {wait:.0f} s (restart {restarts.count}).")
+            self.print_line(
+                f"{part.name} does not start: {error}\nTrying again in {wait:.0f} s (restart {restarts.count})."
+            )
         else:
             restarts.started(time.monotonic())
 
-    def say(self, text: str) -> None:
+    def print_line(self, text: str) -> None:
         """Print to the terminal, which may be a file on a full disk."""
         with suppress(OSError):
-            self._say(text)
+            self._print(text)
 
     def _reap_adopted(self) -> None:
         """Reap adopted orphans (see `adopt_orphans`) that have ended."""

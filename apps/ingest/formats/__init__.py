@@ -63,7 +63,7 @@ class Format:
             self.accepts is None or self.accepts(row)
         )
 
-    def gives_way(self, other: Format) -> bool:
+    def defers_to(self, other: Format) -> bool:
         """Whether the other format takes precedence when a record matches both."""
         if self.name in other.yields_to:
             return False
@@ -95,9 +95,9 @@ def format_of(row: Row, *, besides: str = "") -> Format | None:
     claimants: list[Format] = []
     for format in sorted(known(), key=lambda format: format.general):
         # Formats that can't win aren't asked: general formats examine more than others.
-        if format.name != besides and not any(map(format.gives_way, claimants)) and format.recognizes(row):
+        if format.name != besides and not any(map(format.defers_to, claimants)) and format.recognizes(row):
             claimants.append(format)
-    winners = [format for format in claimants if not any(map(format.gives_way, claimants))]
+    winners = [format for format in claimants if not any(map(format.defers_to, claimants))]
     if len(winners) > 1 or (claimants and not winners):
         raise AmbiguousFormat(winners or claimants)
     return winners[0] if winners else None

@@ -50,14 +50,14 @@ def _run(sample: dict[str, Any], about: dict[str, Any]) -> TrajectoryRecord:
     calls = _calls_of_the_model(sample)
     conversation = Conversation()
     for given in required_list(sample, "messages"):
-        _add(conversation, attached.put_into(given), calls)
+        _add(conversation, attached.resolve(given), calls)
     asked = sample.get("input")
     reward, success = _outcome(mapping(sample.get("scores")))
     name = text(sample.get("id"))
     return TrajectoryRecord(
         task=TaskRecord(
             key=name,
-            instruction=attached.put_into(asked) if type(asked) is str else prompt_of(conversation.opening),
+            instruction=attached.resolve(asked) if type(asked) is str else prompt_of(conversation.opening),
             environment=text(about.get("task")),
             success_check={"target": sample["target"]} if sample.get("target") else {},
         ),
@@ -119,16 +119,16 @@ class _Attachments:
         self.texts = texts
         self.room = MOST_ATTACHED
 
-    def put_into(self, value: Json) -> Json:
+    def resolve(self, value: Json) -> Json:
         """The value with every attachment in place, and images in the form of chat messages. Raises BadRow."""
         if type(value) is str:
             return self._text(value) if value.startswith(ATTACHED) else value
         if type(value) is list:
-            return [self.put_into(each) for each in value]
+            return [self.resolve(each) for each in value]
         if type(value) is dict:
             if value.get("type") == "image" and type(value.get("image")) is str:
-                return {"type": "image_url", "image_url": {"url": self.put_into(value["image"])}}
-            return {key: self.put_into(each) for key, each in value.items()}
+                return {"type": "image_url", "image_url": {"url": self.resolve(value["image"])}}
+            return {key: self.resolve(each) for key, each in value.items()}
         return value
 
     def _text(self, name: str) -> str:

@@ -64,15 +64,15 @@ class _Found:
         if value is None:
             return
         if depth > MOST_WRAPPINGS:
-            self._say(text(value))
+            self._add_text(text(value))
         elif type(value) is str:
-            self._say(value)
+            self._add_text(value)
         elif type(value) is list:
             self._take_list(value, depth)
         elif type(value) is dict:
             self._take_object(value, depth)
         else:
-            self._say(text(value))
+            self._add_text(text(value))
 
     def _take_list(self, values: list[Json], depth: int) -> None:
         if len(values) == 1 and type(values[0]) is list:  # LangChain: a batch of one
@@ -97,7 +97,7 @@ class _Found:
             self._message({"role": self.role, "content": value["content"]})
         elif value != NOTHING:
             said = first_of(value, "content", "text")
-            self._say(text(value if said is None else said))
+            self._add_text(text(value if said is None else said))
 
     def _take_request(self, value: dict[str, Any], depth: int) -> None:
         """Take a request's or a response's messages."""
@@ -110,7 +110,7 @@ class _Found:
         self.tools += tools_offered(first_of(value, "tools") or config.get("tools"))
         self.take(value[key], depth + 1)
 
-    def _say(self, words: str) -> None:
+    def _add_text(self, words: str) -> None:
         if words.strip():
             self.messages.append({"role": self.role, "content": words})
 

@@ -69,7 +69,7 @@ class Thread:
         is_again = turns == self.last and self.calls[turns].answer is None
         return opening == self.opening and (turns > self.last or is_again)
 
-    def go_on(self, span: Span, heard: Payload, turns: int, opening: str) -> None:
+    def continue_from(self, span: Span, heard: Payload, turns: int, opening: str) -> None:
         """Continue with a call whose input includes the whole chat."""
         self.messages = [*heard.messages]
         self._open_calls, self._read = OpenCalls(), 0
@@ -143,12 +143,12 @@ def threads_of(spans: Sequence[Span], tools: ToolSpans) -> list[Thread]:
         alike = by_opening[opening]
         going_on = next((each for each in reversed(alike) if each.is_continued_by(turns, opening)), None)
         if going_on:
-            going_on.go_on(span, heard, turns, opening)
+            going_on.continue_from(span, heard, turns, opening)
         elif threads and not heard.messages:
             threads[-1].append(span, threads[-1].results(tools, span.start))
         else:
             threads.append(Thread())
-            threads[-1].go_on(span, heard, turns, opening)
+            threads[-1].continue_from(span, heard, turns, opening)
             alike.append(threads[-1])
     return threads
 

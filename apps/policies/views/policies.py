@@ -15,7 +15,7 @@ from apps.accounts.recent_sign_in import needs_recent_sign_in
 from apps.common.http import HtmxRequest
 from apps.common.pages import page_of
 from apps.common.sorting import sorting_by
-from apps.policies.aliases import run_to_ask
+from apps.policies.aliases import local_model_id
 from apps.policies.forms import PolicyForm
 from apps.policies.held_out_success import held_out_success
 from apps.policies.locations import weights_of
@@ -53,7 +53,7 @@ def show(request: HtmxRequest, policy_id: UUID) -> HttpResponse:
         "policy": policy,
         "environments": champions_of(request.member).get(policy.pk, []),
         "can_act": policy.kind not in Policy.SILENT,
-        "answers_here": bool(run_to_ask(policy)),
+        "answers_here": bool(local_model_id(policy)),
         "rollouts": policy.rollouts.select_related("created_by").order_by("-pk")[:SHOWN_ROLLOUTS],
         "success": held_out_success(request.member, [policy])[policy.pk],
         "runs": policy.runs.select_related("version__dataset", "result")

@@ -20,7 +20,7 @@ def where_from(subject: Policy | Run) -> list[lineage.Origin]:
 
 
 @register.simple_tag
-def what_learned(subject: Policy | Version) -> list[lineage.Learner]:
+def learners_of(subject: Policy | Version) -> list[lineage.Learner]:
     """What was trained from a policy, or on a version's rows."""
     if isinstance(subject, Policy):
         return lineage.learners_from(subject)

@@ -25,7 +25,7 @@ from apps.annotation.judges.enrollment import (
     revise_prompt,
     send_judge,
 )
-from apps.annotation.judges.judge_job import go_on
+from apps.annotation.judges.judge_job import run_slice
 from apps.annotation.judges.llm_judge import Opinion, Pace, Usage, together, usage_of
 from apps.annotation.kinds.answers import Choice
 from apps.annotation.models import Assignment, Item, Judge, JudgeAnswer, Preference, Queue
@@ -83,7 +83,7 @@ def test_a_judge_takes_places_like_anybody_and_says_why(workspace, server, sent)
     queue = making.queue(of=workspace, items=3, overlap=2)  # of each pair run a looks for the lamp
     judge = send(queue, server, "lamp", prompt_price=1.0, completion_price=10.0)
     assert sent == [("judging.go_on", str(judge.pk))]
-    go_on(judge.pk)
+    run_slice(judge.pk)
     judge.refresh_from_db()
     assert (judge.state, judge.answered, judge.error) == ("done", 3, "")
     assert [(p.strength, p.rationale) for p in Preference.objects.all()] == [(2, "It found the lamp.")] * 3
@@ -105,7 +105,7 @@ def test_tokens_that_no_answer_can_have_cost_are_not_counted(cost: object) -> No
 def test_a_prelabel_takes_no_place(workspace, server):
     queue = making.queue(of=workspace, items=2)
     judge = send(queue, server, "lamp", mode="prelabel")
-    go_on(judge.pk)
+    run_slice(judge.pk)
     assert not Assignment.objects.exists()
     assert not Preference.objects.exists()
     assert list(JudgeAnswer.objects.values_list("a_left", "b_left", "strength", "prompt_version")) == [(2, 2, 2, 1)] * 2
@@ -115,13 +115,13 @@ def test_a_prelabel_takes_no_place(workspace, server):
 def test_models_are_not_asked_about_training_items(workspace, server, mode):
     queue = making.queue(of=workspace, items=3)
     making.known(queue, Item.Purpose.TRAINING, 1)
-    go_on(send(queue, server, "lamp", mode=mode).pk)
+    run_slice(send(queue, server, "lamp", mode=mode).pk)
     assert [answer.item.purpose for answer in JudgeAnswer.objects.select_related("item")] == ["work", "work"]
 
 
 def test_who_always_says_left_contradicts_itself_and_prefers_nothing(workspace, server):
     judge = send(making.queue(of=workspace), server, "left")
-    go_on(judge.pk)
+    run_slice(judge.pk)
     answer = JudgeAnswer.objects.get()
     assert (answer.a_left, answer.b_left, answer.strength) == (2, -2, 0)
     assert "Its answer depends on the order" in answer.reason
@@ -129,14 +129,14 @@ def test_who_always_says_left_contradicts_itself_and_prefers_nothing(workspace, 
 
 def test_a_busy_server_is_asked_again(workspace, server):
     judge = send(making.queue(of=workspace, items=2), server, "busy", mode="prelabel")
-    go_on(judge.pk)
+    run_slice(judge.pk)
     judge.refresh_from_db()
     assert (judge.state, judge.answered, judge.failed) == ("done", 2, 0)
 
 
 def test_a_refused_key_stops_the_judge_and_says_what_to_check(workspace, server):
     judge = send(making.queue(of=workspace), server, "locked")
-    go_on(judge.pk)
+    run_slice(judge.pk)
     judge.refresh_from_db()
     assert judge.state == "failed"
     assert "401" in judge.error
@@ -148,7 +148,7 @@ def test_a_refused_key_stops_the_judge_and_says_what_to_check(workspace, server)
 def test_a_server_that_is_no_judge_is_not_quoted(workspace, server, monkeypatch, model):
     monkeypatch.setattr(llm_judge, "TRIES", 1)
     judge = send(making.queue(of=workspace), server, model)
-    go_on(judge.pk)
+    run_slice(judge.pk)
     judge.refresh_from_db()
     told = [judge.error, *JudgeAnswer.objects.values_list("error", flat=True)]
     assert any(told)
@@ -158,7 +158,7 @@ def test_a_server_that_is_no_judge_is_not_quoted(workspace, server, monkeypatch,
 def test_a_judge_is_not_sent_into_a_network_that_is_not_named(workspace, server, monkeypatch):
     monkeypatch.setenv("OUTGOING_NETWORKS", "")
     judge = send(making.queue(of=workspace), server, "lamp")
-    go_on(judge.pk)
+    run_slice(judge.pk)
     judge.refresh_from_db()
     assert (judge.state, judge.answered) == ("failed", 0)
     assert "add the network to OUTGOING_NETWORKS" in judge.error
@@ -169,7 +169,7 @@ def test_a_judge_takes_no_key_to_a_server_that_may_not_have_it(workspace, server
     monkeypatch.setenv("ENDPOINT_KEYS", "VLLM_API_KEY=http://vllm:8000")
     judge = send(making.queue(of=workspace), server, "lamp")
     Endpoint.objects.update(key_variable="VLLM_API_KEY")  # registered before the setting was changed
-    go_on(judge.pk)
+    run_slice(judge.pk)
     judge.refresh_from_db()
     assert (judge.state, judge.answered) == ("failed", 0)
     assert "The key in VLLM_API_KEY is not sent to" in judge.error
@@ -177,7 +177,7 @@ def test_a_judge_takes_no_key_to_a_server_that_may_not_have_it(workspace, server
 
 def test_a_server_that_is_not_there_stops_the_judge(workspace):
     judge = send(making.queue(of=workspace), "http://127.0.0.1:9/v1", "lamp")
-    go_on(judge.pk)
+    run_slice(judge.pk)
     judge.refresh_from_db()
     assert judge.state == "failed"
     assert "gave no answer after several attempts" in judge.error
@@ -186,7 +186,7 @@ def test_a_server_that_is_not_there_stops_the_judge(workspace):
 def test_unusable_answers_are_counted_not_repeated_and_end_in_a_stop(workspace, server):
     queue = making.queue(of=workspace, items=7)
     judge = send(queue, server, "rubbish", mode="prelabel")
-    go_on(judge.pk)
+    run_slice(judge.pk)
     judge.refresh_from_db()
     assert (judge.state, judge.failed, judge.answered) == ("failed", 5, 0)
     assert "I would rather not say" in judge.error
@@ -200,13 +200,13 @@ def test_pairs_that_were_skipped_without_an_answer_get_another_chance(workspace,
     queue = making.queue(of=workspace, items=2)
     Queue.objects.update(skipped_come_back=True)
     judge = send(queue, server, "rubbish")
-    go_on(judge.pk)
+    run_slice(judge.pk)
     judge.refresh_from_db()
     assert (judge.state, judge.failed) == ("done", 2)
     assert list(Assignment.objects.values_list("state", flat=True)) == ["skipped"] * 2  # each was assigned once
     Policy.objects.update(location="lamp")
     resume_judge(judge=judge, by=None)
-    go_on(judge.pk)
+    run_slice(judge.pk)
     assert Preference.objects.count() == 2
 
 
@@ -235,7 +235,7 @@ def test_a_reward_model_skips_what_it_cannot_score_once_and_again_when_resumed(w
 
 def test_a_judge_stops_when_it_has_cost_what_it_may(workspace, server):
     judge = send(making.queue(of=workspace, items=5), server, "lamp", prompt_price=1_000.0, most_cost=0.3)
-    go_on(judge.pk)  # 0.2 a pair
+    run_slice(judge.pk)  # 0.2 a pair
     judge.refresh_from_db()
     assert (judge.state, judge.answered) == ("paused", 2)
     assert "its budget" in judge.error
@@ -243,10 +243,10 @@ def test_a_judge_stops_when_it_has_cost_what_it_may(workspace, server):
 
 def test_characters_that_no_database_keeps_are_made_visible(workspace, server):
     queue = making.queue(of=workspace, items=5)
-    go_on(send(queue, server, "stray").pk)
+    run_slice(send(queue, server, "stray").pk)
     assert {p.rationale for p in Preference.objects.all()} == {r"It␀ found the \ud800lamp."}
     judge = send(queue, server, "stray rubbish", mode="prelabel")
-    go_on(judge.pk)
+    run_slice(judge.pk)
     judge.refresh_from_db()
     assert judge.state == "failed"
     assert r"I would ␀rather\ud800 not say." in judge.error
@@ -258,7 +258,7 @@ def test_what_nobody_expected_stops_the_judge_and_its_tokens_are_counted(workspa
 
     monkeypatch.setattr(judge_job, "record", broken)
     judge = send(making.queue(of=workspace, items=3), server, "lamp")
-    go_on(judge.pk)
+    run_slice(judge.pk)
     judge.refresh_from_db()
     assert (judge.state, judge.answered, judge.prompt_tokens, judge.leased_until) == ("failed", 0, 200, None)
     assert "an error in Retrace" in judge.error
@@ -269,7 +269,7 @@ def test_what_nobody_expected_stops_the_judge_and_its_tokens_are_counted(workspa
 def test_two_workers_do_not_share_a_judge_and_a_forsaken_one_is_found_again(workspace, server, sent):
     judge = send(making.queue(of=workspace), server, "lamp")
     assert lifecycle.claim(JUDGES, judge.pk, worker="elsewhere:1") is not None
-    go_on(judge.pk)
+    run_slice(judge.pk)
     assert not JudgeAnswer.objects.exists()
     assert lifecycle.recover(JUDGES) == []
     Judge.objects.update(leased_until=judge_job.now())
@@ -288,7 +288,7 @@ def test_a_judge_stays_with_its_worker_however_slow_each_answer_is(workspace, se
         return post(*given, **named)
 
     monkeypatch.setattr(httpx.Client, "post", slow)
-    go_on(judge.pk)
+    run_slice(judge.pk)
     assert is_forsaken == [False, False]  # both orders
     judge.refresh_from_db()
     assert (judge.state, judge.answered) == ("done", 1)
@@ -311,7 +311,7 @@ def test_prompts_are_versioned(workspace, server):
     judge = send(making.queue(of=workspace, items=2), server, "lamp", mode="prelabel")
     assert revise_prompt(judge=judge, text="Prefer what works.", by=None).version == 1
     assert revise_prompt(judge=judge, text="Prefer what is safe.", by=None).version == 2
-    go_on(judge.pk)
+    run_slice(judge.pk)
     assert set(JudgeAnswer.objects.values_list("prompt_version", flat=True)) == {2}
 
 
@@ -371,7 +371,7 @@ def test_a_model_is_sent_from_the_queues_page_and_its_agreement_with_people_show
         "completion_price": 2,
     }
     assert researcher.post(address, form).url == address
-    go_on(Judge.objects.get().pk)
+    run_slice(Judge.objects.get().pk)
     person = factories.annotator(of=workspace)
     for strength in (1, -1):
         record(assignment=next_assignment(queue=queue, annotator=person), answer=Choice(strength))
@@ -386,7 +386,7 @@ def test_a_model_is_sent_from_the_queues_page_and_its_agreement_with_people_show
 def test_what_a_model_said_shows_after_one_has_answered_or_before_where_the_queue_says_so(workspace, server, client):
     member = factories.member(Role.ANNOTATOR, of=workspace)
     queue = making.queue(of=workspace, items=2)
-    go_on(send(queue, server, "lamp", mode="prelabel").pk)
+    run_slice(send(queue, server, "lamp", mode="prelabel").pk)
     client.force_login(member.user)
     desk = reverse("annotation:desk", args=[queue.pk])
     assert "It found the lamp" not in client.get(desk).content.decode()
@@ -412,15 +412,15 @@ def test_judges_of_one_workspace_leave_workers_to_others(workspace, server):
     queue = making.queue(of=workspace, items=1)
     early, late, third, fourth = (send(queue, server, name, mode="prelabel") for name in ("a", "b", "lamp", "lamp 2"))
     held, _ = claimed(third), claimed(fourth)
-    go_on(late.pk)
+    run_slice(late.pk)
     late.refresh_from_db()
     assert late.phase == Phase.WAITING
     elsewhere = send(making.queue(items=1), server, "lamp", mode="prelabel")
-    go_on(elsewhere.pk)
+    run_slice(elsewhere.pk)
     elsewhere.refresh_from_db()
     assert elsewhere.phase == Phase.DONE
     lifecycle.finish(held)
-    go_on(late.pk)
+    run_slice(late.pk)
     early.refresh_from_db()
     late.refresh_from_db()
     assert (early.attempt, late.attempt) == (1, 0)  # first in, first out
@@ -430,7 +430,7 @@ def test_the_next_judge_is_taken_up_when_one_is_over(workspace, server, sent):
     queue = making.queue(of=workspace, items=1)
     first, second = (send(queue, server, name, mode="prelabel") for name in ("lamp", "lamp 2"))
     sent.clear()
-    go_on(first.pk)
+    run_slice(first.pk)
     assert sent == [("judging.go_on", str(second.pk))]
 
 

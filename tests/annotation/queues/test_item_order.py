@@ -94,7 +94,7 @@ def test_a_reward_model_scores_every_run_in_a_program_of_its_own_and_joins(setti
     save_policy(tmp_path / "runs" / str(policy.made_by.pk) / "model")
     judge = send_judge(queue=queue, policy=policy, mode="join", prompt="", by=None)
     assert sent == [("scoring.go_on", str(judge.pk))]
-    reward_scores.go_on(judge.pk)
+    reward_scores.run_slice(judge.pk)
     judge.refresh_from_db()
     assert (judge.state, judge.answered, judge.error) == ("done", 2, "")
     answers = {answer.item_id: answer for answer in JudgeAnswer.objects.all()}
@@ -108,7 +108,7 @@ def test_a_model_that_cannot_be_loaded_stops_the_judge_with_the_programs_last_wo
     settings.MODEL_ROOTS = [tmp_path / "models"]
     (tmp_path / "models" / "empty").mkdir(parents=True)
     judge = reward_model(making.queue(items=1), location=str(tmp_path / "models" / "empty"))
-    reward_scores.go_on(judge.pk)
+    reward_scores.run_slice(judge.pk)
     judge.refresh_from_db()
     assert judge.state == "failed"
     assert "ended with 1" in judge.error
@@ -133,7 +133,7 @@ def test_a_reward_model_that_is_paused_ends_its_program_at_once(settings, tmp_pa
 
     monkeypatch.setattr(reward_scores, "lifecycle", SimpleNamespace(**{**vars(lifecycle), "renew": renew}))
     before = alive(psutil.Process().children())
-    reward_scores.go_on(judge.pk)
+    reward_scores.run_slice(judge.pk)
     judge.refresh_from_db()
     assert (judge.state, judge.answered, judge.leased_until) == ("paused", 0, None)
     assert looks[-1] < settings.WORKER_LEASE_SECONDS  # a killed worker's judge is taken over within a minute

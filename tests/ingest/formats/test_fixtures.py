@@ -42,8 +42,8 @@ def test_another_format_claims_a_record_only_where_it_is_declared_who_wins(name)
     format = formats.named(name)
     claimants = [other for other in formats.known() if other.recognizes(EXAMPLES[name])]
     assert format in claimants
-    assert all(other.gives_way(format) for other in claimants if other is not format)
-    assert not any(format.gives_way(other) for other in claimants)
+    assert all(other.defers_to(format) for other in claimants if other is not format)
+    assert not any(format.defers_to(other) for other in claimants)
 
 
 @pytest.mark.parametrize("name", sorted(set(FIXTURES) - {"wrapped"}))  # which reads what has keys of others
@@ -75,7 +75,7 @@ def _remove(value: Any, names: list[str]) -> None:
 
 def test_no_two_formats_each_give_way_to_the_other():
     pairs: list[tuple[Format, Format]] = list(itertools.combinations(formats.known(), 2))
-    assert not [(one.name, two.name) for one, two in pairs if one.gives_way(two) and two.gives_way(one)]
+    assert not [(one.name, two.name) for one, two in pairs if one.defers_to(two) and two.defers_to(one)]
 
 
 def test_formats_give_way_to_formats_that_exist():

@@ -121,9 +121,9 @@ def main() -> None:
     try:
         walls = shut_in(cpu_seconds=request["cpu_seconds"], memory_mb=request["memory_mb"])
     except OSError as error:
-        say(answers, {"refused": str(error)})
+        write_line(answers, {"refused": str(error)})
         return
-    say(answers, {"walls": walls})
+    write_line(answers, {"walls": walls})
     run(request, answers)
     os._exit(0)
 
@@ -230,7 +230,7 @@ def run(request: dict[str, Any], answers: io.TextIOBase) -> None:
             result = {"error": f"NameError: there is no function {request['function']}"}
         else:
             result = attempt(partial(function, *copy.deepcopy(arguments)))
-        say(answers, {**result, **({"printed": text} if (text := printed.text()) else {})})
+        write_line(answers, {**result, **({"printed": text} if (text := printed.text()) else {})})
 
 
 def attempt(action: Callable[[], Any]) -> dict[str, Any]:
@@ -270,7 +270,7 @@ class Printed(io.TextIOBase):
         return "".join(self._parts)
 
 
-def say(answers: Any, line: dict[str, Any]) -> None:
+def write_line(answers: Any, line: dict[str, Any]) -> None:
     answers.write(json.dumps(line) + "\n")
     answers.flush()
 

@@ -17,7 +17,7 @@ class Command(BaseCommand):
             workspace = demo_workspace()
         except RefusedInProduction as refusal:
             raise CommandError(str(refusal)) from None
-        story.go_on(workspace)
+        story.advance(workspace)
         self.stdout.write(f"Sign in to “{workspace}” with the password {PASSWORD}:")
         for sign_in in SIGN_INS:
             self.stdout.write(f"  {sign_in.email:<26}{sign_in.role}")
