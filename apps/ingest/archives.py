@@ -101,12 +101,12 @@ class Folder:
                 if _is_data(member.path):
                     paths.append(member.path)
                     if member.path.endswith(".json"):
-                        reported += _take_report(found, member)
+                        reported += _add_report(found, member)
                         if reported > MOST_REPORT_BYTES or found.is_full:
                             break
                 elif PurePosixPath(member.path).name == SCORE:
                     with member.open() as packed:
-                        found.take_score(member.path, packed.read(HEAD))
+                        found.add_score(member.path, packed.read(HEAD))
         except (Unusable, UnreadableFile, *BROKEN):
             pass
         if reported > MOST_REPORT_BYTES or found.is_full:
@@ -151,14 +151,14 @@ class Folder:
             raise UnreadableFile(f"Unpacks to more than {RATIO} times its size, as only a decompression bomb does.")
 
 
-def _take_report(found: Outcomes, member: Member) -> int:
+def _add_report(found: Outcomes, member: Member) -> int:
     """Adds the member to `found` if it's a report. Returns the number of bytes read."""
     with member.open() as packed:
         head, rest = packed.read(HEAD), b""
         if begins_like_report(member.path, head):
             rest = packed.read(MOST_BYTES)
             if len(rest) < MOST_BYTES:
-                found.take(member.path, head + rest)
+                found.add(member.path, head + rest)
     return len(head) + len(rest)
 
 

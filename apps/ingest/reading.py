@@ -112,7 +112,7 @@ class Reading:
             _name_task(record)
             original = originals.of(record)
             if place:
-                room.take(record, original)
+                room.admit(record, original)
             asks = outcomes and is_judged and record.success is None
             yield Run(record, original, outcomes.verdict(record, row.file) if outcomes and asks else None)
 
@@ -125,7 +125,7 @@ class _Room:
         self.bytes = max(LEAST_ROOM, min(TIMES * size, MOST_ROOM), MOST_TIMES * size)
         self.taken = 1
 
-    def take(self, record: TrajectoryRecord, original: bytes) -> None:
+    def admit(self, record: TrajectoryRecord, original: bytes) -> None:
         """Count one more after the first. Raises BadParts."""
         self.taken += 1
         self.bytes -= len(jsontext.dumps(record.to_json())) + (len(original) if record.part is not None else 0)
@@ -169,16 +169,17 @@ def _without_odd_rewards(record: TrajectoryRecord) -> list[str]:
     ]
     if _is_odd(record.reward):
         odd.append(("the run", record.outcome))
-    told = [
-        f"The reward of {where} is {_spelled(holder.reward)}; it is kept without a reward." for where, holder in odd[:1]
+    warnings = [
+        f"The reward of {where} is {_reward_text(holder.reward)}; it is kept without a reward."
+        for where, holder in odd[:1]
     ]
     more = [f"So are {len(odd) - 1:,} more of its rewards."] if len(odd) > 1 else []
     for _, holder in odd:
         holder.reward = None
-    return [" ".join([*told, *more])] if odd else []
+    return [" ".join([*warnings, *more])] if odd else []
 
 
-def _spelled(reward: float | None) -> str:
+def _reward_text(reward: float | None) -> str:
     return "NaN" if reward is None or math.isnan(reward) else "infinite" if reward > 0 else "minus infinity"
 
 

@@ -73,6 +73,6 @@ def read_each(
             if len(refusals) < MOST_NAMED:
                 refusals.append(BadRow(f"{name}: {refusal.reason}", refusal.expected))
     if refusals:
-        told = " ".join(refusal.reason for refusal in refusals)
+        reasons = " ".join(refusal.reason for refusal in refusals)
         rest = f" ({refused} of {count} could not be read.)" if count > 1 else ""
-        raise BadParts(told + rest, refusals[0].expected)
+        raise BadParts(reasons + rest, refusals[0].expected)

@@ -220,7 +220,7 @@ def _nearest(row: Json) -> str:
         lacking = [_quoted(key) for key in keys if key not in present][:2]
         lacks = f" (lacks {', '.join(lacking)})" if lacking else ""
         near += [(-len(present), len(keys), f"{format.title}{lacks}")] if present else []
-    return f"Nearest: {'; '.join(said for *_, said in sorted(near)[:NEAREST])}." if near else ""
+    return f"Nearest: {'; '.join(words for *_, words in sorted(near)[:NEAREST])}." if near else ""
 
 
 def _advice(row: Json) -> str:

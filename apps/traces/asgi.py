@@ -118,7 +118,7 @@ class TracesEndpoint:
             body = await _body_of(request)
             encoding = request.headers.get("content-encoding", "identity").strip().lower()
             async with self._turns.of(workspace_id):
-                return await _in_database(_take, workspace_id, body, encoding, media_type)
+                return await _in_database(_store, workspace_id, body, encoding, media_type)
         finally:
             self._at_once -= Counter([workspace_id])  # drops entries at 0
 
@@ -163,7 +163,7 @@ async def _body_of(request: Request) -> bytes:
     return b"".join(pieces)
 
 
-def _take(workspace_id: UUID, body: bytes, encoding: str, media_type: str) -> Answer:
+def _store(workspace_id: UUID, body: bytes, encoding: str, media_type: str) -> Answer:
     """Parse and store the body. Raises Refusal."""
     if encoding == "gzip":
         body = _unpacked(body)

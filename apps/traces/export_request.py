@@ -107,7 +107,7 @@ def read_protobuf(body: bytes, rules: Sequence[Rule] = ()) -> Batch:
     batch = Batch(rules=rules)
     try:
         for resource, scope, spans in protobuf.groups(body):
-            _take(batch, _protobuf_source(resource, scope), (protobuf_span(span) for span in spans))
+            _parse_spans(batch, _protobuf_source(resource, scope), (protobuf_span(span) for span in spans))
     except NotProtobuf as problem:
         raise Unreadable(f"The body isn't an ExportTraceServiceRequest: {problem}") from None
     return batch
@@ -143,7 +143,7 @@ def read_json(body: bytes, rules: Sequence[Rule] = ()) -> Batch:
         if type(record) is not dict:
             raise Unreadable(f'The body is {jsontext.describe(record)}; expected {{"resourceSpans": […]}}.')
         for about, spans in groups_in({"resourceSpans": [], **record}):
-            _take(batch, lambda about=about: about, (lambda span=span: span for span in spans))  # type: ignore[misc]  # bound at once
+            _parse_spans(batch, lambda about=about: about, (lambda span=span: span for span in spans))  # type: ignore[misc]  # bound at once
     except jsontext.UnreadableJSON as problem:
         raise Unreadable(f"The body can't be read: {problem}") from None
     except BadRow as problem:
@@ -151,7 +151,7 @@ def read_json(body: bytes, rules: Sequence[Rule] = ()) -> Batch:
     return batch
 
 
-def _take(batch: Batch, about: Callable[[], Json], spans: Iterator[Callable[[], dict[str, Json]]]) -> None:
+def _parse_spans(batch: Batch, about: Callable[[], Json], spans: Iterator[Callable[[], dict[str, Json]]]) -> None:
     source: Source | None = None
     for read in spans:
         if len(batch.spans) + batch.rejected >= MOST_SPANS:

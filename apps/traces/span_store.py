@@ -80,7 +80,7 @@ def store_spans(workspace_id: UUID, batch: Batch) -> int:
     _refuse_beyond_storage(workspace_id)
     moment = now()
     traces = _traces(workspace_id, {span.trace_id for span in spans}, moment)
-    taken = _taken(batch, spans, traces)
+    taken = _within_limits(batch, spans, traces)
     new = _insert(taken, traces)
     changed = [span for span in taken if (traces[span.trace_id].pk, span.span_id) in new]
     for span in changed:
@@ -120,7 +120,7 @@ def _traces(workspace_id: UUID, ids: Iterable[str], moment: datetime) -> dict[st
     return {trace.trace_id: trace for trace in locked}
 
 
-def _taken(batch: Batch, spans: list[Span], traces: dict[str, Trace]) -> list[Span]:
+def _within_limits(batch: Batch, spans: list[Span], traces: dict[str, Trace]) -> list[Span]:
     """Leaves out spans that exceed their trace's limit, or that arrive after its spans were deleted."""
     taken: list[Span] = []
     copies: dict[tuple[str, bytes], int] = {}

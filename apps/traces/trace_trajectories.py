@@ -85,14 +85,14 @@ def settle(ids: Collection[UUID]) -> None:
     """Store or update the trajectories of traces, except those that received more spans meanwhile or are locked by another worker."""
     due = Trace.objects.due_at(now()).filter(pk__in=ids).order_by("pk")
     traces = list(due.select_for_update(skip_locked=True))
-    told = [trace for trace in traces if trace.model_calls]
-    spans: dict[UUID, list[Span]] = {trace.pk: [] for trace in told}
-    for span in Span.objects.filter(trace__in=told).order_by("source_digest", "span_id"):
+    with_calls = [trace for trace in traces if trace.model_calls]
+    spans: dict[UUID, list[Span]] = {trace.pk: [] for trace in with_calls}
+    for span in Span.objects.filter(trace__in=with_calls).order_by("source_digest", "span_id"):
         spans[span.trace_id].append(span)
-    found = Source.objects.filter(trace__in=told)
+    found = Source.objects.filter(trace__in=with_calls)
     sources = {(source.trace_id, bytes(source.digest)): unpacked(source.body) for source in found}
-    parts: dict[UUID, list[TracePart]] = {trace.pk: [] for trace in told}
-    for part in TracePart.objects.filter(trace__in=told).order_by("pk"):
+    parts: dict[UUID, list[TracePart]] = {trace.pk: [] for trace in with_calls}
+    for part in TracePart.objects.filter(trace__in=with_calls).order_by("pk"):
         parts[part.trace_id].append(part)
     new: list[tuple[Trace, Chat]] = []
     for trace in traces:

@@ -299,7 +299,7 @@ def test_one_workspace_reads_one_request_at_a_time(monkeypatch: pytest.MonkeyPat
 
     async def lookup(function: Any, *args: Any) -> Any:
         nonlocal at_once, most
-        if function is not asgi._take:
+        if function is not asgi._store:
             return args[0].headers["x-of"] and (workspace if args[0].headers["x-of"] == "mine" else other)
         at_once += 1
         most = max(most, at_once)

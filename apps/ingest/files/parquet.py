@@ -64,7 +64,10 @@ def _lines(table: Any, size: int, passed: Callable[[int], None]) -> Iterator[byt
             passed(size * done // total)
             for place in range(0, batch.num_rows, at_once):
                 for row in batch.slice(place, at_once).to_pylist(maps_as_pydicts="lossy"):
-                    yield orjson.dumps(_without_nulls(row), default=_spelled, option=orjson.OPT_NON_STR_KEYS) + b"\n"
+                    yield (
+                        orjson.dumps(_without_nulls(row), default=_as_json_value, option=orjson.OPT_NON_STR_KEYS)
+                        + b"\n"
+                    )
     except MemoryError:  # includes Arrow's, which is a subclass
         raise Unusable("a Parquet file with a row that doesn't fit in memory. Write shorter values") from None
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
@@ -115,7 +118,7 @@ def _without_nulls(value: Any) -> Any:
     return [_without_nulls(each) for each in value] if type(value) is list else value
 
 
-def _spelled(value: Any) -> str:
+def _as_json_value(value: Any) -> str:
     """Bytes, which are mostly images, as base64; decimals, durations, and the like as text."""
     return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
 

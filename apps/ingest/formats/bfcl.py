@@ -23,7 +23,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     for turn in map(mapping, required_list(row, "inference_log")):
         if QUERY in turn:
             messages += required_list(turn, QUERY)
-            messages += [_message(mapping(entry)) for entry in _entries(turn) if _is_said(entry)]
+            messages += [_message(mapping(entry)) for entry in _entries(turn) if _is_message(entry)]
     record = chat_trajectory(Chat({"id": row.get("id")}, messages, ()))
     record.task.key, record.task.environment = record.id or record.task.key, "bfcl"
     record.info = {"result": row["result"]} if "result" in row else {}
@@ -37,7 +37,7 @@ def _entries(turn: dict[str, Any]) -> Iterator[Json]:
         yield from required_list(turn, step)
 
 
-def _is_said(entry: Json) -> bool:
+def _is_message(entry: Json) -> bool:
     """Whether an entry is a message; the rest are the harness's own notes."""
     return mapping(entry).get("role") in ("assistant", "tool", "user", "system")
 

@@ -45,30 +45,30 @@ def _messages(way: list[Node]) -> Iterator[Message]:
         kind, role = text(content.get("content_type")), text(author.get("role"))
         if not message or kind == RECAP:
             continue
-        said, to = _said(kind, content), text(message.get("recipient"))
+        body, to = _content_of(kind, content), text(message.get("recipient"))
         if kind == "thoughts":
-            yield {"role": "reasoning", "content": said}
+            yield {"role": "reasoning", "content": body}
         elif role == "assistant" and to not in ("", "all"):
-            arguments = said if text(said).lstrip().startswith("{") else {"input": said}
+            arguments = body if text(body).lstrip().startswith("{") else {"input": body}
             yield {"role": "assistant", "content": None, "tool_calls": [{"name": to, "arguments": arguments}]}
         elif role == "tool":
-            yield {"role": "tool", "name": text(author.get("name")), "content": said}
-        elif said:
-            yield {"role": "system" if kind in REMEMBERED else role, "content": said}
+            yield {"role": "tool", "name": text(author.get("name")), "content": body}
+        elif body:
+            yield {"role": "system" if kind in REMEMBERED else role, "content": body}
 
 
-def _said(kind: str, content: dict[str, Any]) -> Json:
+def _content_of(kind: str, content: dict[str, Any]) -> Json:
     if kind == "thoughts":
         thoughts = map(mapping, content["thoughts"] if type(content.get("thoughts")) is list else ())
-        told = (text(first_of(each, "content", "summary")) for each in thoughts)
-        return "\n\n".join(filter(None, told))
+        texts = (text(first_of(each, "content", "summary")) for each in thoughts)
+        return "\n\n".join(filter(None, texts))
     if type(parts := content.get("parts")) is list:
         return "\n".join(parts) if all(type(part) is str for part in parts) else list(map(_part, parts))
     if kind in REMEMBERED:
-        told = (text(content.get(key)) for key in ("user_profile", "user_instructions", "model_set_context"))
-        return "\n\n".join(filter(None, told))
-    said = first_of(content, "text", "result", "content")
-    return text({key: value for key, value in content.items() if key != "content_type"} if said is None else said)
+        texts = (text(content.get(key)) for key in ("user_profile", "user_instructions", "model_set_context"))
+        return "\n\n".join(filter(None, texts))
+    value = first_of(content, "text", "result", "content")
+    return text({key: value for key, value in content.items() if key != "content_type"} if value is None else value)
 
 
 def _part(part: Json) -> Json:

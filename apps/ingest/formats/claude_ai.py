@@ -47,8 +47,8 @@ def _message(given: Said) -> Message:
     if not any(text(mapping(part).get("text")) or kind_of(part) != "text" for part in parts):
         parts = [{"type": "text", "text": text(given.get("text"))}]
     for attached in map(mapping, optional_list(given, "attachments")):
-        if said := first_of(attached, "extracted_content"):
-            parts.append({"type": "text", "text": f"{text(attached.get('file_name'))}\n{text(said)}"})
+        if content := first_of(attached, "extracted_content"):
+            parts.append({"type": "text", "text": f"{text(attached.get('file_name'))}\n{text(content)}"})
     return {"role": text(given.get("sender")), "content": list(map(_plain, parts))}
 
 

@@ -69,12 +69,12 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
         threads.setdefault(thread, []).append(line)
     titles = [text(line.get("summary")) for line in map(mapping, row) if line.get("type") == "summary"]
     title = titles[0] if titles and len({thread.session for thread in threads}) == 1 else ""
-    said = [(thread, found) for thread, found in threads.items() if any(map(_is_said, found))]
-    runs = [_run(thread.agent, found, title) for thread, found in said]
+    chats = [(thread, found) for thread, found in threads.items() if any(map(_is_message, found))]
+    runs = [_run(thread.agent, found, title) for thread, found in chats]
     if not runs:
         raise BadRow("This session has no messages.", EXPECTED)
     if len({thread.session for thread in threads}) > 1:
-        for run, (_, found) in zip(runs, said, strict=True):
+        for run, (_, found) in zip(runs, chats, strict=True):
             run.part = found
     yield from runs
 
@@ -111,8 +111,10 @@ def _run(thread: str, lines: list[Line], title: str) -> TrajectoryRecord:
             models[text(about.get("model"))] += 1
         before = before if at is None else at
     session = text(next((line["sessionId"] for line in lines if line.get("sessionId")), ""))
-    said = [line for line in lines if _is_said(line) and not line.get("isMeta") and not _parts(line, "tool_result")]
-    asked = [{**mapping(line["message"]), "role": "user"} for line in said if line["type"] == "user"]
+    messages = [
+        line for line in lines if _is_message(line) and not line.get("isMeta") and not _parts(line, "tool_result")
+    ]
+    asked = [{**mapping(line["message"]), "role": "user"} for line in messages if line["type"] == "user"]
     ending = next((line for line in reversed(lines) if line.get("type") == "result"), {})
     return TrajectoryRecord(
         task=TaskRecord(
@@ -135,7 +137,7 @@ def _run(thread: str, lines: list[Line], title: str) -> TrajectoryRecord:
     )
 
 
-def _is_said(line: Line) -> bool:
+def _is_message(line: Line) -> bool:
     message = mapping(line.get("message"))
     return line.get("type") in ("user", "assistant") and "content" in message and message.get("model") != SYNTHETIC
 
@@ -144,7 +146,7 @@ def _path(lines: list[Line]) -> list[Line]:
     """The path of lines that leads to the last one, with all results of the tool calls on it."""
     by_id = {line["uuid"]: line for line in lines}
     kept: set[str] = set()
-    here: Line | None = next((line for line in reversed(lines) if _is_said(line)), None)
+    here: Line | None = next((line for line in reversed(lines) if _is_message(line)), None)
     while here is not None and here["uuid"] not in kept:
         kept.add(here["uuid"])
         here = by_id.get(text(here.get("parentUuid") or here.get("logicalParentUuid")))
@@ -152,7 +154,7 @@ def _path(lines: list[Line]) -> list[Line]:
     for line in lines:
         if any(text(part.get("tool_use_id")) in calls for part in _parts(line, "tool_result")):
             kept.add(line["uuid"])
-    return [line for line in lines if line["uuid"] in kept and _is_said(line)]
+    return [line for line in lines if line["uuid"] in kept and _is_message(line)]
 
 
 def _parts(line: Line, kind: str) -> list[dict[str, Any]]:

@@ -90,8 +90,8 @@ def _message(item: dict[str, Any]) -> Message | None:
     """An item as a chat message; None if it has no content."""
     kind = text(item.get("type"))
     if kind == "reasoning":
-        said = first_of(item, "content") or item.get("summary")
-        return {"type": kind, "summary": said} if said else None
+        summary = first_of(item, "content") or item.get("summary")
+        return {"type": kind, "summary": summary} if summary else None
     return item if role_of(item) else None
 
 

@@ -110,8 +110,8 @@ def _answers(request: dict[str, Any]) -> Iterator[Message]:
         calls = list(map(mapping, optional_list(each, "toolCalls")))
         thought = mapping(each.get("thinking")).get("text")
         message: Message = {"role": "assistant", "content": text(each.get("response")), "tool_calls": calls}
-        if said := "\n\n".join(map(text, thought)) if type(thought) is list else text(thought):
-            message["reasoning_content"] = said
+        if thinking := "\n\n".join(map(text, thought)) if type(thought) is list else text(thought):
+            message["reasoning_content"] = thinking
         yield message
         for call in calls:
             if (identifier := text(call.get("id"))) in results:
@@ -120,24 +120,24 @@ def _answers(request: dict[str, Any]) -> Iterator[Message]:
 
 def _shown(request: dict[str, Any]) -> Iterator[Message]:
     """Answers as displayed. Text displayed for tools was written for the page, not by the model: context."""
-    said: Message = {"role": "assistant", "content": ""}
+    answer: Message = {"role": "assistant", "content": ""}
     for part in map(mapping, optional_list(request, "response")):
         kind, words = text(part.get("kind")), _shown_words(part.get("value"))
         if kind == "toolInvocationSerialized":
-            if said["content"]:
-                yield said
-            said = {"role": "assistant", "content": ""}
-            told = filter(None, (_shown_words(part.get(key)) for key in ("invocationMessage", "pastTenseMessage")))
-            yield {"role": "tool", "name": text(part.get("toolId")), "content": "\n".join(told)}
+            if answer["content"]:
+                yield answer
+            answer = {"role": "assistant", "content": ""}
+            messages = filter(None, (_shown_words(part.get(key)) for key in ("invocationMessage", "pastTenseMessage")))
+            yield {"role": "tool", "name": text(part.get("toolId")), "content": "\n".join(messages)}
         elif kind == "thinking":
-            said["reasoning_content"] = said.get("reasoning_content", "") + words
+            answer["reasoning_content"] = answer.get("reasoning_content", "") + words
         elif kind == "inlineReference":
             reference = mapping(part.get("inlineReference"))
-            said["content"] += text(part.get("name") or first_of(reference, "name", "path", "fsPath"))
+            answer["content"] += text(part.get("name") or first_of(reference, "name", "path", "fsPath"))
         elif kind in SAID:
-            said["content"] += words
-    if said["content"]:
-        yield said
+            answer["content"] += words
+    if answer["content"]:
+        yield answer
 
 
 def _shown_words(given: Json) -> str:

@@ -55,20 +55,22 @@ def _words(content: Json) -> Json:
     """Text, or parts in Gemini's form."""
     if type(content) is not list:
         return text(content)
-    said = read_payload([{"role": "user", "parts": content}], "user").messages
-    return said[0].get("content") if said else ""
+    messages = read_payload([{"role": "user", "parts": content}], "user").messages
+    return messages[0].get("content") if messages else ""
 
 
 def _answer(given: dict[str, Any]) -> Message:
     thoughts = map(mapping, optional_list(given, "thoughts"))
-    told = (": ".join(filter(None, (text(each.get("subject")), text(each.get("description"))))) for each in thoughts)
+    summaries = (
+        ": ".join(filter(None, (text(each.get("subject")), text(each.get("description"))))) for each in thoughts
+    )
     calls = [
         {"id": call.get("id"), "name": call.get("name"), "arguments": call.get("args")}
         for call in map(mapping, optional_list(given, "toolCalls"))
     ]
-    said = _words(given.get("content"))
-    message: Message = {"role": "assistant", "content": said or (None if calls else ""), "tool_calls": calls}
-    return message | ({"reasoning_content": reasoning} if (reasoning := "\n\n".join(told)) else {})
+    content = _words(given.get("content"))
+    message: Message = {"role": "assistant", "content": content or (None if calls else ""), "tool_calls": calls}
+    return message | ({"reasoning_content": reasoning} if (reasoning := "\n\n".join(summaries)) else {})
 
 
 def _results(given: dict[str, Any]) -> Iterator[Message]:
@@ -80,10 +82,10 @@ def _results(given: dict[str, Any]) -> Iterator[Message]:
             else []
         )
         found = next((each for each in responses if each is not None), parts)
-        said = mapping(found).get("output", found)
+        content = mapping(found).get("output", found)
         failed = call.get("status") in ("error", "cancelled")
-        if said is not None:
-            yield {"role": "tool", "tool_call_id": call.get("id"), "content": said, "is_error": failed}
+        if content is not None:
+            yield {"role": "tool", "tool_call_id": call.get("id"), "content": content, "is_error": failed}
 
 
 FORMAT = Format(

@@ -137,8 +137,8 @@ class _Attachments:
             return name
         self.room -= len(attached)
         if self.room < 0:
-            told = f"Its attachments, counted once per reference, have more than {MOST_ATTACHED:,} characters."
-            raise BadRow(told, "Attachments that exist, and fit where they are referenced.")
+            reason = f"Its attachments, counted once per reference, have more than {MOST_ATTACHED:,} characters."
+            raise BadRow(reason, "Attachments that exist, and fit where they are referenced.")
         return attached
 
 

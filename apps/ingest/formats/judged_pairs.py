@@ -116,7 +116,7 @@ def _run(side: dict[str, Json], pair: Pair) -> TrajectoryRecord:
     (column,) = (name for name in pair.columns if name in side)
     if dialogue := _turns(side.get("prompt"), side[column]):
         side = {key: value for key, value in side.items() if key != "prompt"} | {column: dialogue}
-    answer = _said(side[column], "assistant")
+    answer = _messages_in(side[column], "assistant")
     if not answer:
         raise BadRow(f"It is {jsontext.describe(side[column])}, not an answer.", EXPECTED)
     asked, prompt = ([], []) if _is_whole(answer) else _prompt(side)
@@ -141,9 +141,9 @@ def _turns(prompts: Json, answers: Json) -> list[Json]:
         return []
     pairs = zip(asked, answered, strict=True)
     return [
-        {"role": role, "content": said or ""}
+        {"role": role, "content": content or ""}
         for pair in pairs
-        for role, said in zip(("user", "assistant"), pair, strict=True)
+        for role, content in zip(("user", "assistant"), pair, strict=True)
     ]
 
 
@@ -156,12 +156,12 @@ def _prompt(side: dict[str, Json]) -> tuple[list[str], list[Json]]:
     """The columns of the prompt, and its messages."""
     for name in ASKED:
         asked = inside(side, name)
-        if said := _said(mapping(asked).get("full_text", asked), "user"):  # WebGPT's questions are objects
-            return with_subject(side, name, said)
+        if messages := _messages_in(mapping(asked).get("full_text", asked), "user"):  # WebGPT's questions are objects
+            return with_subject(side, name, messages)
     return [], []
 
 
-def _said(value: Json, role: str) -> list[Json]:
+def _messages_in(value: Json, role: str) -> list[Json]:
     """Text, one message, or several as a list of messages; an empty list for anything else."""
     if type(value) is str and (written := transcript(value)):
         return written
@@ -172,8 +172,8 @@ def _said(value: Json, role: str) -> list[Json]:
     is_plain = type(value) is not str or not {"role", "from"}.isdisjoint(mapping(entries[0] if entries else None))
     if entries and is_plain and role_of(entries[0]):
         return entries
-    is_said = type(value) is str and (value or role == "assistant")  # an empty answer is an answer
-    return [{"role": role, "content": value}] if is_said else []
+    is_text = type(value) is str and (value or role == "assistant")  # an empty answer is an answer
+    return [{"role": role, "content": value}] if is_text else []
 
 
 FORMAT = Format(

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from apps.ingest.formats import Format
 from apps.ingest.normalization.chat import Chat, chat_trajectory
-from apps.ingest.normalization.columns import PROMPTS, listed, said
+from apps.ingest.normalization.columns import PROMPTS, listed, nonempty_text
 from apps.ingest.normalization.fields import mapping, optional_list, text
 from apps.ingest.records import BadRow, Json, Message, TrajectoryRecord
 from contract import jsontext
@@ -34,7 +34,7 @@ def _is_math_shepherd(row: dict[str, Json]) -> bool:
 
 
 def _asked(row: dict[str, Json]) -> str:
-    return next((name for name in PROMPTS if said(row.get(name))), "")
+    return next((name for name in PROMPTS if nonempty_text(row.get(name))), "")
 
 
 def _steps(row: dict[str, Json]) -> list[str]:

@@ -38,14 +38,14 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
 
 def _of_root(run: dict[str, Any]) -> Iterator[TrajectoryRecord]:
     """A trace of which only the root run was exported: its output is the whole chat, or what came after its input."""
-    heard = read_payload(run.get("inputs") or None, "user").messages
-    said = read_payload(run.get("outputs") or None, "assistant").messages
-    is_whole = bool(heard) and [(each["role"], each.get("content")) for each in said[: len(heard)]] == [
-        (each["role"], each.get("content")) for each in heard
+    inputs = read_payload(run.get("inputs") or None, "user").messages
+    outputs = read_payload(run.get("outputs") or None, "assistant").messages
+    is_whole = bool(inputs) and [(each["role"], each.get("content")) for each in outputs[: len(inputs)]] == [
+        (each["role"], each.get("content")) for each in inputs
     ]
-    if not any(message["role"] == "assistant" for message in said):
+    if not any(message["role"] == "assistant" for message in outputs):
         raise BadRow("Its output has no message from a model.", f"{SHAPE}.")
-    record = chat_trajectory(Chat({"id": run.get("id")}, said if is_whole else heard + said, ()))
+    record = chat_trajectory(Chat({"id": run.get("id")}, outputs if is_whole else inputs + outputs, ()))
     record.info = _about(run)
     _judge(record, run)
     yield record

@@ -56,8 +56,8 @@ def _parts(given: Json) -> Iterator[Json]:
     elif part.get("think") is not None:
         yield {"type": "thinking", "thinking": text(part["think"])}
     elif kind_of(part) == "text":
-        said = part.get("text")
-        yield {"type": "text", "text": text(mapping(said).get("value", said))}
+        content = part.get("text")
+        yield {"type": "text", "text": text(mapping(content).get("value", content))}
     elif part:
         yield part
 

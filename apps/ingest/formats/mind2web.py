@@ -39,11 +39,11 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     if not rows or not rows[0]:
         raise BadRow(f"The record is {jsontext.describe(row)}.", f"{SHAPE}.")
     row = _whole(rows)
-    told, actions = required_list(row, "action_reprs"), required_list(row, "actions")
-    if len(told) != len(actions):
-        raise BadRow(f"`action_reprs` has {len(told)} actions, and `actions` has {len(actions)}.", f"{SHAPE}.")
+    described, actions = required_list(row, "action_reprs"), required_list(row, "actions")
+    if len(described) != len(actions):
+        raise BadRow(f"`action_reprs` has {len(described)} actions, and `actions` has {len(actions)}.", f"{SHAPE}.")
     instruction = text(row.get("confirmed_task"))
-    steps = [_step(mapping(action), text(words)) for action, words in zip(actions, told, strict=True)]
+    steps = [_step(mapping(action), text(words)) for action, words in zip(actions, described, strict=True)]
     if steps:
         steps[0].context.insert(0, {"role": "user", "content": instruction})
     yield TrajectoryRecord(

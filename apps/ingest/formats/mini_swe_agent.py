@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from apps.ingest.formats import Format
-from apps.ingest.normalization.columns import NAME, POLICY, TERMINATION, Columns, named, said, succeeded
+from apps.ingest.normalization.columns import NAME, POLICY, TERMINATION, Columns, named, nonempty_text, succeeded
 from apps.ingest.normalization.conversation import Conversation, tool_schemas
 from apps.ingest.normalization.fields import count, mapping, number, prompt_key, prompt_of, required_list, text
 from apps.ingest.normalization.swe_bench import instance_environment, issue_of
@@ -52,12 +52,12 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
         steps=conversation.steps,
         closing=conversation.waiting,
         tools=tool_schemas(mapping(config.get("model")).get("tools")),
-        policy=model or columns.take(said, POLICY),
+        policy=model or columns.take(nonempty_text, POLICY),
         id=columns.take(named, NAME) or instance,
         outcome=Outcome(
             reward=columns.take_rewards(conversation.steps),
             success=succeeded(row, columns),
-            termination=text(info.get("exit_status")) or columns.take(said, TERMINATION) or "",
+            termination=text(info.get("exit_status")) or columns.take(nonempty_text, TERMINATION) or "",
         ),
         info={
             **columns.rest(),
@@ -96,11 +96,11 @@ def _describe(step: StepRecord, extra: dict[str, Json]) -> None:
         step.info["action"] = action
 
 
-def _command_in(said: str) -> str:
+def _command_in(message: str) -> str:
     """The content of the first shell code block; "" if there is none. Its end is searched for separately: there may be many blank lines."""
-    begin = _BASH_BLOCK.search(said)
-    end = said.find("\n```", begin.end() - 1) if begin else -1
-    return said[begin.end() : end] if begin and end >= 0 else ""
+    begin = _BASH_BLOCK.search(message)
+    end = message.find("\n```", begin.end() - 1) if begin else -1
+    return message[begin.end() : end] if begin and end >= 0 else ""
 
 
 FORMAT = Format(

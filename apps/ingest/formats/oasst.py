@@ -43,7 +43,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     nodes: dict[str, Node] = {}
     for each in map(mapping, row if type(row) is list else [row]):
         if "prompt" in each:
-            _take(nodes, mapping(each["prompt"]), "")
+            _add_tree(nodes, mapping(each["prompt"]), "")
         elif _is_message(each):
             nodes[text(each["message_id"])] = each
     if not nodes:
@@ -63,7 +63,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
         yield run
 
 
-def _take(nodes: dict[str, Node], root: Node, parent: str) -> None:
+def _add_tree(nodes: dict[str, Node], root: Node, parent: str) -> None:
     """Add a message and all replies below it to `nodes`, by id and with their parents."""
     waiting = [(root, parent)]
     while waiting:
@@ -74,10 +74,10 @@ def _take(nodes: dict[str, Node], root: Node, parent: str) -> None:
 
 
 def _message(node: Node) -> Message:
-    said = {"role": ROLES.get(text(node.get("role")), node.get("role")), "content": text(node.get("text"))}
-    if said["role"] != "assistant":
-        return said
-    return said | {key: node[key] for key in BESIDE if node.get(key) is not None}
+    message = {"role": ROLES.get(text(node.get("role")), node.get("role")), "content": text(node.get("text"))}
+    if message["role"] != "assistant":
+        return message
+    return message | {key: node[key] for key in BESIDE if node.get(key) is not None}
 
 
 FORMAT = Format(

@@ -62,8 +62,8 @@ def _parts(content: str) -> Iterator[Json]:
     """Text, reasoning, calls, and results, in order."""
     end = 0
     for number, found in enumerate(_details_in(content)):
-        if said := content[end : found.begin].strip("\n"):
-            yield {"type": "text", "text": said}
+        if words := content[end : found.begin].strip("\n"):
+            yield {"type": "text", "text": words}
         end = found.end
         about = {name: html.unescape(value) for name, value in _ATTRIBUTE.findall(found.attributes)}
         body = _without_summary(found.body)
@@ -72,7 +72,7 @@ def _parts(content: str) -> Iterator[Json]:
             continue
         name: str = about.get("name", "code_interpreter")
         arguments: Json = about.get("arguments") or "{}"
-        heard = (
+        result = (
             about.get("result") or about.get("output") or (html.unescape(body) if found.type == "tool_calls" else "")
         )
         if found.type == "code_interpreter":
@@ -80,10 +80,10 @@ def _parts(content: str) -> Iterator[Json]:
             name, arguments = "code_interpreter", {"code": html.unescape(code[1] if code else body)}
         identifier = about.get("id") or f"details_{number}"
         yield {"type": "tool_use", "id": identifier, "name": name, "input": arguments}
-        if heard.strip():
-            yield {"type": "tool_result", "tool_use_id": identifier, "content": _decoded(heard.strip())}
-    if (said := content[end:].strip("\n")) or not end:
-        yield {"type": "text", "text": said}
+        if result.strip():
+            yield {"type": "tool_result", "tool_use_id": identifier, "content": _decoded(result.strip())}
+    if (words := content[end:].strip("\n")) or not end:
+        yield {"type": "text", "text": words}
 
 
 class Details(NamedTuple):

@@ -38,8 +38,8 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
 
 
 def _message(about: dict[str, Any], parts: list[Json]) -> Message:
-    said = [part for part in parts if kind_of(part) not in ASIDE]
-    return {"role": about.get("role"), "content": [_plain(mapping(part)) for part in said]}
+    visible = [part for part in parts if kind_of(part) not in ASIDE]
+    return {"role": about.get("role"), "content": [_plain(mapping(part)) for part in visible]}
 
 
 def _plain(part: dict[str, Any]) -> Json:

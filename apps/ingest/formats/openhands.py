@@ -20,7 +20,7 @@ from apps.ingest.normalization.columns import (
     TASK,
     Columns,
     named,
-    said,
+    nonempty_text,
     succeeded,
 )
 from apps.ingest.normalization.conversation import Conversation, tool_schemas
@@ -66,10 +66,10 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     columns = Columns(mapping(row), HISTORIES)
     conversation = Conversation()
     tools: list[Json] = []
-    told: set[str] = set()
+    emitted: set[str] = set()
     for event in events:
         tools = tools or tool_schemas(event.get("tools") or mapping(event.get("args")).get("tools"))
-        for message in _sdk(event) if "kind" in event else _version_0(event, told):
+        for message in _sdk(event) if "kind" in event else _version_0(event, emitted):
             step = conversation.add(message)
             if step:
                 usage = mapping(step.info.pop("usage", None))
@@ -80,13 +80,13 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     yield TrajectoryRecord(
         task=TaskRecord(
             key=instance or columns.take(named, TASK) or prompt_key(opening),
-            instruction=columns.take(said, ("instance.problem_statement", *INSTRUCTION)) or prompt_of(opening),
+            instruction=columns.take(nonempty_text, ("instance.problem_statement", *INSTRUCTION)) or prompt_of(opening),
             environment=instance_environment(instance) if instance else "",
         ),
         steps=conversation.steps,
         closing=conversation.waiting,
         tools=tools,
-        policy=columns.take(said, POLICY) or _model(events),
+        policy=columns.take(nonempty_text, POLICY) or _model(events),
         id=columns.take(named, NAME) or instance,
         outcome=Outcome(
             reward=columns.take_rewards(conversation.steps),
@@ -97,8 +97,8 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     )
 
 
-def _version_0(event: dict[str, Any], told: set[str]) -> Iterator[Message]:
-    """The messages of an event; `told` holds the responses already emitted, by the id of their first call."""
+def _version_0(event: dict[str, Any], emitted: set[str]) -> Iterator[Message]:
+    """The messages of an event; `emitted` holds the responses already emitted, by the id of their first call."""
     args, call = mapping(event.get("args")), mapping(event.get("tool_call_metadata"))
     kind = text(first_of(event, "action", "observation"))
     if kind in MACHINERY:
@@ -114,20 +114,20 @@ def _version_0(event: dict[str, Any], told: set[str]) -> Iterator[Message]:
     elif kind == "system" or event.get("source") != "agent":
         yield {"role": "system" if kind == "system" else "user", "content": first_of(args, "content", "task")}
     else:
-        yield from _acted(event, kind, args, call, told)
+        yield from _acted(event, kind, args, call, emitted)
 
 
 def _acted(
-    event: dict[str, Any], kind: str, args: dict[str, Any], call: dict[str, Any], told: set[str]
+    event: dict[str, Any], kind: str, args: dict[str, Any], call: dict[str, Any], emitted: set[str]
 ) -> Iterator[Message]:
     response = mapping(call.get("model_response"))
     choices = response.get("choices")
     answer = mapping(choices[0]).get("message") if type(choices) is list and choices else None
     name = text(response.get("id"))
     if type(answer) is dict and answer.get("role") == "assistant":
-        if not name or name not in told:
+        if not name or name not in emitted:
             yield {**answer, "usage": response.get("usage")}
-        told.add(name)
+        emitted.add(name)
     elif kind == "message":
         yield {"role": "assistant", "content": text(args.get("content"))}
     else:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from apps.ingest.formats import Format
 from apps.ingest.normalization.chat import Chat, chat_trajectory
-from apps.ingest.normalization.columns import PROMPTS, listed, said, with_subject
+from apps.ingest.normalization.columns import PROMPTS, listed, nonempty_text, with_subject
 from apps.ingest.normalization.fields import mapping
 from apps.ingest.normalization.roles import role_of
 from apps.ingest.normalization.transcripts import transcript
@@ -35,20 +35,22 @@ def _accepts(row: Json) -> bool:
         return False
     if any(type(first) in (dict, list) for name in RUNS for first in (listed(row.get(name)) or ())[:1]):
         return False
-    return bool(_said(row, PROMPTS, "user")[1] and (_said(row, ANSWERS, "assistant")[1] or any(_each(row))))
+    return bool(
+        _messages_in(row, PROMPTS, "user")[1] and (_messages_in(row, ANSWERS, "assistant")[1] or any(_each(row)))
+    )
 
 
 def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     if type(row) is not dict:
         raise BadRow(f"The record is {jsontext.describe(row)}.", f"An object. {EXPECTED}")
-    is_one = _said(row, ANSWERS, "assistant")[1] or _labelled(row) or not any(_each(row))
+    is_one = _messages_in(row, ANSWERS, "assistant")[1] or _labeled_steps(row) or not any(_each(row))
     yield from _run(row) if is_one else read_each(numbered("Answer", _each(row)), _run)
 
 
 def _run(row: dict[str, Json]) -> Iterator[TrajectoryRecord]:
-    asked, prompt = _said(row, PROMPTS, "user")
-    answered, answer = _said(row, ANSWERS, "assistant")
-    labels = _labelled(row)
+    asked, prompt = _messages_in(row, PROMPTS, "user")
+    answered, answer = _messages_in(row, ANSWERS, "assistant")
+    labels = _labeled_steps(row)
     if labels:
         answer = [{"role": "assistant", "content": step, "label": label} for step, label in labels]
         answered = "completions"
@@ -65,16 +67,16 @@ def _run(row: dict[str, Json]) -> Iterator[TrajectoryRecord]:
 def _earlier(row: dict[str, Json]) -> list[Json]:
     """Earlier turns, as instruction data sets store them: pairs of question and answer."""
     pairs = listed(row.get("history")) or []
-    if not all(type(pair) is list and len(pair) == 2 and all(type(said) is str for said in pair) for pair in pairs):
+    if not all(type(pair) is list and len(pair) == 2 and all(type(value) is str for value in pair) for pair in pairs):
         return []
     return [
-        {"role": role, "content": said}
+        {"role": role, "content": content}
         for pair in pairs
-        for role, said in zip(("user", "assistant"), pair, strict=True)
+        for role, content in zip(("user", "assistant"), pair, strict=True)
     ]
 
 
-def _labelled(row: dict[str, Json]) -> list[tuple[str, Json]]:
+def _labeled_steps(row: dict[str, Json]) -> list[tuple[str, Json]]:
     """The steps of one answer with their labels, as in TRL's process reward data; none if `completions` are several answers."""
     steps, labels = listed(row.get("completions")) or [], listed(row.get("labels")) or []
     if len(steps) != len(labels) or not all(type(step) is str for step in steps):
@@ -94,8 +96,8 @@ def _each(row: dict[str, Json]) -> Iterator[dict[str, Json]]:
             apart = (*PROMPTS, "tools", "tags")
             beside = {k: v for k, v in row.items() if k not in apart and type(v) is list and len(v) == len(answers)}
             shared = {key: value for key, value in row.items() if key not in beside and key != name}
-            told = ({key.removesuffix("s"): v[place] for key, v in beside.items()} for place in range(len(answers)))
-            yield from ({**shared, **about, "response": answer} for answer, about in zip(answers, told, strict=True))
+            details = ({key.removesuffix("s"): v[place] for key, v in beside.items()} for place in range(len(answers)))
+            yield from ({**shared, **about, "response": answer} for answer, about in zip(answers, details, strict=True))
             return
 
 
@@ -103,14 +105,14 @@ def _place_of_words(answers: list[Json]) -> str:
     """The key that holds each answer's text; "" if the answers aren't such objects."""
     if not answers or not all(type(answer) is dict for answer in answers):
         return ""
-    return next((key for key in WORDS if all(said(answer.get(key)) for answer in answers)), "")
+    return next((key for key in WORDS if all(nonempty_text(answer.get(key)) for answer in answers)), "")
 
 
 def _without(answer: dict[str, Json], place: str) -> dict[str, Json]:
     return {key: value for key, value in answer.items() if key != place}
 
 
-def _said(row: dict[str, Json], names: tuple[str, ...], role: str) -> tuple[str, list[Json]]:
+def _messages_in(row: dict[str, Json], names: tuple[str, ...], role: str) -> tuple[str, list[Json]]:
     """The first column with messages, and the messages; an empty list if there is none."""
     for name in names:
         value = row.get(name)

@@ -49,7 +49,7 @@ def _messages(turns: list[dict[str, Any]]) -> Iterator[Message]:
             if turn.get("instructions") and turn["instructions"] != instructed:  # repeated in every request
                 instructed = turn["instructions"]
                 yield {"role": "system", "content": instructed}
-            yield from (_heard(mapping(part)) for part in required_list(turn, "parts"))
+            yield from (_input_message(mapping(part)) for part in required_list(turn, "parts"))
         elif turn.get("kind") == "response":
             content = [_written(mapping(part)) for part in required_list(turn, "parts")]
             yield {"role": "assistant", "content": content, "usage": turn.get("usage")}
@@ -57,7 +57,7 @@ def _messages(turns: list[dict[str, Any]]) -> Iterator[Message]:
             raise BadRow(f"A turn's `kind` is “{text(turn.get('kind'))[:40]}”.", f"{SHAPE}.")
 
 
-def _heard(part: dict[str, Any]) -> Message:
+def _input_message(part: dict[str, Any]) -> Message:
     kind, content = part.get("part_kind"), part.get("content")
     if kind == "system-prompt":
         return {"role": "system", "content": content}

@@ -17,7 +17,7 @@ from apps.ingest.normalization.columns import (
     TASK,
     Columns,
     named,
-    said,
+    nonempty_text,
     succeeded,
 )
 from apps.ingest.normalization.conversation import Conversation
@@ -56,20 +56,20 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     conversation = Conversation()
     for given in steps:
         if "role" in given:
-            _take_message(conversation, given)
+            _add_message(conversation, given)
         else:
-            _take_step(conversation, given)
+            _add_step(conversation, given)
     columns = Columns(mapping(row), (key,))
     asked = [message for message in conversation.opening if message["role"] != "assistant"]
     yield TrajectoryRecord(
         task=TaskRecord(
             key=columns.take(named, TASK) or prompt_key(asked),
-            instruction=columns.take(said, INSTRUCTION) or _task_in(steps) or prompt_of(asked),
-            environment=columns.take(said, ENVIRONMENT) or "",
+            instruction=columns.take(nonempty_text, INSTRUCTION) or _task_in(steps) or prompt_of(asked),
+            environment=columns.take(nonempty_text, ENVIRONMENT) or "",
         ),
         steps=conversation.steps,
         closing=conversation.waiting,
-        policy=columns.take(said, (*POLICY, "agent_name")),
+        policy=columns.take(nonempty_text, (*POLICY, "agent_name")),
         id=columns.take(named, NAME) or "",
         outcome=Outcome(
             reward=columns.take_rewards(conversation.steps),
@@ -84,7 +84,7 @@ def _task_in(steps: list[dict[str, Any]]) -> str:
     return next((text(step["task"]) for step in steps if type(step.get("task")) is str), "")
 
 
-def _take_step(conversation: Conversation, given: dict[str, Any]) -> None:
+def _add_step(conversation: Conversation, given: dict[str, Any]) -> None:
     for key, role in zip(OPENINGS, ("system", "user"), strict=True):
         if type(given.get(key)) is str and "model_output" not in given:
             conversation.add({"role": role, "content": given[key]})
@@ -113,7 +113,7 @@ def _take_step(conversation: Conversation, given: dict[str, Any]) -> None:
             step.info["action"] = given["code_action"]
 
 
-def _take_message(conversation: Conversation, given: Message) -> None:
+def _add_message(conversation: Conversation, given: Message) -> None:
     role = given.get("role")
     if role == "tool-call":
         written = text_of(given.get("content")).strip().removeprefix(CALLING).strip()

@@ -87,9 +87,16 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     scores = {text(first_of(info, "trace_id", "request_id")): _scores(info) for info in infos}
 
     def runs_in(trace: str, given: list[dict[str, Any]], spans: list[Span]) -> Iterator[TrajectoryRecord]:
-        told = scores.get(trace) or {}
-        for run in runs_of(spans, trace=trace, about={"trace": {"id": trace}, **({"scores": told} if told else {})}):
-            run.outcome.reward, run.outcome.success = reward_of(first_of(told, *REWARD)), flag(first_of(told, *SUCCESS))
+        scores_of_trace = scores.get(trace) or {}
+        for run in runs_of(
+            spans,
+            trace=trace,
+            about={"trace": {"id": trace}, **({"scores": scores_of_trace} if scores_of_trace else {})},
+        ):
+            run.outcome.reward, run.outcome.success = (
+                reward_of(first_of(scores_of_trace, *REWARD)),
+                flag(first_of(scores_of_trace, *SUCCESS)),
+            )
             yield run
 
     yield from read_by_trace(_spans(row), _trace_of, _span, runs_in, expected=f"{SHAPE}.")

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from apps.ingest.formats import Format
-from apps.ingest.normalization.columns import POLICY, REWARD, Columns, said, succeeded
+from apps.ingest.normalization.columns import POLICY, REWARD, Columns, nonempty_text, succeeded
 from apps.ingest.normalization.conversation import Conversation
 from apps.ingest.normalization.fields import (
     flag,
@@ -78,7 +78,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
         ),
         steps=conversation.steps,
         closing=conversation.waiting,
-        policy=text(model.get("name") or model.get("model_name")) or columns.take(said, POLICY),
+        policy=text(model.get("name") or model.get("model_name")) or columns.take(nonempty_text, POLICY),
         id=instance,
         outcome=Outcome(
             reward=reward_of(info.get("reward")) if info.get("reward") is not None else columns.take(reward_of, REWARD),
@@ -131,15 +131,15 @@ def _join(conversation: Conversation, moves: list[dict[str, Any]]) -> None:
         conversation.steps.append(step)
     conversation.waiting = ending
     if place and not ending:
-        _hear(conversation, moves[place - 1])
+        _add_observation(conversation, moves[place - 1])
     for move in moves[place:]:
         _make(conversation, move)
 
 
 def _is_move_of(step: StepRecord, move: dict[str, Any]) -> bool:
-    said = text_of(step.message.get("content"))
+    content = text_of(step.message.get("content"))
     action = step.info.get("action")
-    return said == text(move.get("response")) or (bool(action) and action == move.get("action"))
+    return content == text(move.get("response")) or (bool(action) and action == move.get("action"))
 
 
 def _make(conversation: Conversation, move: dict[str, Any]) -> None:
@@ -147,10 +147,10 @@ def _make(conversation: Conversation, move: dict[str, Any]) -> None:
     conversation.add({"role": "assistant", "content": text(move.get("response"))})
     conversation.steps[-1].info["action"] = text(move.get("action"))
     _describe(conversation.steps[-1], move)
-    _hear(conversation, move)
+    _add_observation(conversation, move)
 
 
-def _hear(conversation: Conversation, move: dict[str, Any]) -> None:
+def _add_observation(conversation: Conversation, move: dict[str, Any]) -> None:
     """Add a move's observation. The last one never reached the history: the trajectory was over."""
     observation = text(move.get("observation"))
     if observation:

@@ -42,7 +42,7 @@ OF_ONE = frozenset({"steps", "trajectory_steps", "transitions", "turns", "trajec
 """Lists that belong to a single trajectory: their elements aren't trajectories, whatever they look like."""
 DESCRIBED = "columns"
 """A data set description's roles of its columns, such as prompt and answer. It looks like a record but isn't one."""
-TOLD_OF_EACH = frozenset(name for name in (*REWARD, *SUCCESS, *POLICY, *TERMINATION) if "." not in name)
+FIELDS_OF_EACH = frozenset(name for name in (*REWARD, *SUCCESS, *POLICY, *TERMINATION) if "." not in name)
 
 
 class Inside(NamedTuple):
@@ -58,13 +58,13 @@ def _with_what_is_beside(row: dict[str, Json], name: str) -> list[Json]:
     of_all = {key: each for key, each in row.items() if key in SHARED and key != name}
     beside = {key: each for key, each in row.items() if type(each) is list and key != name}
     lists = {key.removesuffix("s"): each for key, each in beside.items() if len(each) == len(value)}
-    of_each = {key: each for key, each in lists.items() if key in TOLD_OF_EACH and key not in of_all}
+    of_each = {key: each for key, each in lists.items() if key in FIELDS_OF_EACH and key not in of_all}
     records: list[Json] = []
     for place, given in enumerate(value):
         if type(given) is list and given and role_of(given[0]) and (of_all or of_each):
             given = {"messages": given}
-        told = {key: each[place] for key, each in of_each.items()}
-        records.append({**of_all, **told, **given} if type(given) is dict else given)
+        fields = {key: each[place] for key, each in of_each.items()}
+        records.append({**of_all, **fields, **given} if type(given) is dict else given)
     return records
 
 

@@ -20,7 +20,7 @@ from apps.ingest.normalization.columns import (
     Columns,
     listed,
     named,
-    said,
+    nonempty_text,
     succeeded,
 )
 from apps.ingest.normalization.conversation import tool_schemas
@@ -105,7 +105,7 @@ def _unnested(steps: list[Json]) -> list[Json]:
     if not all(type(mapping(mapping(step).get("value")).get("code")) is str for step in steps):
         return steps
     return [
-        {**step, **{DESCRIBED.get(key, key): said for key, said in step["value"].items()}, "value": None}
+        {**step, **{DESCRIBED.get(key, key): value for key, value in step["value"].items()}, "value": None}
         for step in steps
     ]
 
@@ -149,22 +149,22 @@ def _steps(row: dict[str, Json], moves: Moves, instruction: str) -> tuple[list[S
     for index, given in enumerate(moves.steps):
         about = mapping(given)
         before = None if is_after else first_of(about, *BEFORE)
-        heard = [each for each in (brought, before) if each is not None]
+        observations = [each for each in (brought, before) if each is not None]
         says_nothing = "action" in about and not first_of(about, *WRITTEN, *THOUGHT)
-        is_end = index == len(moves.steps) - 1 and (bool(heard) or says_nothing)
+        is_end = index == len(moves.steps) - 1 and (bool(observations) or says_nothing)
         if about.get("action") is None and steps and is_end:
             # Environment loops often log the final state and its reward as an extra step.
             steps[-1].done = steps[-1].done or _is_done(about)
             if reward := reward_of(about.get("reward")):
                 steps[-1].reward = (steps[-1].reward or 0.0) + reward
-            brought = heard[-1] if heard else None
+            brought = observations[-1] if observations else None
             break
         if about.get("action") is None:
             raise BadRow(f"Step {index} has no action.", EXPECTED_STEP)
-        context = _context(heard, call_id)
+        context = _context(observations, call_id)
         if index == 0 and instruction and not (context and instruction in text(context[0]["content"])):
             context.insert(0, {"role": "user", "content": instruction})
-        message, call_id = _said(about, index)
+        message, call_id = _assistant_message(about, index)
         info = {key: value for key, value in about.items() if key not in STEP_KEYS and value is not None}
         if type(written := first_of(about, *WRITTEN)) is str and written:
             info = {key: value for key, value in info.items() if key not in WRITTEN}
@@ -207,19 +207,19 @@ def _is_done(step: dict[str, Json]) -> bool:
     return flag(first_of(step, *DONE)) is True
 
 
-def _context(heard: list[Json], call_id: str) -> list[Message]:
+def _context(observations: list[Json], call_id: str) -> list[Message]:
     """The observations, without a repeat at the boundary of two steps; the first is the result of a call, if one was made."""
-    once = heard[:1] if len(heard) > 1 and heard[0] == heard[1] else heard
-    return [_heard(observation, call_id if place == 0 else "") for place, observation in enumerate(once)]
+    once = observations[:1] if len(observations) > 1 and observations[0] == observations[1] else observations
+    return [_observation_message(observation, call_id if place == 0 else "") for place, observation in enumerate(once)]
 
 
-def _heard(observation: Json, call_id: str) -> Message:
+def _observation_message(observation: Json, call_id: str) -> Message:
     if call_id:
         return {"role": "tool", "tool_call_id": call_id, "content": text(observation)}
     return {"role": "user", "content": text(observation)}
 
 
-def _said(given: dict[str, Any], index: int) -> tuple[Message, str]:
+def _assistant_message(given: dict[str, Any], index: int) -> tuple[Message, str]:
     """The assistant message of an action, and the id of its call (or "")."""
     action = given["action"]
     message: Message = {"role": "assistant", "content": None}
@@ -245,7 +245,7 @@ def read_moves(row: Json, filename: str = "") -> Iterator[TrajectoryRecord]:
         raise BadRow(f"The record is {jsontext.describe(row)}.", "An object with `task_id`, `instruction` and `steps`.")
     moves = moves_in(row) or Moves(("steps",), _required_steps(row))
     columns = Columns(row, (*moves.columns, *ROW_KEYS))
-    key, instruction = columns.take(named, TASK), columns.take(said, (*INSTRUCTION, "task", "input")) or ""
+    key, instruction = columns.take(named, TASK), columns.take(nonempty_text, (*INSTRUCTION, "task", "input")) or ""
     steps, closing = _steps(row, moves, instruction)
     opening = steps[0].context if steps else []
     if not (key or instruction or opening):
@@ -254,7 +254,7 @@ def read_moves(row: Json, filename: str = "") -> Iterator[TrajectoryRecord]:
         task=TaskRecord(
             key=key or instruction or prompt_key(opening),
             instruction=instruction,
-            environment=columns.take(said, ENVIRONMENT) or "",
+            environment=columns.take(nonempty_text, ENVIRONMENT) or "",
             category=text(row.get("category")),
             difficulty=text(row.get("difficulty")),
             held_out=flag(row.get("held_out")) or False,
@@ -262,12 +262,12 @@ def read_moves(row: Json, filename: str = "") -> Iterator[TrajectoryRecord]:
         steps=steps,
         closing=closing,
         tools=columns.take(lambda given: tool_schemas(given) or None, TOOLS) or [],
-        policy=columns.take(said, POLICY),
+        policy=columns.take(nonempty_text, POLICY),
         id=columns.take(named, NAME) or "",
         outcome=Outcome(
             reward=columns.take_rewards(steps),
             success=succeeded(row, columns),
-            termination=columns.take(said, TERMINATION) or ("done" if steps and steps[-1].done else ""),
+            termination=columns.take(nonempty_text, TERMINATION) or ("done" if steps and steps[-1].done else ""),
         ),
         tags=[text(tag) for tag in row["tags"]] if type(row.get("tags")) is list else [],
         info={**mapping(row.get("info")), **columns.rest()},

@@ -31,14 +31,14 @@ def ways(nodes: Mapping[str, T], parent_of: Callable[[T], str], current: str = "
 
 def runs_along(
     found: Iterable[list[T]],
-    told: Callable[[list[T]], Iterable[Message]],
+    messages_of: Callable[[list[T]], Iterable[Message]],
     model_of: Callable[[T], str],
     *,
     name: str,
     info: dict[str, Json],
     expected: str,
 ) -> Iterator[TrajectoryRecord]:
-    """One run per path with an assistant's answer: `told` returns its messages; the policy is the last model on the path.
+    """One run per path with an assistant's answer: `messages_of` returns its messages; the policy is the last model on the path.
 
     Raises BadRow if no path has an answer, and BadParts if there are too many.
     """
@@ -50,7 +50,7 @@ def runs_along(
             reason = f"The conversation's branches have more than {MOST_MESSAGES:,} messages together."
             raise BadParts(reason, "The first ones were imported.")
         conversation = Conversation()
-        for message in told(way):
+        for message in messages_of(way):
             conversation.add(message)
         if not conversation.steps:
             continue

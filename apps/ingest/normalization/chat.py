@@ -15,7 +15,7 @@ from apps.ingest.normalization.columns import (
     Columns,
     inside,
     named,
-    said,
+    nonempty_text,
     succeeded,
 )
 from apps.ingest.normalization.conversation import Conversation, to_steps, tool_schemas
@@ -66,20 +66,20 @@ def chat_trajectory(chat: Chat) -> TrajectoryRecord:
     return TrajectoryRecord(
         task=TaskRecord(
             key=key or prompt_key(opening),
-            instruction=chat.take(said, INSTRUCTION) or (issue_of(asked) if instance else asked),
-            environment=chat.take(said, ENVIRONMENT) or (swe_bench if swe_bench == "swe-bench" else ""),
+            instruction=chat.take(nonempty_text, INSTRUCTION) or (issue_of(asked) if instance else asked),
+            environment=chat.take(nonempty_text, ENVIRONMENT) or (swe_bench if swe_bench == "swe-bench" else ""),
             category=text(row.get("category")),
             difficulty=text(row.get("difficulty")),
         ),
         steps=conversation.steps,
         closing=conversation.waiting,
         tools=tools,
-        policy=chat.take(said, POLICY),
+        policy=chat.take(nonempty_text, POLICY),
         id=chat.take(named, NAME) or "",
         outcome=Outcome(
             reward=chat.take_rewards(conversation.steps),
             success=succeeded(row, chat),
-            termination=chat.take(said, TERMINATION) or "",
+            termination=chat.take(nonempty_text, TERMINATION) or "",
         ),
         tags=[text(tag) for tag in row["tags"]] if type(row.get("tags")) is list else [],
         info={**info, **chat.rest()},
@@ -88,12 +88,12 @@ def chat_trajectory(chat: Chat) -> TrajectoryRecord:
 
 def opening_of(conversation: Conversation) -> list[Message]:
     """The prompt: all messages up to the first from a user, who may be answering the agent's greeting."""
-    heard: list[Message] = []
+    messages: list[Message] = []
     for step in conversation.steps:
-        heard += step.context
+        messages += step.context
         if any(message["role"] == "user" for message in step.context):
-            return heard
-    return heard + conversation.waiting
+            return messages
+    return messages + conversation.waiting
 
 
 def _after_demonstrations(opening: list[Message]) -> list[Message]:

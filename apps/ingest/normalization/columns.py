@@ -118,7 +118,7 @@ def named(value: Json) -> str | None:
     return str(value) if (type(value) is str and value) or type(value) in (int, float) else None
 
 
-def said(value: Json) -> str | None:
+def nonempty_text(value: Json) -> str | None:
     """Nonempty text."""
     return value if type(value) is str and value else None
 

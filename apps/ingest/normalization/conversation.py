@@ -15,7 +15,7 @@ from typing import Any
 from apps.common.nested_json import Unreadable, decode_result
 from apps.ingest.normalization.fields import first_of, prompt_key, prompt_of
 from apps.ingest.normalization.parts import call_of, kind_of, result_of, turns_in
-from apps.ingest.normalization.roles import CALL, REASONING, spelled
+from apps.ingest.normalization.roles import CALL, REASONING, normalized
 from apps.ingest.records import BadRow, Json, Message, StepRecord, TaskRecord, TrajectoryRecord
 from contract import jsontext
 from contract.messages import EXPECTED_CONTENT, EXPECTED_ROLES, ROLES
@@ -86,7 +86,7 @@ class Conversation:
             raise BadRow(
                 f"A message is {jsontext.describe(given)}.", "Each message is an object with `role` and `content`."
             )
-        given = spelled(given)
+        given = normalized(given)
         role = given.get("role")
         if type(role) is str and role in (CALL, REASONING):
             return self._part_of_a_turn(role, given)
@@ -97,7 +97,7 @@ class Conversation:
         if role == "tool":
             self.waiting += map(self._tool_result, _results_in(given) or [given])
         elif type(role) is str and role in ROLES:
-            self._heard(given)
+            self._add_to_agent(given)
         else:
             raise BadRow(f"A message has the role {_quoted(role)}.", EXPECTED_ROLES)
         return None
@@ -209,7 +209,7 @@ class Conversation:
                 return call_id
         return ""
 
-    def _heard(self, given: Message) -> None:
+    def _add_to_agent(self, given: Message) -> None:
         """Add a message to the agent. Anthropic's and other logs put tool results inside user messages: each becomes a message of its own."""
         content = given.get("content")
         if type(content) is str:

@@ -60,7 +60,7 @@ class Outcomes:
         """Nothing more may be taken: a small archive can hold a lot."""
         return self.kept > MOST_KEPT
 
-    def take(self, path: str, body: bytes) -> None:
+    def add(self, path: str, body: bytes) -> None:
         """Add a file's outcomes, if it's a report."""
         try:
             row = jsontext.loads(body)
@@ -79,7 +79,7 @@ class Outcomes:
             return
         self.read.add(path)
 
-    def take_score(self, path: str, body: bytes) -> None:
+    def add_score(self, path: str, body: bytes) -> None:
         """Add the score in an OSWorld file, if it's a number."""
         score = number(body.decode("utf-8", "replace").strip())
         if score is not None:

@@ -58,26 +58,26 @@ def prompt_of(messages: list[Message]) -> str:
     """The first user message, or the system prompt if no user message has text."""
     for role in ("user", "system", "developer"):
         for message in messages:
-            if message["role"] == role and (said := text_of(message.get("content"))).strip():
-                return said
+            if message["role"] == role and (content := text_of(message.get("content"))).strip():
+                return content
     return ""
 
 
 def prompt_key(messages: list[Json]) -> str:
     """A task key for trajectories that name no task: equal prompts are the same task. "" for an empty prompt, which identifies no task."""
-    if not any(_says(mapping(message).get("content")) for message in messages):
+    if not any(_has_content(mapping(message).get("content")) for message in messages):
         return ""
     asked = [[mapping(message).get("role"), mapping(message).get("content")] for message in messages]
     return "prompt-" + hashlib.sha256(jsontext.canonical(asked)).hexdigest()[:16]
 
 
-def _says(content: Json) -> bool:
+def _has_content(content: Json) -> bool:
     if type(content) is str:
         return bool(content.strip())
     if type(content) is list:
-        return any(map(_says, content))
+        return any(map(_has_content, content))
     return (
-        any(_says(each) for key, each in content.items() if key != "type")
+        any(_has_content(each) for key, each in content.items() if key != "type")
         if type(content) is dict
         else content is not None
     )

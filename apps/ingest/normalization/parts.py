@@ -58,8 +58,10 @@ def result_of(given: Json) -> Message | None:
     if kind == "toolResponse":
         result = mapping(part.get("toolResult"))
         value = result.get("value")
-        said = first_of(result, "error") if value is None else mapping(value).get("content", value)
-        return _answer(part.get("id"), None, said, is_error="error" in result or mapping(value).get("isError") is True)
+        content = first_of(result, "error") if value is None else mapping(value).get("content", value)
+        return _answer(
+            part.get("id"), None, content, is_error="error" in result or mapping(value).get("isError") is True
+        )
     made = _invocation(part)
     return made[1] if made else None
 
@@ -70,25 +72,25 @@ def turns_in(message: Message) -> Iterator[Message]:
     A part may be a call with its result. Consecutive calls of this kind were made in parallel, unless a boundary separates them.
     """
     about = {key: value for key, value in message.items() if key != "content"}
-    said: list[Json] = []
+    content: list[Json] = []
     results: list[Message] = []
     is_heard = False  # a result was a part of its own: whatever follows was written after it
     for part in message["content"]:
         call, result = call_of(part), result_of(part)
         is_bound = kind_of(part) in BOUNDS
         if results and (is_bound or (is_heard if call is not None else result is None)):
-            if said:
-                yield {**about, "content": said}
-                about, said = {"role": "assistant"}, []
+            if content:
+                yield {**about, "content": content}
+                about, content = {"role": "assistant"}, []
             yield from results
             results, is_heard = [], False
         if call is not None or not (result or is_bound):
-            said.append(part)
+            content.append(part)
         if result:
             results.append(result)
             is_heard = is_heard or call is None
-    if said:
-        yield {**about, "content": said}
+    if content:
+        yield {**about, "content": content}
     yield from results
 
 
@@ -123,16 +125,16 @@ def _invocation(part: dict[str, Any]) -> tuple[dict[str, Json], Message | None] 
     call = {"id": identifier, "name": name, "arguments": first_of(part, "input", "args")}
     if state in FAILED:
         return call, _answer(identifier, name, first_of(part, "errorText", "error"), is_error=True)
-    said = first_of(part, "output", "result")
-    is_answered = state in ANSWERED or (not state and said is not None)
-    return call, _answer(identifier, name, said) if is_answered else None
+    content = first_of(part, "output", "result")
+    is_answered = state in ANSWERED or (not state and content is not None)
+    return call, _answer(identifier, name, content) if is_answered else None
 
 
-def _answer(identifier: Json, name: Json, said: Json, *, is_error: bool = False) -> Message:
-    value = mapping(said)
+def _answer(identifier: Json, name: Json, content: Json, *, is_error: bool = False) -> Message:
+    value = mapping(content)
     if (kind := kind_of(value)) and "value" in value:  # the AI SDK gives the type of the output
-        said, is_error = value["value"], is_error or kind.startswith("error")
-    message: Message = {"role": "tool", "content": said}
+        content, is_error = value["value"], is_error or kind.startswith("error")
+    message: Message = {"role": "tool", "content": content}
     message |= {"tool_call_id": identifier} if identifier else {}
     message |= {"name": name} if name else {}
     return message | ({"is_error": True} if is_error else {})

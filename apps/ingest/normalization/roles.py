@@ -56,7 +56,7 @@ def role_of(message: Json) -> str:
     return SPEAKERS.get(_plain(message.get(_key(message))), "")
 
 
-def spelled(message: Message) -> Message:
+def normalized(message: Message) -> Message:
     """The message with `role` and `content`; unchanged if its speaker is unknown."""
     given = message.get("role")
     if type(given) is str and given in ROLES and type(message.get("content")) is str and not WRAPPED & message.keys():

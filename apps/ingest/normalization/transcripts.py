@@ -21,10 +21,10 @@ def transcript(text: str) -> list[Message]:
     if not text.startswith(BEGINNING):
         return []
     _, *parts = SPEAKER.split(text)
-    said = [
+    messages = [
         {"role": ROLES.get(name, "tool"), "content": words.strip().removesuffix(ENDS).strip()}
         for name, words in zip(parts[::2], parts[1::2], strict=True)
     ]
-    if said[-1] == {"role": "assistant", "content": ""}:
-        del said[-1]
-    return said
+    if messages[-1] == {"role": "assistant", "content": ""}:
+        del messages[-1]
+    return messages

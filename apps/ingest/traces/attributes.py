@@ -93,8 +93,8 @@ def _given(attributes: Attributes, events: list[tuple[str, Attributes]]) -> Json
     for prefix in ("gen_ai.prompt", "llm.input_messages"):
         if messages := _indexed(attributes, prefix):
             return messages
-    said = [_said(ROLES_OF_EVENTS[name], body) for name, body in events if name in ROLES_OF_EVENTS]
-    return said or first_of(attributes, *GIVEN)
+    messages = [_event_message(ROLES_OF_EVENTS[name], body) for name, body in events if name in ROLES_OF_EVENTS]
+    return messages or first_of(attributes, *GIVEN)
 
 
 def _answer(attributes: Attributes, events: list[tuple[str, Attributes]]) -> Json:
@@ -103,18 +103,23 @@ def _answer(attributes: Attributes, events: list[tuple[str, Attributes]]) -> Jso
     for prefix in ("gen_ai.completion", "llm.output_messages"):
         if messages := _indexed(attributes, prefix):
             return messages
-    said = [_said("assistant", body) for name, body in events if name == "gen_ai.choice"]
-    if said:
-        return said
+    messages = [_event_message("assistant", body) for name, body in events if name == "gen_ai.choice"]
+    if messages:
+        return messages
     calls = attributes.get("ai.response.toolCalls")
     return first_of(attributes, *ANSWERED) if calls is None else calls
 
 
-def _said(role: str, body: Attributes) -> Message:
+def _event_message(role: str, body: Attributes) -> Message:
     """The message of an event, from its body or its attributes."""
     inner = mapping(decoded(body.get("message")))
-    said = first_of(body, "content", "gen_ai.prompt", "gen_ai.completion", "gen_ai.event.content")
-    return {"role": role, "content": said, **{key: body[key] for key in ("tool_calls", "id") if body.get(key)}, **inner}
+    content = first_of(body, "content", "gen_ai.prompt", "gen_ai.completion", "gen_ai.event.content")
+    return {
+        "role": role,
+        "content": content,
+        **{key: body[key] for key in ("tool_calls", "id") if body.get(key)},
+        **inner,
+    }
 
 
 def _indexed(attributes: Attributes, prefix: str) -> list[Json]:

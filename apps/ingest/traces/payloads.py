@@ -12,7 +12,7 @@ from apps.common.nested_json import Unreadable, decode_result
 from apps.ingest.normalization.conversation import tool_schemas
 from apps.ingest.normalization.fields import first_of, mapping, text
 from apps.ingest.normalization.parts import call_of, result_of
-from apps.ingest.normalization.roles import role_of, spelled
+from apps.ingest.normalization.roles import normalized, role_of
 from apps.ingest.records import Json, Message
 from contract import jsontext
 
@@ -42,7 +42,7 @@ class Payload(NamedTuple):
 def read_payload(given: Json, role: str) -> Payload:
     """The messages of an input or an output; `role` is the default role."""
     found = _Found(role)
-    found.take(given)
+    found.add(given)
     return Payload(found.messages, found.tools)
 
 
@@ -59,7 +59,7 @@ class _Found:
         self.messages: list[Message] = []
         self.tools: list[Json] = []
 
-    def take(self, given: Json, depth: int = 0) -> None:
+    def add(self, given: Json, depth: int = 0) -> None:
         value = decoded(given)
         if value is None:
             return
@@ -68,54 +68,54 @@ class _Found:
         elif type(value) is str:
             self._add_text(value)
         elif type(value) is list:
-            self._take_list(value, depth)
+            self._add_list(value, depth)
         elif type(value) is dict:
-            self._take_object(value, depth)
+            self._add_object(value, depth)
         else:
             self._add_text(text(value))
 
-    def _take_list(self, values: list[Json], depth: int) -> None:
+    def _add_list(self, values: list[Json], depth: int) -> None:
         if len(values) == 1 and type(values[0]) is list:  # LangChain: a batch of one
             values = values[0]
         if values and all(_is_part(value) for value in values):
             self._message({"role": self.role, "content": values})
             return
         for value in values:
-            self.take(value, depth + 1)
+            self.add(value, depth + 1)
 
-    def _take_object(self, value: dict[str, Any], depth: int) -> None:
+    def _add_object(self, value: dict[str, Any], depth: int) -> None:
         inner = _unwrapped(value)
         if inner is not None:
-            self.take(inner, depth + 1)
+            self.add(inner, depth + 1)
         elif role_of(value):
             self._message(value)
         elif type(value.get("parts")) is list or "toolCallId" in value:
             self._message({**value, "role": self.role} if "parts" in value else {"role": self.role, "content": [value]})
         elif any(value.get(key) for key in LISTS):
-            self._take_request(value, depth)
+            self._add_request(value, depth)
         elif type(value.get("content")) is list:
             self._message({"role": self.role, "content": value["content"]})
         elif value != NOTHING:
-            said = first_of(value, "content", "text")
-            self._add_text(text(value if said is None else said))
+            content = first_of(value, "content", "text")
+            self._add_text(text(value if content is None else content))
 
-    def _take_request(self, value: dict[str, Any], depth: int) -> None:
+    def _add_request(self, value: dict[str, Any], depth: int) -> None:
         """Take a request's or a response's messages."""
         config = mapping(value.get("config"))
         system = first_of(value, "system", "instructions", "system_instruction") or config.get("system_instruction")
         key = next(key for key in LISTS if value.get(key))
         if system and key != "output":
-            said = read_payload(system, "system").messages
-            self.messages += [{**message, "role": "system"} for message in said]
+            messages = read_payload(system, "system").messages
+            self.messages += [{**message, "role": "system"} for message in messages]
         self.tools += tools_offered(first_of(value, "tools") or config.get("tools"))
-        self.take(value[key], depth + 1)
+        self.add(value[key], depth + 1)
 
     def _add_text(self, words: str) -> None:
         if words.strip():
             self.messages.append({"role": self.role, "content": words})
 
     def _message(self, given: Message) -> None:
-        message = spelled(given)
+        message = normalized(given)
         content = decoded(message.get("content")) if message["role"] == "tool" else message.get("content")
         if message["role"] == "tool" and mapping(content).get("type") == "function" and "function" in mapping(content):
             self.tools += tool_schemas([content])  # how LangChain's callbacks record tool schemas
@@ -127,10 +127,10 @@ class _Found:
             kept["tool_calls"] = calls
         parts = first_of(message, "parts") or message.get("content")
         words = parts[0].get("text") if type(parts) is list and len(parts) == 1 and _is_part(parts[0]) else parts
-        told = _parted(words) if kept["role"] == "assistant" and type(words) is str else None
-        if told:
-            said, answered = told
-            self.messages += [{**kept, "content": said}, {"role": "user", "content": answered}]
+        parted = _parted(words) if kept["role"] == "assistant" and type(words) is str else None
+        if parted:
+            answer, answered = parted
+            self.messages += [{**kept, "content": answer}, {"role": "user", "content": answered}]
         elif type(parts) is list:
             self.messages += _of_parts(kept, parts)
         else:
@@ -149,15 +149,15 @@ def _of_parts(message: Message, parts: list[Json]) -> list[Message]:
             calls.append(call)
         elif (result := result_of(part)) is not None:
             results.append(result)
-        elif part.get("thought") is True and type(said := part.get("text")) is str:  # Gemini
-            content.append({"type": "reasoning", "text": said})
+        elif part.get("thought") is True and type(words := part.get("text")) is str:  # Gemini
+            content.append({"type": "reasoning", "text": words})
         elif data := mapping(first_of(part, "inlineData", "inline_data")):
             kind = text(first_of(data, "mimeType", "mime_type"))
             content.append({"type": "image_url", "image_url": {"url": f"data:{kind};base64,{text(data.get('data'))}"}})
-        elif part.get("type") in ("text", None) and type(said := first_of(part, "text", "content")) is str:
-            content.append({"type": "text", "text": said})
-        elif part.get("type") == "reasoning" and type(said := first_of(part, "content", "text")) is str:
-            content.append({"type": "reasoning", "text": said})
+        elif part.get("type") in ("text", None) and type(words := first_of(part, "text", "content")) is str:
+            content.append({"type": "text", "text": words})
+        elif part.get("type") == "reasoning" and type(words := first_of(part, "content", "text")) is str:
+            content.append({"type": "reasoning", "text": words})
         else:
             content.append(given)
     if calls:

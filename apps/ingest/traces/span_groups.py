@@ -110,8 +110,8 @@ def record_of(spans: Iterable[tuple[bytes, bytes]]) -> bytes:
     """An object with `resourceSpans` that holds these spans, given as pairs of resource and scope, and span, both as JSON."""
     groups: list[bytes] = []
     for about, each in groupby(spans, key=lambda span: span[0]):
-        told = jsontext.loads(about)
-        resource, scope = jsontext.dumps(told["resource"]), jsontext.dumps(told["scope"])
+        decoded_about = jsontext.loads(about)
+        resource, scope = jsontext.dumps(decoded_about["resource"]), jsontext.dumps(decoded_about["scope"])
         bodies = b",".join(body for _, body in each)
         groups.append(b'{"resource":%b,"scopeSpans":[{"scope":%b,"spans":[%b]}]}' % (resource, scope, bodies))
     return b'{"resourceSpans":[%b]}' % b",".join(groups)

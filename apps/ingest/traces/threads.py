@@ -69,16 +69,16 @@ class Thread:
         is_again = turns == self.last and self.calls[turns].answer is None
         return opening == self.opening and (turns > self.last or is_again)
 
-    def continue_from(self, span: Span, heard: Payload, turns: int, opening: str) -> None:
+    def continue_from(self, span: Span, given: Payload, turns: int, opening: str) -> None:
         """Continue with a call whose input includes the whole chat."""
-        self.messages = [*heard.messages]
+        self.messages = [*given.messages]
         self._open_calls, self._read = OpenCalls(), 0
         self.opening = opening
-        self._add(span, heard.tools, turns)
+        self._add(span, given.tools, turns)
 
-    def append(self, span: Span, heard: Sequence[Message]) -> None:
+    def append(self, span: Span, given: Sequence[Message]) -> None:
         """Continue with a call whose input has only new messages, or none."""
-        self.messages += heard
+        self.messages += given
         self._add(span, [], self.last + 1)
 
     def end_with(self, answer: Json) -> None:
@@ -138,17 +138,17 @@ def threads_of(spans: Sequence[Span], tools: ToolSpans) -> list[Thread]:
     threads: list[Thread] = []
     by_opening: dict[str, deque[Thread]] = defaultdict(lambda: deque(maxlen=LOOKED_BACK))
     for span in _model_calls(spans):
-        heard = read_payload(span.given, "user")
-        turns, opening = _measured(heard.messages)
+        given = read_payload(span.given, "user")
+        turns, opening = _measured(given.messages)
         alike = by_opening[opening]
         going_on = next((each for each in reversed(alike) if each.is_continued_by(turns, opening)), None)
         if going_on:
-            going_on.continue_from(span, heard, turns, opening)
-        elif threads and not heard.messages:
+            going_on.continue_from(span, given, turns, opening)
+        elif threads and not given.messages:
             threads[-1].append(span, threads[-1].results(tools, span.start))
         else:
             threads.append(Thread())
-            threads[-1].continue_from(span, heard, turns, opening)
+            threads[-1].continue_from(span, given, turns, opening)
             alike.append(threads[-1])
     return threads
 

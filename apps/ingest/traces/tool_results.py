@@ -83,14 +83,14 @@ class ToolSpans:
                 continue
             del calls[call["id"]]
             names[call["function"]["name"]] -= 1
-            message: Message = {"role": "tool", "tool_call_id": call["id"], "content": _said(span)}
+            message: Message = {"role": "tool", "tool_call_id": call["id"], "content": _result_of(span)}
             found.append(message | ({"is_error": True} if span.error else {}))
         return found
 
 
-def _said(span: Span) -> Json:
+def _result_of(span: Span) -> Json:
     """A tool's result: text as it is, or unwrapped from the Model Context Protocol."""
-    said = read_payload(span.answer, "tool").messages
-    if len(said) == 1 and said[0].get("content") is not None:
-        return said[0]["content"]
+    messages = read_payload(span.answer, "tool").messages
+    if len(messages) == 1 and messages[0].get("content") is not None:
+        return messages[0]["content"]
     return text(span.answer) or span.error or ""

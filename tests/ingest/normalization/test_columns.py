@@ -12,7 +12,7 @@ from apps.ingest.normalization.columns import (
     inside,
     listed,
     named,
-    said,
+    nonempty_text,
     succeeded,
 )
 from apps.ingest.normalization.fields import number
@@ -29,8 +29,8 @@ A, B = {"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}
         ({"task": {"id": 7}}, TASK, named, "7", {"task": {"id": 7}}),
         ({"task": "do it"}, TASK, named, None, {"task": "do it"}),
         ({"ds": {"instance_id": "x"}}, INSTANCE, named, "x", {"ds": {"instance_id": "x"}}),
-        ({"model": {"name": "m"}}, POLICY, said, "m", {"model": {"name": "m"}}),
-        ({"agent": "a", "generator": "g"}, POLICY, said, "g", {"agent": "a"}),
+        ({"model": {"name": "m"}}, POLICY, nonempty_text, "m", {"model": {"name": "m"}}),
+        ({"agent": "a", "generator": "g"}, POLICY, nonempty_text, "g", {"agent": "a"}),
         ({"uuid": "u", "run_id": "r"}, NAME, named, "u", {"run_id": "r"}),
         ({"reward": "n/a", "score": "0.5"}, REWARD, number, 0.5, {"reward": "n/a"}),
         ({"reward": None, "outcome": {"reward": 2}}, REWARD, number, 2.0, {"outcome": {"reward": 2}}),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from apps.ingest.normalization.roles import role_of, spelled
+from apps.ingest.normalization.roles import normalized, role_of
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ from apps.ingest.normalization.roles import role_of, spelled
     ],
 )
 def test_a_message_gets_role_and_content(given, spelling):
-    assert spelled(given) == spelling
+    assert normalized(given) == spelling
 
 
 @pytest.mark.parametrize(
