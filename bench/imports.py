@@ -41,10 +41,10 @@ def write_file(path: Path, size: Size) -> None:
     """Trajectories of an agent in a shell: every step is a call and its result, 1 KB together, all different."""
     draw = random.Random(1)
     words = [f"w{draw.randrange(10**6):x}" for _ in range(5000)]
-    said = (size.step_bytes - 400) // 7  # words of seven characters including the space
+    word_count = (size.step_bytes - 400) // 7  # words of seven characters including the space
     with path.open("wb") as file:
         for number in range(size.trajectories):
-            steps = [_step(draw, words, said, step, size.steps) for step in range(size.steps)]
+            steps = [_step(draw, words, word_count, step, size.steps) for step in range(size.steps)]
             row = {
                 "format": "retrace/1",
                 "id": f"run-{number}",
@@ -60,12 +60,12 @@ def write_file(path: Path, size: Size) -> None:
             file.write(orjson.dumps(row) + b"\n")
 
 
-def _step(draw: random.Random, words: list[str], said: int, step: int, steps: int) -> dict[str, Any]:
-    heard = " ".join(draw.choices(words, k=said))
+def _step(draw: random.Random, words: list[str], word_count: int, step: int, steps: int) -> dict[str, Any]:
+    output = " ".join(draw.choices(words, k=word_count))
     context = (
-        {"role": "tool", "tool_call_id": f"c{step - 1}", "content": heard}
+        {"role": "tool", "tool_call_id": f"c{step - 1}", "content": output}
         if step
-        else {"role": "user", "content": heard}
+        else {"role": "user", "content": output}
     )
     arguments = orjson.dumps({"command": f"grep -rn {' '.join(draw.choices(words, k=6))}"}).decode()
     call = {"id": f"c{step}", "type": "function", "function": {"name": "bash", "arguments": arguments}}

@@ -147,16 +147,16 @@ class Annotator:
                     following = self.next([ahead])
             else:
                 with watches.submit.lap():
-                    said = self.post(f"{shown}judge/", answer | {"next": "1", "besides": [_id_of(ahead)]})
-                following = self._address(said["next"])
+                    reply = self.post(f"{shown}judge/", answer | {"next": "1", "besides": [_id_of(ahead)]})
+                following = self._address(reply["next"])
             shown, ahead = ahead, following
 
     def next(self, besides: list[str]) -> str:
         """The address of the next pair."""
         return self._address(self.post(f"/desk/{self.queue.pk}/next/", {"besides": [_id_of(pair) for pair in besides]}))
 
-    def _address(self, said: Any) -> str:
-        pair = said["item"]
+    def _address(self, reply: Any) -> str:
+        pair = reply["item"]
         if not isinstance(pair, str):
             raise RuntimeError(f"Queue {self.queue} gave nothing.")
         return pair

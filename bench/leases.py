@@ -76,8 +76,8 @@ async def _play(url: str, headers: dict[str, str]) -> tuple[list[tuple[str, floa
                 leased.append((answer.json()["id"], time.perf_counter() - began))
                 await asyncio.sleep(PLAY_SECONDS)
                 began = time.perf_counter()
-                told = await client.post(f"/sessions/{answer.json()['session']}/finish", json={"success": True})
-                assert told.status_code == httpx.codes.OK, told.text
+                finished = await client.post(f"/sessions/{answer.json()['session']}/finish", json={"success": True})
+                assert finished.status_code == httpx.codes.OK, finished.text
                 ended.append(time.perf_counter() - began)
 
         await asyncio.gather(*(runner(number) for number in range(RUNNERS)))

@@ -267,7 +267,7 @@ def bare_grpo(folder: Path, ended: Ended) -> None:
     arguments = common_arguments(config, folder / "bare", rows=len(tasks) * SAMPLES, has_validation=False)
 
     def right(completions: list[Any], answer: list[str], **_: Any) -> list[float | None]:
-        return [float(said[0]["content"] == wanted) for said, wanted in zip(completions, answer, strict=True)]
+        return [float(reply[0]["content"] == wanted) for reply, wanted in zip(completions, answer, strict=True)]
 
     GRPOTrainer(
         model=model,

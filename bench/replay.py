@@ -84,14 +84,14 @@ def long_run(home: Workspace) -> Trajectory:
     steps = []
     for i in range(STEPS):
         text = "".join(f"src/module_{j % 17}.py:{j}:    def method_{i}_{j}(self): return {j}\n" for j in range(1_200))
-        heard = [{"role": "tool", "tool_call_id": f"c{i - 1}", "content": text[:OBSERVATION]}] if i else []
+        context = [{"role": "tool", "tool_call_id": f"c{i - 1}", "content": text[:OBSERVATION]}] if i else []
         call = {"name": "bash", "arguments": json.dumps({"command": f"grep -rn method_{i} src"})}
         message = {
             "role": "assistant",
             "content": f"Step {i}.",
             "tool_calls": [{"id": f"c{i}", "type": "function", "function": call}],
         }
-        steps.append(records.Step(context=heard, message=message, seconds=1.0 + i % 7))
+        steps.append(records.Step(context=context, message=message, seconds=1.0 + i % 7))
     record = records.Trajectory(task=records.Task(key="long", instruction="A long run."), steps=steps)
     prepared = prepare(record, b"{}")
     copy_in([prepared], Origin(workspace_id=home.pk, source="bench"))

@@ -63,23 +63,23 @@ class Lane:
         self.is_over = spawned.Event()
         self._job = job
         self._make = spawned.Process
-        self._told, self._tells = spawned.Pipe(duplex=False)
+        self._results, self._results_end = spawned.Pipe(duplex=False)
 
     def start(self, other: "Lane") -> None:
         turn = Turn(self.may_run, other.may_run, other.is_over)
-        self.process = self._make(target=work, args=(self._job, turn, self._tells), daemon=True)
+        self.process = self._make(target=work, args=(self._job, turn, self._results_end), daemon=True)
         self.process.start()
-        self._tells.close()
+        self._results_end.close()
 
     def spent(self) -> list[Spent]:
         """The durations of its steps. Raises SideFailed."""
         try:
-            told: list[Spent] | str = self._told.recv()
+            result: list[Spent] | str = self._results.recv()
         except EOFError:
-            told = f"The process ended with {self.process.exitcode}."
-        if isinstance(told, str):
-            raise SideFailed(told)
-        return told
+            result = f"The process ended with {self.process.exitcode}."
+        if isinstance(result, str):
+            raise SideFailed(result)
+        return result
 
 
 class Turn(NamedTuple):
@@ -96,7 +96,7 @@ class Turn(NamedTuple):
             self.mine.acquire()
 
 
-def work(job: Job, turn: Turn, tells: Connection) -> None:
+def work(job: Job, turn: Turn, results: Connection) -> None:
     """In a job's process: run it, and send the duration of each step except the first."""
     spent: list[Spent] = []
     began: list[tuple[float, float]] = []
@@ -110,9 +110,9 @@ def work(job: Job, turn: Turn, tells: Connection) -> None:
     turn.mine.acquire()
     try:
         job(step_ended)
-        tells.send(spent)
+        results.send(spent)
     except BaseException:
-        tells.send(traceback.format_exc())
+        results.send(traceback.format_exc())
 
 
 def compared(first: Sequence[float], second: Sequence[float]) -> Comparison:

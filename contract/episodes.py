@@ -108,8 +108,8 @@ class EpisodeFolder:
         if not (self.path / f"{batch.id}.json").exists():
             return
         place.mkdir(exist_ok=True)
-        told = {"trajectory": trajectory.to_json() if trajectory else None}
-        write_whole(place / f"{episode_id}.json", jsontext.dumps(told))
+        payload = {"trajectory": trajectory.to_json() if trajectory else None}
+        write_whole(place / f"{episode_id}.json", jsontext.dumps(payload))
 
     def answered(self, batch: Batch) -> set[str]:
         """The ids of the answered episodes."""
@@ -118,5 +118,5 @@ class EpisodeFolder:
     def answers(self, batch: Batch, *, but: set[str]) -> Iterator[tuple[str, Trajectory | None]]:
         """The worker's answers for episodes other than `but`. Raises BadRow."""
         for episode_id in sorted(self.answered(batch) - but):
-            told = jsontext.loads((self.path / batch.id / f"{episode_id}.json").read_bytes())["trajectory"]
-            yield episode_id, None if told is None else Trajectory.from_json(told)
+            payload = jsontext.loads((self.path / batch.id / f"{episode_id}.json").read_bytes())["trajectory"]
+            yield episode_id, None if payload is None else Trajectory.from_json(payload)

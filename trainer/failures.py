@@ -118,16 +118,16 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 def is_disk_full(error: BaseException) -> bool:
     """Whether it, or an exception in its chain, is a disk-full error of the system or of libraries that write files themselves."""
-    said: BaseException | None = error
-    while said is not None:
-        if isinstance(said, OSError) and said.errno in (errno.ENOSPC, errno.EDQUOT):
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT):
             return True
-        words = str(said).lower()
+        words = str(cause).lower()
         if "no space left" in words or (
             "inline_container.cc" in words and "fail" in words
         ):  # torch, which gives no reason
             return True
-        said = said.__cause__ or said.__context__
+        cause = cause.__cause__ or cause.__context__
     return False
 
 

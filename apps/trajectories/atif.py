@@ -69,10 +69,10 @@ def _steps(trajectory: Trajectory) -> Iterator[AtifStep]:
     """The steps, without numbers. There is at least one: for a trajectory without turns, its prompt."""
     held: AtifStep | None = None
     for step in steps_of(trajectory):
-        for each in list(_heard(held, step.context)):  # all of them, before the held step is yielded
+        for each in list(_context_steps(held, step.context)):  # all of them, before the held step is yielded
             held = yield from _next(held, each)
         held = yield from _next(held, _turn(step))
-    for each in list(_heard(held, trajectory.closing)):
+    for each in list(_context_steps(held, trajectory.closing)):
         held = yield from _next(held, each)
     yield held or {"source": "user", "message": trajectory.task.instruction}
 
@@ -84,7 +84,7 @@ def _next(held: AtifStep | None, step: AtifStep) -> Generator[AtifStep, None, At
     return step
 
 
-def _heard(held: AtifStep | None, messages: Iterable[Message]) -> Iterator[AtifStep]:
+def _context_steps(held: AtifStep | None, messages: Iterable[Message]) -> Iterator[AtifStep]:
     """Messages as steps; results of the held step's calls are added to it instead."""
     agent = held
     for message in messages:
@@ -96,7 +96,7 @@ def _heard(held: AtifStep | None, messages: Iterable[Message]) -> Iterator[AtifS
             results = [{"content": _content(message.get("content"))}]
             yield {"source": "system", "message": "", "observation": {"results": results}}
         elif message.get("role") == "assistant":
-            agent = {**_said(message), "is_copied_context": True}
+            agent = {**_agent_step(message), "is_copied_context": True}
             yield agent
         else:
             source = SOURCES.get(str(message.get("role")), "user")
@@ -115,13 +115,13 @@ def _turn(step: Step) -> AtifStep:
     extra = {"error": step.error, "seconds": step.seconds, "done": step.done or None}
     extra = {name: value for name, value in extra.items() if value is not None}
     return {
-        **_said(step.message),
+        **_agent_step(step.message),
         **({"metrics": metrics} if metrics else {}),
         **({"extra": extra} if extra else {}),
     }
 
 
-def _said(message: Message) -> AtifStep:
+def _agent_step(message: Message) -> AtifStep:
     step: AtifStep = {"source": "agent", "message": _content(message.get("content"))}
     if reasoning := message.get("reasoning_content"):
         step["reasoning_content"] = reasoning if isinstance(reasoning, str) else text_of(reasoning)

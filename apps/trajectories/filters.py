@@ -86,7 +86,7 @@ class Filters:
                 raise BadFilter(name, "holds a character that cannot be stored, such as NUL; expected text without it.")
         found = trajectories
         if self.q:
-            found = found.filter(_says(self.q, trajectories, workspace_id, reads_thousands=reads_thousands))
+            found = found.filter(_search_of(self.q, trajectories, workspace_id, reads_thousands=reads_thousands))
         if self.tag:
             found = found.filter(_having("tags", self.tag, trajectories))
         if self.tool:
@@ -135,7 +135,7 @@ class _Hashed(Func):
         super().__init__(ExpressionWrapper(condition, output_field=BooleanField()))
 
 
-def _says(
+def _search_of(
     words: str, trajectories: TrajectoryQuerySet, workspace_id: UUID | None, *, reads_thousands: bool
 ) -> Q | Combinable:
     try:

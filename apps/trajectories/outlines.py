@@ -74,9 +74,11 @@ def outline(trajectory: TrajectoryRecord) -> list[Outline]:
     steps = trajectory.steps
     following = [step.context for step in steps[1:]]
     following.append(trajectory.closing)
-    heard = [_characters(messages) for messages in (*(step.context for step in steps[:1]), *following)]
+    lengths = [_characters(messages) for messages in (*(step.context for step in steps[:1]), *following)]
     return [
-        _outline(step, after, is_last=after is trajectory.closing, context_chars=heard[i], result_chars=heard[i + 1])
+        _outline(
+            step, after, is_last=after is trajectory.closing, context_chars=lengths[i], result_chars=lengths[i + 1]
+        )
         for i, (step, after) in enumerate(zip(steps, following, strict=bool(steps)))
     ]
 
@@ -146,14 +148,14 @@ def _outline(
         tool, _, rest = one_line(str(action)).partition(" ")
         headline = rest.strip()
     else:
-        said = text_of(message.get("content"), first=LINE * 40)
+        words = text_of(message.get("content"), first=LINE * 40)
         thoughts = message.get("reasoning_content") or ""
-        if "<think" in said[:20]:
-            thoughts, said = said, _THINKING.sub("", said, count=1)
+        if "<think" in words[:20]:
+            thoughts, words = words, _THINKING.sub("", words, count=1)
         kind = "final" if is_last and not after else "message"
-        if thoughts and (not said or said.isspace()):
-            said, kind = thoughts, "reasoning"
-        tool, headline = "", one_line(said)
+        if thoughts and (not words or words.isspace()):
+            words, kind = thoughts, "reasoning"
+        tool, headline = "", one_line(words)
     return Outline(
         kind=kind,
         tool=clip(tool, NAMES),
@@ -192,16 +194,16 @@ def _arguments_line(arguments: Json) -> str:
     if type(arguments) is not dict:
         return one_line(given if type(given) is str else jsontext.dumps(arguments).decode())
     if len(arguments) == 1:
-        return one_line(_spelled(next(iter(arguments.values()))))
+        return one_line(_as_text(next(iter(arguments.values()))))
     for name in HEADLINE_ARGUMENTS:
         value = arguments.get(name)
         if type(value) is str and value and not value.isspace():
             return one_line(value)
-    shown = {name: _spelled(value) for name, value in arguments.items()}
+    shown = {name: _as_text(value) for name, value in arguments.items()}
     return clip(", ".join(f"{name}={value[:80]}" for name, value in shown.items()), LINE)
 
 
-def _spelled(value: Json) -> str:
+def _as_text(value: Json) -> str:
     return value if type(value) is str else jsontext.dumps(value).decode()
 
 

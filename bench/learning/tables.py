@@ -69,10 +69,10 @@ def curve(facts: dict[str, Any]) -> str:
 
 def pairs(facts: dict[str, Any]) -> str:
     """215 pairs; for annotated pairs also their cost, and how many are right."""
-    told = [f"{facts['pairs']} pairs"] if "pairs" in facts else []
+    facts_shown = [f"{facts['pairs']} pairs"] if "pairs" in facts else []
     if "judgments" in facts:
-        told += [f"{facts['judgments']} judgments", f"{100 * facts['right']:.0f} % right"]
-    return ", ".join(told)
+        facts_shown += [f"{facts['judgments']} judgments", f"{100 * facts['right']:.0f} % right"]
+    return ", ".join(facts_shown)
 
 
 def pooled(stage: str, gains: list[float]) -> list[list[str]]:

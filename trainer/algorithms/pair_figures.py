@@ -58,14 +58,14 @@ def calibration(pairs: Sequence[Ranked], bins: int = BINS) -> dict[str, Any]:
     The model's confidence is the probability it gives the side it prefers, 0.5 … 1; it should be right that often. With soft
     labels, correctness is fractional.
     """
-    told = []
+    confidences = []
     for pair in pairs:
         confidence = max(pair.chance, 1 - pair.chance)
-        told.append((confidence, pair.soft_label if pair.chance >= 0.5 else 1 - pair.soft_label))
+        confidences.append((confidence, pair.soft_label if pair.chance >= 0.5 else 1 - pair.soft_label))
     curve = []
     for number in range(bins):
         low, high = 0.5 + 0.5 * number / bins, 0.5 + 0.5 * (number + 1) / bins
-        inside = [each for each in told if low <= each[0] < high or (number == bins - 1 and each[0] == high)]
+        inside = [each for each in confidences if low <= each[0] < high or (number == bins - 1 and each[0] == high)]
         if inside:
             curve.append(
                 {

@@ -168,8 +168,8 @@ def rationalize(
 def hint_for(task: Task) -> str:
     """The calls that solve the task, as text; "" if unknown."""
     calls = reference_calls(task) or []
-    spelled = "; ".join(f"{call.tool}({json.dumps(call.arguments, ensure_ascii=False)})" for call in calls)
-    return f"\n\nHint: {spelled}" if spelled else ""
+    words = "; ".join(f"{call.tool}({json.dumps(call.arguments, ensure_ascii=False)})" for call in calls)
+    return f"\n\nHint: {words}" if words else ""
 
 
 def without_hint(run: Trajectory, hint: str) -> Trajectory:
@@ -187,8 +187,8 @@ def choose(runs: Iterable[Trajectory], *, most: int) -> list[Trajectory]:
     of_task: dict[str, dict[str, Trajectory]] = defaultdict(dict)
     for run in runs:
         if run.outcome.success and run.steps:
-            said = json.dumps([step.message for step in run.steps], sort_keys=True)
-            of_task[run.task.key].setdefault(said, run)
+            actions = json.dumps([step.message for step in run.steps], sort_keys=True)
+            of_task[run.task.key].setdefault(actions, run)
     return [
         run
         for different in of_task.values()

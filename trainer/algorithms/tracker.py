@@ -92,11 +92,11 @@ class TrackerCallback(TrainerCallback):
     ) -> None:
         self._pass_on("on_train_end", args, state, control, **kwargs)
 
-    def _pass_on(self, moment: str, *heard: Any, **kwargs: Any) -> None:
+    def _pass_on(self, moment: str, *args: Any, **kwargs: Any) -> None:
         if self._inner is None:
             return
         try:
-            getattr(self._inner, moment)(*heard, **kwargs)
+            getattr(self._inner, moment)(*args, **kwargs)
         except Exception as error:  # no tracker failure may end the run
             self._leave(error)
 

@@ -64,11 +64,11 @@ class Qa:
         if "answer" not in task.success_check:
             raise DataFailure(f"Task {task.key!r} has no answer.", advice="Its success_check needs answer.")
         self._wanted = str(task.success_check["answer"])
-        self._said: str | None = None
+        self._answer: str | None = None
         return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": task.instruction}]
 
     def step(self, action: Message) -> Transition:
-        self._said = str(action.get("content") or "")
+        self._answer = str(action.get("content") or "")
         score = self.score()
         info: dict[str, Any] = {"subgoals": score.subgoals}
         if action.get("tool_calls"):
@@ -79,7 +79,7 @@ class Qa:
         pass
 
     def score(self) -> Score:
-        right = self._said is not None and bare(self._said) == bare(self._wanted)
+        right = self._answer is not None and bare(self._answer) == bare(self._wanted)
         return Score(reward=float(right), success=right, subgoals={"answer": right})
 
 

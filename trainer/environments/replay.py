@@ -64,10 +64,10 @@ def check(observed: list[Message], recorded: list[Message], *, at: int) -> list[
     differs = next(
         (pair for pair in zip(observed, recorded, strict=False) if essence(pair[0]) != essence(pair[1])), None
     )
-    told = f"{len(observed)} messages" if differs is None else repr(differs[0].get("content"))
+    answered = f"{len(observed)} messages" if differs is None else repr(differs[0].get("content"))
     expected = f"{len(recorded)}" if differs is None else repr(differs[1].get("content"))
     raise Diverged(
-        f"Replaying diverges before turn {at}: the environment answers {told[:200]}, recorded is {expected[:200]}.",
+        f"Replaying diverges before turn {at}: the environment answers {answered[:200]}, recorded is {expected[:200]}.",
         advice="The environment or the record has changed since; roll the task out again.",
     )
 

@@ -151,8 +151,8 @@ class Session:
         if self._environment is None:
             return refusal("SESSION_ERROR", "reset comes first")
         if not self._environment.tools:
-            said: Message = {"role": "assistant", "content": str(action["message"])}
-            seen = self._environment.step(said)
+            message: Message = {"role": "assistant", "content": str(action["message"])}
+            seen = self._environment.step(message)
             return self._observation({"message": ""}, reward=seen.reward, done=seen.done)
         function = {"name": action["tool_name"], "arguments": action["arguments"]}
         call = {"id": "call", "type": "function", "function": function}

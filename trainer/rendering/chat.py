@@ -15,7 +15,7 @@ from trl.chat_template_utils import has_generation_markers
 
 from contract.messages import Message, ToolSchema
 from trainer.failures import ConfigFailure
-from trainer.rendering.message_form import ANSWER, QUESTION, THINK, THOUGHT, spelled
+from trainer.rendering.message_form import ANSWER, QUESTION, THINK, THOUGHT, in_template_form
 
 
 class Rendered(NamedTuple):
@@ -35,7 +35,10 @@ def render(tokenizer: PreTrainedTokenizerBase, messages: list[Message], tools: l
     if not has_generation_markers(tokenizer.chat_template):
         return render_by_prefixes(tokenizer, messages, tools)
     encoded: Any = tokenizer.apply_chat_template(
-        spelled(tokenizer, messages), tools=[*tools] or None, return_dict=True, return_assistant_tokens_mask=True
+        in_template_form(tokenizer, messages),
+        tools=[*tools] or None,
+        return_dict=True,
+        return_assistant_tokens_mask=True,
     )
     ids, mask = encoded["input_ids"], list(encoded["assistant_masks"])
     prompt, end = generation_prompt(tokenizer), end_of_turn(tokenizer)
@@ -109,7 +112,7 @@ def check_prompts(
 def render_prompt(tokenizer: PreTrainedTokenizerBase, messages: list[Message], tools: list[ToolSchema]) -> list[int]:
     """Render the chat up to the start of the policy's next turn."""
     encoded: Any = tokenizer.apply_chat_template(
-        spelled(tokenizer, messages), tools=[*tools] or None, add_generation_prompt=True, return_dict=True
+        in_template_form(tokenizer, messages), tools=[*tools] or None, add_generation_prompt=True, return_dict=True
     )
     ids: list[int] = encoded["input_ids"]
     return ids
@@ -140,7 +143,7 @@ def render_continuation(
 def written(tokenizer: PreTrainedTokenizerBase, messages: list[Message], tools: list[ToolSchema], **more: Any) -> str:
     """The chat as text, rendered by the template."""
     template: Any = tokenizer.apply_chat_template
-    return str(template(spelled(tokenizer, messages), tools=[*tools] or None, tokenize=False, **more))
+    return str(template(in_template_form(tokenizer, messages), tools=[*tools] or None, tokenize=False, **more))
 
 
 def writes_reasoning(tokenizer: PreTrainedTokenizerBase) -> bool:
@@ -230,11 +233,11 @@ def runs_of_ones(mask: list[int]) -> list[range]:
     return [range(start, stop) for start, stop in zip(starts, stops, strict=True)]
 
 
-def check_turns(texts: Sequence[str], said: Sequence[Message]) -> None:
-    """Refuse turns that the template alters. texts: the rendered text of each turn in `said`."""
-    for text, message in zip(texts, said, strict=True):
+def check_turns(texts: Sequence[str], messages: Sequence[Message]) -> None:
+    """Refuse turns that the template alters. texts: the rendered text of each turn in `messages`."""
+    for text, message in zip(texts, messages, strict=True):
         check_calls(text, message)
-    thoughts = [reasoning_of(message) for message in said]
+    thoughts = [reasoning_of(message) for message in messages]
     kept = [thought in text for text, thought in zip(texts, thoughts, strict=True) if thought]
     if any(kept) and not all(kept):
         raise ValueError(

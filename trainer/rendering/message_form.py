@@ -14,7 +14,7 @@ QUESTION, ANSWER = "Is it?", "It is so."
 SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def spelled(tokenizer: PreTrainedTokenizerBase, messages: list[Message]) -> list[Message]:
+def in_template_form(tokenizer: PreTrainedTokenizerBase, messages: list[Message]) -> list[Message]:
     """The messages with reasoning and calls in the form that the template expects. What it already accepts is unchanged."""
     template = str(tokenizer.chat_template)
     messages = encodable(messages)

@@ -50,11 +50,9 @@ class Refusals:
         """A warning about them; None if there are none. Raises DataFailure if they're more than MOST of all rows."""
         if not self.found:
             return None
-        told = "; ".join(f"row {each.number}: {each.reason}" for each in self.found[:NAMED])
+        reasons = "; ".join(f"row {each.number}: {each.reason}" for each in self.found[:NAMED])
         more = f"; and {len(self.found) - NAMED} more" if len(self.found) > NAMED else ""
-        message = (
-            f"{self.name}: {len(self.found)} of {of} rows cannot be rendered through the chat template ({told}{more})."
-        )
+        message = f"{self.name}: {len(self.found)} of {of} rows cannot be rendered through the chat template ({reasons}{more})."
         if len(self.found) > MOST * of:
             raise DataFailure(
                 message,

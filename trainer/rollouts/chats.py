@@ -57,9 +57,9 @@ class Chats:
         if type(most) is not int or most < 1:
             raise PolicyError(f"max_tokens is {most!r}; expected a whole number above 0")
         turn = await agent.act(chat, tools, max_tokens=most, sampling=sampling)
-        said = for_wire(turn.message)
-        self._know(self._key(session, sent, tools, [*sent, said]), agent)
-        return self._reply(turn, said, agent.ids)
+        reply = for_wire(turn.message)
+        self._know(self._key(session, sent, tools, [*sent, reply]), agent)
+        return self._reply(turn, reply, agent.ids)
 
     def _know(self, key: tuple[str, bytes, bytes], agent: LocalAgent) -> None:
         if (earlier := self._agents.pop(key, None)) is not None:
@@ -89,13 +89,13 @@ class Chats:
         self, session: str, sent: Sequence[Any], tools: list[ToolSchema], chat: Sequence[Any]
     ) -> tuple[str, bytes, bytes]:
         """The key of a chat: a prefix of `sent`, or its continuation."""
-        told = [message for message in sent if message.get("role") in ("system", "developer")]
-        return session, digest_of([tools, told]), prefix_digests(chat)[-1] if chat else b""
+        system = [message for message in sent if message.get("role") in ("system", "developer")]
+        return session, digest_of([tools, system]), prefix_digests(chat)[-1] if chat else b""
 
-    def _reply(self, turn: Turn, said: Message, ids: list[int]) -> dict[str, Any]:
+    def _reply(self, turn: Turn, reply: Message, ids: list[int]) -> dict[str, Any]:
         sampled = turn.info["token_ids"]
         is_whole = sampled[-1] in self.engine.ends
-        reason = "length" if not is_whole else "tool_calls" if said.get("tool_calls") else "stop"
+        reason = "length" if not is_whole else "tool_calls" if reply.get("tool_calls") else "stop"
         logprobs = [{"token": "", "logprob": each, "bytes": None, "top_logprobs": []} for each in turn.info["logprobs"]]
         return {
             "id": f"chatcmpl-{secrets.token_hex(12)}",
@@ -105,7 +105,7 @@ class Chats:
             "choices": [
                 {
                     "index": 0,
-                    "message": said,
+                    "message": reply,
                     "finish_reason": reason,
                     "logprobs": {"content": logprobs},
                     "token_ids": sampled,

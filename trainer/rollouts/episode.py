@@ -63,8 +63,8 @@ async def play(
                 async with asyncio.timeout(deadline - time.monotonic()):
                     transition = await react(world, turn)
             except (EnvironmentFailed, TimeoutError) as error:
-                told = "the environment did not answer in time" if isinstance(error, TimeoutError) else str(error)
-                broken = Transition([], 0.0, False, {"error": told})
+                problem = "the environment did not answer in time" if isinstance(error, TimeoutError) else str(error)
+                broken = Transition([], 0.0, False, {"error": problem})
                 steps.append(step_of(context, turn, broken, seconds=time.monotonic() - began))
                 context = []
                 if isinstance(error, EnvironmentFailed):
@@ -88,11 +88,11 @@ async def play(
         tools=world.tools,
         closing=context,
         outcome=Outcome(score.reward, score.success, termination) if score else Outcome(termination=termination),
-        info=said_of(score) | ({termination: failure} if failure else {}),
+        info=details_of(score) | ({termination: failure} if failure else {}),
     )
 
 
-def said_of(score: Score | None) -> dict[str, Any]:
+def details_of(score: Score | None) -> dict[str, Any]:
     """Details of the score for a trajectory's `info`."""
     if score is None:
         return {}

@@ -73,17 +73,17 @@ def in_text(chat: list[Message], tools: list[ToolSchema]) -> list[Message]:
     """The chat without tool messages: tools in the system message, calls and results as text."""
     how = HOW.format(tools="\n".join(map(described, tools))) if tools else ""
     system = "\n\n".join([*(str(message["content"]) for message in chat if message["role"] == "system"), how]).strip()
-    told: list[Message] = [{"role": "system", "content": system}] if system else []
+    flattened: list[Message] = [{"role": "system", "content": system}] if system else []
     for message in chat:
         if message["role"] == "assistant":
-            told.append({"role": "assistant", "content": as_text(message)})
+            flattened.append({"role": "assistant", "content": as_text(message)})
         elif message["role"] != "system":
             words = f"Observation: {message['content']}" if message["role"] == "tool" else str(message["content"])
-            if told and told[-1]["role"] == "user":
-                told[-1] = {"role": "user", "content": f"{told[-1]['content']}\n{words}"}
+            if flattened and flattened[-1]["role"] == "user":
+                flattened[-1] = {"role": "user", "content": f"{flattened[-1]['content']}\n{words}"}
             else:
-                told.append({"role": "user", "content": words})
-    return told
+                flattened.append({"role": "user", "content": words})
+    return flattened
 
 
 def described(tool: ToolSchema) -> str:

@@ -63,8 +63,8 @@ def main(arguments: list[str]) -> int:
 def wanted_model(pointer: Path, *, default: str) -> tuple[str, str] | None:
     """The model to serve and its name; None if there is none."""
     try:
-        said = json.loads(pointer.read_text(encoding="utf-8"))
-        model, name = said["model"], said["served_name"]
+        pointed = json.loads(pointer.read_text(encoding="utf-8"))
+        model, name = pointed["model"], pointed["served_name"]
     except (OSError, ValueError, LookupError, TypeError):
         return (default, "base") if default else None
     folder = pointer.parent / model

@@ -64,7 +64,7 @@ def outcome_of(end: ChildEnd) -> Outcome:
         case RunCancelled(reason=reason):
             return Outcome("cancelled", message=reason or "It stopped when asked to.")
         case Failed() as failed:
-            return _told(failed)
+            return _outcome_of_failure(failed)
     match end.ended_by:
         case "impatience":
             return Outcome("cancelled", message="It did not stop in time and was killed.")
@@ -113,12 +113,12 @@ def _memory_events() -> list[Path]:
     return []
 
 
-def _told(failed: Failed) -> Outcome:
+def _outcome_of_failure(failed: Failed) -> Outcome:
     """The trainer itself reported what went wrong."""
-    said = f"{failed.message}\n{failed.details}"
-    if failed.category == "crash" and NO_SPACE.search(said):
+    report = f"{failed.message}\n{failed.details}"
+    if failed.category == "crash" and NO_SPACE.search(report):
         return disk_full(failed.message)
-    if failed.category == "crash" and NO_MEMORY.search(said):
+    if failed.category == "crash" and NO_MEMORY.search(report):
         return _out_of_memory(failed.message, failed.details)
     advice = failed.advice or ("The traceback below says where." if failed.category == "crash" else "")
     return Outcome("failed", failed.category, failed.message, advice, failed.details)

@@ -46,31 +46,31 @@ def alike(one: bytes, other: bytes) -> bool:
 
 
 def _without_ids(message: bytes) -> bytes:
-    told = jsontext.loads(message)
-    told.pop("tool_call_id", None)
-    for call in told.get("tool_calls", []):
+    without_ids = jsontext.loads(message)
+    without_ids.pop("tool_call_id", None)
+    for call in without_ids.get("tool_calls", []):
         del call["id"]
-    return encode(told, keep_surrogates=True)
+    return encode(without_ids, keep_surrogates=True)
 
 
 def read_turns(steps: bytes, *, keep_surrogates: bool = False) -> list[Turn]:
     """A trajectory's stored steps, a JSON list of [context, message], as turns of encoded messages."""
     return [
-        Turn([encode_message(heard, keep_surrogates) for heard in context], encode_message(message, keep_surrogates))
+        Turn([encode_message(each, keep_surrogates) for each in context], encode_message(message, keep_surrogates))
         for context, message in jsontext.loads(steps)
     ]
 
 
 def encode_message(given: dict[str, Json], keep_surrogates: bool = False) -> bytes:
     """One chat message in the format that chat templates expect, as JSON. Keys have a fixed order, so equal messages are equal bytes."""
-    message = _spelled(given)
+    message = _normalized(given)
     try:
         return orjson.dumps(message)
     except TypeError:
         return _encode_slowly(message, keep_surrogates)
 
 
-def _spelled(given: dict[str, Json]) -> dict[str, Json]:
+def _normalized(given: dict[str, Json]) -> dict[str, Json]:
     # Unrolled, with the common cases first, since this runs for every message of every row.
     role, content = given["role"], given.get("content")
     if type(content) is not str:

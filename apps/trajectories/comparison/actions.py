@@ -59,19 +59,19 @@ def course_of(record: Trajectory, acted: Sequence[bytes]) -> int:
 
 def _parts(record: Trajectory, acted: Sequence[bytes]) -> Iterator[bytes]:
     for step, act in zip(record.steps, acted, strict=True):
-        yield from _heard(step.context)
+        yield from _bytes_of_context(step.context)
         yield act
-        yield from _said(step.message)
-    yield from _heard(record.closing)
+        yield from _bytes_of_message(step.message)
+    yield from _bytes_of_context(record.closing)
 
 
-def _heard(messages: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
+def _bytes_of_context(messages: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
     for message in messages:
         yield _bytes(str(message.get("role", "")))
         yield _bytes(words_of(message))
 
 
-def _said(message: Mapping[str, Any]) -> Iterator[bytes]:
+def _bytes_of_message(message: Mapping[str, Any]) -> Iterator[bytes]:
     yield _bytes(words_of(message))
     yield _bytes(str(message.get("reasoning_content") or ""))
 

@@ -161,11 +161,11 @@ def _insert_trajectories(
 
     def row(item: Prepared) -> list[Any]:
         policy = origin.policy_id or policies.get(item.policy or origin.policy_name)
-        told = {} if item.verdict is None else {"success": item.verdict}
+        outcome = {} if item.verdict is None else {"success": item.verdict}
         values = {
             **shared,
             **item.columns,
-            **told,
+            **outcome,
             "id": item.id,
             "task_id": tasks[_identity(item.task)],
             "policy_id": policy,

@@ -243,14 +243,14 @@ def chunks(file: IO[bytes], filename: str, start: int = 0) -> Generator[Chunk, N
             chunk.bytes_read = upload.bytes_read
             yield chunk
             chunk = Chunk("" if is_other else chunk.format, chunk.end, chunk.end)
-        _take(found, chunk)
+        _add_record(found, chunk)
     chunk.bytes_read = upload.bytes_read
     yield chunk
     if broken:
         raise broken
 
 
-def _take(found: Found, chunk: Chunk) -> None:
+def _add_record(found: Found, chunk: Chunk) -> None:
     """Add one record to the chunk, as trajectories or as a rejected row."""
     row, format = found.row, found.format
     chunk.end = row.position + 1

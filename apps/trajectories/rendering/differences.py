@@ -18,20 +18,20 @@ from apps.trajectories.rendering.text import legible
 def mark_pair(left: StepView, right: StepView) -> tuple[StepView, StepView]:
     """Both steps with their differences marked. If they have little in common, nothing is marked, since marks everywhere are useless."""
     calls = [_calls(a, b) for a, b in zip(left.calls, right.calls, strict=False)]
-    said, heard = _blocks(left.said, right.said), _heard(left.heard, right.heard)
+    content, context = _blocks(left.content, right.content), _contexts(left.context, right.context)
     return (
-        replace(left, calls=[a for a, _ in calls] + left.calls[len(calls) :], said=said[0], heard=heard[0]),
-        replace(right, calls=[b for _, b in calls] + right.calls[len(calls) :], said=said[1], heard=heard[1]),
+        replace(left, calls=[a for a, _ in calls] + left.calls[len(calls) :], content=content[0], context=context[0]),
+        replace(right, calls=[b for _, b in calls] + right.calls[len(calls) :], content=content[1], context=context[1]),
     )
 
 
-def _heard(ours: list[MessageView], theirs: list[MessageView]) -> tuple[list[MessageView], list[MessageView]]:
+def _contexts(ours: list[MessageView], theirs: list[MessageView]) -> tuple[list[MessageView], list[MessageView]]:
     """Messages are compared by position."""
     same = [a.role == b.role and a.content == b.content for a, b in zip(ours, theirs, strict=False)]
-    return _told(ours, same), _told(theirs, same)
+    return _with_same_marked(ours, same), _with_same_marked(theirs, same)
 
 
-def _told(messages: list[MessageView], same: list[bool]) -> list[MessageView]:
+def _with_same_marked(messages: list[MessageView], same: list[bool]) -> list[MessageView]:
     found = [replace(message, is_same=alike) for message, alike in zip(messages, same, strict=False)]
     return found + messages[len(same) :]
 

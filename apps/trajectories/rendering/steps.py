@@ -92,11 +92,11 @@ class StepView:
     """An opened step. With `blind`, nothing in it reveals how well the trajectory did."""
 
     head: StepHead
-    heard: list[MessageView]
+    context: list[MessageView]
     reasoning: Block | None
     speaker: str
     """Which agent of a team spoke; empty for single agents, and with `blind`, because a name may be a model's."""
-    said: list[Block]
+    content: list[Block]
     calls: list[CallView]
     came_back: list[MessageView]
     """Results that belong to no call."""
@@ -173,10 +173,10 @@ def step_view(
     reasoning = message.get("reasoning_content")
     return StepView(
         head=head_of(step, blind=blind),
-        heard=_messages(_heard(step, previous_kind), "before", part_url, blind=blind),
+        context=_messages(_context_shown(step, previous_kind), "before", part_url, blind=blind),
         reasoning=text_block(reasoning, Place(part_url, "reasoning"), spoken=True) if reasoning else None,
         speaker="" if blind else _line_of(message.get("name"), 60),
-        said=blocks_of(message.get("content"), part_url, "said", spoken=True),
+        content=blocks_of(message.get("content"), part_url, "said", spoken=True),
         calls=views,
         came_back=_messages(unmatched, "after", part_url, result_of=kind_of(step.kind, step.tool), blind=blind),
         closing=_messages(rest, "after", part_url, blind=blind) if is_last else [],
@@ -239,7 +239,7 @@ def _inside(content: Any, path: list[str]) -> Any:
     return part["text"] if isinstance(part, dict) and isinstance(part.get("text"), str) else part
 
 
-def _heard(step: Step, previous_kind: str) -> list[tuple[int, Any]]:
+def _context_shown(step: Step, previous_kind: str) -> list[tuple[int, Any]]:
     """The context messages displayed with this step, not with the previous one as its results."""
     context = list(enumerate(_list(step.context)))
     if not step.index:

@@ -84,10 +84,10 @@ class Session(Resource[C]):
         """Finish the session. The default `reward` is the sum of the recorded ones; the outcome `none` means unknown."""
         if outcome not in SUCCESS:
             raise ValueError(f"{outcome!r} isn't an outcome. Give success, failure, or none.")
-        said: Finish = {"success": SUCCESS[outcome], "rewards": rewards or {}, "metadata": metadata or {}}
+        body: Finish = {"success": SUCCESS[outcome], "rewards": rewards or {}, "metadata": metadata or {}}
         if reward is not None:
-            said["reward"] = reward
-        return _finish(self, said)
+            body["reward"] = reward
+        return _finish(self, body)
 
     @operation
     def trace(self) -> Flow[Trace]:
@@ -126,12 +126,12 @@ def _open(session: Session[Any]) -> Flow[None]:
 
 
 def _record(session: Session[Any], key: str | None, event: dict[str, Any]) -> Flow[SessionEvent]:
-    said = {name: value for name, value in event.items() if value is not None}
-    return Sessions.record.flow(session, session.id, key=key or str(uuid4()), **said)
+    body = {name: value for name, value in event.items() if value is not None}
+    return Sessions.record.flow(session, session.id, key=key or str(uuid4()), **body)
 
 
-def _finish(session: Session[Any], said: Finish) -> Flow[SessionState]:
-    state = yield from Sessions.finish.flow(session, session.id, **said)
+def _finish(session: Session[Any], body: Finish) -> Flow[SessionState]:
+    state = yield from Sessions.finish.flow(session, session.id, **body)
     session._is_finished = True
     return state
 

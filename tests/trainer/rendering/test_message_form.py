@@ -11,7 +11,7 @@ from tests.trainer.policies import SMALLEST, TOOLS, call, small_tokenizer
 from tests.trainer.rendering.test_families import CHAT, FIRST, FOUND, YES, tokenizer_with
 from trainer.models.scratch import make_model
 from trainer.rendering.chat import render_completion, render_continuation, render_prompt, runs_of_ones, written
-from trainer.rendering.message_form import spelled, with_short_ids
+from trainer.rendering.message_form import in_template_form, with_short_ids
 from trainer.rendering.templates import prepare_template
 
 # In the style of Mistral's: no generation prompt, ids of nine letters and digits within the calls and their results.
@@ -110,7 +110,7 @@ def test_templates_that_take_a_chat_as_it_is_get_it_so(family: str):
         tokenizer = small_tokenizer()
     chat = [FIRST, calling("call_1"), result(None), YES]
     chat[1]["tool_calls"][0]["function"]["arguments"] = '{"name":"budget"}'
-    assert spelled(tokenizer, chat) is chat
+    assert in_template_form(tokenizer, chat) is chat
 
 
 def test_a_lone_surrogate_does_not_end_a_run():

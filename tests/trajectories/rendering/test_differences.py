@@ -18,7 +18,7 @@ def told(*messages: tuple[str, str]) -> StepView:
 
 
 def folded(view: StepView) -> list[tuple[str, bool, bool]]:
-    return [(message.role, message.is_folded, message.is_same) for message in view.heard]
+    return [(message.role, message.is_folded, message.is_same) for message in view.context]
 
 
 def test_a_long_prompt_that_both_were_given_is_folded_and_says_so() -> None:
@@ -26,7 +26,7 @@ def test_a_long_prompt_that_both_were_given_is_folded_and_says_so() -> None:
         told(("system", "Be brief."), ("user", PROMPT)), told(("system", "Be kind."), ("user", PROMPT))
     )
     assert folded(left) == folded(right) == [("system", True, False), ("user", True, True)]
-    page = collapsed(render_macro("trajectories/steps.jinja", "message", left.heard[1]))
+    page = collapsed(render_macro("trajectories/steps.jinja", "message", left.context[1]))
     assert "User, the same on both sides" in " ".join(page.split())
 
 

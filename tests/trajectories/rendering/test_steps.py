@@ -37,7 +37,7 @@ def test_words_of_a_user_after_a_text_command_are_its_result_and_not_heard_twice
     acting = step_view(step(message={"content": "ls"}), following=observation, part_url="/parts/")
     after = step_view(step(2, context=observation), following=[], part_url="/parts/", previous_kind="tool")
     assert [(message.title, message.blocks[0].form) for message in acting.came_back] == [("Result", "text")]
-    assert after.heard == []
+    assert after.context == []
 
 
 def test_blind_steps_carry_no_reward() -> None:
@@ -168,11 +168,11 @@ def test_a_demonstration_is_folded_as_one_and_says_that_it_is_not_this_task() ->
         {"role": "user", "content": "Fix the kettle."},
     ]
     view = step_view(step(0, context=context), following=[], part_url="/parts/")
-    assert [(message.title, message.is_folded) for message in view.heard] == [
+    assert [(message.title, message.is_folded) for message in view.context] == [
         ("System prompt", True),
         ("Demonstration, not this task", True),
         ("User", False),
     ]
-    demonstration = view.heard[1]
+    demonstration = view.context[1]
     assert demonstration.size == "2 messages"
     assert ["lamp" in demonstration.blocks[0].html, "turn it on" in demonstration.blocks[1].html] == [True, True]

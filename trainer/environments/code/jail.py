@@ -246,8 +246,8 @@ def attempt(action: Callable[[], Any]) -> dict[str, Any]:
             trace = trace.tb_next
         if isinstance(error, SyntaxError):
             line = error.lineno
-        said = f"{type(error).__name__}: {error.msg if isinstance(error, SyntaxError) else error}"
-        return {"error": said[:300] + (f" (line {line})" if line else "")}
+        text = f"{type(error).__name__}: {error.msg if isinstance(error, SyntaxError) else error}"
+        return {"error": text[:300] + (f" (line {line})" if line else "")}
 
 
 class Printed(io.TextIOBase):

@@ -89,11 +89,11 @@ class Served:
             answers.append({"role": "tool", "tool_call_id": tool_call.get("id", ""), "content": content})
             done = done or finished
         if not action.get("tool_calls"):
-            said = self._actions.of_words(action)
-            if said is None:
+            call = self._actions.of_words(action)
+            if call is None:
                 done = True
             else:
-                content, done = self._do(said, info)
+                content, done = self._do(call, info)
                 answers.append({"role": "user", "content": content})
         return Transition(answers, round(self._total - before, 4), done, {**info, "subgoals": dict(self._subgoals)})
 

@@ -93,13 +93,13 @@ class SocketSession:
             answer = decoded(self._socket.recv(timeout=SECONDS))
         except (WebSocketException, OSError, TimeoutError) as error:
             raise ServerError(f"the session broke off: {type(error).__name__} {error}".strip()) from error
-        said = answer.get("data")
+        payload = answer.get("data")
         if answer.get("type") == "error":
-            message = str(said.get("message", said) if isinstance(said, dict) else said)[:500]
+            message = str(payload.get("message", payload) if isinstance(payload, dict) else payload)[:500]
             if kind == "step":
                 raise ToolError(message)
             raise ServerError(f"it refuses to {kind}: {message}")
-        return observed(said)
+        return observed(payload)
 
 
 class PlainSession:

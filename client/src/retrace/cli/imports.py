@@ -29,12 +29,12 @@ def run(client: Client, options: argparse.Namespace, output: Output) -> int:
         batch = client.import_(file, policy=options.policy, progress=output.progress)
         if not options.no_wait:
             batch = client.wait(batch, progress=output.progress, check=False)
-        output.one(batch, f"{file}: {_said(batch)}")
+        output.one(batch, f"{file}: {_summary(batch)}")
         failed |= bool(batch.problem)
     return 1 if failed else 0
 
 
-def _said(batch: Import) -> str:
+def _summary(batch: Import) -> str:
     if batch.problem:
         return batch.problem
     if not batch.is_over:
