@@ -155,7 +155,7 @@ def test_of_a_report_only_what_is_used_is_kept():
     """The rest may be 16 MB, which a zip archive packs to some kilobytes, and there may be thousands."""
     rewards = {"rewards": {"reward": 1}}
     outcomes = Outcomes()
-    outcomes.take("0/result.json", json.dumps({"task_name": "t", "verifier_result": rewards, "pad": [1]}).encode())
+    outcomes.add("0/result.json", json.dumps({"task_name": "t", "verifier_result": rewards, "pad": [1]}).encode())
     (trial,) = outcomes.trials.values()
     assert trial == {"task_name": "t", "verifier_result": rewards, "exception_info": None}
     assert outcomes.kept == len(json.dumps(trial, separators=(",", ":")))
