@@ -8,7 +8,7 @@ from apps.accounts.models import Membership, Role
 
 
 @dataclass(frozen=True)
-class Place:
+class NavItem:
     """A navigation link. It's active on pages of the app `app`, except for those in another link's `pages`."""
 
     name: str
@@ -24,7 +24,7 @@ class Place:
 class Link:
     """A navigation link for one visitor."""
 
-    place: Place
+    item: NavItem
     url: str
     is_current: bool
 
@@ -36,10 +36,10 @@ SETTINGS_PAGES = (
     "transfer:transfer",
     *("gateway:usage", "gateway:set_limits", "gateway:set_price"),
 )
-PLACES = (
-    Place("Home", "home", "home", "g h", Role.ANNOTATOR),
-    Place("Queues", "annotation:queues", "queue", "g q", Role.ANNOTATOR, "annotation"),
-    Place(
+NAV_ITEMS = (
+    NavItem("Home", "home", "home", "g h", Role.ANNOTATOR),
+    NavItem("Queues", "annotation:queues", "queue", "g q", Role.ANNOTATOR, "annotation"),
+    NavItem(
         "Trajectories",
         "trajectories:list",
         "trajectory",
@@ -48,9 +48,9 @@ PLACES = (
         "trajectories",
         ("gateway:list", "gateway:session", "traces:list", "annotation:label_all"),
     ),
-    Place("Datasets", "datasets:list", "dataset", "g d", Role.RESEARCHER, "datasets"),
-    Place("Training", "training:list", "run", "g r", Role.RESEARCHER, "training"),
-    Place(
+    NavItem("Datasets", "datasets:list", "dataset", "g d", Role.RESEARCHER, "datasets"),
+    NavItem("Training", "training:list", "run", "g r", Role.RESEARCHER, "training"),
+    NavItem(
         "Policies",
         "policies:list",
         "policy",
@@ -62,9 +62,9 @@ PLACES = (
             *("gateway:splits", "gateway:split", "gateway:new_split", "gateway:change_split"),
         ),
     ),
-    Place("Experiments", "arena:list", "experiment", "g e", Role.RESEARCHER, "arena"),
-    Place("Jobs", "jobs:list", "clock", "g j", Role.OWNER, "jobs"),
-    Place("Settings", "accounts:settings", "settings", "g s", Role.RESEARCHER, "accounts", SETTINGS_PAGES),
+    NavItem("Experiments", "arena:list", "experiment", "g e", Role.RESEARCHER, "arena"),
+    NavItem("Jobs", "jobs:list", "clock", "g j", Role.OWNER, "jobs"),
+    NavItem("Settings", "accounts:settings", "settings", "g s", Role.RESEARCHER, "accounts", SETTINGS_PAGES),
 )
 
 
@@ -72,13 +72,13 @@ def links_for(member: Membership | None, match: ResolverMatch | None) -> list[Li
     """The links that `member` may see, in order; the one for `match` is marked as active."""
     if member is None:
         return []
-    visible = (place for place in PLACES if member.role >= place.visible_from)
-    return [Link(place, reverse(place.view), _holds(place, match)) for place in visible]
+    visible = (item for item in NAV_ITEMS if member.role >= item.visible_from)
+    return [Link(item, reverse(item.view), _holds(item, match)) for item in visible]
 
 
-def _holds(place: Place, match: ResolverMatch | None) -> bool:
+def _holds(item: NavItem, match: ResolverMatch | None) -> bool:
     if match is None:
         return False
-    if any(match.view_name in other.pages for other in PLACES):
-        return match.view_name in place.pages
-    return place.app in match.app_names if place.app else match.view_name == place.view
+    if any(match.view_name in other.pages for other in NAV_ITEMS):
+        return match.view_name in item.pages
+    return item.app in match.app_names if item.app else match.view_name == item.view

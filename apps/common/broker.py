@@ -70,7 +70,7 @@ def enqueue_at_once(task: str, *args: Any) -> None:
         logger.exception("%s could not be sent", task)
 
 
-class Place(NamedTuple):
+class Route(NamedTuple):
     """Queue and priority of a task."""
 
     worker_queue: str
@@ -78,6 +78,6 @@ class Place(NamedTuple):
     """Priority within the worker queue; lower numbers go first."""
 
 
-def place_of(task: str) -> Place:
+def route_of(task: str) -> Route:
     route = app.amqp.router.route({}, task)
-    return Place(route["queue"].name, route.get("priority", 0))
+    return Route(route["queue"].name, route.get("priority", 0))

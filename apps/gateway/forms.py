@@ -7,20 +7,20 @@ from typing import Any, NamedTuple, cast
 from django import forms
 
 from apps.accounts.models import Membership
-from apps.gateway.places import answering
 from apps.gateway.spending.models import DECIMALS, LIMITS, WHOLE_DIGITS
 from apps.gateway.splits.changes import MOST_ARMS, ArmPlan
 from apps.gateway.splits.models import LARGEST_CANARY, LARGEST_WEIGHT, TrafficSplit
+from apps.gateway.targets import answering
 from apps.policies.models import Endpoint, Policy
 
-PLACES = range(1, MOST_ARMS)
+ARM_NUMBERS = range(1, MOST_ARMS)
 """Indices of the form's arms; the canary has separate fields."""
 USUAL_CANARY = 5
 MOST_PRICED = 500
 """Maximum number of policies and endpoints to choose from; others can be priced with REST."""
 
 
-class Place(NamedTuple):
+class ArmFields(NamedTuple):
     """The two fields of an arm."""
 
     policy: forms.BoundField
@@ -46,23 +46,23 @@ class ArmsForm(forms.Form):
         super().__init__(*args, **kwargs)
         served = _served(member)
         usual = [arm for arm in arms if not arm.is_canary]
-        for place in PLACES:
-            arm = usual[place - 1] if place <= len(usual) else None
-            self.fields[f"policy_{place}"] = forms.ModelChoiceField(
+        for number in ARM_NUMBERS:
+            arm = usual[number - 1] if number <= len(usual) else None
+            self.fields[f"policy_{number}"] = forms.ModelChoiceField(
                 served,
-                required=place == 1,
-                empty_label="Choose a policy" if place == 1 else "None",
-                label=f"Arm {place}",
+                required=number == 1,
+                empty_label="Choose a policy" if number == 1 else "None",
+                label=f"Arm {number}",
                 initial=arm.policy_id if arm else None,
             )
-            self.fields[f"weight_{place}"] = forms.IntegerField(
+            self.fields[f"weight_{number}"] = forms.IntegerField(
                 min_value=1,
                 max_value=LARGEST_WEIGHT,
                 required=False,
-                label=f"Weight {place}",
+                label=f"Weight {number}",
                 initial=arm.weight if arm else 1,
             )
-            self.fields[f"weight_{place}"].needed = True  # type: ignore[attr-defined]  # it has a value: it isn't called optional
+            self.fields[f"weight_{number}"].needed = True  # type: ignore[attr-defined]  # it has a value: it isn't called optional
         self.fields["percent"].needed = True  # type: ignore[attr-defined]
         cast("forms.ModelChoiceField[Policy]", self.fields["canary"]).queryset = served
         if split:
@@ -71,15 +71,17 @@ class ArmsForm(forms.Form):
             self.fields["canary"].initial, self.fields["percent"].initial = canary.policy_id, canary.weight
 
     @property
-    def places(self) -> list[Place]:
-        return [Place(self[f"policy_{place}"], self[f"weight_{place}"]) for place in PLACES]
+    def arm_fields(self) -> list[ArmFields]:
+        return [ArmFields(self[f"policy_{number}"], self[f"weight_{number}"]) for number in ARM_NUMBERS]
 
     @property
     def plans(self) -> list[ArmPlan]:
         """The arms in the validated form."""
         given = self.cleaned_data
         arms = [
-            ArmPlan(policy, given[f"weight_{place}"] or 1) for place in PLACES if (policy := given[f"policy_{place}"])
+            ArmPlan(policy, given[f"weight_{number}"] or 1)
+            for number in ARM_NUMBERS
+            if (policy := given[f"policy_{number}"])
         ]
         canary = [ArmPlan(given["canary"], given["percent"] or USUAL_CANARY, is_canary=True)] if given["canary"] else []
         return arms + canary

@@ -15,11 +15,11 @@ from apps.accounts.authentication import digest_of
 from apps.accounts.models import ApiToken, Membership, Role
 from apps.common.text_encoding import is_storable
 from apps.gateway.models import Session
-from apps.gateway.places import answering
 from apps.gateway.refusals import BadRequest, NoSession, NoSuchModel
 from apps.gateway.sessions import NotServed, open_session
 from apps.gateway.splits.models import TrafficSplit
 from apps.gateway.splits.routing import open_split_session, task_in, unit_in, unit_of
+from apps.gateway.targets import answering
 from apps.policies.models import Policy
 
 LONGEST_NAME = 200

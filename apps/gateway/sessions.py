@@ -19,8 +19,8 @@ from apps.accounts.models import ApiToken, User, Workspace
 from apps.common.broker import enqueue
 from apps.gateway import live
 from apps.gateway.models import Call, Path, Session, SessionEvent
-from apps.gateway.places import place_of
 from apps.gateway.session_trajectories import leaves_of, paths_of, trajectory_of
+from apps.gateway.targets import target_of
 from apps.policies.models import Policy
 from apps.redaction.rules import redacted
 from apps.trajectories.imports.bulk_copy import Origin, copy_in
@@ -102,16 +102,16 @@ def open_session(
 
     sampling: applies to all calls, overriding the agent's. rollout_batch: the batch whose episode it plays.
     """
-    place = place_of(policy)
-    if place is None:
+    target = target_of(policy)
+    if target is None:
         raise NotServed(
             f"{policy} isn't served anywhere. Publish it on a server first, or name a policy that is a served model."
         )
     return create_session(
         workspace=workspace,
         policy=policy,
-        endpoint=place.endpoint,
-        served_name=place.name,
+        endpoint=target.endpoint,
+        served_name=target.name,
         task=redacted_task(workspace, task),
         group=group,
         attempt=attempt,

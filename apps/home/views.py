@@ -40,7 +40,7 @@ def _work(request: HtmxRequest) -> HttpResponse:
 
 
 def _loop(request: HtmxRequest) -> HttpResponse:
-    urls = {link.place.app: link.url for link in links_for(request.member, None)}
+    urls = {link.item.app: link.url for link in links_for(request.member, None)}
     found, decision = stations(request.member), decision_for(request.member)
     is_empty = not found[0].there
     waiting = [row for row in waiting_for(request.member) if row.left_for_me]

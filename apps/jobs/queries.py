@@ -13,7 +13,7 @@ from django.http import Http404
 from django.shortcuts import get_object_or_404
 
 from apps.accounts.models import Membership, Role
-from apps.common.broker import place_of
+from apps.common.broker import route_of
 from apps.common.health import WORKER_QUEUES, manned_queues
 from apps.common.sorting import by_age
 from apps.jobs.models import ACTIVE, Job, JobQuerySet, Kind, Phase, kind_named, kinds
@@ -47,12 +47,12 @@ class Row:
 
     @property
     def worker_queue(self) -> str:
-        return place_of(self.kind.task(self.job)).worker_queue
+        return route_of(self.kind.task(self.job)).worker_queue
 
     @property
     def priority(self) -> int:
         """Priority within its worker queue; lower numbers go first."""
-        return place_of(self.kind.task(self.job)).priority
+        return route_of(self.kind.task(self.job)).priority
 
     @property
     def left(self) -> str:

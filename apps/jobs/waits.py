@@ -10,7 +10,7 @@ from django.utils.timezone import now
 
 from apps.accounts.models import Role
 from apps.common import quantities
-from apps.common.broker import Place, enqueue, place_of
+from apps.common.broker import Route, enqueue, route_of
 from apps.common.health import manned_queues
 from apps.jobs.models import HELD, Job, Kind, Phase, kind_of_job, kinds
 
@@ -73,17 +73,17 @@ def wait_of(job: Job, *, role: Role) -> Wait | None:
     """Why this job hasn't started, limited to what a member with this role may know; None if it isn't waiting."""
     if job.phase != Phase.WAITING:
         return None
-    place = place_of(kind_of_job(job).task(job))
+    route = route_of(kind_of_job(job).task(job))
     running, ahead = [], 0
     for kind in kinds():
-        running += [each for each in _held(kind) if _place(each).worker_queue == place.worker_queue]
-        ahead += sum(_goes_first(each, place, job) for each in _waiting(kind))
+        running += [each for each in _held(kind) if _route(each).worker_queue == route.worker_queue]
+        ahead += sum(_goes_first(each, route, job) for each in _waiting(kind))
     manned = manned_queues()
     is_fresh = now() - job.queued_at < SOON
     first = None if is_fresh else min(running, key=_ends, default=None)
     return Wait(
-        worker_queue=place.worker_queue,
-        is_manned=bool(running) or manned is None or place.worker_queue in manned,
+        worker_queue=route.worker_queue,
+        is_manned=bool(running) or manned is None or route.worker_queue in manned,
         holder=_holder(first, job, role) if first else None,
         holders=len(running),
         ahead=ahead,
@@ -92,11 +92,11 @@ def wait_of(job: Job, *, role: Role) -> Wait | None:
 
 def should_yield(job: Job) -> bool:
     """Whether a more urgent job is waiting for this job's worker. Its message is resent, so that it's claimed next."""
-    place = place_of(kind_of_job(job).task(job))
+    route = route_of(kind_of_job(job).task(job))
     for kind in kinds():
         for other in _waiting(kind):
-            there = _place(other)
-            is_next = there.worker_queue == place.worker_queue and there.priority < place.priority
+            there = _route(other)
+            is_next = there.worker_queue == route.worker_queue and there.priority < route.priority
             if is_next and now() - other.queued_at > SOON:
                 enqueue(kind.task(other), str(other.pk))
                 return True
@@ -114,15 +114,15 @@ def _waiting(kind: Kind[Any]) -> list[Job]:
     return list(kind.rows.waiting().select_related(*kind.listed_with).order_by("queued_at")[:MOST_WAITING])
 
 
-def _place(job: Job) -> Place:
-    return place_of(kind_of_job(job).task(job))
+def _route(job: Job) -> Route:
+    return route_of(kind_of_job(job).task(job))
 
 
-def _goes_first(other: Job, place: Place, job: Job) -> bool:
-    there = _place(other)
-    if there.worker_queue != place.worker_queue or other.pk == job.pk:
+def _goes_first(other: Job, route: Route, job: Job) -> bool:
+    there = _route(other)
+    if there.worker_queue != route.worker_queue or other.pk == job.pk:
         return False
-    return (there.priority, other.queued_at) < (place.priority, job.queued_at)
+    return (there.priority, other.queued_at) < (route.priority, job.queued_at)
 
 
 def _ends(job: Job) -> float:

@@ -21,7 +21,7 @@ from apps.accounts.models import Membership, User, Workspace
 from apps.common import quantities
 from apps.common.ids import new_id
 from apps.gateway.models import Session
-from apps.gateway.places import place_of
+from apps.gateway.targets import target_of
 from apps.jobs import lifecycle
 from apps.jobs.models import Failure, Phase, Superseded
 from apps.policies.models import Policy
@@ -122,7 +122,7 @@ def start_runner_rollouts(
 
     split, seed, levels: how the tasks were drawn, if they weren't listed. Raises RolloutRefused.
     """
-    if policy.workspace_id != workspace.pk or place_of(policy) is None:
+    if policy.workspace_id != workspace.pk or target_of(policy) is None:
         raise NobodyServes(
             f"{policy} isn't served anywhere, so runners can't reach it. Publish it on a server first, or choose a served model."
         )

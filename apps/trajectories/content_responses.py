@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from apps.trajectories import queries
 from apps.trajectories.models import Step, Trajectory
-from apps.trajectories.rendering.forms import FORMS, Place, chunk
+from apps.trajectories.rendering.forms import FORMS, ContentLocation, chunk
 from apps.trajectories.rendering.images import picture_of
 from apps.trajectories.rendering.steps import Messages, part_of
 
@@ -29,7 +29,7 @@ def answer_part(request: HttpRequest, trajectory: Trajectory, index: int, *, url
 def answer_for(
     request: HttpRequest, step: Step, following: Messages, *, url: str, back: str, name: str
 ) -> HttpResponse:
-    """The response to a link from `Place.link`. `url` is this view's own address, `back` the step's page.
+    """The response to a link from `ContentLocation.link`. `url` is this view's own address, `back` the step's page.
 
     `at`: the part; `as`: its form; `from`: the offset; `path`: the branch of a tree; `raw`: everything, as a download.
     """
@@ -43,7 +43,7 @@ def answer_for(
             return _picture(content)
         if form not in FORMS or not start.isdecimal() or len(start) > 12:
             raise LookupError(form)
-        html, more, _ = chunk(content, Place(url, at), form, start=int(start), path=path)
+        html, more, _ = chunk(content, ContentLocation(url, at), form, start=int(start), path=path)
     except (LookupError, ValueError):
         raise Http404("There is no such part in this step.") from None
     template = "trajectories/_part.html" if request.headers.get("HX-Request") else "trajectories/part.html"

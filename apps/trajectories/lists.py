@@ -16,7 +16,7 @@ from apps.policies.models import Policy
 from apps.trajectories.filters import first_few, tasks_saying
 from apps.trajectories.models import Task, Trajectory
 from apps.trajectories.rendering.blocks import Block, text_block
-from apps.trajectories.rendering.forms import Place
+from apps.trajectories.rendering.forms import ContentLocation
 
 PAGE = 50
 CAP = 1_000
@@ -152,7 +152,7 @@ def by_policy(task: Task) -> list[tuple[str, Outcomes]]:
 def task_details(task: Task) -> list[tuple[str, Block]]:
     """The task's initial state and success check, as trees."""
     given = (("Initial state", task.initial_state), ("Success check", task.success_check))
-    return [(title, text_block(value, Place("", title))) for title, value in given if value]
+    return [(title, text_block(value, ContentLocation("", title))) for title, value in given if value]
 
 
 _COUNTS = {

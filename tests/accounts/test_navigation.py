@@ -2,11 +2,11 @@ import pytest
 from django.urls import resolve, reverse
 
 from apps.accounts.models import Membership, Role
-from apps.accounts.navigation import PLACES, links_for
+from apps.accounts.navigation import NAV_ITEMS, links_for
 
 
 def names(role, path="/"):
-    return [link.place.name for link in links_for(Membership(role=role), resolve(path))]
+    return [link.item.name for link in links_for(Membership(role=role), resolve(path))]
 
 
 def test_an_annotator_is_led_to_queues_and_nothing_else():
@@ -36,9 +36,9 @@ def test_a_stranger_is_led_nowhere():
 )
 def test_the_place_of_a_page_is_marked(path, place):
     links = links_for(Membership(role=Role.OWNER), resolve(path))
-    assert [link.place.name for link in links if link.is_current] == [place]
+    assert [link.item.name for link in links if link.is_current] == [place]
 
 
 def test_no_two_places_share_a_key():
-    keys = [place.keys for place in PLACES]
+    keys = [place.keys for place in NAV_ITEMS]
     assert len(set(keys)) == len(keys)

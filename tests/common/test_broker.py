@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from celery import Celery
 
-from apps.common.broker import app, place_of
+from apps.common.broker import app, route_of
 
 TASKS = ("training.run", "rollouts.run", "scoring.go_on", "continuations.run")
 
@@ -62,4 +62,4 @@ def test_people_go_before_batches_and_batches_before_training(alone: Celery):
     ],
 )
 def test_each_task_waits_in_one_worker_queue(task: str, worker_queue: str):
-    assert place_of(task).worker_queue == worker_queue
+    assert route_of(task).worker_queue == worker_queue

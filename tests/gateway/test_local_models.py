@@ -15,7 +15,7 @@ import uvicorn
 from apps.accounts.models import Membership
 from apps.gateway import sessions
 from apps.gateway.models import Call, Join
-from apps.gateway.places import answering, place_of
+from apps.gateway.targets import answering, target_of
 from apps.policies.models import Policy
 from tests import factories
 from tests.gateway.conftest import Agent
@@ -87,6 +87,6 @@ def test_where_it_cannot_answer_a_session_is_refused(
         policy = factories.trained_policy(of=researcher.workspace, settings={"parameters": 20_000})
     else:
         policy.made_by.workspace = factories.workspace()
-    assert place_of(policy) is None
+    assert target_of(policy) is None
     with pytest.raises(sessions.NotServed, match="isn't served"):
         sessions.open_session(workspace=policy.workspace, policy=policy, by=researcher.user)

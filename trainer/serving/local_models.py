@@ -96,7 +96,7 @@ class Asked(NamedTuple):
 
 
 @dataclass
-class Place:
+class ModelSlot:
     """A slot for a model in memory, reserved before the model is loaded."""
 
     size: int
@@ -114,7 +114,7 @@ class LocalModels:
     def __init__(self, runs: Path, *, key: str) -> None:
         self._runs = runs
         self._key = key
-        self._places: OrderedDict[str, Place] = OrderedDict()
+        self._slots: OrderedDict[str, ModelSlot] = OrderedDict()
         self.stop = StopRequest()
 
     def application(self) -> Starlette:
@@ -128,7 +128,7 @@ class LocalModels:
         """Lists models in memory; others can be requested, too."""
         if not self._may(request):
             return _refusal(Refused(401, "The key isn't this server's.", "invalid_api_key"))
-        cards = [{"id": name, "object": "model", "owned_by": "retrace"} for name in self._places]
+        cards = [{"id": name, "object": "model", "owned_by": "retrace"} for name in self._slots]
         return JSONResponse({"object": "list", "data": cards})
 
     async def _chat_completions(self, request: Request) -> Response:
@@ -137,17 +137,17 @@ class LocalModels:
                 raise Refused(401, "The key isn't this server's.", "invalid_api_key")
             body = await _body(request)
             asked = wanted(body)
-            with self._place(asked.model) as place:
+            with self._slot(asked.model) as slot:
                 reply = await _cancel_on_disconnect(
-                    self._reply(place, request.headers.get(SESSION, ""), body, asked), request
+                    self._reply(slot, request.headers.get(SESSION, ""), body, asked), request
                 )
         except Refused as refused:
             return _refusal(refused)
         return reply_response(reply, is_streamed=asked.is_streamed)
 
-    async def _reply(self, place: Place, session: str, body: dict[str, Any], asked: Asked) -> dict[str, Any]:
+    async def _reply(self, slot: ModelSlot, session: str, body: dict[str, Any], asked: Asked) -> dict[str, Any]:
         """Raises Refused."""
-        chats = await self._chats(place, asked.model)
+        chats = await self._chats(slot, asked.model)
         try:
             return await chats.complete(session, body, sampling=asked.sampling, seed=asked.seed)
         except asyncio.CancelledError:
@@ -156,50 +156,50 @@ class LocalModels:
             raise Refused(503, "The server is being stopped.", "stopping") from None
         except Exception as problem:  # a chat template may raise whatever it likes
             if problem is chats.engine.failure:
-                if place.chats is chats:
-                    place.chats = None  # it's reloaded for the next chat
+                if slot.chats is chats:
+                    slot.chats = None  # it's reloaded for the next chat
                 raise Refused(500, f"The model failed: {type(problem).__name__}.", "engine_failed") from problem
             raise Refused(400, unreadable(problem), "unreadable_chat") from None
 
     @contextmanager
-    def _place(self, model: str) -> Iterator[Place]:
+    def _slot(self, model: str) -> Iterator[ModelSlot]:
         """The model's slot, held while it answers a chat. Raises Refused."""
-        if sum(place.users for place in self._places.values()) >= MOST_CHATS:
+        if sum(slot.users for slot in self._slots.values()) >= MOST_CHATS:
             raise Refused(503, BUSY, "server_busy")
-        place = self._places.get(model)
-        if place is None:
-            place = Place(_size(self._folder(model)))
-            self._make_room(place.size)
-            self._places[model] = place
-        if place.users >= MOST_OF_MODEL:
+        slot = self._slots.get(model)
+        if slot is None:
+            slot = ModelSlot(_size(self._folder(model)))
+            self._make_room(slot.size)
+            self._slots[model] = slot
+        if slot.users >= MOST_OF_MODEL:
             raise Refused(503, BUSY, "server_busy")
-        self._places.move_to_end(model)
-        place.users += 1
+        self._slots.move_to_end(model)
+        slot.users += 1
         try:
-            yield place
+            yield slot
         finally:
-            place.users -= 1
-            if not place.users and place.chats is None:  # it couldn't be loaded
-                del self._places[model]
+            slot.users -= 1
+            if not slot.users and slot.chats is None:  # it couldn't be loaded
+                del self._slots[model]
 
     def _make_room(self, size: int) -> None:
         """Evict idle models. Raises Refused if too many are busy."""
-        while len(self._places) >= MOST_LOADED or size + sum(each.size for each in self._places.values()) > MOST_BYTES:
-            idle = next((name for name, place in self._places.items() if not place.users), None)
+        while len(self._slots) >= MOST_LOADED or size + sum(each.size for each in self._slots.values()) > MOST_BYTES:
+            idle = next((name for name, slot in self._slots.items() if not slot.users), None)
             if idle is None:
                 raise Refused(503, BUSY, "server_busy")
-            del self._places[idle]
+            del self._slots[idle]
 
-    async def _chats(self, place: Place, model: str) -> Chats:
+    async def _chats(self, slot: ModelSlot, model: str) -> Chats:
         """The model's engine, loaded if necessary. Raises Refused."""
-        async with place.loading:
-            if place.chats is None:
+        async with slot.loading:
+            if slot.chats is None:
                 try:
-                    place.chats = await asyncio.to_thread(load, self._folder(model), model, self.stop)
+                    slot.chats = await asyncio.to_thread(load, self._folder(model), model, self.stop)
                 except (ConfigFailure, OSError, ValueError) as problem:
                     words = f"The model can't be loaded: {problem}"[:LONGEST_WORDS]
                     raise Refused(400, words, "model_not_loadable") from None
-            return place.chats
+            return slot.chats
 
     def _folder(self, model: str) -> Path:
         """The folder with the training run's model. Raises Refused."""

@@ -15,7 +15,7 @@ from apps.annotation.models import BulkAct, Item, ItemAssignee, Queue
 from apps.annotation.refusals import Refusal
 
 MOST = 5_000
-MOST_PLACES = 50_000
+MOST_SLOTS = 50_000
 """Limit of items times people: each combination is a row, with a copy for undo."""
 
 
@@ -37,7 +37,7 @@ class TooManyPlaces(Refusal):
 
     def __init__(self, items: int, people: int) -> None:
         super().__init__(
-            f"{items:,} items for {people} people each are more than {MOST_PLACES:,}. Assign fewer items at once, or name fewer people."
+            f"{items:,} items for {people} people each are more than {MOST_SLOTS:,}. Assign fewer items at once, or name fewer people."
         )
 
 
@@ -58,7 +58,7 @@ def assign_items(*, queue: Queue, items: Collection[int], people: Sequence[User]
     """
     _check_people(queue, people)
     wanted = set(items)
-    if len(wanted) * len(people) > MOST_PLACES:
+    if len(wanted) * len(people) > MOST_SLOTS:
         raise TooManyPlaces(len(wanted), len(people))
     locked = _locked(queue, wanted)
     if not wanted or len(locked) != len(wanted) or len(wanted) > MOST:

@@ -11,8 +11,8 @@ from django.utils.timezone import now
 
 from apps.accounts import audit
 from apps.accounts.models import User, Workspace
-from apps.gateway.places import place_of
 from apps.gateway.splits.models import Arm, TrafficSplit
+from apps.gateway.targets import target_of
 from apps.policies import promotions
 from apps.policies.models import Policy
 from apps.policies.publication import NAME
@@ -167,7 +167,7 @@ def _refuse_arms(arms: Sequence[ArmPlan]) -> None:
         raise BadArms(f"Got {len(arms)} arms; expected {MOST_ARMS} at most.")
     if len({policy.pk for policy in policies}) < len(policies):
         raise BadArms("The same policy is given twice. Give it once, with its total weight.")
-    if unserved := [policy.name for policy in policies if place_of(policy) is None]:
+    if unserved := [policy.name for policy in policies if target_of(policy) is None]:
         raise BadArms(f"{', '.join(unserved)}: not served anywhere. Publish it on a server first.")
 
 
@@ -179,7 +179,7 @@ def _settle_champion(workspace: Workspace, environment: str, wanted: Policy | No
         raise NoChampion(f"{champion} is the champion of {environment}. Promote another one from an experiment.")
     policy = champion or wanted
     assert policy is not None
-    if place_of(policy) is None:
+    if target_of(policy) is None:
         raise NoChampion(
             f"{policy}, the champion of {environment}, isn't served anywhere. Publish it on a server first."
         )

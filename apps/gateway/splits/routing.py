@@ -14,11 +14,11 @@ from django.utils.crypto import salted_hmac
 from apps.accounts.models import ApiToken, User
 from apps.common.ids import new_id
 from apps.gateway.models import Call, Session
-from apps.gateway.places import Place, place_of
 from apps.gateway.session_trajectories import first_asked, key_of
 from apps.gateway.sessions import IDLE_SECONDS, NewSession, NotServed, create_session, redacted_task
 from apps.gateway.splits.models import TrafficSplit, shares
 from apps.gateway.splits.rendezvous import draw
+from apps.gateway.targets import Target, target_of
 from apps.policies import promotions
 from apps.policies.models import Policy
 from apps.redaction.rules import redacted
@@ -39,7 +39,7 @@ class Route(NamedTuple):
     """The policy that answers a session, and the one drawn for it; None if the split is off."""
 
     policy: Policy
-    place: Place
+    target: Target
     drawn: Policy | None
     failover: str = ""
 
@@ -51,20 +51,20 @@ def route(split: TrafficSplit, unit: str) -> Route:
     arms = {arm.policy: share for arm, share in shares(list(split.arms.select_related("policy__endpoint"))).items()}
     chosen = draw(split.pk, {policy.pk: share for policy, share in arms.items()}, unit)
     policy = next(policy for policy in arms if policy.pk == chosen)
-    place = place_of(policy)
-    if place is not None:
-        return Route(policy, place, policy)
+    target = target_of(policy)
+    if target is not None:
+        return Route(policy, target, policy)
     return Route(*_champion(split), policy, f"{policy} isn't served anywhere.")
 
 
-def _champion(split: TrafficSplit) -> tuple[Policy, Place]:
+def _champion(split: TrafficSplit) -> tuple[Policy, Target]:
     champion = promotions.champion(workspace=split.workspace, environment=split.environment)
-    place = place_of(champion) if champion else None
-    if champion is None or place is None:
+    target = target_of(champion) if champion else None
+    if champion is None or target is None:
         raise NobodyAnswers(
             f"{split} has nobody to answer: the champion of {split.environment} isn't served anywhere. Publish it, or turn the split on."
         )
-    return champion, place
+    return champion, target
 
 
 @transaction.atomic
@@ -83,13 +83,13 @@ def open_split_session(
 
     unit: from `unit_of`. `facts` are the columns of any session.
     """
-    policy, place, drawn, failover = route(split, unit)
+    policy, target, drawn, failover = route(split, unit)
     takes_part = drawn is not None and split.experiment is not None
     return create_session(
         workspace=split.workspace,
         policy=policy,
-        endpoint=place.endpoint,
-        served_name=place.name,
+        endpoint=target.endpoint,
+        served_name=target.name,
         split=split,
         drawn=drawn,
         failover=failover,
@@ -155,13 +155,13 @@ def fail_over(session_id: UUID, why: str) -> Session | None:
     if Call.objects.filter(session=session, status=Call.Status.OK).exists():
         return None  # a session stays with the policy that began it
     try:
-        policy, place = _champion(session.split)
+        policy, target = _champion(session.split)
     except NobodyAnswers:
         return None
     if policy == session.policy:
         return None
     logger.warning("session %s fails over from %s to %s: %s", session.pk, session.policy, policy, why)
-    session.policy, session.endpoint, session.served_name = policy, place.endpoint, place.name
+    session.policy, session.endpoint, session.served_name = policy, target.endpoint, target.name
     session.failover, session.sampling = why, sampling_of(policy)
     session.save(update_fields=["policy", "endpoint", "served_name", "failover", "sampling"])
     return session

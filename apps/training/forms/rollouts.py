@@ -8,7 +8,7 @@ from django import forms
 
 from apps.accounts.models import Membership
 from apps.common.environments import CHOICES, LEVELS
-from apps.gateway.places import answering
+from apps.gateway.targets import answering
 from apps.policies.models import Policy
 from apps.training.own_tasks import own_environments
 from apps.training.runner_rollouts import DEADLINE_SECONDS, LEASE_SECONDS, LONGEST_DEADLINE, MOST_CALLS

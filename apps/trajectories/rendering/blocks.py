@@ -9,7 +9,7 @@ from typing import Any
 from apps.common.markup import NOTHING, Markup, element
 from apps.common.nested_json import Unreadable, decode_result
 from apps.trajectories.rendering import diffs, images, markdown, pages, shapes, terminal
-from apps.trajectories.rendering.forms import Place, chunk
+from apps.trajectories.rendering.forms import ContentLocation, chunk
 from apps.trajectories.rendering.kinds import RUN, Kind
 from apps.trajectories.rendering.text import legible, one_line, size_in_words
 
@@ -39,26 +39,27 @@ def blocks_of(content: Any, url: str, at: str, *, tool: Kind | None = None, spok
     if content is None or content == "":
         return []
     if not isinstance(content, list):
-        return [text_block(content, Place(url, at), tool=tool, spoken=spoken)]
+        return [text_block(content, ContentLocation(url, at), tool=tool, spoken=spoken)]
     shown = [
-        _part(part, Place(url, f"{at}.{i}"), tool=tool, spoken=spoken) for i, part in enumerate(content[:MAX_PARTS])
+        _part(part, ContentLocation(url, f"{at}.{i}"), tool=tool, spoken=spoken)
+        for i, part in enumerate(content[:MAX_PARTS])
     ]
     if len(content) > MAX_PARTS:
         shown.append(note(f"{len(content) - MAX_PARTS:,} more parts; download the original to see them."))
     return shown
 
 
-def text_block(value: Any, place: Place, *, tool: Kind | None = None, spoken: bool = False) -> Block:
+def text_block(value: Any, location: ContentLocation, *, tool: Kind | None = None, spoken: bool = False) -> Block:
     """Text (or a JSON value) in the appropriate form."""
     if not isinstance(value, str):
-        return as_form(value, place, form_of_json(value))
+        return as_form(value, location, form_of_json(value))
     form, json_value = choose(value, tool=tool, spoken=spoken)
-    return as_form(value if json_value is None else json_value, place, form, text=value)
+    return as_form(value if json_value is None else json_value, location, form, text=value)
 
 
-def as_form(value: Any, place: Place, form: str, *, text: str = "", label: str = "") -> Block:
+def as_form(value: Any, location: ContentLocation, form: str, *, text: str = "", label: str = "") -> Block:
     """`value` in a given form."""
-    html, more, plain = chunk(value, place, form)
+    html, more, plain = chunk(value, location, form)
     code = terminal.unwrap(text)[1] if form == "terminal" else None
     return Block(
         form=form,
@@ -68,7 +69,9 @@ def as_form(value: Any, place: Place, form: str, *, text: str = "", label: str =
         more=more,
         label=label or (f"Exit code {code}" if code else ""),
         is_bad=bool(code),
-        source=place.link("text") if form in {"page", "tree", "table", "results", "mail", "markdown"} and text else "",
+        source=location.link("text")
+        if form in {"page", "tree", "table", "results", "mail", "markdown"} and text
+        else "",
         text=plain,
     )
 
@@ -109,20 +112,20 @@ def note(words: str) -> Block:
     return Block("note", element("p", words, class_="quiet"), NOTHING)
 
 
-def _part(part: Any, place: Place, *, tool: Kind | None, spoken: bool) -> Block:
+def _part(part: Any, location: ContentLocation, *, tool: Kind | None, spoken: bool) -> Block:
     if isinstance(part, str):
-        return text_block(part, place, tool=tool, spoken=spoken)
+        return text_block(part, location, tool=tool, spoken=spoken)
     if not isinstance(part, dict):
-        return text_block(part, place)
+        return text_block(part, location)
     kind = part.get("type")
     if isinstance(part.get("text"), str) and kind in {None, "text", "input_text", "output_text"}:
-        return text_block(part["text"], place, tool=tool, spoken=spoken)
+        return text_block(part["text"], location, tool=tool, spoken=spoken)
     if kind in {"image_url", "image", "input_image"}:
-        return _image(part, place)
-    return as_form(part, place, "tree", label=one_line(str(kind), 60) if isinstance(kind, str) else "")
+        return _image(part, location)
+    return as_form(part, location, "tree", label=one_line(str(kind), 60) if isinstance(kind, str) else "")
 
 
-def _image(part: dict[str, Any], place: Place) -> Block:
+def _image(part: dict[str, Any], location: ContentLocation) -> Block:
     found = images.picture_of(part)
     if isinstance(found, str):
         address = images.address_of(part)
@@ -131,7 +134,7 @@ def _image(part: dict[str, Any], place: Place) -> Block:
     size = size_in_words(len(found.body)).replace("character", "byte")
     html = element(
         "img",
-        src=place.link("image"),
+        src=location.link("image"),
         width=found.width,
         height=found.height,
         loading="lazy",

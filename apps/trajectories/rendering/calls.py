@@ -9,7 +9,7 @@ from apps.common.markup import Markup
 from apps.common.nested_json import Arguments, arguments_of
 from apps.trajectories.rendering import diffs
 from apps.trajectories.rendering.blocks import Block, as_form, form_of_json, text_block
-from apps.trajectories.rendering.forms import Place
+from apps.trajectories.rendering.forms import ContentLocation
 from apps.trajectories.rendering.kinds import RUN, Kind, kind_of
 from apps.trajectories.rendering.text import one_line
 from apps.trajectories.rendering.trees import json_scalar
@@ -59,9 +59,9 @@ def call_view(call: Any, url: str, number: int) -> CallView:
     name, given, identifier = name_and_arguments(call)
     arguments = arguments_of(given)
     kind = kind_of("tool", name)
-    place = Place(url, f"call.{number}")
+    location = ContentLocation(url, f"call.{number}")
     blocks, facts = (
-        _shown(arguments, place, kind) if isinstance(arguments.value, dict) else ([_raw(arguments, place)], [])
+        _shown(arguments, location, kind) if isinstance(arguments.value, dict) else ([_raw(arguments, location)], [])
     )
     return CallView(
         id=identifier,
@@ -97,7 +97,7 @@ def part_of_call(call: Any, name: str) -> Any:
     return list(value.values())[int(name)]
 
 
-def _shown(arguments: Arguments, place: Place, kind: Kind) -> tuple[list[Block], list[Fact]]:
+def _shown(arguments: Arguments, location: ContentLocation, kind: Kind) -> tuple[list[Block], list[Fact]]:
     value: dict[str, Any] = arguments.value
     names = list(value)
     blocks: list[Block] = []
@@ -107,7 +107,10 @@ def _shown(arguments: Arguments, place: Place, kind: Kind) -> tuple[list[Block],
         path = next((str(value[name]) for name in PATHS if isinstance(value.get(name), str)), "")
         blocks.append(
             as_form(
-                diffs.patch_between(*edit), place._replace(at=f"{place.at}.edit"), "edit", label=one_line(path, 200)
+                diffs.patch_between(*edit),
+                location._replace(at=f"{location.at}.edit"),
+                "edit",
+                label=one_line(path, 200),
             )
         )
         used |= {name for pair in EDITS for name in pair} | set(PATHS)
@@ -116,7 +119,7 @@ def _shown(arguments: Arguments, place: Place, kind: Kind) -> tuple[list[Block],
         argument = value[name]
         if name in used:
             continue
-        at = place._replace(at=f"{place.at}.{i}")
+        at = location._replace(at=f"{location.at}.{i}")
         if isinstance(argument, str) and argument and name in PATCHES and diffs.looks_like_patch(argument):
             blocks.append(as_form(argument, at, "patch", label=one_line(name, 60)))
         elif isinstance(argument, str) and argument and _is_command(name, names, kind):
@@ -128,7 +131,7 @@ def _shown(arguments: Arguments, place: Place, kind: Kind) -> tuple[list[Block],
         else:
             blocks.append(as_form(argument, at, form_of_json(argument), label=one_line(str(name), 60)))
     if len(names) > MAX_FACTS:
-        blocks.append(as_form(value, place, "tree", label=f"All {len(names):,} arguments"))
+        blocks.append(as_form(value, location, "tree", label=f"All {len(names):,} arguments"))
     return blocks, facts
 
 
@@ -156,10 +159,10 @@ def _fact(name: str, argument: Any) -> Fact:
     return Fact(one_line(str(name), 60), one_line(json_scalar(argument), FACT_CHARS), is_text=False)
 
 
-def _long(argument: str, place: Place, name: str) -> Block:
-    block = text_block(argument, place)
+def _long(argument: str, location: ContentLocation, name: str) -> Block:
+    block = text_block(argument, location)
     return Block(**{**block.__dict__, "label": one_line(str(name), 60)})
 
 
-def _raw(arguments: Arguments, place: Place) -> Block:
-    return as_form(arguments.value, place, "text" if isinstance(arguments.value, str) else "tree")
+def _raw(arguments: Arguments, location: ContentLocation) -> Block:
+    return as_form(arguments.value, location, "text" if isinstance(arguments.value, str) else "tree")

@@ -20,7 +20,7 @@ DOWNLOAD_CHARS = 100_000
 """Above this size a download is offered as well."""
 
 
-class Place(NamedTuple):
+class ContentLocation(NamedTuple):
     """The location of a piece of content: the address of its step's parts, and its name within the step."""
 
     url: str
@@ -71,33 +71,33 @@ PLAIN = frozenset({"text", "prose", "command"})
 FORMS = frozenset({*LINEAR, "tree", "table", "results", "mail"})
 
 
-def chunk(value: Any, place: Place, form: str, *, start: int = 0, path: str = "") -> Chunk:
+def chunk(value: Any, location: ContentLocation, form: str, *, start: int = 0, path: str = "") -> Chunk:
     """A screenful of `value` from `start` on. Falls back to text if the form doesn't fit. Raises LookupError."""
     if form in LINEAR:
-        return _linear(_text_of(value), place, form, start)
+        return _linear(_text_of(value), location, form, start)
     try:
         value = trees.child(decode_result(value) if isinstance(value, str) else value, path)
     except Unreadable:
-        return _linear(_text_of(value), place, "text", start)
+        return _linear(_text_of(value), location, "text", start)
     if form == "tree":
-        return _tree(value, place, start, path)
+        return _tree(value, location, start, path)
     if form == "table" and isinstance(value, list):
-        return _rows(shapes.render_table(value, start), value, place, form, start)
+        return _rows(shapes.render_table(value, start), value, location, form, start)
     if form == "results" and isinstance(value, list):
-        return _rows(shapes.render_results(value, start), value, place, form, start)
+        return _rows(shapes.render_results(value, start), value, location, form, start)
     if form == "mail" and shapes.is_mail(value):
-        return _mail(value, place, start)
-    return _tree(value, place, start, path)
+        return _mail(value, location, start)
+    return _tree(value, location, start, path)
 
 
-def _linear(text: str, place: Place, form: str, start: int) -> Chunk:
+def _linear(text: str, location: ContentLocation, form: str, start: int) -> Chunk:
     shape = LINEAR[form]
     body = shape.prepare(text)
     cut = excerpt(body, start, paragraphs=shape.paragraphs)
     if form == "markdown":
         cut = _markdown_piece(body, cut)
     html = element(shape.tag, shape.render(cut.text), class_=form)
-    return Chunk(html, _more(body, cut, place, form), cut.text if form in PLAIN else "")
+    return Chunk(html, _more(body, cut, location, form), cut.text if form in PLAIN else "")
 
 
 def plain_markup(form: str, inner: Markup) -> Markup:
@@ -113,46 +113,50 @@ def _markdown_piece(body: str, cut: Excerpt) -> Excerpt:
     return Excerpt(body[cut.start : end], cut.start, end, cut.total)
 
 
-def _more(body: str, cut: Excerpt, place: Place, form: str) -> Markup:
+def _more(body: str, cut: Excerpt, location: ContentLocation, form: str) -> Markup:
     if not cut.is_cut:
         return NOTHING
     left = size_in_words(cut.total - cut.end, body.count("\n", cut.end) + 1)
-    return _link(place, form, cut.end, left, downloads=cut.total > DOWNLOAD_CHARS)
+    return _link(location, form, cut.end, left, downloads=cut.total > DOWNLOAD_CHARS)
 
 
-def _link(place: Place, form: str, start: int, left: str, *, downloads: bool = False, path: str = "") -> Markup:
+def _link(
+    location: ContentLocation, form: str, start: int, left: str, *, downloads: bool = False, path: str = ""
+) -> Markup:
     rest = element("span", f"{left} left", class_="left")
-    link = element("a", "Show more ", rest, class_="more", data_more=True, href=place.link(form, start, path))
-    download = element("a", "Download", class_="more raw", href=place.download, download=True) if downloads else NOTHING
+    link = element("a", "Show more ", rest, class_="more", data_more=True, href=location.link(form, start, path))
+    download = (
+        element("a", "Download", class_="more raw", href=location.download, download=True) if downloads else NOTHING
+    )
     return element("div", link, download, class_="more-row")
 
 
-def _tree(value: Any, place: Place, start: int, path: str) -> Chunk:
+def _tree(value: Any, location: ContentLocation, start: int, path: str) -> Chunk:
     if isinstance(value, str):
-        return _string_rest(value, place, start, path)
-    html = trees.render(value, lambda at, begin: place.link("tree", begin, at), path=path, start=start)
+        return _string_rest(value, location, start, path)
+    html = trees.render(value, lambda at, begin: location.link("tree", begin, at), path=path, start=start)
     return Chunk(html, NOTHING)
 
 
-def _string_rest(value: str, place: Place, start: int, path: str) -> Chunk:
+def _string_rest(value: str, location: ContentLocation, start: int, path: str) -> Chunk:
     """A long string of a tree, from `start` on."""
     cut = excerpt(value, start)
     html = element("pre", legible(cut.text), class_="text string")
-    more = _link(place, "tree", cut.end, size_in_words(cut.total - cut.end), path=path) if cut.is_cut else NOTHING
+    more = _link(location, "tree", cut.end, size_in_words(cut.total - cut.end), path=path) if cut.is_cut else NOTHING
     return Chunk(html, more)
 
 
-def _rows(html: Markup, value: list[Any], place: Place, form: str, start: int) -> Chunk:
+def _rows(html: Markup, value: list[Any], location: ContentLocation, form: str, start: int) -> Chunk:
     end = start + shapes.ROWS
     left = len(value) - end
-    return Chunk(html, _link(place, form, end, f"{left:,} row{'' if left == 1 else 's'}") if left > 0 else NOTHING)
+    return Chunk(html, _link(location, form, end, f"{left:,} row{'' if left == 1 else 's'}") if left > 0 else NOTHING)
 
 
-def _mail(mail: dict[str, Any], place: Place, start: int) -> Chunk:
+def _mail(mail: dict[str, Any], location: ContentLocation, start: int) -> Chunk:
     cut = excerpt(mail["body"], start, paragraphs=True)
     body = element("div", legible(cut.text), class_="prose")
     html = body if start else joined([shapes.render_mail_head(mail), body])
-    return Chunk(html, _more(mail["body"], cut, place, "mail"))
+    return Chunk(html, _more(mail["body"], cut, location, "mail"))
 
 
 def _text_of(value: Any) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from apps.trajectories.models import Step
 from apps.trajectories.rendering.blocks import Block, blocks_of, text_block
 from apps.trajectories.rendering.calls import CallView, call_view, part_of_call
-from apps.trajectories.rendering.forms import Place
+from apps.trajectories.rendering.forms import ContentLocation
 from apps.trajectories.rendering.kinds import OTHER, Kind, kind_of
 from apps.trajectories.rendering.rules import broken_rules
 from apps.trajectories.rendering.text import SCREEN_LINES, one_line, size_in_words
@@ -174,7 +174,7 @@ def step_view(
     return StepView(
         head=head_of(step, blind=blind),
         context=_messages(_context_shown(step, previous_kind), "before", part_url, blind=blind),
-        reasoning=text_block(reasoning, Place(part_url, "reasoning"), spoken=True) if reasoning else None,
+        reasoning=text_block(reasoning, ContentLocation(part_url, "reasoning"), spoken=True) if reasoning else None,
         speaker="" if blind else _line_of(message.get("name"), 60),
         content=blocks_of(message.get("content"), part_url, "said", spoken=True),
         calls=views,

@@ -12,14 +12,14 @@ from apps.trajectories.rendering import markdown, pages, terminal
 from apps.trajectories.rendering.blocks import blocks_of, text_block
 from apps.trajectories.rendering.calls import call_view
 from apps.trajectories.rendering.diffs import patch_between, render_edit
-from apps.trajectories.rendering.forms import FORMS, Place, chunk
+from apps.trajectories.rendering.forms import FORMS, ContentLocation, chunk
 from apps.trajectories.rendering.images import picture_of
 from apps.trajectories.rendering.kinds import RUN, kind_of
 from apps.trajectories.rendering.text import excerpt, legible
 from apps.trajectories.rendering.trees import child
 from tests.trajectories.hostile import HOSTILE, HUGE
 
-PLACE = Place("/parts/", "said")
+PLACE = ContentLocation("/parts/", "said")
 SAFE_TAGS = {
     "p",
     "br",

@@ -12,7 +12,7 @@ from apps.policies.aliases import local_model_id, served
 from apps.policies.models import Endpoint, Policy, PolicyQuerySet, Publication
 
 
-class Place(NamedTuple):
+class Target(NamedTuple):
     """The server that answers, and the policy's name there."""
 
     endpoint: Endpoint | None
@@ -20,12 +20,12 @@ class Place(NamedTuple):
     name: str
 
 
-def place_of(policy: Policy) -> Place | None:
+def target_of(policy: Policy) -> Target | None:
     """Where `policy` is served now; None if nowhere."""
     if (there := served(policy)) is not None:
-        return Place(there.endpoint, there.name) if there.name else None
+        return Target(there.endpoint, there.name) if there.name else None
     run = local_model_id(policy)
-    return Place(None, run) if run else None
+    return Target(None, run) if run else None
 
 
 def answering(member: Membership) -> PolicyQuerySet:
