@@ -121,7 +121,7 @@ def things_of(owner: Membership, labeller: Membership, runs: Path, published: Pa
     model.mkdir(parents=True)
     (model / "config.json").write_text("{}")
     asks = StepsAsks(alternatives=Alternatives(policy.pk))
-    queue = making.queue_of_runs(of=here, asks=asks)
+    queue = making.queue_of_trajectories(of=here, asks=asks)
     item = queue.items.get()
     annotator = annotator_of(labeller)
     held = {"workspace": here, "queue": queue, "item": item, "annotator": annotator, "a_is_left": True}

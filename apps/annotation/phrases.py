@@ -17,15 +17,15 @@ def judgment_text(judgement: Judgement) -> str:
     return kind_of(judgement).words(judgement)
 
 
-def judgment_text_on(judgement: Judgement, run: UUID) -> str:
+def judgment_text_on(judgement: Judgement, trajectory: UUID) -> str:
     """What a judgment says about one trajectory, such as “clearly worse” if it was one of a pair."""
-    return kind_of(judgement).words_on(judgement, run)
+    return kind_of(judgement).words_on(judgement, trajectory)
 
 
-def other_side(judgement: Judgement, run: UUID) -> Trajectory | None:
-    """The trajectory that `run` was compared with; None if it was judged individually."""
+def other_side(judgement: Judgement, trajectory: UUID) -> Trajectory | None:
+    """The trajectory that `trajectory` was compared with; None if it was judged individually."""
     item = judgement.item
-    return item.b if item.a_id == run else item.a
+    return item.b if item.a_id == trajectory else item.a
 
 
 def known_answer(item: Item) -> str:

@@ -23,7 +23,7 @@ FLAGGED = 20
 BULK_ACTS = 5
 JUDGEMENTS_OF_RUN = 20
 LATEST_OF_PERSON = 20
-HEAVY_OF_RUNS = tuple(f"{run}__{column}" for run in "ab" for column in ("tools", "closing", "info"))
+HEAVY_COLUMNS = tuple(f"{side}__{column}" for side in "ab" for column in ("tools", "closing", "info"))
 """Large, rarely needed columns of an item's trajectories."""
 
 
@@ -191,14 +191,14 @@ def valid_judgments_by_item(queue: Queue, items: Iterable[Item]) -> dict[int, li
     return found
 
 
-def judgements_of_run(member: Membership, trajectory_id: UUID) -> list[Judgement]:
+def judgments_of_trajectory(member: Membership, trajectory_id: UUID) -> list[Judgement]:
     """The newest judgments of this trajectory, individually or in a pair."""
     items = Item.objects.filter(Q(a=trajectory_id) | Q(b=trajectory_id))
     found: list[Judgement] = []
     for kind in KINDS.values():
         judgements = kind.valid_judgments.visible_to(member).filter(item__in=items)
         related = ("annotator", "item__a__policy", "item__b__policy", "queue")
-        light = judgements.select_related(*related).defer(*(f"item__{column}" for column in HEAVY_OF_RUNS))
+        light = judgements.select_related(*related).defer(*(f"item__{column}" for column in HEAVY_COLUMNS))
         found += light.order_by("-pk")[:JUDGEMENTS_OF_RUN]
     return sorted(found, key=lambda judgement: judgement.pk, reverse=True)[:JUDGEMENTS_OF_RUN]
 
@@ -229,7 +229,7 @@ def assignees_of(items: Iterable[Item]) -> dict[int, list[str]]:
 def items_of(queue: Queue) -> QuerySet[Item]:
     """A queue's items with their task and trajectories, without large columns."""
     rows = Item.objects.filter(queue=queue).select_related("task", "a__policy", "b__policy")
-    return rows.defer("task__initial_state", "task__success_check", *HEAVY_OF_RUNS)
+    return rows.defer("task__initial_state", "task__success_check", *HEAVY_COLUMNS)
 
 
 def golds_of(queue: Queue) -> dict[UUID, Share]:

@@ -22,7 +22,7 @@ class TrajectoryAnnotators:
         judged = Item.objects.filter(pk__in=items)
         few = list(judged.values_list("a", "b")[: FEW + 1])
         if len(few) <= FEW:
-            return Q(pk__in={run for pair in few for run in pair if run})
+            return Q(pk__in={trajectory for pair in few for trajectory in pair if trajectory})
         return Q(pk__in=judged.values("a")) | Q(pk__in=judged.exclude(b=None).values("b"))
 
     def name(self, member: Membership, annotator: UUID) -> str:

@@ -11,8 +11,8 @@ from django.db import transaction
 from apps.accounts.models import Membership, Workspace
 from apps.annotation.kinds.pair_selection import Pair, Pairing, draw
 from apps.annotation.models import Queue
-from apps.annotation.queues.queue_lifecycle import create_queue_of_pairs, create_queue_of_runs
-from apps.annotation.queues.sources import Selection, runs_by_task
+from apps.annotation.queues.queue_lifecycle import create_queue_of_pairs, create_queue_of_trajectories
+from apps.annotation.queues.sources import Selection, candidates_by_task
 from apps.trajectories.imports.bulk_copy import Origin, copy_in
 from apps.trajectories.imports.preparation import prepare
 from apps.trajectories.models import Trajectory
@@ -51,15 +51,17 @@ def first_queue(*, member: Membership) -> Queue:
     common = {"workspace": workspace, "created_by": member.user, "name": NAME}
     if pairs := _pairs_among(workspace, Selection(ids=newest)):
         return create_queue_of_pairs(pairs=pairs, guidelines=GUIDELINES, **common)
-    runs = Trajectory.objects.filter(pk__in=newest[:MOST_ITEMS]).order_by("-pk")
-    return create_queue_of_runs(kind=Queue.Kind.RATING, runs=runs, **common)
+    trajectories = Trajectory.objects.filter(pk__in=newest[:MOST_ITEMS]).order_by("-pk")
+    return create_queue_of_trajectories(kind=Queue.Kind.RATING, trajectories=trajectories, **common)
 
 
 def _pairs_among(workspace: Workspace, selection: Selection) -> list[Pair]:
     """One pair of each task, of those first whose trajectories ended differently: they teach the most."""
-    tasks = list(runs_by_task(workspace, selection, Pairing(different_outcomes=True), after=None, tasks=LOOKED_AT))
+    tasks = list(
+        candidates_by_task(workspace, selection, Pairing(different_outcomes=True), after=None, tasks=LOOKED_AT)
+    )
     for pairing in (Pairing(per_task=1, different_outcomes=True), Pairing(per_task=1)):
-        pairs = [pair for task, runs in tasks for pair in draw(pairing, task, runs)]
+        pairs = [pair for task, candidates in tasks for pair in draw(pairing, task, candidates)]
         if len(pairs) >= MOST_ITEMS or not pairing.different_outcomes:
             break
     return list(islice(pairs, MOST_ITEMS))

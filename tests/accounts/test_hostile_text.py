@@ -145,7 +145,7 @@ def queues_of(workspace: Workspace) -> list[Queue]:
     question = Question(SHORT, PAYLOAD, low=PAYLOAD[:60], high=PAYLOAD[:60])
     return [
         making.queue(of=workspace, asks=PairwiseAsks((comparison(SHORT, PAYLOAD[:60]),))),
-        making.queue_of_runs(Queue.Kind.RATING, of=workspace, asks=RatingAsks((question,))),
+        making.queue_of_trajectories(Queue.Kind.RATING, of=workspace, asks=RatingAsks((question,))),
     ]
 
 

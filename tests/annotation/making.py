@@ -10,7 +10,7 @@ from apps.annotation.kinds.answers import Choice
 from apps.annotation.kinds.pair_selection import Pair
 from apps.annotation.models import Annotator, Item, Preference, Queue
 from apps.annotation.queues import known_answers
-from apps.annotation.queues.queue_lifecycle import create_queue_of_pairs, create_queue_of_runs
+from apps.annotation.queues.queue_lifecycle import create_queue_of_pairs, create_queue_of_trajectories
 from apps.trajectories.comparison.actions import digest_of
 from apps.trajectories.models import Step, StepKind, Task, Trajectory
 from tests import factories
@@ -27,14 +27,14 @@ def queue(*, of: Workspace | None = None, items: int = 1, steps: int = 2, **fiel
     return create_queue_of_pairs(**{**given, "pairs": [pair(of=home, steps=steps) for _ in range(items)], **fields})
 
 
-def queue_of_runs(
+def queue_of_trajectories(
     kind: Queue.Kind = Queue.Kind.STEPS, *, of: Workspace | None = None, items: int = 1, steps: int = 4, **fields: Any
 ) -> Queue:
-    """An open queue of `items` single runs; `fields` as `create_queue_of_runs` takes them."""
+    """An open queue of `items` single runs; `fields` as `create_queue_of_trajectories` takes them."""
     home = of or factories.workspace()
     given = {"workspace": home, "created_by": None, "name": "Where does it go wrong?"}
-    runs = [attempt(factories.task(of=home), steps) for _ in range(items)]
-    return create_queue_of_runs(**{**given, "kind": kind, "runs": runs, **fields})
+    trajectories = [attempt(factories.task(of=home), steps) for _ in range(items)]
+    return create_queue_of_trajectories(**{**given, "kind": kind, "trajectories": trajectories, **fields})
 
 
 def pair(*, of: Workspace, steps: int = 2) -> Pair:

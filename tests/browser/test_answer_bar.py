@@ -39,7 +39,7 @@ def queue_of(kind: Queue.Kind, annotator: Membership) -> Queue:
     }
     if kind == Queue.Kind.PAIRWISE:
         return making.queue(of=annotator.workspace, items=2, steps=6, asks=asks[kind])
-    return making.queue_of_runs(kind, of=annotator.workspace, items=2, steps=6, asks=asks[kind])
+    return making.queue_of_trajectories(kind, of=annotator.workspace, items=2, steps=6, asks=asks[kind])
 
 
 def open_desk(page: Page, queue: Queue) -> Page:

@@ -35,7 +35,7 @@ def test_from_a_fork_to_a_step_and_on_to_errors_rewards_judgements_and_divergenc
     run = factories.imported_run([*stem, *tail], success=True, **given)
     for other in ("rm -r build", "git log"):
         factories.imported_run([*stem, step(4, other)], success=False, **given)
-    queue = making.queue_of_runs(Queue.Kind.STEPS, of=reader.workspace, runs=[run])
+    queue = making.queue_of_trajectories(Queue.Kind.STEPS, of=reader.workspace, trajectories=[run])
     walk = Walk("solved", None, tuple(Label(i, 1) for i in range(8)))
     record(assignment=take(queue, factories.annotator(of=reader.workspace, name="Ada", kind="rule")), answer=walk)
 

@@ -40,7 +40,7 @@ def role_of(member: Membership) -> Role:
 def test_a_question_whose_name_is_markup_changes_no_role_when_the_owner_reads_it(open_as, owner, researcher):
     address = f"/settings/members/{researcher.pk}/role/"
     attack = f'<i hx-post={address} hx-trigger=load hx-vals=\'{{"role":"4"}}\' hx-swap=none>polite</i>'
-    queue = making.queue_of_runs(
+    queue = making.queue_of_trajectories(
         Queue.Kind.RATING, of=owner.workspace, asks=RatingAsks((Question(attack, attack),)), name=attack
     )
     page = open_as(owner.user)

@@ -123,7 +123,7 @@ def test_questions_of_steps_are_answered_at_each_and_come_back_by_undo(open_as, 
     note = Question("note", "Which?", type="text", required=False, per="step", when=Condition("why", ("a tool",)))
     sure = Question("sure", "How sure?", 3)
     asks = StepsAsks(questions=(why, note, sure), every_step=False)
-    queue = making.queue_of_runs(of=researcher.workspace, asks=asks, steps=2, items=2)
+    queue = making.queue_of_trajectories(of=researcher.workspace, asks=asks, steps=2, items=2)
     page = open_as(researcher.user)
     page.goto(f"/desk/{queue.pk}/")
     expect(page.locator("[data-labels][data-drafting]")).to_be_visible()

@@ -80,8 +80,8 @@ def test_no_desk_skips_a_level_of_headings(kind: Queue.Kind, client: Client) -> 
     asks = RatingAsks((Question("done", "Done?", 5),))
     queue = {
         Queue.Kind.PAIRWISE: lambda: making.queue(of=member.workspace),
-        Queue.Kind.STEPS: lambda: making.queue_of_runs(of=member.workspace),
-        Queue.Kind.RATING: lambda: making.queue_of_runs(Queue.Kind.RATING, of=member.workspace, asks=asks),
+        Queue.Kind.STEPS: lambda: making.queue_of_trajectories(of=member.workspace),
+        Queue.Kind.RATING: lambda: making.queue_of_trajectories(Queue.Kind.RATING, of=member.workspace, asks=asks),
     }[kind]()
     revise_guidelines(queue=queue, text="### Better\n\nmeans\n\n# Done", by=member.user)
     client.force_login(member.user)

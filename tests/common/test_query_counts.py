@@ -99,7 +99,7 @@ def readings(
 def of_queues(owner: Membership, labeller: Membership, things: dict[str, Any]) -> list[Address]:
     """URLs of pairs and of runs to rate; others have judged one, and another is on the annotator's desk."""
     here = owner.workspace
-    rating = making.queue_of_runs(Queue.Kind.RATING, of=here, items=2, overlap=3)
+    rating = making.queue_of_trajectories(Queue.Kind.RATING, of=here, items=2, overlap=3)
     taken = next_assignment(queue=rating, annotator=making.rule(of=here))
     assert taken is not None
     record(assignment=taken, answer=Scores({}, 1, (MarkedStep(0, "subgoal"),)))

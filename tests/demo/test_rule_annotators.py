@@ -3,7 +3,7 @@
 import pytest
 
 from apps.annotation.models import Preference, Queue, Rating
-from apps.annotation.queues.queue_lifecycle import create_queue_of_runs
+from apps.annotation.queues.queue_lifecycle import create_queue_of_trajectories
 from apps.demo.rule_annotators import judge_by_rule
 from tests import factories
 
@@ -14,8 +14,8 @@ def test_a_rule_accepts_single_runs_and_is_shown_as_a_rule():
     task = factories.task()
     workspace = task.workspace
     clean, failed = factories.trajectory(of=task), factories.trajectory(of=task, error_count=1)
-    queue = create_queue_of_runs(
-        kind=Queue.Kind.RATING, runs=[clean, failed], workspace=workspace, created_by=None, name="runs"
+    queue = create_queue_of_trajectories(
+        kind=Queue.Kind.RATING, trajectories=[clean, failed], workspace=workspace, created_by=None, name="runs"
     )
     assert not judge_by_rule(queue=queue, rule="No failed call", share=1.0, at_most=1)
     assert judge_by_rule(queue=queue, rule="No failed call", share=1.0, at_most=1)

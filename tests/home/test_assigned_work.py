@@ -79,7 +79,7 @@ def test_a_persons_pace_is_over_all_their_queues_and_nobody_elses(member):
 def test_judgements_of_every_kind_count_as_made_lately(member):
     who = factories.annotator(of=member.workspace, user=member.user)
     for kind in (Queue.Kind.STEPS, Queue.Kind.RATING):
-        queue = making.queue_of_runs(kind, of=member.workspace)
+        queue = making.queue_of_trajectories(kind, of=member.workspace)
         columns = {
             "workspace": member.workspace,
             "queue": queue,

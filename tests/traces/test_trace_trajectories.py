@@ -76,7 +76,7 @@ def test_a_late_span_changes_nothing_that_is_judged(http: httpx.Client, research
     send(http, *CALLS[:2], ROOT)
     settle()
     trajectory = Trajectory.objects.get()
-    making.queue_of_runs(of=researcher.workspace, runs=[trajectory])
+    making.queue_of_trajectories(of=researcher.workspace, trajectories=[trajectory])
     send(http, CALLS[2])
     settle()
     assert said(Trajectory.objects.get(pk=trajectory.pk)) == ["On the shelf.", "Yes."]

@@ -39,8 +39,8 @@ def work_on(continuation: Continuation) -> Continuation:
 def test_a_policy_is_sampled_at_a_step_once_and_its_different_actions_are_kept(run):
     with served_model() as server:
         asks = Alternatives(policy_on(server, of=run.workspace).pk, count=4, temperature=0.7)
-        asked = continuations.sample_actions(run=run, index=1, asks=asks)
-        assert continuations.sample_actions(run=run, index=1, asks=asks) == asked
+        asked = continuations.sample_actions(trajectory=run, index=1, asks=asks)
+        assert continuations.sample_actions(trajectory=run, index=1, asks=asks) == asked
         done = work_on(asked)
     assert (done.state, done.done, done.error) == (JobState.DONE, 4, "")
     assert sorted(message["content"] for message in done.messages) == ["It cannot be done.", "It is done."]
@@ -56,7 +56,7 @@ def test_a_better_action_is_done_and_the_policy_goes_on_from_there(run):
     with served_model() as server:
         asks = Alternatives(policy_on(server, of=run.workspace).pk)
         step = Step.objects.get(trajectory=run, index=0)
-        done = work_on(continuations.run_on(run=run, index=1, action=step.message, asks=asks))
+        done = work_on(continuations.continue_from_action(trajectory=run, index=1, action=step.message, asks=asks))
     assert (done.state, done.error) == (JobState.DONE, "")
     branch = done.branch
     assert branch is not None
@@ -71,7 +71,7 @@ def test_a_better_action_is_done_and_the_policy_goes_on_from_there(run):
 def test_an_action_that_ends_the_run_ends_the_branch(run):
     with served_model() as server:
         asks = Alternatives(policy_on(server, of=run.workspace).pk)
-        done = work_on(continuations.run_on(run=run, index=0, action=SAY, asks=asks))
+        done = work_on(continuations.continue_from_action(trajectory=run, index=0, action=SAY, asks=asks))
         assert server.requests == []
     assert done.branch.step_count == 1
 
@@ -81,29 +81,29 @@ def test_who_cannot_take_over_is_told_in_words(run):
     elsewhere = factories.policy(kind="model", location="x")
     for policy in (script.pk, elsewhere.pk, UUID(int=1)):
         with pytest.raises(CannotContinue, match="can't act anymore"):
-            continuations.sample_actions(run=run, index=0, asks=Alternatives(policy))
+            continuations.sample_actions(trajectory=run, index=0, asks=Alternatives(policy))
     model = Alternatives(factories.policy(of=run.workspace, kind="model", location="x").pk)
     with pytest.raises(CannotContinue, match="There is no step 100"):
-        continuations.sample_actions(run=run, index=99, asks=model)
+        continuations.sample_actions(trajectory=run, index=99, asks=model)
     run.task.environment = "the web"
     with pytest.raises(CannotContinue, match="can't be restored here"):
-        continuations.run_on(run=run, index=0, action=SAY, asks=model)
+        continuations.continue_from_action(trajectory=run, index=0, action=SAY, asks=model)
 
 
 def test_a_run_that_the_environment_cannot_repeat_says_so(run):
     Step.objects.filter(trajectory=run, index=1).update(context=[{"role": "tool", "content": "Something else."}])
     with served_model() as server:
         asks = Alternatives(policy_on(server, of=run.workspace).pk)
-        failed = work_on(continuations.run_on(run=run, index=1, action=SAY, asks=asks))
+        failed = work_on(continuations.continue_from_action(trajectory=run, index=1, action=SAY, asks=asks))
         assert failed.state == JobState.FAILED
         assert "diverges before turn 1" in failed.error
-        again = continuations.run_on(run=run, index=1, action=SAY, asks=asks)
+        again = continuations.continue_from_action(trajectory=run, index=1, action=SAY, asks=asks)
     assert again != failed
 
 
 def test_what_a_dead_worker_held_goes_to_another_and_not_for_ever(run):
     asks = Alternatives(factories.policy(of=run.workspace, kind="model", location="x").pk)
-    asked = continuations.sample_actions(run=run, index=0, asks=asks)
+    asked = continuations.sample_actions(trajectory=run, index=0, asks=asks)
     states = []
     for _ in range(3):
         assert lifecycle.claim(CONTINUATIONS, asked.pk)
@@ -121,6 +121,6 @@ def test_nobody_waits_for_a_served_model_behind_a_training_run(run, monkeypatch,
     loaded = factories.policy(of=run.workspace, kind="model", location="x")
     with served_model() as server, django_capture_on_commit_callbacks(execute=True):
         for policy in (loaded, policy_on(server, of=run.workspace)):
-            continuations.sample_actions(run=run, index=1, asks=Alternatives(policy.pk))
+            continuations.sample_actions(trajectory=run, index=1, asks=Alternatives(policy.pk))
     assert set(sent) <= set(app.tasks)
     assert [app.amqp.router.route({}, name)["queue"].name for name in sent] == ["generate", "remote"]

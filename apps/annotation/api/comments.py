@@ -60,7 +60,7 @@ class CommentsView(ListView):
         responses=CommentSerializer(many=True),
     )
     def get(self, request: Request, trajectory_id: UUID) -> Response:
-        return self.page_of(queries.comments_on(self._run(trajectory_id), self.member), CommentSerializer)
+        return self.page_of(queries.comments_on(self._trajectory(trajectory_id), self.member), CommentSerializer)
 
     @extend_schema(
         operation_id="trajectory_comments_create",
@@ -69,16 +69,16 @@ class CommentsView(ListView):
         responses={201: CommentSerializer, 400: OpenApiResponse(description="Refused, by field.")},
     )
     def post(self, request: Request, trajectory_id: UUID) -> Response:
-        run = self._run(trajectory_id)
+        trajectory = self._trajectory(trajectory_id)
         given = SaySerializer(data=request.data)
         given.is_valid(raise_exception=True)
         try:
-            made = actions.comment_on(trajectory=run, by=self.member, text=given.validated_data["text"])
+            made = actions.comment_on(trajectory=trajectory, by=self.member, text=given.validated_data["text"])
         except Refusal as refusal:
             raise ValidationError({"text": [str(refusal)]}) from None
         return Response(CommentSerializer(made).data, status=status.HTTP_201_CREATED)
 
-    def _run(self, trajectory_id: UUID) -> Trajectory:
+    def _trajectory(self, trajectory_id: UUID) -> Trajectory:
         return get_object_or_404(Trajectory.objects.visible_to(self.member).only("id"), pk=trajectory_id)
 
 

@@ -114,7 +114,7 @@ class NextView(MemberView):
             actions.keep(assignment=assignment)
         except Refusal as refusal:
             raise Conflict(str(refusal)) from None
-        return Response(_shown(Assignment.objects.of(self.member).with_runs().get(pk=assignment.pk)))
+        return Response(_shown(Assignment.objects.of(self.member).with_trajectories().get(pk=assignment.pk)))
 
 
 class JudgmentView(MemberView):
@@ -195,7 +195,7 @@ class UndoView(MemberView):
             again = actions.undo_last(queue=queue, annotator=assignments.annotator_of(self.member))
         except Refusal as refusal:
             raise Conflict(str(refusal)) from None
-        return Response(_shown(Assignment.objects.of(self.member).with_runs().get(pk=again.pk)))
+        return Response(_shown(Assignment.objects.of(self.member).with_trajectories().get(pk=again.pk)))
 
 
 def _as_sent_by_pages(judgment: dict[str, Any], asks: Asks) -> dict[str, Any]:
@@ -212,7 +212,7 @@ def _as_sent_by_pages(judgment: dict[str, Any], asks: Asks) -> dict[str, Any]:
 def _shown(assignment: Assignment) -> dict[str, Any]:
     queue, guideline = assignment.queue, latest_guideline(assignment.queue)
     kind = kind_of(queue)
-    sides = [(side, kind.run_at(assignment, side)) for side in ("left", "right", "run")]
+    sides = [(side, kind.trajectory_at(assignment, side)) for side in ("left", "right", "run")]
     return {
         "id": assignment.pk,
         "queue": queue.pk,
@@ -221,12 +221,12 @@ def _shown(assignment: Assignment) -> dict[str, Any]:
         "instruction": assignment.item.task.instruction,
         "guidelines": guideline.text if guideline else "",
         "guideline_version": guideline.version if guideline else 0,
-        "runs": [_blind(side, run) for side, run in sides if run],
+        "runs": [_blind(side, trajectory) for side, trajectory in sides if trajectory],
     }
 
 
-def _blind(side: str, run: Trajectory) -> dict[str, Any]:
-    steps = run.steps.order_by("index").only("context", "message")
+def _blind(side: str, trajectory: Trajectory) -> dict[str, Any]:
+    steps = trajectory.steps.order_by("index").only("context", "message")
     numbers: dict[str, str] = {}
 
     def blind_messages(messages: list[Any]) -> list[dict[str, Any]]:
@@ -238,7 +238,7 @@ def _blind(side: str, run: Trajectory) -> dict[str, Any]:
             {"context": blind_messages(step.context), "message": _blind_message(step.message, numbers)}
             for step in steps
         ],
-        "closing": blind_messages(run.closing),
+        "closing": blind_messages(trajectory.closing),
     }
 
 

@@ -14,7 +14,7 @@ from apps.annotation.kinds.answers import Scores
 from apps.annotation.kinds.kind import Submission
 from apps.annotation.kinds.questions import RatingAsks
 from apps.annotation.models import Adjudication, Assignment, BulkAct, Desk, Item, Queue, Rating
-from apps.annotation.queues.queue_lifecycle import create_queue_of_runs
+from apps.annotation.queues.queue_lifecycle import create_queue_of_trajectories
 from apps.annotation.queues.sources import Selection, selected
 from apps.annotation.refusals import Refusal
 
@@ -46,17 +46,17 @@ def label_all(*, member: Membership, selection: Selection, thumb: int, seen: int
     Raises NothingSelected, TooMany, CountChanged, BadFilter.
     """
     found = selected(member.workspace, selection).order_by("pk").only("id", "task_id")
-    runs = list(found[: MOST + 1])
-    if not runs:
+    trajectories = list(found[: MOST + 1])
+    if not trajectories:
         raise NothingSelected
-    if len(runs) > MOST:
+    if len(trajectories) > MOST:
         raise TooMany
-    if len(runs) != seen:
-        raise CountChanged(seen, len(runs))
-    words = f"Labeled {len(runs):,} trajector{'y' if len(runs) == 1 else 'ies'} as {THUMBS[thumb]}"
-    queue = create_queue_of_runs(
+    if len(trajectories) != seen:
+        raise CountChanged(seen, len(trajectories))
+    words = f"Labeled {len(trajectories):,} trajector{'y' if len(trajectories) == 1 else 'ies'} as {THUMBS[thumb]}"
+    queue = create_queue_of_trajectories(
         kind=Queue.Kind.RATING,
-        runs=runs,
+        trajectories=trajectories,
         workspace=member.workspace,
         created_by=member.user,
         name=f"{words}, {now():%Y-%m-%d %H:%M}",
@@ -65,14 +65,14 @@ def label_all(*, member: Membership, selection: Selection, thumb: int, seen: int
     )
     Queue.objects.filter(pk=queue.pk).update(state=Queue.State.CLOSED)
     _judge_all(queue, member, Scores(thumb=thumb, rationale=reason))
-    record(queue, member.user, "labeled in bulk", trajectories=len(runs), label=THUMBS[thumb])
+    record(queue, member.user, "labeled in bulk", trajectories=len(trajectories), label=THUMBS[thumb])
     return BulkAct.objects.create(
         workspace=member.workspace,
         kind=BulkAct.Kind.LABEL,
         queue=queue,
         by=member.user,
         words=words,
-        count=len(runs),
+        count=len(trajectories),
     )
 
 

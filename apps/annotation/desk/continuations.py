@@ -47,33 +47,35 @@ CONTINUATIONS = register(
 )
 
 
-def sample_actions(*, run: Trajectory, index: int, asks: Alternatives) -> Continuation:
+def sample_actions(*, trajectory: Trajectory, index: int, asks: Alternatives) -> Continuation:
     """Sample the queue policy's actions at this step; concurrent and repeated requests share one continuation. Raises CannotContinue."""
-    return _ask_for(run, index, asks, count=asks.count, action=None)
+    return _ask_for(trajectory, index, asks, count=asks.count, action=None)
 
 
-def run_on(*, run: Trajectory, index: int, action: dict[str, Any], asks: Alternatives) -> Continuation:
+def continue_from_action(
+    *, trajectory: Trajectory, index: int, action: dict[str, Any], asks: Alternatives
+) -> Continuation:
     """Execute `action` at this step and let the queue's policy continue to the end. Raises CannotContinue."""
-    if run.task.environment not in ENVIRONMENTS:
+    if trajectory.task.environment not in ENVIRONMENTS:
         raise CannotContinue(
             "The environment of this trajectory can't be restored here, so no policy can continue from it."
         )
-    return _ask_for(run, index, asks, count=1, action=action)
+    return _ask_for(trajectory, index, asks, count=1, action=action)
 
 
 @transaction.atomic
 def _ask_for(
-    run: Trajectory, index: int, asks: Alternatives, *, count: int, action: dict[str, Any] | None
+    trajectory: Trajectory, index: int, asks: Alternatives, *, count: int, action: dict[str, Any] | None
 ) -> Continuation:
-    policy = Policy.objects.filter(pk=asks.policy, workspace=run.workspace_id, archived_at=None).first()
+    policy = Policy.objects.filter(pk=asks.policy, workspace=trajectory.workspace_id, archived_at=None).first()
     if policy is None or policy.kind not in ABLE:
         raise CannotContinue(
             "The policy that this queue names can't act anymore. A researcher can create a queue with another one."
         )
-    if not 0 <= index < run.step_count:
-        raise CannotContinue(f"There is no step {index + 1}: this trajectory has {run.step_count}.")
+    if not 0 <= index < trajectory.step_count:
+        raise CannotContinue(f"There is no step {index + 1}: this trajectory has {trajectory.step_count}.")
     wanted = {
-        "trajectory": run,
+        "trajectory": trajectory,
         "index": index,
         "policy": policy,
         "count": count,
@@ -85,7 +87,7 @@ def _ask_for(
         return found
     try:
         with transaction.atomic():
-            made = Continuation.objects.create(**wanted, workspace_id=run.workspace_id, action=action)
+            made = Continuation.objects.create(**wanted, workspace_id=trajectory.workspace_id, action=action)
     except IntegrityError:  # somebody else requested the same concurrently
         return alike.get(**wanted)
     lifecycle.queue(made)

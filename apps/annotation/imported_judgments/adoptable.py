@@ -54,31 +54,33 @@ class Pair(NamedTuple):
 
 def survey(workspace: Workspace, selection: Selection) -> Survey:
     """Examine the first trajectories of the selection. Raises BadFilter."""
-    runs = list(runs_of(workspace, selection)[:LOOKED_AT])
-    pairs = [pair for pair in pairs_of(runs) if pair]
+    trajectories = list(trajectories_of(workspace, selection)[:LOOKED_AT])
+    pairs = [pair for pair in pairs_of(trajectories) if pair]
     if pairs:
         columns = _columns(pair.info for pair in pairs)
         return Survey(
-            len(runs), pairs[0].sides, _alike(columns, least=1, sides=pairs[0].sides), (), (), _names(columns)
+            len(trajectories), pairs[0].sides, _alike(columns, least=1, sides=pairs[0].sides), (), (), _names(columns)
         )
-    columns = _columns(run.info for run in runs)
-    steps = Step.objects.filter(trajectory__in=[run.pk for run in runs]).order_by("trajectory", "index")
+    columns = _columns(trajectory.info for trajectory in trajectories)
+    steps = Step.objects.filter(trajectory__in=[trajectory.pk for trajectory in trajectories]).order_by(
+        "trajectory", "index"
+    )
     labels = _alike(_columns(steps.values_list("info", flat=True)[:STEPS_LOOKED_AT]))
-    return Survey(len(runs), None, _alike(columns), labels, _indexes(columns), _names(columns))
+    return Survey(len(trajectories), None, _alike(columns), labels, _indexes(columns), _names(columns))
 
 
-def runs_of(workspace: Workspace, selection: Selection) -> QuerySet[Trajectory]:
+def trajectories_of(workspace: Workspace, selection: Selection) -> QuerySet[Trajectory]:
     """The selected trajectories with their extra columns, oldest first. Raises BadFilter."""
     return selected(workspace, selection).order_by("pk").only("task", "course", "info", "step_count")
 
 
-def pairs_of(runs: Iterable[Trajectory]) -> Iterator[Pair | None]:
+def pairs_of(trajectories: Iterable[Trajectory]) -> Iterator[Pair | None]:
     """The pairs among these trajectories, each in its original order; None for a trajectory whose other side is missing."""
     sides: dict[str, dict[str, Trajectory]] = defaultdict(dict)
-    for run in runs:
-        match run.info.get(COMPARED):
+    for trajectory in trajectories:
+        match trajectory.info.get(COMPARED):
             case {"pair": str(pair), "side": str(side)}:
-                sides[pair][side] = run
+                sides[pair][side] = trajectory
     for found in sides.values():
         yield Pair(*(found[side] for side in sorted(found))) if len(found) == 2 else None
 

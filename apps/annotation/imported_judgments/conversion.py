@@ -16,7 +16,7 @@ from django.utils.timezone import now
 
 from apps.accounts.models import User, Workspace
 from apps.annotation.audit import record
-from apps.annotation.imported_judgments.adoptable import runs_of
+from apps.annotation.imported_judgments.adoptable import trajectories_of
 from apps.annotation.imported_judgments.records import ImportedItem, items_in
 from apps.annotation.kinds import KINDS, kind_of
 from apps.annotation.kinds.kind import Submission
@@ -76,8 +76,8 @@ def adopt(
     """
     if not meanings.columns:
         raise SaysNothing
-    kind, runs = KINDS[meanings.kind], selected(workspace, selection)
-    until = runs.order_by("-pk").values_list("pk", flat=True).first()
+    kind, trajectories = KINDS[meanings.kind], selected(workspace, selection)
+    until = trajectories.order_by("-pk").values_list("pk", flat=True).first()
     queue = Queue.objects.create(
         workspace=workspace,
         created_by=by,
@@ -90,7 +90,7 @@ def adopt(
             "selection": replace(selection, until=until).to_json(),
             "adopted": {"source": source, "meanings": meanings.to_json(), "judged_by": judged_by, "left_out": {}},
         },
-        items_expected=runs.count() // len(kind.run_names),
+        items_expected=trajectories.count() // len(kind.trajectory_names),
         filling_at=now(),
     )
     record(queue, by, "adopted judgments", source=source)
@@ -101,14 +101,14 @@ def adopt(
 def fill_batch(queue: Queue) -> bool:
     """Add the items and judgments of the next tasks of a queue whose row the caller has locked; False at the end."""
     adopted = queue.selection["adopted"]
-    runs = runs_of(queue.workspace, Selection.from_json(queue.selection["selection"]))
-    beyond = runs.filter(task_id__gt=queue.filled_to) if queue.filled_to else runs
+    trajectories = trajectories_of(queue.workspace, Selection.from_json(queue.selection["selection"]))
+    beyond = trajectories.filter(task_id__gt=queue.filled_to) if queue.filled_to else trajectories
     tasks = list(beyond.order_by("task_id").values_list("task_id", flat=True).distinct()[:TASKS_A_BATCH])
     left_out: Counter[str] = Counter(adopted["left_out"])
     if not tasks:
         _end(queue, left_out)
         return False
-    in_order = runs.filter(task_id__in=tasks).order_by("task_id", "pk")
+    in_order = trajectories.filter(task_id__in=tasks).order_by("task_id", "pk")
     found = list(items_in(in_order, Meanings.from_json(adopted["meanings"]), left_out))
     _store(queue, found, judged_by=adopted["judged_by"], source=adopted["source"])
     adopted["left_out"] = dict(+left_out)

@@ -13,7 +13,7 @@ from django.db.models import Case, F, Value, When
 from django.db.models.expressions import CombinedExpression
 
 from apps.accounts.models import Workspace
-from apps.annotation.imported_judgments.adoptable import LOOKED_AT, STEPS_LOOKED_AT, pairs_of, runs_of
+from apps.annotation.imported_judgments.adoptable import LOOKED_AT, STEPS_LOOKED_AT, pairs_of, trajectories_of
 from apps.annotation.judges.transcript import message_lines
 from apps.annotation.kinds import KINDS, Kind
 from apps.annotation.kinds.meanings import Info, Meanings
@@ -43,28 +43,32 @@ class ImportedItem:
     judgments: dict[str, Any] = field(default_factory=dict)
 
 
-def items_in(runs: Iterable[Trajectory], meanings: Meanings, left_out: Counter[str]) -> Iterator[ImportedItem]:
+def items_in(trajectories: Iterable[Trajectory], meanings: Meanings, left_out: Counter[str]) -> Iterator[ImportedItem]:
     """The items of these trajectories, which are ordered by task. Trajectories that yield none are counted in `left_out`, by reason."""
     kind = KINDS[meanings.kind]
     if kind.has_sides:
-        for task, group in groupby(runs, key=lambda run: run.task_id):
+        for task, group in groupby(trajectories, key=lambda trajectory: trajectory.task_id):
             yield from _pairs(task, list(group), meanings, left_out)
         return
-    for run, steps in _with_steps(runs) if kind.labels_steps else ((run, ()) for run in runs):
-        if judgments := kind.imported(meanings, run.info, steps):
-            yield ImportedItem(run.task_id, run.pk, judgments=judgments)
+    for trajectory, steps in (
+        _with_steps(trajectories) if kind.labels_steps else ((trajectory, ()) for trajectory in trajectories)
+    ):
+        if judgments := kind.imported(meanings, trajectory.info, steps):
+            yield ImportedItem(trajectory.task_id, trajectory.pk, judgments=judgments)
         else:
             left_out[SAYS_NOTHING] += 1
 
 
-def _pairs(task: UUID, runs: Sequence[Trajectory], meanings: Meanings, left_out: Counter[str]) -> list[ImportedItem]:
+def _pairs(
+    task: UUID, trajectories: Sequence[Trajectory], meanings: Meanings, left_out: Counter[str]
+) -> list[ImportedItem]:
     """One item per record's pair; if a column names annotators, records with the same two answers are merged, whatever their order."""
     kind = KINDS[meanings.kind]
     first: dict[int | UUID, UUID] = {}
-    for run in runs:
-        first.setdefault(_course(run), run.pk)
+    for trajectory in trajectories:
+        first.setdefault(_course(trajectory), trajectory.pk)
     found: dict[tuple[UUID, UUID], ImportedItem] = {}
-    for pair in pairs_of(runs):
+    for pair in pairs_of(trajectories):
         if pair is None:
             left_out[SIDE_MISSING] += 1
             continue
@@ -72,7 +76,7 @@ def _pairs(task: UUID, runs: Sequence[Trajectory], meanings: Meanings, left_out:
         if (is_same := _course(pair.a) == _course(pair.b)) or not judgments:
             left_out[SAME_TWICE if is_same else SAYS_NOTHING] += 1
             continue
-        a, b = (first[_course(run)] if meanings.who else run.pk for run in pair)
+        a, b = (first[_course(trajectory)] if meanings.who else trajectory.pk for trajectory in pair)
         is_turned = (b, a) in found
         item = found.setdefault((b, a) if is_turned else (a, b), ImportedItem(task, a, b))
         for who, grade in judgments.items():
@@ -81,32 +85,34 @@ def _pairs(task: UUID, runs: Sequence[Trajectory], meanings: Meanings, left_out:
     return list(found.values())
 
 
-def _course(run: Trajectory) -> int | UUID:
+def _course(trajectory: Trajectory) -> int | UUID:
     """Equal for indistinguishable trajectories."""
-    return run.pk if run.course is None else run.course
+    return trajectory.pk if trajectory.course is None else trajectory.course
 
 
-def _with_steps(runs: Iterable[Trajectory]) -> Iterator[tuple[Trajectory, list[Info]]]:
+def _with_steps(trajectories: Iterable[Trajectory]) -> Iterator[tuple[Trajectory, list[Info]]]:
     """Each trajectory with the extra columns of its steps."""
-    for some in _readings(runs):
+    for some in _readings(trajectories):
         steps: dict[UUID, list[Any]] = defaultdict(list)
-        noted = Step.objects.filter(trajectory__in=[run.pk for run in some]).order_by("trajectory", "index")
-        for run_id, info in noted.values_list("trajectory", "info"):
-            steps[run_id].append(info)
-        for run in some:
-            yield run, steps[run.pk]
+        noted = Step.objects.filter(trajectory__in=[trajectory.pk for trajectory in some]).order_by(
+            "trajectory", "index"
+        )
+        for trajectory_id, info in noted.values_list("trajectory", "info"):
+            steps[trajectory_id].append(info)
+        for trajectory in some:
+            yield trajectory, steps[trajectory.pk]
 
 
-def _readings(runs: Iterable[Trajectory]) -> Iterator[list[Trajectory]]:
+def _readings(trajectories: Iterable[Trajectory]) -> Iterator[list[Trajectory]]:
     """These trajectories, in order, in batches of about STEPS_A_READING steps."""
     some: list[Trajectory] = []
     steps = 0
-    for run in runs:
-        if some and steps + run.step_count > STEPS_A_READING:
+    for trajectory in trajectories:
+        if some and steps + trajectory.step_count > STEPS_A_READING:
             yield some
             some, steps = [], 0
-        some.append(run)
-        steps += run.step_count
+        some.append(trajectory)
+        steps += trajectory.step_count
     if some:
         yield some
 
@@ -135,16 +141,20 @@ class Preview(NamedTuple):
 
 def preview(workspace: Workspace, selection: Selection, meanings: Meanings, sides: tuple[str, str] | None) -> Preview:
     """Reads as many trajectories as `survey`. Raises BadFilter."""
-    runs = list(runs_of(workspace, selection)[:LOOKED_AT])
-    is_all = len(runs) < LOOKED_AT
+    trajectories = list(trajectories_of(workspace, selection)[:LOOKED_AT])
+    is_all = len(trajectories) < LOOKED_AT
     if KINDS[meanings.kind].labels_steps:
-        steps = accumulate(run.step_count for run in runs)
-        within = [run for run, so_far in zip(runs, steps, strict=True) if so_far <= STEPS_LOOKED_AT] or runs[:1]
-        runs, is_all = within, is_all and len(within) == len(runs)
+        steps = accumulate(trajectory.step_count for trajectory in trajectories)
+        within = [
+            trajectory for trajectory, so_far in zip(trajectories, steps, strict=True) if so_far <= STEPS_LOOKED_AT
+        ] or trajectories[:1]
+        trajectories, is_all = within, is_all and len(within) == len(trajectories)
     left_out: Counter[str] = Counter()
-    found = list(items_in(sorted(runs, key=lambda run: (run.task_id, run.pk)), meanings, left_out))
+    found = list(
+        items_in(sorted(trajectories, key=lambda trajectory: (trajectory.task_id, trajectory.pk)), meanings, left_out)
+    )
     return Preview(
-        runs=len(runs),
+        runs=len(trajectories),
         is_all=is_all,
         items=len(found),
         judgements=sum(len(each.judgments) for each in found),
@@ -167,10 +177,10 @@ def _examples(kind: Kind[Any, Any, Any], found: Sequence[ImportedItem], sides: t
     excerpts = _decisive_steps(kind, found)
     examples = []
     for each in found:
-        runs = filter(None, (each.a, each.b))
+        trajectories = filter(None, (each.a, each.b))
         answers = [
-            (called(side) if side else "", excerpts.get(run, ""))
-            for side, run in zip(sides or ("",), runs, strict=False)
+            (called(side) if side else "", excerpts.get(trajectory, ""))
+            for side, trajectory in zip(sides or ("",), trajectories, strict=False)
         ]
         words = [(name, kind.words_as_imported(judgment, sides)) for name, judgment in each.judgments.items()]
         examples.append(Example(tasks[each.task].instruction[:SHOWN], answers, words))
@@ -180,14 +190,17 @@ def _examples(kind: Kind[Any, Any, Any], found: Sequence[ImportedItem], sides: t
 def _decisive_steps(kind: Kind[Any, Any, Any], found: Iterable[ImportedItem]) -> dict[UUID, str]:
     """For each trajectory, the step that a judgment points at, or else its last step."""
     indexes = [
-        When(trajectory__in=[run for run in (each.a, each.b) if run], then=_decisive_index(kind, each.judgments))
+        When(
+            trajectory__in=[trajectory for trajectory in (each.a, each.b) if trajectory],
+            then=_decisive_index(kind, each.judgments),
+        )
         for each in found
     ]
-    runs = [run for each in found for run in (each.a, each.b) if run]
-    steps = Step.objects.filter(trajectory__in=runs, index=Case(*indexes, default=-1))
+    trajectories = [trajectory for each in found for trajectory in (each.a, each.b) if trajectory]
+    steps = Step.objects.filter(trajectory__in=trajectories, index=Case(*indexes, default=-1))
     return {
-        run: visible("\n".join(message_lines({**message, "role": ""})).removeprefix(": "))[:SHOWN]
-        for run, message in steps.values_list("trajectory", "message")
+        trajectory: visible("\n".join(message_lines({**message, "role": ""})).removeprefix(": "))[:SHOWN]
+        for trajectory, message in steps.values_list("trajectory", "message")
     }
 
 

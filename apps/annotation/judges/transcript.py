@@ -10,14 +10,14 @@ Message = dict[str, Any]
 FENCES = re.compile(r"<(/?)run\b")
 
 
-def transcript(run: Trajectory, *, most: int) -> str:
+def transcript(trajectory: Trajectory, *, most: int) -> str:
     """At most about `most` characters; the text can't close its surrounding fence."""
     lines: list[str] = []
-    steps = Step.objects.filter(trajectory=run).order_by("index").values_list("context", "message")
+    steps = Step.objects.filter(trajectory=trajectory).order_by("index").values_list("context", "message")
     for context, message in steps:
         lines += [line for each in context for line in message_lines(each)]
         lines += message_lines(message)
-    lines += [line for each in run.closing for line in message_lines(each)]
+    lines += [line for each in trajectory.closing for line in message_lines(each)]
     return shortened("\n".join(lines), most=most)
 
 

@@ -8,12 +8,12 @@ from typing import Any
 from apps.annotation.kinds.kind import Kind
 from apps.annotation.kinds.pairwise import PAIRWISE
 from apps.annotation.kinds.rating import RATING
-from apps.annotation.kinds.single_trajectory import RunKind
+from apps.annotation.kinds.single_trajectory import SingleTrajectoryKind
 from apps.annotation.kinds.steps import STEPS
 from apps.annotation.models import Item, Judgement, Queue
 
 KINDS: dict[str, Kind[Any, Any, Any]] = {kind.name: kind for kind in (PAIRWISE, STEPS, RATING)}
-OF_RUNS: dict[str, RunKind[Any, Any, Any]] = {kind.name: kind for kind in (STEPS, RATING)}
+OF_TRAJECTORIES: dict[str, SingleTrajectoryKind[Any, Any, Any]] = {kind.name: kind for kind in (STEPS, RATING)}
 """The kinds that judge a single trajectory."""
 _OF_MODEL = {kind.model: kind for kind in KINDS.values()}
 
@@ -23,4 +23,4 @@ def kind_of(what: Queue | Item | Judgement) -> Kind[Any, Any, Any]:
     return _OF_MODEL[type(what)] if isinstance(what, Judgement) else KINDS[what.kind]
 
 
-__all__ = ["KINDS", "OF_RUNS", "PAIRWISE", "RATING", "STEPS", "Kind", "kind_of"]
+__all__ = ["KINDS", "OF_TRAJECTORIES", "PAIRWISE", "RATING", "STEPS", "Kind", "kind_of"]

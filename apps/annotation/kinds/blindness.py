@@ -23,8 +23,8 @@ from apps.trajectories.rendering.steps import StepHead, StepView, step_view
 def steps_around(wanted: Mapping[UUID, Collection[int]]) -> Mapping[UUID, dict[int, Step]]:
     """These steps of trajectories with their neighbors, in one query, since a step's result is stored with the next step."""
     asked = Q()
-    for run, indices in wanted.items():
-        asked |= Q(trajectory=run, index__in={index + offset for index in indices for offset in (-1, 0, 1)})
+    for trajectory, indices in wanted.items():
+        asked |= Q(trajectory=trajectory, index__in={index + offset for index in indices for offset in (-1, 0, 1)})
     found: dict[UUID, dict[int, Step]] = defaultdict(dict)
     for step in Step.objects.filter(asked):
         found[step.trajectory_id][step.index] = step
@@ -32,17 +32,17 @@ def steps_around(wanted: Mapping[UUID, Collection[int]]) -> Mapping[UUID, dict[i
 
 
 def views_of(
-    run: Trajectory, steps: Mapping[int, Step], wanted: Collection[int], part_url: Callable[[int], str]
+    trajectory: Trajectory, steps: Mapping[int, Step], wanted: Collection[int], part_url: Callable[[int], str]
 ) -> dict[int, StepView]:
     """Opened steps by index; `steps` also holds their neighbors."""
-    return {index: _view(run, steps, index, part_url(index)) for index in wanted if index in steps}
+    return {index: _view(trajectory, steps, index, part_url(index)) for index in wanted if index in steps}
 
 
-def _view(run: Trajectory, steps: Mapping[int, Step], index: int, part_url: str) -> StepView:
-    is_last = index == run.step_count - 1
+def _view(trajectory: Trajectory, steps: Mapping[int, Step], index: int, part_url: str) -> StepView:
+    is_last = index == trajectory.step_count - 1
     view = step_view(
         steps[index],
-        following=run.closing if is_last else steps[index + 1].context if index + 1 in steps else [],
+        following=trajectory.closing if is_last else steps[index + 1].context if index + 1 in steps else [],
         part_url=part_url,
         previous_kind=steps[index - 1].kind if index - 1 in steps else "",
         is_last=is_last,

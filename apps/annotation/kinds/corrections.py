@@ -195,28 +195,28 @@ def _decoded(arguments: Json) -> Json:
         return arguments
 
 
-def sampled_by(run: Trajectory, index: int, message: dict[str, Any]) -> UUID | None:
+def sampled_by(trajectory: Trajectory, index: int, message: dict[str, Any]) -> UUID | None:
     """The policy that was sampled to produce exactly this action at this step."""
-    sets = Continuation.objects.filter(trajectory=run, index=index, state=JobState.DONE, action_hash="")
+    sets = Continuation.objects.filter(trajectory=trajectory, index=index, state=JobState.DONE, action_hash="")
     return next((each.policy_id for each in sets.only("policy", "messages") if message in each.messages), None)
 
 
-def branch_after(run: Trajectory, index: int, message: dict[str, Any]) -> UUID | None:
+def branch_after(trajectory: Trajectory, index: int, message: dict[str, Any]) -> UUID | None:
     """The branch that continued from exactly this action at this step, if anybody requested it."""
     action_hash = hashlib.sha256(jsontext.canonical(message)).hexdigest()
-    done = Continuation.objects.filter(trajectory=run, index=index, action_hash=action_hash, state=JobState.DONE)
+    done = Continuation.objects.filter(trajectory=trajectory, index=index, action_hash=action_hash, state=JobState.DONE)
     return done.order_by("-pk").values_list("branch", flat=True).first()
 
 
-def check_corrections(corrections: Sequence[BetterAction], run: Trajectory) -> None:
+def check_corrections(corrections: Sequence[BetterAction], trajectory: Trajectory) -> None:
     """Raises BadAction for a written action that the tools refuse, one marked as sampled that wasn't, or too many."""
     if len(corrections) > MOST_CORRECTIONS:
         raise BadAction(f"These are {len(corrections):,} corrections; an answer may have {MOST_CORRECTIONS} at most.")
     for action in corrections:
-        if action.policy is not None and sampled_by(run, action.index, action.message) != action.policy:
+        if action.policy is not None and sampled_by(trajectory, action.index, action.message) != action.policy:
             raise BadAction(f"The action chosen at step {action.index + 1} isn't one of those sampled there.")
     written = {action.index: action.message for action in corrections if action.policy is None}
-    before = Step.objects.filter(trajectory=run, index__in=written).values_list("index", "message")
+    before = Step.objects.filter(trajectory=trajectory, index__in=written).values_list("index", "message")
     with tool_schemas.budget():
         for index, message in before if written else ():
-            check_action(written[index], tools_of(run.tools, message))
+            check_action(written[index], tools_of(trajectory.tools, message))

@@ -37,9 +37,11 @@ class Rows(NamedTuple):
     markup: Markup
 
 
-def kept_rows(kind: str, runs: Sequence[Trajectory], part_url: PartUrl, render: Callable[[PartUrl], Rows]) -> Rows:
+def kept_rows(
+    kind: str, trajectories: Sequence[Trajectory], part_url: PartUrl, render: Callable[[PartUrl], Rows]
+) -> Rows:
     """The result of `render` for these trajectories in this order, with URLs from `part_url`. kind: whatever else affects the markup."""
-    digest = digest_of(kind, runs)
+    digest = digest_of(kind, trajectories)
     placeholder = digest.hex()[32:]
     rows = _recalled(digest) or _rendered(digest, placeholder, render)
     urls = cache(part_url)
@@ -48,9 +50,9 @@ def kept_rows(kind: str, runs: Sequence[Trajectory], part_url: PartUrl, render: 
     )
 
 
-def digest_of(kind: str, runs: Sequence[Trajectory]) -> bytes:
+def digest_of(kind: str, trajectories: Sequence[Trajectory]) -> bytes:
     """Identifies one rendering; 32 bytes. Secret, since text in a trajectory could otherwise pass for a placeholder."""
-    sides = [(str(run.pk), bytes(run.content_hash).hex()) for run in runs]
+    sides = [(str(trajectory.pk), bytes(trajectory.content_hash).hex()) for trajectory in trajectories]
     return salted_hmac(__name__, repr((code_version(), kind, sides)), algorithm="sha256").digest()
 
 

@@ -15,7 +15,7 @@ from rest_framework import serializers
 from apps.annotation.kinds.forms import AsksForm, JudgementForm
 from apps.annotation.kinds.meanings import Info, Meanings, Survey
 from apps.annotation.kinds.measures import Gathered
-from apps.annotation.kinds.pair_selection import Pairing, Preview, Run
+from apps.annotation.kinds.pair_selection import Candidate, Pairing, Preview
 from apps.annotation.kinds.questions import Alternatives, Asks
 from apps.annotation.models import Adjudication, Assignment, Item, Judgement, Queue
 from apps.annotation.models.judgements import JudgementQuerySet
@@ -97,7 +97,7 @@ class Kind(ABC, Generic[K, A, J]):
     """The plural of `noun`."""
     has_sides: ClassVar[bool] = False
     """Whether two trajectories are shown side by side, so that position bias is possible."""
-    run_names: ClassVar[tuple[str, ...]] = ("Trajectory",)
+    trajectory_names: ClassVar[tuple[str, ...]] = ("Trajectory",)
     """Labels of an item's trajectories where their policies are shown."""
     model: type[J]
     asks: type[K]
@@ -131,7 +131,7 @@ class Kind(ABC, Generic[K, A, J]):
     draft_form: type[JudgementForm]
 
     @abstractmethod
-    def runs_shown(self, assignment: Assignment, part_url: PartUrl) -> dict[str, Any]:
+    def trajectory_context(self, assignment: Assignment, part_url: PartUrl) -> dict[str, Any]:
         """Template context for the blind view of an item's trajectories."""
 
     @abstractmethod
@@ -139,7 +139,7 @@ class Kind(ABC, Generic[K, A, J]):
         """A few opened rows of that view."""
 
     @abstractmethod
-    def run_at(self, assignment: Assignment, side: str) -> Trajectory | None:
+    def trajectory_at(self, assignment: Assignment, side: str) -> Trajectory | None:
         """The trajectory at a side, as named in URLs."""
 
     @abstractmethod
@@ -190,7 +190,7 @@ class Kind(ABC, Generic[K, A, J]):
     def words(self, judgment: A | J) -> str:
         """A judgment as short text."""
 
-    def words_on(self, judgement: J, run: UUID) -> str:
+    def words_on(self, judgement: J, trajectory: UUID) -> str:
         """What it says about one trajectory."""
         return self.words(judgement)
 
@@ -227,7 +227,7 @@ class Kind(ABC, Generic[K, A, J]):
         """The reverse: the field's value for a known answer."""
         return str(known)
 
-    def check_known(self, known: Known, run: Trajectory) -> None:
+    def check_known(self, known: Known, trajectory: Trajectory) -> None:
         """Refuse a known answer that no annotator could give. Raises Refusal."""
 
     @property
@@ -280,11 +280,11 @@ class Kind(ABC, Generic[K, A, J]):
         return None
 
     @abstractmethod
-    def preview(self, pairing: Pairing, runs: QuerySet[Trajectory]) -> Preview:
+    def preview(self, pairing: Pairing, trajectories: QuerySet[Trajectory]) -> Preview:
         """How many items these trajectories yield, counted by the database."""
 
     @abstractmethod
-    def draw(self, pairing: Pairing, task: UUID, runs: list[Run]) -> Iterator[Item]:
+    def draw(self, pairing: Pairing, task: UUID, candidates: list[Candidate]) -> Iterator[Item]:
         """The items of one task, each with its shuffled position."""
 
     @abstractmethod

@@ -39,7 +39,7 @@ class Traits(NamedTuple):
     reward: float | None
 
 
-class Run(NamedTuple):
+class Candidate(NamedTuple):
     id: UUID
     traits: Traits
     course: int
@@ -102,7 +102,7 @@ class Pairing:
         return not self.different_outcomes or _ended_differently(x, y)
 
     @property
-    def of_single_runs(self) -> str:
+    def of_single_trajectories(self) -> str:
         """Description for queues of single trajectories."""
         return {None: "all trajectories of a task", 1: "one trajectory per task"}.get(
             self.per_task, f"{self.per_task} trajectories a task"
@@ -129,16 +129,16 @@ def _ended_differently(x: Traits, y: Traits) -> bool:
     return x.reward is not None and y.reward is not None and x.reward != y.reward
 
 
-def draw(pairing: Pairing, task: UUID, runs: Iterable[Run]) -> Iterator[Pair]:
+def draw(pairing: Pairing, task: UUID, candidates: Iterable[Candidate]) -> Iterator[Pair]:
     """The pairs of one task, deterministic for the same trajectories. `runs` are ordered oldest first."""
-    groups = _groups(pairing, runs)
+    groups = _groups(pairing, candidates)
     members = {traits: list(courses.values()) for traits, courses in groups.items()}
     blocks = list(_blocks(pairing, {traits: courses.keys() for traits, courses in groups.items()}))
     ends = list(accumulate(block.size for block in blocks))
     total = ends[-1] if ends else 0
     alike = sum(block.alike for block in blocks)
 
-    def pair(number: int) -> tuple[Run, Run]:
+    def pair(number: int) -> tuple[Candidate, Candidate]:
         block = blocks[place := bisect_right(ends, number)]
         first, second = block.pair_at(number - (ends[place] - block.size))
         return members[block.x][first], members[block.y][second]
@@ -154,7 +154,7 @@ def draw(pairing: Pairing, task: UUID, runs: Iterable[Run]) -> Iterator[Pair]:
             yield Pair(task, first.id, second.id)
 
 
-def _differ(one: Run, other: Run) -> bool:
+def _differ(one: Candidate, other: Candidate) -> bool:
     return one.course != other.course
 
 
@@ -184,11 +184,11 @@ class _Block(NamedTuple):
         return number - second * (second - 1) // 2, second
 
 
-def _groups(pairing: Pairing, runs: Iterable[Run]) -> dict[Traits, dict[int, Run]]:
+def _groups(pairing: Pairing, candidates: Iterable[Candidate]) -> dict[Traits, dict[int, Candidate]]:
     """The oldest trajectory of each course, by group."""
-    groups: dict[Traits, dict[int, Run]] = defaultdict(dict)
-    for run in runs:
-        groups[_seen(pairing, run.traits)].setdefault(run.course, run)
+    groups: dict[Traits, dict[int, Candidate]] = defaultdict(dict)
+    for candidate in candidates:
+        groups[_seen(pairing, candidate.traits)].setdefault(candidate.course, candidate)
     return groups
 
 
@@ -239,9 +239,9 @@ class Group(NamedTuple):
     courses: Courses
 
 
-def preview_of(pairing: Pairing, runs: QuerySet[Trajectory]) -> Preview:
+def preview_of(pairing: Pairing, trajectories: QuerySet[Trajectory]) -> Preview:
     """Counted by the database, without reading steps."""
-    rows = runs.order_by("task_id").values_list("task_id", *pairing.traits)
+    rows = trajectories.order_by("task_id").values_list("task_id", *pairing.traits)
     counted = rows.annotate(count=Count("pk"), courses=ArrayAgg(COURSE, distinct=True)).iterator(chunk_size=10_000)
     tasks = (
         {pairing.read(traits): Group(count, frozenset(courses)) for _, *traits, count, courses in task}
@@ -255,8 +255,8 @@ def preview(pairing: Pairing, tasks: Iterable[dict[Traits, Group]]) -> Preview:
     result = Preview()
     for groups in tasks:
         result.tasks += 1
-        runs = sum(group.runs for group in groups.values())
-        result.runs += runs
+        total = sum(group.runs for group in groups.values())
+        result.runs += total
         found = _blocks(pairing, {traits: group.courses for traits, group in groups.items()})
         blocks = [block for block in found if block.size > block.alike]
         pairs = sum(block.size - block.alike for block in blocks)
@@ -268,13 +268,13 @@ def preview(pairing: Pairing, tasks: Iterable[dict[Traits, Group]]) -> Preview:
                 result.paired_runs += len(group.courses)
                 result.unpaired[ALIKE] += group.runs - len(group.courses)
             else:
-                result.unpaired[_why_alone(pairing, traits, groups, runs)] += group.runs
+                result.unpaired[_why_alone(pairing, traits, groups, total)] += group.runs
     result.unpaired = +result.unpaired
     return result
 
 
-def _why_alone(pairing: Pairing, traits: Traits, groups: Mapping[Traits, Group], runs: int) -> str:
-    if runs == 1:
+def _why_alone(pairing: Pairing, traits: Traits, groups: Mapping[Traits, Group], total: int) -> str:
+    if total == 1:
         return "the only trajectory of its task in this selection"
     if any(pairing.allows(traits, other) for other in groups):
         return ALIKE

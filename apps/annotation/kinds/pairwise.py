@@ -24,7 +24,7 @@ from apps.annotation.kinds.kind import (
 )
 from apps.annotation.kinds.meanings import Info, Meanings, Survey, answers_by_annotator
 from apps.annotation.kinds.measures import Gathered, Measure, QuestionMeasures, read
-from apps.annotation.kinds.pair_selection import Pairing, Preview, Run, draw, preview_of
+from apps.annotation.kinds.pair_selection import Candidate, Pairing, Preview, draw, preview_of
 from apps.annotation.kinds.questions import Asks, PairwiseAsks, fields_of
 from apps.annotation.models import Adjudication, Assignment, Item, Preference, Queue
 from apps.annotation.refusals import NothingToCompare
@@ -135,7 +135,7 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
 
     name = Queue.Kind.PAIRWISE
     noun, plural = "pair", "pairs"
-    has_sides, run_names = True, ("Trajectory A", "Trajectory B")
+    has_sides, trajectory_names = True, ("Trajectory A", "Trajectory B")
     model, asks, answer = Preference, PairwiseAsks, Choice
     serializer = PreferenceSerializer
 
@@ -144,13 +144,13 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
     cannot_tell = "I cannot tell which is better"
     form, draft_form = PreferenceForm, PreferenceDraftForm
 
-    def runs_shown(self, assignment: Assignment, part_url: PartUrl) -> dict[str, Any]:
+    def trajectory_context(self, assignment: Assignment, part_url: PartUrl) -> dict[str, Any]:
         return {"pair": pair_view.pair_of(assignment, part_url)}
 
     def rows_shown(self, assignment: Assignment, part_url: PartUrl, start: int) -> dict[str, Any]:
         return {"rows": pair_view.rows_of(assignment, part_url, start)}
 
-    def run_at(self, assignment: Assignment, side: str) -> Trajectory | None:
+    def trajectory_at(self, assignment: Assignment, side: str) -> Trajectory | None:
         return dict(zip(("left", "right"), pair_view.sides_of(assignment), strict=True)).get(side)
 
     def answer_bar(self, assignment: Assignment) -> dict[str, Any]:
@@ -217,9 +217,9 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
         """“A clearly better”."""
         return _grade(judgment.strength, judgment.both_bad, ("A", "B"))
 
-    def words_on(self, judgement: Preference, run: UUID) -> str:
+    def words_on(self, judgement: Preference, trajectory: UUID) -> str:
         """“clearly worse”."""
-        strength = judgement.strength if judgement.item.a_id == run else -judgement.strength
+        strength = judgement.strength if judgement.item.a_id == trajectory else -judgement.strength
         if judgement.both_bad or not strength:
             return self.words(judgement)
         return f"{GRADES[abs(strength)]} {'better' if strength > 0 else 'worse'}"
@@ -282,11 +282,11 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
     def asks_of(self, data: Mapping[str, Any]) -> PairwiseAsks:
         return PairwiseAsks(data["questions"], data["confidence"])
 
-    def preview(self, pairing: Pairing, runs: QuerySet[Trajectory]) -> Preview:
-        return preview_of(pairing, runs)
+    def preview(self, pairing: Pairing, trajectories: QuerySet[Trajectory]) -> Preview:
+        return preview_of(pairing, trajectories)
 
-    def draw(self, pairing: Pairing, task: UUID, runs: list[Run]) -> Iterator[Item]:
-        for pair in draw(pairing, task, runs):
+    def draw(self, pairing: Pairing, task: UUID, candidates: list[Candidate]) -> Iterator[Item]:
+        for pair in draw(pairing, task, candidates):
             yield Item(task_id=task, a_id=pair.a, b_id=pair.b, position=pair.shuffled(pairing.seed))
 
     def pairing_words(self, pairing: Pairing) -> str:

@@ -18,7 +18,7 @@ from apps.annotation.kinds.kind import MOST_REMARKS, OF_A_JUDGEMENT, Known, Step
 from apps.annotation.kinds.meanings import Info, Meanings, Survey, answers_by_annotator
 from apps.annotation.kinds.measures import Gathered, Measure, QuestionMeasures, read
 from apps.annotation.kinds.questions import RatingAsks, answer_texts, fields_of
-from apps.annotation.kinds.single_trajectory import RunKind, RunSerializer
+from apps.annotation.kinds.single_trajectory import SingleTrajectoryKind, SingleTrajectorySerializer
 from apps.annotation.models import Assignment, Item, Mark, Queue, Rating
 from apps.annotation.refusals import Incomplete
 
@@ -58,7 +58,7 @@ class MarkSerializer(serializers.ModelSerializer[Mark]):
         read_only_fields = fields
 
 
-class RatingSerializer(RunSerializer[Rating]):
+class RatingSerializer(SingleTrajectorySerializer[Rating]):
     """A rating of a whole trajectory. `answers`: question key -> answer, from 1 up. `thumb`: 1 up, -1 down."""
 
     marks = MarkSerializer(many=True)
@@ -72,7 +72,7 @@ class RatingSerializer(RunSerializer[Rating]):
         read_only_fields = fields
 
 
-class RatingKind(RunKind[RatingAsks, Scores, Rating]):
+class RatingKind(SingleTrajectoryKind[RatingAsks, Scores, Rating]):
     """How good a trajectory is."""
 
     name = Queue.Kind.RATING

@@ -13,7 +13,7 @@ from rest_framework import serializers
 
 from apps.annotation.kinds.blindness import steps_around, unsigned, views_of
 from apps.annotation.kinds.kind import A, J, JudgementSerializer, K, Kind, PartUrl
-from apps.annotation.kinds.pair_selection import Pairing, Preview, Run, shuffled_place
+from apps.annotation.kinds.pair_selection import Candidate, Pairing, Preview, shuffled_place
 from apps.annotation.kinds.pair_view import CHUNK, OPENED
 from apps.annotation.models import Adjudication, Assignment, Item
 from apps.annotation.refusals import NothingToJudge
@@ -41,7 +41,7 @@ class WalkRow(NamedTuple):
         return f"#row-{self.number}"
 
 
-class RunView(NamedTuple):
+class SingleTrajectoryView(NamedTuple):
     """The trajectory as shown at the desk, without anything that reveals its policy or outcome. URLs never contain the trajectory's id."""
 
     instruction: str
@@ -50,34 +50,36 @@ class RunView(NamedTuple):
     rows: list[WalkRow]
 
 
-def run_of(assignment: Assignment, part_url: PartUrl) -> RunView:
+def view_of(assignment: Assignment, part_url: PartUrl) -> SingleTrajectoryView:
     """The whole trajectory as lines, with its first steps opened."""
-    run = assignment.item.a
-    heads = [unsigned(head) for head in queries.heads_of(run)]
+    trajectory = assignment.item.a
+    heads = [unsigned(head) for head in queries.heads_of(trajectory)]
     task = assignment.item.task
-    return RunView(task.headline, task.users_script, _rows(run, heads, range(OPENED), part_url))
+    return SingleTrajectoryView(task.headline, task.users_script, _rows(trajectory, heads, range(OPENED), part_url))
 
 
 def rows_of(assignment: Assignment, part_url: PartUrl, start: int) -> list[WalkRow]:
     """The steps from `start` on, opened; at most CHUNK."""
-    run = assignment.item.a
-    heads = [unsigned(head) for head in queries.heads_of(run)[start : start + CHUNK]]
-    return _rows(run, heads, range(start, start + CHUNK), part_url)
+    trajectory = assignment.item.a
+    heads = [unsigned(head) for head in queries.heads_of(trajectory)[start : start + CHUNK]]
+    return _rows(trajectory, heads, range(start, start + CHUNK), part_url)
 
 
-def _rows(run: Trajectory, heads: list[StepHead], opened: range, part_url: PartUrl) -> list[WalkRow]:
+def _rows(trajectory: Trajectory, heads: list[StepHead], opened: range, part_url: PartUrl) -> list[WalkRow]:
     wanted = {head.index for head in heads if head.index in opened}
-    views = views_of(run, steps_around({run.pk: wanted})[run.pk], wanted, lambda index: part_url(SIDE, index))
+    views = views_of(
+        trajectory, steps_around({trajectory.pk: wanted})[trajectory.pk], wanted, lambda index: part_url(SIDE, index)
+    )
     return [WalkRow(head, views.get(head.index)) for head in heads]
 
 
-class RunSerializer(JudgementSerializer[J]):
+class SingleTrajectorySerializer(JudgementSerializer[J]):
     """A judgment of one trajectory."""
 
     trajectory = serializers.UUIDField(source="item.a_id")
 
 
-class RunKind(Kind[K, A, J]):
+class SingleTrajectoryKind(Kind[K, A, J]):
     """Shows one trajectory; reviewers choose which judgment to uphold."""
 
     noun, plural = "trajectory", "trajectories"
@@ -85,13 +87,13 @@ class RunKind(Kind[K, A, J]):
     rows_template = "annotation/_walk_rows.html"
     cannot_tell = "I cannot tell what is right here"
 
-    def runs_shown(self, assignment: Assignment, part_url: PartUrl) -> dict[str, Any]:
-        return {"run": run_of(assignment, part_url)}
+    def trajectory_context(self, assignment: Assignment, part_url: PartUrl) -> dict[str, Any]:
+        return {"run": view_of(assignment, part_url)}
 
     def rows_shown(self, assignment: Assignment, part_url: PartUrl, start: int) -> dict[str, Any]:
         return {"rows": rows_of(assignment, part_url, start)}
 
-    def run_at(self, assignment: Assignment, side: str) -> Trajectory | None:
+    def trajectory_at(self, assignment: Assignment, side: str) -> Trajectory | None:
         return assignment.item.a if side == SIDE else None
 
     question_of_review = "Which judgment stands?"
@@ -126,8 +128,8 @@ class RunKind(Kind[K, A, J]):
 
     nothing_to_do = NothingToJudge
 
-    def preview(self, pairing: Pairing, runs: QuerySet[Trajectory]) -> Preview:
-        sizes = runs.order_by().values("task_id").annotate(count=Count("pk")).values_list("count", flat=True)
+    def preview(self, pairing: Pairing, trajectories: QuerySet[Trajectory]) -> Preview:
+        sizes = trajectories.order_by().values("task_id").annotate(count=Count("pk")).values_list("count", flat=True)
         result = Preview()
         for size in sizes.iterator(chunk_size=10_000):
             drawn = size if pairing.per_task is None else min(size, pairing.per_task)
@@ -138,14 +140,14 @@ class RunKind(Kind[K, A, J]):
             result.items += drawn
         return result
 
-    def draw(self, pairing: Pairing, task: UUID, runs: list[Run]) -> Iterator[Item]:
+    def draw(self, pairing: Pairing, task: UUID, candidates: list[Candidate]) -> Iterator[Item]:
         """At most `per_task` of them, deterministic for the same trajectories."""
-        chosen: Sequence[int] = range(len(runs))
-        if pairing.per_task is not None and pairing.per_task < len(runs):
+        chosen: Sequence[int] = range(len(candidates))
+        if pairing.per_task is not None and pairing.per_task < len(candidates):
             chosen = sorted(Random(f"{pairing.seed} {task}").sample(chosen, pairing.per_task))
         for place in chosen:
-            run = runs[place].id
-            yield Item(task_id=task, a_id=run, position=shuffled_place(f"{pairing.seed} {run}"))
+            trajectory_id = candidates[place].id
+            yield Item(task_id=task, a_id=trajectory_id, position=shuffled_place(f"{pairing.seed} {trajectory_id}"))
 
     def pairing_words(self, pairing: Pairing) -> str:
-        return pairing.of_single_runs
+        return pairing.of_single_trajectories

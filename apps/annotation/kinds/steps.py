@@ -31,7 +31,7 @@ from apps.annotation.kinds.kind import MOST_REMARKS, OF_A_JUDGEMENT, Known, Step
 from apps.annotation.kinds.meanings import Info, Meanings, Survey, walks_by
 from apps.annotation.kinds.measures import AT_ONCE, Gathered, Given, Measure, QuestionMeasures, read
 from apps.annotation.kinds.questions import Alternatives, StepsAsks, fields_of
-from apps.annotation.kinds.single_trajectory import RunKind, RunSerializer
+from apps.annotation.kinds.single_trajectory import SingleTrajectoryKind, SingleTrajectorySerializer
 from apps.annotation.models import Annotator, Assignment, Correction, Inspection, Item, Queue, StepLabel
 from apps.annotation.refusals import NoSuchStep
 from apps.common.environments import ENVIRONMENTS
@@ -156,7 +156,7 @@ class CorrectionSerializer(serializers.ModelSerializer[Correction]):
         read_only_fields = fields
 
 
-class InspectionSerializer(RunSerializer[Inspection]):
+class InspectionSerializer(SingleTrajectorySerializer[Inspection]):
     """A step-by-step inspection of a trajectory. `first_error`: index of the first wrong step, if any."""
 
     labels = StepLabelSerializer(many=True)
@@ -171,7 +171,7 @@ class InspectionSerializer(RunSerializer[Inspection]):
         read_only_fields = fields
 
 
-class Steps(RunKind[StepsAsks, Walk, Inspection]):
+class Steps(SingleTrajectoryKind[StepsAsks, Walk, Inspection]):
     """Which steps of a trajectory are right, and where it first went wrong."""
 
     name = Queue.Kind.STEPS
@@ -318,9 +318,9 @@ class Steps(RunKind[StepsAsks, Walk, Inspection]):
     def known_as_given(self, known: Known) -> str:
         return str(known + 1) if isinstance(known, int) else known
 
-    def check_known(self, known: Known, run: Trajectory) -> None:
-        if isinstance(known, int) and known >= run.step_count:
-            raise NoSuchStep(known + 1, run.step_count)
+    def check_known(self, known: Known, trajectory: Trajectory) -> None:
+        if isinstance(known, int) and known >= trajectory.step_count:
+            raise NoSuchStep(known + 1, trajectory.step_count)
 
     asks_form = StepsAsksForm
 

@@ -36,8 +36,8 @@ class CommentQuerySet(WorkspaceQuerySet["Comment"]):
         if not member.is_reviewer:
             named = Mention.objects.filter(comment=OuterRef("pk"), user=member.user_id)
             found = found.filter(Q(by=member.user_id) | Exists(named))
-        run = OuterRef("trajectory")
-        blind = Exists(unanswered_by(member).filter(Q(a=run) | Q(b=run)))
+        trajectory = OuterRef("trajectory")
+        blind = Exists(unanswered_by(member).filter(Q(a=trajectory) | Q(b=trajectory)))
         return found.filter(Q(by=member.user_id) | ~blind)
 
 

@@ -147,13 +147,13 @@ class AssignmentQuerySet(models.QuerySet["Assignment"]):
         """This person's assignments in this workspace. Nobody else sees them, whatever their role."""
         return self.filter(workspace=member.workspace_id, annotator__user=member.user_id)
 
-    def with_runs(self, *, has_queue: bool = False) -> Self:
+    def with_trajectories(self, *, has_queue: bool = False) -> Self:
         """Joins the queue (unless the caller has it), task, and trajectories, limited to the columns that the desk shows of every item."""
         own = [field.name for field in Assignment._meta.concrete_fields]
-        runs = [f"item__{run}__{column}" for run in "ab" for column in ("step_count", "closing", "content_hash")]
+        columns = [f"item__{side}__{column}" for side in "ab" for column in ("step_count", "closing", "content_hash")]
         queue = () if has_queue else ("queue",)
         return self.select_related(*queue, "item__task", "item__a", "item__b").only(
-            *own, *runs, "item__overlap", "item__task__instruction", "item__task__environment"
+            *own, *columns, "item__overlap", "item__task__instruction", "item__task__environment"
         )
 
     def open_to(self, member: Membership) -> Self:

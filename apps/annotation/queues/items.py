@@ -14,7 +14,7 @@ from apps.annotation.imported_judgments import conversion
 from apps.annotation.kinds import kind_of
 from apps.annotation.kinds.pair_selection import Pairing
 from apps.annotation.models import Item, Queue
-from apps.annotation.queues.sources import Selection, runs_by_task
+from apps.annotation.queues.sources import Selection, candidates_by_task
 from apps.common.broker import enqueue
 
 TASKS_A_BATCH = 500
@@ -59,8 +59,10 @@ def _draw_batch(queue: Queue) -> bool:
     selection = Selection.from_json(queue.selection["selection"])
     before, last = queue.item_count, None
     done = queue.selection.pop("done", 0)
-    for last, runs in runs_by_task(queue.workspace, selection, pairing, after=queue.filled_to, tasks=TASKS_A_BATCH):
-        drawn = islice(kind.draw(pairing, last, runs), done, None)
+    for last, candidates in candidates_by_task(
+        queue.workspace, selection, pairing, after=queue.filled_to, tasks=TASKS_A_BATCH
+    ):
+        drawn = islice(kind.draw(pairing, last, candidates), done, None)
         while items := list(islice(drawn, ROWS)):
             _add(queue, items)
             done += len(items)

@@ -94,7 +94,7 @@ def create_queue(
 
 
 def create_queue_of_pairs(*, pairs: Iterable[Pair], **settings: Any) -> Queue:
-    """An open queue of exactly these pairs, in this order; `settings` as for `create_queue_of_runs`."""
+    """An open queue of exactly these pairs, in this order; `settings` as for `create_queue_of_trajectories`."""
     items = (
         Item(position=position, task_id=pair.task, a_id=pair.a, b_id=pair.b) for position, pair in enumerate(pairs)
     )
@@ -126,13 +126,16 @@ def add_pairs(*, queue: Queue, pairs: Sequence[Pair]) -> None:
     Queue.objects.filter(pk=queue.pk).update(item_count=count, items_expected=count)
 
 
-def create_queue_of_runs(*, kind: Queue.Kind, runs: Iterable[Trajectory], **settings: Any) -> Queue:
+def create_queue_of_trajectories(*, kind: Queue.Kind, trajectories: Iterable[Trajectory], **settings: Any) -> Queue:
     """An open queue of exactly these trajectories, in this order, each judged individually.
 
     workspace, created_by, name; overlap, lease_seconds, guidelines, selection, asks. Annotators see the name, so it mustn't
     reveal the policies.
     """
-    items = (Item(position=position, task_id=run.task_id, a_id=run.pk) for position, run in enumerate(runs))
+    items = (
+        Item(position=position, task_id=trajectory.task_id, a_id=trajectory.pk)
+        for position, trajectory in enumerate(trajectories)
+    )
     return _create_open(kind=kind, items=items, **settings)
 
 

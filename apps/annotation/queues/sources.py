@@ -11,7 +11,7 @@ from django.http import QueryDict
 
 from apps.accounts.models import Workspace
 from apps.annotation.kinds import KINDS
-from apps.annotation.kinds.pair_selection import COURSE, Pairing, Preview, Run
+from apps.annotation.kinds.pair_selection import COURSE, Candidate, Pairing, Preview
 from apps.trajectories.filters import Filters
 from apps.trajectories.models import Trajectory
 
@@ -73,14 +73,14 @@ def preview_of(workspace: Workspace, selection: Selection, pairing: Pairing, kin
     return KINDS[kind].preview(pairing, selected(workspace, selection))
 
 
-def runs_by_task(
+def candidates_by_task(
     workspace: Workspace, selection: Selection, pairing: Pairing, *, after: UUID | None, tasks: int
-) -> Iterator[tuple[UUID, list[Run]]]:
+) -> Iterator[tuple[UUID, list[Candidate]]]:
     """The selected trajectories of the next `tasks` tasks after `after`, task by task."""
     found = selected(workspace, selection)
     beyond = found.filter(task_id__gt=after) if after else found
     batch = list(beyond.order_by("task_id").values_list("task_id", flat=True).distinct()[:tasks])
-    runs = found.filter(task_id__in=batch).order_by("task_id", "pk").annotate(known_course=COURSE)
-    rows = runs.values_list("task_id", "pk", *pairing.traits, "known_course")
+    trajectories = found.filter(task_id__in=batch).order_by("task_id", "pk").annotate(known_course=COURSE)
+    rows = trajectories.values_list("task_id", "pk", *pairing.traits, "known_course")
     for task, task_rows in groupby(rows, key=lambda row: row[0]):
-        yield task, [Run(pk, pairing.read(traits), course) for _, pk, *traits, course in task_rows]
+        yield task, [Candidate(pk, pairing.read(traits), course) for _, pk, *traits, course in task_rows]

@@ -65,7 +65,7 @@ def judge(session_id: UUID) -> None:
         _store(path.trajectory.workspace, path.trajectory, answer)
 
 
-def _answers(feedback: Sequence[Feedback], run: Trajectory) -> Iterator[Scores | Walk]:
+def _answers(feedback: Sequence[Feedback], trajectory: Trajectory) -> Iterator[Scores | Walk]:
     thumb = next((each.thumb for each in reversed(feedback) if each.thumb is not None), None)
     comment = next((each.comment for each in reversed(feedback) if each.comment), "")
     edited = next((each for each in reversed(feedback) if each.edited), None)
@@ -73,26 +73,26 @@ def _answers(feedback: Sequence[Feedback], run: Trajectory) -> Iterator[Scores |
         yield Scores(thumb=thumb, rationale=comment)
     if edited is not None:
         # Only the correction, without labels of earlier steps, which the user didn't see.
-        better = BetterAction(_step_of(edited, run), {"content": edited.edited})
+        better = BetterAction(_step_of(edited, trajectory), {"content": edited.edited})
         yield Walk(Inspection.Ending.EDITED, corrections=(better,))
 
 
-def _step_of(feedback: Feedback, run: Trajectory) -> int:
+def _step_of(feedback: Feedback, trajectory: Trajectory) -> int:
     """The step of the call that the feedback names, if it's on the main path; else the last one, whose answer the user saw."""
-    calls = run.info.get("calls", [])
+    calls = trajectory.info.get("calls", [])
     named = str(feedback.call_id)
-    return calls.index(named) if named in calls[: run.step_count] else run.step_count - 1
+    return calls.index(named) if named in calls[: trajectory.step_count] else trajectory.step_count - 1
 
 
-def _store(workspace: Workspace, run: Trajectory, answer: Scores | Walk) -> None:
+def _store(workspace: Workspace, trajectory: Trajectory, answer: Scores | Walk) -> None:
     queue, annotator = _queue_of(workspace, answer), _users_of(workspace)
     desk = lock_desk(queue=queue.pk, annotator=annotator.pk)
     item, is_new = Item.objects.get_or_create(
         queue=queue,
-        a=run,
+        a=trajectory,
         defaults={
             "kind": queue.kind,
-            "task_id": run.task_id,
+            "task_id": trajectory.task_id,
             "position": queue.item_count,
             "overlap": 1,
             "taken": 1,

@@ -25,19 +25,19 @@ from apps.trajectories.models import Trajectory
 @require_safe
 def comments_of(request: HtmxRequest, trajectory_id: UUID) -> HttpResponse:
     """The comments on a trajectory, with a form for a new one."""
-    return _answer(request, _run(request, trajectory_id))
+    return _answer(request, _trajectory(request, trajectory_id))
 
 
 @at_least(Role.REVIEWER)
 @require_POST
 def comment(request: HtmxRequest, trajectory_id: UUID) -> HttpResponse:
     """Add a comment to a trajectory."""
-    run = _run(request, trajectory_id)
+    trajectory = _trajectory(request, trajectory_id)
     try:
-        actions.comment_on(trajectory=run, by=request.member, text=request.POST.get("text", ""))
+        actions.comment_on(trajectory=trajectory, by=request.member, text=request.POST.get("text", ""))
     except Refusal as refusal:
-        return _answer(request, run, problem=str(refusal))
-    return _answer(request, run)
+        return _answer(request, trajectory, problem=str(refusal))
+    return _answer(request, trajectory)
 
 
 @require_POST
@@ -58,18 +58,18 @@ def read_mention(request: HtmxRequest, mention_id: int) -> HttpResponse:
     return redirect("home")
 
 
-def _run(request: HtmxRequest, trajectory_id: UUID) -> Trajectory:
+def _trajectory(request: HtmxRequest, trajectory_id: UUID) -> Trajectory:
     return get_object_or_404(Trajectory.objects.visible_to(request.member).only("id"), pk=trajectory_id)
 
 
-def _answer(request: HtmxRequest, run: Trajectory, problem: str = "") -> HttpResponse:
+def _answer(request: HtmxRequest, trajectory: Trajectory, problem: str = "") -> HttpResponse:
     if not request.htmx:
         if problem:
             messages.error(request, problem)
-        return redirect(reverse("trajectories:detail", args=[run.pk]) + "#comments")
+        return redirect(reverse("trajectories:detail", args=[trajectory.pk]) + "#comments")
     context = {
-        "run": run.pk,
-        "comments": list(queries.comments_on(run, request.member)[: queries.SHOWN])[::-1],
+        "run": trajectory.pk,
+        "comments": list(queries.comments_on(trajectory, request.member)[: queries.SHOWN])[::-1],
         "people": queries.people_to_mention(request.member),
         "problem": problem,
     }

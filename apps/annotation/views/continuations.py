@@ -30,21 +30,27 @@ from apps.trajectories.queries import heads_of
 def alternatives(request: HtmxRequest, assignment_id: UUID, index: int) -> HttpResponse:
     """Request sampled actions at a step; repeated requests return the same ones."""
     assignment, asks = _asking(request, assignment_id)
-    return _status(request, assignment, continuations.sample_actions(run=assignment.item.a, index=index, asks=asks))
+    return _status(
+        request, assignment, continuations.sample_actions(trajectory=assignment.item.a, index=index, asks=asks)
+    )
 
 
 @acting
 def run_on(request: HtmxRequest, assignment_id: UUID, index: int) -> HttpResponse:
     """Have a policy continue after the correction `message`."""
     assignment, asks = _asking(request, assignment_id)
-    run = assignment.item.a
+    trajectory = assignment.item.a
     try:
         message = json.loads(request.POST.get("message", ""))
     except (ValueError, RecursionError):
         raise BadAction from None
-    before = get_object_or_404(Step.objects.only("message"), trajectory=run, index=index)
-    check_action(message, tools_of(run.tools, before.message))
-    return _status(request, assignment, continuations.run_on(run=run, index=index, action=message, asks=asks))
+    before = get_object_or_404(Step.objects.only("message"), trajectory=trajectory, index=index)
+    check_action(message, tools_of(trajectory.tools, before.message))
+    return _status(
+        request,
+        assignment,
+        continuations.continue_from_action(trajectory=trajectory, index=index, action=message, asks=asks),
+    )
 
 
 @require_safe

@@ -71,7 +71,7 @@ def own(request: HtmxRequest, assignment_id: UUID) -> Assignment:
 
 
 def own_with_trajectories(request: HtmxRequest, assignment_id: UUID) -> Assignment:
-    return get_object_or_404(Assignment.objects.of(request.member).with_runs(), pk=assignment_id)
+    return get_object_or_404(Assignment.objects.of(request.member).with_trajectories(), pk=assignment_id)
 
 
 def _of_member(query: CompiledQuery[Assignment], request: HtmxRequest, assignment_id: UUID) -> Assignment:
@@ -95,7 +95,9 @@ _OWN = CompiledQuery(
 )
 _SHOWN = CompiledQuery(
     lambda pk, workspace, user: (
-        Assignment.objects.of(Membership(workspace_id=workspace, user_id=user)).with_runs(has_queue=True).filter(pk=pk)
+        Assignment.objects.of(Membership(workspace_id=workspace, user_id=user))
+        .with_trajectories(has_queue=True)
+        .filter(pk=pk)
     ),
     pk=UUID,
     workspace=UUID,
@@ -157,11 +159,11 @@ def rows(request: HtmxRequest, assignment_id: UUID, start: int) -> HttpResponse:
 def part(request: HtmxRequest, assignment_id: UUID, side: str, index: int) -> HttpResponse:
     """Long content of a step, on demand. Its URL contains the side but nothing about the trajectory."""
     assignment = own_with_trajectories(request, assignment_id)
-    run = kind_of(assignment.queue).run_at(assignment, side)
+    trajectory = kind_of(assignment.queue).trajectory_at(assignment, side)
     whole = request.GET.get("raw") or request.GET.get("as") == "image"
-    if run is None or not (request.htmx or whole):
+    if trajectory is None or not (request.htmx or whole):
         raise Http404
-    response = answer_part(request, run, index, url=request.path)
+    response = answer_part(request, trajectory, index, url=request.path)
     if "Content-Disposition" in response:
         response["Content-Disposition"] = f'attachment; filename="{side}-{index + 1}.txt"'
     return response
@@ -291,7 +293,7 @@ def _item(assignment: Assignment) -> dict[str, Any]:
         "labels_steps": kind.labels_steps,
         "draft": assignment.draft,
         "model_answers": models,
-        **kind.runs_shown(assignment, _part_url(assignment)),
+        **kind.trajectory_context(assignment, _part_url(assignment)),
         **kind.answer_bar(assignment),
     }
 

@@ -232,9 +232,9 @@ def _known(item: Item) -> dict[str, Any]:
 @require_safe
 def judgements_of(request: HtmxRequest, trajectory_id: UUID) -> HttpResponse:
     """The judgments of one trajectory, for its page."""
-    run = get_object_or_404(Trajectory.objects.visible_to(request.member).only("id"), pk=trajectory_id)
-    judgments = queries.judgements_of_run(request.member, run.pk)
-    context = {"judgements": judgments, "remarks": remarks_in(judgments), "run": run.pk}
+    trajectory = get_object_or_404(Trajectory.objects.visible_to(request.member).only("id"), pk=trajectory_id)
+    judgments = queries.judgments_of_trajectory(request.member, trajectory.pk)
+    context = {"judgements": judgments, "remarks": remarks_in(judgments), "run": trajectory.pk}
     return render(request, "annotation/_judgements.html", context)
 
 

@@ -72,7 +72,7 @@ def review(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
         "hidden": is_review_blind(queue, decision, reviewers_answer=kind.reviewers_answer),
         "waiting": adjudication.awaiting_review(queue)[:100].count(),
         "kind": kind,
-        **kind.runs_shown(_shown(item), _part_url(item)),
+        **kind.trajectory_context(_shown(item), _part_url(item)),
     }
     return render(request, "annotation/review.html", context, status=422 if form.is_bound else 200)
 
@@ -92,10 +92,10 @@ def rows(request: HtmxRequest, queue_id: UUID, item_id: int, start: int) -> Http
 def part(request: HtmxRequest, queue_id: UUID, item_id: int, side: str, index: int) -> HttpResponse:
     """Long content of a step, on demand."""
     item = get_object_or_404(queries.items_of(visible_queue(request, queue_id)), pk=item_id)
-    run = kind_of(item).run_at(_shown(item), side)
-    if run is None or not (request.htmx or request.GET.get("raw") or request.GET.get("as") == "image"):
+    trajectory = kind_of(item).trajectory_at(_shown(item), side)
+    if trajectory is None or not (request.htmx or request.GET.get("raw") or request.GET.get("as") == "image"):
         raise Http404
-    return answer_part(request, run, index, url=request.path)
+    return answer_part(request, trajectory, index, url=request.path)
 
 
 @require_POST

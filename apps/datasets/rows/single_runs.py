@@ -7,7 +7,7 @@ from contextlib import closing
 from hashlib import sha256
 from typing import Any
 
-from apps.annotation.kinds import OF_RUNS
+from apps.annotation.kinds import OF_TRAJECTORIES
 from apps.datasets.files.splitfiles import Row
 from apps.datasets.rows import chat_encoding
 from apps.datasets.rows.chat_encoding import Chat, Turn, encode_message
@@ -63,7 +63,7 @@ class RunRows:
                 number = files[split].add(Row(messages, text, self._about(judged, verdict)))
                 self._count(judged, verdict, messages, split.value)
                 for vote in verdict.votes:
-                    judgement: dict[str, Any] = {str(OF_RUNS[vote.kind].model._meta.model_name): vote.judgement}
+                    judgement: dict[str, Any] = {str(OF_TRAJECTORIES[vote.kind].model._meta.model_name): vote.judgement}
                     yield Source(judged.task.id, split.value, number, **judgement)
 
     def _messages(self, turns: list[Turn], verdict: RunVerdict) -> Messages:

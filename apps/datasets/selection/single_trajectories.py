@@ -11,7 +11,7 @@ from uuid import UUID
 from django.db import connection
 
 from apps.accounts.models import Workspace
-from apps.annotation.kinds import OF_RUNS
+from apps.annotation.kinds import OF_TRAJECTORIES
 from apps.annotation.models import Inspection
 from apps.datasets.models import Split
 from apps.datasets.recipe import Recipe
@@ -120,7 +120,7 @@ def _vote(row: tuple[Any, ...]) -> RunVote:
         judgement,
         annotator,
         kind,
-        OF_RUNS[kind].opinion(values, _decoded(asks)),
+        OF_TRAJECTORIES[kind].opinion(values, _decoded(asks)),
         -1 if ending == Inspection.Ending.SOLVED else first_error,
         dict(labels or ()),
         tuple(

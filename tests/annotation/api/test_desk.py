@@ -146,14 +146,14 @@ def test_a_pair_is_judged_by_side_and_stored_by_run(annotator: Caller, workspace
 
 
 def test_runs_are_judged_step_by_step_and_as_a_whole(annotator: Caller, workspace: Workspace) -> None:
-    steps = making.queue_of_runs(of=workspace)
+    steps = making.queue_of_trajectories(of=workspace)
     label = {"index": 1, "value": -1}
     held = annotator.next(steps)
     assert [len(run["steps"]) for run in held["runs"]] == [4]
     answer = annotator.judge(held, ending="found_error", first_error=1, labels=[{"index": 0, "value": 1}, label])
     assert answer.status_code == 201, answer.content
     assert Inspection.objects.get().first_error == 1
-    rating = making.queue_of_runs(Queue.Kind.RATING, of=workspace)
+    rating = making.queue_of_trajectories(Queue.Kind.RATING, of=workspace)
     answer = annotator.judge(annotator.next(rating), thumb="1", marks=[{"index": 0, "kind": "subgoal"}])
     assert answer.status_code == 201, answer.content
     assert (Rating.objects.get().thumb, Rating.objects.get().marks.count()) == (1, 1)
@@ -167,8 +167,8 @@ def test_an_item_tells_nothing_of_who_made_its_runs(annotator: Caller, workspace
     run = factories.trajectory(
         of=task, steps=[(context, message)], policy=policy, success=True, reward=0.123, external_id="secret-id"
     )
-    queue = queue_lifecycle.create_queue_of_runs(
-        workspace=workspace, created_by=None, name="Rate it", kind=Queue.Kind.RATING, runs=[run]
+    queue = queue_lifecycle.create_queue_of_trajectories(
+        workspace=workspace, created_by=None, name="Rate it", kind=Queue.Kind.RATING, trajectories=[run]
     )
     told = json.dumps(annotator.next(queue))
     assert "Done." in told

@@ -63,7 +63,7 @@ def test_a_model_is_sent_followed_paused_and_let_go_on(researcher, workspace, se
 
 
 def test_what_cannot_judge_is_refused_by_field_or_by_the_state_of_things(researcher, workspace):
-    pairs, runs = making.queue(of=workspace, steps=0), making.queue_of_runs(of=workspace)
+    pairs, runs = making.queue(of=workspace, steps=0), making.queue_of_trajectories(of=workspace)
     policy = served(workspace)
     elsewhere = served(factories.workspace())
     refused = researcher.post(at(pairs), policy=str(elsewhere.pk))

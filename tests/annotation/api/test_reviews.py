@@ -88,7 +88,7 @@ def test_a_later_decision_replaces_the_one_before(reviewer, workspace):
 
 
 def test_of_a_single_run_a_judgement_is_upheld(reviewer, workspace):
-    queue = making.queue_of_runs(Queue.Kind.RATING, of=workspace, overlap=2)
+    queue = making.queue_of_trajectories(Queue.Kind.RATING, of=workspace, overlap=2)
     for thumb in (1, -1):
         held = next_assignment(queue=queue, annotator=making.rule(of=workspace))
         record(assignment=held, answer=Scores(thumb=thumb))

@@ -210,7 +210,7 @@ def test_what_somebody_has_seen_cannot_become_a_check(workspace):
 
 
 def test_a_first_error_beyond_the_end_of_the_run_is_no_answer(workspace):
-    item = making.queue_of_runs(of=workspace, steps=4).items.get()
+    item = making.queue_of_trajectories(of=workspace, steps=4).items.get()
     with pytest.raises(NoSuchStep, match="There is no step 5: this trajectory has 4"):
         known_answers.make_known(item=item, purpose=Item.Purpose.GOLD, answer=4, by=None)
     known_answers.make_known(item=item, purpose=Item.Purpose.GOLD, answer=3, by=None)

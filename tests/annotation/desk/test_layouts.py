@@ -41,7 +41,7 @@ def shown(who: Membership, queue: Queue) -> dict[str, str]:
 def test_a_desk_that_nobody_arranged_has_the_first_choice_of_each_setting(annotator: Membership, queue: Queue):
     usual = {setting.name: setting.choices[0][0] for setting in SETTINGS}
     assert shown(annotator, queue) == usual
-    rating = making.queue_of_runs(Queue.Kind.RATING, of=annotator.workspace)
+    rating = making.queue_of_trajectories(Queue.Kind.RATING, of=annotator.workspace)
     assert shown(annotator, rating) == {k: v for k, v in usual.items() if k not in ("sides", "same", "questions")}
 
 
@@ -65,7 +65,7 @@ def test_a_saved_layout_is_chosen_per_queue_and_per_kind(annotator: Membership, 
     assert shown(annotator, third)["bar"] == "bottom"
     act(annotator, second, "use_for_kind", wanted="on")
     assert shown(annotator, third)["bar"] == "right"
-    assert shown(annotator, making.queue_of_runs(of=annotator.workspace))["bar"] == "bottom"
+    assert shown(annotator, making.queue_of_trajectories(of=annotator.workspace))["bar"] == "bottom"
     act(annotator, third, "choose", layout="")  # the default, here
     assert shown(annotator, third)["bar"] == "bottom"
     act(annotator, second, "use_for_kind")

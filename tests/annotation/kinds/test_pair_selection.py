@@ -4,7 +4,7 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apps.annotation.kinds.pair_selection import ALIKE, Group, Pair, Pairing, Run, Traits, draw, preview
+from apps.annotation.kinds.pair_selection import ALIKE, Candidate, Group, Pair, Pairing, Traits, draw, preview
 
 TASK, X, Y = UUID(int=1000), UUID(int=1001), UUID(int=1002)
 
@@ -16,15 +16,15 @@ def run(
     success: bool | None = None,
     reward: float | None = None,
     course: int | None = None,
-) -> Run:
-    return Run(UUID(int=n), Traits(policy, success, reward), n if course is None else course)
+) -> Candidate:
+    return Candidate(UUID(int=n), Traits(policy, success, reward), n if course is None else course)
 
 
-def drawn(pairing: Pairing, *runs: Run) -> list[tuple[int, int]]:
+def drawn(pairing: Pairing, *runs: Candidate) -> list[tuple[int, int]]:
     return [(pair.a.int, pair.b.int) for pair in draw(pairing, TASK, runs)]
 
 
-def counted(pairing: Pairing, *runs: Run) -> dict[Traits, Group]:
+def counted(pairing: Pairing, *runs: Candidate) -> dict[Traits, Group]:
     groups: dict[Traits, Group] = {}
     for one in runs:
         traits = Traits(
@@ -135,7 +135,7 @@ pairings = st.builds(
 def test_the_preview_counts_what_is_drawn_and_every_drawn_pair_is_allowed(
     known: list[tuple[Traits, int]], pairing: Pairing
 ):
-    runs = [Run(UUID(int=n), traits, course) for n, (traits, course) in enumerate(known)]
+    runs = [Candidate(UUID(int=n), traits, course) for n, (traits, course) in enumerate(known)]
     pairs = [(runs[pair.a.int], runs[pair.b.int]) for pair in draw(pairing, TASK, runs)]
     assert len({frozenset((a.id, b.id)) for a, b in pairs}) == len(pairs)
     assert all(a.course != b.course for a, b in pairs)

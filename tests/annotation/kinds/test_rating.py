@@ -15,7 +15,7 @@ SCORES = Scores({"polite": 4, "fast": 1}, 1, (MarkedStep(1, "subgoal", "lamp fou
 
 @pytest.fixture
 def queue() -> Queue:
-    return making.queue_of_runs(Queue.Kind.RATING, asks=ASKS, overlap=2)
+    return making.queue_of_trajectories(Queue.Kind.RATING, asks=ASKS, overlap=2)
 
 
 @pytest.fixture

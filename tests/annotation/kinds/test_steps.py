@@ -26,7 +26,7 @@ def found(first_error: int, *values: int, **fields) -> Walk:
 
 @pytest.fixture
 def queue() -> Queue:
-    return making.queue_of_runs(items=3)
+    return making.queue_of_trajectories(items=3)
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def test_an_error_ends_the_labelling_and_so_does_giving_up(queue, annotator, sai
 
 
 def test_a_queue_may_ask_for_the_steps_that_matter_only_and_for_no_corrections():
-    queue = making.queue_of_runs(asks=StepsAsks(every_step=False, corrections=False), items=2)
+    queue = making.queue_of_trajectories(asks=StepsAsks(every_step=False, corrections=False), items=2)
     annotator = making.rule(of=queue.workspace)
     with pytest.raises(Incomplete, match="accept corrections"):
         record(assignment=take(queue, annotator), answer=walk(corrections=(BetterAction(0, GOOD),)))
@@ -120,7 +120,7 @@ def test_undo_gives_the_whole_walk_back_as_a_draft(queue, annotator):
     ],
 )
 def test_people_who_find_different_first_errors_disagree(one, other, disputed):
-    queue = making.queue_of_runs(overlap=2)
+    queue = making.queue_of_trajectories(overlap=2)
     for said in (one, other):
         record(assignment=take(queue, making.rule(of=queue.workspace)), answer=said)
     assert Item.objects.get().disputed is disputed

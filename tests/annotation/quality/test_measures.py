@@ -14,7 +14,7 @@ from apps.annotation.models import Queue
 from apps.annotation.quality.measures import measure, over_time, people, sittings, with_others
 from apps.annotation.quality.presentation import concerns
 from apps.annotation.quality.reports import gather
-from apps.annotation.queues.queue_lifecycle import create_queue_of_runs
+from apps.annotation.queues.queue_lifecycle import create_queue_of_trajectories
 from tests import factories
 from tests.annotation import making
 
@@ -140,8 +140,8 @@ def test_what_was_taken_back_is_not_measured():
 def test_steps_are_compared_step_by_step():
     home = factories.workspace()
     run = making.attempt(factories.task(of=home), steps=3)
-    queue = create_queue_of_runs(
-        kind=Queue.Kind.STEPS, runs=[run], workspace=home, created_by=None, name="Steps", overlap=2
+    queue = create_queue_of_trajectories(
+        kind=Queue.Kind.STEPS, trajectories=[run], workspace=home, created_by=None, name="Steps", overlap=2
     )
     for values in ((1, 1, 0), (1, -1, 0)):
         assignment = next_assignment(queue=queue, annotator=making.rule(of=home))
@@ -157,7 +157,7 @@ def test_steps_are_compared_step_by_step():
 
 @pytest.mark.django_db
 def test_what_only_follows_after_a_first_error_is_not_compared():
-    queue = making.queue_of_runs(Queue.Kind.STEPS, overlap=2, steps=6)
+    queue = making.queue_of_trajectories(Queue.Kind.STEPS, overlap=2, steps=6)
     for error in (1, 3):
         labels = [Label(n, 1 if n < error else -1, is_filled=n != error) for n in range(6)]
         assignment = next_assignment(queue=queue, annotator=making.rule(of=queue.workspace))

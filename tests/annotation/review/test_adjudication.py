@@ -12,7 +12,7 @@ from apps.annotation.desk.actions import record, undo_last
 from apps.annotation.desk.assignments import annotator_of, next_assignment
 from apps.annotation.kinds.answers import Choice, Scores
 from apps.annotation.models import Adjudication, Item, Queue, Remark
-from apps.annotation.queues.queue_lifecycle import create_queue_of_runs
+from apps.annotation.queues.queue_lifecycle import create_queue_of_trajectories
 from apps.annotation.review.adjudication import (
     NoReason,
     NotAmongThem,
@@ -77,8 +77,8 @@ def test_of_a_single_run_one_of_its_judgements_stands_and_its_steps_are_there_to
     workspace, reviewer, client: Client
 ):
     run = making.attempt(factories.task(of=workspace), steps=10)
-    queue = create_queue_of_runs(
-        kind=Queue.Kind.RATING, runs=[run], workspace=workspace, created_by=None, name="Rate", overlap=2
+    queue = create_queue_of_trajectories(
+        kind=Queue.Kind.RATING, trajectories=[run], workspace=workspace, created_by=None, name="Rate", overlap=2
     )
     ratings = [
         record(assignment=next_assignment(queue=queue, annotator=making.rule(of=workspace)), answer=Scores(thumb=thumb))
@@ -98,7 +98,7 @@ def test_of_a_single_run_one_of_its_judgements_stands_and_its_steps_are_there_to
 
 
 def test_a_decision_falls_when_the_judgement_that_it_upheld_is_taken_back(workspace, reviewer):
-    queue = making.queue_of_runs(Queue.Kind.RATING, of=workspace, overlap=3)
+    queue = making.queue_of_trajectories(Queue.Kind.RATING, of=workspace, overlap=3)
     up, down, again = (making.rule(of=workspace) for _ in range(3))
     ratings = [
         record(assignment=next_assignment(queue=queue, annotator=who), answer=Scores(thumb=thumb))

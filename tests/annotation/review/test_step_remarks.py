@@ -7,7 +7,7 @@ from django.test.utils import CaptureQueriesContext
 from apps.annotation.desk.actions import record
 from apps.annotation.kinds.answers import BetterAction, Label, Walk
 from apps.annotation.models import Annotator
-from apps.annotation.queries import judgements_of_run
+from apps.annotation.queries import judgments_of_trajectory
 from apps.annotation.review.adjudication import remarks_in
 from tests import factories
 from tests.annotation import making
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db
 
 def test_labels_first_errors_and_better_actions_stand_at_their_steps_in_constant_queries():
     member = factories.member()
-    queue = making.queue_of_runs(of=member.workspace, overlap=2)
+    queue = making.queue_of_trajectories(of=member.workspace, overlap=2)
     run = queue.items.get().a_id
     labels = (
         Label(0, 1),
@@ -30,7 +30,7 @@ def test_labels_first_errors_and_better_actions_stand_at_their_steps_in_constant
     costs = []
     for name in ("Ada", "Bo"):
         record(assignment=take(queue, factories.annotator(of=member.workspace, name=name, kind="rule")), answer=said)
-        judgements = judgements_of_run(member, run)
+        judgements = judgments_of_trajectory(member, run)
         with CaptureQueriesContext(connection) as queries:
             remarks = remarks_in(judgements)
         costs.append(len(queries))
@@ -44,11 +44,11 @@ def test_labels_first_errors_and_better_actions_stand_at_their_steps_in_constant
 
 def test_what_an_agents_user_made_of_an_answer_is_not_said_to_be_an_annotators():
     member = factories.member()
-    queue = making.queue_of_runs(of=member.workspace)
+    queue = making.queue_of_trajectories(of=member.workspace)
     run = queue.items.get().a_id
     who = factories.annotator(of=member.workspace, name="shop", kind="rule")
     said = Walk("found_error", 1, (Label(0, 1), Label(1, -1)), (BetterAction(1, factories.said("Look first.")),))
     record(assignment=take(queue, who), answer=said)
     Annotator.objects.filter(pk=who.pk).update(kind=Annotator.Kind.USER)
-    notes = [each.note for each in remarks_in(judgements_of_run(member, run)) if each.words == "better action"]
+    notes = [each.note for each in remarks_in(judgments_of_trajectory(member, run)) if each.words == "better action"]
     assert notes == ["What the agent’s user made of it"]

@@ -127,7 +127,7 @@ NOWHERE = '[{"index": 0, "value": 1, "spans": [{"part": "call", "start": 1e999, 
 
 @pytest.mark.parametrize("labels", [NOWHERE, "[" * 100_000], ids=["marked nowhere", "endlessly deep"])
 def test_labels_that_no_page_sends_are_unreadable(annotator, queue, labels):
-    runs = making.queue_of_runs(of=queue.workspace)
+    runs = making.queue_of_trajectories(of=queue.workspace)
     answer = act(annotator, "draft", open_desk(annotator, runs), labels=labels)
     assert answer.status_code == 422
     assert "something unreadable" in answer.content.decode()
@@ -135,7 +135,7 @@ def test_labels_that_no_page_sends_are_unreadable(annotator, queue, labels):
 
 @pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999"])
 def test_numbers_that_json_does_not_have_are_kept_nowhere(annotator, queue, number):
-    runs = making.queue_of_runs(of=queue.workspace)
+    runs = making.queue_of_trajectories(of=queue.workspace)
     message = f'{{"role": "assistant", "content": "x", "odd": [{number}]}}'
     answer = act(annotator, "draft", open_desk(annotator, runs), corrections=f'[{{"index": 0, "message": {message}}}]')
     assert answer.status_code == 422
@@ -335,7 +335,7 @@ def test_keeping_a_pair_that_was_answered_meanwhile_is_told_so_and_is_no_error(a
 
 @pytest.mark.parametrize("kind", [Queue.Kind.PAIRWISE, Queue.Kind.RATING])
 def test_a_simulated_users_script_stands_apart_from_the_task(client, kind):
-    made = making.queue() if kind == Queue.Kind.PAIRWISE else making.queue_of_runs(kind)
+    made = making.queue() if kind == Queue.Kind.PAIRWISE else making.queue_of_trajectories(kind)
     Task.objects.update(instruction=f"{FOR_SIMULATED_USER}You are Mia and hate Mondays.")
     client.force_login(factories.member(Role.ANNOTATOR, of=made.workspace).user)
     page = client.get(at("desk", made)).content.decode()

@@ -287,10 +287,10 @@ def test_questions_are_shown_as_the_desk_asks_them_while_they_are_written(resear
 
 def test_the_api_lists_step_labels_corrections_and_ratings(workspace, client):
     bearer = {"Authorization": f"Bearer {factories.token(factories.member(Role.RESEARCHER, of=workspace))}"}
-    steps = making.queue_of_runs(of=workspace, overlap=3)
+    steps = making.queue_of_trajectories(of=workspace, overlap=3)
     better = {"role": "assistant", "content": "Look behind the door."}
     walk = Walk("found_error", 0, (Label(0, -1, critique="no"),), (BetterAction(0, better),))
-    ratings = making.queue_of_runs(Queue.Kind.RATING, of=workspace)
+    ratings = making.queue_of_trajectories(Queue.Kind.RATING, of=workspace)
     record(
         assignment=next_assignment(queue=ratings, annotator=making.rule(of=workspace)),
         answer=Scores({}, 1, (MarkedStep(2, "subgoal"),)),

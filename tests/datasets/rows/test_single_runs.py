@@ -127,7 +127,7 @@ def test_accepted_and_corrected_runs_are_demonstrations(member: Membership, insp
 
 def test_ratings_make_runs_desirable_or_not(member: Membership) -> None:
     asks = RatingAsks((Question("well", "Done well?", 5),), thumb=True)
-    queue = making.queue_of_runs(Queue.Kind.RATING, of=member.workspace, items=3, asks=asks)
+    queue = making.queue_of_trajectories(Queue.Kind.RATING, of=member.workspace, items=3, asks=asks)
     somebody = making.rule(of=member.workspace)
     for scores in (Scores({"well": 1}, 1), Scores({"well": 2}), Scores({"well": 3})):
         record(assignment=take(queue, somebody), answer=scores)
@@ -140,7 +140,7 @@ def test_ratings_make_runs_desirable_or_not(member: Membership) -> None:
 
 
 def test_a_reviewers_decision_on_a_run_holds(member: Membership) -> None:
-    queue = making.queue_of_runs(Queue.Kind.RATING, of=member.workspace, overlap=3)
+    queue = making.queue_of_trajectories(Queue.Kind.RATING, of=member.workspace, overlap=3)
     ratings = [
         record(assignment=take(queue, making.rule(of=member.workspace)), answer=Scores(thumb=thumb))
         for thumb in (1, 1, -1)
