@@ -73,7 +73,7 @@ def test_who_spoke_and_what_the_source_blames_are_kept_from_the_blind() -> None:
 def test_names_of_other_agents_are_kept_from_the_blind() -> None:
     heard = step(context=[{"role": role, "name": "claude", "content": "Go on."} for role in ("system", "assistant")])
     titles = {
-        blind: [message.title for message in step_view(heard, following=[], part_url="/parts/", blind=blind).heard]
+        blind: [message.title for message in step_view(heard, following=[], part_url="/parts/", blind=blind).context]
         for blind in (False, True)
     }
     assert titles == {
