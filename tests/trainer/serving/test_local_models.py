@@ -155,7 +155,7 @@ def test_weights_of_all_models_have_a_limit_together(runs: Path, monkeypatch: py
     models = LocalModels(runs, key=KEY)
     for run in (first, second):
         assert ask(models, chat(run)).is_success
-    assert list(models._places) == [second]
+    assert list(models._slots) == [second]
 
 
 @pytest.mark.parametrize("limit", ["MOST_CHATS", "MOST_OF_MODEL"])
@@ -173,7 +173,7 @@ def test_more_chats_than_it_takes_are_told_to_come_back(runs: Path, monkeypatch:
 def test_chats_take_no_more_memory_than_there_is_room_for(runs: Path, monkeypatch: pytest.MonkeyPatch):
     run, models = trained(runs), LocalModels(runs, key=KEY)
     usage = ask(models, chat(run, temperature=0)).json()["usage"]
-    chats = models._places[run].chats
+    chats = models._slots[run].chats
     assert chats is not None
     rows: list[int] = []
     sampled = chats.engine._sample_batch
@@ -204,7 +204,7 @@ def test_what_a_token_takes_is_told_by_the_models_form():
 def test_nothing_is_sampled_for_those_who_have_gone(runs: Path, monkeypatch: pytest.MonkeyPatch):
     run, models = trained(runs), LocalModels(runs, key=KEY)
     ask(models, chat(run))
-    chats = models._places[run].chats
+    chats = models._slots[run].chats
     assert chats is not None
     asked: list[int] = []
     monkeypatch.setattr(chats.engine, "_sample", lambda requests, is_wanted: asked.append(len(requests)))
