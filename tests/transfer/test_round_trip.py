@@ -9,7 +9,9 @@ import pytest
 from django.db import connection
 
 from apps.accounts.models import Membership, Role, User, Workspace
-from apps.annotation.models import Annotator
+from apps.annotation.models import Annotator, Queue
+from apps.annotation.quality.measures import measure
+from apps.annotation.quality.reports import gather
 from apps.datasets.files.verification import verify
 from apps.datasets.models import Version
 from apps.trajectories.models import Original, Step
@@ -17,6 +19,7 @@ from apps.transfer.ids import AN_ID, mask_of
 from apps.transfer.models import Import
 from apps.transfer.tables import EXCEPTIONS, TABLES
 from tests import factories
+from tests.annotation import making
 from tests.transfer.archives import exported, imported, rows, table, unpacked
 from tests.transfer.filling import fill
 
@@ -165,3 +168,19 @@ def _forget(workspace: Workspace) -> None:
         for model, found in rows.items():
             model._base_manager.filter(pk__in=found)._raw_delete("default")
         cursor.execute("SET LOCAL session_replication_role = origin")
+
+
+def test_agreement_comes_out_the_same(owner: Membership):
+    queue = making.queue(of=owner.workspace, items=6, overlap=2)
+    first, second = making.rule(of=owner.workspace), making.rule(of=owner.workspace)
+    for strength in (2, 2, -1, 1, -3, 2):
+        making.judge(queue, first, strength)
+    for strength in (2, -2, -1, 1, 3, 2):
+        making.judge(queue, second, strength)
+    elsewhere = factories.member(Role.OWNER)
+    job = imported(exported(owner), elsewhere)
+    assert job.state == "done", job.error
+    moved = Queue.objects.get(workspace=elsewhere.workspace)
+    before, after = (json.dumps(measure(gather(each)), default=str, sort_keys=True) for each in (queue, moved))
+    assert '"alpha"' in before
+    assert AN_ID.sub("", after) == AN_ID.sub("", before)
