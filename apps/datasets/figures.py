@@ -120,7 +120,9 @@ class Figures:
         self.runs += 1
         self.judgements.update(annotators)
 
-    def count_run_row(self, messages: list[bytes], *, split: str, task: UUID, environment: str, policy: str) -> None:
+    def count_trajectory_row(
+        self, messages: list[bytes], *, split: str, task: UUID, environment: str, policy: str
+    ) -> None:
         """Add one row made from a single trajectory."""
         self.rows[split] += 1
         self.tasks.setdefault(split, set()).add(task)

@@ -35,7 +35,7 @@ from apps.datasets.models import Dataset, Split, Version, VersionJudgement, Vers
 from apps.datasets.recipe import BadRecipe, Recipe, check_kinds
 from apps.datasets.rows.materials import Files, Materials, Source
 from apps.datasets.rows.pairs import PairRows
-from apps.datasets.rows.single_runs import RunRows
+from apps.datasets.rows.single_trajectories import TrajectoryRows
 from apps.datasets.selection import splits
 from apps.datasets.selection.pairs import items_left_out
 from apps.datasets.selection.survey import leaves_rows, survey
@@ -254,18 +254,18 @@ class Builder:
         row_type = self.materials.row_type
         if row_type.pairs:
             yield from PairRows(self.materials, row_type.pairs).write(files, expected=expected)
-        if row_type.runs:
-            yield from RunRows(self.materials, row_type.runs).write(files)
+        if row_type.trajectories:
+            yield from TrajectoryRows(self.materials, row_type.trajectories).write(files)
 
     def _record(self, sources: Sequence[Source]) -> None:
         """Record which judgments went into which rows."""
         version = self.version.pk
         pairs = [(version, s.preference, s.task, s.split, s.row) for s in sources if s.preference]
-        runs = [(version, s.inspection, s.rating, s.task, s.split, s.row) for s in sources if not s.preference]
+        judgments = [(version, s.inspection, s.rating, s.task, s.split, s.row) for s in sources if not s.preference]
         # Only the commit that makes the version final has to reach the disk; a lost attempt starts over.
         with unawaited():
             _copy("datasets_versionpreference (version_id, preference_id, task_id, split, row)", pairs)
-            _copy("datasets_versionjudgement (version_id, inspection_id, rating_id, task_id, split, row)", runs)
+            _copy("datasets_versionjudgement (version_id, inspection_id, rating_id, task_id, split, row)", judgments)
 
 
 def _copy(place: str, rows: Sequence[tuple[Any, ...]]) -> None:

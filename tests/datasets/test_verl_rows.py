@@ -13,7 +13,7 @@ from django.core.files.storage import default_storage
 
 from apps.accounts.models import Membership
 from apps.annotation.models import Queue
-from tests.datasets.rows.test_single_runs import freeze, inspected, rows_of
+from tests.datasets.rows.test_single_trajectories import freeze, inspected, rows_of
 from tests.trainer.runs import ROOT
 
 __all__ = ["inspected"]  # a fixture

@@ -204,12 +204,12 @@ class _Bytes(Loader):
         return bytes(data)
 
 
-def read_chats(runs: Sequence[UUID | str]) -> Generator[Chat, None, None]:
-    """Each trajectory's chat, in the order of `runs`. Exhaust or close the generator: the connection is busy until then."""
+def read_chats(trajectories: Sequence[UUID | str]) -> Generator[Chat, None, None]:
+    """Each trajectory's chat, in the order of `trajectories`. Exhaust or close the generator: the connection is busy until then."""
     with connection.cursor() as cursor:
         raw: Any = cursor.cursor
         raw.adapters.register_loader("json", _Bytes)
-        wanted = "{" + ",".join(map(str, runs)) + "}"  # psycopg would quote them one by one
+        wanted = "{" + ",".join(map(str, trajectories)) + "}"  # psycopg would quote them one by one
         with closing(raw.stream(STEPS, [wanted], size=RUNS_AT_ONCE)) as rows:
             for place, (found, steps, tools) in enumerate(rows, start=1):
                 if found != place:

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from apps.datasets.rows.chat_encoding import Turn
-from apps.datasets.rows.row_type import Layout, Messages, RowType, RunCorrection, RunRule, whole
+from apps.datasets.rows.row_type import Layout, Messages, RowType, StepCorrection, TrajectoryRule, whole
 from apps.datasets.selection.drops import Drop
-from apps.datasets.selection.run_votes import RunDecision, RunVerdict, RunVote
+from apps.datasets.selection.trajectory_votes import TrajectoryDecision, TrajectoryVerdict, TrajectoryVote
 from contract.rows import DemonstrationRow
 
 
-def _decide(votes: Sequence[RunVote], minimum_margin: int, steps: int) -> RunDecision:
+def _decide(votes: Sequence[TrajectoryVote], minimum_margin: int, steps: int) -> TrajectoryDecision:
     """The whole trajectory if accepted; and per annotator, the part up to their first correction, with that as its end. Bad turns are masked."""
     verdicts = []
     lead = sum(vote.opinion for vote in votes)
@@ -20,28 +20,28 @@ def _decide(votes: Sequence[RunVote], minimum_margin: int, steps: int) -> RunDec
         train = _not_bad(votes, steps)
         if any(train):
             about = {"train_turns": train, "origin": "accepted"}
-            verdicts.append(RunVerdict(tuple(votes), 1.0, about))
+            verdicts.append(TrajectoryVerdict(tuple(votes), 1.0, about))
     for vote in votes:
         if vote.corrections:
             correction = vote.corrections[0]
             train = [*_right_before(vote, correction[0]), True]
             about = {"train_turns": train, "origin": "corrected"}
-            verdicts.append(RunVerdict((vote,), 1.0, about, correction))
-    return RunDecision(verdicts, [] if verdicts else [Drop.NOT_ACCEPTED])
+            verdicts.append(TrajectoryVerdict((vote,), 1.0, about, correction))
+    return TrajectoryDecision(verdicts, [] if verdicts else [Drop.NOT_ACCEPTED])
 
 
-def _not_bad(votes: Sequence[RunVote], steps: int) -> list[bool]:
+def _not_bad(votes: Sequence[TrajectoryVote], steps: int) -> list[bool]:
     """For each of the first `steps` steps, whether no label, over all votes, calls it bad."""
     return [sum(vote.labels.get(step, 0) for vote in votes) >= 0 for step in range(steps)]
 
 
-def _right_before(vote: RunVote, steps: int) -> list[bool]:
+def _right_before(vote: TrajectoryVote, steps: int) -> list[bool]:
     """The same for one vote. Steps after its first error count as bad unless they were labeled individually."""
     error = steps if vote.first_error is None or vote.first_error < 0 else vote.first_error
     return [good and (step < error or step in vote.labels) for step, good in enumerate(_not_bad([vote], steps))]
 
 
-def _messages(turns: Sequence[Turn], correction: RunCorrection | None) -> Messages:
+def _messages(turns: Sequence[Turn], correction: StepCorrection | None) -> Messages:
     """The whole trajectory, or the part up to a step with the corrected action, which ends the row."""
     if correction is None:
         return (whole(turns),)
@@ -59,7 +59,7 @@ DEMONSTRATION = RowType(
     layout=Layout(DemonstrationRow),
     queue_kinds=("steps", "rating"),
     tags=("sft",),
-    runs=RunRule(decide=_decide, messages=_messages),
+    trajectories=TrajectoryRule(decide=_decide, messages=_messages),
     contents=_contents,
     trainer="SFT",
 )

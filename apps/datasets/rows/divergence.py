@@ -32,7 +32,7 @@ class Unusable(Exception):
     """The trajectories make no row."""
 
 
-class SameRuns(Unusable):
+class SameTrajectories(Unusable):
     """Both trajectories consist of the same messages."""
 
 
@@ -55,7 +55,7 @@ def sides(chosen: Sequence[Turn], rejected: Sequence[Turn]) -> Sides:
     while same < shortest and _same(chosen[same], rejected[same]):
         same += 1
     if same == len(chosen) == len(rejected):
-        raise SameRuns
+        raise SameTrajectories
     # Each side keeps at least one turn of its own, even if one trajectory is a prefix of the other.
     shared = min(same, shortest - 1)
     opening = chosen[shared].context

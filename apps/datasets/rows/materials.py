@@ -55,13 +55,13 @@ class Materials:
     def turns(self, steps: bytes) -> list[Turn]:
         return read_turns(steps, keep_surrogates=self.keep_surrogates)
 
-    def tools_text(self, *runs: bytes) -> bytes:
+    def tools_text(self, *tools_of_each: bytes) -> bytes:
         """The tools offered in the trajectories, without duplicates. Cached, since trajectories of one environment share their tools."""
-        text = self._tools.get(runs)
+        text = self._tools.get(tools_of_each)
         if text is None:
             if len(self._tools) >= TOOLS_KEPT:
                 self._tools.clear()
-            first, *others = map(jsontext.loads, runs)
+            first, *others = map(jsontext.loads, tools_of_each)
             text = encode_tools(first, [tool for other in others for tool in other])
-            self._tools[runs] = text
+            self._tools[tools_of_each] = text
         return text

@@ -43,8 +43,8 @@ class PairReader(NamedTuple):
 
     def read(self, requests: Sequence[PairRequest]) -> Generator[PairMessages, None, None]:
         """The rows of each pair, in order. Exhaust or close the generator: it streams from the database."""
-        runs = [run for pair in requests for run in (pair.first, pair.second)]
-        with closing(chat_encoding.read_chats(runs)) as chats:
+        trajectories = [trajectory for pair in requests for trajectory in (pair.first, pair.second)]
+        with closing(chat_encoding.read_chats(trajectories)) as chats:
             for pair, one, other in zip(requests, chats, chats, strict=True):
                 first = read_turns(one.steps, keep_surrogates=self.keep_surrogates)
                 second = read_turns(other.steps, keep_surrogates=self.keep_surrogates)

@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any
 
 from apps.datasets.files.splitfiles import Row
-from apps.datasets.rows.divergence import NoTurn, SameRuns, Sides, Unusable
+from apps.datasets.rows.divergence import NoTurn, SameTrajectories, Sides, Unusable
 from apps.datasets.rows.materials import Files, Materials, Source
 from apps.datasets.rows.pair_reader import PairMessages, PairReader, PairReaderProcess, PairRequest
 from apps.datasets.rows.row_type import PairRule
@@ -24,7 +24,7 @@ STEPS_AT_ONCE = 4096
 WORTH_A_PROCESS = 4000
 """Number of rows from which a separate process pays off; starting one takes a second."""
 
-DROPS = {SameRuns: Drop.SAME, NoTurn: Drop.NO_TURN}
+DROPS = {SameTrajectories: Drop.SAME, NoTurn: Drop.NO_TURN}
 
 
 class PairRows:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from apps.datasets.rows.chat_encoding import Turn
 from apps.datasets.rows.divergence import Sides
-from apps.datasets.selection.run_votes import RunDecision, RunVote
+from apps.datasets.selection.trajectory_votes import TrajectoryDecision, TrajectoryVote
 from apps.datasets.selection.votes import Verdict
 from contract.rows.declaration import Column, Kind, further_columns, message_columns
 
@@ -74,7 +74,7 @@ def _value(kind: str) -> dict[str, str]:
 
 Messages = tuple[list[bytes], ...]
 """A list of encoded messages for each of the layout's message columns."""
-RunCorrection = tuple[int, bytes]
+StepCorrection = tuple[int, bytes]
 """A step, and the corrected action as an encoded message."""
 
 
@@ -89,12 +89,12 @@ class PairRule:
 
 
 @dataclass(frozen=True)
-class RunRule:
+class TrajectoryRule:
     """How the votes on a single trajectory become rows."""
 
-    decide: Callable[[Sequence[RunVote], int, int], RunDecision]
+    decide: Callable[[Sequence[TrajectoryVote], int, int], TrajectoryDecision]
     """Takes the votes, the recipe's minimum margin, and the trajectory's number of steps."""
-    messages: Callable[[Sequence[Turn], RunCorrection | None], Messages]
+    messages: Callable[[Sequence[Turn], StepCorrection | None], Messages]
     """Makes the row's messages. Raises Unusable."""
     divides_weight: bool = False
     """Whether the rows made from each judgment of one trajectory share a total weight of 1."""
@@ -113,7 +113,7 @@ class RowType:
     tags: tuple[str, ...]
     """Tags on the dataset card."""
     pairs: PairRule | None = None
-    runs: RunRule | None = None
+    trajectories: TrajectoryRule | None = None
     contents: Callable[[Mapping[str, Any]], list[str]] | None = None
     """What the card counts in a row's columns; None if it has figures on pairs instead."""
     trainer: str = ""

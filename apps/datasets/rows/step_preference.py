@@ -6,18 +6,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from apps.datasets.rows.chat_encoding import Turn, alike
-from apps.datasets.rows.divergence import NothingBefore, SameRuns, Sides, first_actions
+from apps.datasets.rows.divergence import NothingBefore, SameTrajectories, Sides, first_actions
 from apps.datasets.rows.row_type import (
     Layout,
     Messages,
     PairRule,
     RowType,
-    RunCorrection,
-    RunRule,
+    StepCorrection,
+    TrajectoryRule,
     whole,
 )
 from apps.datasets.selection.drops import Drop
-from apps.datasets.selection.run_votes import RunDecision, RunVerdict, RunVote
+from apps.datasets.selection.trajectory_votes import TrajectoryDecision, TrajectoryVerdict, TrajectoryVote
 from apps.datasets.selection.votes import Verdict
 from contract.rows import StepPreferenceRow
 
@@ -26,17 +26,17 @@ def _about_divergence(verdict: Verdict, found: Sides) -> dict[str, Any]:
     return {"origin": "divergence", "weight": verdict.weight, "step": found.shared_turns}
 
 
-def _decide(votes: Sequence[RunVote], _: int, __: int) -> RunDecision:
+def _decide(votes: Sequence[TrajectoryVote], _: int, __: int) -> TrajectoryDecision:
     """Every correction is preferred to the policy's action at that step."""
     verdicts = [
-        RunVerdict((vote,), 1.0, {"origin": "correction", "step": correction[0]}, correction)
+        TrajectoryVerdict((vote,), 1.0, {"origin": "correction", "step": correction[0]}, correction)
         for vote in votes
         for correction in vote.corrections
     ]
-    return RunDecision(verdicts, [] if verdicts else [Drop.NO_CORRECTION])
+    return TrajectoryDecision(verdicts, [] if verdicts else [Drop.NO_CORRECTION])
 
 
-def corrected_action(turns: Sequence[Turn], correction: RunCorrection | None) -> Messages:
+def corrected_action(turns: Sequence[Turn], correction: StepCorrection | None) -> Messages:
     """Prompt, chosen, rejected: the trajectory up to a step, the corrected action, and the policy's action.
 
     Raises SameRuns and NothingBefore.
@@ -44,7 +44,7 @@ def corrected_action(turns: Sequence[Turn], correction: RunCorrection | None) ->
     assert correction is not None, "a step preference of a single trajectory is a correction"
     step, better = correction
     if alike(better, turns[step].message):
-        raise SameRuns
+        raise SameTrajectories
     prompt = [*whole(turns[:step]), *turns[step].context]
     if not prompt:
         raise NothingBefore
@@ -62,7 +62,7 @@ STEP_PREFERENCE = RowType(
     queue_kinds=("steps", "pairwise"),
     tags=("preference", "dpo", "step-level"),
     pairs=PairRule(sides=first_actions, about=_about_divergence),
-    runs=RunRule(decide=_decide, messages=corrected_action),
+    trajectories=TrajectoryRule(decide=_decide, messages=corrected_action),
     contents=_contents,
     trainer="DPO",
 )

@@ -7,13 +7,13 @@ from statistics import fmean
 from typing import Any
 
 from apps.datasets.rows.chat_encoding import Turn
-from apps.datasets.rows.row_type import Layout, Messages, RowType, RunCorrection, RunRule, whole
+from apps.datasets.rows.row_type import Layout, Messages, RowType, StepCorrection, TrajectoryRule, whole
 from apps.datasets.selection.drops import Drop
-from apps.datasets.selection.run_votes import RunDecision, RunVerdict, RunVote
+from apps.datasets.selection.trajectory_votes import TrajectoryDecision, TrajectoryVerdict, TrajectoryVote
 from contract.rows import ProcessLabelsRow
 
 
-def _decide(votes: Sequence[RunVote], _: int, steps: int) -> RunDecision:
+def _decide(votes: Sequence[TrajectoryVote], _: int, steps: int) -> TrajectoryDecision:
     """Each step's mean label, and the first error if more than half of those who looked for one agree on it."""
     labels: list[float | None] = []
     for step in range(steps):
@@ -24,12 +24,12 @@ def _decide(votes: Sequence[RunVote], _: int, steps: int) -> RunDecision:
     if first_error is not None and 2 * looked.count(first_error) <= len(looked):
         first_error = None
     if first_error is None and not any(label is not None for label in labels):
-        return RunDecision([], [Drop.NO_LABELS])
+        return TrajectoryDecision([], [Drop.NO_LABELS])
     about = {"step_labels": labels, "first_error": first_error}
-    return RunDecision([RunVerdict(tuple(votes), 1.0, about)], [])
+    return TrajectoryDecision([TrajectoryVerdict(tuple(votes), 1.0, about)], [])
 
 
-def _messages(turns: Sequence[Turn], _: RunCorrection | None) -> Messages:
+def _messages(turns: Sequence[Turn], _: StepCorrection | None) -> Messages:
     return (whole(turns),)
 
 
@@ -48,6 +48,6 @@ STEPS = RowType(
     layout=Layout(ProcessLabelsRow),
     queue_kinds=("steps",),
     tags=("process-reward-model", "step-level"),
-    runs=RunRule(decide=_decide, messages=_messages, divides_weight=True),
+    trajectories=TrajectoryRule(decide=_decide, messages=_messages, divides_weight=True),
     contents=_contents,
 )

@@ -18,8 +18,13 @@ from apps.datasets.recipe import Recipe
 from apps.datasets.rows import ROW_TYPES
 from apps.datasets.selection.drops import Drop
 from apps.datasets.selection.pairs import annotators_of, items_left_out
-from apps.datasets.selection.run_votes import RunDecision, RunVerdict, RunVote, counting_votes
 from apps.datasets.selection.splits import SplitTask
+from apps.datasets.selection.trajectory_votes import (
+    TrajectoryDecision,
+    TrajectoryVerdict,
+    TrajectoryVote,
+    counting_votes,
+)
 
 JUDGEMENTS = """
 SELECT t.id, t.environment, t.key, t.held_out, ts.split, x.id, x.step_count, x.policy_id, i.id, r.upheld, j.*
@@ -57,19 +62,19 @@ AND (%(until)s::timestamptz IS NOT NULL OR p.retracted_at IS NULL)
 """
 
 
-class JudgedRun(NamedTuple):
+class JudgedTrajectory(NamedTuple):
     """A trajectory, its counted votes, and the decision from them."""
 
     task: SplitTask
-    run: UUID
+    trajectory: UUID
     steps: int
     policy: UUID | None
     items: tuple[int, ...]
-    counted: list[RunVote]
-    decision: RunDecision
+    counted: list[TrajectoryVote]
+    decision: TrajectoryDecision
 
 
-def judged_runs(recipe: Recipe, workspace: Workspace) -> Iterator[JudgedRun]:
+def judged_trajectories(recipe: Recipe, workspace: Workspace) -> Iterator[JudgedTrajectory]:
     """Every trajectory with a judgment that the recipe includes, through a server-side cursor."""
     with connection.chunked_cursor() as cursor:
         cursor.cursor.itersize = 1000
@@ -84,22 +89,22 @@ def judged_runs(recipe: Recipe, workspace: Workspace) -> Iterator[JudgedRun]:
             },
         )
         for _, rows in groupby(cursor, key=lambda row: row[5]):
-            yield _run(list(rows), recipe)
+            yield _judged(list(rows), recipe)
 
 
-def _run(rows: list[tuple[Any, ...]], recipe: Recipe) -> JudgedRun:
+def _judged(rows: list[tuple[Any, ...]], recipe: Recipe) -> JudgedTrajectory:
     task = SplitTask(*rows[0][:5])
-    run, steps, policy = rows[0][5:8]
+    trajectory, steps, policy = rows[0][5:8]
     reviewed = recipe.adjudicated == "win"
     votes = counting_votes([(_vote(row[10:]), row[9] if reviewed else None) for row in rows])
-    decision = decide_run(votes, recipe, steps=steps)
+    decision = decide_trajectory(votes, recipe, steps=steps)
     unfit = Drop.NO_STEPS if not steps else Drop.HELD_OUT if task.held_out and task.split == Split.TRAIN else None
     if decision.verdicts and unfit:
-        decision = RunDecision([], [*decision.dropped, *([unfit] * len(decision.verdicts))])
-    return JudgedRun(task, run, steps, policy, tuple(sorted({row[8] for row in rows})), votes, decision)
+        decision = TrajectoryDecision([], [*decision.dropped, *([unfit] * len(decision.verdicts))])
+    return JudgedTrajectory(task, trajectory, steps, policy, tuple(sorted({row[8] for row in rows})), votes, decision)
 
 
-def _vote(row: tuple[Any, ...]) -> RunVote:
+def _vote(row: tuple[Any, ...]) -> TrajectoryVote:
     (
         judgement,
         _,
@@ -116,7 +121,7 @@ def _vote(row: tuple[Any, ...]) -> RunVote:
         sampled,
     ) = row
     values = {"ending": ending, "thumb": thumb, "answers": _decoded(answers)}
-    return RunVote(
+    return TrajectoryVote(
         judgement,
         annotator,
         kind,
@@ -136,14 +141,14 @@ def _decoded(value: Any) -> dict[str, Any]:
     return decoded
 
 
-def decide_run(votes: Sequence[RunVote], recipe: Recipe, *, steps: int) -> RunDecision:
+def decide_trajectory(votes: Sequence[TrajectoryVote], recipe: Recipe, *, steps: int) -> TrajectoryDecision:
     """Apply the recipe to the counted votes on one trajectory with this number of steps."""
     if not votes:
-        return RunDecision([], [Drop.OVERRULED])
-    rule = ROW_TYPES[recipe.row_type].runs
+        return TrajectoryDecision([], [Drop.OVERRULED])
+    rule = ROW_TYPES[recipe.row_type].trajectories
     assert rule is not None, f"no {recipe.row_type} row is made of a single trajectory"
     groups = [[vote] for vote in votes] if recipe.judgements == "each" else [list(votes)]
-    verdicts: list[RunVerdict] = []
+    verdicts: list[TrajectoryVerdict] = []
     dropped: list[Drop] = []
     for group in groups:
         found = rule.decide(group, recipe.minimum_margin, steps)
@@ -151,4 +156,4 @@ def decide_run(votes: Sequence[RunVote], recipe: Recipe, *, steps: int) -> RunDe
         dropped += found.dropped
     if recipe.judgements == "each" and verdicts and rule.divides_weight:
         verdicts = [verdict._replace(weight=1 / len(verdicts)) for verdict in verdicts]
-    return RunDecision(verdicts, dropped)
+    return TrajectoryDecision(verdicts, dropped)

@@ -11,7 +11,7 @@ from apps.accounts.models import Workspace
 from apps.datasets.recipe import Recipe
 from apps.datasets.selection.drops import Drop
 from apps.datasets.selection.pairs import judged_pairs
-from apps.datasets.selection.single_trajectories import judged_runs
+from apps.datasets.selection.single_trajectories import judged_trajectories
 from apps.datasets.selection.splits import SplitTask
 
 
@@ -53,7 +53,7 @@ def survey(recipe: Recipe, workspace: Workspace) -> Survey:
     for pair, votes, decision in judged_pairs(recipe, workspace):
         found.add(pair.task, votes=len(votes), rows=len(decision.verdicts), dropped=decision.dropped)
         found.pairs += bool(votes)
-    for judged in judged_runs(recipe, workspace):
+    for judged in judged_trajectories(recipe, workspace):
         decided = judged.decision
         found.add(judged.task, votes=len(judged.counted), rows=len(decided.verdicts), dropped=decided.dropped)
         found.runs += 1
@@ -63,5 +63,5 @@ def survey(recipe: Recipe, workspace: Workspace) -> Survey:
 def leaves_rows(recipe: Recipe, workspace: Workspace) -> bool:
     """Whether the recipe would produce any rows; reads judgments only up to the first one that does."""
     return any(pair.decision.verdicts for pair in judged_pairs(recipe, workspace)) or any(
-        run.decision.verdicts for run in judged_runs(recipe, workspace)
+        judged.decision.verdicts for judged in judged_trajectories(recipe, workspace)
     )

@@ -14,7 +14,7 @@ from django.urls import reverse
 from apps.accounts.models import Membership, Role
 from apps.annotation.models import Queue
 from tests import factories
-from tests.datasets.rows.test_single_runs import freeze, inspected  # noqa: F401  # a fixture
+from tests.datasets.rows.test_single_trajectories import freeze, inspected  # noqa: F401  # a fixture
 from tests.datasets.test_pages import signed_in
 
 pytestmark = pytest.mark.django_db

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from apps.datasets.rows.chat_encoding import Turn, encode_message, read_turns
-from apps.datasets.rows.divergence import NoSharedStart, NoTurn, SameRuns, first_actions, sides
+from apps.datasets.rows.divergence import NoSharedStart, NoTurn, SameTrajectories, first_actions, sides
 from apps.datasets.rows.step_preference import corrected_action
 
 Message = dict[str, Any]
@@ -70,9 +70,9 @@ def test_ids_of_calls_part_no_runs() -> None:
     assert (len(row.chosen), words(row.rejected)) == (1, ["It is not there."])
     step = first_actions(one, other)
     assert (step.shared_turns, step.chosen, step.rejected) == (1, row.chosen, row.rejected)
-    with pytest.raises(SameRuns):
+    with pytest.raises(SameTrajectories):
         sides(one, [one[0], turn([answered("c1", "none")], called("x8", "Ulysses"))])
-    with pytest.raises(SameRuns):
+    with pytest.raises(SameTrajectories):
         corrected_action(one, (1, encode_message(called("x8", "Ulysses"))))
 
 
@@ -117,5 +117,5 @@ def test_runs_that_begin_without_a_message_make_no_row() -> None:
 
 
 def test_the_same_runs_make_no_row() -> None:
-    with pytest.raises(SameRuns):
+    with pytest.raises(SameTrajectories):
         sides([START], [turn([user("go")], said("look"))])

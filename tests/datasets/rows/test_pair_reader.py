@@ -13,7 +13,7 @@ from apps.datasets import freezing
 from apps.datasets.models import Dataset, Version
 from apps.datasets.recipe import Recipe
 from apps.datasets.rows import pairs
-from apps.datasets.rows.divergence import SameRuns
+from apps.datasets.rows.divergence import SameTrajectories
 from apps.datasets.rows.pair_reader import PairMessages, PairReader, PairReaderProcess, PairRequest
 from tests import factories
 
@@ -44,7 +44,7 @@ def test_why_there_is_no_row_is_an_answer(process: PairReaderProcess) -> None:
     run = factories.trajectory()
     process.ask([PairRequest(str(run.pk), str(run.pk), (True,)), wanted(True)])
     same, other = process.answers(2)
-    assert isinstance(same.rows[0], SameRuns)
+    assert isinstance(same.rows[0], SameTrajectories)
     assert other.rows[0].chosen
 
 

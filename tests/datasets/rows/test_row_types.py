@@ -14,7 +14,7 @@ def test_a_row_type_is_made_from_queues_that_exist(row_type: RowType) -> None:
     assert row_type.queue_kinds
     assert set(row_type.queue_kinds) <= set(Queue.Kind.values)
     assert bool(row_type.pairs) == ("pairwise" in row_type.queue_kinds)
-    assert bool(row_type.runs) == bool({"steps", "rating"} & set(row_type.queue_kinds))
+    assert bool(row_type.trajectories) == bool({"steps", "rating"} & set(row_type.queue_kinds))
 
 
 @every_row_type

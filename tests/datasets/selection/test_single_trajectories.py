@@ -7,16 +7,16 @@ import pytest
 
 from apps.datasets.recipe import BadRecipe, Recipe, check_kinds
 from apps.datasets.selection.drops import Drop
-from apps.datasets.selection.run_votes import RunVote, counting_votes, latest_of_each
-from apps.datasets.selection.single_trajectories import decide_run
+from apps.datasets.selection.single_trajectories import decide_trajectory
+from apps.datasets.selection.trajectory_votes import TrajectoryVote, counting_votes, latest_of_each
 
 QUEUE = "11111111-1111-1111-1111-111111111111"
 BETTER = (1, b'{"role":"assistant","content":"better"}', None)
 
 
-def vote(number: int, opinion: int = 1, *, by: int | None = None, **fields: Any) -> RunVote:
+def vote(number: int, opinion: int = 1, *, by: int | None = None, **fields: Any) -> TrajectoryVote:
     given = {"kind": "steps", "first_error": None, **fields}
-    return RunVote(UUID(int=number), UUID(int=by or number), opinion=opinion, **given)
+    return TrajectoryVote(UUID(int=number), UUID(int=by or number), opinion=opinion, **given)
 
 
 def recipe(row_type: str, **rules: Any) -> Recipe:
@@ -29,20 +29,20 @@ def test_step_labels_are_means_and_the_first_error_needs_more_than_half():
         vote(2, -1, first_error=1, labels={0: 0, 1: -1}),
         vote(3, first_error=-1, labels={0: 1, 1: 1, 2: 1}),
     ]
-    [verdict] = decide_run(votes, recipe("steps"), steps=4).verdicts
+    [verdict] = decide_trajectory(votes, recipe("steps"), steps=4).verdicts
     assert verdict.about == {"step_labels": [0.666667, -0.333333, 1, None], "first_error": 1}
-    [undecided] = decide_run(votes[1:], recipe("steps"), steps=4).verdicts
+    [undecided] = decide_trajectory(votes[1:], recipe("steps"), steps=4).verdicts
     assert undecided.about["first_error"] is None
 
 
 def test_each_judgement_can_be_a_row_of_its_own_and_they_share_the_weight():
     votes = [vote(1, first_error=-1), vote(2, -1, first_error=0, labels={0: -1})]
-    verdicts = decide_run(votes, recipe("steps", judgements="each"), steps=1).verdicts
+    verdicts = decide_trajectory(votes, recipe("steps", judgements="each"), steps=1).verdicts
     assert [(each.weight, each.about["first_error"]) for each in verdicts] == [(0.5, -1), (0.5, 0)]
 
 
 def test_who_gave_up_and_labelled_nothing_makes_no_steps():
-    assert decide_run([vote(1, 0)], recipe("steps"), steps=3) == ([], [Drop.NO_LABELS])
+    assert decide_trajectory([vote(1, 0)], recipe("steps"), steps=3) == ([], [Drop.NO_LABELS])
 
 
 @pytest.mark.parametrize(
@@ -58,37 +58,37 @@ def test_who_gave_up_and_labelled_nothing_makes_no_steps():
 )
 def test_a_run_is_desirable_by_majority(opinions: list[int], rules: Any, label: Any, weight: Any, drop: Any):
     votes = [vote(number, opinion) for number, opinion in enumerate(opinions, start=1)]
-    decided = decide_run(votes, recipe("unpaired", **rules), steps=2)
+    decided = decide_trajectory(votes, recipe("unpaired", **rules), steps=2)
     assert [(each.about["label"], each.weight) for each in decided.verdicts] == ([] if drop else [(label, weight)])
     assert decided.dropped == ([drop] if drop else [])
 
 
 def test_an_accepted_run_is_a_demonstration_without_its_bad_turns():
     votes = [vote(1, labels={0: 1, 1: -1}), vote(2, labels={1: 0})]
-    [verdict] = decide_run(votes, recipe("demonstrations"), steps=3).verdicts
+    [verdict] = decide_trajectory(votes, recipe("demonstrations"), steps=3).verdicts
     assert verdict.about == {"train_turns": [True, False, True], "origin": "accepted"}
 
 
 def test_a_correction_ends_a_demonstration_and_only_its_author_stands_behind_it():
     votes = [vote(1, -1, first_error=1, labels={0: -1, 1: -1}, corrections=(BETTER,)), vote(2, -1)]
-    [verdict] = decide_run(votes, recipe("demonstrations"), steps=3).verdicts
+    [verdict] = decide_trajectory(votes, recipe("demonstrations"), steps=3).verdicts
     assert verdict.about == {"train_turns": [False, True], "origin": "corrected"}
     assert (verdict.correction, verdict.votes) == (BETTER, (votes[0],))
-    assert decide_run([vote(3, -1)], recipe("demonstrations"), steps=3) == ([], [Drop.NOT_ACCEPTED])
+    assert decide_trajectory([vote(3, -1)], recipe("demonstrations"), steps=3) == ([], [Drop.NOT_ACCEPTED])
 
 
 def test_between_the_first_error_and_a_later_correction_only_what_was_labelled_is_learnt():
     later = (4, BETTER[1], None)
     votes = [vote(1, -1, first_error=1, labels={1: -1, 3: 1}, corrections=(later,))]
-    [verdict] = decide_run(votes, recipe("demonstrations"), steps=5).verdicts
+    [verdict] = decide_trajectory(votes, recipe("demonstrations"), steps=5).verdicts
     assert verdict.about["train_turns"] == [True, False, False, True, True]
 
 
 def test_every_correction_is_a_step_preference():
     later = (2, BETTER[1], UUID(int=9))
-    decided = decide_run([vote(1, corrections=(BETTER, later)), vote(2)], recipe("step_preferences"), steps=3)
+    decided = decide_trajectory([vote(1, corrections=(BETTER, later)), vote(2)], recipe("step_preferences"), steps=3)
     assert [(each.about["step"], each.correction) for each in decided.verdicts] == [(1, BETTER), (2, later)]
-    assert decide_run([vote(2)], recipe("step_preferences"), steps=3).dropped == [Drop.NO_CORRECTION]
+    assert decide_trajectory([vote(2)], recipe("step_preferences"), steps=3).dropped == [Drop.NO_CORRECTION]
 
 
 def test_of_an_annotators_judgements_of_a_kind_the_newest_counts():
@@ -107,7 +107,10 @@ def test_what_a_reviewer_overruled_counts_for_nothing_even_where_the_upheld_auth
     elsewhere, overruled = vote(1), vote(3, -1)
     left_out = UUID(int=2)
     assert counting_votes([(elsewhere, None), (overruled, left_out)]) == [elsewhere]
-    assert decide_run(counting_votes([(overruled, left_out)]), recipe("steps"), steps=2) == ([], [Drop.OVERRULED])
+    assert decide_trajectory(counting_votes([(overruled, left_out)]), recipe("steps"), steps=2) == (
+        [],
+        [Drop.OVERRULED],
+    )
 
 
 def test_queues_of_another_kind_are_refused():

@@ -11,7 +11,7 @@ from apps.datasets.selection.drops import Drop
 
 
 @dataclass(frozen=True)
-class RunVote:
+class TrajectoryVote:
     """One judgment of one trajectory: an inspection of its steps, or a rating."""
 
     judgement: UUID
@@ -28,10 +28,10 @@ class RunVote:
     """(step, the better message as JSON, the policy it was sampled from), in the order of steps."""
 
 
-class RunVerdict(NamedTuple):
+class TrajectoryVerdict(NamedTuple):
     """A row: its columns beyond the trajectory's messages, and the judgments behind it."""
 
-    votes: tuple[RunVote, ...]
+    votes: tuple[TrajectoryVote, ...]
     weight: float
     about: dict[str, Any]
     """The columns specific to this row type."""
@@ -39,21 +39,21 @@ class RunVerdict(NamedTuple):
     """The corrected action that ends the row or is its chosen side."""
 
 
-class RunDecision(NamedTuple):
+class TrajectoryDecision(NamedTuple):
     """The decision from the votes on one trajectory."""
 
-    verdicts: list[RunVerdict]
+    verdicts: list[TrajectoryVerdict]
     dropped: list[Drop]
 
 
-def latest_of_each(votes: Sequence[RunVote]) -> list[RunVote]:
+def latest_of_each(votes: Sequence[TrajectoryVote]) -> list[TrajectoryVote]:
     """Each annotator's newest judgment of each kind, oldest first, since one trajectory may be in several queues. Ids increase with time."""
     ordered = sorted(votes, key=lambda vote: vote.judgement)
     newest = {(vote.annotator, vote.kind): vote for vote in ordered}
     return sorted(newest.values(), key=lambda vote: vote.judgement)
 
 
-def counting_votes(votes: Sequence[tuple[RunVote, UUID | None]]) -> list[RunVote]:
+def counting_votes(votes: Sequence[tuple[TrajectoryVote, UUID | None]]) -> list[TrajectoryVote]:
     """The votes that count, given votes each paired with the judgment of its item that a reviewer upheld: those upheld; otherwise each annotator's newest.
 
     What a reviewer overruled is ignored, even if the author of the upheld judgment is excluded.

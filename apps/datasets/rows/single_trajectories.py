@@ -11,12 +11,12 @@ from apps.annotation.kinds import OF_TRAJECTORIES
 from apps.datasets.files.splitfiles import Row
 from apps.datasets.rows import chat_encoding
 from apps.datasets.rows.chat_encoding import Chat, Turn, encode_message
-from apps.datasets.rows.divergence import SameRuns, Unusable
+from apps.datasets.rows.divergence import SameTrajectories, Unusable
 from apps.datasets.rows.materials import Files, Materials, Source
-from apps.datasets.rows.row_type import Messages, RunRule
+from apps.datasets.rows.row_type import Messages, TrajectoryRule
 from apps.datasets.selection.drops import Drop
-from apps.datasets.selection.run_votes import RunVerdict
-from apps.datasets.selection.single_trajectories import JudgedRun, judged_runs
+from apps.datasets.selection.single_trajectories import JudgedTrajectory, judged_trajectories
+from apps.datasets.selection.trajectory_votes import TrajectoryVerdict
 from contract import jsontext
 
 RUNS_AT_ONCE = 128
@@ -24,10 +24,10 @@ STEPS_AT_ONCE = 4096
 """Both limits bound the duration of a query, and so the time between renewals of the lease."""
 
 
-class RunRows:
+class TrajectoryRows:
     """Writes a row for each verdict on a trajectory."""
 
-    def __init__(self, materials: Materials, rule: RunRule) -> None:
+    def __init__(self, materials: Materials, rule: TrajectoryRule) -> None:
         self.materials = materials
         self.rule = rule
         self.recipe = materials.recipe
@@ -38,18 +38,18 @@ class RunRows:
         for chunk in _chunks(self._usable()):
             yield list(self._write(chunk, files))
 
-    def _usable(self) -> Iterator[JudgedRun]:
-        for judged in judged_runs(self.recipe, self.materials.version.workspace):
+    def _usable(self) -> Iterator[JudgedTrajectory]:
+        for judged in judged_trajectories(self.recipe, self.materials.version.workspace):
             self.figures.count_opinions([vote.annotator for vote in judged.counted])
             self.figures.dropped.update(judged.decision.dropped)
             if judged.decision.verdicts:
                 yield judged
 
-    def _write(self, chunk: list[JudgedRun], files: Files) -> Iterator[Source]:
-        with closing(chat_encoding.read_chats([judged.run for judged in chunk])) as chats:
+    def _write(self, chunk: list[JudgedTrajectory], files: Files) -> Iterator[Source]:
+        with closing(chat_encoding.read_chats([judged.trajectory for judged in chunk])) as chats:
             yield from self._rows(chunk, chats, files)
 
-    def _rows(self, chunk: list[JudgedRun], chats: Iterator[Chat], files: Files) -> Iterator[Source]:
+    def _rows(self, chunk: list[JudgedTrajectory], chats: Iterator[Chat], files: Files) -> Iterator[Source]:
         for judged, chat in zip(chunk, chats, strict=True):
             turns = self.materials.turns(chat.steps)
             split = self.materials.splits[judged.task.id]
@@ -57,7 +57,7 @@ class RunRows:
                 try:
                     messages = self._messages(turns, verdict)
                 except Unusable as refusal:
-                    self.figures.dropped[Drop.SAME if isinstance(refusal, SameRuns) else Drop.UNREADABLE] += 1
+                    self.figures.dropped[Drop.SAME if isinstance(refusal, SameTrajectories) else Drop.UNREADABLE] += 1
                     continue
                 text = self.materials.tools_text(chat.tools)
                 number = files[split].add(Row(messages, text, self._about(judged, verdict)))
@@ -66,25 +66,25 @@ class RunRows:
                     judgement: dict[str, Any] = {str(OF_TRAJECTORIES[vote.kind].model._meta.model_name): vote.judgement}
                     yield Source(judged.task.id, split.value, number, **judgement)
 
-    def _messages(self, turns: list[Turn], verdict: RunVerdict) -> Messages:
+    def _messages(self, turns: list[Turn], verdict: TrajectoryVerdict) -> Messages:
         if verdict.correction is None:
             return self.rule.messages(turns, None)
         step, message, _ = verdict.correction
         action = {**jsontext.loads(message), "role": "assistant"}
         return self.rule.messages(turns, (step, encode_message(action, self.materials.keep_surrogates)))
 
-    def _about(self, judged: JudgedRun, verdict: RunVerdict) -> dict[str, Any]:
+    def _about(self, judged: JudgedTrajectory, verdict: TrajectoryVerdict) -> dict[str, Any]:
         judgements = [str(vote.judgement) for vote in verdict.votes]
         step, _, sampled = verdict.correction or ("", b"", None)
-        run, policy = str(judged.run), self.materials.name_of(judged.policy)
+        trajectory, policy = str(judged.trajectory), self.materials.name_of(judged.policy)
         known: dict[str, Any] = {
-            "id": sha256(f"{run}{step}{''.join(judgements)}".encode()).hexdigest()[:16],
+            "id": sha256(f"{trajectory}{step}{''.join(judgements)}".encode()).hexdigest()[:16],
             "task": judged.task.key,
             "environment": judged.task.environment,
-            "run": run,
+            "run": trajectory,
             "policy": policy,
             "chosen_run": "",
-            "rejected_run": run,
+            "rejected_run": trajectory,
             "chosen_policy": self.materials.name_of(sampled),
             "rejected_policy": policy,
             "weight": verdict.weight,
@@ -95,8 +95,8 @@ class RunRows:
         }
         return {name: known[name] for name, _ in self.materials.row_type.layout.about}
 
-    def _count(self, judged: JudgedRun, verdict: RunVerdict, messages: Messages, split: str) -> None:
-        self.figures.count_run_row(
+    def _count(self, judged: JudgedTrajectory, verdict: TrajectoryVerdict, messages: Messages, split: str) -> None:
+        self.figures.count_trajectory_row(
             [message for each in messages for message in each],
             split=split,
             task=judged.task.id,
@@ -107,10 +107,10 @@ class RunRows:
             self.figures.kinds.update(contents(verdict.about))
 
 
-def _chunks(runs: Iterable[JudgedRun]) -> Iterator[list[JudgedRun]]:
-    chunk: list[JudgedRun] = []
+def _chunks(trajectories: Iterable[JudgedTrajectory]) -> Iterator[list[JudgedTrajectory]]:
+    chunk: list[JudgedTrajectory] = []
     steps = 0
-    for judged in runs:
+    for judged in trajectories:
         chunk.append(judged)
         steps += judged.steps
         if len(chunk) >= RUNS_AT_ONCE or steps >= STEPS_AT_ONCE:
