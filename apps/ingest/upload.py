@@ -53,7 +53,7 @@ class Upload:
         refused: list[str] = []
         is_known = False
         for path, file in folder.files():
-            if outcomes.holds_no_run(path):
+            if outcomes.holds_no_trajectory(path):
                 continue
             for found in _of_member(path, file, self._limits):
                 is_known = is_known or found.format is not None

@@ -16,7 +16,7 @@ class Judged(NamedTuple):
 
     id: UUID
     name: str
-    runs: int
+    trajectories: int
 
 
 class Annotators(Protocol):

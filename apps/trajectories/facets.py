@@ -48,7 +48,7 @@ class Value(NamedTuple):
     """One value of a facet: selecting it narrows the list."""
 
     words: str
-    runs: int
+    trajectories: int
     query: str
     """Query string of the list with this value as an additional filter."""
 
@@ -89,7 +89,7 @@ class _Count(NamedTuple):
     by: str
     value: str
     words: str
-    runs: int
+    trajectories: int
     values: int
     """Number of values, including those that aren't shown."""
 
@@ -122,7 +122,7 @@ SELECT by, value, words, runs, values FROM ranked WHERE rank <= %(shown)s ORDER 
 def _judged(member: Membership, counted: Sequence[UUID]) -> Iterator[_Count]:
     judged = annotators.counts(member, counted)
     for who in judged[:SHOWN]:
-        yield _Count("annotator", str(who.id), who.name, who.runs, len(judged))
+        yield _Count("annotator", str(who.id), who.name, who.trajectories, len(judged))
 
 
 def _facet(by: str, counts: list[_Count], filters: Filters) -> Facet:
@@ -130,7 +130,9 @@ def _facet(by: str, counts: list[_Count], filters: Filters) -> Facet:
         values = [_length(count, filters) for count in sorted(counts, key=lambda each: int(each.value))]
     else:
         values = [
-            Value(WORDS.get((by, each.value), each.words), each.runs, replace(filters, **{by: each.value}).query)
+            Value(
+                WORDS.get((by, each.value), each.words), each.trajectories, replace(filters, **{by: each.value}).query
+            )
             for each in counts
         ]
     return Facet(NAMES[by], values, counts[0].values - len(counts) if counts else 0)
@@ -140,4 +142,4 @@ def _length(count: _Count, filters: Filters) -> Value:
     low, high = LENGTHS[int(count.value)]
     words = f"{low} or more" if high is None else f"{low} to {high}"
     bounds = {"min_steps": str(low or ""), "max_steps": str(high or "")}
-    return Value(words, count.runs, replace(filters, **bounds).query)
+    return Value(words, count.trajectories, replace(filters, **bounds).query)

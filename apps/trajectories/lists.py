@@ -74,7 +74,7 @@ class Outcomes:
     undecided: int = 0
 
     @property
-    def runs(self) -> int:
+    def total(self) -> int:
         return self.succeeded + self.failed + self.undecided
 
     @property

@@ -12,7 +12,7 @@ WINDOW = 8
 """Steps opened together: about two screens."""
 
 MAX_WINDOW = 40
-OTHER_RUNS = 30
+MOST_OTHERS = 30
 
 
 class Window(NamedTuple):
@@ -41,10 +41,10 @@ def window_of(trajectory: Trajectory, first: int, last: int) -> Window:
     """Steps `first` to `last` (inclusive; at most MAX_WINDOW). Reads only the bodies of these."""
     first = max(0, first)
     last = min(last, first + MAX_WINDOW - 1, trajectory.step_count - 1)
-    of_run = Step.objects.filter(trajectory=trajectory)
-    steps = list(of_run.filter(index__gte=first, index__lte=last).order_by("index"))
+    steps_of_trajectory = Step.objects.filter(trajectory=trajectory)
+    steps = list(steps_of_trajectory.filter(index__gte=first, index__lte=last).order_by("index"))
     is_end = last >= trajectory.step_count - 1
-    before = of_run.filter(index=first - 1).values_list("kind", flat=True).first() if first else ""
+    before = steps_of_trajectory.filter(index=first - 1).values_list("kind", flat=True).first() if first else ""
     return Window(steps, before or "", following(trajectory, last), is_end)
 
 
@@ -56,12 +56,12 @@ def following(trajectory: Trajectory, index: int) -> Messages:
     return context if isinstance(context, list) else []
 
 
-def other_runs(trajectory: Trajectory) -> list[Trajectory]:
+def other_trajectories(trajectory: Trajectory) -> list[Trajectory]:
     """The newest other trajectories of the same task."""
-    runs = Trajectory.objects.filter(task=trajectory.task_id, workspace=trajectory.workspace_id).exclude(
+    trajectories = Trajectory.objects.filter(task=trajectory.task_id, workspace=trajectory.workspace_id).exclude(
         pk=trajectory.pk
     )
-    return list(runs.for_list().order_by("-pk")[:OTHER_RUNS])
+    return list(trajectories.for_list().order_by("-pk")[:MOST_OTHERS])
 
 
 def has_original(trajectory: Trajectory) -> bool:

@@ -108,7 +108,7 @@ def named(name: str) -> Format:
     return {format.name: format for format in known()}[name]
 
 
-def holds_no_runs(name: str) -> bool:
+def holds_no_trajectories(name: str) -> bool:
     """Whether files of that format hold only outcomes."""
     return any(format.judges for format in known() if format.name == name)
 

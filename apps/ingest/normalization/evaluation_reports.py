@@ -99,7 +99,7 @@ class Outcomes:
             p.parent for p in places if p.name == f"{OF_TRIAL}.json" and p.parent.parent in self.trials
         }
 
-    def holds_no_run(self, path: str) -> bool:
+    def holds_no_trajectory(self, path: str) -> bool:
         """Whether a file is a report, or a second record of a trial's trajectory."""
         place = PurePosixPath(path)
         return path in self.read or (not _is_of_trial(place) and not self.with_trajectory.isdisjoint(place.parents))

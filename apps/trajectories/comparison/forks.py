@@ -19,10 +19,10 @@ Actions = Sequence[bytes]
 
 @dataclass
 class Branch:
-    """Steps that a group of trajectories has in common, from `first` to `end` (exclusive). A run that ends where others continue has a
-    branch without steps."""
+    """Steps that a group of trajectories has in common, from `first` to `end` (exclusive). A trajectory that ends where others continue
+    has a branch without steps."""
 
-    runs: list[int]
+    trajectories: list[int]
     """Indices into the list that the tree was built from."""
     first: int
     end: int
@@ -37,24 +37,24 @@ class Branch:
         return not self.children
 
 
-def tree_of(runs: Sequence[Actions]) -> list[Branch]:
+def tree_of(trajectories: Sequence[Actions]) -> list[Branch]:
     """The branches that begin at the first step, largest first; trajectories without steps form a branch of their own.
 
     At a fork the smallest come first, so that a branch is drawn right below the point where it leaves.
     """
-    order = sorted(range(len(runs)), key=lambda i: tuple(runs[i]))
+    order = sorted(range(len(trajectories)), key=lambda i: tuple(trajectories[i]))
     roots: list[Branch] = []
     waiting = [(roots, order, 0)]
     while waiting:
         siblings, group, depth = waiting.pop()
-        for alike in _split(runs, group, depth):
-            end = shared_prefix(runs[alike[0]], runs[alike[-1]], start=depth)
+        for alike in _split(trajectories, group, depth):
+            end = shared_prefix(trajectories[alike[0]], trajectories[alike[-1]], start=depth)
             branch = Branch(sorted(alike), depth, end)
             siblings.append(branch)
-            if any(len(runs[i]) > end for i in alike):
+            if any(len(trajectories[i]) > end for i in alike):
                 waiting.append((branch.children, alike, end))
-        siblings.sort(key=lambda branch: (len(branch.runs), branch.runs))
-    return sorted(roots, key=lambda branch: (-len(branch.runs), branch.runs))
+        siblings.sort(key=lambda branch: (len(branch.trajectories), branch.trajectories))
+    return sorted(roots, key=lambda branch: (-len(branch.trajectories), branch.trajectories))
 
 
 def shared_prefix(left: Actions, right: Actions, *, start: int = 0) -> int:
@@ -65,22 +65,25 @@ def shared_prefix(left: Actions, right: Actions, *, start: int = 0) -> int:
     return start
 
 
-def partings(run: Actions, others: Sequence[Actions]) -> dict[int, int]:
-    """The steps at which runs with the same actions so far diverge from `run` or have ended: index → number of runs that leave there."""
+def partings(trajectory: Actions, others: Sequence[Actions]) -> dict[int, int]:
+    """The steps at which trajectories with the same actions so far diverge from `trajectory` or have ended: index → number that leave there."""
     found: dict[int, int] = {}
     for other in others:
-        index = shared_prefix(run, other)
-        if index < len(run):
+        index = shared_prefix(trajectory, other)
+        if index < len(trajectory):
             found[index] = found.get(index, 0) + 1
     return dict(sorted(found.items()))
 
 
-def _split(runs: Sequence[Actions], group: list[int], depth: int) -> list[list[int]]:
+def _split(trajectories: Sequence[Actions], group: list[int], depth: int) -> list[list[int]]:
     """Split a sorted group by the action at `depth`. Sorted trajectories that agree at both ends agree in between."""
-    return [list(alike) for _, alike in groupby(group, key=lambda i: runs[i][depth] if len(runs[i]) > depth else None)]
+    return [
+        list(alike)
+        for _, alike in groupby(group, key=lambda i: trajectories[i][depth] if len(trajectories[i]) > depth else None)
+    ]
 
 
-MAX_RUNS = 200
+MAX_TRAJECTORIES = 200
 MAX_STEPS = 60_000
 """Total steps of all trajectories; older trajectories beyond it are left out."""
 
@@ -109,8 +112,8 @@ class ForkRow:
     """One branch: its first step, which links to the replay, and how its trajectories ended."""
 
     head: StepHead | None
-    run: Trajectory
-    runs: list[Trajectory]
+    trajectory: Trajectory
+    trajectories: list[Trajectory]
     first: int
     end: int
     outcomes: Outcomes
@@ -132,7 +135,7 @@ class ForkRow:
 
     @property
     def terminations(self) -> list[str]:
-        return sorted({run.termination for run in self.runs if run.termination})
+        return sorted({trajectory.termination for trajectory in self.trajectories if trajectory.termination})
 
 
 @dataclass(frozen=True)
@@ -140,7 +143,7 @@ class Forks:
     """All branches in preorder."""
 
     rows: list[ForkRow]
-    runs: int
+    total: int
     is_all: bool
     """False if the task has more trajectories than are compared."""
 
@@ -153,13 +156,13 @@ class Forks:
         return WIDTH
 
 
-def forks_of(runs: TrajectoryQuerySet) -> Forks:
+def forks_of(trajectories: TrajectoryQuerySet) -> Forks:
     """The tree of the newest of these trajectories. Reads only light columns, in three queries regardless of their number."""
-    newest = list(runs.for_list().order_by("-pk")[: MAX_RUNS + 1])
+    newest = list(trajectories.for_list().order_by("-pk")[: MAX_TRAJECTORIES + 1])
     compared = _within_budget(newest)
     actions = _actions(compared)
-    branches = list(_preorder(tree_of([actions.get(run.pk, []) for run in compared])))
-    heads = _heads([(compared[branch.runs[0]].pk, branch.first) for branch, _ in branches if branch.steps])
+    branches = list(_preorder(tree_of([actions.get(trajectory.pk, []) for trajectory in compared])))
+    heads = _heads([(compared[branch.trajectories[0]].pk, branch.first) for branch, _ in branches if branch.steps])
     scale = _scale(branches)
     places = {id(branch): place for place, (branch, _) in enumerate(branches)}
     rows = [
@@ -168,31 +171,35 @@ def forks_of(runs: TrajectoryQuerySet) -> Forks:
     return Forks(rows, len(compared), is_all=len(compared) == len(newest))
 
 
-def actions_of(runs: Sequence[Trajectory]) -> list[list[bytes]]:
+def actions_of(trajectories: Sequence[Trajectory]) -> list[list[bytes]]:
     """The action digests of each trajectory."""
-    found = _actions(runs)
-    return [found.get(run.pk, []) for run in runs]
+    found = _actions(trajectories)
+    return [found.get(trajectory.pk, []) for trajectory in trajectories]
 
 
 def _within_budget(newest: list[Trajectory]) -> list[Trajectory]:
     steps, count = 0, 0
-    for run in newest[:MAX_RUNS]:
-        steps += run.step_count
+    for trajectory in newest[:MAX_TRAJECTORIES]:
+        steps += trajectory.step_count
         if steps > MAX_STEPS and count > 1:
             break
         count += 1
     return newest[:count]
 
 
-def _actions(runs: Sequence[Trajectory]) -> dict[UUID, list[bytes]]:
-    found = Step.objects.filter(trajectory__in=[run.pk for run in runs]).order_by().values("trajectory_id")
+def _actions(trajectories: Sequence[Trajectory]) -> dict[UUID, list[bytes]]:
+    found = (
+        Step.objects.filter(trajectory__in=[trajectory.pk for trajectory in trajectories])
+        .order_by()
+        .values("trajectory_id")
+    )
     rows = found.annotate(actions=ArrayAgg("action", order_by="index")).values_list("trajectory_id", "actions")
-    return {run: [bytes(action) for action in actions] for run, actions in rows}
+    return {trajectory: [bytes(action) for action in actions] for trajectory, actions in rows}
 
 
 def _heads(places: Sequence[tuple[UUID, int]]) -> dict[tuple[UUID, int], StepHead]:
     rows = Step.objects.filter(pk__in=places).values_list("trajectory_id", *LIGHT)
-    return {(run, light[0]): head_from(*light) for run, *light in rows}
+    return {(trajectory, light[0]): head_from(*light) for trajectory, *light in rows}
 
 
 def _preorder(roots: list[Branch]) -> Iterator[tuple[Branch, Branch | None]]:
@@ -205,27 +212,27 @@ def _preorder(roots: list[Branch]) -> Iterator[tuple[Branch, Branch | None]]:
 
 
 def _row(branch: Branch, compared: list[Trajectory], heads: dict[tuple[UUID, int], StepHead], line: Line) -> ForkRow:
-    runs = [compared[i] for i in branch.runs]
-    rewards = [run.reward for run in runs if run.reward is not None]
+    trajectories = [compared[i] for i in branch.trajectories]
+    rewards = [trajectory.reward for trajectory in trajectories if trajectory.reward is not None]
     return ForkRow(
-        head=heads.get((runs[0].pk, branch.first)),
-        run=runs[0],
-        runs=runs,
+        head=heads.get((trajectories[0].pk, branch.first)),
+        trajectory=trajectories[0],
+        trajectories=trajectories,
         first=branch.first,
         end=branch.end,
-        outcomes=_outcomes(runs),
+        outcomes=_outcomes(trajectories),
         reward=sum(rewards) / len(rewards) if rewards else None,
         forks=len(branch.children),
-        pair=_pair([[compared[i] for i in child.runs] for child in branch.children]),
+        pair=_pair([[compared[i] for i in child.trajectories] for child in branch.children]),
         line=line,
     )
 
 
-def _outcomes(runs: Sequence[Trajectory]) -> Outcomes:
+def _outcomes(trajectories: Sequence[Trajectory]) -> Outcomes:
     return Outcomes(
-        succeeded=sum(run.success is True for run in runs),
-        failed=sum(run.success is False for run in runs),
-        undecided=sum(run.success is None for run in runs),
+        succeeded=sum(trajectory.success is True for trajectory in trajectories),
+        failed=sum(trajectory.success is False for trajectory in trajectories),
+        undecided=sum(trajectory.success is None for trajectory in trajectories),
     )
 
 
@@ -233,9 +240,9 @@ def _pair(sides: list[list[Trajectory]]) -> tuple[Trajectory, Trajectory] | None
     if len(sides) < 2:
         return None
     for place, side in enumerate(sides):
-        good = next((run for run in side if run.success is True), None)
-        rest = (run for other, runs in enumerate(sides) if other != place for run in runs)
-        bad = next((run for run in rest if run.success is False), None)
+        good = next((trajectory for trajectory in side if trajectory.success is True), None)
+        rest = (trajectory for other, trajectories in enumerate(sides) if other != place for trajectory in trajectories)
+        bad = next((trajectory for trajectory in rest if trajectory.success is False), None)
         if good and bad:
             return good, bad
     return sides[0][0], sides[1][0]
@@ -258,13 +265,13 @@ def _line(
 
     y, left = down(branch), across(branch.first)
     right = across(branch.end) if branch.steps else left + STUB
-    outcomes = _outcomes([compared[i] for i in branch.runs])
+    outcomes = _outcomes([compared[i] for i in branch.trajectories])
     return Line(
         way_in=f"M{left:.4g} {down(parent):.5g}V{y:.5g}" if parent else "",
         path=f"M{left:.4g} {y:.5g}H{right:.4g}",
         end=f"M{right:.4g} {y:.5g}h0" if branch.is_end else "",
         tone=_tone(outcomes),
-        weight=1.5 + min(6.0, 6.0 * outcomes.runs / max(len(compared), 1)),
+        weight=1.5 + min(6.0, 6.0 * outcomes.total / max(len(compared), 1)),
     )
 
 

@@ -40,7 +40,7 @@ class Applied(NamedTuple):
     refused: list[Refused]
 
 
-class _Run(NamedTuple):
+class _Candidate(NamedTuple):
     pk: UUID
     success: bool | None
     policy: str | None
@@ -50,25 +50,25 @@ class _Run(NamedTuple):
 
 @transaction.atomic
 def apply_to_instances(batch: ImportBatch, verdicts: Sequence[Verdict]) -> Applied:
-    """Give each instance's run its outcome if exactly one trajectory can be meant: of the given policy, or of the policy in the file's
+    """Give each instance's trajectory its outcome if exactly one trajectory can be meant: of the given policy, or of the policy in the file's
     name, where SWE-bench puts it."""
     if not verdicts:
         return Applied(0, 0, [])
     names = {verdict.instance for verdict in verdicts}
-    runs = Trajectory.objects.filter(workspace=batch.workspace_id).order_by("pk")
-    runs = runs.filter(Q(task__in=_tasks(batch, names)) | Q(external_id__in=names))
+    trajectories = Trajectory.objects.filter(workspace=batch.workspace_id).order_by("pk")
+    trajectories = trajectories.filter(Q(task__in=_tasks(batch, names)) | Q(external_id__in=names))
     if batch.policy_name:
-        runs = runs.filter(policy__name=batch.policy_name)
+        trajectories = trajectories.filter(policy__name=batch.policy_name)
     columns = ("pk", "success", "policy__name", "task__key", "external_id")
-    by_name: dict[str, list[_Run]] = {}
-    for run in map(_Run._make, runs.values_list(*columns)):
-        for name in {run.key, run.external_id} & names:
-            by_name.setdefault(name, []).append(run)
+    by_name: dict[str, list[_Candidate]] = {}
+    for candidate in map(_Candidate._make, trajectories.values_list(*columns)):
+        for name in {candidate.key, candidate.external_id} & names:
+            by_name.setdefault(name, []).append(candidate)
     found: dict[UUID, bool] = {}
     known, refused = 0, []
     for verdict in verdicts:
         meant = by_name.get(verdict.instance, [])
-        meant = [run for run in meant if _is_named_after(batch.filename, run.policy)] or meant
+        meant = [candidate for candidate in meant if _is_named_after(batch.filename, candidate.policy)] or meant
         if len(meant) != 1:
             refused.append(_not_one(verdict, len(meant), batch.policy_name))
         elif meant[0].success is None:
@@ -87,9 +87,9 @@ def apply_to_known(batch: ImportBatch, prepared: Iterable[Prepared]) -> int:
     verdicts = {item.columns["content_hash"]: item.verdict for item in prepared if item.verdict is not None}
     if not verdicts:
         return 0
-    runs = Trajectory.objects.filter(workspace=batch.workspace_id, content_hash__in=verdicts, success=None)
+    trajectories = Trajectory.objects.filter(workspace=batch.workspace_id, content_hash__in=verdicts, success=None)
     return _store_outcomes(
-        batch, {pk: verdicts[bytes(content)] for pk, content in runs.values_list("pk", "content_hash")}
+        batch, {pk: verdicts[bytes(content)] for pk, content in trajectories.values_list("pk", "content_hash")}
     )
 
 
@@ -106,8 +106,8 @@ def _store_outcomes(batch: ImportBatch, verdicts: Mapping[UUID, bool]) -> int:
     count = 0
     for is_success in (True, False):
         meant = [pk for pk, verdict in verdicts.items() if verdict is is_success]
-        runs = Trajectory.objects.filter(pk__in=meant, success=None)
-        count += runs.update(success=is_success, outcome_batch=batch) if meant else 0
+        trajectories = Trajectory.objects.filter(pk__in=meant, success=None)
+        count += trajectories.update(success=is_success, outcome_batch=batch) if meant else 0
     return count
 
 

@@ -110,7 +110,7 @@ def finished_import(*, workspace_id: UUID, sha256: str) -> ImportBatch | None:
     batch = done.order_by("-pk").first()
     if batch is None or (batch.trajectory_count and not batch.trajectories.exists()):
         return None
-    if not batch.trajectory_count and formats.holds_no_runs(batch.format):
+    if not batch.trajectory_count and formats.holds_no_trajectories(batch.format):
         return None  # a report: the trajectories that it judges may have been imported since
     return batch
 

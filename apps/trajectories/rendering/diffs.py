@@ -64,8 +64,8 @@ def render_edit(patch: str) -> Markup:
     parts: list[str] = []
     position = 0
     while position < len(lines):
-        removed = _run(lines, position, "-")
-        added = _run(lines, position + removed, "+")
+        removed = _count_lines(lines, position, "-")
+        added = _count_lines(lines, position + removed, "+")
         if removed and removed == added:
             parts += _replaced(
                 lines[position : position + removed], lines[position + removed : position + removed + added]
@@ -91,7 +91,7 @@ def _context(lines: list[str], number: int, *, first: bool, last: bool) -> list[
     ]
 
 
-def _run(lines: list[str], start: int, sign: str) -> int:
+def _count_lines(lines: list[str], start: int, sign: str) -> int:
     count = 0
     while start + count < len(lines) and lines[start + count].startswith(sign):
         count += 1

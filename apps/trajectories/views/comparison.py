@@ -30,7 +30,7 @@ def compare(request: HtmxRequest, left_id: UUID, right_id: UUID) -> HttpResponse
         "comparison": comparison,
         "page": page,
         "opened": side_by_side.open_rows(left, right, [first.name], _part_url) if first else [],
-        "others": [run for run in queries.other_runs(left) if run.pk != right.pk],
+        "others": [other for other in queries.other_trajectories(left) if other.pk != right.pk],
     }
     return render(request, "trajectories/compare.html", context)
 

@@ -13,7 +13,7 @@ from apps.accounts.access import at_least
 from apps.accounts.models import Role
 from apps.common.http import HtmxRequest
 from apps.trajectories import lists, queries
-from apps.trajectories.comparison.forks import MAX_RUNS, actions_of, forks_of, partings
+from apps.trajectories.comparison.forks import MAX_TRAJECTORIES, actions_of, forks_of, partings
 from apps.trajectories.models import Task, Trajectory
 
 MAX_TASKS = 8
@@ -23,8 +23,8 @@ MAX_TASKS = 8
 def task_forks(request: HtmxRequest, task_id: UUID) -> HttpResponse:
     """All trajectories of a task as a tree of their actions."""
     task = get_object_or_404(Task.objects.visible_to(request.member), pk=task_id)
-    runs = Trajectory.objects.visible_to(request.member).filter(task=task)
-    context = {"task": task, "forks": forks_of(runs), "outcomes": lists.outcomes_of(task)}
+    trajectories = Trajectory.objects.visible_to(request.member).filter(task=task)
+    context = {"task": task, "forks": forks_of(trajectories), "outcomes": lists.outcomes_of(task)}
     return render(request, "trajectories/task_forks.html", context)
 
 
@@ -41,15 +41,15 @@ def picked_forks(request: HtmxRequest) -> HttpResponse:
 @require_safe
 def partings_of(request: HtmxRequest, trajectory_id: UUID) -> JsonResponse:
     """The steps at which other trajectories of the task, equal until then, diverge from this one: pairs of [index, count]."""
-    run = get_object_or_404(queries.replayable(request.member), pk=trajectory_id)
-    others = queries.other_runs(run)
-    mine, *theirs = actions_of([run, *others])
+    trajectory = get_object_or_404(queries.replayable(request.member), pk=trajectory_id)
+    others = queries.other_trajectories(trajectory)
+    mine, *theirs = actions_of([trajectory, *others])
     return JsonResponse({"partings": list(partings(mine, theirs).items()), "others": len(others)})
 
 
 def _ids(given: list[str]) -> list[UUID]:
     found = []
-    for text in given[:MAX_RUNS]:
+    for text in given[:MAX_TRAJECTORIES]:
         with suppress(ValueError):
             found.append(UUID(text))
     return found

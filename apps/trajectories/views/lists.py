@@ -125,12 +125,12 @@ def tasks(request: HtmxRequest) -> HttpResponse:
 def task(request: HtmxRequest, task_id: UUID) -> HttpResponse:
     """One task: its instruction, and all its trajectories."""
     found = get_object_or_404(Task.objects.visible_to(request.member), pk=task_id)
-    runs = Trajectory.objects.visible_to(request.member).filter(task=found)
+    trajectories = Trajectory.objects.visible_to(request.member).filter(task=found)
     context = {
         "task": found,
         "outcomes": lists.outcomes_of(found),
         "by_policy": lists.by_policy(found),
-        "page": page_of(runs.for_list(), cursor=request.GET.get("cursor", ""), size=lists.PAGE),
+        "page": page_of(trajectories.for_list(), cursor=request.GET.get("cursor", ""), size=lists.PAGE),
         "details": lists.task_details(found),
     }
     return render(request, "trajectories/task.html", context)

@@ -49,7 +49,7 @@ def replay(request: HtmxRequest, trajectory_id: UUID, number: int = 1) -> HttpRe
         "errors": sum(head.is_error for head in heads),
         "rewards": sum(bool(head.reward) for head in heads),
         "tools": sum(bool(head.tool) for head in heads),
-        "others": queries.other_runs(trajectory),
+        "others": queries.other_trajectories(trajectory),
         "branches": trajectory.branches.for_list().order_by("-pk")[:20],
         "has_original": queries.has_original(trajectory),
         "closing": trajectory.closing if not heads else [],

@@ -115,7 +115,7 @@ def test_picked_runs_make_a_tree_for_each_of_their_tasks(reader: Membership) -> 
     outside = attempts(factories.member(Role.REVIEWER), 1)
     picked = [str(run.pk) for run in (*here, there[0], *outside)]
     page = client_of(reader).get(reverse("trajectories:picked_forks"), {"trajectory": [*picked, "nonsense"]})
-    assert [(task.key, forks.runs) for task, forks in page.context["trees"]] == [("fork", 2), ("other", 1)]
+    assert [(task.key, forks.total) for task, forks in page.context["trees"]] == [("fork", 2), ("other", 1)]
 
 
 @pytest.mark.django_db

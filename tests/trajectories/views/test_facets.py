@@ -33,7 +33,7 @@ def researcher() -> Membership:
 
 
 @pytest.fixture
-def runs(researcher: Membership) -> dict[str, Trajectory]:
+def trajectories(researcher: Membership) -> dict[str, Trajectory]:
     home = researcher.workspace
     airline = {"of": home, "environment": "airline", "policy": "alpha"}
     return {
@@ -46,10 +46,10 @@ def runs(researcher: Membership) -> dict[str, Trajectory]:
 def facets_at(client: Client, query: str = "") -> dict[str, list[tuple[str, int]]]:
     page = client.get(reverse("trajectories:facets") + query, headers={"HX-Request": "true"})
     found = page.context["counted"].facets
-    return {facet.name: [(value.words, value.runs) for value in facet.values] for facet in found}
+    return {facet.name: [(value.words, value.trajectories) for value in facet.values] for facet in found}
 
 
-def test_facets_count_what_the_filters_find(runs: dict[str, Trajectory], researcher: Membership) -> None:
+def test_facets_count_what_the_filters_find(trajectories: dict[str, Trajectory], researcher: Membership) -> None:
     client = signed_in(researcher)
     assert facets_at(client) == {
         "Environment": [("airline", 2), ("shop", 1)],
@@ -64,13 +64,13 @@ def test_facets_count_what_the_filters_find(runs: dict[str, Trajectory], researc
     assert (narrowed["Environment"], narrowed["Outcome"]) == ([("airline", 1)], [("Failure", 1)])
 
 
-def test_a_facet_leads_to_the_runs_that_it_counts(runs: dict[str, Trajectory], researcher: Membership) -> None:
+def test_a_facet_leads_to_the_runs_that_it_counts(trajectories: dict[str, Trajectory], researcher: Membership) -> None:
     client = signed_in(researcher)
     page = client.get(reverse("trajectories:facets"), headers={"HX-Request": "true"})
     for facet in page.context["counted"].facets:
         for value in facet.values:
             listed = client.get(f"{reverse('trajectories:list')}?{value.query}")
-            assert len(listed.context["page"]) == value.runs, (facet.name, value)
+            assert len(listed.context["page"]) == value.trajectories, (facet.name, value)
 
 
 def test_who_judged_is_a_facet_and_a_filter(researcher: Membership) -> None:
@@ -114,7 +114,7 @@ def test_many_matches_are_walked_from_the_newest(
 
 
 def test_of_many_matches_the_newest_are_counted_and_the_page_says_so(
-    runs: dict[str, Trajectory], researcher: Membership, monkeypatch: pytest.MonkeyPatch
+    trajectories: dict[str, Trajectory], researcher: Membership, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(facets, "SAMPLE", 2)
     page = signed_in(researcher).get(reverse("trajectories:facets"), headers={"HX-Request": "true"})
@@ -122,15 +122,15 @@ def test_of_many_matches_the_newest_are_counted_and_the_page_says_so(
     assertContains(page, ">1+</span>")
 
 
-def test_outsiders_and_annotators_count_nothing(runs: dict[str, Trajectory], researcher: Membership) -> None:
+def test_outsiders_and_annotators_count_nothing(trajectories: dict[str, Trajectory], researcher: Membership) -> None:
     address = reverse("trajectories:facets")
     assertNotContains(signed_in(factories.member(Role.OWNER)).get(address, headers={"HX-Request": "true"}), "airline")
     annotator = signed_in(factories.member(Role.ANNOTATOR, of=researcher.workspace))
     assert annotator.get(address, headers={"HX-Request": "true"}).status_code == 404
 
 
-def test_every_filter_is_a_chip_that_takes_it_away(runs: dict[str, Trajectory], researcher: Membership) -> None:
-    short = runs["short"]
+def test_every_filter_is_a_chip_that_takes_it_away(trajectories: dict[str, Trajectory], researcher: Membership) -> None:
+    short = trajectories["short"]
     query = f"task={short.task_id}&policy={short.policy_id}&source=retrace&min_steps=1&tag=kept&tool=search"
     page = signed_in(researcher).get(f"{reverse('trajectories:list')}?{query}")
     chips = {chip.name: (chip.words, chip.without) for chip in page.context["chips"]}
@@ -151,17 +151,17 @@ def test_every_filter_is_a_chip_that_takes_it_away(runs: dict[str, Trajectory], 
     [("", "other long short"), ("oldest", "short long other"), ("longest", "long other short"), ("shortest", "short other long")],
 )  # fmt: skip
 def test_the_list_is_sorted_and_its_pages_follow_each_other(
-    runs: dict[str, Trajectory], researcher: Membership, monkeypatch: pytest.MonkeyPatch, sort: str, names: str
+    trajectories: dict[str, Trajectory], researcher: Membership, monkeypatch: pytest.MonkeyPatch, sort: str, names: str
 ) -> None:
     monkeypatch.setattr("apps.trajectories.lists.PAGE", 2)
     client, address = signed_in(researcher), reverse("trajectories:list")
     first = client.get(address, {"sort": sort})
     second = client.get(address, {"sort": sort, "cursor": first.context["page"].next})
     found = [*first.context["page"], *second.context["page"]]
-    assert found == [runs[name] for name in names.split()]
+    assert found == [trajectories[name] for name in names.split()]
 
 
-def test_tasks_are_sorted_by_environment_and_key(runs: dict[str, Trajectory], researcher: Membership) -> None:
+def test_tasks_are_sorted_by_environment_and_key(trajectories: dict[str, Trajectory], researcher: Membership) -> None:
     client, address = signed_in(researcher), reverse("trajectories:tasks")
     keys = [[task.key for task in client.get(address, {"sort": sort}).context["page"]] for sort in ("key", "-key", "?")]
     assert keys == [["a", "b", "c"], ["c", "b", "a"], ["c", "b", "a"]]
