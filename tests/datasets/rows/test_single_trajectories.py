@@ -40,7 +40,7 @@ BETTER = {"role": "assistant", "content": "It is on shelf 2."}
 @pytest.fixture
 def inspected(member: Membership) -> Queue:
     """Two runs of four steps: one without an error, one that goes wrong at its third step, where somebody knew better."""
-    queue = making.queue_of_runs(of=member.workspace, items=2, steps=4)
+    queue = making.queue_of_trajectories(of=member.workspace, items=2, steps=4)
     somebody = making.rule(of=member.workspace)
     good = tuple(Label(index, 1) for index in range(4))
     bad = (Label(0, 1), Label(1, 0), Label(2, -1), Label(3, -1, is_filled=True))

@@ -23,7 +23,7 @@ def acts(letters: str) -> list[bytes]:
 
 def shape(branches: list[Branch]) -> list[Any]:
     """(first step, steps, runs, children) of each branch."""
-    return [(b.first, b.steps, b.runs, shape(b.children)) for b in branches]
+    return [(b.first, b.steps, b.trajectories, shape(b.children)) for b in branches]
 
 
 def test_runs_share_a_branch_until_they_part() -> None:
