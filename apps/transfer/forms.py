@@ -14,4 +14,8 @@ class ExportForm(forms.Form):
 
 
 class ImportForm(forms.Form):
-    archive = forms.FileField(label="Archive", help_text="A zip file that an export of a workspace wrote.")
+    archive = forms.FileField(
+        label="Archive",
+        help_text="A zip file that an export of a workspace wrote.",
+        error_messages={"required": "Choose the archive. If your password was asked for, choose it again."},
+    )
