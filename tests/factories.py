@@ -114,7 +114,7 @@ def task(*, of: Workspace | None = None, **fields: Any) -> Task:
     )
 
 
-def said(content: str, **fields: Any) -> dict[str, Any]:
+def assistant_message(content: str, **fields: Any) -> dict[str, Any]:
     """An assistant message."""
     return {"role": "assistant", "content": content, **fields}
 
@@ -126,7 +126,7 @@ def trajectory(
     n = next(_number)
     of = of or task()
     if steps is None:
-        steps = [([{"role": "user", "content": of.instruction}], said(f"Answer {n}."))]
+        steps = [([{"role": "user", "content": of.instruction}], assistant_message(f"Answer {n}."))]
     made = Trajectory.objects.create(
         **{
             "workspace": of.workspace,

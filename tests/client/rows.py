@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 
-def said(words: str) -> dict[str, str]:
+def assistant(words: str) -> dict[str, str]:
     return {"role": "assistant", "content": words}
 
 
@@ -17,7 +17,7 @@ def pairs(tasks: int) -> list[dict[str, Any]]:
             "id": f"{way}-{number}",
             "task": {"key": f"order-{number}", "instruction": f"Find order {number}.", "environment": "office"},
             "policy": f"{way}-agent",
-            "steps": [{"context": [{"role": "user", "content": f"Find order {number}."}], "message": said(words)}],
+            "steps": [{"context": [{"role": "user", "content": f"Find order {number}."}], "message": assistant(words)}],
         }
         for number in range(tasks)
         for way, words in (("good", f"Order {number} is on shelf {number}."), ("bad", "I don't know."))

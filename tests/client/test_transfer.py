@@ -25,14 +25,14 @@ from tests.workers.frozen import freeze
 
 
 def chats(count: int) -> list[dict[str, Any]]:
-    def said(role: str, words: str) -> dict[str, str]:
+    def message(role: str, words: str) -> dict[str, str]:
         return {"role": role, "content": words}
 
     return [
         {
-            "prompt": [said("user", f"Find order {number}.")],
-            "chosen": [said("assistant", f"It is on shelf {number}.")],
-            "rejected": [said("assistant", "I don't know.")],
+            "prompt": [message("user", f"Find order {number}.")],
+            "chosen": [message("assistant", f"It is on shelf {number}.")],
+            "rejected": [message("assistant", "I don't know.")],
             "tools": "[]",
             "id": f"row-{number}",
         }

@@ -23,7 +23,7 @@ from tests.live import LiveStack
 def owner(workspace: Workspace) -> Membership:
     member = factories.member(Role.OWNER, of=workspace)
     for number in range(3):
-        step = {"context": [], "message": factories.said(f"Answer {number}.")}
+        step = {"context": [], "message": factories.assistant_message(f"Answer {number}.")}
         factories.imported_run([step], of=workspace, task_key=f"task-{number}")
     return member
 

@@ -41,7 +41,7 @@ def test_clients_that_do_not_read_leave_the_database_to_others(live_stack: LiveS
     reader = factories.member(Role.REVIEWER)
     words = [{"role": "user", "content": LONG}]
     trajectory = factories.trajectory(
-        of=factories.task(of=reader.workspace), steps=[(words, factories.said(LONG * 6)) for _ in range(3)]
+        of=factories.task(of=reader.workspace), steps=[(words, factories.assistant_message(LONG * 6)) for _ in range(3)]
     )
     token = {"Authorization": f"Bearer {factories.token(reader)}"}
     if kind == "made while it is sent":
@@ -61,7 +61,7 @@ def test_clients_that_do_not_read_leave_the_database_to_others(live_stack: LiveS
 @pytest.mark.django_db
 @pytest.mark.parametrize("count", [0, 1, 4, 5])
 def test_pages_hold_each_row_once_and_in_order(count: int, django_assert_num_queries) -> None:
-    made = factories.trajectory(steps=[([], factories.said(str(index))) for index in range(count)])
+    made = factories.trajectory(steps=[([], factories.assistant_message(str(index))) for index in range(count)])
     with django_assert_num_queries(count // 2 + 1):
         steps = list(in_pages(Step.objects.filter(trajectory=made), by="index", size=2))
     assert [step.message["content"] for step in steps] == [str(index) for index in range(count)]

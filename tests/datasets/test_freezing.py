@@ -44,8 +44,8 @@ def rows_of(version: Version, split: str = "train") -> list[dict]:
 def test_a_judged_pair_becomes_a_row(dataset: Dataset, member: Membership, queue: Queue) -> None:
     task = factories.task(of=member.workspace, key="buy milk", environment="shop")
     asked = [{"role": "user", "content": "Buy milk."}]
-    better = factories.trajectory(of=task, steps=[(asked, factories.said("Bought."))])
-    worse = factories.trajectory(of=task, steps=[(asked, factories.said("No."))])
+    better = factories.trajectory(of=task, steps=[(asked, factories.assistant_message("Bought."))])
+    worse = factories.trajectory(of=task, steps=[(asked, factories.assistant_message("No."))])
     judged = factories.preference(-3, on=factories.item(of=queue, a=worse, b=better))
 
     version = freeze(dataset, member, queue, train=100, validation=0, test=0)
@@ -284,7 +284,7 @@ def test_runs_without_steps_and_identical_runs_make_no_row(dataset: Dataset, mem
     empty = factories.trajectory(steps=[], of=factories.task(of=member.workspace))
     factories.preference(2, on=factories.item(of=queue, a=empty))
     task = factories.task(of=member.workspace)
-    same = [([{"role": "user", "content": "x"}], factories.said("y"))]
+    same = [([{"role": "user", "content": "x"}], factories.assistant_message("y"))]
     twins = [factories.trajectory(of=task, steps=same) for _ in range(2)]
     factories.preference(2, on=factories.item(of=queue, a=twins[0], b=twins[1]))
 
@@ -392,7 +392,9 @@ def test_rows_that_repeat_more_than_a_version_may_have_are_refused_and_leave_no_
     task = factories.task(of=member.workspace)
     asked = [{"role": "user", "content": "long " * 20_000}]  # 100,000 characters, in each row once
     for words in ("Bought.", "Paid."):
-        better, worse = (factories.trajectory(of=task, steps=[(asked, factories.said(each))]) for each in (words, "No"))
+        better, worse = (
+            factories.trajectory(of=task, steps=[(asked, factories.assistant_message(each))]) for each in (words, "No")
+        )
         factories.preference(3, on=factories.item(of=queue, a=better, b=worse))
     assert freeze(dataset, member, queue, judgements="each").state == Version.State.FROZEN
 

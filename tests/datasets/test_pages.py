@@ -34,7 +34,10 @@ def queue(member: Membership) -> Queue:
     for strength in (2, -1, 3, 0):
         task = factories.task(of=member.workspace)
         steps = [
-            ([{"role": "user", "content": task.instruction}], factories.said("<script>alert(1)</script> \x00 \ud800"))
+            (
+                [{"role": "user", "content": task.instruction}],
+                factories.assistant_message("<script>alert(1)</script> \x00 \ud800"),
+            )
         ]
         hostile = factories.trajectory(of=task, steps=steps)
         factories.preference(

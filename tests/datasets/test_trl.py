@@ -69,16 +69,18 @@ def awkward(member: Membership) -> Version:
     queue = factories.queue(of=member.workspace)
     user = {"role": "user", "content": "Say something."}
     plain = factories.task(of=member.workspace, key="0 plain", environment="")
-    runs = [factories.trajectory(of=plain, steps=[([user], factories.said(word))]) for word in ("Yes.", "No.")]
+    runs = [
+        factories.trajectory(of=plain, steps=[([user], factories.assistant_message(word))]) for word in ("Yes.", "No.")
+    ]
     factories.preference(2, on=factories.item(of=queue, a=runs[0], b=runs[1]))
     for number, arguments in enumerate(AWKWARD_ARGUMENTS):
         task = factories.task(of=member.workspace, key=f"{number + 1} tools", environment=f"env-{number % 3}")
         context = [{"role": "system", "content": "Be brief. \x00 é 😀 \u2028 </script>"}, user]
         good = [
             (context, call(f"tool_{number}", arguments)),
-            ([result("[1, 2]")], factories.said("Done.", reasoning_content="Hm.")),
+            ([result("[1, 2]")], factories.assistant_message("Done.", reasoning_content="Hm.")),
         ]
-        bad = [(context, factories.said(f"I cannot {number}."))]
+        bad = [(context, factories.assistant_message(f"I cannot {number}."))]
         tools = [tool(f"tool_{number}", city="string"), tool("other", x="number")][: 1 + number % 2]
         runs = [factories.trajectory(of=task, steps=steps, tools=tools) for steps in (good, bad)]
         factories.preference(

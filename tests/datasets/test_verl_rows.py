@@ -46,7 +46,7 @@ def rows_class(monkeypatch: pytest.MonkeyPatch) -> Any:
     return RetraceRows
 
 
-def said(message: dict[str, Any]) -> dict[str, Any]:
+def as_read(message: dict[str, Any]) -> dict[str, Any]:
     """Without the nulls that tell a reader of JSON Lines which keys there are."""
     return {name: value for name, value in message.items() if value is not None}
 
@@ -55,6 +55,6 @@ def test_chats_and_tools_are_what_was_exported(member: Membership, inspected: Qu
     version = freeze(member, inspected, row_type="demonstrations")
     read = rows_class(default_storage.path(version.files["parquet"]["train"]["name"]))
     exported = rows_of(version)
-    assert read.messages == [[said(message) for message in row["messages"]] for row in exported]
+    assert read.messages == [[as_read(message) for message in row["messages"]] for row in exported]
     assert read.dataframe["messages"].tolist() == read.messages
     assert read.tools == [json.loads(row["tools"]) or None for row in exported]

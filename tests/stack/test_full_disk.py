@@ -58,8 +58,8 @@ def health(stack: RunningStack) -> dict[str, Any]:
 def wait_for(stack: RunningStack, what: Callable[[dict[str, Any]], bool], seconds: float) -> None:
     deadline = time.monotonic() + seconds
     while not what(found := health(stack)):
-        assert stack.process.poll() is None, stack.said
-        assert time.monotonic() < deadline, f"{found}\n{stack.said}"
+        assert stack.process.poll() is None, stack.printed
+        assert time.monotonic() < deadline, f"{found}\n{stack.printed}"
         time.sleep(0.5)
 
 
@@ -84,8 +84,8 @@ def test_a_full_disk_ends_nothing_and_all_goes_on_when_there_is_space(stack: Run
     ballast = fill(small_disk)
     wait_for(stack, lambda found: (found["disk"], found["valkey"], found["database"]) == ("full", "away", "ok"), 60)
     time.sleep(15)  # the clock asks for something every few seconds, and the workers are told that it cannot be had
-    assert len(alive(workers)) == 4, stack.said
-    assert "again" not in stack.said
+    assert len(alive(workers)) == 4, stack.printed
+    assert "again" not in stack.printed
 
     # What restarts meanwhile cannot start, and is tried again until it can.
     for words in (str(paths.for_var(stack.var).postgres_data), "valkey-server"):
@@ -95,7 +95,7 @@ def test_a_full_disk_ends_nothing_and_all_goes_on_when_there_is_space(stack: Run
     with urllib.request.urlopen(f"{stack.address}/healthz/live", timeout=10) as answer:
         assert answer.status == 200
     stack.wait_until_it_says("(restart 4)")
-    assert len(alive(workers)) == 4, stack.said
+    assert len(alive(workers)) == 4, stack.printed
 
     ballast.unlink()
     wait_for(stack, lambda found: found["status"] == "ready", 120)

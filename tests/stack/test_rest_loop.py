@@ -48,7 +48,7 @@ class Caller:
         return found
 
 
-def said(words: str) -> dict[str, str]:
+def assistant(words: str) -> dict[str, str]:
     return {"role": "assistant", "content": words}
 
 
@@ -62,7 +62,7 @@ def rows() -> bytes:
                 "task": {"key": f"order-{number}", "instruction": f"Find order {number}.", "environment": "office"},
                 "policy": f"{way}-agent",
                 "steps": [
-                    {"context": [{"role": "user", "content": f"Find order {number}."}], "message": said(words)},
+                    {"context": [{"role": "user", "content": f"Find order {number}."}], "message": assistant(words)},
                 ],
             }
         ).encode()

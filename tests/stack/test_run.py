@@ -38,20 +38,20 @@ class RunningStack:
             )
 
     @property
-    def said(self) -> str:
+    def printed(self) -> str:
         return self.output.read_text()
 
     @property
     def address(self) -> str:
-        match = re.search(r"Retrace answers at (\S+)", self.said)
-        assert match, f"no address in:\n{self.said}"
+        match = re.search(r"Retrace answers at (\S+)", self.printed)
+        assert match, f"no address in:\n{self.printed}"
         return match[1]
 
     def wait_until_it_says(self, text: str) -> None:
         deadline = time.monotonic() + START_SECONDS
-        while text not in self.said:
-            assert self.process.poll() is None, f"ended with {self.process.returncode}:\n{self.said}"
-            assert time.monotonic() < deadline, f"does not say {text!r}:\n{self.said}"
+        while text not in self.printed:
+            assert self.process.poll() is None, f"ended with {self.process.returncode}:\n{self.printed}"
+            assert time.monotonic() < deadline, f"does not say {text!r}:\n{self.printed}"
             time.sleep(0.05)
 
     def family(self) -> list[psutil.Process]:
@@ -125,7 +125,7 @@ def test_it_answers_heals_and_ends_by_ctrl_c(start: Callable[..., RunningStack])
     # A second one in the same folder is refused, with the address.
     second = RunningStack(stack.var, "--port", "0", output=stack.var.with_suffix(".second"))
     assert second.process.wait(60) == 1
-    assert f"already runs on {stack.var} at {stack.address} (process {stack.process.pid})" in second.said
+    assert f"already runs on {stack.var} at {stack.address} (process {stack.process.pid})" in second.printed
     assert healthy(stack.address)
 
     # The database crashes, and comes back.
@@ -133,7 +133,7 @@ def test_it_answers_heals_and_ends_by_ctrl_c(start: Callable[..., RunningStack])
     stack.wait_until_it_says("Starting postgres again (restart 1)")
     deadline = time.monotonic() + 60
     while not healthy(stack.address):
-        assert time.monotonic() < deadline, stack.said
+        assert time.monotonic() < deadline, stack.printed
         time.sleep(0.2)
 
     # A part that ends is named with its log, and started again.
@@ -142,7 +142,7 @@ def test_it_answers_heals_and_ends_by_ctrl_c(start: Callable[..., RunningStack])
     assert pool
     worker.kill()
     stack.wait_until_it_says("Starting worker-train again (restart 1)")
-    assert "worker-train was ended by SIGKILL. The end of" in stack.said
+    assert "worker-train was ended by SIGKILL. The end of" in stack.printed
     wait_until_gone(pool, 5)
 
     # A signal just after a restart is obeyed, too.
@@ -150,7 +150,7 @@ def test_it_answers_heals_and_ends_by_ctrl_c(start: Callable[..., RunningStack])
     stack.process.send_signal(signal.SIGINT)
     assert stack.process.wait(60) == 0
     assert alive(family) == []
-    assert "Stopped in" in stack.said
+    assert "Stopped in" in stack.printed
 
 
 @pytest.mark.timeout(600)
@@ -171,7 +171,7 @@ def test_killed_it_leaves_nothing_and_starts_again(start: Callable[..., RunningS
     again.process.kill()
     again.process.wait()
     wait_until_gone(family, 30)
-    assert "Stopped in" in again.said
+    assert "Stopped in" in again.printed
 
     # Ctrl-C while it starts ends it as well.
     third = start("--port", "0")
@@ -188,5 +188,5 @@ def test_a_taken_port_is_named_when_it_was_asked_for(start: Callable[..., Runnin
         port = other.getsockname()[1]
         stack = start("--port", str(port))
         assert stack.process.wait(60) == 1
-    assert f"Port {port} on 127.0.0.1 is in use by another program" in stack.said
-    assert "Traceback" not in stack.said
+    assert f"Port {port} on 127.0.0.1 is in use by another program" in stack.printed
+    assert "Traceback" not in stack.printed

@@ -29,7 +29,10 @@ def keep(run: Run, name: str, *, tasks: int = 2, broken: str = "") -> Path:
                 "task": {"key": f"task-{number}", "instruction": "Find it.", "environment": "office"},
                 "policy": "model",
                 "steps": [
-                    {"context": [{"role": "user", "content": "Find it."}], "message": factories.said(f"{number}")}
+                    {
+                        "context": [{"role": "user", "content": "Find it."}],
+                        "message": factories.assistant_message(f"{number}"),
+                    }
                 ],
                 "outcome": {"reward": 0.5, "success": number == 0, "termination": "done"},
                 "info": {"step": 10, "advantage": 0.1},

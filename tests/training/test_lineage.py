@@ -53,7 +53,9 @@ def frozen(queue: Queue, by: Membership) -> Version:
 def pair_in(queue: Queue) -> Item:
     task = factories.task(of=queue.workspace)
     asked = [{"role": "user", "content": task.instruction}]
-    a, b = (factories.trajectory(of=task, steps=[(asked, factories.said(words))]) for words in ("Done.", "No."))
+    a, b = (
+        factories.trajectory(of=task, steps=[(asked, factories.assistant_message(words))]) for words in ("Done.", "No.")
+    )
     return factories.item(of=queue, a=a, b=b)
 
 

@@ -6,13 +6,13 @@ from apps.trajectories.outlines import clip, failure_of, one_line, outline, visi
 from contract.trajectory import Step, Task, Trajectory
 
 
-def said(content: object = None, **more: object) -> Step:
+def step_of(content: object = None, **more: object) -> Step:
     return Step(context=[], message={"role": "assistant", "content": content, **more})
 
 
 def called(name: str, arguments: object, *results: str, **more: object) -> Trajectory:
     call = {"id": "c", "type": "function", "function": {"name": name, "arguments": arguments}}
-    return run(said(None, tool_calls=[call], **more), closing=[{"role": "tool", "content": r} for r in results])
+    return run(step_of(None, tool_calls=[call], **more), closing=[{"role": "tool", "content": r} for r in results])
 
 
 def run(*steps: Step, closing: list | None = None) -> Trajectory:
@@ -45,7 +45,7 @@ def test_the_headline_of_a_call_is_its_telling_argument(arguments, headline):
 
 def test_parallel_calls_are_named_once_each_and_counted():
     calls = [{"id": str(n), "function": {"name": name, "arguments": '{"q": "x"}'}} for n, name in enumerate("aba")]
-    (line,) = outline(run(said(None, tool_calls=calls)))
+    (line,) = outline(run(step_of(None, tool_calls=calls)))
     assert line.tool == "a, b"
     assert line.headline == "x  (+2 more)"
 
@@ -109,14 +109,14 @@ def test_what_a_person_says_is_no_failed_call():
 
 
 def test_an_agent_that_acts_in_text_hears_of_failures_in_user_messages():
-    step = said("I look.\n```\nopen x.py\n```")
+    step = step_of("I look.\n```\nopen x.py\n```")
     step.info["action"] = "open x.py\n"
     (line,) = outline(run(step, closing=[{"role": "user", "content": "Error: no such file"}]))
     assert (line.kind, line.tool, line.headline, line.is_error) == ("tool", "open", "x.py", True)
 
 
 def test_the_error_of_a_step_comes_before_what_its_result_says():
-    step = said("x")
+    step = step_of("x")
     step.error = "the sandbox died"
     (line,) = outline(run(step))
     assert (line.is_error, line.result) == (True, "the sandbox died")
@@ -125,13 +125,13 @@ def test_the_error_of_a_step_comes_before_what_its_result_says():
 @pytest.mark.parametrize(
     ("step", "closing", "kind", "headline"),
     [
-        (said("The answer is 4."), [], "final", "The answer is 4."),
-        (said("Which city?"), [{"role": "user", "content": "Rome"}], "message", "Which city?"),
-        (said("", reasoning_content="Let me think"), [], "reasoning", "Let me think"),
-        (said("<think>\nhm\n</think>\n\nFour."), [], "final", "Four."),
-        (said("<think>only thoughts"), [], "final", "<think>only thoughts"),
-        (said([{"type": "text", "text": "a"}, {"type": "image_url"}]), [], "final", "a"),
-        (said(None), [], "final", ""),
+        (step_of("The answer is 4."), [], "final", "The answer is 4."),
+        (step_of("Which city?"), [{"role": "user", "content": "Rome"}], "message", "Which city?"),
+        (step_of("", reasoning_content="Let me think"), [], "reasoning", "Let me think"),
+        (step_of("<think>\nhm\n</think>\n\nFour."), [], "final", "Four."),
+        (step_of("<think>only thoughts"), [], "final", "<think>only thoughts"),
+        (step_of([{"type": "text", "text": "a"}, {"type": "image_url"}]), [], "final", "a"),
+        (step_of(None), [], "final", ""),
     ],
 )
 def test_the_kind_of_a_step(step, closing, kind, headline):
@@ -140,7 +140,7 @@ def test_the_kind_of_a_step(step, closing, kind, headline):
 
 
 def test_characters_are_counted_before_and_after_each_step():
-    first, second = said("a"), said("b")
+    first, second = step_of("a"), step_of("b")
     first.context = [{"role": "user", "content": "12345"}]
     second.context = [{"role": "user", "content": "123"}, {"role": "user", "content": [{"type": "text", "text": "45"}]}]
     lines = outline(run(first, second, closing=[{"role": "user", "content": "1"}]))

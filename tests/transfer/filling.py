@@ -83,7 +83,9 @@ def fill(owner: Membership, things: dict[str, Any]) -> None:
     looked = _judged(here, trajectory, "steps")
     inspection = Inspection.objects.create(**looked, seconds=3, ending="found_error", first_error=0)
     StepLabel.objects.create(inspection=inspection, index=0, value=-1, spans=[{"quote": HOSTILE}])
-    Correction.objects.create(inspection=inspection, index=0, message=factories.said("No."), origin="written")
+    Correction.objects.create(
+        inspection=inspection, index=0, message=factories.assistant_message("No."), origin="written"
+    )
     judge = Judge.objects.get(pk=things["judge_id"])
     JudgePrompt.objects.create(judge=judge, version=1, text="Which is better?", created_by=left)
     item = Item.objects.filter(queue=judge.queue).first()

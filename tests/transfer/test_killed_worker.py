@@ -42,7 +42,7 @@ import_job.import_workspace(sys.argv[1])
 @pytest.fixture
 def owner() -> Membership:
     member = factories.member(Role.OWNER)
-    step = {"context": [], "message": factories.said("Hello.")}
+    step = {"context": [], "message": factories.assistant_message("Hello.")}
     for number in range(3):
         factories.imported_run([step], of=member.workspace, task_key=f"task-{number}")
     return member

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def owner() -> Membership:
     member = factories.member(Role.OWNER)
-    factories.imported_run([{"context": [], "message": factories.said("Hello.")}], of=member.workspace)
+    factories.imported_run([{"context": [], "message": factories.assistant_message("Hello.")}], of=member.workspace)
     return member
 
 

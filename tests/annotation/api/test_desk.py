@@ -162,7 +162,7 @@ def test_runs_are_judged_step_by_step_and_as_a_whole(annotator: Caller, workspac
 def test_an_item_tells_nothing_of_who_made_its_runs(annotator: Caller, workspace: Workspace) -> None:
     policy = factories.policy(of=workspace, name="secret-policy")
     task = factories.task(of=workspace, key="secret-key")
-    message = factories.said("Done.", name="secret-model", model="secret-model")
+    message = factories.assistant_message("Done.", name="secret-model", model="secret-model")
     context = [{"role": "user", "content": "Do it.", "name": "secret-person"}]
     run = factories.trajectory(
         of=task, steps=[(context, message)], policy=policy, success=True, reward=0.123, external_id="secret-id"

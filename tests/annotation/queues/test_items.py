@@ -63,7 +63,7 @@ def test_a_new_queue_counts_its_pairs_and_leaves_the_filling_to_a_worker(workspa
 
 def test_imported_runs_that_cannot_be_told_apart_are_not_compared(workspace, sent):
     for answer, seconds in (("Yes.", 1.0), ("Yes.", 2.0), ("No.", 1.0)):
-        step = {"context": [], "message": factories.said(answer), "seconds": seconds}
+        step = {"context": [], "message": factories.assistant_message(answer), "seconds": seconds}
         factories.imported_run([step], of=workspace, task_key="t")
     queue = new_queue(workspace)
     assert (queue.items_expected, fill(queue.pk)) == (1, 1)

@@ -16,11 +16,11 @@ def user(text: str) -> Message:
     return {"role": "user", "content": text}
 
 
-def said(text: str) -> Message:
+def assistant(text: str) -> Message:
     return {"role": "assistant", "content": text}
 
 
-def heard(text: str) -> Message:
+def observed(text: str) -> Message:
     return {"role": "tool", "content": text}
 
 
@@ -33,23 +33,27 @@ def words(messages: list[bytes]) -> list[str]:
     return [json.loads(message)["content"] for message in messages]
 
 
-START = turn([user("go")], said("look"))
+START = turn([user("go")], assistant("look"))
 
 
 def test_the_prompt_ends_where_the_runs_part() -> None:
-    row = sides([START, turn([heard("x")], said("left"))], [START, turn([heard("x")], said("right"))])
+    row = sides([START, turn([observed("x")], assistant("left"))], [START, turn([observed("x")], assistant("right"))])
     assert words(row.prompt) == ["go", "look", "x"]
     assert (words(row.chosen), words(row.rejected)) == (["left"], ["right"])
 
 
 def test_runs_that_differ_at_once_share_their_opening() -> None:
-    row = sides([turn([user("go")], said("a"))], [turn([user("go")], said("b"))])
+    row = sides([turn([user("go")], assistant("a"))], [turn([user("go")], assistant("b"))])
     assert (words(row.prompt), words(row.chosen), words(row.rejected)) == (["go"], ["a"], ["b"])
 
 
 def test_what_follows_the_parting_stays_in_order() -> None:
-    good = [turn([user("go")], said("a")), turn([heard("1")], said("b")), turn([heard("2")], said("c"))]
-    row = sides(good, [turn([user("go")], said("z"))])
+    good = [
+        turn([user("go")], assistant("a")),
+        turn([observed("1")], assistant("b")),
+        turn([observed("2")], assistant("c")),
+    ]
+    row = sides(good, [turn([user("go")], assistant("z"))])
     assert words(row.chosen) == ["a", "1", "b", "2", "c"]
 
 
@@ -59,12 +63,12 @@ def called(ident: str, book: str) -> Message:
 
 
 def answered(ident: str, text: str) -> Message:
-    return {**heard(text), "tool_call_id": ident}
+    return {**observed(text), "tool_call_id": ident}
 
 
 def test_ids_of_calls_part_no_runs() -> None:
     one = [turn([user("go")], called("c1", "Emma")), turn([answered("c1", "none")], called("c2", "Ulysses"))]
-    other = [turn([user("go")], called("x7", "Emma")), turn([answered("x7", "none")], said("It is not there."))]
+    other = [turn([user("go")], called("x7", "Emma")), turn([answered("x7", "none")], assistant("It is not there."))]
     row = sides(one, other)
     assert [json.loads(message).get("tool_call_id") for message in row.prompt] == [None, None, "c1"]  # the chosen run's
     assert (len(row.chosen), words(row.rejected)) == (1, ["It is not there."])
@@ -78,7 +82,7 @@ def test_ids_of_calls_part_no_runs() -> None:
 
 def test_the_same_call_with_another_result_is_no_step_preference() -> None:
     one, other = (
-        [turn([user("go")], called(ident, "Emma")), turn([answered(ident, found)], said("Done."))]
+        [turn([user("go")], called(ident, "Emma")), turn([answered(ident, found)], assistant("Done."))]
         for ident, found in (("c1", "shelf 1"), ("x7", "shelf 2"))
     )
     row = sides(one, other)
@@ -89,33 +93,33 @@ def test_the_same_call_with_another_result_is_no_step_preference() -> None:
 
 def test_the_same_action_with_another_result_opens_both_sides() -> None:
     """A prompt that ended in an assistant turn could not be followed by another."""
-    row = sides([START, turn([heard("x")], said("end"))], [START, turn([heard("y")], said("end"))])
+    row = sides([START, turn([observed("x")], assistant("end"))], [START, turn([observed("y")], assistant("end"))])
     assert words(row.prompt) == ["go"]
     assert (words(row.chosen), words(row.rejected)) == (["look", "x", "end"], ["look", "y", "end"])
 
 
 def test_a_run_that_is_the_beginning_of_the_other_keeps_a_turn() -> None:
-    row = sides([START, turn([heard("x")], said("more"))], [START])
+    row = sides([START, turn([observed("x")], assistant("more"))], [START])
     assert words(row.prompt) == ["go"]
     assert (words(row.chosen), words(row.rejected)) == (["look", "x", "more"], ["look"])
 
 
 def test_different_openings_share_what_they_share() -> None:
     system = {"role": "system", "content": "rules"}
-    row = sides([turn([system, user("hi")], said("a"))], [turn([system, user("hello")], said("b"))])
+    row = sides([turn([system, user("hi")], assistant("a"))], [turn([system, user("hello")], assistant("b"))])
     assert (words(row.prompt), words(row.chosen), words(row.rejected)) == (["rules"], ["hi", "a"], ["hello", "b"])
 
 
 def test_openings_with_nothing_in_common_make_no_row() -> None:
     with pytest.raises(NoSharedStart):
-        sides([turn([user("hi")], said("a"))], [turn([user("hello")], said("b"))])
+        sides([turn([user("hi")], assistant("a"))], [turn([user("hello")], assistant("b"))])
 
 
 def test_runs_that_begin_without_a_message_make_no_row() -> None:
     with pytest.raises(NoSharedStart):
-        sides([turn([], said("a"))], [turn([], said("b"))])
+        sides([turn([], assistant("a"))], [turn([], assistant("b"))])
 
 
 def test_the_same_runs_make_no_row() -> None:
     with pytest.raises(SameTrajectories):
-        sides([START], [turn([user("go")], said("look"))])
+        sides([START], [turn([user("go")], assistant("look"))])

@@ -147,7 +147,7 @@ def item(second: int, **payload: Any) -> dict[str, Any]:
     return {"timestamp": f"2026-01-01T00:00:{second:02}Z", "type": "response_item", "payload": payload}
 
 
-def said(second: int, role: str, text: str) -> dict[str, Any]:
+def entry(second: int, role: str, text: str) -> dict[str, Any]:
     kind = "output_text" if role == "assistant" else "input_text"
     return item(second, type="message", role=role, content=[{"type": kind, "text": text}])
 
@@ -155,8 +155,8 @@ def said(second: int, role: str, text: str) -> dict[str, Any]:
 def test_a_codex_session_is_one_run():
     row = [
         *CODEX,
-        said(0, "user", "<environment_context>here</environment_context>"),
-        said(1, "user", "Fix it."),
+        entry(0, "user", "<environment_context>here</environment_context>"),
+        entry(1, "user", "Fix it."),
         item(3, type="reasoning", summary=[{"type": "summary_text", "text": "I look."}], encrypted_content="…"),
         item(4, type="function_call", name="shell", arguments='{"command": ["ls"]}', call_id="c1"),
         {
@@ -166,7 +166,7 @@ def test_a_codex_session_is_one_run():
         item(5, type="function_call_output", call_id="c1", output="README"),
         item(6, type="custom_tool_call", name="apply_patch", input="*** Begin", call_id="c2"),
         item(7, type="custom_tool_call_output", call_id="c2", output="ok"),
-        said(9, "assistant", "Done."),
+        entry(9, "assistant", "Done."),
     ]
     record = read("codex", row)
     first, second, last = record.steps
@@ -187,7 +187,7 @@ def test_codex_sessions_in_one_file_are_a_run_each():
         return {"type": "session_meta", "payload": {"id": name, "timestamp": began}}
 
     first, second = session("s", "2026-01-01T00:00:00Z"), session("t", "2026-01-02T00:00:00Z")
-    chat = [said(1, "user", "Fix it."), said(2, "assistant", "Done.")]
+    chat = [entry(1, "user", "Fix it."), entry(2, "assistant", "Done.")]
     both = list(formats.named("codex").read([first, *chat, second, *chat], "f"))
     assert [(record.id, len(record.steps)) for record in both] == [("s", 1), ("t", 1)]
     assert both[1].part == [second, *chat]
