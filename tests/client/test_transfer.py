@@ -147,7 +147,7 @@ def test_rows_that_are_not_those_of_the_version_are_refused(client: Client, vers
     target = tmp_path / "train.jsonl"
     file = version.files["jsonl"]["train"]
     (tmp_path / f".train.jsonl.{file.sha256[:16]}.part").write_bytes(b"x" * file.bytes)
-    with pytest.raises(RetraceError, match=f"the version says {file.sha256}. Export it again"):
+    with pytest.raises(RetraceError, match=f"the server says {file.sha256}. Export it again"):
         client.export(version, "train", to=target)
     assert list(tmp_path.iterdir()) == []
     assert sha256(client.export(version, "train", to=target)) == file.sha256
