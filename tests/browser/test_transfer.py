@@ -15,7 +15,7 @@ pytestmark = pytest.mark.browser
 
 def test_a_workspace_leaves_and_arrives(open_as: Callable[..., Page], tmp_path: Path) -> None:
     owner, elsewhere = factories.member(Role.OWNER), factories.member(Role.OWNER)
-    factories.imported_run([{"context": [], "message": factories.said("Hello.")}], of=owner.workspace)
+    factories.imported_run([{"context": [], "message": factories.assistant_message("Hello.")}], of=owner.workspace)
     page = open_as(owner.user)
     page.goto("/settings/transfer/")
     page.get_by_role("button", name="Export everything").click()
