@@ -17,6 +17,7 @@ from rest_framework.throttling import BaseThrottle, SimpleRateThrottle
 from apps.accounts.membership import current_membership
 from apps.accounts.models import ApiToken, Membership, User
 from apps.accounts.recent_sign_in import is_recent
+from apps.common import fair_share
 from apps.common.limits import Limit, TooManyTries
 
 if TYPE_CHECKING:
@@ -108,6 +109,7 @@ class IsMember(BasePermission):
         member = member_of(request)
         if member is None:
             return False
+        fair_share.enter(request._request, member.user_id)
         needed = view.needs if request.method in SAFE_METHODS else max(view.needs, view.needs_to_write)
         if member.role < needed:
             raise Http404

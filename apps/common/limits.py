@@ -53,8 +53,11 @@ class TooManyTriesMiddleware:
         return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        if not isinstance(exception, TooManyTries):
-            return None
-        response = render(request, "429.html", {"wait": duration(exception.retry_after)}, status=429)
-        response["Retry-After"] = str(exception.retry_after)
-        return response
+        return too_many(request, exception) if isinstance(exception, TooManyTries) else None
+
+
+def too_many(request: HttpRequest, refusal: TooManyTries) -> HttpResponse:
+    """The page that says when to try again."""
+    response = render(request, "429.html", {"wait": duration(refusal.retry_after)}, status=429)
+    response["Retry-After"] = str(refusal.retry_after)
+    return response

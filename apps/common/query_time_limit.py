@@ -13,6 +13,14 @@ class TooSlow(Exception):
 
 
 @contextmanager
+def lock_time_limit(milliseconds: int) -> Iterator[None]:
+    """A transaction in which nothing waits longer than this for a locked row; it's an outage (`apps.common.outages`) if it would."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SELECT set_config('lock_timeout', %s, true)", [str(milliseconds)])
+        yield
+
+
+@contextmanager
 def query_time_limit(milliseconds: int) -> Iterator[None]:
     """A transaction in which no query may take longer than this. Raises TooSlow."""
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from itertools import accumulate
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -12,7 +13,14 @@ from django.utils.timezone import now
 from apps.accounts.models import Membership, Workspace
 from apps.common.ids import first_id_at
 from apps.gateway.models import Call, Join, Path, Session, SessionQuerySet
-from apps.gateway.session_trajectories import paths_of, trajectory_of
+from apps.gateway.session_trajectories import (
+    MOST_CHARACTERS,
+    outlines_of,
+    paths_of,
+    size_of,
+    trajectory_of,
+    with_content,
+)
 from apps.gateway.spending.costs import Cost, cost_in, sums
 from contract.trajectory import Trajectory as TrajectoryRecord
 
@@ -90,8 +98,15 @@ def steps_so_far(session: Session) -> int:
 
 def record_of(session: Session) -> TrajectoryRecord:
     """The main path so far."""
-    paths = paths_of(Call.objects.filter(session=session).order_by("id"))
-    return trajectory_of(session, paths[0] if paths else [], list(session.events.all()))
+    [main] = with_content([_beginning(paths_of(outlines_of(session)))])
+    return trajectory_of(session, main, list(session.events.all()))
+
+
+def _beginning(paths: list[list[Call]]) -> list[Call]:
+    """The main path, as far as it can be held in memory: all of it, but for hostile ones."""
+    main = paths[0] if paths else []
+    sizes = accumulate(size_of([call]) for call in main)
+    return [call for call, size in zip(main, sizes, strict=True) if size <= MOST_CHARACTERS]
 
 
 def rollout_of(session: Session) -> TrajectoryRecord | None:

@@ -19,16 +19,19 @@ from uuid import UUID
 from channels.db import database_sync_to_async
 from django.conf import settings
 from django.core import serializers
-from django.db import transaction
+from django.db import OperationalError, transaction
 from django.db.models import F, OuterRef, Subquery
 from django.db.models.functions import Greatest
 from django.utils.crypto import salted_hmac
 from django.utils.timezone import now
+from psycopg.errors import LockNotAvailable
 
 from apps.accounts import api_tokens
 from apps.accounts.authentication import digest_of
 from apps.common.ids import new_id
 from apps.common.outages import outage_of
+from apps.common.query_time_limit import lock_time_limit
+from apps.common.turns import Turns
 from apps.gateway import live, sessions
 from apps.gateway.call_graph import NODE_COLUMNS, CallGraph, Node
 from apps.gateway.models import Call, Session
@@ -54,6 +57,10 @@ RELATED = ("endpoint", "policy", "split")
 OVERLAP = timedelta(seconds=3)
 """Overlap when looking for other processes' calls: they may be committed later than our latest one, although stored earlier."""
 FLUSH_SECONDS = 2.0
+TURNS = Turns(2)
+"""Threads that one workspace may use to change sessions: the end of a large session holds its row for seconds, and its calls wait for that."""
+LOCK_MILLISECONDS = 1000
+"""How long a call waits for its session's row before it's kept in a file."""
 AWAY = "Retrace's database isn't responding. Try again in a moment."
 REPLAY_SECONDS = 120.0
 REPLAY_BYTES = 32 << 20
@@ -73,6 +80,8 @@ class Known:
     """Its prices and usage limits."""
     under_way: int = 0
     """Calls in this process that aren't stored yet."""
+    busy_until: float = 0.0
+    """Until when its row counts as locked, by time.monotonic: its calls are kept in files rather than each waiting for it."""
 
     def refuse_beyond_budget(self) -> None:
         """Check the budget by this process's knowledge. Raises BudgetSpent."""
@@ -89,6 +98,12 @@ async def in_database(function: Callable[P, T], *args: P.args, **kwargs: P.kwarg
     run = database_sync_to_async(function, thread_sensitive=False, executor=THREADS)
     result: T = await run(*args, **kwargs)
     return result
+
+
+async def in_turn(session: Session, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run a function that may wait for the session's row, in at most a few of the gateway's threads for each workspace."""
+    async with TURNS.of(session.workspace_id):
+        return await in_database(function, *args, **kwargs)
 
 
 class Recorder:
@@ -142,7 +157,7 @@ class Recorder:
         if known.session.max_calls is None:
             return
         try:
-            has_room = await in_database(_count_call, known.session)
+            has_room = await in_turn(known.session, _count_call, known.session)
         except Exception as error:
             if outage_of(error) is None:
                 raise
@@ -174,7 +189,7 @@ class Recorder:
     async def fail_over(self, known: Known, why: str) -> bool:
         """Move a session whose arm can't be reached to the champion; returns whether there is one. False while the database is down."""
         try:
-            moved = await in_database(fail_over, known.session.pk, why)
+            moved = await in_turn(known.session, fail_over, known.session.pk, why)
         except Exception as error:
             if outage_of(error) is None:
                 raise
@@ -214,11 +229,7 @@ class Recorder:
         call.id = new_id()
         known.under_way -= 1
         known.session.tokens_used += tokens
-        try:
-            await in_database(store, call, tokens, is_free=call.status == Call.Status.FAILED and not tokens)
-        except Exception as error:
-            if outage_of(error) is None:
-                logger.exception("call %s of session %s could not be stored", call.id, call.session_id)
+        if known.busy_until > time.monotonic() or not await self._stored(known, call, tokens):
             await asyncio.to_thread(self._keep, call)
             self._may_have_spooled = True
             self._flush_soon()
@@ -228,6 +239,19 @@ class Recorder:
         if (limits := known.terms.limits) is not None:
             dollars = call.cost or Decimal(0)
             self._background(self._counters.add(limits, call.session_id, tokens=tokens, dollars=dollars))
+
+    async def _stored(self, known: Known, call: Call, tokens: int) -> bool:
+        """Whether the database has the call now."""
+        is_free = call.status == Call.Status.FAILED and not tokens
+        try:
+            await in_turn(known.session, store, call, tokens, is_free=is_free)
+        except Exception as error:
+            if is_locked(error):
+                known.busy_until = time.monotonic() + FLUSH_SECONDS
+            elif outage_of(error) is None:
+                logger.exception("call %s of session %s could not be stored", call.id, call.session_id)
+            return False
+        return True
 
     def remember(self, call_id: UUID, reply: Json) -> None:
         """Keep a reply in memory that is stored redacted, for a retry by the agent's library."""
@@ -290,29 +314,47 @@ class Recorder:
 
 
 def store_spooled(spool: Path) -> None:
-    """Store the calls in files, oldest first. If one can't be stored for a reason other than an outage, it's set aside and the reason logged."""
+    """Store the calls in files, oldest first, except those whose session is locked. If one can't be stored for a reason other than an outage, it's set
+    aside and the reason logged.
+
+    Raises what `outage_of` recognizes if some are left.
+    """
+    locked: dict[UUID, Exception] = {}
     for path in sorted(spool.glob("*.json")):
+        call = None
         try:
-            for each in serializers.deserialize("json", path.read_text()):
-                store(_with_parent(cast("Call", each.object)), is_free=False)
+            [each] = serializers.deserialize("json", path.read_text())
+            call = cast("Call", each.object)
+            if call.session_id not in locked:
+                store(_with_parent(call), is_free=False)
+                path.unlink(missing_ok=True)
         except FileNotFoundError:  # another process was faster
             continue
         except Exception as error:
-            if outage_of(error) is not None:
+            if call is not None and is_locked(error):
+                locked[call.session_id] = error
+            elif outage_of(error) is not None:
                 raise
-            logger.exception("%s can't be stored", path)
-            path.rename(path.with_suffix(".refused"))
-            continue
-        path.unlink(missing_ok=True)
+            else:
+                logger.exception("%s can't be stored", path)
+                path.rename(path.with_suffix(".refused"))
+    for error in locked.values():
+        raise error
 
 
+def is_locked(error: Exception) -> bool:
+    """Whether somebody held the row for longer than `lock_time_limit`."""
+    return isinstance(error, OperationalError) and isinstance(error.__cause__, LockNotAvailable)
+
+
+@lock_time_limit(LOCK_MILLISECONDS)
 def _count_call(session: Session) -> bool:
     """Count a call if the session's limit allows it; returns whether it does."""
     room = Session.objects.filter(pk=session.pk, calls_begun__lt=F("max_calls"))
     return bool(room.update(calls_begun=F("calls_begun") + 1))
 
 
-@transaction.atomic
+@lock_time_limit(LOCK_MILLISECONDS)
 def store(call: Call, tokens: int = 0, *, is_free: bool) -> None:
     """Store a call, idempotently. If the session has ended meanwhile, its trajectories are completed; if it was deleted, nothing is stored.
 

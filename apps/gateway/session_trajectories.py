@@ -8,6 +8,8 @@ from typing import Any
 from uuid import UUID
 
 import numpy as np
+from django.db.models import TextField
+from django.db.models.functions import Cast, Coalesce, Length
 
 from apps.gateway.call_graph import Ids
 from apps.gateway.dialects.steps import context_of, end_of, reply_of, tools_in
@@ -24,18 +26,44 @@ MOST_STEPS = 20_000
 """Total for all paths of a session besides its longest: a chat that branches a thousand times at its thousandth step has a million."""
 MOST_PATHS = 1000
 """All are stored within the request that ends the session: a few milliseconds each, and more for long ones."""
+MOST_CHARACTERS = 64 << 20
+"""Of the longest path, and of all others together: what a path shares with others is stored with each."""
+
+
+def outlines_of(session: Session) -> list[Call]:
+    """The session's calls without their content, which may be hundreds of megabytes, but with its `size` in characters."""
+    sizes = [Coalesce(Length(Cast(name, TextField())), 0) for name in ("messages", "tools", "reply")]
+    calls = Call.objects.filter(session=session).order_by("id").only("status", "parent", "body_digest", "is_retry")
+    return list(calls.annotate(size=sum(sizes[1:], start=sizes[0])))
+
+
+def with_content(paths: Sequence[Sequence[Call]]) -> list[list[Call]]:
+    """The same paths, of calls with everything that a trajectory needs."""
+    needed = {call.pk for path in paths for call in path}
+    calls = Call.objects.defer("request").in_bulk(needed)
+    return [[calls[call.pk] for call in path] for path in paths]
+
+
+def size_of(path: Sequence[Call]) -> int:
+    """The characters of a path from `outlines_of`; 0 if they weren't counted."""
+    return sum(getattr(call, "size", 0) for call in path)
 
 
 def paths_of(calls: Iterable[Call]) -> list[list[Call]]:
-    """The answered calls of each path, from root to leaf; the longest path first, then others up to MOST_STEPS in total, and MOST_PATHS paths in all."""
+    """The answered calls of each path, from root to leaf; the longest path first, then others up to MOST_STEPS and MOST_CHARACTERS in total, and
+    MOST_PATHS paths in all.
+    """
     answered = _answered(calls)
     lengths = _lengths(answered)
     paths: list[list[Call]] = []
-    room = MOST_STEPS
+    room, characters = MOST_STEPS, MOST_CHARACTERS
     for leaf in sorted(leaves_of(answered.values()), key=lambda leaf: (-lengths[leaf.pk], leaf.pk)):
-        if paths and ((room := room - lengths[leaf.pk]) < 0 or len(paths) == MOST_PATHS):
-            break
-        paths.append(_back_from(leaf, answered))
+        path = _back_from(leaf, answered)
+        if paths:
+            room, characters = room - len(path), characters - size_of(path)
+            if room < 0 or characters < 0 or len(paths) == MOST_PATHS:
+                break
+        paths.append(path)
     return paths
 
 

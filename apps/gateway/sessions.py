@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import secrets
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -19,7 +19,15 @@ from apps.accounts.models import ApiToken, User, Workspace
 from apps.common.broker import enqueue
 from apps.gateway import live
 from apps.gateway.models import Call, Path, Session, SessionEvent
-from apps.gateway.session_trajectories import leaves_of, paths_of, trajectory_of
+from apps.gateway.session_trajectories import (
+    MOST_CHARACTERS,
+    leaves_of,
+    outlines_of,
+    paths_of,
+    size_of,
+    trajectory_of,
+    with_content,
+)
 from apps.gateway.targets import target_of
 from apps.policies.models import Policy
 from apps.redaction.rules import redacted
@@ -308,40 +316,52 @@ def store_trajectories(session: Session) -> None:
     """
     if session.is_of_training or (session.rollout_batch_id and session.state == Session.State.ABANDONED):
         return
-    calls = list(Call.objects.filter(session=session).order_by("id"))
+    calls = outlines_of(session)
     events = list(session.events.all())
-    known = dict(Path.objects.filter(session=session).values_list("leaf_id", "trajectory_id"))
+    known = set(Path.objects.filter(session=session).values_list("leaf_id", flat=True))
     paths = paths_of(calls)
-    others: list[tuple[Call, Prepared]] = []
-    for number, path in enumerate(paths):
-        leaf = path[-1]
-        if leaf.pk in known:
-            continue
-        is_main = number == 0
-        record = trajectory_of(session, path, events, is_main=is_main, is_branch=path[0].pk == paths[0][0].pk)
-        try:
-            prepared = prepare(record, jsontext.dumps(record.to_json()))
-        except jsontext.UnreadableJSON as problem:  # one level deeper than its requests were
-            Session.objects.filter(pk=session.pk).update(
-                problem=f"A path of {len(path)} calls couldn't become a trajectory: {problem}"
-            )
-            continue
-        if is_main:
+    main = paths[0] if paths else []
+    if size_of(main) > MOST_CHARACTERS:
+        _note_problem(session, f"Its chat has more than {MOST_CHARACTERS >> 20} MiB, so it didn't become a trajectory.")
+        return
+    for together in _a_few_at_a_time([path for path in paths if path[-1].pk not in known], main):
+        is_main = together[0] is main
+        prepared = []
+        for path in with_content(together):
+            is_branch = path[0].pk == main[0].pk
+            record = trajectory_of(session, path, events, is_main=is_main, is_branch=is_branch)
+            try:
+                prepared.append((path[-1], prepare(record, jsontext.dumps(record.to_json()))))
+            except jsontext.UnreadableJSON as problem:  # one level deeper than its requests were
+                _note_problem(session, f"A path of {len(path)} calls couldn't become a trajectory: {problem}")
+        if is_main and prepared:
             Path.objects.filter(session=session, is_main=True).update(is_main=False)
-            # One trajectory per episode, so that those of two policies can be paired; late ones don't belong to the batch.
-            batch_id = None if known else session.rollout_batch_id
-            _store_paths(session, [(leaf, prepared)], is_main=True, rollout_batch_id=batch_id)
-            continue
-        others.append((leaf, prepared))
-        if sum(each.size for _, each in others) > STORED_BYTES:
-            _store_paths(session, others)
-            others = []
-    _store_paths(session, others)
+        # One trajectory per episode, so that those of two policies can be paired; late ones don't belong to the batch.
+        batch_id = session.rollout_batch_id if is_main and not known else None
+        _store_paths(session, prepared, is_main=is_main, rollout_batch_id=batch_id)
     if left_out := len(leaves_of(calls)) - len(paths):
-        Session.objects.filter(pk=session.pk).update(
-            problem=f"Its chat branches too often: {left_out:,} of its shorter paths didn't become trajectories."
+        _note_problem(
+            session, f"Its chat branches too often: {left_out:,} of its shorter paths didn't become trajectories."
         )
     _mark_branches(session, paths)
+
+
+def _a_few_at_a_time(paths: Sequence[list[Call]], main: list[Call]) -> Iterator[list[list[Call]]]:
+    """The main path alone, and of the others as many together as have STORED_BYTES, so that neither thousands of queries nor hundreds of megabytes are needed."""
+    together: list[list[Call]] = []
+    size = 0
+    for path in paths:
+        together.append(path)
+        size += size_of(path)
+        if path is main or size > STORED_BYTES:
+            yield together
+            together, size = [], 0
+    if together:
+        yield together
+
+
+def _note_problem(session: Session, words: str) -> None:
+    Session.objects.filter(pk=session.pk).update(problem=words)
 
 
 def _store_paths(

@@ -3,14 +3,15 @@
 import json
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
 import pytest
-from django.db import OperationalError
+from django.db import OperationalError, transaction
 
 from apps.gateway import asgi, recorder, sessions
-from apps.gateway.models import Call
+from apps.gateway.models import Call, Session
 from tests.gateway.conftest import Agent
 from tests.gateway.upstream import Upstream
 
@@ -35,6 +36,27 @@ def test_a_key_that_opens_nothing_is_refused_as_openai_refuses_it(gateway_url: s
 
 def test_a_sessions_key_leads_to_its_policy_alone(agent: Agent) -> None:
     assert [card["id"] for card in agent.http.get("models").json()["data"]] == ["clerk"]
+
+
+def test_calls_of_a_session_that_ends_for_long_hold_up_nobody_else(
+    agent: Agent, open_session: Callable[..., sessions.NewSession], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are kept in files until its row is free: the gateway has few threads for the database."""
+    monkeypatch.setattr(recorder, "FLUSH_SECONDS", 0.05)
+    assert agent.reply(ASK)
+    with httpx.Client(base_url=agent.http.base_url, timeout=30) as http, ThreadPoolExecutor(8) as threads:
+        key = {"Authorization": f"Bearer {open_session().key}"}
+        with transaction.atomic():
+            Session.objects.select_for_update().get(pk=agent.session.pk)
+            sent = [threads.submit(agent.ask, {"role": "user", "content": str(number)}) for number in range(8)]
+            while not asgi.recorder.spool.is_dir():
+                time.sleep(0.01)
+            assert http.post("chat/completions", json={"messages": [ASK]}, headers=key).status_code == 200
+            assert {each.result().status_code for each in sent} == {200}
+            assert Call.objects.filter(session=agent.session).count() == 1
+    while Call.objects.filter(session=agent.session).count() < 9:
+        time.sleep(0.01)
+    assert not [*asgi.recorder.spool.glob("*.refused")]
 
 
 def test_after_the_end_of_a_session_its_key_is_refused(agent: Agent, upstream: Upstream) -> None:

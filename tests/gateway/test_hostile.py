@@ -287,7 +287,7 @@ def test_an_error_too_long_for_words_is_not_read(agent: Agent, upstream: Upstrea
     assert response.json()["error"]["message"] == "The policy's server gave no reply: it refused the request (400)."
 
 
-@pytest.mark.parametrize("bound", [("MOST_STEPS", 5), ("MOST_PATHS", 2)])
+@pytest.mark.parametrize("bound", [("MOST_STEPS", 5), ("MOST_PATHS", 2), ("MOST_CHARACTERS", 500)])
 def test_a_chat_that_branches_without_end_becomes_only_so_many_trajectories(
     monkeypatch: pytest.MonkeyPatch, db: None, bound: tuple[str, int]
 ) -> None:

@@ -1,6 +1,8 @@
 """What an ended session costs, and what comes of calls that end after it."""
 
 import secrets
+import tracemalloc
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -8,8 +10,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from apps.common.ids import new_id
-from apps.gateway import recorder, sessions
+from apps.gateway import queries, recorder, sessions
 from apps.gateway.models import Call, Path, Session
+from apps.gateway.queries import record_of
 from apps.trajectories.models import Trajectory
 from tests import factories
 
@@ -54,6 +57,48 @@ def test_long_paths_are_stored_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(sessions, "STORED_BYTES", 1)
     session, _ = ended(5, branches=2)
     assert Path.objects.filter(session=session).count() == 7
+
+
+def peak_of(act: Callable[[], object]) -> int:
+    """The most bytes that Python held at once, beyond those before."""
+    tracemalloc.start()
+    try:
+        act()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_the_end_of_a_large_session_and_a_call_after_it_hold_few_of_its_paths_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Forty chats of 24 MB took 4 GB, in a web process or a worker."""
+    monkeypatch.setattr(sessions, "STORED_BYTES", 1)
+    long = [{"role": "user", "content": "x" * 500_000}]
+    peaks = []
+    for chats in (12, 60):
+        session = factories.session(messages=[ANSWER])
+        first = Call.objects.select_related("session").get(session=session)
+        copies(Call.objects.get(pk=first.pk), chats, messages=long)
+        ends = peak_of(lambda: sessions.finish_session(session=session))  # noqa: B023 -- called here
+        first.pk, first.body_digest = new_id(), secrets.token_bytes(16)
+        first.session.refresh_from_db()
+        late = peak_of(lambda: recorder.store(first, 3, is_free=False))  # noqa: B023
+        assert Path.objects.filter(session=session).count() == chats + 2
+        peaks.append((ends, late, peak_of(lambda: record_of(session))))  # noqa: B023
+    assert all(many < few + 1_000_000 for few, many in zip(*peaks, strict=True)), peaks
+
+
+def test_a_chat_that_is_too_long_becomes_no_trajectory_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (sessions, queries):
+        monkeypatch.setattr(module, "MOST_CHARACTERS", 100)
+    session = factories.session(messages=[ANSWER, ANSWER, ANSWER])
+    sessions.finish_session(session=session)
+    session.refresh_from_db()
+    assert session.state == Session.State.FINISHED
+    assert session.problem == "Its chat has more than 0 MiB, so it didn't become a trajectory."
+    assert not Path.objects.filter(session=session).exists()
+    assert len(record_of(session).steps) < 3  # as many as can be shown
 
 
 @pytest.mark.parametrize("known", [True, False])

@@ -1,0 +1,100 @@
+"""One person's slow requests leave the rest of a process to everybody else."""
+
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+from django.test import Client
+
+from apps.accounts.models import Role
+from apps.common import fair_share
+from apps.common.fair_share import AT_ONCE, MOST_WAITING, FairShare
+from apps.common.limits import TooManyTries
+from apps.gateway.models import Session
+from tests import factories
+
+
+def test_who_has_enough_under_way_waits_and_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    shares = FairShare()
+    for _ in range(AT_ONCE):
+        shares.enter(1)
+    shares.enter(2)
+    entered = Event()
+    waiting = Thread(target=lambda: (shares.enter(1), entered.set()))
+    waiting.start()
+    shares.leave(2)
+    assert not entered.is_set()
+    shares.leave(1)
+    waiting.join(10)
+    assert entered.is_set()
+
+
+def test_who_waits_too_long_or_in_too_many_requests_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fair_share, "WAIT_SECONDS", 0.01)
+    shares = FairShare()
+    for _ in range(AT_ONCE):
+        shares.enter(1)
+    with pytest.raises(TooManyTries):
+        shares.enter(1)
+    monkeypatch.setattr(fair_share, "MOST_WAITING", 0)
+    monkeypatch.setattr(fair_share, "WAIT_SECONDS", 60.0)
+    with pytest.raises(TooManyTries):
+        shares.enter(1)
+    for _ in range(AT_ONCE):
+        shares.leave(1)
+    shares.enter(1)
+
+
+def test_no_more_than_half_of_the_connections_and_threads_are_one_persons(settings: Any) -> None:
+    from apps.common.request_threads import MOST_AT_ONCE
+
+    assert settings.DATABASES["default"]["OPTIONS"]["pool"]["max_size"] >= 2 * AT_ONCE
+    assert AT_ONCE + MOST_WAITING < MOST_AT_ONCE
+
+
+@pytest.mark.django_db(transaction=True)
+def test_requests_that_wait_for_a_row_hold_up_nobody_else() -> None:
+    """All of them would have a connection until the row is free, and there are few."""
+    researcher, other = factories.member(Role.RESEARCHER), factories.member(Role.OWNER)
+    session = factories.session(of=researcher.workspace)
+    token = {"authorization": f"Bearer {factories.token(researcher)}"}
+    asked = Client(headers={"authorization": f"Bearer {factories.token(other)}"})
+
+    def renew(number: int) -> int:
+        said = {"key": f"k{number}", "type": "reward", "value": 1}
+        path = f"/api/v1/sessions/{session.pk}/events"
+        status = Client(headers=token).post(path, said, content_type="application/json").status_code
+        connection.close()
+        return status
+
+    with ThreadPoolExecutor(12) as threads:
+        with transaction.atomic():
+            Session.objects.select_for_update().get(pk=session.pk)
+            sent = [threads.submit(renew, number) for number in range(12)]
+            with ThreadPoolExecutor(1) as another:
+
+                def ask() -> int:
+                    status = asked.get("/api/v1/jobs").status_code
+                    connection.close()
+                    return status
+
+                assert [another.submit(ask).result(60) for _ in range(3)] == [200, 200, 200]
+        assert {each.result(60) for each in sent} == {201}
+
+
+@pytest.mark.django_db
+def test_a_page_beyond_the_share_says_when_to_try_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    member = factories.member(Role.OWNER)
+    monkeypatch.setattr(fair_share, "SHARES", shares := FairShare())
+    monkeypatch.setattr(fair_share, "MOST_WAITING", 0)
+    client = Client()
+    client.force_login(member.user)
+    for _ in range(AT_ONCE + 1):  # each ends its share
+        assert client.get("/").status_code == 200
+    for _ in range(AT_ONCE):
+        shares.enter(member.user_id)
+    for path in ("/", "/api/v1/jobs"):
+        answer = client.get(path)
+        assert (answer.status_code, answer["Retry-After"]) == (429, str(fair_share.RETRY_AFTER))
