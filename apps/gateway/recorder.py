@@ -338,8 +338,8 @@ def store_spooled(spool: Path) -> None:
             else:
                 logger.exception("%s can't be stored", path)
                 path.rename(path.with_suffix(".refused"))
-    for error in locked.values():
-        raise error
+    for refusal in locked.values():
+        raise refusal
 
 
 def is_locked(error: Exception) -> bool:
