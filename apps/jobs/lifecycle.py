@@ -11,6 +11,7 @@ import os
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from threading import Event as Flag
 from threading import Thread
 from typing import Any
@@ -23,9 +24,10 @@ from django.db.models.functions import Coalesce
 from django.utils.timezone import now
 
 from apps.accounts import audit
-from apps.accounts.models import User
+from apps.accounts.models import User, Workspace
 from apps.common.broker import enqueue
 from apps.jobs.models import (
+    HELD,
     REMIND_AFTER,
     Event,
     Failure,
@@ -88,7 +90,7 @@ def queue(job: Job) -> None:
 
 @transaction.atomic
 def claim(kind: Kind[J], job_id: UUID | str, *, worker: str = "") -> J | None:
-    """Claim a waiting job for this process; None if it's over, held by a live worker, or deleted.
+    """Claim a waiting job for this process; None if it's over, held by a live worker, or deleted, or if it isn't its workspace's turn.
 
     If its worker's lease has expired, or its process on this machine is gone, the job is recovered first.
     """
@@ -98,6 +100,8 @@ def claim(kind: Kind[J], job_id: UUID | str, *, worker: str = "") -> J | None:
         return None
     held = kind.rows.held(job.attempt).filter(pk=job.pk)
     _lose(job, held if _is_gone(job.worker) else held.filter(leased_until__lt=now()), _silent(job))
+    if kind.is_one_at_a_time and _is_another_held(kind, job):
+        return None  # whoever ends that one hands on
     taken = kind.rows.waiting().filter(pk=job.pk)
     if not taken.update(
         state=kind.state(Phase.RUNNING),
@@ -113,6 +117,25 @@ def claim(kind: Kind[J], job_id: UUID | str, *, worker: str = "") -> J | None:
     again = "" if job.attempt == 1 else f" (attempt {job.attempt})"
     kind.on_event(job, Event("taken", f"Taken by {worker}{again}."))
     return job
+
+
+def _is_another_held(kind: Kind[J], job: J) -> bool:
+    """Whether a worker has another job of this kind and workspace. Locks the workspace, otherwise two would both find none."""
+    Workspace.objects.select_for_update(no_key=True).get(pk=job.workspace_id)
+    others = kind.rows.in_phase(*HELD).filter(workspace=job.workspace_id, leased_until__gte=now())
+    return others.exclude(pk=job.pk).exists()
+
+
+def _hand_on(job: Job) -> None:
+    """Once the transaction commits, notify the workers of the workspace's next job, if they work on one at a time."""
+    kind = kind_of_job(job)
+    if kind.is_one_at_a_time:
+        transaction.on_commit(partial(_queue_next, kind, job.workspace_id), robust=True)
+
+
+def _queue_next(kind: Kind[Any], workspace_id: UUID) -> None:
+    if following := kind.rows.waiting().filter(workspace=workspace_id).order_by("queued_at").first():
+        queue(following)
 
 
 def write(job: Job, **changes: Any) -> None:
@@ -191,6 +214,7 @@ def release(job: Job, reason: str) -> None:
     job.refresh_from_db()
     kind.on_event(job, Event("requeued", reason))
     queue(job)
+    _hand_on(job)
 
 
 def lose(job: Job, reason: str, *, failure: Failure | None = None) -> None:
@@ -221,6 +245,7 @@ def _lose(job: J, lost: JobQuerySet[J], reason: str, failure: Failure | None = N
         job.refresh_from_db()
         kind.on_event(job, Event("failed", failure.message))
         _announce(job)
+        _hand_on(job)
         return True
     if not lost.update(losses=losses, loss=reason, **_waiting(kind)):
         return False
@@ -228,6 +253,7 @@ def _lose(job: J, lost: JobQuerySet[J], reason: str, failure: Failure | None = N
     text = f"{reason}. Queued again: the next attempt continues from {job.resumes_from}."
     kind.on_event(job, Event("lost", text))
     queue(job)
+    _hand_on(job)
     return True
 
 
@@ -247,6 +273,7 @@ def _end(job: Job, event: Event, phase: Phase, changes: dict[str, Any]) -> None:
     job.refresh_from_db()
     kind.on_event(job, event)
     _announce(job)
+    _hand_on(job)
 
 
 def _announce(job: Job) -> None:
@@ -281,6 +308,7 @@ def cancel(job: J, *, by: User | None) -> J:
         event = Event("cancelling", f"Cancelled by {by} before it began.")
     elif mine.in_phase(*at_once).update(**_ended(kind, Phase.CANCELLED)):
         event = Event("cancelling", f"Cancelled by {by}.")
+        _hand_on(job)
     elif kind.can_stop_slowly and mine.in_phase(Phase.RUNNING).update(state=kind.state(Phase.STOPPING)):
         event = Event("cancelling", f"{by} asked it to stop.")
     else:

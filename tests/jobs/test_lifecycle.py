@@ -1,6 +1,8 @@
 """One worker at a time, and none that was believed dead. Tried on training runs; what holds for every kind is in test_kinds."""
 
+from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.utils.timezone import now
@@ -8,11 +10,13 @@ from kombu.exceptions import OperationalError
 
 from apps.jobs import lifecycle
 from apps.jobs.lifecycle import NotActive, NotResumable
-from apps.jobs.models import Failure, Phase, Superseded
+from apps.jobs.models import Failure, Job, Phase, Superseded
 from apps.training import progress
 from apps.training.launch import RUNS
 from apps.training.models import Run
 from apps.training.queries import headway
+from apps.trajectories.imports.import_job import IMPORTS
+from apps.trajectories.models import ImportBatch
 from tests import factories
 from workers.app import app
 
@@ -193,3 +197,39 @@ def test_pages_that_cannot_be_told_stop_no_job(monkeypatch, django_capture_on_co
         lifecycle.fail(run, Failure("data", "Row 3 is no JSON."))
     run.refresh_from_db()
     assert run.state == Run.State.FAILED
+
+
+ENDS: dict[str, Callable[[Job], object]] = {
+    "finish": lifecycle.finish,
+    "fail": lambda job: lifecycle.fail(job, Failure("data", "It's damaged.")),
+    "cancel": lambda job: lifecycle.cancel(job, by=None),
+    "release": lambda job: lifecycle.release(job, "The worker stops."),
+    "lose": lambda job: lifecycle.lose(job, "The worker died"),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_long_jobs_of_a_workspace_take_turns_and_leave_workers_to_others(
+    end: str, monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: Any
+) -> None:
+    sent: list[str] = []
+    monkeypatch.setattr(lifecycle, "enqueue", lambda task, job_id: sent.append(job_id))
+    first, second, third = (ImportBatch.objects.create(workspace=here, size=1) for here in [factories.workspace()] * 3)
+    elsewhere = ImportBatch.objects.create(workspace=factories.workspace(), size=1)
+    held = lifecycle.claim(IMPORTS, first.pk, worker="one:1")
+    assert held is not None
+    assert lifecycle.claim(IMPORTS, third.pk, worker="two:2") is None
+    assert lifecycle.claim(IMPORTS, elsewhere.pk, worker="two:2") is not None
+    with django_capture_on_commit_callbacks(execute=True):
+        ENDS[end](held)
+    assert sent[-1] == str(second.pk)
+    assert lifecycle.claim(IMPORTS, second.pk, worker="two:2") is not None
+    assert lifecycle.claim(IMPORTS, third.pk, worker="one:1") is None
+
+
+def test_a_job_whose_worker_died_keeps_no_other_from_its_turn() -> None:
+    here = factories.workspace()
+    first, second = (ImportBatch.objects.create(workspace=here, size=1) for _ in range(2))
+    assert lifecycle.claim(IMPORTS, first.pk, worker="one:1") is not None
+    ImportBatch.objects.filter(pk=first.pk).update(leased_until=now() - timedelta(seconds=1))
+    assert lifecycle.claim(IMPORTS, second.pk, worker="two:2") is not None

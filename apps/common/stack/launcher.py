@@ -64,7 +64,7 @@ def _on_signals(handler: Callable[[int, FrameType | None], None]) -> None:
         signal.signal(signum, handler)
 
 
-QUEUES = {"default": 2, "remote": 3, "generate": 1, "train": 1}  # tasks at once; a device holds one training run
+QUEUES = {"default": 4, "remote": 3, "generate": 1, "train": 1}  # tasks at once; a device holds one training run
 
 
 @dataclass(frozen=True, kw_only=True)
