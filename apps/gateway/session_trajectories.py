@@ -41,7 +41,7 @@ def with_content(paths: Sequence[Sequence[Call]]) -> list[list[Call]]:
     """The same paths, of calls with everything that a trajectory needs."""
     needed = {call.pk for path in paths for call in path}
     calls = Call.objects.defer("request").in_bulk(needed)
-    return [[calls[call.pk] for call in path] for path in paths]
+    return [[calls[call.pk] for call in path if call.pk in calls] for path in paths]  # some may be deleted meanwhile
 
 
 def size_of(path: Sequence[Call]) -> int:

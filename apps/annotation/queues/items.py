@@ -4,10 +4,11 @@ After a crash, filling resumes behind the last batch; concurrent fillings of one
 """
 
 from datetime import timedelta
+from hashlib import blake2b
 from itertools import islice
 from uuid import UUID
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from django.utils.timezone import now
 
 from apps.annotation.imported_judgments import conversion
@@ -27,24 +28,48 @@ MOST_TRIES = 3
 STALLED_AFTER = timedelta(minutes=1)
 
 
+class _OthersTurn(Exception):
+    """A worker fills another queue of the workspace."""
+
+
 def fill(queue_id: UUID) -> int:
-    """Fill a queue to the end and open it; returns how many items it has. Does nothing to a queue that isn't being filled."""
+    """Fill a queue to the end and open it; returns how many items it has. Does nothing to a queue that isn't being filled.
+
+    If a worker fills another queue of its workspace, that one continues with this one, so that many leave workers to other workspaces.
+    """
     tries = 0
     while True:
         try:
             if not _fill_batch(queue_id):
                 break
             tries = 0
+        except _OthersTurn:
+            break
         except IntegrityError:  # a trajectory of this batch was deleted meanwhile; the next read leaves it out
             tries += 1
             if tries == MOST_TRIES:
                 raise
-    return Queue.objects.get(pk=queue_id).item_count
+    queue = Queue.objects.get(pk=queue_id)
+    if queue.state != Queue.State.FILLING:
+        _hand_on(queue.workspace_id)
+    return queue.item_count
+
+
+def _hand_on(workspace_id: UUID) -> None:
+    waiting = Queue.objects.filter(workspace=workspace_id, state=Queue.State.FILLING)
+    if following := waiting.order_by("filling_at").values_list("pk", flat=True).first():
+        enqueue("filling.fill", str(following))
 
 
 @transaction.atomic
 def _fill_batch(queue_id: UUID) -> bool:
-    """Add the items of the next tasks; False at the end."""
+    """Add the items of the next tasks; False at the end. Raises _OthersTurn."""
+    workspace_id = Queue.objects.values_list("workspace", flat=True).get(pk=queue_id)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [_lock_of(workspace_id)])
+        [is_ours] = cursor.fetchone()
+    if not is_ours:
+        raise _OthersTurn
     queue = Queue.objects.select_for_update(of=("self",)).select_related("workspace").get(pk=queue_id)
     if queue.state != Queue.State.FILLING:
         return False
@@ -52,6 +77,11 @@ def _fill_batch(queue_id: UUID) -> bool:
     queue.filling_at = now()
     queue.save(update_fields=["state", "error", "item_count", "selection", "filled_to", "filling_at"])
     return has_more
+
+
+def _lock_of(workspace_id: UUID) -> int:
+    """The number of the advisory lock that a worker holds while it fills a queue of this workspace."""
+    return int.from_bytes(blake2b(b"filling" + workspace_id.bytes, digest_size=8).digest(), "big", signed=True)
 
 
 def _draw_batch(queue: Queue) -> bool:

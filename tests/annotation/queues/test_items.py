@@ -204,3 +204,30 @@ def test_filling_holds_up_nobody_else_in_the_workspace(workspace, sent):
             workspace=workspace, action="something else"
         )  # locks the workspace until the end of this block
         assert threads.submit(fill_it).result(timeout=10) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_many_queues_of_a_workspace_are_filled_one_after_another(workspace, sent):
+    """Otherwise they'd occupy all workers, and those of other workspaces would wait."""
+    runs(workspace, tasks=2)
+    first, second = new_queue(workspace), new_queue(workspace)
+    elsewhere = factories.workspace()
+    runs(elsewhere, tasks=1)
+    other = new_queue(elsewhere)
+    sent.clear()
+
+    def fill_in_thread(queue: Queue) -> int:
+        try:
+            return fill(queue.pk)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as another, transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [items._lock_of(workspace.pk)])
+        assert another.submit(fill_in_thread, second).result(60) == 0
+        assert another.submit(fill_in_thread, other).result(60) == 1
+    assert sent == []
+    assert fill(first.pk) == 2
+    assert sent == [("filling.fill", str(second.pk))]
+    assert fill(second.pk) == 2
