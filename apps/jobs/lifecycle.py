@@ -214,7 +214,6 @@ def release(job: Job, reason: str) -> None:
     job.refresh_from_db()
     kind.on_event(job, Event("requeued", reason))
     queue(job)
-    _hand_on(job)
 
 
 def lose(job: Job, reason: str, *, failure: Failure | None = None) -> None:
@@ -253,7 +252,6 @@ def _lose(job: J, lost: JobQuerySet[J], reason: str, failure: Failure | None = N
     text = f"{reason}. Queued again: the next attempt continues from {job.resumes_from}."
     kind.on_event(job, Event("lost", text))
     queue(job)
-    _hand_on(job)
     return True
 
 

@@ -199,12 +199,16 @@ def test_pages_that_cannot_be_told_stop_no_job(monkeypatch, django_capture_on_co
     assert run.state == Run.State.FAILED
 
 
+def lose_for_good(job: Job) -> None:
+    job.losses = job.MOST_LOSSES - 1
+    lifecycle.lose(job, "The worker died")
+
+
 ENDS: dict[str, Callable[[Job], object]] = {
     "finish": lifecycle.finish,
     "fail": lambda job: lifecycle.fail(job, Failure("data", "It's damaged.")),
     "cancel": lambda job: lifecycle.cancel(job, by=None),
-    "release": lambda job: lifecycle.release(job, "The worker stops."),
-    "lose": lambda job: lifecycle.lose(job, "The worker died"),
+    "lose": lose_for_good,
 }
 
 
