@@ -12,7 +12,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 
 from apps.common.limits import TooManyTries, too_many
-from apps.common.request_threads import give_back_connections
+from apps.common.request_threads import release_connections
 
 AT_ONCE = 4
 """Half of DATABASE_POOL."""
@@ -40,7 +40,7 @@ class FairShare:
     def _wait(self, person: int) -> None:
         if self._waiting[person] >= MOST_WAITING:
             raise TooManyTries(RETRY_AFTER)
-        give_back_connections()
+        release_connections()
         self._waiting[person] += 1
         try:
             if not self._changed.wait_for(lambda: self._under_way[person] < AT_ONCE, WAIT_SECONDS):
