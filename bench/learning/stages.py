@@ -10,13 +10,16 @@ from bench.learning.harness import Bench, Outcome, outcome
 from bench.learning.human_dpo import HUMAN_DPO
 from bench.learning.pairs import failures, pairs_by_branch, pairs_by_outcome, pairs_by_value
 from bench.learning.plain import GRADED, PLAIN, PLAIN_RLOO
+from bench.learning.rounds import DPO_ROUNDS
 from bench.learning.training import (
+    PAIRS_A_TASK,
     ROLLOUTS_A_TASK,
     demonstrate,
     first_model,
     from_pairs,
     online,
     online_outcome,
+    own_pairs,
     parted,
     play_own,
     settings,
@@ -26,7 +29,6 @@ from contract.trajectory import Trajectory
 from trainer.statistics import Proportion
 
 Stage = Callable[[Bench], Outcome]
-PAIRS_A_TASK = 3
 BRANCHES = 4
 PREFERENCES_A_TASK = 1
 HELD_OUT_PREFERENCES_A_TASK = 3
@@ -186,6 +188,7 @@ STAGES: dict[str, Stage] = {
     "human-grpo": human_grpo,
     "human-grpo-masked": human_grpo_masked,
     **HUMAN_DPO,
+    **DPO_ROUNDS,
     "grpo-masked": grpo_masked,
     "grpo-long": grpo_long,
     "grpo-success": grpo_success,
@@ -211,14 +214,6 @@ def people_pairs(bench: Bench) -> tuple[str, str]:
     train = annotators.preferences(learnt, per_task=PREFERENCES_A_TASK, seed=bench.seed)
     held_out = annotators.preferences(others, per_task=HELD_OUT_PREFERENCES_A_TASK, seed=bench.seed)
     return written(bench, "people", train, held_out)
-
-
-def own_pairs(bench: Bench) -> tuple[str, str]:
-    """Files of training pairs, and of held-out pairs of other tasks."""
-    play_own(bench)
-    learnt, others = parted(bench.trajectories("own"))
-    train = pairs_by_outcome(learnt, per_task=PAIRS_A_TASK)
-    return written(bench, "pairs", train, pairs_by_outcome(others, per_task=ROLLOUTS_A_TASK))
 
 
 def branched_pairs(bench: Bench) -> tuple[str, str]:

@@ -68,10 +68,12 @@ def curve(facts: dict[str, Any]) -> str:
 
 
 def pairs(facts: dict[str, Any]) -> str:
-    """215 pairs; for annotated pairs also their cost, and how many are right."""
+    """215 pairs; for annotated pairs also their cost, and how many are right; for several rounds, the success after each."""
     facts_shown = [f"{facts['pairs']} pairs"] if "pairs" in facts else []
     if "judgments" in facts:
         facts_shown += [f"{facts['judgments']} judgments", f"{100 * facts['right']:.0f} % right"]
+    if "rounds" in facts:
+        facts_shown.append(f"{', '.join(f'{100 * value:.1f}' for value in facts['rounds'])} % after each round")
     return ", ".join(facts_shown)
 
 

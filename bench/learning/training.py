@@ -6,11 +6,13 @@ from typing import Any
 from apps.demo import recipe
 from bench.learning.endings import endings
 from bench.learning.harness import Bench, Outcome, outcome
+from bench.learning.pairs import pairs_by_outcome
 from contract.trajectory import Trajectory
 
 Row = dict[str, Any]
-OWN_ROLLOUTS = {"split": "train", "levels": recipe.LEVELS, "count": 300, "seed": 3}
+OWN_ROLLOUTS: dict[str, Any] = {"split": "train", "levels": recipe.LEVELS, "count": 300, "seed": 3}
 ROLLOUTS_A_TASK = 6
+PAIRS_A_TASK = 3
 
 
 def demonstrate(bench: Bench) -> dict[str, Any]:
@@ -57,6 +59,14 @@ def parted(rollouts: list[Trajectory]) -> tuple[list[Trajectory], list[Trajector
 
 def written(bench: Bench, name: str, train: list[Row], held_out: list[Row]) -> tuple[str, str]:
     return bench.write(f"{name}.jsonl", train), bench.write(f"{name}-held-out.jsonl", held_out)
+
+
+def own_pairs(bench: Bench) -> tuple[str, str]:
+    """Files of training pairs, and of held-out pairs of other tasks."""
+    play_own(bench)
+    learnt, others = parted(bench.trajectories("own"))
+    train = pairs_by_outcome(learnt, per_task=PAIRS_A_TASK)
+    return written(bench, "pairs", train, pairs_by_outcome(others, per_task=ROLLOUTS_A_TASK))
 
 
 def online(bench: Bench, stage: str, settings: dict[str, Any], **changes: Any) -> Outcome:

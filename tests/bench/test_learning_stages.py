@@ -7,6 +7,7 @@ from typing import Any
 
 from bench.learning.harness import Bench
 from bench.learning.paired import Difference
+from bench.learning.rounds import ROUNDS, dpo_rounds
 from bench.learning.stages import human_grpo, human_grpo_masked, prm
 from contract.trajectory import Outcome, Step, Task, Trajectory
 from trainer.statistics import Proportion
@@ -88,3 +89,18 @@ def test_the_masked_run_differs_from_the_mixed_one_by_its_mask_alone(tmp_path: P
     mixed, masked = (json.loads((tmp_path / f"human-grpo-{name}.json").read_text()) for name in ("mixed", "masked"))
     assert masked == {**mixed, "mask_cut_off": True}
     assert (found.stage, found.more["less_unmasked"]["n"]) == ("human-grpo-masked", 300)
+
+
+def test_each_round_learns_from_the_policy_before_it_and_all_cost_as_much_as_one_pass(tmp_path: Path) -> None:
+    found = dpo_rounds(Learned(tmp_path, seed=0), stage="dpo-rounds", scope="step")
+    configs = [json.loads((tmp_path / f"dpo-rounds-{number}.json").read_text()) for number in range(1, ROUNDS + 1)]
+    played = [json.loads((tmp_path / f"dpo-rounds-own-{number}.json").read_text()) for number in range(1, ROUNDS + 1)]
+    policies = ["../sft/model", "../dpo-rounds-1/model", "../dpo-rounds-2/model"]
+    assert [config["model"]["path"] for config in configs] == policies
+    assert [config["policy"]["model"]["path"] for config in played] == policies
+    assert len({config["tasks"]["seed"] for config in played}) == ROUNDS
+    assert {config["scope"] for config in configs} == {"step"}
+    budget = len((tmp_path / "pairs.jsonl").read_text().splitlines())
+    used = [len((tmp_path / f"dpo-rounds-own-{number}.jsonl").read_text().splitlines()) for number in (1, 2, 3)]
+    assert used == [budget // ROUNDS] * ROUNDS
+    assert (found.stage, found.after, found.more["rounds"]) == ("dpo-rounds", 0.5, [0.5, 0.5, 0.5])
