@@ -67,6 +67,7 @@ def test_who_may_not_know_of_an_address_gets_404_whatever_they_send(how: str, mo
     monkeypatch.setattr(MemberRateThrottle, "THROTTLE_RATES", {"member": None})  # more than the rate limit per minute
     annotator, outsider = factories.member(Role.ANNOTATOR), factories.member(Role.OWNER)
     clients = {"annotator": client_of(annotator, how), "outsider": client_of(outsider, how), "stranger": Client()}
+    bodies = BODIES if how == "token" else BODIES[::4]  # how somebody signed in doesn't change how a body is read
     wrong = []
     for address, view, verb in ENDPOINTS:
         here = filled_in(address)
@@ -78,7 +79,7 @@ def test_who_may_not_know_of_an_address_gets_404_whatever_they_send(how: str, mo
         if "<uuid:" in address:  # of another workspace, or of none
             expected["outsider"] = 404
         for who, status in expected.items():
-            for content_type, body in BODIES if verb == "post" else BODIES[2:3]:
+            for content_type, body in bodies if verb == "post" else BODIES[2:3]:
                 answer = clients[who].generic(verb.upper(), here, body, content_type=content_type)
                 if answer.status_code != status or "detail" not in answer.json():
                     wrong.append((who, verb, address, content_type, answer.status_code))
