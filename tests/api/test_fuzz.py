@@ -53,8 +53,9 @@ HOSTILE: list[Any] = [
     *([SURROGATE] * 1000, {str(number): number for number in range(1000)}),
 ]
 """Values to substitute for a field's own."""
-CASES = max(3, settings.default.max_examples // 50)
-"""Valid requests per operation, and as many invalid ones. Each is sent by every caller."""
+CASES = max(2, settings.default.max_examples // 50)
+"""Valid requests per operation, which every caller sends, and as many invalid ones."""
+SENDERS_OF_INVALID = ("owner", "outsider")
 
 
 @pytest.fixture(scope="module")
@@ -92,8 +93,8 @@ def test_everything_is_answered_as_it_is_described(
     for operation in operations:
         for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
             for case in cases_of(operation, mode, things):
-                for who, token in tokens.items():
-                    if problem := answer_to(case, token, statuses):
+                for who in tokens if mode is GenerationMode.POSITIVE else SENDERS_OF_INVALID:
+                    if problem := answer_to(case, tokens[who], statuses):
                         problems.setdefault(f"{operation.label} as {who}", problem)
     assert not problems, "\n\n".join(f"{name}: {problem}" for name, problem in problems.items())
     assert {200, 201, 202, 400, 404, 409} <= statuses

@@ -16,6 +16,7 @@ from apps.gateway.models import Session
 from tests import factories
 
 
+@pytest.mark.django_db
 def test_who_has_enough_under_way_waits_and_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
     shares = FairShare()
     for _ in range(AT_ONCE):
@@ -31,6 +32,7 @@ def test_who_has_enough_under_way_waits_and_nobody_else(monkeypatch: pytest.Monk
     assert entered.is_set()
 
 
+@pytest.mark.django_db  # who waits gives its connection back
 def test_who_waits_too_long_or_in_too_many_requests_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fair_share, "WAIT_SECONDS", 0.01)
     shares = FairShare()

@@ -70,7 +70,7 @@ HEADERS = [
     for name in ("Referer", "HX-Current-URL", "HX-Target", "Accept-Language", "User-Agent", "X-Forwarded-For")
     for value in ("http://[", "\xff", "x" * 5000, "//")
 ]
-RANDOM = max(3, settings.default.max_examples // 20)
+RANDOM = max(3, settings.default.max_examples // 30)
 """Forms per URL, with a few invalid fields among valid ones."""
 
 

@@ -31,11 +31,17 @@ pytestmark = pytest.mark.django_db
 Members = dict[str, bytes]
 
 
+_GOOD: Members = {}
+
+
 @pytest.fixture
-def members(owner: Membership, things: dict[str, Any]) -> Members:
-    """The members of a good archive."""
-    fill(owner, things)
-    return unpacked(exported(owner))
+def members(request: pytest.FixtureRequest) -> Members:
+    """The members of a good archive, exported once for all tests of a process."""
+    if not _GOOD:
+        owner, things = request.getfixturevalue("owner"), request.getfixturevalue("things")
+        fill(owner, things)
+        _GOOD.update(unpacked(exported(owner)))
+    return dict(_GOOD)
 
 
 def refused(archive: bytes) -> str:
