@@ -34,6 +34,11 @@ def test_a_facet_narrows_the_list_and_its_chip_widens_it(open_as, researcher, vi
     chips.get_by_role("link", name="Remove the filter Environment: airline").click()
     expect(chips.get_by_role("listitem")).to_have_count(1)
     page.wait_for_url(lambda url: "tag=kept" in url and "environment" not in url)
+    page.get_by_label("Environment", exact=True).select_option("shop")
+    expect(chips.get_by_role("listitem")).to_have_count(2)
+    page.get_by_label("Minimum number of steps").fill("1")
+    page.keyboard.press("Tab")
+    expect(chips.get_by_role("listitem")).to_have_count(3)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
