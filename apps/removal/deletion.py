@@ -209,7 +209,8 @@ def delete_trajectories(ids: Collection[UUID]) -> dict[type[Model], int]:
     if trace_ids:
         counts[Trace] = len(trace_ids)
     alone = Session.objects.filter(pk__in=session_ids).exclude(Exists(Path.objects.filter(session=OuterRef("pk"))))
-    counts |= dependents.delete(alone, spared=NEVER)
+    alone_ids = list(alone.values_list("pk", flat=True))  # read at once, as in _sessions_left_alone
+    counts |= dependents.delete(Session.objects.filter(pk__in=alone_ids), spared=NEVER)
     _forget_files(imports)
     return counts
 
@@ -233,7 +234,9 @@ def _sessions_left_alone(ids: Collection[UUID]) -> Any:
     """Sessions whose trajectories are all among these."""
     others = Path.objects.filter(session=OuterRef("pk")).exclude(trajectory__in=ids)
     within = Path.objects.filter(trajectory__in=ids).values("session")
-    return Session.objects.filter(~Exists(others), pk__in=within)
+    found = Session.objects.filter(~Exists(others), pk__in=within).values_list("pk", flat=True)
+    # Read at once: as a subquery of every table that refers to sessions, it could be planned so that it runs for each call.
+    return Session.objects.filter(pk__in=list(found))
 
 
 def _blockers_of(target: Any) -> list[Blocker]:
