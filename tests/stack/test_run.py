@@ -153,6 +153,7 @@ def test_it_answers_heals_and_ends_by_ctrl_c(start: Callable[..., RunningStack])
     assert "Stopped in" in stack.printed
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_killed_it_leaves_nothing_and_starts_again(start: Callable[..., RunningStack]) -> None:
     stack = start("--port", "0")

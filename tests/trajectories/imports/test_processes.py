@@ -157,6 +157,7 @@ def peak_of(process: subprocess.Popen[str]) -> int:
     return peak
 
 
+@pytest.mark.long
 @pytest.mark.django_db(transaction=True)
 def test_a_file_three_times_as_long_takes_no_more_memory(command, tmp_path):
     factories.workspace()
