@@ -47,6 +47,11 @@ def test_every_module_named_is_there(page: Path, files: list[str]):
     assert {module for module in modules if not any(file.endswith(f"/{module}") for file in files)} == set()
 
 
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CHANGELOG.md"], ids=named)
+def test_no_page_has_the_marks_of_an_unfinished_merge(page: Path):
+    assert re.findall(r"^(?:<{7}|={7}|>{7})(?: .*)?$", page.read_text(), re.MULTILINE) == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=named)
 def test_every_link_leads_somewhere(page: Path):
     for target in re.findall(r"\]\((?!https?:|mailto:)([^)\s]+)\)", CODE_BLOCK.sub("", page.read_text())):
