@@ -17,7 +17,7 @@ from apps.redaction import rules as redaction
 from apps.trajectories.imports.upload import StoredFile
 from apps.transfer.archive_reader import ArchiveReader
 from apps.transfer.frozen_files import FrozenFiles
-from apps.transfer.loading import Loader, refuse_content
+from apps.transfer.loader import Loader, refuse_content
 from apps.transfer.models import Import
 from apps.transfer.refusals import TransferRefused
 

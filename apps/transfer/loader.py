@@ -83,9 +83,8 @@ class Loader:
         for where, row in self._archive.rows(people.MEMBER):
             self.people.add(row, where)
         counts = {table.label: self._load(table) for table in TABLES}
-        with (
-            connection.cursor() as cursor
-        ):  # what refers to rows that aren't there is refused here, not after all is done
+        # References to rows that aren't there are refused here, not by the commit.
+        with connection.cursor() as cursor:
             cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
             cursor.execute("SET CONSTRAINTS ALL DEFERRED")
         return counts

@@ -20,7 +20,7 @@ from apps.trajectories.imports.upload import FileTooLarge, store
 from apps.transfer import export_job, import_job
 from apps.transfer.download import archive_of
 from apps.transfer.forms import ExportForm, ImportForm
-from apps.transfer.loading import NotEmpty, refuse_content
+from apps.transfer.loader import NotEmpty, refuse_content
 from apps.transfer.models import Export, Import
 from apps.transfer.refusals import TransferRefused
 

@@ -20,12 +20,12 @@ from apps.trajectories.models import Trajectory
 from apps.transfer import archive_reader
 from apps.transfer.export_job import EXPORTS, export_workspace, request_export
 from apps.transfer.import_job import IMPORTS, AnotherImport, import_workspace, request_import
-from apps.transfer.loading import NotEmpty
+from apps.transfer.loader import NotEmpty
 from apps.transfer.models import Import
 from apps.transfer.tables import TABLES
 from tests import factories
 from tests.transfer.archives import exported, imported, packed, rows, table, unpacked, with_rows
-from tests.transfer.filling import fill
+from tests.transfer.full_workspace import fill
 
 pytestmark = pytest.mark.django_db
 Members = dict[str, bytes]
@@ -302,5 +302,5 @@ def test_an_error_that_nobody_thought_of_is_a_failure_in_words(members: Members,
     def broken(*_: object) -> None:
         raise RecursionError
 
-    monkeypatch.setattr("apps.transfer.loading.Reading.values", broken)
+    monkeypatch.setattr("apps.transfer.loader.Reading.values", broken)
     assert refused(packed(members)).startswith("The archive can't be read (RecursionError)")

@@ -21,7 +21,7 @@ from apps.transfer.tables import EXCEPTIONS, TABLES
 from tests import factories
 from tests.annotation import making
 from tests.transfer.archives import exported, imported, rows, table, unpacked
-from tests.transfer.filling import fill
+from tests.transfer.full_workspace import fill
 
 pytestmark = pytest.mark.django_db
 OWN = {table.name: table for table in TABLES}

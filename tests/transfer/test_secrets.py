@@ -12,7 +12,7 @@ from django.db.utils import DatabaseError
 from apps.accounts.models import Membership, User
 from apps.transfer.tables import EXCEPTIONS, LISTED, TABLES
 from tests.transfer.archives import exported
-from tests.transfer.filling import fill
+from tests.transfer.full_workspace import fill
 from tests.transfer.test_tables import suspects
 
 pytestmark = pytest.mark.django_db
