@@ -40,18 +40,17 @@ BEGINS_WITH_ID: Final = re.compile(rb'\{ ?"id": ?"(%s)"' % ID.encode())
 class NotEmpty(TransferRefused):
     """The workspace has content."""
 
-    def __init__(self, workspace: Workspace, found: str) -> None:
+    def __init__(self, workspace: Workspace) -> None:
         super().__init__(
-            f"The workspace {workspace} has {found} already. An archive is imported only into a workspace without content: "
+            f"The workspace {workspace} has content already. An archive is imported only into a workspace without content: "
             "create a new one, and import it there."
         )
 
 
 def refuse_content(workspace: Workspace) -> None:
     """Raises NotEmpty."""
-    for table in TABLES:
-        if table.rows(workspace).exists():
-            raise NotEmpty(workspace, str(table.model._meta.verbose_name_plural))
+    if any(table.rows(workspace).exists() for table in TABLES):
+        raise NotEmpty(workspace)
 
 
 class Loader:

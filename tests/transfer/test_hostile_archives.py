@@ -237,7 +237,7 @@ def test_a_workspace_with_content_is_refused(members: Members):
     elsewhere = factories.member(Role.OWNER)
     Policy.objects.create(workspace=elsewhere.workspace, name="mine", kind="external")
     stored = store(ContentFile(packed(members)), filename="workspace.zip")
-    with pytest.raises(NotEmpty, match="has policys already"):
+    with pytest.raises(NotEmpty, match="has content already"):
         request_import(stored=stored, by=elsewhere)
     assert not default_storage.exists(stored.name)
     assert Policy.objects.filter(workspace=elsewhere.workspace).count() == 1
