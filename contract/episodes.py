@@ -4,12 +4,15 @@ Both write files into the run's folder, atomically:
 
     episodes/<batch>.json        the trainer's request; while it exists, runners can lease these episodes
     episodes/<batch>/<id>.json   the worker's answer for one of them
+
+An episode may have several chats: sub-agents have their own, and an agent that summarizes its history begins another. The longest is the
+episode's trajectory; of the others, only the tokens matter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -30,6 +33,47 @@ class WantedEpisode:
     task: Task
     attempt: int
     """Index among the attempts at this task in its batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallTokens:
+    """The tokens of one call of a chat."""
+
+    call: str
+    """The call's id, which sorts by time. Chats that share a beginning share its calls."""
+    context: list[int]
+    """The prompt's tokens beyond those of the call before; all of them where a chat begins or is broken."""
+    sampled: list[int]
+    """What the policy wrote; empty if its tokens are unknown."""
+    is_break: bool = False
+    """Whether the prompt doesn't extend the tokens of the call before."""
+
+    @classmethod
+    def of_step(cls, call: str, info: Mapping[str, Any]) -> Self:
+        """From what the gateway records of a step."""
+        return cls(call, info.get("context_ids", []), info.get("token_ids", []), "seam" in info)
+
+    @classmethod
+    def from_json(cls, data: Any) -> Self:
+        """Raises LookupError, TypeError."""
+        return cls(data["call"], data["context"], data["sampled"], data["is_break"])
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+Chat = Sequence[CallTokens]
+"""The calls of a chat, from its beginning."""
+
+
+@dataclass(frozen=True)
+class PlayedEpisode:
+    """What a policy did in an episode."""
+
+    rollout: Trajectory
+    """Its longest chat, with the outcome."""
+    others: tuple[Chat, ...] = ()
+    """Its other chats, the longest first."""
 
 
 @dataclass(frozen=True)
@@ -102,21 +146,28 @@ class EpisodeFolder:
                 raise ValueError(f"{wanted} isn't a batch of episodes: {problem}") from None
         return None
 
-    def answer(self, batch: Batch, episode_id: str, trajectory: Trajectory | None) -> None:
-        """Give the trainer an episode's trajectory; None if nobody could play it. Raises OSError."""
+    def answer(self, batch: Batch, episode_id: str, played: PlayedEpisode | None) -> None:
+        """Give the trainer what happened in an episode; None if nobody could play it. Raises OSError."""
         place = self.path / batch.id
         if not (self.path / f"{batch.id}.json").exists():
             return
         place.mkdir(exist_ok=True)
-        payload = {"trajectory": trajectory.to_json() if trajectory else None}
+        payload: dict[str, Any] = {"trajectory": None}
+        if played is not None:
+            others = [[call.to_json() for call in chat] for chat in played.others]
+            payload = {"trajectory": played.rollout.to_json(), "others": others}
         write_whole(place / f"{episode_id}.json", jsontext.dumps(payload))
 
     def answered(self, batch: Batch) -> set[str]:
         """The ids of the answered episodes."""
         return {file.stem for file in (self.path / batch.id).glob("*.json")}
 
-    def answers(self, batch: Batch, *, but: set[str]) -> Iterator[tuple[str, Trajectory | None]]:
-        """The worker's answers for episodes other than `but`. Raises BadRow."""
+    def answers(self, batch: Batch, *, but: set[str]) -> Iterator[tuple[str, PlayedEpisode | None]]:
+        """The worker's answers for episodes other than `but`. Raises BadRow, LookupError, TypeError."""
         for episode_id in sorted(self.answered(batch) - but):
-            payload = jsontext.loads((self.path / batch.id / f"{episode_id}.json").read_bytes())["trajectory"]
-            yield episode_id, None if payload is None else Trajectory.from_json(payload)
+            payload = jsontext.loads((self.path / batch.id / f"{episode_id}.json").read_bytes())
+            if payload["trajectory"] is None:
+                yield episode_id, None
+                continue
+            others = tuple([CallTokens.from_json(call) for call in chat] for chat in payload["others"])
+            yield episode_id, PlayedEpisode(Trajectory.from_json(payload["trajectory"]), others)

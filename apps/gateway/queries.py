@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -20,9 +21,14 @@ from apps.gateway.session_trajectories import (
     size_of,
     trajectory_of,
     with_content,
+    with_tokens,
 )
 from apps.gateway.spending.costs import Cost, cost_in, sums
+from contract.episodes import PlayedEpisode
 from contract.trajectory import Trajectory as TrajectoryRecord
+
+MOST_OTHERS = 64
+"""Paths of a training run's session that are learned from besides its main one, the longest first."""
 
 
 class Counts(NamedTuple):
@@ -98,21 +104,22 @@ def steps_so_far(session: Session) -> int:
 
 def record_of(session: Session) -> TrajectoryRecord:
     """The main path so far."""
-    [main] = with_content([_beginning(paths_of(outlines_of(session)))])
-    return trajectory_of(session, main, list(session.events.all()))
+    return _record(session, paths_of(outlines_of(session)))
 
 
-def _beginning(paths: list[list[Call]]) -> list[Call]:
+def _record(session: Session, paths: Sequence[list[Call]]) -> TrajectoryRecord:
     """The main path, as far as it can be held in memory: all of it, but for hostile ones."""
     main = paths[0] if paths else []
     sizes = accumulate(size_of([call]) for call in main)
-    return [call for call, size in zip(main, sizes, strict=True) if size <= MOST_CHARACTERS]
+    [held] = with_content([[call for call, size in zip(main, sizes, strict=True) if size <= MOST_CHARACTERS]])
+    return trajectory_of(session, held, list(session.events.all()))
 
 
-def rollout_of(session: Session) -> TrajectoryRecord | None:
-    """The main path of a finished session of a training run, with its tokens; None without steps."""
-    record = record_of(session)
-    return record if record.steps else None
+def episode_of(session: Session) -> PlayedEpisode | None:
+    """What a finished session of a training run can teach: its main path, and the tokens of MOST_OTHERS more; None without steps."""
+    paths = paths_of(outlines_of(session))
+    record = _record(session, paths)
+    return PlayedEpisode(record, tuple(with_tokens(paths[1 : 1 + MOST_OTHERS]))) if record.steps else None
 
 
 def progress_context(session: Session) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from apps.gateway.call_graph import Ids
 from apps.gateway.dialects.steps import context_of, end_of, reply_of, tools_in
 from apps.gateway.models import Call, Join, Session, SessionEvent
 from contract import jsontext
+from contract.episodes import CallTokens, Chat
 from contract.messages import text_of
 from contract.trajectory import Outcome, Step, Task, Trajectory
 from contract.values import mapping
@@ -42,6 +43,14 @@ def with_content(paths: Sequence[Sequence[Call]]) -> list[list[Call]]:
     needed = {call.pk for path in paths for call in path}
     calls = Call.objects.defer("request").in_bulk(needed)
     return [[calls[call.pk] for call in path if call.pk in calls] for path in paths]  # some may be deleted meanwhile
+
+
+def with_tokens(paths: Sequence[Sequence[Call]]) -> list[Chat]:
+    """The tokens of each path."""
+    needed = {call.pk for path in paths for call in path}
+    calls = Call.objects.only("join", "untrainable", "prompt_ids", "sampled_ids").in_bulk(needed)
+    tokens = {pk: CallTokens.of_step(str(pk), _tokens(call)) for pk, call in calls.items()}
+    return [[tokens[call.pk] for call in path if call.pk in tokens] for path in paths]
 
 
 def size_of(path: Sequence[Call]) -> int:
@@ -184,18 +193,10 @@ def tools_of(path: Sequence[Call]) -> list[Any]:
 
 
 def _step(call: Call, reward: float | None) -> Step:
-    info: dict[str, Any] = {"finish_reason": end_of(call.dialect, call.reply)}
+    info = {"finish_reason": end_of(call.dialect, call.reply), **_tokens(call)}
+    if "token_ids" in info:
+        info["logprobs"] = [round(float(each), 5) for each in np.frombuffer(call.logprobs or b"", "<f4")]
     between, message = reply_of(call.dialect, call.reply)
-    if call.join == Join.MESSAGES:
-        info["seam"] = "Its prompt doesn't begin with the tokens of the step before."
-    if call.untrainable:
-        info["untrainable"] = call.untrainable
-    else:
-        info |= {
-            "context_ids": ids_from(call.prompt_ids).tolist(),
-            "token_ids": ids_from(call.sampled_ids).tolist(),
-            "logprobs": [round(float(each), 5) for each in np.frombuffer(call.logprobs or b"", "<f4")],
-        }
     return Step(
         context=[*context_of(call.dialect, call.messages), *between],
         message=message,
@@ -205,6 +206,15 @@ def _step(call: Call, reward: float | None) -> Step:
         completion_tokens=call.completion_tokens,
         info=info,
     )
+
+
+def _tokens(call: Call) -> dict[str, Any]:
+    info: dict[str, Any] = {}
+    if call.join == Join.MESSAGES:
+        info["seam"] = "Its prompt doesn't begin with the tokens of the step before."
+    if call.untrainable:
+        return {**info, "untrainable": call.untrainable}
+    return {**info, "context_ids": ids_from(call.prompt_ids).tolist(), "token_ids": ids_from(call.sampled_ids).tolist()}
 
 
 def ids_from(column: bytes | memoryview | None) -> Ids:

@@ -16,7 +16,7 @@ from django.utils.timezone import now
 
 from apps.accounts.models import ApiToken, Membership
 from apps.gateway.models import Session
-from apps.gateway.queries import rollout_of
+from apps.gateway.queries import episode_of
 from apps.gateway.sessions import (
     NewSession,
     NotServed,
@@ -30,8 +30,7 @@ from apps.jobs import lifecycle
 from apps.jobs.models import Failure, Phase
 from apps.training.models import Episode, EpisodeBatch, Run
 from apps.trajectories.models import RolloutBatch
-from contract.episodes import Batch
-from contract.trajectory import Trajectory
+from contract.episodes import Batch, PlayedEpisode
 
 MOST_LOSSES = 3
 """Times an episode may be lost before it's no longer leased: whatever crashes its runners isn't the policy's doing."""
@@ -83,12 +82,12 @@ def close_batches(run: Run) -> None:
     batches.exclude(pk__in=kept).delete()
 
 
-def ended_episodes(batch_id: UUID) -> Iterator[tuple[Episode, Trajectory | None]]:
-    """Episodes whose end hasn't been reported to the trainer, each with its rollout, or None if it was given up."""
+def ended_episodes(batch_id: UUID) -> Iterator[tuple[Episode, PlayedEpisode | None]]:
+    """Episodes whose end hasn't been reported to the trainer, each with what happened, or None if it was given up."""
     unanswered = Episode.objects.filter(batch=batch_id, answered_at=None).select_related("session")
     for episode in unanswered.filter(Q(session__state=Session.State.FINISHED) | Q(losses__gte=MOST_LOSSES)):
         is_finished = episode.session is not None and episode.session.state == Session.State.FINISHED
-        yield episode, rollout_of(episode.session) if is_finished and episode.session else None
+        yield episode, episode_of(episode.session) if is_finished and episode.session else None
 
 
 def mark_answered(episode: Episode) -> None:

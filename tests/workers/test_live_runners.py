@@ -16,9 +16,11 @@ from retrace import Client, Episode
 from apps.accounts.models import Membership, Role
 from apps.training.folders import folder_of
 from apps.training.models import Run
+from contract.events import Metrics
 from tests import factories
 from tests.live import LiveStack
 from tests.trainer.policies import save_policy
+from tests.trainer.runs import events_of
 from trainer.records import read_trajectories
 
 pytestmark = pytest.mark.stack
@@ -39,7 +41,7 @@ def client(live_stack: LiveStack, researcher: Membership) -> Iterator[Client]:
 
 
 def talk(episode: Episode) -> dict[str, Any]:
-    """Two turns; capital letters are worth something."""
+    """Two turns and a sub-agent's single one; capital letters are worth something."""
     library = OpenAI(base_url=episode.base_url, api_key=episode.api_key, max_retries=0)
     messages: list[Any] = [{"role": "user", "content": episode.task["instruction"]}]
     said = ""
@@ -47,6 +49,8 @@ def talk(episode: Episode) -> dict[str, Any]:
         message = library.chat.completions.create(model="any", messages=messages).choices[0].message
         said += message.content or ""
         messages += [message.model_dump(exclude_none=True), {"role": "user", "content": "Go on."}]
+    below = [{"role": "system", "content": "You are asked by another agent."}, {"role": "user", "content": said}]
+    library.chat.completions.create(model="any", messages=below)
     reward = min(1.0, sum(letter.isupper() for letter in said) / 20)
     return {"reward": reward, "success": reward > 0.5}
 
@@ -132,3 +136,5 @@ def test_agents_elsewhere_are_trained_though_one_vanishes_and_one_breaks(
         assert len(rollout.steps) == 2
         assert rollout.info["reward_parts"] == {"outcome": pytest.approx(rollout.outcome.reward)}
         assert all("token_ids" in step.info and "seam" not in step.info for step in rollout.steps)
+    told = [line.event.values for line in events_of(folder_of(run.pk).path) if isinstance(line.event, Metrics)]
+    assert [values["chats"] for values in told if "chats" in values] == [2, 2]  # the sub-agent's are learned from as well

@@ -5,7 +5,7 @@ unparsable call ends the episode. So training and evaluation use exactly the sam
 environment. Left out: generation by vLLM, and sampling from weights sharded over devices.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -16,11 +16,13 @@ from datasets import Dataset
 
 from contract.configs import GrpoConfig, RlooConfig
 from trainer.algorithms.arguments import common_arguments
-from trainer.algorithms.online_training import Batch, RolloutSource, facts_of, figures_of, token_row
-from trainer.algorithms.padding import TrimsPadding
+from trainer.algorithms.online_training import Batch, RolloutSource, facts_of, figures_of
+from trainer.algorithms.packing import ReadsChats
+from trainer.algorithms.padding import GroupsByLength
 from trainer.algorithms.policy_rollouts import Attempt, Player
 from trainer.algorithms.row_order import OrderOfEpoch
 from trainer.algorithms.runner_rollouts import RunnerPlayer
+from trainer.algorithms.token_rows import TokenRow, token_rows
 from trainer.algorithms.training_run import TrainingRun
 from trainer.events import EventLog
 from trainer.failures import DataFailure
@@ -96,6 +98,11 @@ def trl_arguments(config: AnyOnline, source: RolloutSource, folder: Path) -> dic
     }
 
 
+def first_chat_of(row: TokenRow) -> list[int]:
+    """All its tokens, prompt included."""
+    return row.prompt + [token for token, chat in zip(row.completion, row.chats, strict=True) if chat == 0]
+
+
 def up_to_multiple(number: int, of: int) -> int:
     """7, 2 -> 8"""
     return -(-number // of) * of
@@ -116,7 +123,7 @@ def rollouts_a_step(config: AnyOnline) -> int:
     return config.optimizer.batch_size * config.optimizer.gradient_accumulation
 
 
-class LearnsFromRollouts(TrimsPadding):
+class LearnsFromRollouts(ReadsChats, GroupsByLength):
     """Mixin for TRL's online trainers: takes rollouts and evaluations from `online_training`."""
 
     source: RolloutSource
@@ -136,8 +143,10 @@ class LearnsFromRollouts(TrimsPadding):
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
         step = self.state.global_step + 1
         batch = self.source.play([row["prompt"] for row in inputs], step=step)
+        self._chats = self.padded([row.chats for row in batch.rows])
         trl: Any = super()
         output: dict[str, Any] = trl._generate_and_score_completions(inputs)
+        output["chats"] = self._chats
         self.credit(batch, output)
         for name in batch.figures.keys() - {"reward", "reward_std"}:  # computed by TRL
             self._metrics["train"][name].append(batch.figures[name])
@@ -149,16 +158,15 @@ class LearnsFromRollouts(TrimsPadding):
         """The tokens of a few attempts by the current policy, for the canary."""
         tasks = list(self.source.tasks.values())[:count]
         played = self.source.player.play([Attempt(task, 0) for task in tasks], moment="canary")
-        rows = [token_row(rollout, empty=self.source.empty) for rollout in played]
-        return [row.prompt + row.completion for row in rows]
+        return [first_chat_of(row) for row in token_rows(played, empty=self.source.empty)]
 
     def credit(self, batch: Batch, output: dict[str, Any]) -> None:
         """Hook for trainers that assign advantages differently from TRL."""
 
-    def own_tokens(self, batch: Batch) -> torch.Tensor:
-        """(B, T): 1 where the policy wrote the token; T is the longest completion."""
-        rows = [torch.tensor(row.own) for row in batch.rows]
-        return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True).to(self.accelerator.device)
+    def padded(self, rows: Sequence[Sequence[int]]) -> torch.Tensor:
+        """(B, T): a number for each completion token, and 0 for padding."""
+        tensors = [torch.tensor(row) for row in rows]
+        return torch.nn.utils.rnn.pad_sequence(tensors, batch_first=True).to(self.accelerator.device)
 
     def evaluate(self, *_: object, **__: object) -> dict[str, float]:
         """Attempt the held-out tasks, divided among the processes."""

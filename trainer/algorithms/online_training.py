@@ -1,71 +1,25 @@
-"""Rollouts by the policy being trained: played for each step, tokenized, scored, and kept for people to read."""
+"""Rollouts by the policy being trained: played for each step, scored, and kept for people to read."""
 
 import json
 import random
 import time
 from collections import Counter, defaultdict
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
 from contract.configs import OnlineConfig, TasksConfig, TrainingTasksConfig
-from contract.trajectory import Step, Task, Trajectory
+from contract.episodes import PlayedEpisode
+from contract.trajectory import Task, Trajectory
 from trainer.algorithms.policy_rollouts import Attempt, Player
 from trainer.algorithms.runner_rollouts import RunnerPlayer, is_absent
+from trainer.algorithms.token_rows import TokenRow, token_rows
 from trainer.failures import DataFailure
 from trainer.rewards import Reward, Rewards
 from trainer.rewards.total import metrics_of
 from trainer.rollouts.runner import load_tasks
-
-CONTEXT = -1
-"""The turn index of tokens that no turn wrote: tool results, and template tokens."""
-
-
-class TokenRow(NamedTuple):
-    """A rollout as tokens."""
-
-    prompt: list[int]
-    completion: list[int]
-    """All turns with the tokens between them; ends with the last token of the last turn."""
-    turns: list[int]
-    """For each token of `completion`, the index of the turn that wrote it, or CONTEXT."""
-
-    @property
-    def own(self) -> list[int]:
-        """The loss mask: 1 where the policy wrote the token, otherwise 0."""
-        return [int(turn != CONTEXT) for turn in self.turns]
-
-
-def token_row(rollout: Trajectory, *, empty: int, ends: Set[int] = frozenset()) -> TokenRow:
-    """Built from the token ids in each step. A rollout without turns becomes the single token `empty`, outside the loss mask.
-
-    ends: if given, a turn that ends with none of these was cut off and counts as context, without loss.
-
-    If a step's tokens don't extend those of the previous one, or are unknown, the row starts after that break.
-    """
-    first = after_last_break(rollout.steps)
-    if first == len(rollout.steps):
-        return TokenRow([empty], [empty], [CONTEXT])
-    completion: list[int] = []
-    turns: list[int] = []
-    for number, step in enumerate(rollout.steps[first:], start=first):
-        context, own = step.info["context_ids"] if number > first else [], step.info["token_ids"]
-        is_cut_off = bool(ends) and own[-1] not in ends
-        completion += context + own
-        turns += [CONTEXT] * len(context) + [CONTEXT if is_cut_off else number] * len(own)
-    return TokenRow(list(rollout.steps[first].info["context_ids"]), completion, turns)
-
-
-def after_last_break(steps: Sequence[Step]) -> int:
-    """The index from which on each step's tokens extend those of the step before."""
-    for index in range(len(steps) - 1, -1, -1):
-        if "token_ids" not in steps[index].info:
-            return index + 1
-        if "seam" in steps[index].info:
-            return index
-    return 0
 
 
 @dataclass
@@ -120,14 +74,17 @@ class RolloutSource:
             "rollout_seconds": time.monotonic() - began,
         }
         ends = self.player.ends if self.config.mask_cut_off else frozenset()
-        rows = [token_row(each, empty=self.empty, ends=ends) for each in rollouts]
+        episodes = [episode for group in groups for episode in group.episodes]
+        rows = token_rows(episodes, empty=self.empty, ends=ends)
+        if self.config.played_by == "runners":
+            figures["chats"] = fmean(row.chat_count for row in rows)
         self.batch = Batch(rollouts, rewards, rows, figures)
         return self.batch
 
     def evaluate(self, share: slice) -> list[Trajectory]:
         """Attempt a share of the held-out tasks, with the same tasks and random seeds at each evaluation."""
         played = self.player.play([Attempt(task, 0) for task in self.held_out[share]], moment="evaluation")
-        rollouts = [rollout for rollout in played if not is_absent(rollout)]
+        rollouts = [each.rollout for each in played if not is_absent(each.rollout)]
         check_played(rollouts)
         return rollouts
 
@@ -166,7 +123,8 @@ class RolloutSource:
 
     def _play(self, wanted: Sequence[list[Attempt]], step: int) -> list["Group"]:
         played = self.player.play([attempt for attempts in wanted for attempt in attempts], moment=f"step {step}")
-        scored = iter(zip(played, with_absent_at_mean(played, self.rewards.score(played)), strict=True))
+        rollouts = [each.rollout for each in played]
+        scored = iter(zip(played, with_absent_at_mean(rollouts, self.rewards.score(rollouts)), strict=True))
         return [Group(*zip(*(next(scored) for _ in attempts), strict=True)) for attempts in wanted]
 
     def _other_tasks(self, groups: Sequence["Group"], count: int, *, seed: str) -> list[str]:
@@ -178,8 +136,12 @@ class RolloutSource:
 class Group(NamedTuple):
     """Rollouts of one task, whose rewards are compared."""
 
-    rollouts: tuple[Trajectory, ...]
+    episodes: tuple[PlayedEpisode, ...]
     rewards: tuple[Reward, ...]
+
+    @property
+    def rollouts(self) -> list[Trajectory]:
+        return [each.rollout for each in self.episodes]
 
     @property
     def varies(self) -> bool:

@@ -1,8 +1,7 @@
-"""Trims padding from forward passes.
+"""Groups rows of similar length in forward passes.
 
-TRL pads all rollouts of an optimizer step to the longest of them and shuffles them into its forward passes. Among agents' rollouts the longest is many times
-the median (an episode that loops until its budget ends), so most of the input would be padding. Padding contributes
-nothing to losses or gradients: trimming it changes neither, beyond rounding.
+TRL shuffles the rollouts of an optimizer step into its forward passes. Passes are as wide as their longest chat (`packing`), so rows of similar length belong
+together. That changes neither losses nor gradients, beyond rounding.
 """
 
 from collections.abc import Sequence
@@ -14,8 +13,8 @@ Rows = dict[str, torch.Tensor | None]
 """A TRL batch: (B, …) tensors, scalars for the whole batch, and None."""
 
 
-class TrimsPadding:
-    """Mixin for TRL's online trainers, for text-only chats."""
+class GroupsByLength:
+    """Mixin for TRL's online trainers."""
 
     args: Any
     _step: int
@@ -33,42 +32,6 @@ class TrimsPadding:
         self._buffered_inputs = [rows for step in steps for rows in by_length(step)]
         inputs = self._buffered_inputs[self._step % self.args.steps_per_generation]
         return inputs
-
-    def _get_per_token_logps_and_entropies(
-        self,
-        model: Any,
-        input_ids: torch.Tensor,
-        attention_mask: torch.Tensor,
-        logits_to_keep: int,
-        batch_size: int | None = None,
-        **more: Any,
-    ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
-        """(B, P + T) tokens -> (B, T) log-probabilities and entropies of the last T, 0 in columns that are all padding."""
-        trl: Any = super()
-        order = attention_mask.sum(1).argsort()
-        logps, entropies, auxiliary = [], [], []
-        for places in torch.split(order, batch_size or len(order)):
-            attended = attention_mask[places]
-            columns = attended.any(0).nonzero()
-            begin, end = int(columns[0]), int(columns[-1]) + 1
-            spare = attended.size(1) - end
-            found = trl._get_per_token_logps_and_entropies(
-                model, input_ids[places, begin:end], attended[:, begin:end], logits_to_keep - spare, **more
-            )
-            logps.append(widened(found[0], spare))
-            entropies += [widened(found[1], spare)] if found[1] is not None else []
-            auxiliary += [found[2]] if found[2] is not None else []
-        back = order.argsort()
-        return (
-            torch.cat(logps)[back],
-            torch.cat(entropies)[back] if entropies else None,
-            torch.stack(auxiliary).mean() if auxiliary else None,
-        )
-
-
-def widened(values: torch.Tensor, columns: int) -> torch.Tensor:
-    """(B, T) -> (B, T + columns), with zeros."""
-    return torch.nn.functional.pad(values, (0, columns))
 
 
 def by_length(parts: Sequence[Rows]) -> list[Rows]:

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from transformers import PreTrainedTokenizerBase
 
 from contract.configs import OnlineConfig
-from contract.trajectory import Task, Trajectory
+from contract.episodes import PlayedEpisode
+from contract.trajectory import Task
 from trainer.environments import environment_named
 from trainer.interruption import StoppedMidway, StopRequest
 from trainer.rollouts.episode import play
@@ -32,7 +33,7 @@ class Player:
         self.ends = self._engine.ends
         """Tokens that end a turn. A turn that ends with any other was cut off by the token limit."""
 
-    def play(self, attempts: Sequence[Attempt], *, moment: str) -> list[Trajectory]:
+    def play(self, attempts: Sequence[Attempt], *, moment: str) -> list[PlayedEpisode]:
         """The rollouts, in order. `moment` distinguishes the same attempts at different steps. Raises StoppedMidway."""
         model = self._engine.model
         was_training = model.training
@@ -44,11 +45,11 @@ class Player:
         finally:
             model.train(was_training)
 
-    async def _play_all(self, attempts: Sequence[Attempt], moment: str) -> list[Trajectory]:
+    async def _play_all(self, attempts: Sequence[Attempt], moment: str) -> list[PlayedEpisode]:
         return await asyncio.gather(*(self._play(attempt, moment) for attempt in attempts))
 
-    async def _play(self, attempt: Attempt, moment: str) -> Trajectory:
+    async def _play(self, attempt: Attempt, moment: str) -> PlayedEpisode:
         task = attempt.task
         environment = environment_named(task.environment or self._config.tasks.environment)()
         seed = zlib.crc32(f"{self._config.seed} {moment} {task.key} {attempt.number}".encode())
-        return await play(environment, task, self._engine.begin(task, seed), self._config.budget)
+        return PlayedEpisode(await play(environment, task, self._engine.begin(task, seed), self._config.budget))

@@ -48,7 +48,7 @@ class PolicyTokenRloo(LearnsFromRollouts, RLOOTrainer):
         return {**output, "own": self._own}
 
     def _tokenize_prompts(self, prompts: list[str]) -> tuple[list[list[int]], None, dict[str, Any]]:
-        self._own = self.own_tokens(self.source.batch)
+        self._own = self.padded([row.own for row in self.source.batch.rows])
         return [row.prompt for row in self.source.batch.rows], None, {}
 
     def _generate_single_turn(self, *_: object) -> list[list[int]]:
@@ -56,7 +56,7 @@ class PolicyTokenRloo(LearnsFromRollouts, RLOOTrainer):
 
     def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
         self._own = inputs["own"]
-        loss: torch.Tensor = super()._compute_loss(model, inputs)  # type: ignore[no-untyped-call]  # TRL leaves it untyped
+        loss: torch.Tensor = super()._compute_loss(model, inputs)
         return loss
 
     def _get_per_token_logps_and_entropies(self, *arguments: Any, **more: Any) -> tuple[Any, Any, Any]:

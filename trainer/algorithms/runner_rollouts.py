@@ -14,7 +14,7 @@ from uuid import uuid4
 from transformers import PreTrainedTokenizerBase
 
 from contract.configs import OnlineConfig
-from contract.episodes import Batch, EpisodeFolder, WantedEpisode
+from contract.episodes import Batch, EpisodeFolder, PlayedEpisode, WantedEpisode
 from contract.events import Log, Warned
 from contract.trajectory import Outcome, Trajectory
 from trainer.algorithms.policy_rollouts import Attempt
@@ -63,7 +63,7 @@ class RunnerPlayer:
         self.ends = self._engine.ends
         """Tokens that end a turn. A turn that ends with any other was cut off by the token limit."""
 
-    def play(self, attempts: Sequence[Attempt], *, moment: str) -> list[Trajectory]:
+    def play(self, attempts: Sequence[Attempt], *, moment: str) -> list[PlayedEpisode]:
         """The rollouts, in order; those without a reported end are `is_absent`. Raises StoppedMidway, RunFailure."""
         if not attempts:
             return []
@@ -76,7 +76,7 @@ class RunnerPlayer:
             self._folder.close()
             model.train(was_training)
 
-    async def _play_all(self, attempts: Sequence[Attempt], moment: str) -> list[Trajectory]:
+    async def _play_all(self, attempts: Sequence[Attempt], moment: str) -> list[PlayedEpisode]:
         server = ChatServer(self._engine, seed=self._config.seed)
         async with server.listening(own_host()) as address:
             batch = Batch(
@@ -90,13 +90,13 @@ class RunnerPlayer:
             self._folder.open(batch)
             results = await self._results(batch, server)
         return [
-            results.get(episode.id) or Trajectory(episode.task, [], Outcome(termination=ABSENT))
+            results.get(episode.id) or PlayedEpisode(Trajectory(episode.task, [], Outcome(termination=ABSENT)))
             for episode in batch.episodes
         ]
 
-    async def _results(self, batch: Batch, server: ChatServer) -> dict[str, Trajectory | None]:
+    async def _results(self, batch: Batch, server: ChatServer) -> dict[str, PlayedEpisode | None]:
         """The episodes' results by the deadline, which counts from the first chat, since runners may start later than the training run."""
-        results: dict[str, Trajectory | None] = {}
+        results: dict[str, PlayedEpisode | None] = {}
         self._events.emit(Log(f"{batch.moment}: {len(batch.episodes)} episodes wait for runners"))
         while len(results) < len(batch.episodes):
             if self._stop.requested:

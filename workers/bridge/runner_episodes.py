@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import time
+from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
 from apps.training import episodes
 from apps.training.models import Run
-from contract.episodes import Batch, EpisodeFolder
+from contract.episodes import Batch, EpisodeFolder, PlayedEpisode
 from contract.jsontext import UnreadableJSON
 from contract.trajectory import Trajectory
 from contract.values import BadRow
@@ -45,9 +46,9 @@ class RunnerEpisodes:
         if self._batch is None or self._batch.id != wanted.id:
             episodes.open_batch(self._run, wanted)
             self._batch = wanted
-        for episode, rollout in episodes.ended_episodes(UUID(wanted.id)):
+        for episode, played in episodes.ended_episodes(UUID(wanted.id)):
             try:
-                self._folder.answer(wanted, str(episode.pk), rollout and Trajectory.from_json(rollout.to_json()))
+                self._folder.answer(wanted, str(episode.pk), played and _checked(played))
             except (BadRow, UnreadableJSON) as problem:  # agents' input mustn't end a training run
                 logger.warning("episode %s can't be told to its trainer: %s", episode.pk, problem)
                 self._folder.answer(wanted, str(episode.pk), None)
@@ -58,3 +59,8 @@ class RunnerEpisodes:
         if self._batch is not None:
             episodes.close_batches(self._run)
             self._batch = None
+
+
+def _checked(played: PlayedEpisode) -> PlayedEpisode:
+    """The same, if the trainer can read it. Raises BadRow, UnreadableJSON."""
+    return replace(played, rollout=Trajectory.from_json(played.rollout.to_json()))

@@ -11,12 +11,14 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
+from contract.episodes import CallTokens, PlayedEpisode
 from contract.events import Failed, Metrics, Progress
 from contract.messages import Message
 from contract.trajectory import Step, Task, Trajectory
 from tests.trainer.policies import save_policy, small_tokenizer
 from tests.trainer.runs import events_of, run_here
-from trainer.algorithms.online_training import CONTEXT, RolloutSource, token_row
+from trainer.algorithms.online_training import RolloutSource
+from trainer.algorithms.token_rows import token_rows
 from trainer.environments import ENVIRONMENTS
 from trainer.environments.protocol import Score, Transition
 from trainer.failures import ExitCode
@@ -85,30 +87,6 @@ def weights_of(folder: Path) -> dict[str, torch.Tensor]:
     return AutoModelForCausalLM.from_pretrained(folder / "model").state_dict()
 
 
-def test_a_rollouts_row_has_its_turns_and_what_came_between_them():
-    steps = [
-        Step([], {}, info={"context_ids": [1, 2], "token_ids": [3, 4]}),
-        Step([], {}, info={"context_ids": [5], "token_ids": [6]}),
-    ]
-    row = token_row(Trajectory(Task("t", "Do it."), steps), empty=0)
-    assert row == ([1, 2], [3, 4, 5, 6], [0, 0, CONTEXT, 1])
-    assert row.own == [1, 1, 0, 1]
-    assert token_row(Trajectory(Task("t", "Do it."), []), empty=0).own == [0]
-
-
-def test_a_turn_that_was_cut_off_can_be_left_out_of_the_loss():
-    steps = [
-        Step([], {}, info={"context_ids": [1, 2], "token_ids": [3, 9]}),
-        Step([], {}, info={"context_ids": [5], "token_ids": [6, 7]}),
-        Step([], {}, info={"context_ids": [9], "token_ids": [8, 9]}),
-    ]
-    rollout = Trajectory(Task("t", "Do it."), steps)
-    assert token_row(rollout, empty=0).own == [1, 1, 0, 1, 1, 0, 1, 1]
-    masked = token_row(rollout, empty=0, ends={9})
-    assert masked.turns == [0, 0, CONTEXT, CONTEXT, CONTEXT, CONTEXT, 2, 2]
-    assert masked.completion == [3, 9, 5, 6, 7, 9, 8, 9]  # it is still read
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_run_whose_turns_are_all_cut_off_learns_nothing_from_them(tmp_path: Path, kind: str):
     """One token a turn is too few for any turn to end."""
@@ -154,53 +132,102 @@ def test_a_run_keeps_its_rollouts_and_tells_its_figures(tmp_path: Path, kind: st
     assert report["validation"]["after"]["success"] == evaluations[3]["eval/success"]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_update_is_that_of_the_policys_own_tokens(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch):
-    """The gradient of the first step, computed by hand from the rollouts that it kept: advantage times the gradient of each own token's log-probability."""
+@pytest.fixture
+def gradients(monkeypatch: pytest.MonkeyPatch) -> list[torch.Tensor]:
+    """The gradient of one weight in each optimizer step of a training run in this process, before it's clipped."""
     from trainer.algorithms.training_run import TrainingRun
 
-    gradients: list[torch.Tensor] = []
+    seen: list[torch.Tensor] = []
     train = TrainingRun.train
 
     def watched(run: TrainingRun, trainer: Any) -> None:
-        name = "model.layers.0.self_attn.q_proj.weight"
-        clip = trainer._clip_grad_norm if hasattr(trainer, "_clip_grad_norm") else None
-        assert clip is not None
+        clip = trainer._clip_grad_norm
 
-        def seen(model: Any) -> Any:
-            gradients.append(dict(model.named_parameters())[name].grad.clone())
+        def clipped(model: Any) -> Any:
+            seen.append(dict(model.named_parameters())[WATCHED].grad.clone())
             return clip(model)
 
-        trainer._clip_grad_norm = seen
+        trainer._clip_grad_norm = clipped
         train(run, trainer)
 
     monkeypatch.setattr(TrainingRun, "train", watched)
-    folder = tmp_path / "run"
-    config = online_run(folder, kind, held_out=0)
-    config["optimizer"] = {**config["optimizer"], "max_steps": 1, "max_grad_norm": 1e9}
-    assert run_here(folder, config) == ExitCode.FINISHED
+    return seen
 
+
+WATCHED = "model.layers.0.self_attn.q_proj.weight"
+ONE_UNCLIPPED_STEP = {
+    "learning_rate": 1e-3,
+    "batch_size": 4,
+    "gradient_accumulation": 2,
+    "max_steps": 1,
+    "max_grad_norm": 1e9,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_update_is_that_of_the_policys_own_tokens(tmp_path: Path, kind: str, gradients: list[torch.Tensor]):
+    """The gradient of the first step, computed by hand from the rollouts that it kept: advantage times the gradient of each own token's log-probability."""
+    folder = tmp_path / "run"
+    assert run_here(folder, online_run(folder, kind, held_out=0, optimizer=ONE_UNCLIPPED_STEP)) == ExitCode.FINISHED
     rollouts = list(read_trajectories(folder / "rollouts" / "step-000001.jsonl"))
     assert any(len(rollout.steps) > 1 for rollout in rollouts)
-    model = AutoModelForCausalLM.from_pretrained(tmp_path / "base")
+    chats = [[tokens_of(rollout)] for rollout in rollouts]
+    assert_gradient(gradients[0], kind, tmp_path / "base", rollouts, chats)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_chats_of_an_episode_share_its_advantage(
+    tmp_path: Path, kind: str, gradients: list[torch.Tensor], monkeypatch: pytest.MonkeyPatch
+):
+    """Every second episode has a sub-agent: the gradient is that of all chats, each read by itself, and averages are over episodes."""
+    from trainer.algorithms.policy_rollouts import Player
+
+    play, others = Player.play, list[list[list[CallTokens]]]()
+
+    def with_sub_agents(player: Player, attempts: Any, *, moment: str) -> list[PlayedEpisode]:
+        played = play(player, attempts, moment=moment)
+        if not moment.startswith("step"):
+            return played
+        sub_agents = [tokens_of(each.rollout) for each in play(player, attempts, moment=f"{moment}, below")]
+        others.extend([chat] if number % 2 else [] for number, chat in enumerate(sub_agents))
+        return [PlayedEpisode(each.rollout, tuple(chats)) for each, chats in zip(played, others, strict=True)]
+
+    monkeypatch.setattr(Player, "play", with_sub_agents)
+    folder = tmp_path / "run"
+    assert run_here(folder, online_run(folder, kind, held_out=0, optimizer=ONE_UNCLIPPED_STEP)) == ExitCode.FINISHED
+    rollouts = list(read_trajectories(folder / "rollouts" / "step-000001.jsonl"))
+    chats = [[tokens_of(rollout), *more] for rollout, more in zip(rollouts, others, strict=True)]
+    assert_gradient(gradients[0], kind, tmp_path / "base", rollouts, chats)
+
+
+def tokens_of(rollout: Trajectory) -> list[CallTokens]:
+    return [CallTokens.of_step(f"step {number}", step.info) for number, step in enumerate(rollout.steps)]
+
+
+def assert_gradient(
+    found: torch.Tensor, kind: str, base: Path, rollouts: list[Trajectory], chats: list[list[list[CallTokens]]]
+) -> None:
+    model = AutoModelForCausalLM.from_pretrained(base)
     tokens = 0
     loss = torch.zeros(())
-    for rollout in rollouts:
-        ids: list[int] = []
-        own: list[int] = []
-        for step in rollout.steps:
-            ids += step.info["context_ids"]
-            own += range(len(ids), len(ids) + len(step.info["token_ids"]))
-            ids += step.info["token_ids"]
-        logprobs = model(input_ids=torch.tensor([ids])).logits[0].log_softmax(-1)
-        total = torch.stack([logprobs[place - 1, ids[place]] for place in own]).sum()
-        loss = loss - rollout.info["advantage"] * total
-        tokens += len(own)
-    loss = loss / (tokens if kind == "grpo" else len(rollouts))  # dapo averages over tokens, RLOO over sequences
+    for rollout, of_one in zip(rollouts, chats, strict=True):
+        for chat in of_one:
+            ids: list[int] = []
+            own: list[int] = []
+            for call in chat:
+                ids += call.context
+                own += range(len(ids), len(ids) + len(call.sampled))
+                ids += call.sampled
+            logprobs = model(input_ids=torch.tensor([ids])).logits[0].log_softmax(-1)
+            total = torch.stack([logprobs[place - 1, ids[place]] for place in own]).sum()
+            loss = loss - rollout.info["advantage"] * total
+            tokens += len(own)
+    loss = loss / (tokens if kind == "grpo" else len(rollouts))  # dapo averages over tokens, RLOO over episodes
     loss.backward()
-    expected = model.model.layers[0].self_attn.q_proj.weight.grad
+    expected = dict(model.named_parameters())[WATCHED].grad
+    assert expected is not None
     assert expected.abs().max() > 1e-6
-    torch.testing.assert_close(gradients[0], expected, rtol=2e-2, atol=1e-2 * expected.abs().max().item())
+    torch.testing.assert_close(found, expected, rtol=2e-2, atol=1e-2 * expected.abs().max().item())
 
 
 def test_the_divergence_is_told_a_token_that_the_policy_wrote(tmp_path: Path):
@@ -213,7 +240,7 @@ def test_the_divergence_is_told_a_token_that_the_policy_wrote(tmp_path: Path):
     after_one_step = AutoModelForCausalLM.from_pretrained(folder / "checkpoints" / "checkpoint-1")
     apart: list[float] = []
     for rollout in read_trajectories(folder / "rollouts" / "step-000002.jsonl"):
-        row = token_row(rollout, empty=0)
+        [row] = token_rows([PlayedEpisode(rollout)], empty=0)
         ids = torch.tensor([row.prompt + row.completion])
         with torch.no_grad():
             now, then = (model(ids).logits[0].log_softmax(-1) for model in (after_one_step, base))

@@ -11,12 +11,12 @@ import httpx
 import pytest
 from transformers import AutoTokenizer
 
-from contract.episodes import Batch, EpisodeFolder, WantedEpisode
+from contract.episodes import Batch, EpisodeFolder, PlayedEpisode, WantedEpisode
 from contract.events import Failed, Metrics, Warned
 from contract.trajectory import Outcome, Step, Trajectory
 from tests.trainer.algorithms.test_online import Letters, online_run
 from tests.trainer.runs import events_of, run_here
-from trainer.algorithms.online_training import CONTEXT, after_last_break, token_row
+from trainer.algorithms.token_rows import CONTEXT, token_rows
 from trainer.environments import ENVIRONMENTS
 from trainer.failures import ExitCode
 from trainer.records import read_trajectories
@@ -65,7 +65,8 @@ def runner(folder: Path, answer: Answer = played) -> Iterator[list[Batch]]:
                 continue
             seen.append(batch)
             for episode in batch.episodes:
-                files.answer(batch, episode.id, answer(batch, episode))
+                rollout = answer(batch, episode)
+                files.answer(batch, episode.id, rollout and PlayedEpisode(rollout))
 
     thread = threading.Thread(target=run)
     thread.start()
@@ -99,7 +100,7 @@ def test_runners_play_every_step_and_evaluation(tmp_path: Path) -> None:
     kept = read_trajectories(folder / "rollouts" / "step-000001.jsonl")
     tokenizer: Any = AutoTokenizer.from_pretrained(tmp_path / "base")
     for rollout in kept:
-        row = token_row(rollout, empty=0)
+        [row] = token_rows([PlayedEpisode(rollout)], empty=0)
         wrote = [token for token, turn in zip(row.completion, row.turns, strict=True) if turn != CONTEXT]
         assert wrote == [token for step in rollout.steps for token in step.info["token_ids"]]
         between = [token for token, turn in zip(row.completion, row.turns, strict=True) if turn == CONTEXT]
@@ -188,21 +189,6 @@ def test_a_branch_goes_on_from_the_same_tokens_and_a_changed_past_begins_anew(tm
     for reply in (second, third):
         assert reply["prompt_token_ids"][: len(sequence)] == sequence
     assert changed["prompt_token_ids"][: len(sequence)] != sequence
-
-
-def test_what_is_learned_from_begins_after_the_last_break() -> None:
-    whole = {"context_ids": [1], "token_ids": [2]}
-    seam = {**whole, "seam": "It begins anew."}
-    unknown: dict[str, Any] = {"untrainable": "The server counted otherwise."}
-
-    def at(*infos: dict[str, Any]) -> int:
-        return after_last_break([Step([], {}, info=info) for info in infos])
-
-    assert at(whole, whole) == 0
-    assert at(whole, seam, whole) == 1
-    assert at(whole, unknown, seam) == 2
-    assert at(whole, unknown) == 2
-    assert at() == 0
 
 
 def test_a_killed_trainers_wishes_are_forgotten(tmp_path: Path) -> None:
