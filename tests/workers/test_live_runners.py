@@ -137,4 +137,5 @@ def test_agents_elsewhere_are_trained_though_one_vanishes_and_one_breaks(
         assert rollout.info["reward_parts"] == {"outcome": pytest.approx(rollout.outcome.reward)}
         assert all("token_ids" in step.info and "seam" not in step.info for step in rollout.steps)
     told = [line.event.values for line in events_of(folder_of(run.pk).path) if isinstance(line.event, Metrics)]
-    assert [values["chats"] for values in told if "chats" in values] == [2, 2]  # the sub-agent's are learned from as well
+    # The sub-agent's are learned from as well.
+    assert [values["chats"] for values in told if "chats" in values] == [2, 2]
