@@ -66,7 +66,7 @@ VERSIONS = register(
         announced={Phase.DONE: EventType.VERSION_FROZEN, Phase.FAILED: EventType.VERSION_FAILED},
         facts=lambda version: {"dataset": str(version.dataset_id), "number": version.number},
         related=("dataset", "workspace"),
-        is_one_at_a_time=True,
+        lane="versions",
         listed_with=("dataset",),
     )
 )

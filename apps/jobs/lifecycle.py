@@ -100,7 +100,7 @@ def claim(kind: Kind[J], job_id: UUID | str, *, worker: str = "") -> J | None:
         return None
     held = kind.rows.held(job.attempt).filter(pk=job.pk)
     _lose(job, held if _is_gone(job.worker) else held.filter(leased_until__lt=now()), _silent(job))
-    if kind.is_one_at_a_time and _is_another_held(kind, job):
+    if kind.lane and _is_another_held(kind, job):
         return None  # whoever ends that one hands on
     taken = kind.rows.waiting().filter(pk=job.pk)
     if not taken.update(
@@ -120,22 +120,29 @@ def claim(kind: Kind[J], job_id: UUID | str, *, worker: str = "") -> J | None:
 
 
 def _is_another_held(kind: Kind[J], job: J) -> bool:
-    """Whether a worker has another job of this kind and workspace. Locks the workspace, otherwise two would both find none."""
+    """Whether a worker has another job of this lane and workspace. Locks the workspace, otherwise two would both find none."""
     Workspace.objects.select_for_update(no_key=True).get(pk=job.workspace_id)
-    others = kind.rows.in_phase(*HELD).filter(workspace=job.workspace_id, leased_until__gte=now())
-    return others.exclude(pk=job.pk).exists()
+    held = (each.rows.in_phase(*HELD) for each in _of_lane(kind.lane))
+    others = (rows.filter(workspace=job.workspace_id, leased_until__gte=now()).exclude(pk=job.pk) for rows in held)
+    return any(rows.exists() for rows in others)
+
+
+def _of_lane(lane: str) -> list[Kind[Any]]:
+    return [each for each in kinds() if each.lane == lane]
 
 
 def _hand_on(job: Job) -> None:
-    """Once the transaction commits, notify the workers of the workspace's next job, if they work on one at a time."""
+    """Once the transaction commits, notify the workers of the workspace's next job of the lane."""
     kind = kind_of_job(job)
-    if kind.is_one_at_a_time:
-        transaction.on_commit(partial(_queue_next, kind, job.workspace_id), robust=True)
+    if kind.lane:
+        transaction.on_commit(partial(_queue_next, kind.lane, job.workspace_id), robust=True)
 
 
-def _queue_next(kind: Kind[Any], workspace_id: UUID) -> None:
-    if following := kind.rows.waiting().filter(workspace=workspace_id).order_by("queued_at").first():
-        queue(following)
+def _queue_next(lane: str, workspace_id: UUID) -> None:
+    waiting = [each.rows.waiting().filter(workspace=workspace_id) for each in _of_lane(lane)]
+    first = [job for rows in waiting if (job := rows.order_by("queued_at").first())]
+    if first:
+        queue(min(first, key=lambda job: job.queued_at))
 
 
 def write(job: Job, **changes: Any) -> None:

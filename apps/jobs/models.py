@@ -244,8 +244,8 @@ class Kind(Generic[J]):
     resumable: tuple[Phase, ...] = RESUMABLE
     before_resuming: Callable[[J, User | None], Mapping[str, Any]] = lambda job, by: {}
     """Additional work on resume, in the same transaction; returns initial column values."""
-    is_one_at_a_time: bool = False
-    """Whether only one of a workspace is worked on at once, so that many or long ones leave workers to other workspaces."""
+    lane: str = ""
+    """Of a workspace, only one job of a lane is worked on at once, so that many or long ones leave workers to other workspaces."""
     cancel_words: str = "Cancel"
 
     @property

@@ -25,7 +25,7 @@ _ready: dict[UUID, tuple[int, tuple[Rule, ...]]] = {}
 """Compiled rules by workspace, with their version."""
 
 
-class RuleRefused(Exception):
+class RuleRefused(ValueError):
     """The rule can't be added: what was given, what to do. `field` is what to change."""
 
     def __init__(self, field: str, message: str) -> None:
@@ -45,7 +45,7 @@ def add_rule(
             raise RuleRefused("detector", f"There is no detector {detector!r}. There are {', '.join(DETECTORS)}.")
         name = DETECTORS[detector].name
     else:
-        _refuse_pattern(name, pattern)
+        refuse_pattern(name, pattern)
     number = next_version(workspace)
     rules = RedactionRule.objects.filter(workspace=workspace)
     if rules.filter(name=name).exists():
@@ -95,13 +95,14 @@ def preview(*, workspace: Workspace, sample: str, pattern: str = "") -> tuple[st
         )
     rules: Sequence[Rule] = rules_of(workspace.pk)
     if pattern:
-        _refuse_pattern("match", pattern)
+        refuse_pattern("match", pattern)
         rules = [_rule("match", "", pattern)]
     run = Redaction(rules, cpu_seconds=SAMPLE_CPU_SECONDS)
     return run.text(sample), run
 
 
-def _refuse_pattern(name: str, pattern: str) -> None:
+def refuse_pattern(name: str, pattern: str) -> None:
+    """Refuse what can't be a rule. Raises RuleRefused."""
     if not name:
         raise RuleRefused("name", "Give the rule a name, which markers show.")
     if len(name) > 40 or not NAME.fullmatch(name):

@@ -28,7 +28,7 @@ REMOVALS = register(
         url=lambda removal: reverse("removal:removal", args=[removal.pk]),
         related=("workspace", "created_by"),
         is_cancellable=True,
-        is_one_at_a_time=True,
+        lane="upkeep",
     )
 )
 

@@ -1,6 +1,6 @@
 """Reads an archive that anybody may have made: every size, name, and hash is checked before a row of it is used.
 
-No member's name is ever used as a path, and no more than one row of it is in memory at once.
+No member's name is ever used as a path, and no more than a batch of rows of bounded size is in memory at once.
 """
 
 from __future__ import annotations
@@ -20,16 +20,19 @@ from apps.ingest.files.inspect_archive import refuse_large_directory
 from apps.ingest.files.source import RATIO, RATIO_FROM
 from apps.transfer import people
 from apps.transfer.archive_writer import BLOCK, FORMAT, MANIFEST, ORIGINALS, TRAJECTORIES, WEIGHT_FILES
+from apps.transfer.batches import AT_ONCE
 from apps.transfer.refusals import BadArchive
 from apps.transfer.tables import LISTED, TABLES
 from contract import jsontext
 
 MOST_MEMBERS: Final = 100_000
-MOST_MANIFEST_BYTES: Final = 64 << 20
+MOST_MANIFEST_BYTES: Final = 32 << 20
 MOST_ROW_BYTES: Final = 64 << 20
 """Of a table. Lines of trajectories may be as long as in an import of a file."""
 MOST_VALUES: Final = 4_000_000
 """In one line, since parsed JSON takes many times the memory of its text."""
+BATCH_BYTES: Final = 4 << 20
+"""Of the lines that are read together. A longer line is alone."""
 ENCRYPTED: Final = 1
 
 FIXED: Final = frozenset({people.MEMBER, TRAJECTORIES, ORIGINALS, *(table.name for table in (*TABLES, *LISTED))})
@@ -121,6 +124,20 @@ class ArchiveReader:
         for number, line in enumerate(self.lines(name, most=most), start=1):
             where = f"{name}, line {number:,}"
             yield where, parsed(line, where)
+
+    def batches(self, name: str) -> Iterator[list[tuple[str, dict[str, Any]]]]:
+        """The same, several at once. Raises BadArchive."""
+        batch: list[tuple[str, dict[str, Any]]] = []
+        size = 0
+        for number, line in enumerate(self.lines(name), start=1):
+            if batch and (len(batch) == AT_ONCE or size + len(line) > BATCH_BYTES):
+                yield batch
+                batch, size = [], 0
+            where = f"{name}, line {number:,}"
+            batch.append((where, parsed(line, where)))
+            size += len(line)
+        if batch:
+            yield batch
 
     def version_files(self) -> Iterator[str]:
         """The members with files of frozen versions."""

@@ -41,6 +41,7 @@ EXPORTS = register(
         related=("workspace", "created_by"),
         listed_with=("workspace",),
         is_cancellable=True,
+        lane="upkeep",
         afresh={"rows_done": 0},
     )
 )

@@ -46,8 +46,9 @@ class Ids:
             for each in ids:
                 copy.write_row((each,))
 
-    def settle(self, models: Iterable[type[Model]]) -> None:
+    def settle(self, models: Iterable[type[Model]], *, may_keep: bool) -> None:
         """Decide whether the ids stay, once all are added."""
+        self.are_kept = may_keep
         with connection.cursor() as cursor:
             cursor.execute("CREATE INDEX ON transfer_ids USING hash (id)")
             cursor.execute("ANALYZE transfer_ids")

@@ -12,9 +12,10 @@ from apps.accounts import audit
 from apps.accounts.models import Membership, Workspace
 from apps.common import disk
 from apps.jobs import lifecycle
-from apps.jobs.models import Failure, Kind, Superseded, register
+from apps.jobs.models import HELD, Failure, Kind, Superseded, register
 from apps.redaction import rules as redaction
 from apps.trajectories.imports.upload import StoredFile
+from apps.transfer import consistency
 from apps.transfer.archive_reader import ArchiveReader
 from apps.transfer.frozen_files import FrozenFiles
 from apps.transfer.loader import Loader, refuse_content
@@ -38,6 +39,7 @@ IMPORTS = register(
         url=lambda job: reverse("transfer:transfer"),
         related=("workspace", "created_by"),
         is_cancellable=True,
+        lane="upkeep",
         afresh={"rows_done": 0},
     )
 )
@@ -136,7 +138,11 @@ def _carry_out(job: Import, archive: ArchiveReader, files: FrozenFiles, progress
     workspace = job.workspace
     refuse_content(workspace)
     loader = Loader(archive, workspace, import_id=job.pk, files=files, progress=progress.count)
-    counts = loader.load()
+    # Of two archives with the same ids, the one that comes second would wait for the first, and then fail.
+    others = Import.objects.in_phase(*HELD).exclude(pk=job.pk)
+    counts = loader.load(may_keep_ids=not others.exists())
+    consistency.count_places(workspace)
+    consistency.refuse_long_work(workspace)
     files.refuse_others()
     files.restore_weights(loader.ids)
     redaction.next_version(workspace)  # or processes would go on with the rules that they know

@@ -22,9 +22,8 @@ from apps.trajectories.imports.bulk_copy import copy_content
 from apps.trajectories.imports.preparation import Prepared, prepare
 from apps.trajectories.models import Trajectory
 from apps.transfer import people
-from apps.transfer.archive_reader import ID, ArchiveReader, parsed
+from apps.transfer.archive_reader import BATCH_BYTES, ID, ArchiveReader, parsed
 from apps.transfer.archive_writer import ORIGINALS, TRAJECTORIES
-from apps.transfer.batches import batched
 from apps.transfer.columns import AnyField, BadValue, read, written
 from apps.transfer.frozen_files import FrozenFiles
 from apps.transfer.ids import Ids, Numbers, ids_in, next_numbers
@@ -73,12 +72,12 @@ class Loader:
         self.people = people.Reader(workspace)
         self._numbers: dict[type[Model], Numbers] = {model: Numbers() for model in NUMBERED}
 
-    def load(self) -> dict[str, int]:
+    def load(self, *, may_keep_ids: bool) -> dict[str, int]:
         """Write everything; returns counts by table. Raises BadArchive, and what the database raises of values that it refuses."""
         own = [table for table in TABLES if isinstance(table.model._meta.pk, models.UUIDField)]
         for table in own:
             self.ids.add(table.model, self._ids_of(table))
-        self.ids.settle([table.model for table in own])
+        self.ids.settle([table.model for table in own], may_keep=may_keep_ids)
         for where, row in self._archive.rows(people.MEMBER):
             self.people.add(row, where)
         counts = {table.label: self._load(table) for table in TABLES}
@@ -100,22 +99,36 @@ class Loader:
         reading = Reading(table, self)
         contents = _Contents(self._archive) if table.model is Trajectory else None
         count = 0
-        for batch in batched(self._archive.rows(table.name)):
+        for batch in self._archive.batches(table.name):
             found = reading.values(batch)
             if table.model is Version:
                 for (where, row), values in zip(batch, found, strict=True):
                     values["files"] = self._files.stored(row, values, where)
-            if contents is not None:
-                for (where, row), values in zip(batch, found, strict=True):
-                    contents.add(where, row, values)
-            self._copy(table.model, found)
-            if contents is not None:
-                contents.flush()
+            if contents is None:
+                self._copy(table.model, found)
+            else:
+                self._copy_trajectories(batch, found, contents)
             count += len(found)
+            if table.most is not None and count > table.most:
+                raise BadArchive(table.name, f"It has more than {table.most:,} rows.", "as many as Retrace allows.")
             self._progress(len(found))
         if contents is not None:
             contents.end()
         return count
+
+    def _copy_trajectories(self, batch: Sequence[tuple[str, Row]], found: Sequence[Row], contents: _Contents) -> None:
+        """With their steps, which may be far larger than their rows."""
+        ready: list[Row] = []
+        for (where, row), values in zip(batch, found, strict=True):
+            contents.add(where, row, values)
+            ready.append(values)
+            if contents.size > BATCH_BYTES:
+                self._copy(Trajectory, ready)
+                contents.flush()
+                ready = []
+        if ready:
+            self._copy(Trajectory, ready)
+            contents.flush()
 
     def _copy(self, model: type[Model], rows: Sequence[Row]) -> None:
         columns = [each for each in model._meta.concrete_fields if each.name in rows[0]]
@@ -273,6 +286,8 @@ class _Contents:
         self._originals = archive.rows(ORIGINALS, most=2 * most)
         self._next = next(self._originals, None)
         self._held: list[Prepared] = []
+        self.size = 0
+        """Bytes of the lines whose steps are held."""
         self._with_original: list[Prepared] = []
 
     def add(self, where: str, row: Row, values: Row) -> None:
@@ -293,6 +308,7 @@ class _Contents:
             raise BadArchive(
                 place, f"It has {len(record.steps):,} steps.", f"{values['step_count']:,}, as its row says."
             )
+        self.size += len(line) + len(original or b"")
         values.update(tools=record.tools, closing=record.closing, info=record.info)
         self._held.append(prepared)
         if original is not None:
@@ -302,6 +318,7 @@ class _Contents:
         """Write the steps of the rows that are in."""
         copy_content(self._held, originals=self._with_original)
         self._held, self._with_original = [], []
+        self.size = 0
 
     def end(self) -> None:
         """Refuse what belongs to no row. Raises BadArchive."""

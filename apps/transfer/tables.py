@@ -50,7 +50,10 @@ from apps.gateway.models import Call, Feedback, FeedbackKey, Path, Price, Sessio
 from apps.gateway.splits.models import Arm, TrafficSplit
 from apps.jobs.models import ACTIVE, Job, Phase
 from apps.policies.models import Checkpoint, Endpoint, Policy, Promotion, Publication
+from apps.policies.registration import MOST_REPLICAS
+from apps.redaction.detectors import DETECTORS
 from apps.redaction.models import RedactionRule, RuleVersion
+from apps.redaction.rules import MOST_RULES, refuse_pattern
 from apps.removal.models import Removal, RetentionRule
 from apps.traces.models import Source, Span, Trace, TracePart
 from apps.training.models import Episode, EpisodeBatch, Metric, Run, RunEvent, RunReward
@@ -65,6 +68,7 @@ from apps.trajectories.models import (
     Task,
     Trajectory,
 )
+from apps.trajectories.view_names import MOST as MOST_VIEWS
 from apps.transfer.models import Export, Import
 from apps.webhooks.models import Delivery, Destination
 
@@ -107,6 +111,8 @@ class Table:
     """Text fields with ids of other rows in them. In JSON fields, they're found by themselves."""
     check: Callable[[Row], None] = lambda row: None
     """Raises ValueError if Retrace couldn't read a value back that is in JSON."""
+    most: int | None = None
+    """How many rows a workspace may have; None: as many as it likes."""
     not_restored: str = ""
     """Why an import skips it; empty: it doesn't."""
 
@@ -206,6 +212,18 @@ def _check_filters(row: Row) -> None:
         raise ValueError("the filters aren't written as the list writes them.")
 
 
+def _check_endpoint(row: Row) -> None:
+    if len(row["replicas"]) > MOST_REPLICAS:
+        raise ValueError(f"an endpoint has at most {MOST_REPLICAS} more servers.")
+
+
+def _check_rule(row: Row) -> None:
+    if row["pattern"]:
+        refuse_pattern(row["name"], row["pattern"])
+    elif row["detector"] not in DETECTORS or row["name"] != DETECTORS[row["detector"]].name:
+        raise ValueError("there is no such detector.")
+
+
 FILE_FACTS: Final = ("rows", "bytes", "sha256")
 KEY: Final = LeftOut("A secret, or made from one: new ones have to be created.")
 IN_QUEUE: Final = ("queue__workspace",)
@@ -215,13 +233,14 @@ TABLES: Final = (
         Endpoint,
         left_out={"key_variable": LeftOut("It names a secret of the other installation's environment: give it again.")},
         harmless={"base_url": "An address without its key."},
+        check=_check_endpoint,
     ),
     Table(
         Policy,
         harmless={"location": "As somebody typed it. Each use checks it against the rules of its installation."},
     ),
     Table(Promotion),
-    Table(RedactionRule),
+    Table(RedactionRule, most=MOST_RULES, check=_check_rule),
     Table(UsageLimits),
     Table(Price),
     _job(
@@ -237,7 +256,7 @@ TABLES: Final = (
         elsewhere=("tools", "closing", "info"),
         harmless={"content_hash": "Of what is in the archive."},
     ),
-    Table(SavedView, ids_in_text=("query",), check=_check_filters),
+    Table(SavedView, ids_in_text=("query",), check=_check_filters, most=MOST_VIEWS),
     Table(TrafficSplit, on_import={"is_on": False}),
     Table(Arm, of=("split__workspace",)),
     Table(

@@ -10,13 +10,16 @@ from typing import Any
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 
-from apps.accounts.models import Membership
+from apps.accounts.models import Membership, Role, User
 from apps.trajectories.imports.upload import store
 from apps.transfer.export_job import export_workspace, request_export
 from apps.transfer.import_job import import_workspace, request_import
 from apps.transfer.models import Export, Import
+from apps.transfer.tables import TABLES
+from tests import factories
 
 MANIFEST = "manifest.json"
+Members = dict[str, bytes]
 
 
 def exported(owner: Membership, **options: Any) -> bytes:
@@ -75,3 +78,22 @@ def packed(members: Mapping[str, bytes], **manifest: Any) -> bytes:
 def with_rows(members: Mapping[str, bytes], name: str, found: list[dict[str, Any]]) -> dict[str, bytes]:
     """The members with other rows in one of them."""
     return {**members, name: b"".join(json.dumps(row).encode() + b"\n" for row in found)}
+
+
+def changed(members: Members, label: str, **values: Any) -> bytes:
+    """The archive with other values in the first row of a table."""
+    name = f"tables/{label}.jsonl"
+    first, *rest = rows(members, name)
+    return packed(with_rows(members, name, [{**first, **values}, *rest]))
+
+
+def refused(archive: bytes) -> str:
+    """Why it isn't imported; nothing of it is there."""
+    elsewhere = factories.member(Role.OWNER)
+    people = User.objects.count()
+    job = imported(archive, elsewhere)
+    assert job.state == "failed"
+    assert job.file == ""
+    assert [each.label for each in TABLES if each.rows(elsewhere.workspace).exists()] == []
+    assert User.objects.count() == people
+    return job.error

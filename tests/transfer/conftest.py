@@ -6,6 +6,20 @@ import pytest
 from apps.datasets.models import Version
 from apps.datasets.recipe import Recipe
 from tests import factories
+from tests.transfer.archives import Members, exported, unpacked
+from tests.transfer.full_workspace import fill
+
+_GOOD: Members = {}
+
+
+@pytest.fixture
+def members(request: pytest.FixtureRequest) -> Members:
+    """The members of a good archive, exported once for all tests of a process."""
+    if not _GOOD:
+        owner, things = request.getfixturevalue("owner"), request.getfixturevalue("things")
+        fill(owner, things)
+        _GOOD.update(unpacked(exported(owner)))
+    return dict(_GOOD)
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ import pytest
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 
-from apps.accounts.models import AuditEntry, Membership, Role, User
+from apps.accounts.models import AuditEntry, Membership, Role
 from apps.jobs import lifecycle
 from apps.jobs.models import Phase
 from apps.policies.models import Policy
@@ -24,43 +24,9 @@ from apps.transfer.loader import NotEmpty
 from apps.transfer.models import Import
 from apps.transfer.tables import TABLES
 from tests import factories
-from tests.transfer.archives import exported, imported, packed, rows, table, unpacked, with_rows
-from tests.transfer.full_workspace import fill
+from tests.transfer.archives import Members, changed, imported, packed, refused, rows, table, unpacked, with_rows
 
 pytestmark = pytest.mark.django_db
-Members = dict[str, bytes]
-
-
-_GOOD: Members = {}
-
-
-@pytest.fixture
-def members(request: pytest.FixtureRequest) -> Members:
-    """The members of a good archive, exported once for all tests of a process."""
-    if not _GOOD:
-        owner, things = request.getfixturevalue("owner"), request.getfixturevalue("things")
-        fill(owner, things)
-        _GOOD.update(unpacked(exported(owner)))
-    return dict(_GOOD)
-
-
-def refused(archive: bytes) -> str:
-    """Why it isn't imported; nothing of it is there."""
-    elsewhere = factories.member(Role.OWNER)
-    people = User.objects.count()
-    job = imported(archive, elsewhere)
-    assert job.state == "failed"
-    assert job.file == ""
-    assert [each.label for each in TABLES if each.rows(elsewhere.workspace).exists()] == []
-    assert User.objects.count() == people
-    return job.error
-
-
-def changed(members: Members, label: str, **values: Any) -> bytes:
-    """The archive with other values in the first row of a table."""
-    name = f"tables/{label}.jsonl"
-    first, *rest = rows(members, name)
-    return packed(with_rows(members, name, [{**first, **values}, *rest]))
 
 
 def test_a_good_one_is_imported_even_if_somebody_packed_it_anew(members: Members):

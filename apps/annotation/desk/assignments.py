@@ -198,7 +198,8 @@ def _expire(assignments: list[Assignment]) -> int:
 
 def free_slots(item: Item, slots: int = 1) -> None:
     """Free `slots` of `item`, which the caller has locked."""
-    item.taken -= slots
+    # Never below: an item whose count is wrong mustn't keep those of other workspaces from being freed.
+    item.taken = max(item.taken - slots, item.judged)
     item.returned_at = now()
     item.save(update_fields=["taken", "returned_at"])
 

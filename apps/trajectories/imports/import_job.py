@@ -51,7 +51,7 @@ IMPORTS = register(
         url=lambda batch: reverse("trajectories:import", args=[batch.pk]),
         announced={Phase.DONE: EventType.IMPORT_FINISHED, Phase.FAILED: EventType.IMPORT_FAILED},
         is_cancellable=True,
-        is_one_at_a_time=True,
+        lane="imports",
         is_resumable=True,
     )
 )

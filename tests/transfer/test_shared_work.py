@@ -1,0 +1,162 @@
+"""What workers do for all workspaces together goes on, whatever rows somebody imported into one of them."""
+
+import io
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.core.files.base import ContentFile
+from django.utils.timezone import now
+
+from apps.accounts.models import Role
+from apps.annotation.desk import assignments
+from apps.annotation.models import Assignment, Item
+from apps.arena.models import Experiment
+from apps.jobs import lifecycle
+from apps.redaction.rules import MOST_RULES
+from apps.trajectories.imports.upload import store
+from apps.trajectories.models import Trajectory
+from apps.transfer import archive_reader, consistency
+from apps.transfer.archive_reader import ArchiveReader
+from apps.transfer.export_job import EXPORTS, request_export
+from apps.transfer.ids import Ids
+from apps.transfer.import_job import IMPORTS, request_import
+from tests import factories
+from tests.annotation import making
+from tests.transfer.archives import Members, exported, imported, packed, refused, rows, table, unpacked, with_rows
+
+pytestmark = pytest.mark.django_db
+
+
+def _name(label: str) -> str:
+    return f"tables/{label}.jsonl"
+
+
+def _id(number: int) -> str:
+    return str(UUID(int=(1 << 120) + number))
+
+
+def _with_more(members: Members, label: str, more: list[dict[str, Any]]) -> Members:
+    return with_rows(members, _name(label), [*table(members, label), *more])
+
+
+def _with_an_open_assignment(members: Members, **item: Any) -> bytes:
+    """Of a new item, whose lease is over."""
+    pair = next(each for each in table(members, "annotation.item") if each["b"])
+    last = table(members, "annotation.item")[-1]["id"]
+    new = {**pair, "id": last + 1, "position": 10**9, "a": pair["b"], "b": pair["a"], "overlap": 1, **item}
+    held = next(each for each in table(members, "annotation.assignment") if each["item"] == pair["id"])
+    held = {**held, "id": _id(1), "item": new["id"], "state": "open", "leased_until": "2001-01-01T00:00:00+00:00"}
+    members = _with_more(members, "annotation.item", [new])
+    return packed(_with_more(members, "annotation.assignment", [{**held, "replaces": None}]))
+
+
+def test_each_place_that_may_be_freed_is_taken_whatever_the_archive_says(members: Members):
+    owner = factories.member(Role.OWNER)
+    archive = _with_an_open_assignment(members, purpose="work", known=None, taken=0, judged=0)
+    assert imported(archive, owner).state == "done"
+    item = Item.objects.get(queue__workspace=owner.workspace, position=10**9)
+    assert (item.taken, item.judged) == (1, 0)
+
+
+def test_a_wrong_count_keeps_nobody_elses_places():
+    wrong, right = making.queue(items=1), making.queue(items=1)
+    held = [
+        assignments.next_assignment(queue=queue, annotator=factories.annotator(of=queue.workspace))
+        for queue in (wrong, right)
+    ]
+    Item.objects.filter(queue=wrong).update(taken=0)
+    Assignment.objects.update(leased_until=now() - timedelta(minutes=1))
+    assert assignments.expire_leases() == 2
+    assert {each.state for each in Assignment.objects.filter(pk__in=[each.pk for each in held if each])} == {"expired"}
+    assert set(Item.objects.values_list("taken", flat=True)) == {0}
+
+
+def test_lines_that_are_read_together_have_a_bounded_size(members: Members, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(archive_reader, "BATCH_BYTES", 1000)
+    lines = [b'{"a": "%s"}\n' % (b"x" * size) for size in (400, 400, 400, 3000, 10, 980, 10)]
+    name = _name("policies.policy")
+    reader = ArchiveReader(io.BytesIO(packed({**members, name: b"".join(lines)})))
+    assert [[len(row["a"]) for _, row in batch] for batch in reader.batches(name)] == [
+        [400, 400],
+        [400],
+        [3000],
+        [10],
+        [980],
+        [10],
+    ]
+
+
+def test_trajectories_are_written_a_few_at_a_time_if_they_are_large(members: Members, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("apps.transfer.loader.BATCH_BYTES", 100)
+    owner = factories.member(Role.OWNER)
+    assert imported(packed(members), owner).state == "done"
+    count = len(rows(members, "trajectories.jsonl"))
+    assert Trajectory.objects.filter(workspace=owner.workspace).count() == count
+    second = unpacked(exported(owner))
+    assert len(rows(second, "trajectories.jsonl")) == count
+
+
+def test_a_batch_ends_at_its_size(members: Members, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(archive_reader, "BATCH_BYTES", 1)
+    assert imported(packed(members), factories.member(Role.OWNER)).state == "done"
+
+
+def test_experiments_under_way_are_few_and_small(members: Members, monkeypatch: pytest.MonkeyPatch):
+    first = table(members, "arena.experiment")[0]
+    under_way = {**first, "state": "labelling", "stopped_at": None, "verdict": {}, "split": None, "queue": None}
+    more = [{**under_way, "id": _id(number)} for number in range(3)]
+    archive = packed(_with_more(members, "arena.experiment", more))
+    owner = factories.member(Role.OWNER)
+    assert imported(archive, owner).state == "done"
+    assert Experiment.objects.filter(workspace=owner.workspace, state="labelling").count() == 3
+    monkeypatch.setattr(consistency, "MOST_UNDER_WAY", 2)
+    assert "experiments are being judged" in refused(archive)
+    monkeypatch.undo()
+    queue = next(each["queue"] for each in table(members, "annotation.item"))
+    more[0]["queue"] = queue
+    monkeypatch.setattr(consistency, "MOST_PAIRS", 0)
+    assert "pairs. Expected: at most 0" in refused(packed(_with_more(members, "arena.experiment", more)))
+
+
+def test_redaction_rules_are_as_few_and_as_small_as_everywhere(members: Members):
+    first = table(members, "redaction.redactionrule")[0]
+    rule = {**first, "detector": "", "pattern": "a+"}
+    many = [{**rule, "id": _id(number), "name": f"rule {number}"} for number in range(MOST_RULES)]
+    error = refused(packed(_with_more(members, "redaction.redactionrule", many)))
+    assert f"more than {MOST_RULES} rows" in error
+    for pattern in ("(", "(a{1,1000}){1,1000}"):
+        wrong = {**rule, "id": _id(1), "name": "odd", "pattern": pattern}
+        assert "don't fit together" in refused(packed(_with_more(members, "redaction.redactionrule", [wrong])))
+
+
+def test_an_endpoint_has_as_many_servers_as_everywhere(members: Members):
+    first = table(members, "policies.endpoint")[0]
+    wide = {**first, "id": _id(1), "name": "wide", "replicas": [f"http://a{n}.example/v1" for n in range(1000)]}
+    assert "at most 31" in refused(packed(_with_more(members, "policies.endpoint", [wide])))
+
+
+def test_ids_change_while_another_archive_is_imported(members: Members, monkeypatch: pytest.MonkeyPatch):
+    kept: list[bool] = []
+    settle = Ids.settle
+
+    def settled(ids: Ids, models: Any, *, may_keep: bool) -> None:
+        kept.append(may_keep)
+        settle(ids, models, may_keep=may_keep)
+
+    monkeypatch.setattr(Ids, "settle", settled)
+    assert imported(packed(members), factories.member(Role.OWNER)).state == "done"
+    other = factories.member(Role.OWNER)
+    waiting = request_import(stored=store(ContentFile(packed(members)), filename="a.zip"), by=other)
+    assert lifecycle.claim(IMPORTS, waiting.pk, worker="elsewhere:1") is not None
+    assert imported(packed(members), factories.member(Role.OWNER)).state == "done"
+    assert kept == [True, False]
+
+
+def test_of_a_workspace_one_export_or_import_or_deletion_is_worked_on_at_once(members: Members):
+    owner = factories.member(Role.OWNER)
+    job = request_import(stored=store(ContentFile(packed(members)), filename="a.zip"), by=owner)
+    export = request_export(by=owner)
+    assert lifecycle.claim(EXPORTS, export.pk, worker="one:1") is not None
+    assert lifecycle.claim(IMPORTS, job.pk, worker="two:2") is None
