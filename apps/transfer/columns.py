@@ -24,6 +24,10 @@ else:
     AnyField = Field  # Django's fields aren't generic at run time
 
 
+LARGEST: Final = 1e300
+LONGEST_SECONDS: Final = 1e10
+
+
 class BadValue(ValueError):
     """What a value is, and what its column has."""
 
@@ -69,6 +73,8 @@ def read(column: AnyField, value: Any) -> Any:
         if not (column.blank and found == ""):
             raise BadValue(f"“{str(found)[:60]}”", "one of " + ", ".join(str(each) for each, _ in column.flatchoices))
         return found
+    if isinstance(found, float):
+        _refuse_extremes(column, found)
     try:
         column.run_validators(found)
     except ValidationError as problem:
@@ -84,6 +90,13 @@ def _parsed(column: AnyField, value: Any) -> Any:
             except (TypeError, ValueError, InvalidOperation, binascii.Error):
                 raise BadValue(f"{jsontext.describe(value)}", expected) from None
     raise TypeError(f"Archives have no form for {column}.")
+
+
+def _refuse_extremes(column: AnyField, found: float) -> None:
+    """What would break sums and durations. Raises BadValue."""
+    most = LONGEST_SECONDS if "seconds" in column.name else LARGEST
+    if not abs(found) <= most and not (column.name == "reward" and not math.isfinite(found)):
+        raise BadValue(f"{found:g}", f"a number from {-most:g} to {most:g}")
 
 
 def _of(*types: type) -> Callable[[Any], Any]:
@@ -109,7 +122,7 @@ def _float(value: Any) -> float:
 
 def _moment(value: Any) -> datetime:
     found = datetime.fromisoformat(_of(str)(value))
-    if found.tzinfo is None:
+    if found.tzinfo is None or not 1970 <= found.year <= 2200:
         raise ValueError
     return found
 
@@ -120,7 +133,7 @@ PARSERS: Final[dict[type[AnyField], tuple[Callable[[Any], Any], str]]] = {
     models.IntegerField: (_of(int), "a whole number"),
     models.FloatField: (_float, "a number"),
     models.DecimalField: (lambda value: Decimal(_of(str)(value)), "a decimal number in a string"),
-    models.DateTimeField: (_moment, "a time with its zone, as in ISO 8601"),
+    models.DateTimeField: (_moment, "a time with its zone, as in ISO 8601, from 1970 to 2200"),
     models.UUIDField: (lambda value: UUID(_of(str)(value)), "an id"),
     models.BinaryField: (lambda value: base64.b64decode(_of(str)(value), validate=True), "bytes in base64"),
     models.CharField: (_text, TEXT),

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.core.files.base import File
 from django.core.files.storage import default_storage
 
@@ -20,6 +21,7 @@ from apps.transfer.ids import Ids
 from apps.transfer.models import Import
 from apps.transfer.refusals import BadArchive
 from apps.transfer.tables import Row
+from contract.rows import ROWS
 
 FORMATS = ("jsonl", "parquet")
 
@@ -82,12 +84,26 @@ class FrozenFiles:
         if facts is None or type(rows) is not int or (size, sha256) != (facts.bytes, facts.sha256):
             raise BadArchive(where, f"{name} is missing, or another one.", "the files that the row names.")
         self._unused.discard(name)
+        if format == "jsonl":
+            self._refuse_unreadable(name, row["row_type"], rows)
         for attempt in range(1, self._attempt):  # of attempts that were killed
             default_storage.delete(self._name(row["id"], split, format, attempt))
         target = self._name(row["id"], split, format, self._attempt)
         stored = default_storage.save(target, _Streamed(self._archive.blocks(name)))
         self._stored.append(stored)
         return {"name": stored, "rows": rows, "bytes": size, "sha256": sha256}
+
+    def _refuse_unreadable(self, name: str, row_type: str, count: int) -> None:
+        """Pages and training runs read these lines one by one, whole. Raises BadArchive."""
+        found = 0
+        for where, line in self._archive.rows(name, most=2 * settings.IMPORT_MAX_RECORD_BYTES):
+            try:
+                ROWS[row_type].from_json(line)
+            except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+                raise BadArchive(where, f"It is no row: {error}", f"a row of the type {row_type}.") from None
+            found += 1
+        if found != count:
+            raise BadArchive(name, f"It has {found:,} lines.", f"{count:,}, as its version says.")
 
     def _name(self, version: str, split: str, format: str, attempt: int) -> str:
         return f"{self._prefix}/{version}/{split}-{attempt}.{format}"

@@ -27,6 +27,7 @@ from apps.transfer.archive_writer import ORIGINALS, TRAJECTORIES
 from apps.transfer.columns import AnyField, BadValue, read, written
 from apps.transfer.frozen_files import FrozenFiles
 from apps.transfer.ids import Ids, Numbers, ids_in, next_numbers
+from apps.transfer.json_columns import SHAPES
 from apps.transfer.refusals import BadArchive, TransferRefused
 from apps.transfer.tables import NUMBERED, TABLES, Row, Table, is_numbered
 from contract import jsontext
@@ -176,6 +177,7 @@ class Reading:
         self._table = table
         self._loader = loader
         self._columns = table.columns
+        self._shapes = SHAPES.get(table.model, {})
         self._names = {each.name for each in self._columns}
         fields = table.model._meta.concrete_fields
         self._left_out = [each for each in fields if each.name in table.left_out]
@@ -199,13 +201,23 @@ class Reading:
                     raise BadArchive(where, f"It has no “{column.name}”.", "every column without a default.")
                 row[column.name] = written(column, column.get_default())
         try:
+            self._fit(row)
             self._table.settle(row)
             self._table.check(row)
-        except (TypeError, AttributeError, KeyError, ValueError) as error:
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             problem = str(error)[:200] or type(error).__name__
             raise BadArchive(
                 where, f"Its values don't fit together: {problem}", "a row as Retrace writes it."
             ) from None
+
+    def _fit(self, row: Row) -> None:
+        """Raises ValueError if JSON isn't what Retrace reads."""
+        for name, shape in self._shapes.items():
+            if row[name] is not None:
+                try:
+                    shape(row[name])
+                except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+                    raise ValueError(f"{name}: {error}") from None
 
     def _referred(self, row: Row) -> Iterator[UUID]:
         for column in self._columns:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from secrets import token_hex
-from typing import Any, Final
+from types import SimpleNamespace
+from typing import Any, Final, cast
 
 from django.db.models import Field, Model, Q, QuerySet
 
@@ -43,9 +44,11 @@ from apps.annotation.models import (
 )
 from apps.arena.models import Experiment, LiveAttempt
 from apps.common.models import AnsweredRequest
+from apps.datasets.card import markdown
 from apps.datasets.models import Dataset, TaskSplit, Version, VersionJudgement, VersionPreference
 from apps.datasets.recipe import Recipe
 from apps.datasets.rows import ROW_TYPES
+from apps.gateway.dialects.steps import end_of, reply_of
 from apps.gateway.models import Call, Feedback, FeedbackKey, Path, Price, Session, SessionEvent, UsageLimits
 from apps.gateway.splits.models import Arm, TrafficSplit
 from apps.jobs.models import ACTIVE, Job, Phase
@@ -58,6 +61,7 @@ from apps.removal.models import Removal, RetentionRule
 from apps.traces.models import Source, Span, Trace, TracePart
 from apps.training.models import Episode, EpisodeBatch, Metric, Run, RunEvent, RunReward
 from apps.trajectories.filters import Filters
+from apps.trajectories.imports.preparation import MOST_TAGS
 from apps.trajectories.models import (
     ImportBatch,
     Original,
@@ -71,6 +75,7 @@ from apps.trajectories.models import (
 from apps.trajectories.view_names import MOST as MOST_VIEWS
 from apps.transfer.models import Export, Import
 from apps.webhooks.models import Delivery, Destination
+from contract import questions
 
 Row = dict[str, Any]
 UNREACHABLE: Final = "http://weights-in-training.invalid"
@@ -104,7 +109,7 @@ class Table:
     elsewhere: tuple[str, ...] = ()
     """Fields that another member of the archive has."""
     on_import: Mapping[str, Any] = field(default_factory=dict)
-    """What these fields are in imported rows, whatever the archive says: nothing that acts is on."""
+    """What these fields are in imported rows, whatever the archive says: nothing that acts is on, and nothing was measured here."""
     settle: Callable[[Row], None] = lambda row: None
     """Ends what is in progress, when it's exported and when it's imported."""
     ids_in_text: tuple[str, ...] = ()
@@ -197,14 +202,38 @@ def _freeze_nothing(row: Row) -> None:
     }
 
 
-def _check_recipe(row: Row) -> None:
+def _check_version(row: Row) -> None:
     Recipe.from_json(row["recipe"])
     if row["row_type"] not in ROW_TYPES:
         raise ValueError(f"{row['row_type']!r} is no type of rows.")
+    if row["state"] == Version.State.FROZEN:
+        named = {**row, "dataset": Dataset(name="", description="")}
+        markdown(cast("Version", SimpleNamespace(**named)))
+        counts = {split: facts["rows"] for split, facts in row["files"]["jsonl"].items()}
+        if row["row_counts"] != counts:
+            raise ValueError("its files have other numbers of rows.")
 
 
 def _check_asks(row: Row) -> None:
-    KINDS[row["kind"]].asks.from_json(row["asks"])
+    asks = KINDS[row["kind"]].asks
+    asks.from_json(row["asks"])
+    questions.read(row["asks"].get("questions", []), asks.allowed)
+
+
+def _check_known(row: Row) -> None:
+    if row["known"] is not None:
+        KINDS[row["kind"]].known_words(row["known"]["answer"])
+
+
+def _check_reply(row: Row) -> None:
+    if row["status"] == Call.Status.OK and row["reply"] is not None:
+        reply_of(row["dialect"], row["reply"])
+        end_of(row["dialect"], row["reply"])
+
+
+def _check_tags(row: Row) -> None:
+    if len(row["tags"]) > MOST_TAGS:
+        raise ValueError(f"a trajectory has at most {MOST_TAGS} tags.")
 
 
 def _check_filters(row: Row) -> None:
@@ -254,6 +283,7 @@ TABLES: Final = (
     Table(
         Trajectory,
         elsewhere=("tools", "closing", "info"),
+        check=_check_tags,
         harmless={"content_hash": "Of what is in the archive."},
     ),
     Table(SavedView, ids_in_text=("query",), check=_check_filters, most=MOST_VIEWS),
@@ -281,6 +311,7 @@ TABLES: Final = (
             "chat_digest": "Of what is in the archive.",
             "sequence_digest": "Of what is in the archive.",
         },
+        check=_check_reply,
     ),
     Table(SessionEvent, of=("session__workspace",), harmless={"key": "What its sender called the event."}),
     Table(Path, of=("session__workspace",)),
@@ -289,7 +320,7 @@ TABLES: Final = (
     Table(Queue, settle=_end_filling, check=_check_asks),
     Table(Queue.labellers.through, of=IN_QUEUE),
     Table(Guideline, of=IN_QUEUE),
-    Table(Item, of=IN_QUEUE),
+    Table(Item, of=IN_QUEUE, check=_check_known),
     Table(Desk, of=IN_QUEUE),
     Table(
         Assignment,
@@ -323,9 +354,9 @@ TABLES: Final = (
         left_out=TIMED,
         harmless={"content_hash": "Of files in the archive.", "files": "Their sizes and hashes."},
         settle=_freeze_nothing,
-        check=_check_recipe,
+        check=_check_version,
     ),
-    _job(Run, left_out={"command": OF_MACHINE}),
+    _job(Run, left_out={"command": OF_MACHINE}, on_import={"step_seconds": None, "evaluation_seconds": None}),
     Table(RunReward, of=("run__workspace",)),
     Table(Metric, of=("run__workspace",)),
     Table(RunEvent, of=("run__workspace",)),

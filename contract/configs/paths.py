@@ -18,7 +18,7 @@ def at(config: Config | None, path: str) -> Any:
         name, index = _name_and_index(part)
         value = getattr(value, name, None)
         if index is not None:
-            value = value[index] if value is not None and index < len(value) else None
+            value = value[index] if isinstance(value, list | tuple) and index < len(value) else None
     return value
 
 

@@ -26,6 +26,7 @@ from apps.annotation.models import (
     StepLabel,
 )
 from apps.arena.models import Experiment, LiveAttempt
+from apps.arena.queries import current_standing
 from apps.datasets.models import TaskSplit, Version, VersionJudgement
 from apps.gateway.models import Call, Path, Session, SessionEvent, UsageLimits
 from apps.training.models import Metric, Run, RunReward
@@ -49,7 +50,10 @@ def fill(owner: Membership, things: dict[str, Any]) -> None:
     call = session.calls.latest("pk")
     tokens = {"prompt_ids": bytes(range(8)), "sampled_ids": b"\xff\xfe\xfd\xfc", "logprobs": b"\x00\x80\x00\x80"}
     Call.objects.filter(pk=call.pk).update(
-        **tokens, cost="0.000000012345", reply={"text": HOSTILE}, sequence_digest=bytes(16)
+        **tokens,
+        cost="0.000000012345",
+        reply={"choices": [{"message": {"role": "assistant", "content": HOSTILE}, "finish_reason": "stop"}]},
+        sequence_digest=bytes(16),
     )
     SessionEvent.objects.create(session=session, key="e1", type="reward", name="polite", value=0.5, call=call)
     Session.objects.create(
@@ -99,7 +103,8 @@ def fill(owner: Membership, things: dict[str, Any]) -> None:
     RunReward.objects.create(run=run, policy_id=things["policy_id"], term="taste", component="learned", weight=0.5)
     Metric.objects.create(run=run, step=1, values={"loss": 0.25})
     experiment = Experiment.objects.get(pk=things["experiment_id"])
-    experiment.recorded_a, experiment.verdict = [trajectory.pk], {"winner": "a", "policy": str(experiment.policy_a_id)}
+    experiment.recorded_a = [trajectory.pk]
+    experiment.verdict = {**current_standing(experiment).as_evidence(), "promoted": str(experiment.policy_a_id)}
     experiment.state, experiment.stopped_at = Experiment.State.STOPPED, now()
     experiment.save()
     LiveAttempt.objects.create(experiment=experiment, side=0, task=trajectory.task, trajectory=trajectory)

@@ -42,7 +42,7 @@ BAD_ROWS: dict[str, tuple[str, dict[str, Any], str]] = {
         {"kind": "oracle"},
         "kind: It is “oracle”. Expected: one of model",
     ),
-    "null where there is a value": ("policies.policy", {"settings": "x", "name": None}, "name: It is null."),
+    "null where there is a value": ("policies.policy", {"name": None}, "name: It is null."),
     "an address that runs in the browser": (
         "policies.endpoint",
         {"base_url": "javascript:alert(1)"},
@@ -57,6 +57,14 @@ BAD_ROWS: dict[str, tuple[str, dict[str, Any], str]] = {
     "a number too large for its column": ("policies.promotion", {"environment": "e" * 101}, "100 characters fit"),
     "bytes that aren't base64": ("gateway.call", {"body_digest": "é"}, "bytes in base64"),
     "a time without its zone": ("policies.policy", {"created_at": "2026-01-01T00:00:00"}, "a time with its zone"),
+    "a time that no calendar has": (
+        "policies.policy",
+        {"created_at": "9999-12-31T23:59:59+00:00"},
+        "from 1970 to 2200",
+    ),
+    "a duration that never ends": ("annotation.preference", {"seconds": 1e12}, "seconds: It is 1e+12."),
+    "a duration that is no number": ("gateway.call", {"seconds": "nan"}, "seconds: It is nan."),
+    "a weight without an end": ("training.runreward", {"weight": "inf"}, "weight: It is inf."),
     "a state of the wrong type": ("training.run", {"state": []}, "don't fit together"),
     "a recipe that can't be read": ("datasets.version", {"recipe": {"x": 1}}, "There is no such rule"),
     "questions that can't be read": ("annotation.queue", {"asks": {"questions": [5]}}, "don't fit together"),

@@ -9,6 +9,7 @@ from django.db import models
 from django.db.models import Field, Model
 
 from apps.accounts.models import User, Workspace
+from apps.transfer.json_columns import SHAPES
 from apps.transfer.tables import EXCEPTIONS, LISTED, NUMBERED, SPECIAL, TABLES, Table, is_numbered
 
 EVERY = (*TABLES, *LISTED)
@@ -74,3 +75,12 @@ def test_what_acts_by_itself_is_off_after_an_import():
     for table in TABLES:
         if any(each.name == "is_on" for each in table.model._meta.concrete_fields):
             assert table.on_import["is_on"] is False
+
+
+def test_every_json_column_has_the_shape_that_its_readers_need():
+    for table in TABLES:
+        columns = {each.name for each in table.columns if isinstance(each, models.JSONField)}
+        shapes = set(SHAPES.get(table.model, {}))
+        assert shapes == columns, (
+            f"{table.label}: say in apps/transfer/json_columns.py what {columns ^ shapes} look like."
+        )

@@ -1,0 +1,231 @@
+"""The shape of each JSON column that an import writes. A new column needs one, or `anything` if nothing but its text is ever used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from django.db.models import Model
+
+from apps.annotation.kinds.pair_selection import Pairing
+from apps.annotation.models import (
+    Continuation,
+    Correction,
+    Inspection,
+    Item,
+    Judge,
+    Preference,
+    Queue,
+    Rating,
+    StepLabel,
+)
+from apps.annotation.models.queues import MOST_OVERLAP
+from apps.arena.models import Experiment
+from apps.arena.stopping_rule import Outcome, StoppingRule
+from apps.datasets.models import Version
+from apps.gateway.models import Call, Session, SessionEvent
+from apps.policies.models import Policy, Promotion
+from apps.policies.reports import calibration_of, report_rows
+from apps.training.models import Episode, Metric, Run, RunEvent
+from apps.trajectories.imports.import_job import MOST_WARNINGS
+from apps.trajectories.models import ImportBatch, RolloutBatch, Task
+from apps.transfer.shapes import (
+    COUNTS,
+    NUMBERS,
+    Shape,
+    action,
+    anything,
+    either,
+    flag,
+    having,
+    listed,
+    mapping,
+    maybe,
+    named,
+    nothing_or,
+    number,
+    text,
+    whole,
+)
+
+MOST_PAIRS: Final = 100_000
+"""Of an experiment that are counted as ties."""
+MOST_TASKS: Final = 2000
+"""Of an experiment, as in its form."""
+
+FAILURE: Final = having(category=text, message=text, advice=text, log=listed(text), command=text, details=text)
+ANSWER: Final = either(text, whole, listed(text))
+ANSWERS: Final = named(ANSWER)
+MESSAGES: Final = listed(mapping)
+SHARE: Final = having({"share": maybe(number)}, count=whole, of=whole, low=maybe(number), high=maybe(number))
+
+
+def _report(value: Any) -> None:
+    """Whatever the pages about it can read: a training run's measurements, which each algorithm has of its own."""
+    mapping(value)
+    report_rows(value)
+    for point in calibration_of(value):
+        for each in point:
+            number(each)
+
+
+def _step_answers(value: Any) -> None:
+    mapping(value)
+    for step, answers in value.items():
+        whole(int(step))
+        ANSWERS(answers)
+
+
+def _pairing(value: Any) -> None:
+    having(per_task=maybe(whole), different_outcomes=flag, different_policies=flag, seed=whole)(value)
+    Pairing.from_json(value)
+
+
+_selection = having(
+    selection=having({"ids": listed(text), "filter": text, "until": maybe(text)}),
+    pairing=_pairing,
+    adopted=having({"source": text}, meanings=mapping, judged_by=anything, left_out=COUNTS),
+    done=whole,
+)
+_alternatives = having({"policy": text, "count": whole, "temperature": number})
+_asks = having(
+    questions=listed(mapping),
+    confidence=flag,
+    every_step=flag,
+    corrections=flag,
+    alternatives=maybe(_alternatives),
+    thumb=flag,
+    marks=flag,
+)
+_run_config = having(
+    optimizer=having(batch_size=whole, gradient_accumulation=whole),
+    budget=having(steps=maybe(whole)),
+    sampling=having(max_new_tokens=maybe(whole)),
+    tasks=having(environment=text),
+    rewards=having(terms=listed(mapping)),
+    model=having(scratch=mapping),
+    lora=maybe(mapping),
+    played_by=text,
+    tracker=text,
+)
+_rollout_config = having(tasks=having(split=text, count=whole), samples=whole)
+
+
+def _at_most(most: int) -> Shape:
+    def check(value: Any) -> None:
+        whole(value)
+        if not 0 < value <= most:
+            raise ValueError(f"it is {value}, expected 1 to {most:,}")
+
+    return check
+
+
+def _rule(value: Any) -> None:
+    having(min_tasks=whole, alpha=number)(value)
+    if not 0 < StoppingRule(**value).alpha < 1:
+        raise ValueError("alpha lies between 0 and 1")
+
+
+_interval = having({"estimate": maybe(number), "low": number, "high": number, "n": whole})
+_success = having({"runs": whole, "succeeded": whole, "rate": _interval})
+_cost = having(
+    {"sessions": whole, "calls": whole, "dollars": maybe(text), "mean": maybe(text)},
+    estimated_calls=whole,
+    unknown_calls=whole,
+)
+
+
+def _outcome(value: Any) -> None:
+    Outcome(value)
+
+
+_verdict = having(
+    {
+        "tally": COUNTS,
+        "win_rate": _interval,
+        "outcome": _outcome,
+        "tasks_planned": whole,
+        "items": whole,
+        "items_judged": whole,
+        "side_bias": named(maybe(number)),
+        "judgements_by_kind": COUNTS,
+        "success_a": _success,
+        "success_b": _success,
+        "success_difference": _interval,
+    },
+    alike=whole,
+    cost_a=maybe(_cost),
+    cost_b=maybe(_cost),
+    stopped_by_rule=flag,
+    stopped_by=text,
+    promoted=text,
+)
+_plan = having(
+    source=text,
+    tasks=_at_most(MOST_TASKS),
+    samples=whole,
+    overlap=_at_most(MOST_OVERLAP),
+    seed=whole,
+    rule=_rule,
+)
+
+
+def _tie(value: Any) -> None:
+    listed(anything)(value)
+    if len(value) != 2:
+        raise ValueError("a tie is a task and a place")
+    text(value[0])
+    whole(value[1])
+
+
+_card = having(
+    {
+        "annotators": listed(having({"id": text, "kind": text, "label": text, "judgements": whole}, source=text)),
+        "policies": listed(having({"name": text}, chosen=whole, rejected=whole, rows=whole)),
+        "tasks": COUNTS,
+        "rows": COUNTS,
+        "dropped": COUNTS,
+        "judgements": whole,
+        "pairs": whole,
+        "licence": text,
+    },
+    queues=listed(having(id=text, name=text)),
+    environments=COUNTS,
+    runs=whole,
+    kinds=COUNTS,
+    lengths=named(having(messages=COUNTS, bytes=COUNTS)),
+    strengths=COUNTS,
+    position=SHARE,
+    longer_chosen=SHARE,
+    agreement=mapping,
+)
+_span = having(part=text, start=whole, quote=text, note=text)
+
+_of_judgment: Final[Mapping[str, Shape]] = {"answers": ANSWERS}
+_of_job: Final[Mapping[str, Shape]] = {"failure": nothing_or(FAILURE)}
+
+SHAPES: Final[Mapping[type[Model], Mapping[str, Shape]]] = {
+    Policy: {"settings": having(sampling=maybe(mapping), parameters=maybe(whole)), "report": _report},
+    Promotion: {"evidence": mapping},
+    ImportBatch: {**_of_job, "warnings": listed(text, most=MOST_WARNINGS)},
+    RolloutBatch: {**_of_job, "config": _rollout_config},
+    Task: {"initial_state": anything, "success_check": anything},
+    Session: {"task": mapping, "metadata": mapping, "rewards": NUMBERS, "sampling": mapping},
+    Call: {"request": mapping, "messages": MESSAGES, "tools": MESSAGES, "reply": mapping},
+    SessionEvent: {"value": anything},
+    Queue: {"selection": _selection, "asks": _asks, "layout": named(text)},
+    Item: {"known": having({"answer": either(whole, text)}, because=text)},
+    Preference: {**_of_judgment, "aspects": COUNTS},
+    Rating: {**_of_judgment, "step_answers": _step_answers},
+    Inspection: {**_of_judgment, "step_answers": _step_answers},
+    StepLabel: {"spans": listed(_span)},
+    Correction: {"message": action},
+    Continuation: {**_of_job, "action": action, "messages": listed(action)},
+    Judge: _of_job,
+    Version: {**_of_job, "recipe": mapping, "row_counts": COUNTS, "files": mapping, "card": nothing_or(_card)},
+    Run: {**_of_job, "config": _run_config, "report": _report},
+    Metric: {"values": named(maybe(number))},
+    RunEvent: {"details": having(setting=text)},
+    Episode: {"task": mapping},
+    Experiment: {"plan": _plan, "alike": listed(_tie, most=MOST_PAIRS), "verdict": nothing_or(_verdict)},
+}

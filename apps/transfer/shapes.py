@@ -1,0 +1,157 @@
+"""Shapes of JSON in rows: what pages, REST, and workers rely on when they read it.
+
+pydantic would refuse halves of surrogate pairs, which agents do write.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+from contract import jsontext
+from contract.messages import are_calls, checked
+
+Shape = Callable[[Any], None]
+"""Raises ValueError if a value isn't of that shape."""
+
+
+class Unfit(ValueError):
+    """What a value is, and what it should be."""
+
+    def __init__(self, value: Any, expected: str) -> None:
+        super().__init__(f"it is {jsontext.describe(value)}, expected {expected}")
+
+
+def anything(value: Any) -> None:
+    """JSON that is only ever shown as text, or passed on."""
+
+
+def text(value: Any) -> None:
+    if type(value) is not str:
+        raise Unfit(value, "text")
+
+
+def flag(value: Any) -> None:
+    if type(value) is not bool:
+        raise Unfit(value, "true or false")
+
+
+def whole(value: Any) -> None:
+    """An integer that fits a column."""
+    if type(value) is not int or abs(value) >= 1 << 63:
+        raise Unfit(value, "a whole number of at most 64 bits")
+
+
+def number(value: Any) -> None:
+    if type(value) is float:
+        if not math.isfinite(value):
+            raise Unfit(value, "a finite number")
+    else:
+        whole(value)
+
+
+def mapping(value: Any) -> None:
+    """An object of anything."""
+    if type(value) is not dict:
+        raise Unfit(value, "an object")
+
+
+def either(*shapes: Shape) -> Shape:
+    """One of these shapes; if none fits, the first says why."""
+
+    def check(value: Any) -> None:
+        problems = []
+        for shape in shapes:
+            try:
+                return shape(value)
+            except ValueError as problem:
+                problems.append(problem)
+        raise problems[0]
+
+    return check
+
+
+def maybe(shape: Shape) -> Shape:
+    """The shape, or null."""
+
+    def check(value: Any) -> None:
+        if value is not None:
+            shape(value)
+
+    return check
+
+
+def listed(shape: Shape, *, most: int | None = None) -> Shape:
+    """A list of such values."""
+
+    def check(value: Any) -> None:
+        if type(value) is not list:
+            raise Unfit(value, "a list")
+        if most is not None and len(value) > most:
+            raise ValueError(f"it has {len(value):,} members; at most {most:,} are allowed")
+        for each in value:
+            shape(each)
+
+    return check
+
+
+def named(shape: Shape) -> Shape:
+    """An object whose values are all of one shape, by names of any kind."""
+
+    def check(value: Any) -> None:
+        mapping(value)
+        for name, each in value.items():
+            _at(name, shape, each)
+
+    return check
+
+
+def having(needed: dict[str, Shape] | None = None, /, **optional: Shape) -> Shape:
+    """An object with these members, and perhaps others. Those that are given by keyword may be missing."""
+    shapes = {**(needed or {}), **optional}
+
+    def check(value: Any) -> None:
+        mapping(value)
+        for name in needed or ():
+            if name not in value:
+                raise ValueError(f"it has no “{name}”")
+        for name, shape in shapes.items():
+            if name in value:
+                _at(name, shape, value[name])
+
+    return check
+
+
+def nothing_or(shape: Shape) -> Shape:
+    """The shape, or an empty object: there is nothing yet."""
+
+    def check(value: Any) -> None:
+        if value != {}:
+            shape(value)
+
+    return check
+
+
+def message(value: Any) -> None:
+    """A message of a chat."""
+    checked(value, "the chat")
+    if value.get("tool_calls") and not are_calls(value["tool_calls"]):
+        raise Unfit(value["tool_calls"], "a list of tool calls")
+
+
+def action(value: Any) -> None:
+    """What a policy may answer, without a role or with its own."""
+    mapping(value)
+    message({"role": "assistant", **value})
+
+
+def _at(name: str, shape: Shape, value: Any) -> None:
+    try:
+        shape(value)
+    except ValueError as problem:
+        raise ValueError(f"{name[:60]}: {problem}") from None
+
+
+NUMBERS: Final = named(number)
+COUNTS: Final = named(whole)
