@@ -74,6 +74,8 @@ def read(column: AnyField, value: Any) -> Any:
             raise BadValue(f"“{str(found)[:60]}”", "one of " + ", ".join(str(each) for each, _ in column.flatchoices))
         return found
     if isinstance(found, float):
+        if column.name == "reward" and not math.isfinite(found):
+            return None  # as in every import
         _refuse_extremes(column, found)
     try:
         column.run_validators(found)
@@ -95,7 +97,7 @@ def _parsed(column: AnyField, value: Any) -> Any:
 def _refuse_extremes(column: AnyField, found: float) -> None:
     """What would break sums and durations. Raises BadValue."""
     most = LONGEST_SECONDS if "seconds" in column.name else LARGEST
-    if not abs(found) <= most and not (column.name == "reward" and not math.isfinite(found)):
+    if not abs(found) <= most:
         raise BadValue(f"{found:g}", f"a number from {-most:g} to {most:g}")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
@@ -31,6 +32,8 @@ from apps.transfer.json_columns import SHAPES
 from apps.transfer.refusals import BadArchive, TransferRefused
 from apps.transfer.tables import NUMBERED, TABLES, Row, Table, is_numbered
 from contract import jsontext
+from contract.trajectory import Outcome
+from contract.trajectory import Step as StepRecord
 from contract.trajectory import Trajectory as TrajectoryRecord
 from contract.values import BadRow
 
@@ -289,6 +292,14 @@ def _holds_ids(column: AnyField) -> bool:
     return isinstance(column, models.UUIDField) and not column.primary_key and not column.is_relation
 
 
+def _leave_out_odd_rewards(record: TrajectoryRecord) -> None:
+    """Those that are no numbers, as in every import."""
+    holders: list[StepRecord | Outcome] = [*record.steps, record.outcome]
+    for holder in holders:
+        if holder.reward is not None and not math.isfinite(holder.reward):
+            holder.reward = None
+
+
 class _Contents:
     """The steps and originals of trajectories, read beside the rows of their table."""
 
@@ -311,6 +322,7 @@ class _Contents:
         original = self._original(row["id"])
         try:
             record = TrajectoryRecord.from_json(parsed(line, place))
+            _leave_out_odd_rewards(record)
             prepared = prepare(record, original or b"", identifier=values["id"])
         except BadRow as bad:
             raise BadArchive(place, str(bad), str(bad.expected)) from None

@@ -1,6 +1,5 @@
 """A workspace with rows in every table."""
 
-import math
 from datetime import timedelta
 from typing import Any
 
@@ -42,7 +41,7 @@ def fill(owner: Membership, things: dict[str, Any]) -> None:
     left = factories.member(Role.REVIEWER, of=here, name="Somebody who left").user
     left.memberships.all().delete()
     trajectory = Trajectory.objects.get(pk=things["trajectory_id"])
-    Trajectory.objects.filter(pk=trajectory.pk).update(reward=math.nan, tags=["odd", "même"])
+    Trajectory.objects.filter(pk=trajectory.pk).update(reward=0.5, tags=["odd", "même"])
     UsageLimits.objects.create(workspace=here, requests_a_minute=60, dollars_a_day="12.50")
     batch = ImportBatch.objects.filter(workspace=here).first()
     RejectedRow.objects.create(batch=batch, position=3, line=4, reason="Not JSON.", expected="JSON.", excerpt="{")

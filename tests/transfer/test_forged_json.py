@@ -10,11 +10,12 @@ from apps.accounts.models import Role
 from apps.datasets.files.splitfiles import content_hash
 from apps.datasets.models import Split
 from apps.training.models import Run
+from apps.trajectories.models import Trajectory
 from apps.transfer.json_columns import SHAPES
 from apps.transfer.shapes import anything
 from apps.transfer.tables import TABLES
 from tests import factories
-from tests.transfer.archives import Members, changed, imported, packed, refused, table, with_rows
+from tests.transfer.archives import Members, changed, imported, packed, refused, rows, table, with_rows
 
 pytestmark = pytest.mark.django_db
 
@@ -122,3 +123,18 @@ def test_rows_of_frozen_versions_are_ones_that_pages_and_training_read(members: 
     settings.IMPORT_MAX_RECORD_BYTES = 5000
     long = _with_other_rows(members, lambda body: b" " * 20_000 + body)
     assert "The line is too long" in refused(long)
+
+
+def test_rewards_that_are_no_numbers_are_left_out_as_in_every_import(members: Members):
+    owner = factories.member(Role.OWNER)
+    first, *rest = table(members, "trajectories.trajectory")
+    lines = rows(members, "trajectories.jsonl")
+    lines[0]["steps"][0]["reward"] = "NaN"
+    members = with_rows(members, "trajectories.jsonl", lines)
+    members = with_rows(members, "tables/trajectories.trajectory.jsonl", [{**first, "reward": "nan"}, *rest])
+    job = imported(packed(members), owner)
+    assert job.state == "done", job.error
+    found = Trajectory.objects.filter(workspace=owner.workspace).order_by("pk").first()
+    assert found is not None
+    assert found.reward is None
+    assert found.steps.order_by("index").values_list("reward", flat=True)[0] is None
