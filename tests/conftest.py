@@ -4,6 +4,7 @@ The environment is set here, before Django reads its settings. Under xdist the c
 the workers share them, each with a database (pytest-django adds the suffix), a Valkey number and a folder of its own.
 """
 
+import gc
 import os
 import shutil
 import socket
@@ -117,6 +118,13 @@ def files_of_this_test(tmp_path: Path, settings: object, request: pytest.Fixture
     default = {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": {"location": location}}
     settings.STORAGES = {**settings.STORAGES, "default": default}  # type: ignore[attr-defined]  # pytest-django's wrapper
     settings.RUNS_DIR = tmp_path / "runs"  # type: ignore[attr-defined]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nothing_old_is_collected() -> None:
+    """Each training run of these tests collects garbage, which would take a second in a process that has imported everything."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -5,7 +5,7 @@ import socket
 import ssl
 import time
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import httpcore
@@ -95,12 +95,18 @@ def _reachable(host: str, port: int, rules: Callable[[], OutgoingRules] = Outgoi
     return rules().reachable(host, port, resolved) if resolved else []
 
 
+@cache
+def _tls() -> ssl.SSLContext:
+    """Reading the system's certificates takes tens of milliseconds, so all clients share them."""
+    return httpx.create_ssl_context()
+
+
 class _Transport(httpx.HTTPTransport):
     def __init__(self, addresses: Callable[[str, int], list[str]]) -> None:
-        super().__init__()
+        super().__init__(verify=_tls())
         # httpx has no public way to pass a network backend to its pool; its version is pinned.
         self._pool = httpcore.ConnectionPool(
-            ssl_context=httpx.create_ssl_context(), keepalive_expiry=IDLE_SECONDS, network_backend=_Backend(addresses)
+            ssl_context=_tls(), keepalive_expiry=IDLE_SECONDS, network_backend=_Backend(addresses)
         )
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
@@ -115,9 +121,9 @@ class _Transport(httpx.HTTPTransport):
 
 class _AsyncTransport(httpx.AsyncHTTPTransport):
     def __init__(self, connections: int, *, is_own: bool) -> None:
-        super().__init__()
+        super().__init__(verify=_tls())
         self._pool = httpcore.AsyncConnectionPool(
-            ssl_context=httpx.create_ssl_context(),
+            ssl_context=_tls(),
             max_connections=connections,
             keepalive_expiry=IDLE_SECONDS,
             network_backend=_AsyncBackend(resolve if is_own else _reachable),

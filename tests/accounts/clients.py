@@ -1,5 +1,6 @@
 """Test clients, signed in as members."""
 
+from copy import copy
 from typing import Any
 
 from asgiref.sync import async_to_sync
@@ -12,6 +13,13 @@ def as_(member: Membership) -> Client:
     """A test client signed in as `member`."""
     client = Client()
     client.force_login(member.user)
+    return client
+
+
+def with_cookies_of(signed_in: Client) -> Client:
+    """Another client of the same session; what responses do to its cookies stays its own. Signing in anew takes longer than most requests."""
+    client = Client(raise_request_exception=False)
+    client.cookies = copy(signed_in.cookies)
     return client
 
 

@@ -12,6 +12,7 @@ from django.test import Client
 from apps.accounts.models import Membership, Role
 from apps.annotation.views.layouts import ACTS
 from tests import factories
+from tests.accounts.clients import as_, with_cookies_of
 from tests.addresses import ASKED, PUBLIC, SENT, Address
 
 pytestmark = pytest.mark.django_db
@@ -67,12 +68,10 @@ SEEN_FROM = {
 }
 
 
-def answers(member: Membership | None, address: Address) -> list[int]:
+def answers(signed_in: Client, address: Address) -> list[int]:
     """Status codes of a read and a write request; the write's changes are rolled back."""
     with transaction.atomic():
-        client = Client(raise_request_exception=False)
-        if member is not None:
-            client.force_login(member.user)
+        client = with_cookies_of(signed_in)
         read = client.get(address.path, ASKED.get(address.name))
         written = client.post(address.path, SENT.get(address.name))
         transaction.set_rollback(True)
@@ -98,24 +97,24 @@ def test_the_lists_above_name_addresses_that_are_there(addresses: list[Address])
 def test_an_address_is_there_from_a_role_upwards(
     role: Role, owner: Membership, labeller: Membership, addresses: list[Address]
 ) -> None:
-    member = factories.member(role, of=owner.workspace)
-    wrong = []
+    client, wrong = as_(factories.member(role, of=owner.workspace)), []
     for address in addresses:
         if address.name in PUBLIC:
             continue
-        statuses = answers(member, address)
+        statuses = answers(client, address)
         if is_there(statuses) != (address.name not in OWN and role >= least_role(address.name)) or max(statuses) > 499:
             wrong.append((address.name, statuses))
     assert wrong == []
 
 
 def test_what_is_on_a_desk_is_there_for_its_person(labeller: Membership, addresses: list[Address]) -> None:
-    there = {address.name for address in addresses if address.name in OWN and is_there(answers(labeller, address))}
+    client = as_(labeller)
+    there = {address.name for address in addresses if address.name in OWN and is_there(answers(client, address))}
     assert there == OWN
 
 
 def test_an_outsider_finds_nothing_of_another_workspace(addresses: list[Address]) -> None:
-    outsider = factories.member(Role.OWNER)
+    outsider = as_(factories.member(Role.OWNER))
     named = [each for each in addresses if each.names_something and each.name not in PUBLIC]
     found = {each.name for each in named if is_there(answers(outsider, each))}
     assert found == {
@@ -124,20 +123,22 @@ def test_an_outsider_finds_nothing_of_another_workspace(addresses: list[Address]
 
 
 def test_a_stranger_is_sent_to_sign_in_or_asked_for_a_token(addresses: list[Address]) -> None:
+    stranger = Client()
     for address in addresses:
         if address.name not in PUBLIC:
             expected = {401, 405} if address.path.startswith("/api/") else {302}
-            assert set(answers(None, address)) <= expected, address
+            assert set(answers(stranger, address)) <= expected, address
 
 
 def test_whoever_opens_a_piece_of_a_page_by_hand_is_led_to_the_page(
     owner: Membership, labeller: Membership, addresses: list[Address]
 ) -> None:
     bare, led = set(), set()
-    for member in (owner, labeller):
+    pages = [address for address in addresses if not address.path.startswith("/api/")]
+    for member, those in ((owner, pages), (labeller, [page for page in pages if page.name in OWN])):
         client = Client(headers={"accept": "text/html,*/*;q=0.8"}, raise_request_exception=False)
         client.force_login(member.user)
-        for address in addresses:
+        for address in those:
             asked = ASKED.get(address.name)
             by_script = client.get(address.path, asked, headers={"accept": "*/*"})
             opened = client.get(address.path, asked)
