@@ -13,6 +13,9 @@ from apps.jobs.models import Job, JobQuerySet, Phase
 
 
 class PolicyQuerySet(WorkspaceQuerySet["Policy"]):
+    def archived(self, is_archived: bool = True) -> Self:  # reads as a sentence
+        return self.filter(archived_at__isnull=not is_archived)
+
     def acting(self) -> Self:
         """Policies that can attempt a task."""
         return self.filter(archived_at=None).exclude(kind__in=Policy.SILENT)

@@ -44,7 +44,7 @@ def champions(*, workspace: Workspace, environment: str) -> list[Policy]:
 def promote(
     *, policy: Policy, environment: str, by: User, reason: str, evidence: dict[str, Any] | None = None
 ) -> Promotion:
-    """Make `policy` the champion. Raises AlreadyChampion."""
+    """Make `policy` the champion; an archived one is restored. Raises AlreadyChampion."""
     _lock(policy.workspace)
     current = champion(workspace=policy.workspace, environment=environment)
     if current == policy:
@@ -54,7 +54,7 @@ def promote(
 
 @transaction.atomic
 def roll_back(*, workspace: Workspace, environment: str, by: User, reason: str) -> Promotion:
-    """Promote the previous champion again. Raises NothingToRollBackTo.
+    """Promote the previous champion again, restored if it was archived. Raises NothingToRollBackTo.
 
     Repeated rollbacks go further back, like undo, instead of toggling between two.
     """
@@ -63,6 +63,13 @@ def roll_back(*, workspace: Workspace, environment: str, by: User, reason: str) 
     if len(reigns) < 2:
         raise NothingToRollBackTo(f"{environment} had no champion before this one.")
     return _record(reigns[-2], reigns[-1], environment, by, reason, {}, is_rollback=True)
+
+
+def environments_of(policy: Policy) -> list[str]:
+    """The environments whose champion it is. No promotion in its workspace can change them before this transaction ends."""
+    _lock(policy.workspace)
+    current = Promotion.objects.filter(workspace=policy.workspace).current()
+    return sorted(promotion.environment for promotion in current if promotion.policy_id == policy.pk)
 
 
 def _history(workspace: Workspace, environment: str) -> Any:
@@ -84,6 +91,7 @@ def _record(
     *,
     is_rollback: bool,
 ) -> Promotion:
+    Policy.objects.filter(pk=policy.pk).update(archived_at=None)
     promotion = Promotion.objects.create(
         workspace=policy.workspace,
         environment=environment,

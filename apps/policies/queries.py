@@ -23,7 +23,6 @@ def policies_for_list(member: Membership) -> QuerySet[Policy]:
     """The columns of the policy list: parent, training run, and success on held-out tasks."""
     return (
         Policy.objects.visible_to(member)
-        .filter(archived_at=None)
         .select_related("base", "made_by", "endpoint")
         .defer("made_by__config", "made_by__failure", "made_by__report")
         .annotate(

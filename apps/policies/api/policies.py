@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from django.shortcuts import get_object_or_404
-from drf_spectacular.utils import OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers, status
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
@@ -17,6 +17,7 @@ from apps.accounts.models import Role
 from apps.common.api import Conflict, ListView, MemberView, RequestSerializer, cleaned
 from apps.common.api_forms import request_of
 from apps.policies import promotions
+from apps.policies.archival import IsChampion, archive_policy, restore_policy
 from apps.policies.forms import PolicyForm
 from apps.policies.models import Endpoint, Policy, Promotion
 from apps.policies.queries import champions_of, policies_for_list
@@ -37,7 +38,7 @@ class PolicySerializer(serializers.ModelSerializer[Policy]):
         model = Policy
         fields = [
             *("id", "name", "kind", "description", "base", "run", "location", "settings", "report"),
-            *("champion_of", "held_out_played", "held_out_succeeded", "created_at"),
+            *("champion_of", "held_out_played", "held_out_succeeded", "created_at", "archived_at"),
         ]
         read_only_fields = fields
 
@@ -59,10 +60,15 @@ class PoliciesView(ListView):
     permission_classes = [IsMember, RecentSignIn]
 
     @extend_schema(
-        operation_id="policies_list", summary="List policies, newest first", responses=PolicySerializer(many=True)
+        operation_id="policies_list",
+        summary="List policies, newest first",
+        parameters=[OpenApiParameter("archived", bool, description="Whether to list the archived ones instead.")],
+        responses=PolicySerializer(many=True),
     )
     def get(self, request: Request) -> Response:
-        return self.page_of(policies_for_list(self.member), PolicySerializer, champions=champions_of(self.member))
+        asked = request.query_params.get("archived", "false")
+        found = policies_for_list(self.member).archived(is_archived=serializers.BooleanField().run_validation(asked))
+        return self.page_of(found, PolicySerializer, champions=champions_of(self.member))
 
     @extend_schema(
         operation_id="policies_create",
@@ -92,9 +98,48 @@ class PolicyView(MemberView):
 
     @extend_schema(operation_id="policies_read", summary="One policy", responses=PolicySerializer)
     def get(self, request: Request, policy_id: UUID) -> Response:
-        policy = get_object_or_404(policies_for_list(self.member), pk=policy_id)
-        context = {"request": request, "champions": champions_of(self.member)}
-        return Response(PolicySerializer(policy, context=context).data)
+        return _answer(self, policy_id)
+
+
+class ArchivePolicyView(MemberView):
+    """Archive a policy."""
+
+    needs = Role.RESEARCHER
+
+    @extend_schema(
+        operation_id="policies_archive",
+        summary="Archive a policy",
+        description="It leaves lists and choices. Whatever rests on it, and its sessions and rollouts that are under way, stay.",
+        request=None,
+        responses={200: PolicySerializer, 409: OpenApiResponse(description="It's the champion of an environment.")},
+    )
+    def post(self, request: Request, policy_id: UUID) -> Response:
+        policy = get_object_or_404(Policy.objects.visible_to(self.member), pk=policy_id)
+        try:
+            archive_policy(policy=policy, by=self.member.user)
+        except IsChampion as refusal:
+            raise Conflict(str(refusal)) from None
+        return _answer(self, policy_id)
+
+
+class RestorePolicyView(MemberView):
+    """Restore an archived policy."""
+
+    needs = Role.RESEARCHER
+
+    @extend_schema(
+        operation_id="policies_restore", summary="Restore an archived policy", request=None, responses=PolicySerializer
+    )
+    def post(self, request: Request, policy_id: UUID) -> Response:
+        policy = get_object_or_404(Policy.objects.visible_to(self.member), pk=policy_id)
+        restore_policy(policy=policy, by=self.member.user)
+        return _answer(self, policy_id)
+
+
+def _answer(view: MemberView, policy_id: UUID) -> Response:
+    policy = get_object_or_404(policies_for_list(view.member), pk=policy_id)
+    context = {"request": view.request, "champions": champions_of(view.member)}
+    return Response(PolicySerializer(policy, context=context).data)
 
 
 class EndpointSerializer(serializers.ModelSerializer[Endpoint]):

@@ -7,7 +7,7 @@ from uuid import UUID
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from apps.accounts.access import at_least
 from apps.accounts.models import Role
@@ -16,6 +16,7 @@ from apps.common.http import HtmxRequest
 from apps.common.pages import page_of
 from apps.common.sorting import sorting_by
 from apps.policies.aliases import local_model_id
+from apps.policies.archival import IsChampion, archive_policy, restore_policy
 from apps.policies.forms import PolicyForm
 from apps.policies.held_out_success import held_out_success
 from apps.policies.locations import weights_of
@@ -36,13 +37,31 @@ from apps.policies.reports import calibration_of, report_rows
 @at_least(Role.RESEARCHER)
 def policies(request: HtmxRequest) -> HttpResponse:
     """The policies with their champions, descent, and success on held-out tasks."""
+    return _list(request, is_archived=False)
+
+
+@require_safe
+@at_least(Role.RESEARCHER)
+def archived(request: HtmxRequest) -> HttpResponse:
+    """Those that were archived."""
+    return _list(request, is_archived=True)
+
+
+def _list(request: HtmxRequest, *, is_archived: bool) -> HttpResponse:
     sorting = sorting_by(POLICY_COLUMNS, request.GET.get("sort", ""))
-    found = policies_for_list(request.member)
+    found = policies_for_list(request.member).archived(is_archived=is_archived)
     page = page_of(found, cursor=request.GET.get("cursor", ""), order=sorting.fields, size=50)
     champions = champions_of(request.member)
     success = held_out_success(request.member, list(page))
     rows = [(policy, champions.get(policy.pk, []), success[policy.pk]) for policy in page]
-    return render(request, "policies/policies.html", {"page": page, "rows": rows, "sorting": sorting})
+    context = {
+        "page": page,
+        "rows": rows,
+        "sorting": sorting,
+        "is_archived": is_archived,
+        "has_archived": is_archived or Policy.objects.visible_to(request.member).archived().exists(),
+    }
+    return render(request, "policies/policies.html", context)
 
 
 @require_safe
@@ -70,6 +89,30 @@ def show(request: HtmxRequest, policy_id: UUID) -> HttpResponse:
         "calibration": calibration_of(policy.report),
     }
     return render(request, "policies/policy.html", context)
+
+
+@require_POST
+@at_least(Role.RESEARCHER)
+def archive(request: HtmxRequest, policy_id: UUID) -> HttpResponse:
+    """Archive a policy."""
+    policy = get_object_or_404(Policy.objects.visible_to(request.member), pk=policy_id)
+    try:
+        archive_policy(policy=policy, by=request.member.user)
+    except IsChampion as refusal:
+        messages.error(request, str(refusal))
+    else:
+        messages.success(request, f"{policy} is archived.")
+    return redirect("policies:policy", policy.pk)
+
+
+@require_POST
+@at_least(Role.RESEARCHER)
+def restore(request: HtmxRequest, policy_id: UUID) -> HttpResponse:
+    """Restore an archived policy."""
+    policy = get_object_or_404(Policy.objects.visible_to(request.member), pk=policy_id)
+    restore_policy(policy=policy, by=request.member.user)
+    messages.success(request, f"{policy} is back in lists and choices.")
+    return redirect("policies:policy", policy.pk)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

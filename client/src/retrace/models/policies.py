@@ -26,6 +26,7 @@ class Policy(Answer):
     held_out_played: int
     held_out_succeeded: int
     created_at: datetime
+    archived_at: datetime | None
 
 
 class NewPolicy(TypedDict, total=False):

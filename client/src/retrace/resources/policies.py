@@ -12,9 +12,9 @@ from retrace.models.policies import Champion, Endpoint, NewPolicy, Policy, Publi
 
 class Policies(Resource[C]):
     @listing
-    def list(self, *, page_size: int | None = None) -> Listing[Policy]:
-        """All policies, newest first."""
-        return Listing("/policies", Policy, {"page_size": page_size})
+    def list(self, *, archived: bool | None = None, page_size: int | None = None) -> Listing[Policy]:
+        """Policies, newest first; with `archived`, the archived ones instead."""
+        return Listing("/policies", Policy, {"archived": archived, "page_size": page_size})
 
     @operation
     def register(self, **policy: Unpack[NewPolicy]) -> Flow[Policy]:
@@ -25,6 +25,16 @@ class Policies(Resource[C]):
     def read(self, policy_id: str) -> Flow[Policy]:
         """Read a policy."""
         return self._read("/policies/{}", policy_id, answer=Policy)
+
+    @operation
+    def archive(self, policy_id: str) -> Flow[Policy]:
+        """Archive a policy: it leaves lists and choices, and whatever rests on it stays."""
+        return self._act("/policies/{}/archive", policy_id, answer=Policy)
+
+    @operation
+    def restore(self, policy_id: str) -> Flow[Policy]:
+        """Restore an archived policy."""
+        return self._act("/policies/{}/restore", policy_id, answer=Policy)
 
     @operation
     def card(self, policy_id: str) -> Flow[str]:
