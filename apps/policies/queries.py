@@ -10,7 +10,7 @@ from django.db.models.functions import Coalesce
 
 from apps.accounts.models import Membership
 from apps.common.sorting import by_age, by_name
-from apps.policies.models import Policy, Promotion, Publication
+from apps.policies.models import Policy, PolicyQuerySet, Promotion, Publication
 
 SHOWN_ROLLOUTS = 20
 POLICY_COLUMNS = (by_name("Policy", "name"), by_age("Since"))
@@ -19,7 +19,7 @@ NOWHERE = Value(UUID(int=0))
 _DONE_HELD_OUT = Q(rollouts__config__tasks__split="held_out")
 
 
-def policies_for_list(member: Membership) -> QuerySet[Policy]:
+def policies_for_list(member: Membership) -> PolicyQuerySet:
     """The columns of the policy list: parent, training run, and success on held-out tasks."""
     return (
         Policy.objects.visible_to(member)
