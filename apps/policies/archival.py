@@ -1,4 +1,4 @@
-"""Archiving of policies that are no longer needed: they leave lists and choices, and whatever rests on them stays."""
+"""Archiving of policies that are no longer needed: they leave lists and choices, and everything that depends on them stays."""
 
 from django.db import transaction
 from django.utils.timezone import now

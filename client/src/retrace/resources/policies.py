@@ -28,7 +28,7 @@ class Policies(Resource[C]):
 
     @operation
     def archive(self, policy_id: str) -> Flow[Policy]:
-        """Archive a policy: it leaves lists and choices, and whatever rests on it stays."""
+        """Archive a policy: it leaves lists and choices, and everything that depends on it stays."""
         return self._act("/policies/{}/archive", policy_id, answer=Policy)
 
     @operation
