@@ -71,7 +71,7 @@ def refusing() -> Iterator[None]:
     """Damaged archives raise BadArchive."""
     try:
         yield
-    except (BadZipFile, zlib.error, EOFError, NotImplementedError, UnicodeDecodeError) as error:
+    except (BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError) as error:
         raise BadArchive(
             "The file", f"A damaged zip archive ({error}).", "an archive as an export of a workspace writes it."
         ) from None

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from django.db import connection
+from django.db.models import Q, QuerySet
 
 from apps.accounts.models import Workspace
-from apps.annotation.models import Item
+from apps.annotation.models import Assignment, Item, Queue
 from apps.arena.models import Experiment
+from apps.gateway.models import Feedback
 from apps.transfer.refusals import BadArchive
-from apps.transfer.tables import TABLES
 
 MOST_UNDER_WAY: Final = 100
 """Experiments that are still being judged."""
 MOST_PAIRS: Final = 100_000
 """Of these, together: their figures are computed anew after each judgment."""
+
+MOST_ENDING: Final = 1000
+MOST_OPEN: Final = 10_000
+MOST_FEEDBACK: Final = 2000
+"""Each is looked at by a chore, one after the other; these take a few minutes."""
 
 COUNT_PLACES: Final = """
     UPDATE annotation_item SET taken = annotation_item.judged + found.open
@@ -38,9 +44,22 @@ def count_places(workspace: Workspace) -> None:
 def refuse_long_work(workspace: Workspace) -> None:
     """Refuse what periodic work, of which other workspaces' is a part, would take too long with. Raises BadArchive."""
     under_way = Experiment.objects.filter(workspace=workspace, state=Experiment.State.LABELLING)
-    name = next(table.name for table in TABLES if table.model is Experiment)
-    if (count := under_way.count()) > MOST_UNDER_WAY:
-        raise BadArchive(name, f"{count:,} experiments are being judged.", f"at most {MOST_UNDER_WAY}.")
-    pairs = Item.objects.filter(queue__experiment__in=under_way).count()
-    if pairs > MOST_PAIRS:
-        raise BadArchive(name, f"Those being judged have {pairs:,} pairs.", f"at most {MOST_PAIRS:,}.")
+    ending = Queue.objects.open().filter(Q(ends_at__isnull=False) | Q(ends_after__isnull=False), workspace=workspace)
+    limits: tuple[tuple[QuerySet[Any], int, str], ...] = (
+        (under_way, MOST_UNDER_WAY, "experiments that are being judged"),
+        (
+            Item.objects.filter(queue__experiment__in=under_way),
+            MOST_PAIRS,
+            "pairs of experiments that are being judged",
+        ),
+        (ending, MOST_ENDING, "open queues with an end"),
+        (Assignment.objects.filter(workspace=workspace, state=Assignment.State.OPEN), MOST_OPEN, "open assignments"),
+        (
+            Feedback.objects.filter(session__workspace=workspace, judged_at=None),
+            MOST_FEEDBACK,
+            "entries of feedback that aren't judgments yet",
+        ),
+    )
+    for rows, most, what in limits:
+        if (count := rows.count()) > most:
+            raise BadArchive("The archive", f"It has {count:,} {what}.", f"at most {most:,}.")

@@ -42,6 +42,7 @@ from apps.annotation.models import (
     Remark,
     StepLabel,
 )
+from apps.arena.lifecycle import UNFINISHED
 from apps.arena.models import Experiment, LiveAttempt
 from apps.common.models import AnsweredRequest
 from apps.datasets.card import markdown
@@ -187,6 +188,13 @@ def _end_session(row: Row) -> None:
 def _end_filling(row: Row) -> None:
     if row["state"] == Queue.State.FILLING:
         row.update(state=Queue.State.FAILED.value, error=INTERRUPTED["message"], filling_at=None)
+
+
+def _end_rollouts(row: Row) -> None:
+    """An experiment doesn't wait for rollouts, which have ended themselves."""
+    is_waiting = row["state"] == Experiment.State.ROLLING_OUT
+    if is_waiting or (row["state"] == Experiment.State.FAILED and row["error"].startswith(UNFINISHED)):
+        row.update(state=Experiment.State.FAILED.value, error=INTERRUPTED["message"])
 
 
 def _close_batch(row: Row) -> None:
@@ -367,7 +375,7 @@ TABLES: Final = (
         settle=_close_batch,
     ),
     Table(Episode, of=("batch__run__workspace", "batch__rollouts__workspace")),
-    Table(Experiment),
+    Table(Experiment, settle=_end_rollouts),
     Table(LiveAttempt, of=("experiment__workspace",)),
     Table(RetentionRule, on_import={"is_on": False, "ran_at": None}),
 )

@@ -12,6 +12,7 @@ from django.utils.timezone import now
 from apps.accounts.models import Role
 from apps.annotation.desk import assignments
 from apps.annotation.models import Assignment, Item
+from apps.arena.lifecycle import resume_failed
 from apps.arena.models import Experiment
 from apps.jobs import lifecycle
 from apps.redaction.rules import MOST_RULES
@@ -112,12 +113,14 @@ def test_experiments_under_way_are_few_and_small(members: Members, monkeypatch: 
     assert imported(archive, owner).state == "done"
     assert Experiment.objects.filter(workspace=owner.workspace, state="labelling").count() == 3
     monkeypatch.setattr(consistency, "MOST_UNDER_WAY", 2)
-    assert "experiments are being judged" in refused(archive)
+    assert "3 experiments that are being judged" in refused(archive)
     monkeypatch.undo()
     queue = next(each["queue"] for each in table(members, "annotation.item"))
     more[0]["queue"] = queue
     monkeypatch.setattr(consistency, "MOST_PAIRS", 0)
-    assert "pairs. Expected: at most 0" in refused(packed(_with_more(members, "arena.experiment", more)))
+    assert "pairs of experiments that are being judged. Expected: at most 0" in refused(
+        packed(_with_more(members, "arena.experiment", more))
+    )
 
 
 def test_redaction_rules_are_as_few_and_as_small_as_everywhere(members: Members):
@@ -160,3 +163,36 @@ def test_of_a_workspace_one_export_or_import_or_deletion_is_worked_on_at_once(me
     export = request_export(by=owner)
     assert lifecycle.claim(EXPORTS, export.pk, worker="one:1") is not None
     assert lifecycle.claim(IMPORTS, job.pk, worker="two:2") is None
+
+
+@pytest.mark.parametrize(
+    ("limit", "words"),
+    [
+        ("MOST_ENDING", "open queues with an end"),
+        ("MOST_OPEN", "open assignments"),
+        ("MOST_FEEDBACK", "entries of feedback that aren't judgments yet"),
+    ],
+)
+def test_what_chores_look_at_one_by_one_is_limited(
+    members: Members, limit: str, words: str, monkeypatch: pytest.MonkeyPatch
+):
+    queues = [{**each, "state": "open", "ends_after": 5} for each in table(members, "annotation.queue")]
+    members = with_rows(members, _name("annotation.queue"), queues)
+    feedback = [{**each, "judged_at": None} for each in table(members, "gateway.feedback")]
+    members = with_rows(members, _name("gateway.feedback"), feedback)
+    archive = _with_an_open_assignment(members, purpose="work", known=None, taken=1, judged=0)
+    assert imported(archive, factories.member(Role.OWNER)).state == "done"
+    monkeypatch.setattr(consistency, limit, 0)
+    assert words in refused(archive)
+
+
+@pytest.mark.parametrize(("state", "error"), [("rolling_out", ""), ("failed", "Rollouts did not finish: they failed")])
+def test_an_experiment_does_not_wait_for_rollouts_that_ended_elsewhere(members: Members, state: str, error: str):
+    first = table(members, "arena.experiment")[0]
+    waiting = {**first, "id": _id(1), "state": state, "error": error, "stopped_at": None, "verdict": {}, "queue": None}
+    owner = factories.member(Role.OWNER)
+    archive = packed(_with_more(members, "arena.experiment", [{**waiting, "split": None}]))
+    assert imported(archive, owner).state == "done"
+    resume_failed()
+    found = Experiment.objects.get(workspace=owner.workspace, error__startswith="It was in progress")
+    assert found.state == "failed"
