@@ -33,6 +33,8 @@ class FrozenFiles:
         self._archive = archive
         self._prefix = f"datasets/imported/{job.pk}"
         self._attempt = job.attempt
+        self._mark = f"import-{job.pk}.part"
+        """A file in folders that aren't complete yet."""
         self._unused = set(archive.version_files())
         self._stored: list[str] = []
         self._folders: list[Path] = []
@@ -64,6 +66,8 @@ class FrozenFiles:
             if not ids.has(file.run):
                 raise BadArchive(file.name, "There is no such training run.", "weights of a run in the archive.")
             self._restore(file, ids.changed(file.run))
+        for folder in self._folders:
+            (folder / self._mark).unlink(missing_ok=True)
 
     def discard(self) -> None:
         """Delete everything that was stored."""
@@ -111,9 +115,13 @@ class FrozenFiles:
     def _restore(self, file: WeightFile, run: UUID) -> None:
         place = folder_of(run).path
         if place not in self._folders:
+            if (place / self._mark).exists():  # an attempt that was killed left some of it
+                shutil.rmtree(place)
             if place.exists():  # never over what is there
                 return
             self._folders.append(place)
+            place.mkdir(parents=True)
+            (place / self._mark).touch()
         path = place / file.folder / file.file
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("xb") as target:

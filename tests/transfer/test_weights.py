@@ -1,13 +1,20 @@
 """The models of training runs are in an archive if somebody asks for them; only files that can't run code."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.files.base import ContentFile
 
 from apps.accounts.models import Membership, Role
+from apps.jobs import lifecycle
 from apps.policies.locations import weights_of_run
 from apps.policies.models import Policy
+from apps.trajectories.imports.upload import store
+from apps.transfer.archive_reader import ArchiveReader
+from apps.transfer.import_job import import_workspace, request_import
+from apps.transfer.models import Import
 from tests import factories
 from tests.transfer.archives import exported, imported, unpacked
 
@@ -48,6 +55,33 @@ def test_they_are_where_the_imported_training_run_has_its_model(owner: Membershi
         "config.json": b"config.json",
         "model.safetensors": b"model.safetensors",
     }
+
+
+def test_what_a_killed_attempt_left_is_written_anew(owner: Membership, monkeypatch: pytest.MonkeyPatch):
+    archive = exported(owner, include_weights=True)
+    elsewhere = factories.member(Role.OWNER)
+    job = request_import(stored=store(ContentFile(archive), filename="a.zip"), by=elsewhere)
+    blocks = ArchiveReader.blocks
+
+    def killed(self: ArchiveReader, name: str) -> Iterator[bytes]:
+        if name.endswith("model.safetensors"):
+            yield b"half"
+            raise KeyboardInterrupt
+        yield from blocks(self, name)
+
+    monkeypatch.setattr(ArchiveReader, "verify", lambda *_: None)
+    monkeypatch.setattr(ArchiveReader, "blocks", killed)
+    with pytest.raises(KeyboardInterrupt):
+        import_workspace(str(job.pk))
+    monkeypatch.undo()
+    host = lifecycle.this_worker().rpartition(":")[0]
+    Import.objects.filter(pk=job.pk).update(worker=f"{host}:4194300")  # above the largest process id there can be
+    assert import_workspace(str(job.pk))
+    policy = Policy.objects.get(workspace=elsewhere.workspace, made_by__isnull=False)
+    weights = weights_of_run(policy)
+    assert weights is not None
+    assert (weights.model / "model.safetensors").read_bytes() == b"model.safetensors"
+    assert sorted(path.name for path in weights.model.parent.iterdir()) == ["model"]
 
 
 def test_an_import_that_is_refused_leaves_no_folder(owner: Membership, settings: Any, monkeypatch: pytest.MonkeyPatch):
