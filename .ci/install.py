@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import time
 from pathlib import Path
 
@@ -71,7 +72,8 @@ def _install(name: str) -> None:
     count = sum(1 for line in source.read_text().splitlines() if "==" in line)
     print(f"Installing {count} packages from {name} (once; minutes, mostly PyTorch)", flush=True)
     started = time.monotonic()
-    command = [PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--requirement", source]
+    options = ("--disable-pip-version-check", "--no-input", "--no-compile")
+    command = [PYTHON, "-m", "pip", "install", *options, "--requirement", source]
     with LOG.open("w") as log, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as pip:
         assert pip.stdout is not None
         progress, collected = Progress(), 0
@@ -88,8 +90,15 @@ def _install(name: str) -> None:
         sys.exit(
             "\n".join(errors) + f"\n\nThe installation failed; all of it is in {LOG}. Run the same command to retry."
         )
+    _compile()
     stamp.write_text(wanted)
     print(f"  done in {time.monotonic() - started:.0f} s", flush=True)
+
+
+def _compile() -> None:
+    """Compile all packages on all cores; pip would use one. What can't be compiled (templates, other versions' syntax) is left alone."""
+    packages = sysconfig.get_path("purelib", vars={"base": str(VENV)})
+    subprocess.run([PYTHON, "-m", "compileall", "-qq", "-j", "0", packages], stdout=subprocess.DEVNULL, check=False)
 
 
 class Progress:
