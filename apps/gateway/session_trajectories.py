@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 from uuid import UUID
 
@@ -29,19 +30,31 @@ MOST_PATHS = 1000
 """All are stored within the request that ends the session: a few milliseconds each, and more for long ones."""
 MOST_CHARACTERS = 64 << 20
 """Of the longest path, and of all others together: what a path shares with others is stored with each."""
+MOST_IDS = 8 << 20
+"""Token ids and log-probabilities of one path. A prompt that is a new beginning has all of its ids, so a path may have gigabytes of them."""
+BYTES_OF_ID = 4
+CHARACTERS_OF_ID = 8
+"""What an id or a log-probability takes as text."""
+IDS = ("prompt_ids", "sampled_ids", "logprobs")
+TOO_MANY_IDS = "Its session has more token ids than fit into one trajectory."
 
 
 def outlines_of(session: Session) -> list[Call]:
-    """The session's calls without their content, which may be hundreds of megabytes, but with its `size` in characters."""
+    """The session's calls without their content, which may be hundreds of megabytes, but with its `size` in characters, and the number of its `ids`."""
     sizes = [Coalesce(Length(Cast(name, TextField())), 0) for name in ("messages", "tools", "reply")]
+    ids = [Coalesce(Length(name), 0) / BYTES_OF_ID for name in IDS]
     calls = Call.objects.filter(session=session).order_by("id").only("status", "parent", "body_digest", "is_retry")
-    return list(calls.annotate(size=sum(sizes[1:], start=sizes[0])))
+    return list(calls.annotate(size=sum(sizes[1:], start=sizes[0]), ids=sum(ids[1:], start=ids[0])))
 
 
 def with_content(paths: Sequence[Sequence[Call]]) -> list[list[Call]]:
-    """The same paths, of calls with everything that a trajectory needs."""
+    """The same paths from `outlines_of`, of calls with everything that a trajectory needs; those after MOST_IDS are without ids."""
     needed = {call.pk for path in paths for call in path}
-    calls = Call.objects.defer("request").in_bulk(needed)
+    fit = {call.pk for path in paths for call in _within(path, MOST_IDS)}
+    calls = Call.objects.defer("request").in_bulk(fit)
+    for call in Call.objects.defer("request", *IDS).in_bulk(needed - fit).values():
+        call.untrainable = TOO_MANY_IDS  # not stored: the call keeps its ids
+        calls[call.pk] = call
     return [[calls[call.pk] for call in path if call.pk in calls] for path in paths]  # some may be deleted meanwhile
 
 
@@ -53,9 +66,24 @@ def with_tokens(paths: Sequence[Sequence[Call]]) -> list[Chat]:
     return [[tokens[call.pk] for call in path if call.pk in tokens] for path in paths]
 
 
+def _within(path: Sequence[Call], most: int) -> list[Call]:
+    """The calls from its beginning that have at most so many ids."""
+    sums = accumulate(_ids_of(call) for call in path)
+    return [call for call, ids in zip(path, sums, strict=True) if ids <= most]
+
+
+def _ids_of(call: Call) -> int:
+    return getattr(call, "ids", 0)
+
+
 def size_of(path: Sequence[Call]) -> int:
-    """The characters of a path from `outlines_of`; 0 if they weren't counted."""
+    """The characters of a path from `outlines_of`, without its ids; 0 if they weren't counted."""
     return sum(getattr(call, "size", 0) for call in path)
+
+
+def whole_size_of(path: Sequence[Call]) -> int:
+    """The characters of a path from `outlines_of`, with its ids; 0 if they weren't counted."""
+    return size_of(path) + CHARACTERS_OF_ID * sum(map(_ids_of, path))
 
 
 def paths_of(calls: Iterable[Call]) -> list[list[Call]]:
@@ -69,7 +97,7 @@ def paths_of(calls: Iterable[Call]) -> list[list[Call]]:
     for leaf in sorted(leaves_of(answered.values()), key=lambda leaf: (-lengths[leaf.pk], leaf.pk)):
         path = _back_from(leaf, answered)
         if paths:
-            room, characters = room - len(path), characters - size_of(path)
+            room, characters = room - len(path), characters - whole_size_of(path)
             if room < 0 or characters < 0 or len(paths) == MOST_PATHS:
                 break
         paths.append(path)

@@ -26,6 +26,7 @@ from apps.gateway.session_trajectories import (
     paths_of,
     size_of,
     trajectory_of,
+    whole_size_of,
     with_content,
 )
 from apps.gateway.targets import target_of
@@ -352,7 +353,7 @@ def _a_few_at_a_time(paths: Sequence[list[Call]], main: list[Call]) -> Iterator[
     size = 0
     for path in paths:
         together.append(path)
-        size += size_of(path)
+        size += whole_size_of(path)
         if path is main or size > STORED_BYTES:
             yield together
             together, size = [], 0

@@ -10,7 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from apps.common.ids import new_id
-from apps.gateway import queries, recorder, sessions
+from apps.gateway import queries, recorder, session_trajectories, sessions
 from apps.gateway.models import Call, Path, Session
 from apps.gateway.queries import record_of
 from apps.trajectories.models import Trajectory
@@ -111,3 +111,41 @@ def test_a_call_that_ends_after_its_session_was_deleted_is_kept_nowhere(known: b
     Session.objects.all().delete()
     recorder.store(late, 3, is_free=False)
     assert not Call.objects.exists()
+
+
+def with_ids(session: Session, ids: int) -> None:
+    """Give each call that many ids, as a server does that repeats the whole prompt."""
+    body = bytes(4 * ids)
+    Call.objects.filter(session=session).update(
+        join="messages", untrainable="", prompt_ids=body, sampled_ids=body[:4], logprobs=bytes(4)
+    )
+
+
+def test_a_path_keeps_its_text_and_as_many_token_ids_as_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred calls of two million ids each took 7 GB, in a web process."""
+    monkeypatch.setattr(session_trajectories, "MOST_IDS", 250)
+    session = factories.session(messages=[ANSWER, ANSWER, ANSWER])
+    with_ids(session, 100)
+    for steps in ([step.info for step in record_of(session).steps], _ended_steps(session)):
+        assert [len(step.get("context_ids", ())) for step in steps] == [100, 100, 0]
+        assert steps[2]["untrainable"] == session_trajectories.TOO_MANY_IDS
+    assert not Call.objects.exclude(untrainable="").exists()  # of a trajectory, not of the calls
+
+
+def _ended_steps(session: Session) -> list[Any]:
+    sessions.finish_session(session=session)
+    made = Trajectory.objects.get(session_path__session=session)
+    return [step.info for step in made.steps.order_by("index")]
+
+
+def test_token_ids_count_among_what_shorter_paths_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each branch stores the ids of its beginning again: a thousand of them, gigabytes."""
+    monkeypatch.setattr(session_trajectories, "MOST_CHARACTERS", 10_000)
+    session = factories.session(messages=[ANSWER, ANSWER, ANSWER])
+    first, second, _ = Call.objects.filter(session=session).order_by("id")
+    copies(Call.objects.get(pk=second.pk), 4, parent=first)
+    with_ids(session, 200)
+    sessions.finish_session(session=session)
+    session.refresh_from_db()
+    assert Path.objects.filter(session=session).count() == 3
+    assert session.problem == "Its chat branches too often: 2 of its shorter paths didn't become trajectories."
