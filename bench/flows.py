@@ -94,7 +94,7 @@ def _stack(folder: Path) -> Iterator[Stack]:
     stack = paths.for_var(Path(os.environ["RETRACE_VAR"]))
     path = os.pathsep.join(filter(None, [str(ROOT / "bench" / "trace"), os.environ.get("PYTHONPATH", "")]))
     env = programs.environment(stack, PYTHONPATH=path, FLOW_TRACE=str(folder))
-    with ports.listen(host="127.0.0.1", port=0, or_a_neighbour=False) as listener:
+    with ports.listen(host="127.0.0.1", port=0, or_next_free=False) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         crew = [programs.worker(stack, queue=queue, concurrency=1, env=env) for queue in WORKERS]
         parts = [*programs.web(stack, listener=listener.fileno(), count=1, env=env), *crew]

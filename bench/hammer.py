@@ -46,9 +46,9 @@ class Tally:
 
 
 class Audit(NamedTuple):
-    """The state of the database afterwards. All but `judgements` and `came_back` must be 0."""
+    """The state of the database afterwards. All but `judgments` and `came_back` must be 0."""
 
-    judgements: int
+    judgments: int
     wrong_items: int
     """Items with too many or too few judgments, or with inconsistent place counts."""
     twice: int
@@ -80,7 +80,7 @@ def measure(size: Size) -> Iterator[Figure]:
     circumstances = {"annotators": ANNOTATORS, "items": items, "overlap": OVERLAP}
     expected = items * OVERLAP
     yield Figure(
-        name="hammer.missing", value=abs(expected - audit.judgements), unit="judgements", limit=0, with_=circumstances
+        name="hammer.missing", value=abs(expected - audit.judgments), unit="judgments", limit=0, with_=circumstances
     )
     for name in ("wrong_items", "twice", "lost", "unasked", "own_again", "different_in_tabs"):
         yield Figure(name=f"hammer.{name}", value=getattr(audit, name), unit="", limit=0, with_=circumstances)
@@ -183,7 +183,7 @@ def audit_of(queue: Queue, tally: Tally) -> Audit:
     by_item = valid.order_by().values("item").annotate(times=Count("pk")).exclude(times=queue.overlap)
     left = Assignment.objects.filter(pk__in=tally.walked_away).values("item")
     return Audit(
-        judgements=valid.count(),
+        judgments=valid.count(),
         wrong_items=max(wrong, by_item.count()),
         twice=pairs.count(),
         lost=len(acknowledged - stored),

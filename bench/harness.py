@@ -191,7 +191,7 @@ def serving(processes: int = 2) -> Iterator[Serving]:
     from apps.common.stack.supervisor import stop_together
 
     stack = paths.for_var(Path(os.environ["RETRACE_VAR"]))
-    with ports.listen(host="127.0.0.1", port=0, or_a_neighbour=False) as listener:
+    with ports.listen(host="127.0.0.1", port=0, or_next_free=False) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         env = programs.environment(stack)
         parts = programs.web(stack, listener=listener.fileno(), count=processes, env=env)

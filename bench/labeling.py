@@ -66,8 +66,8 @@ def measure(size: Size) -> Iterator[Figure]:
             for action, watch in watches._asdict().items():
                 medians[name, action] = percentile(watch.samples, 50)
                 circumstances = {"annotators": ANNOTATORS, "items": queue.item_count, "requests": len(watch.samples)}
-                yield _figure(f"labelling.{action}.{name}.p50", medians[name, action], None, circumstances)
-                yield _figure(f"labelling.{action}.{name}.p95", watch.p95(), LIMIT_MS, circumstances)
+                yield _figure(f"labeling.{action}.{name}.p50", medians[name, action], None, circumstances)
+                yield _figure(f"labeling.{action}.{name}.p95", watch.p95(), LIMIT_MS, circumstances)
         yield from _flat_out("flat_out", server, members, queues["full"])
         shared = make_queue(workspace, "shared", SHARED, overlap=ANNOTATORS)
         _label(server.url, members[:2], shared, rounds=SHARED - 2)
@@ -76,7 +76,7 @@ def measure(size: Size) -> Iterator[Figure]:
         for name in ("full", "deep"):
             ratio = medians[name, action] / medians["1k", action]
             # Two runs of the same queue differ by up to 10%.
-            yield Figure(name=f"labelling.{action}.{name}_to_1k", value=ratio, unit="× p50", limit=1.1)
+            yield Figure(name=f"labeling.{action}.{name}_to_1k", value=ratio, unit="× p50", limit=1.1)
 
 
 def _flat_out(name: str, server: Serving, members: list[Membership], queue: Queue) -> Iterator[Figure]:
@@ -86,17 +86,17 @@ def _flat_out(name: str, server: Serving, members: list[Membership], queue: Queu
     circumstances = {"annotators": len(members), "items": queue.item_count, "requests": len(watches.submit.samples)}
     per_second = len(watches.submit.samples) / (time.perf_counter() - began)
     yield Figure(
-        name=f"labelling.{name}",
+        name=f"labeling.{name}",
         value=per_second,
-        unit="judgements/s",
+        unit="judgments/s",
         limit=None,
         better="higher",
         with_=circumstances,
     )
     cpu = (server.cpu_seconds() - cpu_before) / len(watches.submit.samples)
     # CPU time of the web processes: unaffected by other load.
-    yield _figure(f"labelling.{name}.cpu_a_judgment", cpu * 1000, None, circumstances)
-    yield _figure(f"labelling.{name}.submit.p95", watches.submit.p95(), LIMIT_MS, circumstances)
+    yield _figure(f"labeling.{name}.cpu_a_judgment", cpu * 1000, None, circumstances)
+    yield _figure(f"labeling.{name}.submit.p95", watches.submit.p95(), LIMIT_MS, circumstances)
 
 
 def _figure(name: str, value: float, limit: float | None, circumstances: dict[str, int]) -> Figure:

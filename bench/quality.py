@@ -26,7 +26,7 @@ def measure(size: Size) -> Iterator[Figure]:
     make_runs(workspace, size._replace(items=size.items // EACH, steps=1))
     queue = make_queue(workspace, "judged", size.items // EACH, overlap=EACH)
     _judge(queue, workspace)
-    circumstances = {"judgements": queue.item_count * EACH, "people": PEOPLE}
+    circumstances = {"judgments": queue.item_count * EACH, "people": PEOPLE}
     with elapsed() as took:
         measure_quality(queue.pk)
     yield Figure(name="quality.measure", value=took.seconds, unit="s", limit=30, with_=circumstances)

@@ -59,7 +59,7 @@ ASKED = {
 SENT = {"annotation:reorder": {"order": "uncertain"}}
 """Form data that a URL requires. All others accept an empty form, if only to report errors."""
 NAME = "e" * 24
-LABELLED_STEPS = {"prompt": "2 + 2", "completions": ["four", "five"], "labels": [True, False]}
+LABELED_STEPS = {"prompt": "2 + 2", "completions": ["four", "five"], "labels": [True, False]}
 """A row of an import that contains judgments."""
 
 
@@ -76,20 +76,20 @@ def owner() -> Membership:
 
 
 @pytest.fixture
-def labeller(owner: Membership) -> Membership:
+def labeler(owner: Membership) -> Membership:
     """A member with an item on their desk."""
     return factories.member(Role.ANNOTATOR, of=owner.workspace)
 
 
 @pytest.fixture
 def things(
-    owner: Membership, labeller: Membership, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    owner: Membership, labeler: Membership, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> dict[str, Any]:
     """One object of each kind in the owner's workspace, by its parameter name in URLs."""
     settings.PUBLISHED_DIR = tmp_path / "published"
     for module in ("annotation.queues.queue_lifecycle", "jobs.lifecycle"):
         monkeypatch.setattr(f"apps.{module}.enqueue", lambda *_: None)
-    return things_of(owner, labeller, Path(settings.RUNS_DIR), Path(settings.PUBLISHED_DIR))
+    return things_of(owner, labeler, Path(settings.RUNS_DIR), Path(settings.PUBLISHED_DIR))
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ def routes(resolver: URLResolver, space: str = "", prefix: str = "/") -> Iterato
         yield f"{space}{pattern.name}" if pattern.name else f"{space}{path.split('/')[-2]}/", path
 
 
-def things_of(owner: Membership, labeller: Membership, runs: Path, published: Path) -> dict[str, Any]:
+def things_of(owner: Membership, labeler: Membership, runs: Path, published: Path) -> dict[str, Any]:
     """One object of each kind, by its parameter name in URLs."""
     here = owner.workspace
     policy = factories.trained_policy(of=here)
@@ -123,7 +123,7 @@ def things_of(owner: Membership, labeller: Membership, runs: Path, published: Pa
     asks = StepsAsks(alternatives=Alternatives(policy.pk))
     queue = making.queue_of_trajectories(of=here, asks=asks)
     item = queue.items.get()
-    annotator = annotator_of(labeller)
+    annotator = annotator_of(labeler)
     held = {"workspace": here, "queue": queue, "item": item, "annotator": annotator, "a_is_left": True}
     assignment = Assignment.objects.create(**held, leased_until=now() + timedelta(hours=1))
     item.taken = 1
@@ -161,8 +161,8 @@ def things_of(owner: Membership, labeller: Membership, runs: Path, published: Pa
     alarm = run.events.create(kind="alarm", text="Falling chosen side.", details={"setting": "beta", "value": 0.2})
     invited = invitation_links.invite(workspace=here, email="ben@example.org", role=Role.ANNOTATOR, by=owner.user)
     mention = Mention.objects.create(
-        comment=Comment.objects.create(workspace=here, trajectory=first, by=labeller.user, text="Look at @me."),
-        user=labeller.user,
+        comment=Comment.objects.create(workspace=here, trajectory=first, by=labeler.user, text="Look at @me."),
+        user=labeler.user,
     )
     trace = Trace.objects.create(workspace=here, trace_id="0" * 32, name="refund", changed_at=now())
     Source.objects.create(trace=trace, digest=bytes(16), body=b"{}")
@@ -214,7 +214,7 @@ def things_of(owner: Membership, labeller: Membership, runs: Path, published: Pa
         "environment": "office",
         "experiment_id": experiment.pk,
         "form": "csv",
-        "import_id": imported(lines(LABELLED_STEPS), here, "runs.jsonl").pk,
+        "import_id": imported(lines(LABELED_STEPS), here, "runs.jsonl").pk,
         "index": 0,
         "invitation_id": invited.invitation.pk,
         "item_id": item.pk,
@@ -223,7 +223,7 @@ def things_of(owner: Membership, labeller: Membership, runs: Path, published: Pa
         "judgment_id": preference.pk,
         "kind": "training_runs",
         "left_id": first.pk,
-        "membership_id": labeller.pk,
+        "membership_id": labeler.pk,
         "name": NAME,
         "number": 1,
         "policy_id": policy.pk,

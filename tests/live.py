@@ -48,7 +48,7 @@ class LiveStack:
 @pytest.fixture(scope="session")
 def live_programs(django_db_setup: None, django_db_blocker: object, stack_paths: StackPaths) -> Iterator[LiveStack]:
     """The processes. Tests ask for `live_stack`."""
-    listener = ports.listen(host="127.0.0.1", port=0, or_a_neighbour=False)
+    listener = ports.listen(host="127.0.0.1", port=0, or_next_free=False)
     database = stack_paths.database_url_for(connection.settings_dict["NAME"])
     env = programs.environment(
         stack_paths,

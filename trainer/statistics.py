@@ -18,6 +18,6 @@ def proportion(successes: int, n: int, z: float = 1.959964) -> Proportion:
     if n == 0:
         return Proportion(0.0, 0.0, 1.0, 0)
     share = successes / n
-    centre = (share + z * z / (2 * n)) / (1 + z * z / n)
+    center = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    return Proportion(round(share, 4), round(max(0.0, centre - half), 4), round(min(1.0, centre + half), 4), n)
+    return Proportion(round(share, 4), round(max(0.0, center - half), 4), round(min(1.0, center + half), 4), n)

@@ -210,7 +210,7 @@ def restore_servers() -> None:
 def advance_experiments() -> None:
     """Advance experiments: finished rollouts become a queue, and enough judgments a result. A lost message only causes a delay."""
     experiments.resume_failed()
-    under_way = [Experiment.State.ROLLING_OUT, Experiment.State.LABELLING]
+    under_way = [Experiment.State.ROLLING_OUT, Experiment.State.LABELING]
     for experiment in Experiment.objects.filter(state__in=under_way).order_by("id").iterator():
         try:
             experiments.advance(experiment)

@@ -13,7 +13,7 @@ from apps.accounts.models import Membership
 from apps.annotation.kinds import KINDS, kind_of
 from apps.annotation.kinds.blindness import ELSEWHERE, assigned_elsewhere, left_for
 from apps.annotation.kinds.pair_selection import Pairing
-from apps.annotation.models import Annotator, Assignment, BulkAct, Desk, Guideline, Item, ItemAssignee, Judgement, Queue
+from apps.annotation.models import Annotator, Assignment, BulkAct, Desk, Guideline, Item, ItemAssignee, Judgment, Queue
 from apps.annotation.quality.shares import Share, share
 from apps.common.compiled_queries import CompiledQuery
 from apps.common.sorting import by_age, by_name
@@ -21,7 +21,7 @@ from apps.common.sorting import by_age, by_name
 QUEUE_COLUMNS = (by_name("Queue", "name", "pk"), by_age("Made"))
 FLAGGED = 20
 BULK_ACTS = 5
-JUDGEMENTS_OF_RUN = 20
+JUDGMENTS_OF_RUN = 20
 LATEST_OF_PERSON = 20
 HEAVY_COLUMNS = tuple(f"{side}__{column}" for side in "ab" for column in ("tools", "closing", "info"))
 """Large, rarely needed columns of an item's trajectories."""
@@ -168,16 +168,16 @@ def source_of(queue: Queue) -> dict[str, Any]:
     }
 
 
-def judgements_of_items(queue: Queue, items: Iterable[Item], member: Membership) -> dict[int, list[Judgement]]:
+def judgments_of_items(queue: Queue, items: Iterable[Item], member: Membership) -> dict[int, list[Judgment]]:
     """The valid judgments of each of these items of `queue` that `member` may see."""
-    found: dict[int, list[Judgement]] = defaultdict(list)
+    found: dict[int, list[Judgment]] = defaultdict(list)
     valid = kind_of(queue).valid_judgments.visible_to(member).filter(item__in=[item.pk for item in items])
-    for judgement in valid.select_related("annotator").order_by("pk"):
-        found[judgement.item_id].append(judgement)
+    for judgment in valid.select_related("annotator").order_by("pk"):
+        found[judgment.item_id].append(judgment)
     return found
 
 
-def judgements_under_review(queue: Queue, item: Item) -> list[Judgement]:
+def judgments_under_review(queue: Queue, item: Item) -> list[Judgment]:
     """All valid judgments of an item, oldest first, for deciding it; the page hides those that the reviewer may not see yet."""
     return list(kind_of(queue).valid_judgments.filter(item=item).select_related("annotator").order_by("pk"))
 
@@ -186,27 +186,27 @@ def valid_judgments_by_item(queue: Queue, items: Iterable[Item]) -> dict[int, li
     """The ids of the items' valid judgments, oldest first."""
     found: dict[int, list[UUID]] = defaultdict(list)
     valid = kind_of(queue).valid_judgments.filter(item__in=[item.pk for item in items])
-    for item, judgement in valid.order_by("pk").values_list("item", "pk"):
-        found[item].append(judgement)
+    for item, judgment in valid.order_by("pk").values_list("item", "pk"):
+        found[item].append(judgment)
     return found
 
 
-def judgments_of_trajectory(member: Membership, trajectory_id: UUID) -> list[Judgement]:
+def judgments_of_trajectory(member: Membership, trajectory_id: UUID) -> list[Judgment]:
     """The newest judgments of this trajectory, individually or in a pair."""
     items = Item.objects.filter(Q(a=trajectory_id) | Q(b=trajectory_id))
-    found: list[Judgement] = []
+    found: list[Judgment] = []
     for kind in KINDS.values():
-        judgements = kind.valid_judgments.visible_to(member).filter(item__in=items)
+        judgments = kind.valid_judgments.visible_to(member).filter(item__in=items)
         related = ("annotator", "item__a__policy", "item__b__policy", "queue")
-        light = judgements.select_related(*related).defer(*(f"item__{column}" for column in HEAVY_COLUMNS))
-        found += light.order_by("-pk")[:JUDGEMENTS_OF_RUN]
-    return sorted(found, key=lambda judgement: judgement.pk, reverse=True)[:JUDGEMENTS_OF_RUN]
+        light = judgments.select_related(*related).defer(*(f"item__{column}" for column in HEAVY_COLUMNS))
+        found += light.order_by("-pk")[:JUDGMENTS_OF_RUN]
+    return sorted(found, key=lambda judgment: judgment.pk, reverse=True)[:JUDGMENTS_OF_RUN]
 
 
-def latest_judgements_of(queue: Queue, annotator: Annotator, member: Membership) -> list[Any]:
+def latest_judgments_of(queue: Queue, annotator: Annotator, member: Membership) -> list[Any]:
     """The newest valid judgments of one annotator in one queue that `member` may see."""
-    judgements = kind_of(queue).valid_judgments.visible_to(member).filter(queue=queue, annotator=annotator)
-    valid = judgements.select_related("item__task")
+    judgments = kind_of(queue).valid_judgments.visible_to(member).filter(queue=queue, annotator=annotator)
+    valid = judgments.select_related("item__task")
     return list(
         valid.defer("item__task__initial_state", "item__task__success_check").order_by("-pk")[:LATEST_OF_PERSON]
     )

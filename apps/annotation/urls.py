@@ -80,7 +80,7 @@ urlpatterns = [
     path("queues/<uuid:queue_id>/pause/", queues.steer, {"action": "pause"}, name="pause"),
     path("queues/<uuid:queue_id>/resume/", queues.steer, {"action": "resume"}, name="resume"),
     path("queues/<uuid:queue_id>/close/", queues.steer, {"action": "close"}, name="close"),
-    path("trajectories/<uuid:trajectory_id>/judgements/", queues.judgements_of, name="judgements_of"),
+    path("trajectories/<uuid:trajectory_id>/judgements/", queues.judgments_of, name="judgments_of"),
     path("trajectories/<uuid:trajectory_id>/comments/", comments.comments_of, name="comments_of"),
     path("trajectories/<uuid:trajectory_id>/comments/new/", comments.comment, name="comment"),
     path("label-all/", bulk.label, name="label_all"),
@@ -120,7 +120,7 @@ urlpatterns = [
 ]
 
 api = [
-    path("imports/<uuid:batch_id>/judgements", adopting_api.ImportJudgementsView.as_view(), name="import_judgements"),
+    path("imports/<uuid:batch_id>/judgements", adopting_api.ImportJudgmentsView.as_view(), name="import_judgements"),
     path("trajectories/<uuid:trajectory_id>/comments", comment_api.CommentsView.as_view(), name="trajectory_comments"),
     path("bulk-acts", bulk_api.BulkActsView.as_view(), name="bulk_acts"),
     path("bulk-acts/<uuid:act_id>/undo", bulk_api.UndoView.as_view(), name="bulk_act_undo"),

@@ -97,7 +97,7 @@ def advance(experiment: Experiment) -> None:
     """Take the next step if one is due: create the queue, or end by the rule. Safe to call at any time, concurrently."""
     if experiment.state == Experiment.State.ROLLING_OUT:
         _make_queue(experiment)
-    elif experiment.state == Experiment.State.LABELLING:
+    elif experiment.state == Experiment.State.LABELING:
         if experiment.is_live:
             live_feed.feed(experiment)
             experiment.refresh_from_db()
@@ -134,7 +134,7 @@ def make_queue_of(locked: Experiment, matching: Matching) -> None:
     locked.alike = [[str(each.task), each.place] for each in matching.alike]
     if matching.pairs:
         locked.queue = blind_queue(locked, matching.pairs, unmatched_tasks=matching.unmatched_tasks)
-    locked.state = Experiment.State.LABELLING
+    locked.state = Experiment.State.LABELING
     locked.save(update_fields=["alike", "queue", "state"])
 
 
@@ -178,7 +178,7 @@ def promote_from(*, experiment: Experiment, policy: Policy, by: User, reason: st
     sessions would arrive. Raises AlreadyChampion if nothing would change.
     """
     split = experiment.split if experiment.split and experiment.split.is_on else None
-    ends = experiment.split is not None and experiment.state == Experiment.State.LABELLING
+    ends = experiment.split is not None and experiment.state == Experiment.State.LABELING
     try:
         promotions.promote(
             policy=policy,
@@ -201,7 +201,7 @@ def _end(experiment: Experiment, figures: Standing, *, by: User | None, promoted
     verdict = {**figures.as_evidence(), "stopped_by_rule": by is None, "stopped_by": by.name if by else ""}
     if promoted:
         verdict["promoted"] = promoted.name
-    ended = Experiment.objects.filter(pk=experiment.pk, state=Experiment.State.LABELLING).update(
+    ended = Experiment.objects.filter(pk=experiment.pk, state=Experiment.State.LABELING).update(
         state=Experiment.State.STOPPED, verdict=verdict, stopped_at=now()
     )
     if not ended:

@@ -66,7 +66,7 @@ def start_live_experiment(
                 policy_b=b,
                 split=locked,
                 plan=plan,
-                state=Experiment.State.LABELLING,
+                state=Experiment.State.LABELING,
                 created_by=by,
             )
     except IntegrityError:
@@ -103,7 +103,7 @@ def feed(experiment: Experiment) -> int:
 def _feed_batch(experiment_id: UUID) -> int:
     # No join here: after waiting for the lock, this row would be current but the joined rows would be stale.
     experiment = Experiment.objects.select_for_update().get(pk=experiment_id)
-    if experiment.state != Experiment.State.LABELLING or _is_closed(experiment.queue):
+    if experiment.state != Experiment.State.LABELING or _is_closed(experiment.queue):
         return 0
     paired = LiveAttempt.objects.filter(experiment=experiment, side=Side.A, is_paired=True).count()
     room = experiment.plan["tasks"] - paired

@@ -22,7 +22,7 @@ class Experiment(WorkspaceModel):
 
     class State(models.TextChoices):
         ROLLING_OUT = "rolling_out", "Rolling out"
-        LABELLING = "labelling", "Being labeled"
+        LABELING = "labelling", "Being labeled"
         STOPPED = "stopped", "Decided"
         FAILED = "failed", "Failed"
 

@@ -111,7 +111,7 @@ def _of_verdict(verdict: dict[str, Any]) -> Standing:
 
 def current_standing(experiment: Experiment) -> Standing:
     """The current figures from judgments and rollouts, in six queries whatever their number."""
-    judgements = _judgements(experiment)
+    judgments = _judgments(experiment)
     items = _items(experiment)
     places: dict[str, int] = {}
     for item in items:
@@ -119,7 +119,7 @@ def current_standing(experiment: Experiment) -> Standing:
     unfinished = {item["task"] for item in items if item["judged"] < item["overlap"]}
     strengths: dict[str, dict[str, list[int]]] = {}
     kinds: dict[str, int] = defaultdict(int)
-    for row in judgements:
+    for row in judgments:
         kinds[row["annotator__kind"]] += 1
         task = str(row["item__task_id"])
         if task not in unfinished:
@@ -139,14 +139,14 @@ def current_standing(experiment: Experiment) -> Standing:
     by_task_a, success_a = _success({task: results_a[task] for task in results_a if task in shared})
     by_task_b, success_b = _success({task: results_b[task] for task in results_b if task in shared})
     return Standing(
-        tally=win_rates.tally((row["strength"], row["both_bad"]) for row in judgements),
+        tally=win_rates.tally((row["strength"], row["both_bad"]) for row in judgments),
         win_rate=win_rate,
         outcome=experiment.rule.outcome(win_rate, tasks_planned=planned) if planned else Outcome.UNDECIDED,
         tasks_planned=planned,
         items=len(items),
         items_judged=sum(item["judged"] >= item["overlap"] for item in items),
         alike=len(alike),
-        side_bias=win_rates.side_bias((row["strength"], row["a_was_left"]) for row in judgements),
+        side_bias=win_rates.side_bias((row["strength"], row["a_was_left"]) for row in judgments),
         judgements_by_kind={str(Annotator.Kind(kind).label): count for kind, count in sorted(kinds.items())},
         success_a=success_a,
         success_b=success_b,
@@ -156,7 +156,7 @@ def current_standing(experiment: Experiment) -> Standing:
     )
 
 
-def _judgements(experiment: Experiment) -> list[dict[str, Any]]:
+def _judgments(experiment: Experiment) -> list[dict[str, Any]]:
     """Valid judgments, oldest first, without those of gold and onboarding items."""
     if experiment.queue_id is None:
         return []

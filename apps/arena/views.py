@@ -29,7 +29,7 @@ from apps.jobs.models import JobState
 from apps.policies import promotions
 from apps.trajectories.rollouts.rollout_batches import RolloutRefused
 
-MOVING = (Experiment.State.ROLLING_OUT, Experiment.State.LABELLING)
+MOVING = (Experiment.State.ROLLING_OUT, Experiment.State.LABELING)
 
 
 def _experiments(request: HtmxRequest) -> Any:
@@ -149,7 +149,7 @@ def _experiment_context(found: Experiment) -> dict[str, Any]:
 
 def _left_out(found: Experiment, figures: Standing) -> str:
     """A warning about tasks that only one policy finished: a policy that fails on the hard tasks is compared on the easy ones only."""
-    if found.state not in (Experiment.State.LABELLING, Experiment.State.STOPPED) or found.rollouts_a is None:
+    if found.state not in (Experiment.State.LABELING, Experiment.State.STOPPED) or found.rollouts_a is None:
         return ""
     played = found.rollouts_a.total // found.plan["samples"]
     missing = played - figures.tasks_planned

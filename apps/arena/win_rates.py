@@ -39,14 +39,14 @@ class Tally:
     both_bad: int = 0
 
     @property
-    def judgements(self) -> int:
+    def judgments(self) -> int:
         return self.wins + self.ties + self.losses + self.both_bad
 
 
-def tally(judgements: Iterable[tuple[int, bool]]) -> Tally:
+def tally(judgments: Iterable[tuple[int, bool]]) -> Tally:
     """Count (strength in favor of A, both bad) pairs. "Both bad" is a tie that is counted separately."""
     wins = ties = losses = both_bad = 0
-    for strength, is_both_bad in judgements:
+    for strength, is_both_bad in judgments:
         if is_both_bad:
             both_bad += 1
         elif strength > 0:
@@ -170,10 +170,10 @@ class SideBias:
     p_value: float
 
 
-def side_bias(judgements: Iterable[tuple[int, bool]]) -> SideBias:
+def side_bias(judgments: Iterable[tuple[int, bool]]) -> SideBias:
     """Side bias from (strength in favor of A, A was left) pairs, ignoring ties. Exact two-sided binomial test."""
     left = decided = 0
-    for strength, a_was_left in judgements:
+    for strength, a_was_left in judgments:
         if strength:
             decided += 1
             left += (strength > 0) == a_was_left

@@ -18,9 +18,9 @@ class Bounds(NamedTuple):
 def wilson(successes: float, trials: int, *, z: float = Z95) -> Bounds:
     """The Wilson score interval (Wilson, 1927): it stays within 0 and 1 and is valid for few trials (at least one)."""
     share = successes / trials
-    centre = (share + z * z / (2 * trials)) / (1 + z * z / trials)
+    center = (share + z * z / (2 * trials)) / (1 + z * z / trials)
     half = z * sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials)) / (1 + z * z / trials)
-    return Bounds(max(0.0, centre - half), min(1.0, centre + half))
+    return Bounds(max(0.0, center - half), min(1.0, center + half))
 
 
 def paired(differences: Sequence[float], *, z: float = Z95) -> Bounds:
@@ -30,9 +30,9 @@ def paired(differences: Sequence[float], *, z: float = Z95) -> Bounds:
     may have fractional differences.
     """
     n, total, squares = len(differences), sum(differences), sum(each * each for each in differences)
-    centre = total / (n + 2)
+    center = total / (n + 2)
     half = z * sqrt(squares + 1 - total * total / (n + 2)) / (n + 2)
-    return Bounds(max(-1.0, centre - half), min(1.0, centre + half))
+    return Bounds(max(-1.0, center - half), min(1.0, center + half))
 
 
 def mismatch(counts: Sequence[int], shares: Sequence[float]) -> float | None:

@@ -13,16 +13,16 @@ from apps.datasets.models import Split, Version
 from apps.datasets.rows import ROW_TYPES
 from apps.datasets.selection.drops import REASONS, Drop
 
-NO_LICENCE = "Not stated. The rows quote the trajectories they were made from, and the terms of those apply."
+NO_LICENSE = "Not stated. The rows quote the trajectories they were made from, and the terms of those apply."
 
 
 def make_card(version: Version, figures: Figures) -> dict[str, Any]:
     """The card as stored with the version. People appear under pseudonyms; models and rules under their names."""
     queues = Queue.objects.filter(pk__in=version.recipe["queues"]).order_by("name", "pk")
-    annotators = Annotator.objects.in_bulk(figures.judgements)
-    judged = sum(figures.judgements.values())
+    annotators = Annotator.objects.in_bulk(figures.judgments)
+    judged = sum(figures.judgments.values())
     common = {
-        "licence": version.dataset.licence or NO_LICENCE,
+        "licence": version.dataset.licence or NO_LICENSE,
         "queues": [{"id": str(queue.pk), "name": queue.name} for queue in queues],
         "pairs": figures.pairs,
         "judgements": judged,
@@ -50,7 +50,7 @@ def _annotators(known: dict[UUID, Annotator], figures: Figures) -> list[dict[str
     entries = [
         {"id": str(who), "kind": known[who].kind, "label": known[who].label, "judgements": count}
         | ({"source": known[who].source} if known[who].source else {})
-        for who, count in figures.judgements.items()
+        for who, count in figures.judgments.items()
     ]
     return sorted(entries, key=lambda entry: (-entry["judgements"], entry["label"]))
 
@@ -111,7 +111,7 @@ def markdown(version: Version) -> str:
         f"# {plain(version.dataset.name)}, version {version.number}",
         "",
         *([plain(version.dataset.description), ""] if version.dataset.description else []),
-        f"{rows} {version.row_type.replace('_', ' ')} rows from {card['judgements']} judgments on {_judged_words(card)}, "
+        f"{rows} {version.row_type.replace('_', ' ')} rows from {card['judgments']} judgments on {_judged_words(card)}, "
         f"by {len(people)} people and {len(card['annotators']) - len(people)} machines.",
         "",
         f"Content hash (SHA-256): `{version.content_hash}`",
@@ -168,7 +168,7 @@ def _pair_lines(card: dict[str, Any]) -> list[str]:
         "",
         f"Left side preferred: {_share_words(card['position'])}. Longer trajectory preferred: {_share_words(card['longer_chosen'])}.",
         "",
-        *table(("Judgement", "Count"), [(name.replace("_", " "), count) for name, count in card["strengths"].items()]),
+        *table(("Judgment", "Count"), [(name.replace("_", " "), count) for name, count in card["strengths"].items()]),
     ]
 
 

@@ -74,7 +74,7 @@ class Figures:
     """Counts of judgments, pairs, and rows. Keeps a few numbers per row in memory, never its text."""
 
     pairs: int = 0
-    judgements: Counter[UUID] = field(default_factory=Counter)
+    judgments: Counter[UUID] = field(default_factory=Counter)
     """Judgments by annotator."""
     strengths: Counter[str] = field(default_factory=Counter)
     left: int = 0
@@ -105,7 +105,7 @@ class Figures:
         """Add the counted votes on one pair."""
         self.pairs += bool(votes)
         for vote in votes:
-            self.judgements[vote.annotator] += 1
+            self.judgments[vote.annotator] += 1
             if vote.is_tie:
                 self.strengths["both_bad" if vote.both_bad else "tie"] += 1
                 continue
@@ -118,7 +118,7 @@ class Figures:
     def count_opinions(self, annotators: list[UUID]) -> None:
         """Add the counted judgments of one trajectory."""
         self.runs += 1
-        self.judgements.update(annotators)
+        self.judgments.update(annotators)
 
     def count_trajectory_row(
         self, messages: list[bytes], *, split: str, task: UUID, environment: str, policy: str

@@ -133,7 +133,7 @@ class AnnotatorView:
     name: str
     label: str
     kind: str
-    judgements: int
+    judgments: int
     source: str
     """Where they judged, if outside Retrace."""
 

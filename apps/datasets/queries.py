@@ -37,14 +37,14 @@ def datasets_for_list(member: Membership) -> QuerySet[Dataset]:
 def freezable_queues(member: Membership) -> QuerySet[Queue]:
     """Queues with at least one valid judgment, newest first."""
     valid = (kind.valid_judgments.filter(queue=OuterRef("pk")) for kind in KINDS.values())
-    judged = reduce(or_, (Q(Exists(judgements)) for judgements in valid))
+    judged = reduce(or_, (Q(Exists(judgments)) for judgments in valid))
     return Queue.objects.visible_to(member).filter(judged).order_by("-pk")
 
 
 def judging_annotators(member: Membership) -> QuerySet[Annotator]:
     """Annotators who judged anything in the workspace."""
     given = (kind.model.objects.filter(annotator=OuterRef("pk")) for kind in KINDS.values())
-    judged = reduce(or_, (Q(Exists(judgements)) for judgements in given))
+    judged = reduce(or_, (Q(Exists(judgments)) for judgments in given))
     return Annotator.objects.visible_to(member).filter(judged).order_by("kind", "name")
 
 

@@ -34,7 +34,7 @@ from apps.trajectories.rollouts.rollout_batches import start_rollouts
 ENVIRONMENT = "office"
 MOST_TRIES = 3
 """Of rollouts and runs that fail: a machine that was short of memory for a moment must not end the story."""
-JUDGEMENTS_AT_ONCE = 200
+JUDGMENTS_AT_ONCE = 200
 """Of a rule, before others get their turn."""
 GUIDELINES = """\
 Two agents did the same office task. Which one would you rather have working for you?
@@ -135,7 +135,7 @@ def queue(
 
 def judge_by_rule(*, queue: Queue, rule: str, share: float) -> bool:
     """Done when the rule has judged its share."""
-    return rule_annotators.judge_by_rule(queue=queue, rule=rule, share=share, at_most=JUDGEMENTS_AT_ONCE)
+    return rule_annotators.judge_by_rule(queue=queue, rule=rule, share=share, at_most=JUDGMENTS_AT_ONCE)
 
 
 def version(

@@ -180,7 +180,7 @@ def model_meets_its_base(scene: Scene) -> bool:
     )
 
 
-def judgements_are_scored(scene: Scene) -> bool:
+def judgments_are_scored(scene: Scene) -> bool:
     return scenes.run(
         scene,
         name="office-reward",
@@ -191,7 +191,7 @@ def judgements_are_scored(scene: Scene) -> bool:
     )
 
 
-def model_practises(scene: Scene) -> bool:
+def model_trains_online(scene: Scene) -> bool:
     return scenes.run(
         scene,
         name="office-grpo",
@@ -228,8 +228,8 @@ THREADS: list[list[Step]] = [
         model_makes_a_version,
         model_improves,
         model_meets_its_base,
-        judgements_are_scored,
-        model_practises,
+        judgments_are_scored,
+        model_trains_online,
         grpo_meets_its_base,
     ],
 ]

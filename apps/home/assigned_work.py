@@ -105,9 +105,9 @@ def pace_of(member: Membership) -> Pace:
     return Pace(judged, lately, done["seconds"] / judged if judged else None)
 
 
-def _lately(judgements: Any, mine: dict[str, Any]) -> int:
+def _lately(judgments: Any, mine: dict[str, Any]) -> int:
     """Those of training items are not counted anywhere."""
-    valid = judgements.valid().filter(**mine, pk__gte=first_id_at(now() - timedelta(hours=24)))
+    valid = judgments.valid().filter(**mine, pk__gte=first_id_at(now() - timedelta(hours=24)))
     found: int = valid.exclude(item__purpose=Item.Purpose.TRAINING).count()
     return found
 

@@ -78,7 +78,7 @@ def stations(member: Membership) -> list[Station]:
     """The six stations in the order of the loop."""
     return [
         _trajectories(member),
-        _judgements(member),
+        _judgments(member),
         _versions(member),
         _runs(member),
         _policies(member),
@@ -111,7 +111,7 @@ def _trajectories(member: Membership) -> Station:
     return _station("Trajectories", "trajectories", rows, ", ".join(words), active=bool(words))
 
 
-def _judgements(member: Membership) -> Station:
+def _judgments(member: Membership) -> Station:
     queues = Queue.objects.visible_to(member).open()
     asked = queues.aggregate(places=Sum(F("item_count") * F("overlap")))["places"] or 0
     given = Desk.objects.filter(queue__in=queues).aggregate(judged=Sum("judged"))["judged"] or 0
@@ -161,7 +161,7 @@ def _policies(member: Membership) -> Station:
 def _experiments(member: Membership) -> Station:
     experiments = Experiment.objects.visible_to(member)
     on = list(
-        experiments.filter(state__in=[Experiment.State.ROLLING_OUT, Experiment.State.LABELLING]).order_by("-pk")[:100]
+        experiments.filter(state__in=[Experiment.State.ROLLING_OUT, Experiment.State.LABELING]).order_by("-pk")[:100]
     )
     words = ""
     if len(on) == 1:

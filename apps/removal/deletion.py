@@ -279,11 +279,11 @@ def _delete_queue(queue: Queue) -> dict[type[Model], int]:
     return dependents.delete(Queue.objects.filter(pk=queue.pk), spared=_spared(queue))
 
 
-def _forget_failed(pairs: Q, judgements: Q) -> None:
+def _forget_failed(pairs: Q, judgments: Q) -> None:
     """Delete the row references that failed attempts at versions recorded."""
     failed = Q(version__state=Version.State.FAILED)
     VersionPreference.objects.filter(failed & pairs).delete()
-    VersionJudgement.objects.filter(failed & judgements).delete()
+    VersionJudgement.objects.filter(failed & judgments).delete()
 
 
 def _delete_version(version: Version) -> dict[type[Model], int]:

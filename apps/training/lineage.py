@@ -16,7 +16,7 @@ from django.db.models import Count, Q, QuerySet
 
 from apps.accounts.models import Membership
 from apps.annotation.kinds import KINDS
-from apps.annotation.models import Item, Judgement
+from apps.annotation.models import Item, Judgment
 from apps.datasets.models import Version, VersionJudgement, VersionPreference
 from apps.policies.models import Policy
 from apps.training.models import Run, RunReward
@@ -239,11 +239,11 @@ def use_of(*, judgment: UUID | None = None, item: int | None = None, trajectory:
     return Use(versions, learners_from_versions([version.pk for version in versions]))
 
 
-def judgment_for(member: Membership, judgment_id: UUID) -> Judgement | None:
+def judgment_for(member: Membership, judgment_id: UUID) -> Judgment | None:
     """The judgment, of any kind, with its item and queue; None if the member may not see it."""
     for kind in KINDS.values():
         found = kind.model.objects.visible_to(member).filter(pk=judgment_id)
-        judgment: Judgement | None = found.select_related("annotator", "queue", "item__task").first()
+        judgment: Judgment | None = found.select_related("annotator", "queue", "item__task").first()
         if judgment:
             return judgment
     return None

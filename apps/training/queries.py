@@ -163,7 +163,7 @@ def _took(run: Run) -> str:
 class Lineage:
     """The judgments behind a run's version, and who gave them."""
 
-    judgements: int
+    judgments: int
     annotators: list[tuple[str, str, int]]
     """(kind, name, number of judgments), most active first."""
     more_annotators: int
@@ -179,15 +179,15 @@ def lineage_of(run: Run) -> Lineage | None:
     pairs = VersionPreference.objects.filter(version=run.version_id)
     runs = VersionJudgement.objects.filter(version=run.version_id)
     counted: Counter[tuple[str, str]] = Counter()
-    for sources, judgement in ((pairs, "preference"), (runs, "inspection"), (runs, "rating")):
+    for sources, judgment in ((pairs, "preference"), (runs, "inspection"), (runs, "rating")):
         by_annotator = (
-            sources.filter(**{f"{judgement}__isnull": False})
-            .values_list(f"{judgement}__annotator__kind", f"{judgement}__annotator__name")
-            .annotate(judgements=Count(judgement, distinct=True))
+            sources.filter(**{f"{judgment}__isnull": False})
+            .values_list(f"{judgment}__annotator__kind", f"{judgment}__annotator__name")
+            .annotate(judgments=Count(judgment, distinct=True))
         )
-        for kind, name, judgements in by_annotator:
-            counted[kind, name] += judgements
+        for kind, name, judgments in by_annotator:
+            counted[kind, name] += judgments
     ordered = sorted(counted.items(), key=lambda each: (-each[1], each[0][1]))
-    shown = [(kind, name, judgements) for (kind, name), judgements in ordered[:SHOWN_ANNOTATORS]]
+    shown = [(kind, name, judgments) for (kind, name), judgments in ordered[:SHOWN_ANNOTATORS]]
     total = counted.total()
     return Lineage(total, shown, max(0, len(ordered) - SHOWN_ANNOTATORS))

@@ -39,9 +39,9 @@ def human_dpo(bench: Bench, *, labels: str, scope: str) -> Outcome:
     prefix = "human-step-dpo" if scope == "step" else "human-dpo"
     rule = LABELS[labels]
     play_own(bench)
-    learnt, others = parted(bench.trajectories("own"))
+    learned, others = parted(bench.trajectories("own"))
     chance = random.Random(bench.seed)
-    pairs = list(which_differ(learnt, per_task=PAIRS_A_TASK, chance=chance))
+    pairs = list(which_differ(learned, per_task=PAIRS_A_TASK, chance=chance))
     chance.shuffle(pairs)
     judged = panel.judged(pairs[: round(rule.share * len(pairs))], overlap=rule.overlap, seed=bench.seed)
     chosen = panel.by_dawid_skene(judged) if rule.aggregated else panel.by_majority(judged)

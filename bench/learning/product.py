@@ -76,7 +76,7 @@ def main(folder: Path) -> None:
 @contextmanager
 def product(stack: paths.StackPaths) -> Iterator[str]:
     """Web, workers, and scheduler as `make run` starts them; yields the URL."""
-    with ports.listen(host="127.0.0.1", port=0, or_a_neighbour=False) as listener:
+    with ports.listen(host="127.0.0.1", port=0, or_next_free=False) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         env = programs.environment(stack)
         started = [

@@ -19,8 +19,8 @@ OPTIMIZER: dict[str, Any] = {**recipe.DPO, "warmup_steps": 2}
 def dpo_rounds(bench: Bench, *, stage: str, scope: str) -> Outcome:
     """DPO with as many pairs in all as `dpo`; `rounds` is the held-out success after each round."""
     _, held_out = own_pairs(bench)
-    learnt, _ = parted(bench.trajectories("own"))
-    budget = len(pairs_by_outcome(learnt, per_task=PAIRS_A_TASK)) // ROUNDS
+    learned, _ = parted(bench.trajectories("own"))
+    budget = len(pairs_by_outcome(learned, per_task=PAIRS_A_TASK)) // ROUNDS
     before, policy = bench.success("sft"), "sft"
     reports, after = [], []
     for number in range(1, ROUNDS + 1):

@@ -163,8 +163,8 @@ def reward_model(bench: Bench) -> Outcome:
 def prm(bench: Bench) -> Outcome:
     """`f1` of locating the first error in held-out runs, with the accuracy on turns and its interval."""
     play_own(bench)
-    learnt, others = ([run.to_json() for run in part if run.steps] for part in parted(bench.trajectories("own")))
-    config = {"kind": "process_reward_model", **settings(bench, recipe.PRM, *written(bench, "judged", learnt, others))}
+    learned, others = ([run.to_json() for run in part if run.steps] for part in parted(bench.trajectories("own")))
+    config = {"kind": "process_reward_model", **settings(bench, recipe.PRM, *written(bench, "judged", learned, others))}
     report = bench.run("prm", config)
     judged = report["step_accuracy"]
     after = Proportion(judged["value"], judged["low"], judged["high"], judged["n"])
@@ -210,26 +210,26 @@ def online_on(bench: Bench, stage: str, weights: Mapping[str, float], **changes:
 def people_pairs(bench: Bench) -> tuple[str, str]:
     """Files of training preferences, and of held-out preferences on other tasks."""
     play_own(bench)
-    learnt, others = parted(bench.trajectories("own"))
-    train = annotators.preferences(learnt, per_task=PREFERENCES_A_TASK, seed=bench.seed)
+    learned, others = parted(bench.trajectories("own"))
+    train = annotators.preferences(learned, per_task=PREFERENCES_A_TASK, seed=bench.seed)
     held_out = annotators.preferences(others, per_task=HELD_OUT_PREFERENCES_A_TASK, seed=bench.seed)
     return written(bench, "people", train, held_out)
 
 
 def branched_pairs(bench: Bench) -> tuple[str, str]:
     """Like `own_pairs`, of failures and successes that continue from their first errors; limited to the same number of training pairs."""
-    learnt, others, branches = branched(bench, "branches", seed=10_000 * bench.seed)
-    train = pairs_by_branch(learnt, branches, per_task=PAIRS_A_TASK)
+    learned, others, branches = branched(bench, "branches", seed=10_000 * bench.seed)
+    train = pairs_by_branch(learned, branches, per_task=PAIRS_A_TASK)
     held_out = pairs_by_branch(others, branches, per_task=ROLLOUTS_A_TASK)
-    return written(bench, "branched", train[: count_of_pairs(learnt)], held_out)
+    return written(bench, "branched", train[: count_of_pairs(learned)], held_out)
 
 
 def valued_pairs(bench: Bench) -> tuple[str, str]:
     """Like `own_pairs`, of failures and successes that diverge at the turn that lost the most value."""
     seed = 10_000 * bench.seed + 5_000
-    learnt, others, branches = branched(bench, "values", seed=seed, turns="all", at_most=2)
-    train = pairs_by_value(failures(learnt), branches)
-    return written(bench, "valued", train[: count_of_pairs(learnt)], pairs_by_value(failures(others), branches))
+    learned, others, branches = branched(bench, "values", seed=seed, turns="all", at_most=2)
+    train = pairs_by_value(failures(learned), branches)
+    return written(bench, "valued", train[: count_of_pairs(learned)], pairs_by_value(failures(others), branches))
 
 
 def branched(bench: Bench, name: str, **config: Any) -> tuple[list[Trajectory], list[Trajectory], list[Trajectory]]:
@@ -240,9 +240,9 @@ def branched(bench: Bench, name: str, **config: Any) -> tuple[list[Trajectory], 
     return (*parted(bench.trajectories("own")), branches)
 
 
-def count_of_pairs(learnt: list[Trajectory]) -> int:
+def count_of_pairs(learned: list[Trajectory]) -> int:
     """The number of plain pairs, to compare all kinds at equal amounts of data."""
-    return len(pairs_by_outcome(learnt, per_task=PAIRS_A_TASK))
+    return len(pairs_by_outcome(learned, per_task=PAIRS_A_TASK))
 
 
 def cut_and_whole(bench: Bench, stage: str, files: tuple[str, str]) -> Outcome:

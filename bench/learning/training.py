@@ -52,9 +52,9 @@ def play_own(bench: Bench) -> None:
 def parted(rollouts: list[Trajectory]) -> tuple[list[Trajectory], list[Trajectory]]:
     """The rollouts of four fifths of the tasks, and the others."""
     tasks = list(dict.fromkeys(each.task.key for each in rollouts))
-    learnt = set(islice(tasks, len(tasks) * 4 // 5))
-    train = [each for each in rollouts if each.task.key in learnt]
-    return train, [each for each in rollouts if each.task.key not in learnt]
+    learned = set(islice(tasks, len(tasks) * 4 // 5))
+    train = [each for each in rollouts if each.task.key in learned]
+    return train, [each for each in rollouts if each.task.key not in learned]
 
 
 def written(bench: Bench, name: str, train: list[Row], held_out: list[Row]) -> tuple[str, str]:
@@ -64,8 +64,8 @@ def written(bench: Bench, name: str, train: list[Row], held_out: list[Row]) -> t
 def own_pairs(bench: Bench) -> tuple[str, str]:
     """Files of training pairs, and of held-out pairs of other tasks."""
     play_own(bench)
-    learnt, others = parted(bench.trajectories("own"))
-    train = pairs_by_outcome(learnt, per_task=PAIRS_A_TASK)
+    learned, others = parted(bench.trajectories("own"))
+    train = pairs_by_outcome(learned, per_task=PAIRS_A_TASK)
     return written(bench, "pairs", train, pairs_by_outcome(others, per_task=ROLLOUTS_A_TASK))
 
 

@@ -95,7 +95,7 @@ def test_the_lists_above_name_addresses_that_are_there(addresses: list[Address])
 
 @pytest.mark.parametrize("role", Role)
 def test_an_address_is_there_from_a_role_upwards(
-    role: Role, owner: Membership, labeller: Membership, addresses: list[Address]
+    role: Role, owner: Membership, labeler: Membership, addresses: list[Address]
 ) -> None:
     client, wrong = as_(factories.member(role, of=owner.workspace)), []
     for address in addresses:
@@ -107,8 +107,8 @@ def test_an_address_is_there_from_a_role_upwards(
     assert wrong == []
 
 
-def test_what_is_on_a_desk_is_there_for_its_person(labeller: Membership, addresses: list[Address]) -> None:
-    client = as_(labeller)
+def test_what_is_on_a_desk_is_there_for_its_person(labeler: Membership, addresses: list[Address]) -> None:
+    client = as_(labeler)
     there = {address.name for address in addresses if address.name in OWN and is_there(answers(client, address))}
     assert there == OWN
 
@@ -131,11 +131,11 @@ def test_a_stranger_is_sent_to_sign_in_or_asked_for_a_token(addresses: list[Addr
 
 
 def test_whoever_opens_a_piece_of_a_page_by_hand_is_led_to_the_page(
-    owner: Membership, labeller: Membership, addresses: list[Address]
+    owner: Membership, labeler: Membership, addresses: list[Address]
 ) -> None:
     bare, led = set(), set()
     pages = [address for address in addresses if not address.path.startswith("/api/")]
-    for member, those in ((owner, pages), (labeller, [page for page in pages if page.name in OWN])):
+    for member, those in ((owner, pages), (labeler, [page for page in pages if page.name in OWN])):
         client = Client(headers={"accept": "text/html,*/*;q=0.8"}, raise_request_exception=False)
         client.force_login(member.user)
         for address in those:

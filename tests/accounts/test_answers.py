@@ -36,10 +36,10 @@ ODD = [{"If-None-Match": "*"}, {"Range": "bytes=0-0"}, {"HX-Request": "true"}]
 
 
 def test_what_is_private_is_kept_by_no_shared_cache(
-    owner: Membership, labeller: Membership, addresses: list[Address]
+    owner: Membership, labeler: Membership, addresses: list[Address]
 ) -> None:
     kept = set()
-    for client, those in ((as_(owner), addresses), (as_(labeller), on_desks(addresses))):
+    for client, those in ((as_(owner), addresses), (as_(labeler), on_desks(addresses))):
         for address in those:
             answer = client.get(address.path, ASKED.get(address.name))
             if address.name not in PUBLIC and not {"private", "no-store"} & set(directives(answer)):
@@ -60,10 +60,10 @@ def test_signing_out_empties_what_the_browser_kept(owner: Membership) -> None:
     assert as_(owner).post("/sign-out/")["Clear-Site-Data"] == '"cache"'
 
 
-def test_no_answer_leads_to_another_site(owner: Membership, labeller: Membership, addresses: list[Address]) -> None:
+def test_no_answer_leads_to_another_site(owner: Membership, labeler: Membership, addresses: list[Address]) -> None:
     headers = {"referer": EVIL, "HX-Current-URL": EVIL, "X-Forwarded-Host": "evil.example", "origin": EVIL}
     wrong, onward = [], cycle(ONWARD)
-    for client, those in ((as_(owner), addresses), (as_(labeller), on_desks(addresses))):
+    for client, those in ((as_(owner), addresses), (as_(labeler), on_desks(addresses))):
         for address in those:
             sent = {**ASKED.get(address.name, {}), **SENT.get(address.name, {}), "next": next(onward)}
             with transaction.atomic():

@@ -150,7 +150,7 @@ def queues_of(workspace: Workspace) -> list[Queue]:
 
 
 def test_no_text_becomes_an_element_of_any_page(
-    owner: Membership, labeller: Membership, addresses: list[Address]
+    owner: Membership, labeler: Membership, addresses: list[Address]
 ) -> None:
     (shown,) = Queue.objects.filter(workspace=owner.workspace, kind=Queue.Kind.STEPS)
     for queue in queues_of(owner.workspace):
@@ -169,7 +169,7 @@ def test_no_text_becomes_an_element_of_any_page(
     assert every - filled == set(SPARED), "fill these fields here, or say in SPARED why not"
     injected: dict[str, list[str]] = {}
     sniffable, told, failed = set(), set(), {}
-    for member in (owner, labeller):
+    for member in (owner, labeler):
         client = Client(raise_request_exception=False)
         client.force_login(member.user)
         for address in addresses:

@@ -67,13 +67,13 @@ def operations() -> list[Any]:
 
 
 @pytest.fixture
-def tokens(owner: Membership, labeller: Membership, things: dict[str, Any]) -> dict[str, str]:
+def tokens(owner: Membership, labeler: Membership, things: dict[str, Any]) -> dict[str, str]:
     """Clients of all callers, by name."""
     members = {
         "owner": owner,
         "researcher": factories.member(Role.RESEARCHER, of=owner.workspace),
         "reviewer": factories.member(Role.REVIEWER, of=owner.workspace),
-        "annotator": labeller,
+        "annotator": labeler,
         "outsider": factories.member(Role.OWNER),
     }
     return {name: factories.token(member) for name, member in members.items()}

@@ -155,7 +155,7 @@ def test_a_clear_winner_ends_it_by_the_rule_and_closes_the_queue(researcher):
     assert Queue.objects.get(pk=experiment.queue_id).state == Queue.State.CLOSED
 
 
-def test_a_task_counts_only_when_all_its_judgements_are_in(researcher):
+def test_a_task_counts_only_when_all_its_judgments_are_in(researcher):
     experiment = begin(researcher, overlap=2)
     runs_arrive(experiment)
     advance(experiment)

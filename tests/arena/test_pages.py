@@ -44,7 +44,7 @@ def make_experiment(workspace, **fields) -> Experiment:
             "rollouts_b": batches[1],
             "plan": {"tasks": 4, "samples": 1, "seed": 1, "overlap": 1, "rule": {"min_tasks": 2}},
             "queue": factories.queue(of=workspace),
-            "state": Experiment.State.LABELLING,
+            "state": Experiment.State.LABELING,
             **fields,
         }
     )
@@ -133,18 +133,18 @@ def test_an_experiment_that_rolls_out_leads_to_its_rollouts(client, researcher):
 
 
 def test_a_decided_experiment_shows_what_it_was_decided_on(client, experiment, researcher):
-    judgements = []
+    judgments = []
     for _ in range(12):
         task = factories.task(of=experiment.workspace)
         a, b = (factories.trajectory(of=task) for _ in range(2))
         item = factories.item(of=experiment.queue, a=a, b=b, taken=1, judged=1)
-        judgements.append(factories.preference(2, on=item))
+        judgments.append(factories.preference(2, on=item))
     advance(experiment)
     experiment.refresh_from_db()
     decided = {key: value for key, value in experiment.verdict.items() if not key.startswith("stopped_by")}
-    for judgement in judgements:  # as no code path does
-        judgement.retracted_at = judgement.created_at
-        judgement.save()
+    for judgment in judgments:  # as no code path does
+        judgment.retracted_at = judgment.created_at
+        judgment.save()
     client.force_login(researcher.user)
     page = client.get(reverse("arena:experiment", args=[experiment.pk]))
     assert (page.context["winner"], page.context["figures"].tally.wins) == (experiment.policy_a, 12)
@@ -247,7 +247,7 @@ def test_what_can_be_done_comes_along_once_it_is_something_else_and_not_before(c
     page = client.get(reverse("arena:experiment", args=[experiment.pk])).content.decode()
     assert "Promote <kbd>" not in page
     assert "hx-swap-oob" not in follow(page)
-    Experiment.objects.filter(pk=experiment.pk).update(state=Experiment.State.LABELLING)
+    Experiment.objects.filter(pk=experiment.pk).update(state=Experiment.State.LABELING)
     moved = follow(page)
     assert moved.count('hx-swap-oob="true"') == 3  # including the promotion dialog
     assert [words in moved for words in ("Stop now", "Label <kbd>", "Promote <kbd>", "<h2>Its queue</h2>")] == [

@@ -21,7 +21,7 @@ from apps.arena.win_rates import (
 def test_both_bad_is_counted_apart_from_a_tie():
     counted = tally([(3, False), (1, False), (0, False), (0, True), (-2, False)])
     assert (counted.wins, counted.ties, counted.losses, counted.both_bad) == (2, 1, 1, 1)
-    assert counted.judgements == 5
+    assert counted.judgments == 5
 
 
 def test_a_task_counts_once_however_many_people_judged_it():
@@ -57,7 +57,7 @@ def test_the_interval_never_widens():
         assert later.high <= earlier.high or later.high == later.estimate
 
 
-def test_looking_after_every_judgement_errs_less_than_one_time_in_twenty():
+def test_looking_after_every_judgment_errs_less_than_one_time_in_twenty():
     """Two equal policies, 120 tasks, a test after each from the tenth on: how often is a winner declared?"""
     generator = np.random.default_rng(7)
     trials = 200

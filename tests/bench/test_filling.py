@@ -26,7 +26,7 @@ def test_judged_pairs_can_be_frozen() -> None:
     assert sum(freezing.frozen(member, queue).row_counts.values()) == 20
 
 
-def test_a_queue_of_pairs_can_be_labelled() -> None:
+def test_a_queue_of_pairs_can_be_labeled() -> None:
     workspace = factories.workspace()
     labeling.make_runs(workspace, SIZE)
     queue = labeling.make_queue(workspace, "pairs", 20)

@@ -41,9 +41,9 @@ def tasks_in(file: Path) -> set[str]:
 
 def test_runs_of_one_task_are_judged_on_one_side_only(tmp_path: Path) -> None:
     prm(Untrained(tmp_path, seed=0))
-    learnt, others = tasks_in(tmp_path / "judged.jsonl"), tasks_in(tmp_path / "judged-held-out.jsonl")
-    assert (len(learnt), len(others)) == (8, 2)
-    assert not learnt & others
+    learned, others = tasks_in(tmp_path / "judged.jsonl"), tasks_in(tmp_path / "judged-held-out.jsonl")
+    assert (len(learned), len(others)) == (8, 2)
+    assert not learned & others
 
 
 class Learned(Untrained):

@@ -61,7 +61,7 @@ def experiment(transactional_db):
         policy_a=factories.policy(of=researcher.workspace),
         policy_b=factories.policy(of=researcher.workspace),
         queue=queue,
-        state=Experiment.State.LABELLING,
+        state=Experiment.State.LABELING,
         plan={"tasks": 2, "samples": 1, "seed": 1, "overlap": 1, "rule": {"min_tasks": 2, "alpha": 0.95}},
         created_by=researcher.user,
     )

@@ -146,7 +146,7 @@ def test_a_better_action_is_written_into_a_form_from_the_tool(page: Page, consol
     assert call["function"] == {"name": "look", "arguments": {"at": "the door, 3 times", "for": 7}}
 
 
-def test_a_run_without_steps_is_ended_and_nothing_in_it_can_be_labelled(open_as: Open, annotator: Membership):
+def test_a_run_without_steps_is_ended_and_nothing_in_it_can_be_labeled(open_as: Open, annotator: Membership):
     queue = making.queue_of_trajectories(of=annotator.workspace, items=1, steps=0)
     page = open_as(annotator.user)
     page.goto(f"/desk/{queue.pk}/")

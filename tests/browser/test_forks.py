@@ -25,7 +25,7 @@ def step(number: int, what: str, *, heard: str = "fine", **more: Any) -> dict[st
     return {"context": context, "message": {"role": "assistant", "content": None, "tool_calls": [call]}, **more}
 
 
-def test_from_a_fork_to_a_step_and_on_to_errors_rewards_judgements_and_divergences(
+def test_from_a_fork_to_a_step_and_on_to_errors_rewards_judgments_and_divergences(
     open_as: Callable[..., Page], live_stack: LiveStack
 ) -> None:
     reader = factories.member(Role.RESEARCHER)

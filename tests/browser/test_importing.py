@@ -84,7 +84,7 @@ def test_several_files_at_once_and_a_form_without_one(open_as: Callable[..., Pag
     expect(page.locator("tbody tr .row-link")).to_have_count(2)
 
 
-def test_what_others_judged_becomes_judgements_once_it_is_said_what_it_means(
+def test_what_others_judged_becomes_judgments_once_it_is_said_what_it_means(
     open_as: Callable[..., Page], tmp_path: Path
 ) -> None:
     page = open_as(factories.member(Role.RESEARCHER).user)

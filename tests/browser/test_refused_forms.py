@@ -35,7 +35,7 @@ def test_a_refused_dialog_is_open_again_over_its_page(open_as, researcher, conso
         policy_a=a,
         policy_b=b,
         queue=factories.queue(of=researcher.workspace),
-        state=Experiment.State.LABELLING,
+        state=Experiment.State.LABELING,
         plan={"tasks": 4, "samples": 1, "seed": 1, "overlap": 1, "rule": {"min_tasks": 2}},
     )
     page = open_as(researcher.user)

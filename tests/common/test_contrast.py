@@ -18,9 +18,9 @@ class Both(NamedTuple):
 
 
 PAIRS = re.findall(r"--([\w-]+): light-dark\((#\w{6}), (#\w{6})\)", TOKENS)
-COLOURS = {name: Both(day, night) for name, day, night in PAIRS} | {"on-accent": Both("#ffffff", "#ffffff")}
-KINDS = [name for name in COLOURS if name.startswith("kind-")]
-SERIES = [name for name in COLOURS if re.fullmatch(r"series-\d", name)]
+COLORS = {name: Both(day, night) for name, day, night in PAIRS} | {"on-accent": Both("#ffffff", "#ffffff")}
+KINDS = [name for name in COLORS if name.startswith("kind-")]
+SERIES = [name for name in COLORS if re.fullmatch(r"series-\d", name)]
 
 
 def luminance(color):
@@ -53,6 +53,6 @@ def test_black_on_white_is_21_to_1():
     ],
 )
 def test_contrast_is_enough_in_both_themes(front, back, needed):
-    day = contrast(COLOURS[front].day, COLOURS[back].day)
-    night = contrast(COLOURS[front].night, COLOURS[back].night)
+    day = contrast(COLORS[front].day, COLORS[back].day)
+    night = contrast(COLORS[front].night, COLORS[back].night)
     assert min(day, night) >= needed, f"--{front} on --{back}: {day:.2f} by day, {night:.2f} by night; {needed} needed"

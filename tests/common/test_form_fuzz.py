@@ -107,9 +107,9 @@ class Forms(HTMLParser):
 
 
 @pytest.fixture
-def clients(owner: Membership, labeller: Membership) -> list[Client]:
+def clients(owner: Membership, labeler: Membership) -> list[Client]:
     found = []
-    for member in (owner, labeller):
+    for member in (owner, labeler):
         client = Client(raise_request_exception=False)
         client.force_login(member.user)
         found.append(client)
@@ -216,9 +216,9 @@ def _few_wrong(usual: dict[str, str], fields: list[str]) -> list[tuple[str, byte
 
 
 def test_no_form_is_taken_without_its_csrf_token(
-    owner: Membership, labeller: Membership, addresses: list[Address]
+    owner: Membership, labeler: Membership, addresses: list[Address]
 ) -> None:
-    for member in (owner, labeller):
+    for member in (owner, labeler):
         client = Client(enforce_csrf_checks=True)
         client.force_login(member.user)
         for address in addresses:

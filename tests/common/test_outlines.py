@@ -57,9 +57,9 @@ def test_what_is_wrong_with_an_outline_is_said():
     assert levels_of("<h1>a</h1><template><h5>b</h5></template><hr><h2>c</h2>") == [1, 2]
 
 
-def test_no_page_skips_a_level_of_headings(owner: Membership, labeller: Membership, addresses: list[Address]) -> None:
+def test_no_page_skips_a_level_of_headings(owner: Membership, labeler: Membership, addresses: list[Address]) -> None:
     wrong, pages = {}, 0
-    for member in (owner, labeller):
+    for member in (owner, labeler):
         client = Client()
         client.force_login(member.user)
         for address in addresses:

@@ -96,7 +96,7 @@ def readings(
     return {key: reading for key, reading in found.items() if key[0] not in written}
 
 
-def of_queues(owner: Membership, labeller: Membership, things: dict[str, Any]) -> list[Address]:
+def of_queues(owner: Membership, labeler: Membership, things: dict[str, Any]) -> list[Address]:
     """URLs of pairs and of runs to rate; others have judged one, and another is on the annotator's desk."""
     here = owner.workspace
     rating = making.queue_of_trajectories(Queue.Kind.RATING, of=here, items=2, overlap=3)
@@ -108,7 +108,7 @@ def of_queues(owner: Membership, labeller: Membership, things: dict[str, Any]) -
     factories.dataset_version(of=here, recipe={"queues": [str(pairs.pk)], "until": now().isoformat()})
     found = []
     for queue, side in ((pairs, "left"), (rating, things["side"])):
-        held = next_assignment(queue=queue, annotator=annotator_of(labeller))
+        held = next_assignment(queue=queue, annotator=annotator_of(labeler))
         assert held is not None
         item = queue.items.order_by("-judged").first()
         assert item is not None
@@ -120,15 +120,15 @@ def of_queues(owner: Membership, labeller: Membership, things: dict[str, Any]) -
 
 
 def test_no_page_asks_more_of_the_database_when_there_is_more(
-    owner: Membership, labeller: Membership, things: dict[str, Any], addresses: list[Address]
+    owner: Membership, labeler: Membership, things: dict[str, Any], addresses: list[Address]
 ) -> None:
-    addresses = [*addresses, *of_queues(owner, labeller, things)]
+    addresses = [*addresses, *of_queues(owner, labeler, things)]
     with unguarded():
         for model in our_models():
             make_one(model)
     empty = {model.__name__ for model in our_models() if not model._base_manager.exists()}
     assert empty == {"User_groups", "User_user_permissions"}, "make one of these in tests/addresses.py"
-    one = readings([owner, labeller], addresses)
+    one = readings([owner, labeler], addresses)
     with unguarded():
         copy_everything(ROWS - 1)
     for trajectory in Trajectory.objects.all():
@@ -137,7 +137,7 @@ def test_no_page_asks_more_of_the_database_when_there_is_more(
     few = {model.__name__ for model in our_models() if 0 < model._base_manager.count() < ROWS}
     assert few == {"Workspace", "RuleVersion", "UsageLimits"}, "these were not copied"  # one per workspace
     alike = {key for key, reading in one.items() if key[1] == "part" and reading.is_like(one[key[0], "page", key[2]])}
-    many = readings([owner, labeller], addresses, only=one.keys() - alike)
+    many = readings([owner, labeler], addresses, only=one.keys() - alike)
     grown = {key: words for key, reading in many.items() if (words := _growth(one[key], reading, key[0]))}
     assert not grown, "\n\n".join(f"{' '.join(key)}:\n{words}" for key, words in grown.items())
     statuses: dict[str, set[int]] = defaultdict(set)

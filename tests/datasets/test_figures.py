@@ -32,7 +32,7 @@ def test_only_those_are_told_of_who_judged() -> None:
     assert agreement_rows({"rows": {}}) == []
 
 
-def test_without_a_second_judgement_it_is_said_why_nothing_is_known() -> None:
+def test_without_a_second_judgment_it_is_said_why_nothing_is_known() -> None:
     [people] = agreement_rows(card({ANN: 2}, {BEA: 1}))
     assert (people.raw["value"], people.raw["undefined_because"]) == (None, "no item has two judgments yet")
 

@@ -63,7 +63,7 @@ def test_a_judged_pair_becomes_a_row(dataset: Dataset, member: Membership, queue
     assert version.row_counts == {"train": 1, "validation": 0, "test": 0}
 
 
-def test_every_row_knows_its_judgements(dataset: Dataset, member: Membership, queue: Queue) -> None:
+def test_every_row_knows_its_judgments(dataset: Dataset, member: Membership, queue: Queue) -> None:
     pair = factories.item(of=queue)
     votes = {factories.preference(s, on=pair).pk for s in (2, 1, -1)}
 
@@ -149,7 +149,7 @@ def test_a_decision_is_the_row_also_where_every_vote_was_a_tie_that_is_dropped(
     assert (row["chosen_run"], row["votes_tied"], row["judgements"]) == (str(pair.b_id), 1, [str(tie.pk)])
 
 
-def test_the_same_judgements_and_recipe_give_the_same_bytes(dataset: Dataset, member: Membership, queue: Queue) -> None:
+def test_the_same_judgments_and_recipe_give_the_same_bytes(dataset: Dataset, member: Membership, queue: Queue) -> None:
     for strength in (3, -2, 1, -1, 2):
         factories.preference(strength, on=factories.item(of=queue))
     first = freeze(dataset, member, queue, seed=7)

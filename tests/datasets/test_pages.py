@@ -122,7 +122,7 @@ def test_the_preview_says_what_freezing_then_makes(member: Membership, queue: Qu
     client = signed_in(member)
     dataset = freezing.create_dataset(name="d", description="", licence="", by=member)
     shown = client.post(reverse("datasets:preview", args=[dataset.pk]), rules(queue)).context["preview"]
-    assert (shown.survey.rows, shown.survey.judgements, shown.survey.pairs) == (3, 4, 4)
+    assert (shown.survey.rows, shown.survey.judgments, shown.survey.pairs) == (3, 4, 4)
     assert [(entry.split, entry.rows, entry.new_tasks) for entry in shown.splits] == [
         ("train", 3, 3),
         ("validation", 0, 0),
@@ -151,7 +151,7 @@ def test_the_preview_tells_of_flagged_items_and_leaves_them_out(member: Membersh
     assert told.context["preview"].survey.rows == 3
     left = client.post(address, rules(queue, flagged="leave_out"))
     assert "Annotators flagged" not in left.content.decode()
-    assert (left.context["preview"].survey.rows, left.context["preview"].survey.judgements) == (2, 3)
+    assert (left.context["preview"].survey.rows, left.context["preview"].survey.judgments) == (2, 3)
 
 
 def test_a_wrong_form_is_shown_again(member: Membership, queue: Queue) -> None:

@@ -17,7 +17,7 @@ from tests import factories
 def test_every_run_of_the_story_has_settings_that_the_form_would_take(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[dict] = []
     monkeypatch.setattr(scenes, "run", lambda scene, **wanted: asked.append(wanted) or True)
-    for step in (story.model_is_tried, story.model_learns, story.model_improves, story.model_practises):
+    for step in (story.model_is_tried, story.model_learns, story.model_improves, story.model_trains_online):
         step(None)  # type: ignore[arg-type]  # nothing is looked up
     for wanted in asked:
         start = PRESETS[wanted["preset"]].config(algorithm=wanted["algorithm"], method="full", parameters=1_000_000)

@@ -76,7 +76,7 @@ def test_a_persons_pace_is_over_all_their_queues_and_nobody_elses(member):
     assert pace_of(member) == Pace(judged=4, lately=1, seconds_each=20.0)  # (20 + 60) s / 4
 
 
-def test_judgements_of_every_kind_count_as_made_lately(member):
+def test_judgments_of_every_kind_count_as_made_lately(member):
     who = factories.annotator(of=member.workspace, user=member.user)
     for kind in (Queue.Kind.STEPS, Queue.Kind.RATING):
         queue = making.queue_of_trajectories(kind, of=member.workspace)

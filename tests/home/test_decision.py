@@ -112,7 +112,7 @@ def test_a_policy_that_a_run_made_wants_to_be_compared(member, home):
     assert decision.title == "How good is dpo-3?"
     assert "Have it and first attempt" in decision.reason
     assert decision.url.endswith(f"?a={base.pk}&b={made.pk}")
-    experiment(home, policy_b=made, state=Experiment.State.LABELLING, stopped_at=None, verdict={})
+    experiment(home, policy_b=made, state=Experiment.State.LABELING, stopped_at=None, verdict={})
     assert decision_for(member) is None
 
 

@@ -54,7 +54,7 @@ def test_files_and_rollouts_on_their_way_are_named(member):
     assert seen.is_active
 
 
-def test_judgements_are_measured_against_what_open_queues_ask_for(member):
+def test_judgments_are_measured_against_what_open_queues_ask_for(member):
     queue = factories.queue(of=member.workspace, item_count=10, overlap=2)
     Desk.objects.create(queue=queue, annotator=factories.annotator(of=member.workspace), judged=7)
     taken_back = factories.preference(on=factories.item(of=queue))

@@ -87,7 +87,7 @@ def test_a_difference_is_measured_on_the_shared_tasks_alone(researcher: Membersh
     shared = tasks(researcher, "L1", 10)
     attempted(champion, {task: [False] for task in shared})
     attempted(challenger, {task: [n < 8] for n, task in enumerate([*shared, *tasks(researcher, "L1", 90)])})
-    # 8 of 10 differ: centre 8 / 12, half 1.96 · √(9 − 64 / 12) / 12 = 0.3128
+    # 8 of 10 differ: center 8 / 12, half 1.96 · √(9 − 64 / 12) / 12 = 0.3128
     assert "office: better by 80 points (35 to 98) on 10 shared tasks" in page(researcher)
 
 

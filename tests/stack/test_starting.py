@@ -32,15 +32,15 @@ def test_two_folders_never_share_a_socket() -> None:
 def test_a_port_in_use_gives_way_to_the_next_free_one() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         taken = other.getsockname()[1]
-        with ports.listen(host="127.0.0.1", port=taken, or_a_neighbour=True) as listener:
+        with ports.listen(host="127.0.0.1", port=taken, or_next_free=True) as listener:
             assert listener.getsockname()[1] != taken
         with pytest.raises(PortTaken, match=f"Port {taken} on 127.0.0.1 is in use"):
-            ports.listen(host="127.0.0.1", port=taken, or_a_neighbour=False)
+            ports.listen(host="127.0.0.1", port=taken, or_next_free=False)
 
 
 def test_an_address_of_another_machine_is_refused_plainly() -> None:
     with pytest.raises(StackError, match=r"Cannot listen on 192\.0\.2\.1:8000: Cannot assign requested address"):
-        ports.listen(host="192.0.2.1", port=8000, or_a_neighbour=True)
+        ports.listen(host="192.0.2.1", port=8000, or_next_free=True)
 
 
 def test_the_lock_names_its_holder_and_goes_with_it(tmp_path: Path) -> None:

@@ -238,7 +238,7 @@ def test_an_experiment_in_an_environment_of_ones_own_is_played_by_runners(
     runner_rollouts.count_all()
     experiments.advance(experiment)
     experiment.refresh_from_db()
-    assert experiment.state == Experiment.State.LABELLING
+    assert experiment.state == Experiment.State.LABELING
     assert experiment.queue is not None
     assert experiment.queue.items.count() == 3
 

@@ -139,23 +139,23 @@ def test_judgments_keep_their_authors_who_can_neither_sign_in_nor_do_anything_he
     assert {each["email"] for each in job.people} == {each.user.email for each in full.workspace.memberships.all()}
 
 
-def test_members_of_the_workspace_are_recognized_by_their_address(full: Membership, labeller: Membership):
+def test_members_of_the_workspace_are_recognized_by_their_address(full: Membership, labeler: Membership):
     archive = exported(full)
     elsewhere = factories.workspace()
     new_owner = Membership.objects.create(user=full.user, workspace=elsewhere, role=Role.OWNER)
-    annotator = Membership.objects.create(user=labeller.user, workspace=elsewhere, role=Role.ANNOTATOR)
+    annotator = Membership.objects.create(user=labeler.user, workspace=elsewhere, role=Role.ANNOTATOR)
     job = imported(archive, new_owner)
     assert job.people == []
     annotator.refresh_from_db()
     assert annotator.role == Role.ANNOTATOR
-    assert Annotator.objects.filter(workspace=elsewhere, user=labeller.user).exists()
+    assert Annotator.objects.filter(workspace=elsewhere, user=labeler.user).exists()
 
 
-def test_an_account_of_this_installation_that_is_no_member_is_not_looked_up(full: Membership, labeller: Membership):
+def test_an_account_of_this_installation_that_is_no_member_is_not_looked_up(full: Membership, labeler: Membership):
     archive = exported(full)
     elsewhere = factories.member(Role.OWNER)
     imported(archive, elsewhere)
-    assert not Annotator.objects.filter(workspace=elsewhere.workspace, user=labeller.user).exists()
+    assert not Annotator.objects.filter(workspace=elsewhere.workspace, user=labeler.user).exists()
 
 
 def _forget(workspace: Workspace) -> None:

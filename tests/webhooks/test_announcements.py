@@ -115,7 +115,7 @@ def test_an_experiment_that_ends(researcher: Membership) -> None:
         policy_a=factories.policy(of=here),
         policy_b=factories.policy(of=here),
         queue=making.queue(of=here),
-        state=Experiment.State.LABELLING,
+        state=Experiment.State.LABELING,
         plan={"rule": {}},
     )
     stop_experiment(experiment=experiment, by=researcher.user)

@@ -27,7 +27,7 @@ def preferences() -> list[dict[str, Any]]:
     ]
 
 
-def labelled_steps() -> list[dict[str, Any]]:
+def labeled_steps() -> list[dict[str, Any]]:
     """The same as step labels."""
     return [
         {"messages": [*opening(task), says(text)], "step_labels": [label]}

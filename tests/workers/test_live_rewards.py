@@ -115,7 +115,7 @@ def test_a_reward_model_that_is_pleased_without_success_rings_the_alarms(launche
 @pytest.mark.long
 def test_a_process_reward_model_shapes_the_credit_of_turns(launcher: Launcher):
     base = launcher.base(steps=10)
-    model = launcher.learn("process_reward_model", quizzing.labelled_steps(), "steps", 4, base=base)
+    model = launcher.learn("process_reward_model", quizzing.labeled_steps(), "steps", 4, base=base)
     terms = [{"component": "outcome"}, {"component": "learned_process", "policy": model, "weight": 0.4}]
     run = launcher.online(base, terms, steps=2, rollouts=8, credit="turn", held_out=4, kept=1)
     kept = rollouts_of(run)

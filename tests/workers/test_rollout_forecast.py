@@ -83,7 +83,7 @@ def test_without_earlier_runs_it_is_arithmetic_on_the_budget():
     assert (from_shape(config.replaced(held_out=60), FACTS, tflops=0.1).low or 0) > (forecast.low or 0)
 
 
-def practised(of: Policy, *, seconds: float = 5.0, **fields: object) -> Run:
+def practiced(of: Policy, *, seconds: float = 5.0, **fields: object) -> Run:
     """A run of twelve steps that each took so long, nine tenths of it to play."""
     small = Policy(settings={"parameters": 1_000_000})
     config = preset_config(preset="quick", algorithm="grpo", method="full", base=small).to_json()
@@ -116,7 +116,7 @@ def answered(base: Policy, algorithm: str = "grpo"):
 
 @pytest.mark.parametrize("algorithm", ["grpo", "rloo"])
 def test_a_plan_is_timed_by_what_the_workspace_has_seen(base: Policy, algorithm: str):
-    run = practised(base)
+    run = practiced(base)
     check = answered(base, algorithm)
     # 20 steps of 5 s, and 11 evaluations of 60 tasks by a model that played 64 in 4.5 s: between 60/64 of that, and as long.
     assert check.seconds_low == pytest.approx(100 + 11 * 4.5 * 60 / 64)
@@ -136,21 +136,21 @@ def test_a_plan_is_timed_by_what_the_workspace_has_seen(base: Policy, algorithm:
     ],
 )
 def test_runs_that_were_unlike_it_tell_nothing(base: Policy, other: dict):
-    practised(base, **other)
-    practised(factories.policy(kind=Policy.Kind.MODEL))  # somebody else's
+    practiced(base, **other)
+    practiced(factories.policy(kind=Policy.Kind.MODEL))  # somebody else's
     assert answered(base).time_words.startswith("calculated")
 
 
 def test_the_newest_runs_count(base: Policy):
     for seconds in (50.0, 1.0, 2.0, 3.0):
-        practised(base, seconds=seconds)
+        practiced(base, seconds=seconds)
     check = answered(base)
     assert check.seconds_low == pytest.approx(20 * 1.0 + 11 * 0.9 * 60 / 64)
     assert (check.seconds_high or 0) < 20 * 50
 
 
 def test_a_run_that_measured_nothing_tells_nothing(base: Policy):
-    run = practised(base)
+    run = practiced(base)
     Metric.objects.filter(run=run).update(values={"step_time": None, "rollout_seconds": None})
     assert answered(base).time_words.startswith("calculated")
 
@@ -165,14 +165,14 @@ def test_what_nobody_knows_is_said_with_its_reason(base: Policy, monkeypatch: py
     assert answered(base).time_words == "nobody knows how fast the worker is (1 GPU)"
     monkeypatch.setattr(preflight, "largest", lambda: None)
     assert answered(base).time_words == "no training worker has reported its capacity"
-    practised(base)
+    practiced(base)
     assert answered(base).time_words.startswith("from ")  # earlier runs tell without a worker
 
 
 @pytest.mark.parametrize("runs", [1, 3])
 def test_earlier_runs_are_found_with_two_queries(base: Policy, runs: int, django_assert_num_queries):
     for _ in range(runs):
-        practised(base)
+        practiced(base)
     alike = Alike(600_000_000, with_adapters=False, on_gpu=None)
     with django_assert_num_queries(2):
         assert len(paces_of(base.workspace, alike, environment="office")) == runs

@@ -67,7 +67,7 @@ def train_kto(config: KtoConfig, folder: Path, events: EventLog, stop: StopReque
 
 
 @dataclass(frozen=True)
-class Labelled:
+class LabeledRow:
     """One tokenized row."""
 
     rendered: Rendered
@@ -75,20 +75,20 @@ class Labelled:
     weight: float
 
 
-def read(run: TrainingRun, tokenizer: PreTrainedTokenizerBase, name: str) -> Fitting[Labelled]:
+def read(run: TrainingRun, tokenizer: PreTrainedTokenizerBase, name: str) -> Fitting[LabeledRow]:
     """Rows within max_length. Raises DataFailure."""
     rows = read_unpaired(run.folder / name)
     run.log(f"Rendering {len(rows)} rows of {name}")
     run.warn_of_lost_reasoning(tokenizer, [row.completion for row in rows], name)
-    labelled = run.rendered(rows, partial(render_row, tokenizer), name)
-    return run.fitting(labelled, [len(row.rendered.ids) for row in labelled], name)
+    labeled = run.rendered(rows, partial(render_row, tokenizer), name)
+    return run.fitting(labeled, [len(row.rendered.ids) for row in labeled], name)
 
 
-def render_row(tokenizer: PreTrainedTokenizerBase, row: UnpairedRow) -> Labelled:
-    return Labelled(render_completion(tokenizer, row.prompt, row.completion, row.tools), row.label, row.weight)
+def render_row(tokenizer: PreTrainedTokenizerBase, row: UnpairedRow) -> LabeledRow:
+    return LabeledRow(render_completion(tokenizer, row.prompt, row.completion, row.tools), row.label, row.weight)
 
 
-def warn_of_imbalance(run: TrainingRun, config: KtoConfig, rows: Sequence[Labelled]) -> None:
+def warn_of_imbalance(run: TrainingRun, config: KtoConfig, rows: Sequence[LabeledRow]) -> None:
     """Warn if the weighted counts of the two kinds differ by more than a factor of 4/3 (equation 8 of the paper)."""
     desirable = sum(row.desirable for row in rows) * config.desirable_weight
     undesirable = sum(not row.desirable for row in rows) * config.undesirable_weight
@@ -108,7 +108,7 @@ def warn_of_imbalance(run: TrainingRun, config: KtoConfig, rows: Sequence[Labell
         )
 
 
-def unpaired_dataset(rows: Sequence[Labelled]) -> Dataset:
+def unpaired_dataset(rows: Sequence[LabeledRow]) -> Dataset:
     """Columns: input_ids, mask, label, weight."""
     return Dataset.from_dict(
         {
@@ -153,7 +153,7 @@ def crossed(prompt: Rendered, completion: Rendered) -> Rendered:
     return Rendered(prompt.ids[:end] + completion.ids[begin:], [0] * end + completion.mask[begin:])
 
 
-def counts(train: Sequence[Labelled], validation: Sequence[Labelled]) -> dict[str, int]:
+def counts(train: Sequence[LabeledRow], validation: Sequence[LabeledRow]) -> dict[str, int]:
     return {
         "train": len(train),
         "validation": len(validation),

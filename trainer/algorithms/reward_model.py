@@ -92,8 +92,8 @@ def weighted_loss(chosen: Tensor, rejected: Tensor, about: dict[str, Tensor], se
         tie=about["tie"],
         tie_margin=settings.tie_margin,
     )
-    centre = settings.center * (chosen + rejected).square()
-    return ((losses * about["label_weight" if soft else "weight"]) + centre).mean()
+    centering = settings.center * (chosen + rejected).square()
+    return ((losses * about["label_weight" if soft else "weight"]) + centering).mean()
 
 
 def rank(trainer: RewardTrainer, pairs: list[Pair], pad_id: int, batch_size: int) -> list[Ranked]:

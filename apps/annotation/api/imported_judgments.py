@@ -107,7 +107,7 @@ class AdoptSerializer(RequestSerializer):
         return attrs
 
 
-class ImportJudgementsView(MemberView):
+class ImportJudgmentsView(MemberView):
     """GET, POST /api/v1/imports/<id>/judgements"""
 
     needs = Role.RESEARCHER

@@ -26,7 +26,7 @@ from apps.annotation.refusals import Refusal
 from apps.common.api import Conflict, RequestSerializer, cleaned
 from contract.quoting import legible
 
-MOST_LABELLERS = 1000
+MOST_LABELERS = 1000
 
 
 class QueueSettingsSerializer(serializers.ModelSerializer[Queue]):
@@ -67,7 +67,7 @@ class ChangeQueueSerializer(RequestSerializer):
     )
     labellers = serializers.ListField(
         child=serializers.EmailField(),
-        max_length=MOST_LABELLERS,
+        max_length=MOST_LABELERS,
         required=False,
         allow_null=True,
         help_text="E-mail addresses of the members who may label; null: everybody.",

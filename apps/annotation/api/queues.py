@@ -19,7 +19,7 @@ from apps.annotation.api.of_queue import OfQueue, QueueSerializer
 from apps.annotation.forms.queues import QueueForm
 from apps.annotation.kinds import KINDS, PAIRWISE, RATING, STEPS, Kind
 from apps.annotation.kinds.question_lines import read_aspects, read_lines
-from apps.annotation.models import Judgement, Queue
+from apps.annotation.models import Judgment, Queue
 from apps.annotation.queues.queue_lifecycle import create_queue
 from apps.annotation.queues.sources import Selection
 from apps.annotation.refusals import Refusal
@@ -135,10 +135,10 @@ class QueueView(OfQueue):
         return Response(QueueSerializer(self.queue(queue_id), context={"member": self.member}).data)
 
 
-class JudgementsView(ListView, OfQueue):
+class JudgmentsView(ListView, OfQueue):
     """The valid judgments of a queue, newest first."""
 
-    needs = Judgement.visible_from
+    needs = Judgment.visible_from
     pagination_class = ShortPages
 
     kind: ClassVar[Kind[Any, Any, Any]]
@@ -150,7 +150,7 @@ class JudgementsView(ListView, OfQueue):
         return self.page_of(light, self.kind.serializer)
 
 
-class PreferencesView(JudgementsView):
+class PreferencesView(JudgmentsView):
     """GET /api/v1/queues/<id>/preferences"""
 
     kind = PAIRWISE
@@ -161,7 +161,7 @@ class PreferencesView(JudgementsView):
         return self.page(queue_id)
 
 
-class InspectionsView(JudgementsView):
+class InspectionsView(JudgmentsView):
     """GET /api/v1/queues/<id>/inspections"""
 
     kind = STEPS
@@ -172,7 +172,7 @@ class InspectionsView(JudgementsView):
         return self.page(queue_id)
 
 
-class RatingsView(JudgementsView):
+class RatingsView(JudgmentsView):
     """GET /api/v1/queues/<id>/ratings"""
 
     kind = RATING

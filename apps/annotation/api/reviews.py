@@ -42,7 +42,7 @@ class DisputedSerializer(serializers.ModelSerializer[Item]):
 
     def get_judgements(self, item: Item) -> list[UUID]:
         """Ids of the valid judgments, oldest first."""
-        found: dict[int, list[UUID]] = self.context["judgements"]
+        found: dict[int, list[UUID]] = self.context["judgments"]
         return found.get(item.pk, [])
 
 
@@ -108,7 +108,7 @@ class DisputedView(ReviewView):
             .only("queue", "position", "task__key", "a", "b")
         )
         found = pages.paginate_queryset(waiting, request, self) or []
-        context = {"judgements": valid_judgments_by_item(queue, found)}
+        context = {"judgments": valid_judgments_by_item(queue, found)}
         return pages.get_paginated_response(DisputedSerializer(found, many=True, context=context).data)
 
 

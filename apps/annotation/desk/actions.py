@@ -17,7 +17,7 @@ from apps.annotation.desk import known_answers
 from apps.annotation.desk.assignments import free_slots, lease_end, lock_desk, reclaim_slot
 from apps.annotation.kinds import kind_of
 from apps.annotation.kinds.kind import Submission
-from apps.annotation.models import Adjudication, Annotator, Assignment, Desk, Item, Judgement, Queue
+from apps.annotation.models import Adjudication, Annotator, Assignment, Desk, Item, Judgment, Queue
 from apps.annotation.refusals import (
     AlreadyJudged,
     AlreadySkipped,
@@ -37,7 +37,7 @@ MOST_CHARACTERS = 1_000_000
 
 
 @transaction.atomic
-def record(*, assignment: Assignment, answer: object, seconds: float = 0.0, guideline_version: int = 0) -> Judgement:
+def record(*, assignment: Assignment, answer: object, seconds: float = 0.0, guideline_version: int = 0) -> Judgment:
     """Store one judgment and close its assignment. `answer` has the type of the queue's kind: a Choice, a Walk, Scores.
 
     Repeating the same answer returns the stored judgment, since the browser may have missed the response. Another answer raises
@@ -49,7 +49,7 @@ def record(*, assignment: Assignment, answer: object, seconds: float = 0.0, guid
         raise WrongKind
     desk, held = _locked(assignment)
     if held.state == Assignment.State.JUDGED:
-        judged: Judgement = kind.model.objects.get(assignment=held)
+        judged: Judgment = kind.model.objects.get(assignment=held)
         if kind.answer_of(judged) != answer:
             raise AlreadyJudged
         return judged
@@ -58,7 +58,7 @@ def record(*, assignment: Assignment, answer: object, seconds: float = 0.0, guid
     if size > MOST_CHARACTERS:
         raise AnswerTooLong(size, MOST_CHARACTERS)
     kind.check(answer, kind.asked(held.queue), held.item)
-    made: Judgement
+    made: Judgment
     [made] = kind.store([Submission(held, answer, _bounded(seconds, held), guideline_version)])
     _conclude(desk, held, made)
     return made
@@ -93,13 +93,13 @@ def _hold(assignment: Assignment) -> None:
         raise PlaceLost
 
 
-def _conclude(desk: Desk, assignment: Assignment, judgement: Judgement) -> None:
+def _conclude(desk: Desk, assignment: Assignment, judgment: Judgment) -> None:
     """Close the assignment of a newly stored judgment, and count it."""
     item = assignment.item
     item.judged += 1
     item.disputed = _is_disputed(item)
     assignment.state, assignment.closed_at = Assignment.State.JUDGED, now()
-    known_answers.count(desk, item, judgement, 1)
+    known_answers.count(desk, item, judgment, 1)
     values = {name: getattr(desk, name) for name in _COUNTS}
     values |= {"desk": desk.pk, "assignment": assignment.pk, "closed_at": assignment.closed_at}
     values |= {"item": item.pk, "judged_of_item": item.judged, "disputed": item.disputed}
@@ -129,14 +129,14 @@ def _is_disputed(item: Item) -> bool:
     if item.overlap == 1 or item.purpose != Item.Purpose.WORK:
         return False
     kind = kind_of(item)
-    return len({kind.stance(judgement) for judgement in kind.valid_judgments.filter(item=item)} - {None}) > 1
+    return len({kind.stance(judgment) for judgment in kind.valid_judgments.filter(item=item)} - {None}) > 1
 
 
 def _bounded(seconds: float, assignment: Assignment) -> float:
     """The browser's working time, limited to the time since the item was first shown."""
     passed = now() - (assignment.opened_at or assignment.created_at)
-    judgements = kind_of(assignment.queue).model.objects
-    before = judgements.filter(assignment=assignment.replaces_id).first() if assignment.replaces_id else None
+    judgments = kind_of(assignment.queue).model.objects
+    before = judgments.filter(assignment=assignment.replaces_id).first() if assignment.replaces_id else None
     return min(max(seconds, 0.0), max(passed.total_seconds(), 0.0) + (before.seconds if before else 0.0))
 
 
@@ -226,10 +226,10 @@ def undo_last(*, queue: Queue, annotator: Annotator) -> Assignment:
 def undo_message(again: Assignment) -> str:
     """Message about what an undo took back, for the person who did it. `again` is the resulting assignment."""
     kind = kind_of(again.queue)
-    judgement = kind.model.objects.filter(assignment=again.replaces_id).first()
+    judgment = kind.model.objects.filter(assignment=again.replaces_id).first()
     task = one_line(again.item.task.headline, TASK_CHARS).rstrip(".")  # the sentence goes on after it
     of_task = f" on “{task}”" if task else ""
-    what = f"your answer “{kind.words_as_given(judgement)}”" if judgement else "your skip"
+    what = f"your answer “{kind.words_as_given(judgment)}”" if judgment else "your skip"
     return f"Undone: {what}{of_task}. It's back on your desk."
 
 
@@ -277,11 +277,11 @@ def reopen_skipped(*, queue: Queue, annotator: Annotator) -> int:
 def _retract(judged: Assignment, item: Item, desk: Desk) -> dict[str, Any]:
     """Mark the judgment as withdrawn and return its answer as a draft. The slot stays taken by the same person."""
     kind = kind_of(judged.queue)
-    judgement = kind.model.objects.get(assignment=judged)
-    judgement.retracted_at = now()
-    judgement.save(update_fields=["retracted_at"])
+    judgment = kind.model.objects.get(assignment=judged)
+    judgment.retracted_at = now()
+    judgment.save(update_fields=["retracted_at"])
     # A decision that upheld it no longer applies, so its item is open again.
-    Adjudication.objects.valid().filter(item=item, upheld=judgement.pk).update(retracted_at=judgement.retracted_at)
+    Adjudication.objects.valid().filter(item=item, upheld=judgment.pk).update(retracted_at=judgment.retracted_at)
     item.judged -= 1
-    known_answers.count(desk, item, judgement, -1)
-    return {**kind.draft_of(judgement), "seconds": judgement.seconds}
+    known_answers.count(desk, item, judgment, -1)
+    return {**kind.draft_of(judgment), "seconds": judgment.seconds}

@@ -11,7 +11,7 @@ from django.utils.crypto import salted_hmac
 from apps.annotation.desk.claims import Slot, claim_known, judged_in
 from apps.annotation.kinds import kind_of
 from apps.annotation.kinds.blindness import left_for
-from apps.annotation.models import Annotator, Assignment, Desk, Item, Judgement, Queue
+from apps.annotation.models import Annotator, Assignment, Desk, Item, Judgment, Queue
 
 
 def claim_known_item(desk: Desk, queue: Queue, annotator: Annotator, *, held: int = 0) -> Slot | None:
@@ -48,23 +48,23 @@ def is_gold_due(desk: Desk, queue: Queue) -> bool:
     return place in Random(drawn_from).sample(range(size), size * queue.gold_percent // 100)
 
 
-def count(desk: Desk, item: Item, judgement: Judgement, by: int) -> None:
+def count(desk: Desk, item: Item, judgment: Judgment, by: int) -> None:
     """Count a judgment (`by` 1) or a withdrawn one (−1) on its desk, which the caller saves."""
     match item.purpose:
         case Item.Purpose.GOLD:
             desk.golds += by
-            desk.golds_right += by * is_right(item, judgement)
-            _add_seconds(desk, judgement, by)
+            desk.golds_right += by * is_right(item, judgment)
+            _add_seconds(desk, judgment, by)
         case Item.Purpose.TRAINING:
             desk.trained += by
-            desk.trained_right += by * is_right(item, judgement)
+            desk.trained_right += by * is_right(item, judgment)
         case _:
             desk.judged += by
-            _add_seconds(desk, judgement, by)
+            _add_seconds(desk, judgment, by)
 
 
-def _add_seconds(desk: Desk, judgement: Judgement, by: int) -> None:
-    desk.seconds = max(desk.seconds + by * judgement.seconds, 0.0)
+def _add_seconds(desk: Desk, judgment: Judgment, by: int) -> None:
+    desk.seconds = max(desk.seconds + by * judgment.seconds, 0.0)
 
 
 def known_of(item: Item) -> dict[str, Any]:
@@ -73,9 +73,9 @@ def known_of(item: Item) -> dict[str, Any]:
     return known
 
 
-def is_right(item: Item, judgement: Judgement) -> bool:
+def is_right(item: Item, judgment: Judgment) -> bool:
     """Whether a judgment of a gold or onboarding item matches the known answer, ignoring its strength."""
-    return bool(kind_of(judgement).known(judgement) == known_of(item)["answer"])
+    return bool(kind_of(judgment).known(judgment) == known_of(item)["answer"])
 
 
 class Lesson(NamedTuple):
@@ -91,10 +91,10 @@ def lesson_of(assignment: Assignment) -> Lesson | None:
     if not assignment.queue.training_count or assignment.item.purpose != Item.Purpose.TRAINING:
         return None
     kind = kind_of(assignment.queue)
-    judgement = kind.model.objects.get(assignment=assignment)
+    judgment = kind.model.objects.get(assignment=assignment)
     known = known_of(assignment.item)
     expected = kind.known_words(known["answer"], a_is_left=assignment.a_is_left)
-    return Lesson(is_right(assignment.item, judgement), expected, known.get("because", ""))
+    return Lesson(is_right(assignment.item, judgment), expected, known.get("because", ""))
 
 
 def in_words(lesson: Lesson) -> str:

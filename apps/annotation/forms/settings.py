@@ -222,13 +222,13 @@ class DecisionForm(forms.Form):
     )
 
     def __init__(
-        self, data: Any = None, *, item: Item, judgements: Sequence[Any], decision: Adjudication | None = None
+        self, data: Any = None, *, item: Item, judgments: Sequence[Any], decision: Adjudication | None = None
     ) -> None:
         super().__init__(data)
         self.item = item
         if decision is not None:
             self.initial = {"answer": kind_of(item).chosen(decision, a_is_left=a_is_left_in_review(item))}
-        choices = kind_of(item).review_choices(judgements)
+        choices = kind_of(item).review_choices(judgments)
         cast("forms.ChoiceField", self.fields["answer"]).choices = choices
 
     def decision(self) -> dict[str, Any]:

@@ -133,7 +133,7 @@ class Preview(NamedTuple):
     runs: int
     is_all: bool
     items: int
-    judgements: int
+    judgments: int
     annotators: list[str]
     left_out: list[tuple[str, int]]
     examples: list[Example]
@@ -157,7 +157,7 @@ def preview(workspace: Workspace, selection: Selection, meanings: Meanings, side
         runs=len(trajectories),
         is_all=is_all,
         items=len(found),
-        judgements=sum(len(each.judgments) for each in found),
+        judgments=sum(len(each.judgments) for each in found),
         annotators=sorted({name for each in found for name in each.judgments}),
         left_out=(+left_out).most_common(),
         examples=_examples(KINDS[meanings.kind], list(_unlike(found)), sides),

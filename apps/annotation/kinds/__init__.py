@@ -10,7 +10,7 @@ from apps.annotation.kinds.pairwise import PAIRWISE
 from apps.annotation.kinds.rating import RATING
 from apps.annotation.kinds.single_trajectory import SingleTrajectoryKind
 from apps.annotation.kinds.steps import STEPS
-from apps.annotation.models import Item, Judgement, Queue
+from apps.annotation.models import Item, Judgment, Queue
 
 KINDS: dict[str, Kind[Any, Any, Any]] = {kind.name: kind for kind in (PAIRWISE, STEPS, RATING)}
 OF_TRAJECTORIES: dict[str, SingleTrajectoryKind[Any, Any, Any]] = {kind.name: kind for kind in (STEPS, RATING)}
@@ -18,9 +18,9 @@ OF_TRAJECTORIES: dict[str, SingleTrajectoryKind[Any, Any, Any]] = {kind.name: ki
 _OF_MODEL = {kind.model: kind for kind in KINDS.values()}
 
 
-def kind_of(what: Queue | Item | Judgement) -> Kind[Any, Any, Any]:
+def kind_of(what: Queue | Item | Judgment) -> Kind[Any, Any, Any]:
     """The kind of a queue, of one of its items, or of a judgment there."""
-    return _OF_MODEL[type(what)] if isinstance(what, Judgement) else KINDS[what.kind]
+    return _OF_MODEL[type(what)] if isinstance(what, Judgment) else KINDS[what.kind]
 
 
 __all__ = ["KINDS", "OF_TRAJECTORIES", "PAIRWISE", "RATING", "STEPS", "Kind", "kind_of"]

@@ -15,7 +15,7 @@ from django.db.models import Q
 from apps.accounts.models import Membership
 from apps.annotation.models import Adjudication, Assignment, Item, Queue
 from apps.annotation.models.items import open_items_of
-from apps.annotation.models.judgements import undecided_for
+from apps.annotation.models.judgments import undecided_for
 from apps.trajectories.models import Step, Trajectory
 from apps.trajectories.rendering.steps import StepHead, StepView, step_view
 

@@ -100,7 +100,7 @@ def _form_field(question: Question) -> forms.Field:
             return forms.CharField(max_length=LONGEST_ANSWER, required=False)
 
 
-class JudgementForm(forms.Form):
+class JudgmentForm(forms.Form):
     """Fields common to all judgments. `asks`: what else the queue asks for."""
 
     rationale = forms.CharField(required=False, max_length=TEXT)
@@ -187,7 +187,7 @@ def _answers_of_step(row: Mapping[str, Any]) -> dict[str, Any]:
     return {"index": step_index(row), "answers": row["answers"]}
 
 
-class TrajectoryForm(JudgementForm):
+class TrajectoryForm(JudgmentForm):
     """A judgment of a single trajectory, whose steps may have answers of their own."""
 
     step_answers = RowsField(_answers_of_step)

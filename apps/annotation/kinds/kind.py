@@ -12,19 +12,19 @@ from django import forms
 from django.db.models import Q, QuerySet
 from rest_framework import serializers
 
-from apps.annotation.kinds.forms import AsksForm, JudgementForm
+from apps.annotation.kinds.forms import AsksForm, JudgmentForm
 from apps.annotation.kinds.meanings import Info, Meanings, Survey
 from apps.annotation.kinds.measures import Gathered
 from apps.annotation.kinds.pair_selection import Candidate, Pairing, Preview
 from apps.annotation.kinds.questions import Alternatives, Asks
-from apps.annotation.models import Adjudication, Assignment, Item, Judgement, Queue
-from apps.annotation.models.judgements import JudgementQuerySet
+from apps.annotation.models import Adjudication, Assignment, Item, Judgment, Queue
+from apps.annotation.models.judgments import JudgmentQuerySet
 from apps.annotation.refusals import Refusal
 from apps.trajectories.models import Trajectory
 
 K = TypeVar("K", bound=Asks)
 A = TypeVar("A")
-J = TypeVar("J", bound=Judgement)
+J = TypeVar("J", bound=Judgment)
 
 MOST_REMARKS = 200
 
@@ -34,10 +34,10 @@ Known = int | str
 """The known answer of a gold or onboarding item, as stored in `Item.known`."""
 
 
-OF_A_JUDGEMENT = ("annotator", "annotator_kind", "annotator_source")
+OF_A_JUDGMENT = ("annotator", "annotator_kind", "annotator_source")
 
 
-class JudgementSerializer(serializers.ModelSerializer[J]):
+class JudgmentSerializer(serializers.ModelSerializer[J]):
     """REST fields common to judgments of every kind."""
 
     task = serializers.CharField(source="item.task.key")
@@ -111,9 +111,9 @@ class Kind(ABC, Generic[K, A, J]):
         return self.asks.from_json(queue.asks)
 
     @property
-    def valid_judgments(self) -> JudgementQuerySet[J]:
+    def valid_judgments(self) -> JudgmentQuerySet[J]:
         """The judgments of this kind that weren't withdrawn."""
-        objects: JudgementQuerySet[J] = self.model.objects.valid()  # type: ignore[attr-defined]  # each model has one
+        objects: JudgmentQuerySet[J] = self.model.objects.valid()  # type: ignore[attr-defined]  # each model has one
         return objects
 
     template: ClassVar[str]
@@ -127,8 +127,8 @@ class Kind(ABC, Generic[K, A, J]):
     """Whether its questions are shown beside the main one and can be collapsed."""
     cannot_tell: ClassVar[str]
     """A suggested reason to skip an item."""
-    form: type[JudgementForm]
-    draft_form: type[JudgementForm]
+    form: type[JudgmentForm]
+    draft_form: type[JudgmentForm]
 
     @abstractmethod
     def trajectory_context(self, assignment: Assignment, part_url: PartUrl) -> dict[str, Any]:
@@ -163,11 +163,11 @@ class Kind(ABC, Generic[K, A, J]):
         """Store the submissions, without validation."""
 
     @abstractmethod
-    def answer_of(self, judgement: J) -> A:
+    def answer_of(self, judgment: J) -> A:
         """The answer in a stored judgment."""
 
     @abstractmethod
-    def draft_of(self, judgement: J) -> dict[str, Any]:
+    def draft_of(self, judgment: J) -> dict[str, Any]:
         """A judgment as the desk's form would have sent it, for somebody who undoes it."""
 
     @abstractmethod
@@ -175,14 +175,14 @@ class Kind(ABC, Generic[K, A, J]):
         """The position that judgments of an item are compared by: two that aren't equal contradict each other. None if it takes no position."""
 
     @abstractmethod
-    def known(self, judgement: J) -> Known | None:
+    def known(self, judgment: J) -> Known | None:
         """The judgment in the format of known answers; None if it has no equivalent."""
 
     @abstractmethod
     def gather(self, queue: Queue) -> Gathered:
         """The values of a queue's valid judgments, by measure."""
 
-    def chose_left(self, judgement: J) -> bool | None:
+    def chose_left(self, judgment: J) -> bool | None:
         """None if no side was chosen, or the sides weren't recorded."""
         return None
 
@@ -190,23 +190,23 @@ class Kind(ABC, Generic[K, A, J]):
     def words(self, judgment: A | J) -> str:
         """A judgment as short text."""
 
-    def words_on(self, judgement: J, trajectory: UUID) -> str:
+    def words_on(self, judgment: J, trajectory: UUID) -> str:
         """What it says about one trajectory."""
-        return self.words(judgement)
+        return self.words(judgment)
 
     def words_by_side(self, judgment: A | J, *, a_is_left: bool) -> str:
         """The same by displayed side, for somebody who may not know the names."""
         return self.words(judgment)
 
-    def words_as_given(self, judgement: J) -> str:
+    def words_as_given(self, judgment: J) -> str:
         """The text for its author."""
-        return self.words(judgement)
+        return self.words(judgment)
 
     @abstractmethod
     def known_words(self, known: Known, *, a_is_left: bool | None = None) -> str:
         """A known answer as text, by displayed side if `a_is_left` is given."""
 
-    def remarks(self, judgements: Mapping[UUID, J]) -> Iterator[StepRemark]:
+    def remarks(self, judgments: Mapping[UUID, J]) -> Iterator[StepRemark]:
         """Statements about single steps in judgments keyed by id; the number of queries is constant."""
         yield from ()
 
@@ -238,7 +238,7 @@ class Kind(ABC, Generic[K, A, J]):
     question_of_review: ClassVar[str]
 
     @abstractmethod
-    def review_choices(self, judgements: Sequence[J]) -> list[tuple[str, str]]:
+    def review_choices(self, judgments: Sequence[J]) -> list[tuple[str, str]]:
         """A reviewer's options, as text."""
 
     @abstractmethod
@@ -250,15 +250,15 @@ class Kind(ABC, Generic[K, A, J]):
         """The reverse: the option for a decision."""
 
     @abstractmethod
-    def decided_words(self, decision: Adjudication, judgements: Sequence[J], *, a_is_left: bool | None) -> str:
+    def decided_words(self, decision: Adjudication, judgments: Sequence[J], *, a_is_left: bool | None) -> str:
         """A decision as text, by displayed side if `a_is_left` is given."""
 
     @abstractmethod
-    def agrees(self, decision: Adjudication, judgement: J) -> bool:
+    def agrees(self, decision: Adjudication, judgment: J) -> bool:
         """Whether a judgment matches the decision."""
 
     @abstractmethod
-    def decided_for(self, judgement: J, decision: Adjudication) -> str:
+    def decided_for(self, judgment: J, decision: Adjudication) -> str:
         """A decision as text for the judgment's author."""
 
     @abstractmethod

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from apps.annotation.models import Annotator, Item, Queue
-from apps.annotation.models.judgements import JudgementQuerySet
+from apps.annotation.models.judgments import JudgmentQuerySet
 from contract.questions import Question
 
 AT_ONCE = 10_000
@@ -119,7 +119,7 @@ class Gathered:
     """The annotators that are models or rules."""
 
 
-def read(judgments: JudgementQuerySet[Any], queue: Queue, *columns: str) -> Iterator[tuple[Work, Mapping[str, Any]]]:
+def read(judgments: JudgmentQuerySet[Any], queue: Queue, *columns: str) -> Iterator[tuple[Work, Mapping[str, Any]]]:
     """The judgments of a queue's ordinary items, oldest first, each with the given columns. Excludes feedback of an agent's users."""
     rows = judgments.filter(queue=queue, item__purpose=Item.Purpose.WORK).order_by("pk")
     rows = rows.exclude(annotator__kind=Annotator.Kind.USER)

@@ -12,10 +12,10 @@ from rest_framework import serializers
 
 from apps.annotation.kinds import pair_view
 from apps.annotation.kinds.answers import Choice, check_answers
-from apps.annotation.kinds.forms import AsksForm, JudgementForm, Option, arrows, asked_rows
+from apps.annotation.kinds.forms import AsksForm, JudgmentForm, Option, arrows, asked_rows
 from apps.annotation.kinds.kind import (
-    OF_A_JUDGEMENT,
-    JudgementSerializer,
+    OF_A_JUDGMENT,
+    JudgmentSerializer,
     Kind,
     Known,
     PartUrl,
@@ -76,7 +76,7 @@ def _grade_on_scale(value: int | str, given: Any) -> Grade:
     return Grade(str(value), KEYS[value], drawn, words, dict(ANSWERS)[str(value)], given == str(value))
 
 
-class PreferenceForm(JudgementForm):
+class PreferenceForm(JudgmentForm):
     """A judgment of a pair as submitted: in favor of a side."""
 
     answer = forms.ChoiceField(
@@ -111,7 +111,7 @@ class PairwiseAsksForm(AsksForm):
     confidence = forms.BooleanField(label="Ask for confidence", required=False)
 
 
-class PreferenceSerializer(JudgementSerializer[Preference]):
+class PreferenceSerializer(JudgmentSerializer[Preference]):
     """A valid judgment of a pair. `strength` is in favor of `a`: 3 much better … 0 tie … -3 `b` much better.
 
     So are `aspects`, the answers to comparing questions, each on its question's scale; `answers` are those to other questions. `confidence`: 1 unsure, 2 fairly sure, 3 sure.
@@ -123,7 +123,7 @@ class PreferenceSerializer(JudgementSerializer[Preference]):
     class Meta:
         model = Preference
         fields = [
-            *("id", "item", "task", "a", "b", *OF_A_JUDGEMENT),
+            *("id", "item", "task", "a", "b", *OF_A_JUDGMENT),
             *("strength", "both_bad", "aspects", "answers", "confidence", "rationale"),
             *("a_was_left", "guideline_version", "seconds", "created_at"),
         ]
@@ -178,15 +178,15 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
         )
         return Preference.objects.bulk_create(made, batch_size=2000)
 
-    def answer_of(self, judgement: Preference) -> Choice:
-        return Choice.of(judgement)
+    def answer_of(self, judgment: Preference) -> Choice:
+        return Choice.of(judgment)
 
-    def draft_of(self, judgement: Preference) -> dict[str, Any]:
+    def draft_of(self, judgment: Preference) -> dict[str, Any]:
         """The draft in favor of a side, as it was submitted."""
-        answer = Choice.of(judgement) if judgement.a_was_left else Choice.of(judgement).turned
+        answer = Choice.of(judgment) if judgment.a_was_left else Choice.of(judgment).turned
         return {
             "answer": BOTH_BAD if answer.both_bad else str(answer.strength),
-            **fields_of(self.asked(judgement.queue), {**answer.aspects, **answer.answers}),
+            **fields_of(self.asked(judgment.queue), {**answer.aspects, **answer.answers}),
             "confidence": answer.confidence,
             "rationale": answer.rationale,
         }
@@ -194,9 +194,9 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
     def stance(self, judgment: Choice | Preference) -> int | None:
         return _sign(judgment.strength) or None
 
-    def known(self, judgement: Preference) -> Known:
+    def known(self, judgment: Preference) -> Known:
         """+1: trajectory a is better, 0: neither, −1: trajectory b. The strength is ignored."""
-        return _sign(judgement.strength)
+        return _sign(judgment.strength)
 
     def gather(self, queue: Queue) -> Gathered:
         better = Measure("better", "Which trajectory is better", range(-3, 4), sides=True)
@@ -210,26 +210,26 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
                 questions.add(work, {**values["answers"], **values["aspects"]}, {})
         return gathered
 
-    def chose_left(self, judgement: Preference) -> bool | None:
-        return _chose_left(judgement.strength, judgement.a_was_left)
+    def chose_left(self, judgment: Preference) -> bool | None:
+        return _chose_left(judgment.strength, judgment.a_was_left)
 
     def words(self, judgment: Choice | Preference) -> str:
         """“A clearly better”."""
         return _grade(judgment.strength, judgment.both_bad, ("A", "B"))
 
-    def words_on(self, judgement: Preference, trajectory: UUID) -> str:
+    def words_on(self, judgment: Preference, trajectory: UUID) -> str:
         """“clearly worse”."""
-        strength = judgement.strength if judgement.item.a_id == trajectory else -judgement.strength
-        if judgement.both_bad or not strength:
-            return self.words(judgement)
+        strength = judgment.strength if judgment.item.a_id == trajectory else -judgment.strength
+        if judgment.both_bad or not strength:
+            return self.words(judgment)
         return f"{GRADES[abs(strength)]} {'better' if strength > 0 else 'worse'}"
 
     def words_by_side(self, judgment: Choice | Preference, *, a_is_left: bool) -> str:
         """“left clearly better”."""
         return by_side(judgment.strength, judgment.both_bad, a_was_left=a_is_left)
 
-    def words_as_given(self, judgement: Preference) -> str:
-        return self.words_by_side(judgement, a_is_left=judgement.a_is_shown_left)
+    def words_as_given(self, judgment: Preference) -> str:
+        return self.words_by_side(judgment, a_is_left=judgment.a_is_shown_left)
 
     def known_words(self, known: Known, *, a_is_left: bool | None = None) -> str:
         if known == 0:
@@ -246,7 +246,7 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
 
     question_of_review = "Which trajectory is better?"
 
-    def review_choices(self, judgements: Sequence[Preference]) -> list[tuple[str, str]]:
+    def review_choices(self, judgments: Sequence[Preference]) -> list[tuple[str, str]]:
         grades = (3, 2, 1, 0, -1, -2, -3)
         return [*((str(n), by_side(n, False, a_was_left=True).capitalize()) for n in grades), (BOTH_BAD, "Both bad")]
 
@@ -258,15 +258,15 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
         strength = decision.strength or 0
         return BOTH_BAD if decision.both_bad else str(strength if a_is_left else -strength)
 
-    def decided_words(self, decision: Adjudication, judgements: Sequence[Preference], *, a_is_left: bool | None) -> str:
+    def decided_words(self, decision: Adjudication, judgments: Sequence[Preference], *, a_is_left: bool | None) -> str:
         choice = Choice(decision.strength or 0, decision.both_bad)
         return self.words(choice) if a_is_left is None else self.words_by_side(choice, a_is_left=a_is_left)
 
-    def agrees(self, decision: Adjudication, judgement: Preference) -> bool:
-        return _sign(decision.strength or 0) == _sign(judgement.strength)
+    def agrees(self, decision: Adjudication, judgment: Preference) -> bool:
+        return _sign(decision.strength or 0) == _sign(judgment.strength)
 
-    def decided_for(self, judgement: Preference, decision: Adjudication) -> str:
-        return by_side(decision.strength or 0, decision.both_bad, a_was_left=judgement.a_is_shown_left)
+    def decided_for(self, judgment: Preference, decision: Adjudication) -> str:
+        return by_side(decision.strength or 0, decision.both_bad, a_was_left=judgment.a_is_shown_left)
 
     def decision_problem(self, decision: Mapping[str, Any]) -> tuple[str, str] | None:
         if decision["upheld"] is not None:

@@ -14,7 +14,7 @@ from rest_framework import serializers
 
 from apps.annotation.kinds.answers import MarkedStep, Scores, check_answers
 from apps.annotation.kinds.forms import AsksForm, RowsField, TrajectoryForm, asked_rows, rows_of_steps, step_index, text
-from apps.annotation.kinds.kind import MOST_REMARKS, OF_A_JUDGEMENT, Known, StepRemark, Submission, known_choice
+from apps.annotation.kinds.kind import MOST_REMARKS, OF_A_JUDGMENT, Known, StepRemark, Submission, known_choice
 from apps.annotation.kinds.meanings import Info, Meanings, Survey, answers_by_annotator
 from apps.annotation.kinds.measures import Gathered, Measure, QuestionMeasures, read
 from apps.annotation.kinds.questions import RatingAsks, answer_texts, fields_of
@@ -66,7 +66,7 @@ class RatingSerializer(SingleTrajectorySerializer[Rating]):
     class Meta:
         model = Rating
         fields = [
-            *("id", "item", "task", "trajectory", *OF_A_JUDGEMENT, "answers", "step_answers", "thumb", "marks"),
+            *("id", "item", "task", "trajectory", *OF_A_JUDGMENT, "answers", "step_answers", "thumb", "marks"),
             *("rationale", "guideline_version", "seconds", "created_at"),
         ]
         read_only_fields = fields
@@ -120,13 +120,13 @@ class RatingKind(SingleTrajectoryKind[RatingAsks, Scores, Rating]):
         )
         return made
 
-    def answer_of(self, judgement: Rating) -> Scores:
-        return Scores.of(judgement)
+    def answer_of(self, judgment: Rating) -> Scores:
+        return Scores.of(judgment)
 
-    def draft_of(self, judgement: Rating) -> dict[str, Any]:
-        scores = Scores.of(judgement)
+    def draft_of(self, judgment: Rating) -> dict[str, Any]:
+        scores = Scores.of(judgment)
         return {
-            **fields_of(self.asked(judgement.queue), scores.answers),
+            **fields_of(self.asked(judgment.queue), scores.answers),
             "step_answers": rows_of_steps(scores.step_answers),
             "thumb": scores.thumb,
             "marks": [asdict(mark) for mark in scores.marks],
@@ -136,9 +136,9 @@ class RatingKind(SingleTrajectoryKind[RatingAsks, Scores, Rating]):
     def stance(self, judgment: Scores | Rating) -> int | None:
         return judgment.thumb
 
-    def known(self, judgement: Rating) -> Known:
+    def known(self, judgment: Rating) -> Known:
         """+1: a good trajectory, −1: a bad one, 0: neither, according to `RatingAsks.opinion`."""
-        return self.asked(judgement.queue).opinion(judgement.thumb, judgement.answers)
+        return self.asked(judgment.queue).opinion(judgment.thumb, judgment.answers)
 
     def gather(self, queue: Queue) -> Gathered:
         asked = self.asked(queue)
@@ -160,10 +160,10 @@ class RatingKind(SingleTrajectoryKind[RatingAsks, Scores, Rating]):
     def known_words(self, known: Known, *, a_is_left: bool | None = None) -> str:
         return "it is a good trajectory" if known == 1 else "it is a bad trajectory"
 
-    def remarks(self, judgements: Mapping[UUID, Rating]) -> Iterator[StepRemark]:
-        for mark in Mark.objects.filter(rating__in=judgements)[:MOST_REMARKS]:
+    def remarks(self, judgments: Mapping[UUID, Rating]) -> Iterator[StepRemark]:
+        for mark in Mark.objects.filter(rating__in=judgments)[:MOST_REMARKS]:
             tone = "good" if mark.kind == Mark.Kind.SUBGOAL else "bad"
-            name = judgements[mark.rating_id].annotator.name
+            name = judgments[mark.rating_id].annotator.name
             yield StepRemark(mark.index, mark.get_kind_display().lower(), tone, mark.note, name)
 
     outcome_tells = Q(a__success__isnull=False)

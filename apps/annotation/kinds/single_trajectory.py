@@ -12,7 +12,7 @@ from django.db.models import Count, QuerySet
 from rest_framework import serializers
 
 from apps.annotation.kinds.blindness import steps_around, unsigned, views_of
-from apps.annotation.kinds.kind import A, J, JudgementSerializer, K, Kind, PartUrl
+from apps.annotation.kinds.kind import A, J, JudgmentSerializer, K, Kind, PartUrl
 from apps.annotation.kinds.pair_selection import Candidate, Pairing, Preview, shuffled_place
 from apps.annotation.kinds.pair_view import CHUNK, OPENED
 from apps.annotation.models import Adjudication, Assignment, Item
@@ -73,7 +73,7 @@ def _rows(trajectory: Trajectory, heads: list[StepHead], opened: range, part_url
     return [WalkRow(head, views.get(head.index)) for head in heads]
 
 
-class SingleTrajectorySerializer(JudgementSerializer[J]):
+class SingleTrajectorySerializer(JudgmentSerializer[J]):
     """A judgment of one trajectory."""
 
     trajectory = serializers.UUIDField(source="item.a_id")
@@ -98,8 +98,8 @@ class SingleTrajectoryKind(Kind[K, A, J]):
 
     question_of_review = "Which judgment stands?"
 
-    def review_choices(self, judgements: Sequence[J]) -> list[tuple[str, str]]:
-        return [(str(judgement.pk), self.words(judgement)) for judgement in judgements]
+    def review_choices(self, judgments: Sequence[J]) -> list[tuple[str, str]]:
+        return [(str(judgment.pk), self.words(judgment)) for judgment in judgments]
 
     def decision(self, given: str, *, a_is_left: bool) -> dict[str, Any]:
         return {"upheld": UUID(given)}
@@ -107,15 +107,15 @@ class SingleTrajectoryKind(Kind[K, A, J]):
     def chosen(self, decision: Adjudication, *, a_is_left: bool) -> str:
         return str(decision.upheld)
 
-    def decided_words(self, decision: Adjudication, judgements: Sequence[J], *, a_is_left: bool | None) -> str:
-        upheld = (self.words(each) for each in judgements if each.pk == decision.upheld)
+    def decided_words(self, decision: Adjudication, judgments: Sequence[J], *, a_is_left: bool | None) -> str:
+        upheld = (self.words(each) for each in judgments if each.pk == decision.upheld)
         return next(upheld, "one judgment stands")
 
-    def agrees(self, decision: Adjudication, judgement: J) -> bool:
-        return decision.upheld == judgement.pk
+    def agrees(self, decision: Adjudication, judgment: J) -> bool:
+        return decision.upheld == judgment.pk
 
-    def decided_for(self, judgement: J, decision: Adjudication) -> str:
-        return "your judgment stands" if self.agrees(decision, judgement) else "another judgment stands"
+    def decided_for(self, judgment: J, decision: Adjudication) -> str:
+        return "your judgment stands" if self.agrees(decision, judgment) else "another judgment stands"
 
     def decision_problem(self, decision: Mapping[str, Any]) -> tuple[str, str] | None:
         if decision["upheld"] is None or decision["strength"] is not None or decision["both_bad"]:

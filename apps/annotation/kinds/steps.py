@@ -27,7 +27,7 @@ from apps.annotation.kinds.forms import (
     step_index,
     text,
 )
-from apps.annotation.kinds.kind import MOST_REMARKS, OF_A_JUDGEMENT, Known, StepRemark, Submission
+from apps.annotation.kinds.kind import MOST_REMARKS, OF_A_JUDGMENT, Known, StepRemark, Submission
 from apps.annotation.kinds.meanings import Info, Meanings, Survey, walks_by
 from apps.annotation.kinds.measures import AT_ONCE, Gathered, Given, Measure, QuestionMeasures, read
 from apps.annotation.kinds.questions import Alternatives, StepsAsks, fields_of
@@ -69,8 +69,8 @@ class WalkForm(WalkDraftForm):
 
     def clean_labels(self) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = self.cleaned_data["labels"]
-        if unlabelled := [row["index"] + 1 for row in rows if row["value"] is None]:
-            raise ValidationError(f"Step {unlabelled[0]} has a note but no label: press 1, 2 or 3 there.")
+        if unlabeled := [row["index"] + 1 for row in rows if row["value"] is None]:
+            raise ValidationError(f"Step {unlabeled[0]} has a note but no label: press 1, 2 or 3 there.")
         return rows
 
     def to_answer(self, assignment: Assignment) -> Walk:
@@ -165,7 +165,7 @@ class InspectionSerializer(SingleTrajectorySerializer[Inspection]):
     class Meta:
         model = Inspection
         fields = [
-            *("id", "item", "task", "trajectory", *OF_A_JUDGEMENT, "ending", "first_error", "labels"),
+            *("id", "item", "task", "trajectory", *OF_A_JUDGMENT, "ending", "first_error", "labels"),
             *("answers", "step_answers", "corrections", "rationale", "guideline_version", "seconds", "created_at"),
         ]
         read_only_fields = fields
@@ -237,17 +237,17 @@ class Steps(SingleTrajectoryKind[StepsAsks, Walk, Inspection]):
         )
         return made
 
-    def answer_of(self, judgement: Inspection) -> Walk:
-        return Walk.of(judgement)
+    def answer_of(self, judgment: Inspection) -> Walk:
+        return Walk.of(judgment)
 
-    def draft_of(self, judgement: Inspection) -> dict[str, Any]:
-        walk = Walk.of(judgement)
+    def draft_of(self, judgment: Inspection) -> dict[str, Any]:
+        walk = Walk.of(judgment)
         corrections = [
             {**asdict(action), "policy": str(action.policy) if action.policy else None} for action in walk.corrections
         ]
         labels = [asdict(label) for label in walk.labels]
         return {
-            **fields_of(self.asked(judgement.queue), walk.answers),
+            **fields_of(self.asked(judgment.queue), walk.answers),
             **{name: getattr(walk, name) for name in ("ending", "first_error", "rationale")},
             "labels": labels,
             "corrections": corrections,
@@ -258,9 +258,9 @@ class Steps(SingleTrajectoryKind[StepsAsks, Walk, Inspection]):
         """None for annotators who gave up or call the task bad: they contradict nobody."""
         return NO_ERROR if judgment.ending == Ending.SOLVED else judgment.first_error
 
-    def known(self, judgement: Inspection) -> Known | None:
+    def known(self, judgment: Inspection) -> Known | None:
         """The index of the first error, or the value for no error."""
-        return self.stance(judgement)
+        return self.stance(judgment)
 
     def gather(self, queue: Queue) -> Gathered:
         ending = Measure("ending", "How it ended", range(len(ENDINGS)), ordered=False)
@@ -291,15 +291,15 @@ class Steps(SingleTrajectoryKind[StepsAsks, Walk, Inspection]):
     def known_words(self, known: Known, *, a_is_left: bool | None = None) -> str:
         return "there is no error" if known == NO_ERROR else f"the first error is step {int(known) + 1}"
 
-    def remarks(self, judgements: Mapping[UUID, Inspection]) -> Iterator[StepRemark]:
+    def remarks(self, judgments: Mapping[UUID, Inspection]) -> Iterator[StepRemark]:
         """Skips labels that were filled in from a first error."""
-        labels = StepLabel.objects.filter(inspection__in=judgements, is_filled=False).defer("spans")
+        labels = StepLabel.objects.filter(inspection__in=judgments, is_filled=False).defer("spans")
         for label in labels[:MOST_REMARKS]:
-            judgment = judgements[label.inspection_id]
+            judgment = judgments[label.inspection_id]
             words = "first error" if judgment.first_error == label.index else WORDS[label.value]
             yield StepRemark(label.index, words, TONES[label.value], label.critique, judgment.annotator.name)
-        for action in Correction.objects.filter(inspection__in=judgements).defer("message")[:MOST_REMARKS]:
-            who = judgements[action.inspection_id].annotator
+        for action in Correction.objects.filter(inspection__in=judgments).defer("message")[:MOST_REMARKS]:
+            who = judgments[action.inspection_id].annotator
             is_users = who.kind == Annotator.Kind.USER
             note = "What the agent’s user made of it" if is_users else action.get_origin_display()
             yield StepRemark(action.index, "better action", "attention", note, who.name)

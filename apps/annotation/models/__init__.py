@@ -4,8 +4,8 @@ from apps.annotation.models.bulk import BulkAct, ItemAssignee
 from apps.annotation.models.comments import Comment, Mention
 from apps.annotation.models.continuations import Continuation
 from apps.annotation.models.items import Assignment, Desk, Item
-from apps.annotation.models.judgements import Correction, Inspection, Judgement, Mark, Preference, Rating, StepLabel
 from apps.annotation.models.judges import Judge, JudgeAnswer, JudgePrompt
+from apps.annotation.models.judgments import Correction, Inspection, Judgment, Mark, Preference, Rating, StepLabel
 from apps.annotation.models.layouts import DeskLayout, LayoutChoice
 from apps.annotation.models.queues import Annotator, Guideline, QualityReport, Queue
 from apps.annotation.models.reviews import Adjudication, Remark
@@ -27,7 +27,7 @@ __all__ = [
     "Judge",
     "JudgeAnswer",
     "JudgePrompt",
-    "Judgement",
+    "Judgment",
     "LayoutChoice",
     "Mark",
     "Mention",

@@ -9,7 +9,7 @@ from django.db.models import CheckConstraint, Exists, Index, OuterRef, Q, Unique
 
 from apps.accounts.models import Membership, Role, User, WorkspaceModel, WorkspaceQuerySet
 from apps.annotation.models.items import Assignment, Item, open_items_of
-from apps.annotation.models.judgements import undecided_for
+from apps.annotation.models.judgments import undecided_for
 from apps.annotation.models.queues import Queue
 from apps.trajectories.models import Trajectory
 

@@ -34,7 +34,7 @@ class Estimate:
     value: float | None
     items: int
     """Units with two or more judgments, which the figure is based on."""
-    judgements: int
+    judgments: int
     """Judgments of those units."""
     undefined_because: str = ""
     low: float | None = None
@@ -137,7 +137,7 @@ class Patterns:
         return int(self.times.sum())
 
     @property
-    def judgements(self) -> int:
+    def judgments(self) -> int:
         return int(self.times @ self.counts.sum(axis=1))
 
     @property
@@ -178,7 +178,7 @@ def alpha(patterns: Patterns, level: Level) -> Estimate:
     them; interval, the square of their difference.
     """
     if patterns.chance_undefined_because:
-        return Estimate(None, patterns.items, patterns.judgements, patterns.chance_undefined_because)
+        return Estimate(None, patterns.items, patterns.judgments, patterns.chance_undefined_because)
     k = len(patterns.values)
     people = patterns.counts.sum(axis=1)
     pairs = patterns.counts[:, :, None] * (
@@ -201,13 +201,13 @@ def alpha(patterns: Patterns, level: Level) -> Estimate:
 def fleiss(patterns: Patterns) -> Estimate:
     """Fleiss' kappa (Psychological Bulletin 76, 1971). It requires a constant number of judgments per item; the most frequent one is used."""
     if patterns.chance_undefined_because:
-        return Estimate(None, patterns.items, patterns.judgements, patterns.chance_undefined_because)
+        return Estimate(None, patterns.items, patterns.judgments, patterns.chance_undefined_because)
     people: Counter[int] = Counter()
     for n, times in zip(patterns.counts.sum(axis=1), patterns.times, strict=True):
         people[int(n)] += int(times)
     chosen = patterns.judged_by(max(people, key=lambda n: (people[n], n)))
     if chosen.chance_undefined_because:
-        return Estimate(None, chosen.items, chosen.judgements, chosen.chance_undefined_because)
+        return Estimate(None, chosen.items, chosen.judgments, chosen.chance_undefined_because)
     same = _same(chosen.counts)
 
     def statistic(often: Floats) -> Floats:
@@ -250,10 +250,10 @@ def corrected(observed: Floats, chance: Floats) -> Floats:
 
 
 def _estimate(statistic: Statistic, patterns: Patterns) -> Estimate:
-    return estimate(statistic, patterns.times, judgements=patterns.judgements, clusters=patterns.clusters)
+    return estimate(statistic, patterns.times, judgments=patterns.judgments, clusters=patterns.clusters)
 
 
-def estimate(statistic: Statistic, times: Floats, *, judgements: int, clusters: Clusters | None = None) -> Estimate:
+def estimate(statistic: Statistic, times: Floats, *, judgments: int, clusters: Clusters | None = None) -> Estimate:
     """The figure and its 95% percentile bootstrap interval over items (Efron and Tibshirani, 1993, chapter 13).
 
     `times` (P,) is the number of units with each pattern. Deterministic: the seed is fixed.
@@ -261,8 +261,8 @@ def estimate(statistic: Statistic, times: Floats, *, judgements: int, clusters: 
     items = int(times.sum())
     value = float(statistic(times[None])[0])
     if np.isnan(value):
-        return Estimate(None, items, judgements, "every judgment is the same, so chance would agree as well")
-    found = Estimate(value, items, judgements)
+        return Estimate(None, items, judgments, "every judgment is the same, so chance would agree as well")
+    found = Estimate(value, items, judgments)
     drawn_from = clusters.times if clusters else times
     if drawn_from.sum() < FEWEST_FOR_INTERVAL:
         return found
@@ -285,6 +285,6 @@ def to_json(found: Estimate) -> dict[str, Any]:
     return {
         **rounded,
         "items": found.items,
-        "judgements": found.judgements,
+        "judgements": found.judgments,
         "undefined_because": found.undefined_because,
     }

@@ -43,4 +43,4 @@ def kappa_of_table(table: Floats, weights: Floats) -> Estimate:
             1 - (shares * weights).sum(axis=(1, 2)) / worst, 1 - (chance * weights).sum(axis=(1, 2)) / worst
         )
 
-    return estimate(statistic, table.reshape(-1), judgements=2 * items)
+    return estimate(statistic, table.reshape(-1), judgments=2 * items)

@@ -17,7 +17,7 @@ from scipy.special import expit, log_expit
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
-POOLED_JUDGEMENTS = 4.0
+POOLED_JUDGMENTS = 4.0
 """Weight of the prior on an annotator's confusion matrix, in judgments."""
 SETTLED = 1e-5
 MOST_ROUNDS = 500
@@ -73,7 +73,7 @@ class DawidSkene:
     """(annotators, true label, given label): confusion matrices. Rows sum to 1."""
 
 
-def dawid_skene(votes: Votes, *, pooled: float = POOLED_JUDGEMENTS) -> DawidSkene:
+def dawid_skene(votes: Votes, *, pooled: float = POOLED_JUDGMENTS) -> DawidSkene:
     """Maximum likelihood by EM, initialized with the majority (Dawid and Skene, Applied Statistics 28, 1979), with one addition.
 
     Each confusion matrix is smoothed with `pooled` judgments of the pooled matrix, so that nobody is estimated as infallible

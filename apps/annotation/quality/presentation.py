@@ -30,7 +30,7 @@ class MeasureRow(NamedTuple):
     """Whether models and rules are included."""
     figures: list[dict[str, Any]]
     """In the order of FIGURES, each with its title."""
-    judgements: int
+    judgments: int
     things: int
 
 

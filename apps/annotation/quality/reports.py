@@ -13,7 +13,7 @@ from django.utils.timezone import now
 from apps.annotation.desk.known_answers import is_right
 from apps.annotation.kinds import kind_of
 from apps.annotation.kinds.measures import AT_ONCE, Gathered, Work
-from apps.annotation.models import Annotator, Desk, Item, Judgement, QualityReport, Queue
+from apps.annotation.models import Annotator, Desk, Item, Judgment, QualityReport, Queue
 from apps.annotation.quality.measures import measure
 from apps.annotation.quality.reading_time import least_seconds
 from apps.common.broker import enqueue
@@ -25,7 +25,7 @@ def gather(queue: Queue) -> Gathered:
     gathered = kind.gather(queue)
     golds = kind.valid_judgments.filter(queue=queue, item__purpose=Item.Purpose.GOLD).order_by("pk")
     rows = golds.select_related("item", "annotator", "queue").iterator(chunk_size=AT_ONCE)
-    gathered.golds = [_gold(judgement) for judgement in rows]
+    gathered.golds = [_gold(judgment) for judgment in rows]
     least = least_seconds(queue)
     for each in (gathered.work, gathered.golds):
         each[:] = [work._replace(least_seconds=least.get(work.item, 0.0)) for work in each]
@@ -34,11 +34,11 @@ def gather(queue: Queue) -> Gathered:
     return gathered
 
 
-def _gold(judgement: Judgement) -> Work:
-    seconds = judgement.seconds if judgement.annotator.kind == Annotator.Kind.PERSON else None
-    chose_left = kind_of(judgement).chose_left(judgement)
-    right = is_right(judgement.item, judgement)
-    return Work(judgement.annotator_id, judgement.item_id, judgement.created_at, seconds, chose_left, right)
+def _gold(judgment: Judgment) -> Work:
+    seconds = judgment.seconds if judgment.annotator.kind == Annotator.Kind.PERSON else None
+    chose_left = kind_of(judgment).chose_left(judgment)
+    right = is_right(judgment.item, judgment)
+    return Work(judgment.annotator_id, judgment.item_id, judgment.created_at, seconds, chose_left, right)
 
 
 MEASURED_AT_ONCE = 200
@@ -96,8 +96,8 @@ def measure_quality(queue_id: UUID) -> None:
 
 def basis_of(queue: Queue) -> str:
     """Changes with every new or withdrawn judgment: the newest judgment, and the number of valid ones. Read from counters and one index."""
-    judgements = kind_of(queue).model.objects.filter(queue=queue)
-    newest = judgements.order_by("-pk").values_list("pk", flat=True).first()
+    judgments = kind_of(queue).model.objects.filter(queue=queue)
+    newest = judgments.order_by("-pk").values_list("pk", flat=True).first()
     return f"{newest} {_answers(queue)} {METHOD}"
 
 

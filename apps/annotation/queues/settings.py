@@ -130,10 +130,10 @@ def retrain_annotator(*, queue: Queue, annotator: Annotator, by: User | None) ->
     desk = lock_desk(queue=queue.pk, annotator=annotator.pk)
     if not queue.training_count:
         raise NoTrainingItems
-    learnt = Assignment.objects.select_for_update(of=("self",)).filter(
+    onboarding = Assignment.objects.select_for_update(of=("self",)).filter(
         queue=queue, annotator=annotator, state=Assignment.State.JUDGED, item__purpose=Item.Purpose.TRAINING
     )
-    ids = list(learnt.values_list("pk", flat=True))
+    ids = list(onboarding.values_list("pk", flat=True))
     kind_of(queue).model.objects.filter(assignment__in=ids).update(retracted_at=now())
     items = Item.objects.filter(assignments__in=ids)
     for item in Item.objects.select_for_update().filter(pk__in=items.values("pk")).order_by("pk"):

@@ -11,7 +11,7 @@ from apps.accounts.models import User
 from apps.annotation.audit import record
 from apps.annotation.kinds import KINDS, kind_of
 from apps.annotation.kinds.kind import StepRemark
-from apps.annotation.models import Adjudication, Annotator, Item, Judgement, Queue, Remark
+from apps.annotation.models import Adjudication, Annotator, Item, Judgment, Queue, Remark
 from apps.annotation.refusals import Refusal
 
 
@@ -108,9 +108,9 @@ def remark(*, item: Item, annotator: Annotator, by: User, text: str) -> Remark:
     )
 
 
-def remarks_in(judgements: Iterable[Judgement]) -> list[StepRemark]:
+def remarks_in(judgments: Iterable[Judgment]) -> list[StepRemark]:
     """The statements of these judgments about single steps, in step order; the number of queries is constant."""
-    judgments = list(judgements)
+    judgments = list(judgments)
     found: list[StepRemark] = []
     for kind in KINDS.values():
         if mine := {each.pk: each for each in judgments if isinstance(each, kind.model)}:

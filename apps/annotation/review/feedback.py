@@ -16,24 +16,24 @@ class Feedback:
     """One item: the annotator's judgment, the decision, and the remarks since."""
 
     item: Item
-    judgement: Any
+    judgment: Any
     decision: Adjudication | None = None
     remarks: list[Remark] = field(default_factory=list)
 
     @property
     def judgment_text(self) -> str:
         """The judgment in the annotator's terms: by the sides they saw, for a pair."""
-        return kind_of(self.judgement).words_as_given(self.judgement)
+        return kind_of(self.judgment).words_as_given(self.judgment)
 
     @property
     def decided(self) -> str:
         """The decision in the same terms."""
-        return kind_of(self.judgement).decided_for(self.judgement, self.decision) if self.decision else ""
+        return kind_of(self.judgment).decided_for(self.judgment, self.decision) if self.decision else ""
 
     @property
     def agrees(self) -> bool | None:
         """Whether the decision matches the annotator's judgment; None without a decision."""
-        return kind_of(self.judgement).agrees(self.decision, self.judgement) if self.decision else None
+        return kind_of(self.judgment).agrees(self.decision, self.judgment) if self.decision else None
 
 
 def feedback_for(queue: Queue, annotator: Annotator) -> list[Feedback]:
@@ -45,11 +45,11 @@ def feedback_for(queue: Queue, annotator: Annotator) -> list[Feedback]:
     newest = Remark.objects.filter(queue=queue, annotator=annotator).select_related("by").order_by("-pk")[:SHOWN]
     for remark in reversed(newest):
         remarks[remark.item_id].append(remark)
-    judgements = mine.filter(item__in={*decided, *remarks}).select_related("item__task")
-    light = judgements.defer("item__task__initial_state", "item__task__success_check")
+    judgments = mine.filter(item__in={*decided, *remarks}).select_related("item__task")
+    light = judgments.defer("item__task__initial_state", "item__task__success_check")
     found = [
-        Feedback(judgement.item, judgement, decided.get(judgement.item_id), remarks[judgement.item_id])
-        for judgement in light
+        Feedback(judgment.item, judgment, decided.get(judgment.item_id), remarks[judgment.item_id])
+        for judgment in light
     ]
     return sorted(found, key=_latest, reverse=True)
 

@@ -5,7 +5,7 @@ from django import template
 from apps.annotation import phrases
 from apps.annotation.kinds import kind_of
 from apps.annotation.kinds.pair_view import Row
-from apps.annotation.models import Item, Judgement, Queue
+from apps.annotation.models import Item, Judgment, Queue
 from apps.common.compiled_templates import render_macro
 from apps.common.markup import Markup
 
@@ -23,8 +23,8 @@ for words in (
 
 
 @register.filter
-def of_item(judgements: dict[int, list[Judgement]], item: Item) -> list[Judgement]:
-    return judgements.get(item.pk, [])
+def of_item(judgments: dict[int, list[Judgment]], item: Item) -> list[Judgment]:
+    return judgments.get(item.pk, [])
 
 
 @register.filter

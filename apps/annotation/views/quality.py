@@ -18,7 +18,7 @@ from apps.annotation.kinds import kind_of
 from apps.annotation.models import Annotator, Queue
 from apps.annotation.quality import feedback, presentation
 from apps.annotation.quality.reports import report_of
-from apps.annotation.queries import golds_of, latest_judgements_of
+from apps.annotation.queries import golds_of, latest_judgments_of
 from apps.annotation.review.feedback import feedback_for
 from apps.annotation.views.visible import visible_queue
 from apps.common.fragments import fragment_of
@@ -55,7 +55,7 @@ def person(request: HtmxRequest, queue_id: UUID, annotator_id: UUID) -> HttpResp
         "desk": queue.desks.filter(annotator=annotator).first(),
         "report": (report := report_of(queue)),
         "row": presentation.person_row(report.figures, annotator, golds_of(queue)),
-        "latest": latest_judgements_of(queue, annotator, request.member),
+        "latest": latest_judgments_of(queue, annotator, request.member),
     }
     return render(request, "annotation/person.html", context)
 

@@ -126,7 +126,7 @@ def _preview(request: HtmxRequest, form: QueueForm, selection: Selection) -> dic
         "selection": selection,
         "pairing": pairing,
         "overlap": overlap,
-        "judgements": found.items * overlap,
+        "judgments": found.items * overlap,
         "kind": form.kind(),
     }
 
@@ -181,7 +181,7 @@ def items(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
         "kind": kind_of(found),
         "page": page,
         "shown": shown,
-        "judgements": queries.judgements_of_items(found, page.rows, request.member),
+        "judgments": queries.judgments_of_items(found, page.rows, request.member),
         "blind_to": blind_to(page.rows, request.member),
         "decided": set(decisions.filter(item__in=page.rows).values_list("item_id", flat=True)),
         "assignees": queries.assignees_of(page.rows),
@@ -199,15 +199,15 @@ def item(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
     """One item: its judgments and, for gold and onboarding items, the known answer."""
     found = visible_queue(request, queue_id)
     shown = get_object_or_404(queries.items_of(found), pk=item_id)
-    judgements = queries.judgements_of_items(found, [shown], request.member).get(shown.pk, [])
+    judgments = queries.judgments_of_items(found, [shown], request.member).get(shown.pk, [])
     is_mine = is_on_desk(shown, request.member)
     is_blind = bool(blind_to([shown], request.member))
     decisions = Adjudication.objects.visible_to(request.member).valid()
     context = {
         "queue": found,
         "item": shown,
-        "judgements": judgements,
-        "judged_by_people": any(each.annotator.user_id for each in judgements),
+        "judgments": judgments,
+        "judged_by_people": any(each.annotator.user_id for each in judgments),
         "is_on_my_desk": is_mine,
         "is_blind": is_blind,
         "kind": kind_of(found),
@@ -227,15 +227,15 @@ def _known(item: Item) -> dict[str, Any]:
     return {"purpose": item.purpose, "answer_given": given, "because": item.known.get("because", "")}
 
 
-@fragment_of(lambda trajectory_id, **_: reverse("trajectories:detail", args=[trajectory_id]) + "#judgements")
+@fragment_of(lambda trajectory_id, **_: reverse("trajectories:detail", args=[trajectory_id]) + "#judgments")
 @at_least(Role.REVIEWER)
 @require_safe
-def judgements_of(request: HtmxRequest, trajectory_id: UUID) -> HttpResponse:
+def judgments_of(request: HtmxRequest, trajectory_id: UUID) -> HttpResponse:
     """The judgments of one trajectory, for its page."""
     trajectory = get_object_or_404(Trajectory.objects.visible_to(request.member).only("id"), pk=trajectory_id)
     judgments = queries.judgments_of_trajectory(request.member, trajectory.pk)
-    context = {"judgements": judgments, "remarks": remarks_in(judgments), "run": trajectory.pk}
-    return render(request, "annotation/_judgements.html", context)
+    context = {"judgments": judgments, "remarks": remarks_in(judgments), "run": trajectory.pk}
+    return render(request, "annotation/_judgments.html", context)
 
 
 @at_least(Role.RESEARCHER)

@@ -49,26 +49,26 @@ def review(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
     queue = visible_queue(request, queue_id)
     item = get_object_or_404(queries.items_of(queue), pk=item_id)
     kind = kind_of(queue)
-    judgements = [] if is_on_desk(item, request.member) else queries.judgements_under_review(queue, item)
+    judgments = [] if is_on_desk(item, request.member) else queries.judgments_under_review(queue, item)
     decisions = Adjudication.objects.visible_to(request.member).valid()
     decision = decisions.filter(item=item).select_related("by", "item").first()
-    form = DecisionForm(request.POST or None, item=item, judgements=judgements, decision=decision)
+    form = DecisionForm(request.POST or None, item=item, judgments=judgments, decision=decision)
     if request.method == "POST" and form.is_valid():
         try:
             made = adjudication.adjudicate(item=item, by=request.user, blind=queue.blind_review, **form.decision())
         except Refusal as refusal:
             form.add_error(None, str(refusal))
         else:
-            messages.success(request, phrases.after_decision(made, judgements))
+            messages.success(request, phrases.after_decision(made, judgments))
             return redirect(f"{reverse('annotation:review', args=[queue.pk])}?after={item.position}")
     context = {
         "queue": queue,
         "item": item,
         "form": form,
         "decision": decision,
-        "decided": phrases.decided(decision, judgements) if decision else "",
-        "judgements": [(each, phrases.in_review(each, item)) for each in judgements],
-        "judged_by": phrases.judged_by(judgements),
+        "decided": phrases.decided(decision, judgments) if decision else "",
+        "judgments": [(each, phrases.in_review(each, item)) for each in judgments],
+        "judged_by": phrases.judged_by(judgments),
         "hidden": is_review_blind(queue, decision, reviewers_answer=kind.reviewers_answer),
         "waiting": adjudication.awaiting_review(queue)[:100].count(),
         "kind": kind,

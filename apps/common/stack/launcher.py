@@ -73,7 +73,7 @@ class Wishes:
 
     host: str
     port: int
-    or_a_neighbour: bool
+    or_next_free: bool
     """Whether another port may be used if this one is taken."""
     web_processes: int
     seed: bool
@@ -108,7 +108,7 @@ def _start(
     """Start everything in order; `undo` stops what was started, in reverse order."""
     with _step("Database and broker"):
         undo.enter_context(services)
-    listener = ports.listen(host=wishes.host, port=wishes.port, or_a_neighbour=wishes.or_a_neighbour)
+    listener = ports.listen(host=wishes.host, port=wishes.port, or_next_free=wishes.or_next_free)
     undo.callback(listener.close)
     host, port = listener.getsockname()[:2]
     address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
@@ -116,7 +116,7 @@ def _start(
         _print(f"  Port {wishes.port} is in use by another program; taking {port}.")
     # Endpoints must not point to Retrace itself.
     env = programs.environment(paths, OUTGOING_REFUSED_SERVICES=f"{f'[{host}]' if ':' in host else host}:{port}")
-    models = None if "LOCAL_MODELS_URL" in os.environ else ports.listen(host="127.0.0.1", port=0, or_a_neighbour=False)
+    models = None if "LOCAL_MODELS_URL" in os.environ else ports.listen(host="127.0.0.1", port=0, or_next_free=False)
     if models:
         undo.callback(models.close)
         env["LOCAL_MODELS_URL"] = f"http://127.0.0.1:{models.getsockname()[1]}/v1"

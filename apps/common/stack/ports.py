@@ -5,16 +5,16 @@ import socket
 
 from apps.common.stack.errors import PortTaken, StackError
 
-NEIGHBOURS = 20
+PORTS_TRIED = 20
 
 
-def listen(*, host: str, port: int, or_a_neighbour: bool) -> socket.socket:
+def listen(*, host: str, port: int, or_next_free: bool) -> socket.socket:
     """A listening socket on `port`, or one of the next 20, or any free port.
 
     The web processes share it, so requests during a restart wait instead of being refused.
-    Raises PortTaken when `or_a_neighbour` is false and the port is in use.
+    Raises PortTaken when `or_next_free` is false and the port is in use.
     """
-    wanted = [port, *range(port + 1, min(port + NEIGHBOURS, 65535) + 1), 0] if or_a_neighbour else [port]
+    wanted = [port, *range(port + 1, min(port + PORTS_TRIED, 65535) + 1), 0] if or_next_free else [port]
     for number in wanted:
         listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

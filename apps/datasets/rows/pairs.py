@@ -70,9 +70,9 @@ class PairRows:
         pair = judged.pair
         chosen, rejected = (pair.first, pair.second) if verdict.first_won else (pair.second, pair.first)
         chosen_policy, rejected_policy = self._policies(judged, verdict)
-        judgements = [vote.preference for vote in verdict.votes]
+        judgments = [vote.preference for vote in verdict.votes]
         about: dict[str, Any] = {
-            "id": sha256(f"{chosen}{rejected}{''.join(judgements)}".encode()).hexdigest()[:16],
+            "id": sha256(f"{chosen}{rejected}{''.join(judgments)}".encode()).hexdigest()[:16],
             "task": pair.task.key,
             "environment": pair.task.environment,
             "chosen_run": chosen,
@@ -81,7 +81,7 @@ class PairRows:
             "rejected_policy": rejected_policy,
             **self.rule.about(verdict, sides),
             "annotators": [self.materials.labels[vote.annotator] for vote in verdict.votes],
-            "judgements": judgements,
+            "judgements": judgments,
             "items": [str(item) for item in pair.items],
         }
         text = self.materials.tools_text(*(tools if verdict.first_won else reversed(tools)))

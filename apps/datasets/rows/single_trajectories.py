@@ -63,8 +63,8 @@ class TrajectoryRows:
                 number = files[split].add(Row(messages, text, self._about(judged, verdict)))
                 self._count(judged, verdict, messages, split.value)
                 for vote in verdict.votes:
-                    judgement: dict[str, Any] = {str(OF_TRAJECTORIES[vote.kind].model._meta.model_name): vote.judgement}
-                    yield Source(judged.task.id, split.value, number, **judgement)
+                    judgment: dict[str, Any] = {str(OF_TRAJECTORIES[vote.kind].model._meta.model_name): vote.judgment}
+                    yield Source(judged.task.id, split.value, number, **judgment)
 
     def _messages(self, turns: list[Turn], verdict: TrajectoryVerdict) -> Messages:
         if verdict.correction is None:
@@ -74,11 +74,11 @@ class TrajectoryRows:
         return self.rule.messages(turns, (step, encode_message(action, self.materials.keep_surrogates)))
 
     def _about(self, judged: JudgedTrajectory, verdict: TrajectoryVerdict) -> dict[str, Any]:
-        judgements = [str(vote.judgement) for vote in verdict.votes]
+        judgments = [str(vote.judgment) for vote in verdict.votes]
         step, _, sampled = verdict.correction or ("", b"", None)
         trajectory, policy = str(judged.trajectory), self.materials.name_of(judged.policy)
         known: dict[str, Any] = {
-            "id": sha256(f"{trajectory}{step}{''.join(judgements)}".encode()).hexdigest()[:16],
+            "id": sha256(f"{trajectory}{step}{''.join(judgments)}".encode()).hexdigest()[:16],
             "task": judged.task.key,
             "environment": judged.task.environment,
             "run": trajectory,
@@ -90,7 +90,7 @@ class TrajectoryRows:
             "weight": verdict.weight,
             **verdict.about,
             "annotators": [self.materials.labels[vote.annotator] for vote in verdict.votes],
-            "judgements": judgements,
+            "judgements": judgments,
             "items": [str(item) for item in judged.items],
         }
         return {name: known[name] for name, _ in self.materials.row_type.layout.about}

@@ -25,7 +25,7 @@ from apps.datasets.selection.votes import Belief, Decision, Ruling, Vote, counte
 
 # A pair is unordered here: trajectory `first` has the smaller id, and strengths are signed to favor it. Two queues may hold the
 # same two trajectories in opposite order.
-JUDGEMENTS = """
+JUDGMENTS = """
 SELECT t.id, t.environment, t.key, t.held_out, ts.split,
        x.id::text, y.id::text, x.step_count, y.step_count, x.policy_id, y.policy_id,
        i.id, p.id::text, p.annotator_id,
@@ -122,7 +122,7 @@ def _pairs(recipe: Recipe, workspace: Workspace) -> Iterator[Pair]:
     with connection.chunked_cursor() as cursor:
         cursor.cursor.itersize = 2000
         cursor.execute(
-            JUDGEMENTS,
+            JUDGMENTS,
             {
                 "workspace": workspace.pk,
                 "queues": [UUID(queue) for queue in recipe.queues],

@@ -26,7 +26,7 @@ from apps.datasets.selection.trajectory_votes import (
     counting_votes,
 )
 
-JUDGEMENTS = """
+JUDGMENTS = """
 SELECT t.id, t.environment, t.key, t.held_out, ts.split, x.id, x.step_count, x.policy_id, i.id, r.upheld, j.*
 FROM (
     SELECT p.id, p.item_id, p.annotator_id, 'steps' AS kind, p.ending, p.first_error,
@@ -79,7 +79,7 @@ def judged_trajectories(recipe: Recipe, workspace: Workspace) -> Iterator[Judged
     with connection.chunked_cursor() as cursor:
         cursor.cursor.itersize = 1000
         cursor.execute(
-            JUDGEMENTS.format(chosen=CHOSEN),
+            JUDGMENTS.format(chosen=CHOSEN),
             {
                 "workspace": workspace.pk,
                 "queues": [UUID(queue) for queue in recipe.queues],
@@ -106,7 +106,7 @@ def _judged(rows: list[tuple[Any, ...]], recipe: Recipe) -> JudgedTrajectory:
 
 def _vote(row: tuple[Any, ...]) -> TrajectoryVote:
     (
-        judgement,
+        judgment,
         _,
         annotator,
         kind,
@@ -122,7 +122,7 @@ def _vote(row: tuple[Any, ...]) -> TrajectoryVote:
     ) = row
     values = {"ending": ending, "thumb": thumb, "answers": _decoded(answers)}
     return TrajectoryVote(
-        judgement,
+        judgment,
         annotator,
         kind,
         OF_TRAJECTORIES[kind].opinion(values, _decoded(asks)),

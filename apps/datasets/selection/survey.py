@@ -27,7 +27,7 @@ class TaskRows:
 class Survey:
     """What a recipe would produce, counted without reading any steps."""
 
-    judgements: int = 0
+    judgments: int = 0
     """Votes that were counted."""
     pairs: int = 0
     runs: int = 0
@@ -39,7 +39,7 @@ class Survey:
 
     def add(self, task: SplitTask, *, votes: int, rows: int, dropped: Sequence[Drop]) -> None:
         """Count the outcome of one pair or trajectory."""
-        self.judgements += votes
+        self.judgments += votes
         if dropped:
             self.dropped.update(dropped)
         if rows:

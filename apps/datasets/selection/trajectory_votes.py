@@ -14,7 +14,7 @@ from apps.datasets.selection.drops import Drop
 class TrajectoryVote:
     """One judgment of one trajectory: an inspection of its steps, or a rating."""
 
-    judgement: UUID
+    judgment: UUID
     annotator: UUID
     kind: str
     """The queue's kind."""
@@ -48,9 +48,9 @@ class TrajectoryDecision(NamedTuple):
 
 def latest_of_each(votes: Sequence[TrajectoryVote]) -> list[TrajectoryVote]:
     """Each annotator's newest judgment of each kind, oldest first, since one trajectory may be in several queues. Ids increase with time."""
-    ordered = sorted(votes, key=lambda vote: vote.judgement)
+    ordered = sorted(votes, key=lambda vote: vote.judgment)
     newest = {(vote.annotator, vote.kind): vote for vote in ordered}
-    return sorted(newest.values(), key=lambda vote: vote.judgement)
+    return sorted(newest.values(), key=lambda vote: vote.judgment)
 
 
 def counting_votes(votes: Sequence[tuple[TrajectoryVote, UUID | None]]) -> list[TrajectoryVote]:
@@ -58,5 +58,5 @@ def counting_votes(votes: Sequence[tuple[TrajectoryVote, UUID | None]]) -> list[
 
     What a reviewer overruled is ignored, even if the author of the upheld judgment is excluded.
     """
-    upheld = [vote for vote, stands in votes if vote.judgement == stands]
+    upheld = [vote for vote, stands in votes if vote.judgment == stands]
     return upheld or latest_of_each([vote for vote, stands in votes if stands is None])

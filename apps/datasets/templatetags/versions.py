@@ -10,6 +10,6 @@ register = template.Library()
 
 
 @register.simple_tag
-def frozen_judgements(queue: Queue, member: Membership) -> Frozen | None:
+def frozen_judgments(queue: Queue, member: Membership) -> Frozen | None:
     """How far a queue's judgments have been frozen; None if no version has them or this member may see none."""
     return frozen_of(queue, member)

@@ -20,7 +20,7 @@ from apps.ingest.records import BadRow, Json, Message, StepRecord, TaskRecord, T
 from contract import jsontext
 from contract.messages import EXPECTED_CONTENT, EXPECTED_ROLES, ROLES
 
-NOT_LEARNT = {
+NOT_LEARNED = {
     **dict.fromkeys(("loss", "train", "training", "trainable"), (False,)),
     **dict.fromkeys(("weight", "loss_mask", "loss_weight"), (0,)),
 }
@@ -121,9 +121,9 @@ class Conversation:
             if any(reasoning):  # it's empty if a provider withholds it
                 step.message["reasoning_content"] = "\n\n".join(filter(None, reasoning))
         self._is_thinking = False
-        if any(given.get(key) in values for key, values in NOT_LEARNT.items()):
+        if any(given.get(key) in values for key, values in NOT_LEARNED.items()):
             # Marked as not for training by the data set's author: a demonstration, or a prompt in the form of a chat.
-            mark: Message = {key: given[key] for key in NOT_LEARNT if key in given}
+            mark: Message = {key: given[key] for key in NOT_LEARNED if key in given}
             self.waiting = [*step.context, {**step.message, **mark}]
             return None
         self.steps.append(step)

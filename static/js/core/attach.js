@@ -1,6 +1,6 @@
 // Runs a behavior on every element that matches a selector, now and after any swap.
 
-const behaviours = [];
+const behaviors = [];
 
 /**
  * Calls `start(element, signal)` once for each matching element when it enters the page.
@@ -8,9 +8,9 @@ const behaviours = [];
  */
 export function attach(selector, start) {
   const running = new WeakMap();
-  const behaviour = { selector, start, running };
-  behaviours.push(behaviour);
-  for (const element of document.querySelectorAll(selector)) begin(behaviour, element);
+  const behavior = { selector, start, running };
+  behaviors.push(behavior);
+  for (const element of document.querySelectorAll(selector)) begin(behavior, element);
 }
 
 function begin({ start, running }, element) {
@@ -34,13 +34,11 @@ new MutationObserver((changes) => {
   for (const { addedNodes, removedNodes } of changes) {
     for (const node of removedNodes) {
       if (!(node instanceof Element) || node.isConnected) continue;
-      for (const behaviour of behaviours)
-        for (const element of within(node, behaviour.selector)) end(behaviour, element);
+      for (const behavior of behaviors) for (const element of within(node, behavior.selector)) end(behavior, element);
     }
     for (const node of addedNodes) {
       if (!(node instanceof Element) || !node.isConnected) continue;
-      for (const behaviour of behaviours)
-        for (const element of within(node, behaviour.selector)) begin(behaviour, element);
+      for (const behavior of behaviors) for (const element of within(node, behavior.selector)) begin(behavior, element);
     }
   }
 }).observe(document.documentElement, { childList: true, subtree: true });

@@ -87,7 +87,7 @@ def test_a_later_decision_replaces_the_one_before(reviewer, workspace):
     assert Adjudication.objects.count() == 2
 
 
-def test_of_a_single_run_a_judgement_is_upheld(reviewer, workspace):
+def test_of_a_single_run_a_judgment_is_upheld(reviewer, workspace):
     queue = making.queue_of_trajectories(Queue.Kind.RATING, of=workspace, overlap=2)
     for thumb in (1, -1):
         held = next_assignment(queue=queue, annotator=making.rule(of=workspace))
@@ -122,7 +122,7 @@ def test_what_decides_nothing_is_refused_by_field(reviewer, workspace, given, fi
     assert not Adjudication.objects.exists()
 
 
-def test_an_item_of_another_queue_or_without_a_judgement_cannot_be_decided(reviewer, workspace):
+def test_an_item_of_another_queue_or_without_a_judgment_cannot_be_decided(reviewer, workspace):
     queue, unjudged = disputed_queue(workspace), making.queue(of=workspace, steps=0)
     item = unjudged.items.get().pk
     assert reviewer.post(at(queue, "adjudications"), item=item, strength=1, reason="Because").status_code == 400

@@ -123,8 +123,8 @@ def test_bulk_labels_over_rest(researcher: Membership, client: Client) -> None:
 
     assert send("v1:bulk_labels", filter="outcome=failure", thumb=1, count=5).status_code == 409
     assert list(send("v1:bulk_labels", filter="outcome=bad", thumb=1, count=5).json()["fields"]) == ["filter"]
-    misspelt = send("v1:bulk_labels", filter="outcom=failure", thumb=1, count=2)  # would match everything
-    assert misspelt.json()["fields"]["filter"][0].startswith("“outcom” isn't a filter; known: q, task,")
+    misspelled = send("v1:bulk_labels", filter="outcom=failure", thumb=1, count=2)  # would match everything
+    assert misspelled.json()["fields"]["filter"][0].startswith("“outcom” isn't a filter; known: q, task,")
     made = send("v1:bulk_labels", trajectories=[str(runs[0].pk)], thumb=1, count=1).json()
     assert (made["kind"], made["count"], made["undone_at"]) == ("label", 1, None)
     assert [act["id"] for act in client.get(reverse("v1:bulk_acts"), headers=key).json()["results"]] == [made["id"]]

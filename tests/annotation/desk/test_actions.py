@@ -29,7 +29,7 @@ def annotator(queue: Queue) -> Annotator:
     return making.rule(of=queue.workspace)
 
 
-def test_a_judgement_says_what_was_seen_and_closes_the_assignment(queue, annotator):
+def test_a_judgment_says_what_was_seen_and_closes_the_assignment(queue, annotator):
     assignment = take(queue, annotator)
     preference = record(assignment=assignment, answer=Choice(-2, rationale="b asks first"), guideline_version=4)
     assert (preference.strength, preference.rationale, preference.guideline_version) == (-2, "b asks first", 4)
@@ -39,7 +39,7 @@ def test_a_judgement_says_what_was_seen_and_closes_the_assignment(queue, annotat
     assert Item.objects.get(pk=assignment.item_id).judged == 1
 
 
-def test_the_same_answer_again_is_the_same_judgement(queue, annotator):
+def test_the_same_answer_again_is_the_same_judgment(queue, annotator):
     assignment = take(queue, annotator)
     first = record(assignment=assignment, answer=Choice(2, rationale="x"))
     assert record(assignment=assignment, answer=Choice(2, rationale="x")) == first
@@ -83,7 +83,7 @@ def test_seconds_cannot_exceed_the_time_since_the_item_was_shown(queue, annotato
     assert 30 <= preference.seconds < 40
 
 
-def test_undo_marks_the_judgement_and_gives_the_item_back_with_its_answer(queue, annotator):
+def test_undo_marks_the_judgment_and_gives_the_item_back_with_its_answer(queue, annotator):
     assignment = take(queue, annotator)
     first = record(assignment=assignment, answer=Choice(3, rationale="because"))
     again = undo_last(queue=queue, annotator=annotator)
@@ -101,7 +101,7 @@ def test_undo_marks_the_judgement_and_gives_the_item_back_with_its_answer(queue,
         record(assignment=assignment, answer=Choice(3))
 
 
-def test_nobody_gets_the_place_of_a_judgement_taken_back():
+def test_nobody_gets_the_place_of_a_judgment_taken_back():
     queue = making.queue(items=1)
     annotator = making.rule(of=queue.workspace)
     record(assignment=take(queue, annotator), answer=Choice(3))
@@ -241,7 +241,7 @@ def test_a_dispute_ends_when_one_side_takes_it_back():
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_double_click_and_a_second_tab_make_one_judgement():
+def test_a_double_click_and_a_second_tab_make_one_judgment():
     queue = making.queue(items=1, overlap=2)
     annotator = making.rule(of=queue.workspace)
     assignment = take(queue, annotator)

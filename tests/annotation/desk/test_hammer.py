@@ -20,7 +20,7 @@ def test_a_crowd_that_skips_undoes_and_submits_twice_loses_nothing_and_judges_no
     tally = hammer.hammer(live_stack.url, members, queue, seed=1)
     audit = hammer.audit_of(Queue.objects.get(), tally)
     assert audit == hammer.Audit(
-        judgements=45, wrong_items=0, twice=0, lost=0, unasked=0, own_again=0, different_in_tabs=0, came_back=0
+        judgments=45, wrong_items=0, twice=0, lost=0, unasked=0, own_again=0, different_in_tabs=0, came_back=0
     )
     assert len(tally.acknowledged) == 45
     assert tally.second_tabs > 0

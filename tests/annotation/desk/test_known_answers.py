@@ -147,7 +147,7 @@ def test_asking_again_does_not_roll_the_dice_again(workspace):
     assert sum(is_gold_due(Desk(pk=7, offered=n), Queue(gold_percent=3)) for n in range(400)) == 12
 
 
-def test_undoing_a_gold_judgement_uncounts_it(workspace):
+def test_undoing_a_gold_judgment_uncounts_it(workspace):
     queue = making.queue(of=workspace, items=2, steps=0)
     known(queue, Item.Purpose.GOLD)
     Queue.objects.update(gold_percent=90)
@@ -242,7 +242,7 @@ WELL = RatingAsks((Question("well", "Done well?", 5),), thumb=False).to_json()
 
 
 @pytest.mark.parametrize(
-    ("judgement", "answer", "right"),
+    ("judgment", "answer", "right"),
     [
         (Preference(strength=1), 1, True),
         (Preference(strength=-3), 1, False),
@@ -258,8 +258,8 @@ WELL = RatingAsks((Question("well", "Done well?", 5),), thumb=False).to_json()
         (Rating(queue=Queue(asks=WELL), answers={"well": 2}, thumb=1), -1, False),  # the thumb comes first
     ],
 )
-def test_right_is_what_is_known_however_strongly_it_was_said(judgement, answer, right):
-    assert is_right(Item(known={"answer": answer}), judgement) is right
+def test_right_is_what_is_known_however_strongly_it_was_said(judgment, answer, right):
+    assert is_right(Item(known={"answer": answer}), judgment) is right
 
 
 def settings(queue: Queue, **changes: object) -> Settings:
@@ -315,7 +315,7 @@ def test_a_queue_ends_on_its_date(workspace):
     assert queue.state == Queue.State.OPEN
 
 
-def test_a_queue_ends_after_its_number_of_judgements(workspace):
+def test_a_queue_ends_after_its_number_of_judgments(workspace):
     queue = making.queue(of=workspace, items=5, steps=0)
     Queue.objects.update(ends_after=2)
     queue.refresh_from_db()

@@ -116,7 +116,7 @@ def test_the_survey_says_what_stands_in_which_column():
     ]
 
 
-def test_what_three_people_said_is_three_judgements_of_each_pair():
+def test_what_three_people_said_is_three_judgments_of_each_pair():
     queue = filled(imported(compared(1, 1, 2, 0), compared(2, 1, 1, 2)), three())
     assert (queue.state, queue.item_count, queue.overlap, queue.selection["adopted"]["left_out"]) == (
         "closed",
@@ -312,11 +312,11 @@ def test_steps_are_read_some_at_a_time_and_a_preview_stops_at_its_limit(monkeypa
     (column,) = survey(batch).labels
     meanings = Meanings("steps", (Column(column.names[0], {"true": "1", "false": "-1"}, of_steps=True),))
     whole = reading.preview(batch.workspace, selection_of(batch), meanings, None)
-    assert (whole.judgements, whole.is_all) == (5, True)
+    assert (whole.judgments, whole.is_all) == (5, True)
     assert filled(batch, meanings).item_count == 5
     monkeypatch.setattr(reading, "STEPS_LOOKED_AT", 7)
     part = reading.preview(batch.workspace, selection_of(batch), meanings, None)
-    assert (part.runs, part.judgements, part.is_all) == (3, 3, False)
+    assert (part.runs, part.judgments, part.is_all) == (3, 3, False)
 
 
 def test_verdicts_on_runs_become_thumbs():
@@ -341,7 +341,7 @@ def test_own_people_can_judge_the_same_pairs_afterwards():
     assert Item.objects.get(queue=queue).judged == 4
 
 
-def test_an_item_keeps_more_imported_judgements_than_its_queue_asks_for():
+def test_an_item_keeps_more_imported_judgments_than_its_queue_asks_for():
     rows = [{"prompt": "q", "n": n, "judge": n, "response_a": "y", "response_b": "n", "winner": "a"} for n in "xyzx"]
     queue = filled(imported(*rows), Meanings("pairwise", (Column("winner", {'"a"': "2"}),), who="judge"))
     with transaction.atomic():

@@ -294,7 +294,7 @@ def test_a_judge_stays_with_its_worker_however_slow_each_answer_is(workspace, se
     assert (judge.state, judge.answered) == ("done", 1)
 
 
-def test_a_place_lost_while_the_model_thought_keeps_its_answer_and_no_judgement(workspace, server):
+def test_a_place_lost_while_the_model_thought_keeps_its_answer_and_no_judgment(workspace, server):
     queue = making.queue(of=workspace)
     judge = send(queue, server, "lamp")
     held = next_assignment(queue=queue, annotator=judge.annotator)

@@ -76,7 +76,7 @@ def test_what_the_queue_still_wants_is_said_and_nothing_is_stored(queue, annotat
 @pytest.mark.parametrize(
     "said", [found(1, 1, -1), Walk("give_up"), Walk("bad_problem", labels=(Label(2, 0),)), walk(1, -1, 1, 1)]
 )
-def test_an_error_ends_the_labelling_and_so_does_giving_up(queue, annotator, said):
+def test_an_error_ends_the_labeling_and_so_does_giving_up(queue, annotator, said):
     assert record(assignment=take(queue, annotator), answer=said).ending == said.ending
 
 
@@ -126,7 +126,7 @@ def test_people_who_find_different_first_errors_disagree(one, other, disputed):
     assert Item.objects.get().disputed is disputed
 
 
-def test_each_kind_of_queue_takes_its_kind_of_judgement_only(queue, annotator):
+def test_each_kind_of_queue_takes_its_kind_of_judgment_only(queue, annotator):
     with pytest.raises(WrongKind):
         record(assignment=take(queue, annotator), answer=Choice(1))
     pairs = making.queue(of=queue.workspace)

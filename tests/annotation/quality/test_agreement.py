@@ -16,7 +16,7 @@ KRIPPENDORFF = [
 def test_alpha_is_that_of_krippendorffs_worked_example(level, published):
     found = alpha(Patterns.of(KRIPPENDORFF, range(1, 6)), level)
     assert found.value == pytest.approx(published, abs=5e-4)
-    assert (found.items, found.judgements) == (11, 40)  # the unit with one value says nothing
+    assert (found.items, found.judgments) == (11, 40)  # the unit with one value says nothing
 
 
 @pytest.mark.parametrize("level", ["nominal", "ordinal", "interval"])
@@ -37,14 +37,14 @@ def test_fleiss_kappa_is_that_of_the_worked_example():
     items = [[value for value, count in enumerate(row) for _ in range(count)] for row in rows]
     found = fleiss(Patterns.of(items, range(5)))
     assert found.value == pytest.approx(0.210, abs=5e-4)
-    assert (found.items, found.judgements) == (10, 140)
+    assert (found.items, found.judgments) == (10, 140)
 
 
 def test_fleiss_kappa_is_of_the_items_that_the_commonest_number_of_people_judged():
     found = fleiss(Patterns.of([[1, 1], [-1, 1], [-1, -1], [1, 1, 1]], range(-1, 2)))
     # Agreement 2/3; values +1 and −1 three times each, so chance 1/2: (2/3 − 1/2) / (1/2) = 1/3.
     assert found.value == pytest.approx(1 / 3)
-    assert (found.items, found.judgements) == (3, 6)
+    assert (found.items, found.judgments) == (3, 6)
 
 
 # Cohen, "Weighted kappa" (Psychological Bulletin 70, 1968), table 1: two psychiatrists, 200 patients, three diagnoses.
@@ -71,15 +71,15 @@ def test_kappa_is_undefined_without_a_shared_item_and_without_variation():
     assert "every judgment is the same" in same.undefined_because
 
 
-def test_raw_agreement_is_the_chance_that_two_judgements_of_an_item_agree():
+def test_raw_agreement_is_the_chance_that_two_judgments_of_an_item_agree():
     # +,+ agree: 1; +,+,− : one of three pairs agrees: 1/3. Their mean is 2/3. The single judgment says nothing.
     found = agreement([[3, 1], [2, 2, -1], [3]])
     assert found.raw.value == pytest.approx(2 / 3)
-    assert (found.raw.items, found.raw.judgements) == (2, 5)
+    assert (found.raw.items, found.raw.judgments) == (2, 5)
     assert found.raw.least == 0.0
 
 
-def test_opposite_judgements_agree_less_than_chance():
+def test_opposite_judgments_agree_less_than_chance():
     assert agreement([[3, -3], [-3, 3]]).ordinal.value < 0
 
 
@@ -90,7 +90,7 @@ def test_nearly_the_same_grade_is_nearly_agreement():
     assert 0.5 < found.interval.value < 1.0
 
 
-def test_without_a_second_judgement_agreement_is_undefined():
+def test_without_a_second_judgment_agreement_is_undefined():
     found = agreement([[1], [2]])
     assert (found.raw.value, found.raw.undefined_because) == (None, "no item has two judgments yet")
     assert found.fleiss.undefined_because == "no item has two judgments yet"
@@ -122,7 +122,7 @@ def test_the_steps_of_a_run_are_drawn_together():
     few = raw(Patterns.of_parts(runs[:9], SIDES))
     assert (few.items, few.low) == (270, None)  # of nine runs, however many steps they have
     uneven = [*runs, [[1, 1, 1], [1, -1]]]
-    assert fleiss(Patterns.of_parts(uneven, SIDES)).judgements == 722  # the step that three judged is left out
+    assert fleiss(Patterns.of_parts(uneven, SIDES)).judgments == 722  # the step that three judged is left out
 
 
 def test_intervals_hold_the_truth_as_often_as_they_say():

@@ -104,7 +104,7 @@ def test_posteriors_are_calibrated(way, each):
     assert calibration_error(posterior, crowd.truth == 1) < 0.06
 
 
-def test_of_somebody_with_two_judgements_little_is_believed():
+def test_of_somebody_with_two_judgments_little_is_believed():
     crowd = Crowd([0.8] * 6, items=600, each=3)
     votes = crowd.votes
     newcomer = Votes(
@@ -115,7 +115,7 @@ def test_of_somebody_with_two_judgements_little_is_believed():
     assert 0.75 < np.diagonal(habits).mean() < 0.95  # near what everybody does, although both were right
 
 
-def test_the_same_judgements_give_the_same_posteriors_in_any_order():
+def test_the_same_judgments_give_the_same_posteriors_in_any_order():
     crowd = Crowd([0.9, 0.8, 0.7, 0.6], items=300, each=3, labels=3)
     order = np.random.default_rng(1).permutation(len(crowd.votes.item))
     shuffled = crowd.votes._replace(

@@ -65,7 +65,7 @@ def test_a_decision_ends_a_dispute_and_a_new_one_replaces_it(disputed, reviewer)
     assert Adjudication.objects.count() == 2
 
 
-def test_a_decision_needs_a_reason_and_a_judgement(disputed, reviewer, workspace):
+def test_a_decision_needs_a_reason_and_a_judgment(disputed, reviewer, workspace):
     with pytest.raises(NoReason):
         adjudicate(item=awaiting_review(disputed).get(), by=reviewer.user, strength=1, reason="  ")
     unjudged = making.queue(of=workspace, steps=0).items.get()
@@ -73,7 +73,7 @@ def test_a_decision_needs_a_reason_and_a_judgement(disputed, reviewer, workspace
         adjudicate(item=unjudged, by=reviewer.user, strength=1, reason="Because")
 
 
-def test_of_a_single_run_one_of_its_judgements_stands_and_its_steps_are_there_to_read(
+def test_of_a_single_run_one_of_its_judgments_stands_and_its_steps_are_there_to_read(
     workspace, reviewer, client: Client
 ):
     run = making.attempt(factories.task(of=workspace), steps=10)
@@ -97,7 +97,7 @@ def test_of_a_single_run_one_of_its_judgements_stands_and_its_steps_are_there_to
     assert (made.upheld, made.strength) == (ratings[1].pk, None)
 
 
-def test_a_decision_falls_when_the_judgement_that_it_upheld_is_taken_back(workspace, reviewer):
+def test_a_decision_falls_when_the_judgment_that_it_upheld_is_taken_back(workspace, reviewer):
     queue = making.queue_of_trajectories(Queue.Kind.RATING, of=workspace, overlap=3)
     up, down, again = (making.rule(of=workspace) for _ in range(3))
     ratings = [
@@ -119,7 +119,7 @@ def test_the_annotator_reads_decisions_by_the_sides_they_saw_and_answers(dispute
     adjudicate(item=item, by=reviewer.user, strength=-2, reason="It paid twice.")
     who = annotator_of(annotator)
     (feedback,) = feedback_for(disputed, who)
-    left = feedback.judgement.a_was_left
+    left = feedback.judgment.a_was_left
     assert (feedback.judgment_text, feedback.decided) == (
         f"{'left' if left else 'right'} clearly better",
         f"{'right' if left else 'left'} clearly better",

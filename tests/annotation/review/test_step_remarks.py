@@ -30,9 +30,9 @@ def test_labels_first_errors_and_better_actions_stand_at_their_steps_in_constant
     costs = []
     for name in ("Ada", "Bo"):
         record(assignment=take(queue, factories.annotator(of=member.workspace, name=name, kind="rule")), answer=said)
-        judgements = judgments_of_trajectory(member, run)
+        judgments = judgments_of_trajectory(member, run)
         with CaptureQueriesContext(connection) as queries:
-            remarks = remarks_in(judgements)
+            remarks = remarks_in(judgments)
         costs.append(len(queries))
     assert [(r.index, r.words, r.note) for r in remarks if r.annotator == "Ada"] == [
         (0, "good", ""),

@@ -150,7 +150,7 @@ def test_the_replay_and_the_session_say_that_a_user_said_it(session: Session, ow
     assert "Feedback from users" in page
     assert "Wrong room." in page
     run = Rating.objects.get().item.a_id
-    judged = client.get(reverse("annotation:judgements_of", args=[run])).text
+    judged = client.get(reverse("annotation:judgments_of", args=[run])).text
     assert "thumb down" in judged
     assert "edited the answer" in judged
     assert '<span class="badge outline">user</span>' in judged

@@ -141,7 +141,7 @@ def test_a_reviewer_is_blind_on_every_page_and_over_rest_until_somebody_decided(
     pages = [
         reverse("annotation:items", args=[queue.pk]),
         reverse("annotation:queue_item", args=[queue.pk, item.pk]),
-        reverse("annotation:judgements_of", args=[item.a_id]),
+        reverse("annotation:judgments_of", args=[item.a_id]),
     ]
     rows = f"/api/v1/queues/{queue.pk}/preferences"
 

@@ -303,7 +303,7 @@ def test_an_annotator_cannot_open_the_runs_behind_a_pair(annotator, queue):
     item = queue.items.first()
     assert annotator.get(reverse("trajectories:detail", args=[item.a_id])).status_code == 404
     assert annotator.get(reverse("trajectories:compare", args=[item.a_id, item.b_id])).status_code == 404
-    assert annotator.get(reverse("annotation:judgements_of", args=[item.a_id])).status_code == 404
+    assert annotator.get(reverse("annotation:judgments_of", args=[item.a_id])).status_code == 404
 
 
 @pytest.mark.parametrize("items", [2, 30])

@@ -102,7 +102,7 @@ def test_while_it_is_measured_the_page_asks_again(researcher, workspace, monkeyp
     assert "<html" not in part
 
 
-def test_a_persons_page_shows_their_figures_and_latest_judgements(researcher, workspace):
+def test_a_persons_page_shows_their_figures_and_latest_judgments(researcher, workspace):
     queue = judged_queue(workspace, [2, 2, -1])
     dissenter = queue.desks.order_by("-pk").first().annotator
     page = researcher.get(at("person", queue, dissenter.pk)).content.decode()

@@ -209,7 +209,7 @@ def test_an_outsider_finds_nothing(workspace, client):
     assert client.get(f"/api/v1/queues/{queue.pk}/preferences").status_code == 404
 
 
-def test_the_api_lists_queues_and_standing_judgements_in_pages(workspace, client, monkeypatch):
+def test_the_api_lists_queues_and_standing_judgments_in_pages(workspace, client, monkeypatch):
     queue = judged_queue(workspace, [3, -2])
     secret = factories.token(factories.member(Role.RESEARCHER, of=workspace))
     bearer = {"Authorization": f"Bearer {secret}"}
@@ -224,7 +224,7 @@ def test_the_api_lists_queues_and_standing_judgements_in_pages(workspace, client
     assert second["next"] is None
 
 
-def test_the_api_shows_judgements_to_nobody_who_labels_only(workspace, client):
+def test_the_api_shows_judgments_to_nobody_who_labels_only(workspace, client):
     queue = judged_queue(workspace, [3])
     secret = factories.token(factories.member(Role.ANNOTATOR, of=workspace))
     bearer = {"Authorization": f"Bearer {secret}"}
@@ -267,10 +267,12 @@ def test_a_queue_defines_its_questions(researcher, workspace):
     asks = PairwiseAsks((comparison("safety", "Safety", 3), wrong, which), True)
     assert PairwiseAsks.from_json(Queue.objects.get().asks) == asks
 
-    misspelt = researcher.post(new, {**FORM, "judged": "pairwise", "questions": '[\n{"name": "Safety", "pionts": 3}]'})
-    assert misspelt.status_code == 422
-    assert "Line 2, question 1 (“Safety”): <code>pionts</code> is no field of a question" in misspelt.content.decode()
-    assert "pionts" in misspelt.context["form"]["questions"].value()  # unchanged
+    misspelled = researcher.post(
+        new, {**FORM, "judged": "pairwise", "questions": '[\n{"name": "Safety", "pionts": 3}]'}
+    )
+    assert misspelled.status_code == 422
+    assert "Line 2, question 1 (“Safety”): <code>pionts</code> is no field of a question" in misspelled.content.decode()
+    assert "pionts" in misspelled.context["form"]["questions"].value()  # unchanged
 
     nothing = researcher.post(new, {**FORM, "judged": "rating", "questions": ""})
     assert "needs a question or a thumb" in nothing.content.decode()
@@ -332,7 +334,7 @@ def test_a_trajectorys_judgment_names_the_other_side_and_its_item(researcher, wo
     item = queue.items.get()
     Trajectory.objects.filter(pk=item.b_id).update(policy=policy)
     making.judge(queue, annotator_of(factories.member(Role.ANNOTATOR, of=workspace)), 2)
-    address = reverse("annotation:judgements_of", args=[item.a_id])
+    address = reverse("annotation:judgments_of", args=[item.a_id])
     said = researcher.get(address, headers={"HX-Request": "true"}).content.decode()
     assert f'href="{reverse("annotation:queue_item", args=[queue.pk, item.pk])}"' in said
     assert "clearly better</a>, against" in said

@@ -159,7 +159,7 @@ def test_sources_are_recorded_and_frozen_and_a_run_knows_its_annotators(member: 
         VersionJudgement.objects.filter(version=version).update(row=7)
     lineage = lineage_of(factories.run(of=member.workspace, version=version))
     assert lineage is not None
-    assert [(kind, judgements) for kind, _, judgements in lineage.annotators] == [(Annotator.Kind.RULE, 2)]
+    assert [(kind, judgments) for kind, _, judgments in lineage.annotators] == [(Annotator.Kind.RULE, 2)]
 
 
 def test_queues_of_another_kind_are_refused(member: Membership, inspected: Queue) -> None:

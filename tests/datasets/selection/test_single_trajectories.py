@@ -35,13 +35,13 @@ def test_step_labels_are_means_and_the_first_error_needs_more_than_half():
     assert undecided.about["first_error"] is None
 
 
-def test_each_judgement_can_be_a_row_of_its_own_and_they_share_the_weight():
+def test_each_judgment_can_be_a_row_of_its_own_and_they_share_the_weight():
     votes = [vote(1, first_error=-1), vote(2, -1, first_error=0, labels={0: -1})]
     verdicts = decide_trajectory(votes, recipe("steps", judgements="each"), steps=1).verdicts
     assert [(each.weight, each.about["first_error"]) for each in verdicts] == [(0.5, -1), (0.5, 0)]
 
 
-def test_who_gave_up_and_labelled_nothing_makes_no_steps():
+def test_who_gave_up_and_labeled_nothing_makes_no_steps():
     assert decide_trajectory([vote(1, 0)], recipe("steps"), steps=3) == ([], [Drop.NO_LABELS])
 
 
@@ -77,7 +77,7 @@ def test_a_correction_ends_a_demonstration_and_only_its_author_stands_behind_it(
     assert decide_trajectory([vote(3, -1)], recipe("demonstrations"), steps=3) == ([], [Drop.NOT_ACCEPTED])
 
 
-def test_between_the_first_error_and_a_later_correction_only_what_was_labelled_is_learnt():
+def test_between_the_first_error_and_a_later_correction_only_what_was_labeled_is_learned():
     later = (4, BETTER[1], None)
     votes = [vote(1, -1, first_error=1, labels={1: -1, 3: 1}, corrections=(later,))]
     [verdict] = decide_trajectory(votes, recipe("demonstrations"), steps=5).verdicts
@@ -91,9 +91,9 @@ def test_every_correction_is_a_step_preference():
     assert decide_trajectory([vote(2)], recipe("step_preferences"), steps=3).dropped == [Drop.NO_CORRECTION]
 
 
-def test_of_an_annotators_judgements_of_a_kind_the_newest_counts():
+def test_of_an_annotators_judgments_of_a_kind_the_newest_counts():
     votes = [vote(2, -1, by=7), vote(1, 1, by=7), vote(3, 1, by=7, kind="rating")]
-    assert [each.judgement.int for each in latest_of_each(votes)] == [2, 3]
+    assert [each.judgment.int for each in latest_of_each(votes)] == [2, 3]
 
 
 def test_what_a_reviewer_upheld_stands_alone():

@@ -64,7 +64,7 @@ def test_only_ties() -> None:
     assert outcome(votes(0, 0), ties="drop") == []
 
 
-def test_each_judgement_its_own_row() -> None:
+def test_each_judgment_its_own_row() -> None:
     assert outcome(votes(3, -1, 0), judgements="each") == [(True, 3.0, 0.5), (False, 1.0, 0.5)]
 
 
@@ -99,7 +99,7 @@ def test_where_neither_is_likeliest_it_is_a_tie() -> None:
     assert decide(votes(2, 0, 0), recipe(), Belief(0.3, 0.6, 0.1)).dropped == [Drop.TIE]
 
 
-def test_each_judgement_carries_what_all_say_of_it() -> None:
+def test_each_judgment_carries_what_all_say_of_it() -> None:
     rows = labels(votes(3, 2, -1), Belief(0.8, 0.0, 0.2), judgements="each")
     assert rows == [(True, 0.333, 0.8, 0.333), (True, 0.333, 0.8, 0.333), (False, 0.333, 0.2, 0.333)]
 

@@ -133,7 +133,7 @@ def test_a_string_that_is_never_closed_takes_no_time() -> None:
 
 
 @pytest.mark.django_db
-def test_a_table_of_labelled_steps_comes_in() -> None:
+def test_a_table_of_labeled_steps_comes_in() -> None:
     question = {"problem": "1 + 1?", "ground_truth_answer": "2"}
     steps = [{"completions": [{"text": "It is 2.", "rating": 1}], "chosen_completion": 0, "human_completion": None}]
     label = {"steps": steps, "finish_reason": "solution"}

@@ -70,7 +70,7 @@ def test_several_answers_are_runs_of_one_task_and_lists_beside_them_are_theirs()
     assert len({record.task.key for record in found}) == 1
 
 
-def test_labelled_completions_are_the_steps_of_one_answer():
+def test_labeled_completions_are_the_steps_of_one_answer():
     record = read("prompt-response", {"prompt": "q", "completions": ["a", "b"], "labels": [True, False]})
     assert [(step.message["content"], step.info) for step in record.steps] == [
         ("a", {"label": True}),

@@ -164,7 +164,7 @@ def test_reasoning_that_nothing_follows_is_a_turn():
 
 
 @pytest.mark.parametrize("mark", [{"loss": False}, {"weight": 0}])
-def test_what_is_not_to_be_learnt_is_context(mark):
+def test_what_is_not_to_be_learned_is_context(mark):
     said = {"role": "assistant", "content": None, "tool_calls": [call()], **mark}
     chat = to_steps([USER, said, {"role": "tool", "content": "r"}, {"role": "assistant", "content": "a", "loss": True}])
     assert [message["role"] for message in chat.steps[0].context] == ["user", "assistant", "tool"]
@@ -293,12 +293,12 @@ def test_what_is_no_list_of_tools_is_none(given):
     "mark",
     [{"loss": False}, {"train": False}, {"trainable": False}, {"training": False}, {"weight": 0}, {"loss_mask": 0}],
 )
-def test_a_turn_that_is_marked_as_not_to_be_learnt_is_context(mark):
+def test_a_turn_that_is_marked_as_not_to_be_learned_is_context(mark):
     shown, own = {"role": "assistant", "content": "a", **mark}, {"role": "assistant", "content": "b"}
     (step,) = steps_of(USER, shown, USER, own)
     assert (step.message, step.context) == (own, [USER, shown, USER])
-    learnt = {key: 1 if value == 0 and value is not False else True for key, value in mark.items()}
-    assert len(steps_of(USER, {**shown, **learnt})) == 1
+    learned = {key: 1 if value == 0 and value is not False else True for key, value in mark.items()}
+    assert len(steps_of(USER, {**shown, **learned})) == 1
 
 
 def test_reasoning_that_a_provider_keeps_for_itself_is_empty():

@@ -14,7 +14,7 @@ from tests.trainer.algorithms.test_dpo import logprob_by_hand, prepared
 from tests.trainer.policies import preference_rows, save_policy, small_model
 from tests.trainer.runs import events_of, run_here
 from trainer.algorithms.kto import (
-    Labelled,
+    LabeledRow,
     PolicyTokenKto,
     UnpairedCollator,
     crossed,
@@ -33,7 +33,7 @@ ROWS = [
 BETA = 0.2
 
 
-def trainer_for(tokenizer: Any, rows: list[Labelled], folder: Path, loss: str = "kto") -> PolicyTokenKto:
+def trainer_for(tokenizer: Any, rows: list[LabeledRow], folder: Path, loss: str = "kto") -> PolicyTokenKto:
     """A policy that has moved away from its reference, so that no term of the loss is zero."""
     return PolicyTokenKto(
         model=small_model(seed=1),
@@ -54,7 +54,7 @@ def trainer_for(tokenizer: Any, rows: list[Labelled], folder: Path, loss: str = 
     )
 
 
-def labelled(tokenizer: Any) -> list[Labelled]:
+def labeled(tokenizer: Any) -> list[LabeledRow]:
     return [render_row(tokenizer, row) for each in ROWS for row in unpaired_from_json(each)]
 
 
@@ -62,7 +62,7 @@ def labelled(tokenizer: Any) -> list[Labelled]:
 @pytest.mark.parametrize("loss", ["kto", "apo_zero_unpaired"])
 def test_logprobs_divergence_and_loss_are_those_computed_by_hand(template: str, loss: str, tmp_path: Path):
     tokenizer, thinks = prepared(template)
-    trainer = trainer_for(tokenizer, labelled(tokenizer), tmp_path, loss)
+    trainer = trainer_for(tokenizer, labeled(tokenizer), tmp_path, loss)
     found = trainer.compute_loss(trainer.model, trainer.data_collator(list(trainer.train_dataset)))
 
     def ratios(prompts: list[Any], rows: list[Any]) -> torch.Tensor:
@@ -92,10 +92,10 @@ def test_a_mismatched_row_has_ones_prompt_and_anothers_turns():
 
 def test_a_rows_weight_scales_its_gradient(tmp_path: Path):
     tokenizer, _ = prepared("small")
-    rows = labelled(tokenizer)[:2]
+    rows = labeled(tokenizer)[:2]
 
     def gradient(*weights: float) -> torch.Tensor:
-        weighted = [Labelled(row.rendered, row.desirable, weight) for row, weight in zip(rows, weights, strict=True)]
+        weighted = [LabeledRow(row.rendered, row.desirable, weight) for row, weight in zip(rows, weights, strict=True)]
         trainer = trainer_for(tokenizer, weighted, tmp_path)
         trainer.compute_loss(trainer.model, trainer.data_collator(list(trainer.train_dataset))).backward()
         return trainer.model.model.layers[0].self_attn.q_proj.weight.grad

@@ -334,7 +334,7 @@ def test_a_stop_within_a_step_is_prompt_and_loses_nothing(tmp_path: Path, monkey
         ({"tasks": {"file": "tasks.jsonl"}}, "data", "'h' is held out, so nothing may be learned from it"),
     ],
 )
-def test_what_cannot_be_practised_says_why(tmp_path: Path, changes: dict[str, Any], category: str, message: str):
+def test_what_cannot_be_practiced_says_why(tmp_path: Path, changes: dict[str, Any], category: str, message: str):
     folder = tmp_path / "run"
     config = online_run(folder, "grpo", **changes)
     (folder / "tasks.jsonl").write_text(json.dumps({"key": "h", "instruction": "Do it.", "held_out": True}) + "\n")

@@ -85,7 +85,7 @@ def test_a_turn_is_read_at_its_end_of_turn_token(template: str, pieces: list[tup
     assert scores[2] == pytest.approx((logprobs[ends[2], 2].exp() - logprobs[ends[2], 0].exp()).item(), abs=1e-5)
 
 
-def test_targets_spread_a_mean_between_its_neighbours():
+def test_targets_spread_a_mean_between_its_neighbors():
     assert targets([-1, 0, 0.25]).tolist() == [[1, 0, 0], [0, 1, 0], [0, 0.75, 0.25]]
 
 
@@ -106,7 +106,7 @@ def test_what_the_first_error_says_of_the_other_turns(labels: Any, error: Any, e
     assert learnable(row, first_error_only=True) == expected
 
 
-def test_turns_after_the_first_error_can_be_learnt_from():
+def test_turns_after_the_first_error_can_be_learned_from():
     row = ProcessLabelsRow([], step_labels=[1, -1, 1])
     assert learnable(row, first_error_only=False) == labels_of(row) == [1, -1, 1]
 
@@ -138,7 +138,7 @@ def test_first_error_f1_is_the_harmonic_mean_of_two_shares():
     assert first_error(chances, [None] * 5)["f1"] is None
 
 
-def test_what_looks_bad_is_learnt_from_the_other_half():
+def test_what_looks_bad_is_learned_from_the_other_half():
     """A model that is right in its order and too sure that all is well: errors at 0.3, else 0.1."""
     wrong, right = torch.tensor([[0.1, 0, 0.9], [0.3, 0, 0.7]]), torch.tensor([[0.1, 0, 0.9], [0.1, 0, 0.9]])
     report = first_error([wrong, right] * 4, [1, -1] * 4)

@@ -112,7 +112,7 @@ def test_the_loss_asks_for_the_margin_and_weights_each_pair():
     assert model.logits.grad.squeeze(-1).tolist() == pytest.approx([-0.18877, -0.75, 0.18877, 0.75], abs=1e-4)
 
 
-def test_stronger_judgements_ask_for_more():
+def test_stronger_judgments_ask_for_more():
     loss = trainer_with(margin=0.25).compute_loss(Fixed([1.0, 1.0, 0.0, 0.0]), batch(strength=[2.0, 0.0]))
     # (-log σ(1 - 0.25 · 2) - log σ(1)) / 2 = (0.474077 + 0.313262) / 2
     assert loss.item() == pytest.approx(0.393669, abs=1e-5)
@@ -151,7 +151,7 @@ def test_the_chances_of_winning_losing_and_tying_add_up_to_one():
 
 def test_rewards_are_kept_near_zero():
     loss = trainer_with(center=0.5).compute_loss(Fixed([1.0, 0.0, 1.0, 0.0]), batch())
-    # pairs of equal rewards: log 2; centre: 0.5 · ((1 + 1)² + 0) / 2 = 1
+    # pairs of equal rewards: log 2; centering: 0.5 · ((1 + 1)² + 0) / 2 = 1
     assert loss.item() == pytest.approx(1.693147, abs=1e-5)
 
 

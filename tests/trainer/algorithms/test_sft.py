@@ -36,13 +36,13 @@ def sft_run(folder: Path, **changes: Any) -> dict[str, Any]:
 def test_labels_are_the_policys_tokens_and_nothing_else():
     rendered = render_completion(small_tokenizer(), [], [ASK, FIRST, RESULT, ANSWER], TOOLS)
     (row,) = sft_dataset([rendered])
-    labelled = small_tokenizer().decode([label for label in row["labels"] if label != -100])
-    assert labelled == (
+    labeled = small_tokenizer().decode([label for label in row["labels"] if label != -100])
+    assert labeled == (
         '<tool_call>\n{"name": "find", "arguments": {"name": "budget"}}\n</tool_call><|im_end|>There is none.<|im_end|>'
     )
 
 
-def test_turns_that_are_not_to_be_learnt_have_no_labels(tmp_path: Path):
+def test_turns_that_are_not_to_be_learned_have_no_labels(tmp_path: Path):
     base = save_policy(tmp_path / "base")
     config = sft_run(tmp_path / "run", model={"path": "../base"}, optimizer={"batch_size": 4, "max_steps": 1})
     (tmp_path / "run" / "rows.jsonl").write_text(f"{json.dumps({**DEMONSTRATION, 'train_turns': [False, True]})}\n" * 4)
@@ -76,7 +76,7 @@ def test_a_model_from_scratch_learns_its_demonstrations(tmp_path: Path):
     assert tokenizer.decode(said).startswith('<tool_call>\n{"name": "find"')
 
 
-def test_the_loss_reported_is_that_of_the_labelled_tokens(tmp_path: Path):
+def test_the_loss_reported_is_that_of_the_labeled_tokens(tmp_path: Path):
     base = save_policy(tmp_path / "base")
     config = sft_run(tmp_path / "run", model={"path": "../base"}, optimizer={"batch_size": 16, "max_steps": 1})
     assert run_here(tmp_path / "run", config) == ExitCode.FINISHED
@@ -118,7 +118,7 @@ def test_a_run_all_of_whose_rows_are_too_long_says_how_long_they_are(tmp_path: P
     assert re.search(r"Every row is longer than optimizer.max_length = 20; the shortest has \d+ tokens", last.advice)
 
 
-def test_a_base_model_that_learnt_to_chat_stops_where_a_turn_ends(tmp_path: Path):
+def test_a_base_model_that_learned_to_chat_stops_where_a_turn_ends(tmp_path: Path):
     """A base model's end is that of a text; a server that knows no other would let it write on to the limit."""
     base = save_policy(tmp_path / "base")
     for name, wrong in (("generation_config.json", 0), ("tokenizer_config.json", "<|endoftext|>")):

@@ -35,7 +35,7 @@ def test_different_successes_are_kept_the_shortest_first():
     assert choose([long, failed, short, same, middle, other], most=2) == [short, middle, other]
 
 
-def test_a_hint_names_the_calls_and_is_gone_from_what_is_learnt():
+def test_a_hint_names_the_calls_and_is_gone_from_what_is_learned():
     task = next(islice(Office.tasks(levels=("L1",), split="train", seed=0), 1))
     hint = hint_for(task)
     assert hint.startswith("\n\nHint: ")

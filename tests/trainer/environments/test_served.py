@@ -293,7 +293,7 @@ def step_with(**fields: str) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "reason"),
+    ("behavior", "reason"),
     [
         ({"answer_to_step": b"<html>"}, "the answer is no JSON"),
         ({"answer_to_step": b"[1]"}, "the answer is a list, expected an object"),
@@ -310,10 +310,10 @@ def step_with(**fields: str) -> bytes:
     ],
 )
 def test_a_server_that_misbehaves_ends_the_episode_with_its_reason(
-    misbehaving: str, behaviour: dict[str, Any], reason: str, monkeypatch: pytest.MonkeyPatch
+    misbehaving: str, behavior: dict[str, Any], reason: str, monkeypatch: pytest.MonkeyPatch
 ):
     """At once, and with what was done before; memory does not grow with what it sends."""
-    for name, value in behaviour.items():
+    for name, value in behavior.items():
         monkeypatch.setattr(Misbehaving, name, value)
 
     class Adding:

@@ -34,7 +34,7 @@ class Command(BaseCommand):
         wishes = Wishes(
             host=options["host"],
             port=DEFAULT_PORT if options["port"] is None else options["port"],
-            or_a_neighbour=options["port"] is None,
+            or_next_free=options["port"] is None,
             web_processes=options["web"],
             seed=not options["no_demo"] and "seed_demo" in get_commands(),
             tied_to_parent=options["with_parent"],

@@ -15,7 +15,7 @@ from apps.common.fields import FaithfulJSONField
 from apps.policies.models import Policy
 from apps.trajectories.models import Trajectory
 
-J = TypeVar("J", bound="Judgement")
+J = TypeVar("J", bound="Judgment")
 NONE = models.Value({}, models.JSONField())
 
 
@@ -31,7 +31,7 @@ def undecided_for(member: Membership) -> models.QuerySet[Item]:
     return Item.objects.filter(unsettled, ~Exists(own), ~Exists(decided), queue__blind_review=True)
 
 
-class JudgementQuerySet(OpinionQuerySet[J]):
+class JudgmentQuerySet(OpinionQuerySet[J]):
     def visible_to(self, member: Membership, *, at_least: Role | None = None) -> Self:
         """Also leaves out items that this member may have to decide."""
         found = super().visible_to(member, at_least=at_least)
@@ -44,7 +44,7 @@ class JudgementQuerySet(OpinionQuerySet[J]):
         return self.filter(retracted_at=None)
 
 
-class Judgement(WorkspaceModel):
+class Judgment(WorkspaceModel):
     """One annotator's judgment of one item. Never changed; withdrawing it sets `retracted_at`, and a new one may follow."""
 
     visible_from = Role.REVIEWER
@@ -68,7 +68,7 @@ class Judgement(WorkspaceModel):
         abstract = True
 
 
-class TrajectoryJudgement(Judgement):
+class TrajectoryJudgment(Judgment):
     """A judgment of a single trajectory, some of whose questions may be asked about every step."""
 
     step_answers = models.JSONField(
@@ -79,11 +79,11 @@ class TrajectoryJudgement(Judgement):
         abstract = True
 
 
-class PreferenceQuerySet(JudgementQuerySet["Preference"]):
+class PreferenceQuerySet(JudgmentQuerySet["Preference"]):
     pass
 
 
-class Preference(Judgement):
+class Preference(Judgment):
     """A graded choice between the two trajectories of an item."""
 
     reviewers_answer = True
@@ -112,7 +112,7 @@ class Preference(Judgement):
             UniqueConstraint(
                 fields=["item", "annotator"],
                 condition=Q(retracted_at=None),
-                name="one_judgement_per_annotator",
+                name="one_judgment_per_annotator",
             ),
             CheckConstraint(condition=Q(strength__range=(-3, 3)), name="strength_is_minus3_to_3"),
             CheckConstraint(condition=Q(both_bad=False) | Q(strength=0), name="both_bad_has_no_side"),
@@ -126,11 +126,11 @@ class Preference(Judgement):
         ]
 
 
-class RatingQuerySet(JudgementQuerySet["Rating"]):
+class RatingQuerySet(JudgmentQuerySet["Rating"]):
     pass
 
 
-class Rating(TrajectoryJudgement):
+class Rating(TrajectoryJudgment):
     """A trajectory's answers to the questions of its queue, a thumb, and marks on steps."""
 
     thumb = models.SmallIntegerField(null=True, help_text="+1 up, −1 down.")
@@ -176,11 +176,11 @@ class Mark(models.Model):
         ordering = ["index", "kind"]
 
 
-class InspectionQuerySet(JudgementQuerySet["Inspection"]):
+class InspectionQuerySet(JudgmentQuerySet["Inspection"]):
     pass
 
 
-class Inspection(TrajectoryJudgement):
+class Inspection(TrajectoryJudgment):
     """A step-by-step inspection of a trajectory, and its ending (as in PRM800K: Lightman et al., 2023, appendix D)."""
 
     class Ending(models.TextChoices):

@@ -52,7 +52,9 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     elif (asked := _asked(row)) and (steps := _steps(row)):
         lists = {key: each for key, each in row.items() if type(each) is list and key not in ("steps", "tags")}
         beside = {key: each for key, each in lists.items() if len(each) == len(steps)}
-        noted = [{key.removesuffix("s"): each[place] for key, each in beside.items()} for place in range(len(steps))]
+        noted = [
+            {key.removesuffix("s"): each[position] for key, each in beside.items()} for position in range(len(steps))
+        ]
         turns = [{**about, **_turn(step)} for about, step in zip(noted, steps, strict=True)]
         yield _run(row, row[asked], turns, taken=(asked, "steps", *beside))
     else:
@@ -77,14 +79,14 @@ def _of_prm800k(row: dict[str, Json]) -> TrajectoryRecord:
     for step in map(mapping, label["steps"]):
         completions = [mapping(each) for each in optional_list(step, "completions")]
         chosen, by_hand = step.get("chosen_completion"), mapping(step.get("human_completion"))
-        place = chosen if type(chosen) is int and chosen < len(completions) else 0
-        others = completions[:place] + completions[place + 1 :]
+        position = chosen if type(chosen) is int and chosen < len(completions) else 0
+        others = completions[:position] + completions[position + 1 :]
         if by_hand and chosen is None:  # a person wrote this continuation, not the policy
             turns.append({**_turn(by_hand.get("text")), "weight": 0})
             replaced += completions
         elif completions:
-            said_of = {key: value for key, value in completions[place].items() if key != "text"}
-            turns.append({**said_of, **_turn(completions[place].get("text")), "others": others or None})
+            said_of = {key: value for key, value in completions[position].items() if key != "text"}
+            turns.append({**said_of, **_turn(completions[position].get("text")), "others": others or None})
     about = {key: value for key, value in label.items() if key != "steps"}
     kept = {key: value for key, value in question.items() if key != "problem"}
     if replaced:
@@ -97,19 +99,19 @@ def _of_prm800k(row: dict[str, Json]) -> TrajectoryRecord:
 
 def _of_math_shepherd(row: dict[str, Json]) -> TrajectoryRecord:
     """Both texts are the same except that `label` has labels in place of the markers."""
-    given, labelled = row["input"].split(MARK), row["label"]
-    problem, step, first = given[0].rpartition(FIRST_STEP)
+    pieces, labels = row["input"].split(MARK), row["label"]
+    problem, step, first = pieces[0].rpartition(FIRST_STEP)
     if not problem.strip():
         raise BadRow(
             f"There is no problem before “{FIRST_STEP}”.", "`input` is a problem, and its solution step by step."
         )
     turns: list[Message] = []
-    place = 0
-    for part, words in zip(given[:-1], [step + first, *given[1:-1]], strict=True):
-        place += len(part)
-        turns.append({**_turn(words.strip()), "label": labelled[place : place + 1]})
-        place += 1
-    if labelled[place:].strip() != given[-1].strip():
+    position = 0
+    for part, words in zip(pieces[:-1], [step + first, *pieces[1:-1]], strict=True):
+        position += len(part)
+        turns.append({**_turn(words.strip()), "label": labels[position : position + 1]})
+        position += 1
+    if labels[position:].strip() != pieces[-1].strip():
         raise BadRow(
             "`label` is not `input` with a label in the place of each mark.", f"A character for each “{MARK}”."
         )
