@@ -119,38 +119,38 @@ def judge(
     to_policy = difference(served, expected)
     to_base = difference(served, served_base if served_base is not None else canary.base)
 
-    def found(finding: Finding, message: str) -> Verdict:
+    def verdict(finding: Finding, message: str) -> Verdict:
         return Verdict(finding, message, to_policy, to_base, apart, cached.to_fresh if cached else None)
 
     if apart < LEAST_APART:
-        return found(
+        return verdict(
             "unprovable",
             f"Training moved the model by {apart:.2g} nats a token, too little to tell it from its base. {WHAT_TO_DO}",
         )
     if not noise < max(limit, ENGINE if canary.merged is None else ROUNDED):
-        return found(
+        return verdict(
             "other_base",
             f"The server's base model is not the one that this policy was trained from: they differ by {noise:.3g} nats a "
             f"token, and the whole run made a difference of {apart:.3g}.",
         )
     if to_policy < limit and to_policy < to_base:
         if cached is not None and cached.is_mixed_up:
-            return found(
+            return verdict(
                 "others_cache",
                 f"After a prompt that another policy was asked before, it answers from what that one left in the server's prefix cache, "
                 f"{cached.to_fresh:.3g} nats a token from its own answer. Start the server without prefix caching, or one that keeps adapters "
                 "apart (vLLM 0.32 does).",
             )
-        return found("passed", f"It answers as the trained policy does, within {to_policy:.2g} nats a token.")
+        return verdict("passed", f"It answers as the trained policy does, within {to_policy:.2g} nats a token.")
     if to_base < (CLOSE * limit if drowned else limit):
-        return found("base_answers", "The base model answers under this name: the policy's weights are not in use.")
+        return verdict("base_answers", "The base model answers under this name: the policy's weights are not in use.")
     if to_policy < apart + 2 * noise if drowned else served_base is None and max(to_policy, apart) < ENGINE:
-        return found(
+        return verdict(
             "unprovable",
             f"Nothing can be proven: what answers is {to_policy:.3g} nats a token from the policy and {to_base:.3g} from the base, the run "
             f"made a difference of {apart:.3g}, and another engine or precision makes one as large. {WHAT_TO_DO}",
         )
-    return found(
+    return verdict(
         "other_policy",
         f"Neither the policy nor its base answers: {to_policy:.3g} nats a token from the policy, {to_base:.3g} from the base.",
     )

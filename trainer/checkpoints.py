@@ -67,8 +67,8 @@ def step_of(checkpoint: Path) -> int:
 
 
 def newest_first(folder: Path) -> list[Path]:
-    found = [path for path in folder.glob(f"{PREFIX}*") if path.name.removeprefix(PREFIX).isdecimal()]
-    return sorted(found, key=step_of, reverse=True)
+    checkpoints = [path for path in folder.glob(f"{PREFIX}*") if path.name.removeprefix(PREFIX).isdecimal()]
+    return sorted(checkpoints, key=step_of, reverse=True)
 
 
 def files_in(checkpoint: Path) -> list[Path]:

@@ -38,8 +38,10 @@ class EventLog:
         self._closing = threading.Event()
         self._seq = cut_broken_tail(path)
         self._file = path.open("a", encoding="utf-8")
-        self._pulse = threading.Thread(target=self._beat, args=(heartbeat_seconds,), name="heartbeat", daemon=True)
-        self._pulse.start()
+        self._heartbeat = threading.Thread(
+            target=self._send_heartbeats, args=(heartbeat_seconds,), name="heartbeat", daemon=True
+        )
+        self._heartbeat.start()
 
     def emit(self, event: Event) -> None:
         """Write one line and hand it to the operating system, so that a kill of this process loses nothing.
@@ -51,12 +53,12 @@ class EventLog:
             line = {"seq": self._seq, "at": round(time.time(), 3), "kind": event.kind, **storable(asdict(event))}
             self._file.write(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n")
             self._file.flush()
-        if words := in_words(event):
-            print(UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", words), flush=True)
+        if text := log_line(event):
+            print(UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", text), flush=True)
 
     def close(self) -> None:
         self._closing.set()
-        self._pulse.join()
+        self._heartbeat.join()
         self._file.close()
 
     def __enter__(self) -> Self:
@@ -65,13 +67,13 @@ class EventLog:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _beat(self, seconds: float) -> None:
+    def _send_heartbeats(self, seconds: float) -> None:
         while not self._closing.wait(seconds):
             with suppress(OSError):  # e.g. the disk is briefly full; without later heartbeats the run would seem dead
                 self.emit(Heartbeat(memory_mb=memory_in_use_mb()))
 
 
-def in_words(event: Event) -> str:
+def log_line(event: Event) -> str:
     """A line for the log; empty for frequent events, and those printed otherwise (a failure's traceback)."""
     match event:
         case Log(message=message):
@@ -100,12 +102,12 @@ def cut_broken_tail(path: Path) -> int:
     if not path.exists():
         return 0
     with path.open("rb+") as file:
-        whole, lines = 0, 0
+        size, lines = 0, 0
         for line in file:
             if not line.endswith(b"\n"):
                 break
-            whole, lines = whole + len(line), lines + 1
-        file.truncate(whole)
+            size, lines = size + len(line), lines + 1
+        file.truncate(size)
     return lines
 
 

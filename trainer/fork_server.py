@@ -98,15 +98,15 @@ class ForkServer:
             return None
         os.setsid()
         die_with_parent(signal.SIGKILL, parent=server)
-        with socket.socket(fileno=channel) as teller:
-            _send_number(teller, os.getpid())  # only once it leads a session: whoever gets the pid may kill the group
-        self._let_go()
+        with socket.socket(fileno=channel) as parent:
+            _send_number(parent, os.getpid())  # only once it leads a session: whoever gets the pid may kill the group
+        self._close_inherited()
         os.dup2(output, 1)
         os.dup2(output, 2)
         os.close(output)
         return ForkRequest.from_file(request)
 
-    def _let_go(self) -> None:
+    def _close_inherited(self) -> None:
         """Close the server's descriptors in a forked process."""
         self.selector.close()
         self.control.close()

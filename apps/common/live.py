@@ -31,7 +31,7 @@ SESSION_OVER = 4401
 NOTHING_TO_SAY = 4400
 """Close code if the client sends messages: these sockets are server-to-client only."""
 
-LOOK_EVERY_SECONDS = 30.0
+CHECK_EVERY_SECONDS = 30.0
 """Seconds after which a connection's access is checked again."""
 
 
@@ -71,7 +71,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
 
     group: str | None = None
     is_open = False
-    _looked_at = 0.0
+    _access_checked_at = 0.0
 
     def find_group(self, member: "Membership") -> str | None:
         """The group of this connection, or None if `member` may not see its subject. Runs in a thread."""
@@ -107,7 +107,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
 
     async def _may_still_see(self) -> bool:
         """Whether this connection still has access; otherwise it's closed."""
-        self._looked_at = time.monotonic()
+        self._access_checked_at = time.monotonic()
         if await database_sync_to_async(self.scope["session_is_over"])():
             await self.close(code=SESSION_OVER)
         elif await database_sync_to_async(self._find_group_again)() != self.group:
@@ -126,7 +126,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
         """Handles `send`. Expiring sessions aren't announced, and `recheck_access` messages can be lost, so access is also rechecked here periodically."""
         if not self.is_open:
             return
-        if time.monotonic() - self._looked_at < LOOK_EVERY_SECONDS or await self._may_still_see():
+        if time.monotonic() - self._access_checked_at < CHECK_EVERY_SECONDS or await self._may_still_see():
             await self.send(text_data=event["html"])
 
 

@@ -14,7 +14,7 @@ from types import CodeType, FrameType
 FOLDER = Path(os.environ["FLOW_TRACE"]) if "FLOW_TRACE" in os.environ else None
 ROOT = Path(__file__).resolve().parents[2]
 OURS = tuple(f"{ROOT / name}{os.sep}" for name in ("apps", "contract", "trainer", "workers"))
-LOOK_SECONDS = 0.05
+POLL_SECONDS = 0.05
 IS_FUNCTION = 0x1
 """CO_OPTIMIZED: set for functions, but not for module and class bodies."""
 
@@ -50,7 +50,7 @@ class Tracer:
 
     def _look_for_ever(self) -> None:
         while True:
-            time.sleep(LOOK_SECONDS)
+            time.sleep(POLL_SECONDS)
             self._look()
 
     def _look(self) -> None:

@@ -36,7 +36,7 @@ def alarms(*, noise: float = 0.1, seed: int = 0, **curves: Curve | float) -> dic
             values[NAMES.get(name, name)] = value * (1 + noise * rng.uniform(-1, 1))
         if "eval/success" in values and step % 6:
             del values["eval/success"]
-        found |= {alarm.name: alarm.step for alarm in watch.look(step, values)}
+        found |= {alarm.name: alarm.step for alarm in watch.check(step, values)}
     return found
 
 
@@ -154,14 +154,14 @@ def test_groups_that_are_all_alike_are_dead():
 def test_what_is_no_number_is_seen_at_once(bad: float):
     found = alarms(**{**HEALTHY, "loss": lambda t: bad if t > 0.5 else 0.1})
     assert found["not_a_number"] == 31
-    assert Watch().look(3, {"loss": None})[0].name == "not_a_number"  # as events write it
+    assert Watch().check(3, {"loss": None})[0].name == "not_a_number"  # as events write it
 
 
 def of_run(name: str) -> dict[str, int]:
     """Which alarms rise over a run's kept curves, and at which step."""
     watch = Watch(learned=["rewards/learned_outcome/mean"])
     lines = [json.loads(line) for line in (CURVES / f"{name}.jsonl").read_text().splitlines()]
-    return {alarm.name: alarm.step for line in lines for alarm in watch.look(line.pop("step"), line)}
+    return {alarm.name: alarm.step for line in lines for alarm in watch.check(line.pop("step"), line)}
 
 
 def test_a_run_that_learns_noise_is_seen_before_its_tenth_step():
@@ -212,7 +212,7 @@ def test_noise_is_no_alarm_before_it_can_be_known_whether_success_rises():
 def first_alarm(steps: list[dict[str, float]]) -> int | None:
     watch = Watch()
     start = 0 if "eval/success" in steps[0] else 1
-    return next((number for number, values in enumerate(steps, start) if watch.look(number, values)), None)
+    return next((number for number, values in enumerate(steps, start) if watch.check(number, values)), None)
 
 
 def test_held_out_success_that_stands_still_while_the_reward_moves_is_seen():
@@ -297,8 +297,8 @@ def test_an_alarm_rises_once_also_after_a_resume():
     watch = Watch()
     past = [{"frac_reward_zero_std": 0.95}] * 20
     watch.recall(past)
-    assert watch.look(21, {"frac_reward_zero_std": 0.95}) == []
-    assert [alarm.name for alarm in Watch().look(1, {"reward": math.nan})] == ["not_a_number"]
+    assert watch.check(21, {"frac_reward_zero_std": 0.95}) == []
+    assert [alarm.name for alarm in Watch().check(1, {"reward": math.nan})] == ["not_a_number"]
 
 
 def test_an_alarm_pauses_a_run_that_asked_for_it_and_a_resume_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -145,7 +145,7 @@ async def answer_to(session: str, run: Run) -> dict[str, Any]:
 def test_a_session_that_ended_unannounced_is_noticed_in_time(
     seconds: float, code: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(common_live, "LOOK_EVERY_SECONDS", seconds)
+    monkeypatch.setattr(common_live, "CHECK_EVERY_SECONDS", seconds)
     member = factories.member()
     run = factories.run(of=member.workspace)
     assert asyncio.run(watched(session_of(member), run, Session.objects.all().delete)) == code

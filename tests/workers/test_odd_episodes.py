@@ -68,7 +68,7 @@ def test_what_an_agent_said_ends_no_training_run(tmp_path: Path, said: dict[str,
         untrainable="No ids.",
     )
     sessions.finish_session(session=lease.opened.session, reward=1.0)
-    worker._looks_at = 0.0
+    worker._next_poll = 0.0
     worker.attend()
     [(episode_id, told)] = folder.answers(batch, but=set())
     assert episode_id == wanted[0].id

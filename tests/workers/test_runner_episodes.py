@@ -26,7 +26,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner_episodes, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(runner_episodes, "POLL_SECONDS", 0.0)
 
 
 @pytest.fixture

@@ -40,7 +40,7 @@ server.http.serve_forever()
 @pytest.fixture
 def kept(team: Team, trained: Path, tmp_path: Path, free_port: int, settings, monkeypatch) -> Iterator[Endpoint]:
     """A server of its own under a real keeper, with the base."""
-    monkeypatch.setattr(whole_models, "LOOK_EVERY_SECONDS", 0.2)
+    monkeypatch.setattr(whole_models, "POLL_SECONDS", 0.2)
     settings.SERVER_START_SECONDS = 60
     script = tmp_path / "server.py"
     script.write_text(SERVER.format(root=str(ROOT)))
@@ -70,7 +70,7 @@ def test_a_server_is_restarted_with_the_model_and_back_where_the_canary_refuses(
     shutil.copytree(trained / "base", team.runs / TWO / "model")  # the base under the policy's name
     refused = done(publish_policy(policy=two, way=RESTART, name="office", endpoint=kept, by=None))
     assert (refused.state, refused.canary["finding"]) == ("refused", "base_answers")
-    assert keeper.wanted_model(pointer_of(kept.base_url), default="") == (
+    assert keeper.requested_model(pointer_of(kept.base_url), default="") == (
         str(team.runs / ONE / "model"),
         one.served_name,
     )
@@ -94,7 +94,10 @@ def test_what_a_killed_worker_pointed_the_server_at_is_not_what_it_goes_back_to(
     monkeypatch.setattr(whole_models, "_wait_for", lambda *_: None)
     Publication.objects.filter(pk=new.pk).update(state="waiting")
     assert done(new).state == "failed"  # the server knows nothing of it
-    assert keeper.wanted_model(pointer_of(server.url), default="") == (str(team.runs / ONE / "model"), old.served_name)
+    assert keeper.requested_model(pointer_of(server.url), default="") == (
+        str(team.runs / ONE / "model"),
+        old.served_name,
+    )
 
 
 def test_a_server_that_killed_workers_left_pointed_elsewhere_is_pointed_back(
@@ -105,12 +108,18 @@ def test_a_server_that_killed_workers_left_pointed_elsewhere_is_pointed_back(
     monkeypatch.setattr(whole_models, "_wait_for", _killed)
     with pytest.raises(KeyboardInterrupt):
         publish(claimed(new))
-    assert keeper.wanted_model(pointer_of(server.url), default="") == (str(team.runs / TWO / "model"), new.served_name)
+    assert keeper.requested_model(pointer_of(server.url), default="") == (
+        str(team.runs / TWO / "model"),
+        new.served_name,
+    )
     assert reset_abandoned_pointers() == []  # another worker may still take it
     Publication.objects.filter(pk=new.pk).update(losses=2, leased_until="2020-01-01T00:00Z")
     lifecycle.recover(PUBLICATIONS)
     assert reset_abandoned_pointers() == [server.url]
-    assert keeper.wanted_model(pointer_of(server.url), default="") == (str(team.runs / ONE / "model"), old.served_name)
+    assert keeper.requested_model(pointer_of(server.url), default="") == (
+        str(team.runs / ONE / "model"),
+        old.served_name,
+    )
     assert reset_abandoned_pointers() == []  # told twice
 
 

@@ -23,17 +23,17 @@ class Watch:
         self.curves = Curves(learned=learned)
         self.raised: set[AlarmName] = set()
 
-    def look(self, step: int, values: Mapping[str, float | None]) -> list[Alarm]:
+    def check(self, step: int, values: Mapping[str, float | None]) -> list[Alarm]:
         """The alarms that these measurements raise."""
         self.curves.add(values)
-        found = []
+        alarms = []
         for name, rule in RULES.items():
             if name not in self.raised and (finding := rule(self.curves)):
                 self.raised.add(name)
-                found.append(Alarm(name, step, *finding))
-        return found
+                alarms.append(Alarm(name, step, *finding))
+        return alarms
 
     def recall(self, past: Iterable[Mapping[str, float | None]]) -> None:
         """Replay the measurements from before a resume."""
         for values in past:
-            self.look(0, values)
+            self.check(0, values)

@@ -36,7 +36,7 @@ class WatchCallback(TrainerCallback):
         logs: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        for alarm in self.watch.look(state.global_step, named(logs or {})):
+        for alarm in self.watch.check(state.global_step, named(logs or {})):
             remedy = remedy_for(alarm.name, self.config)
             advice = f"{alarm.advice} {remedy.advice}" if remedy else alarm.advice
             setting, value = (remedy.setting, remedy.value) if remedy else ("", None)

@@ -27,7 +27,7 @@ class PairData(NamedTuple):
     counts: dict[str, int]
 
 
-def whole(row: PreferenceRow) -> PreferenceRow:
+def unchanged(row: PreferenceRow) -> PreferenceRow:
     return row
 
 
@@ -42,7 +42,7 @@ def first_turns(row: PreferenceRow) -> PreferenceRow | None:
     return replace(row, chosen=row.chosen[:1], rejected=row.rejected[:1])
 
 
-def read_pairs(run: TrainingRun, tokenizer: PreTrainedTokenizerBase, *, cut: Cut = whole) -> PairData:
+def read_pairs(run: TrainingRun, tokenizer: PreTrainedTokenizerBase, *, cut: Cut = unchanged) -> PairData:
     """Training and validation pairs. Raises DataFailure."""
     assert isinstance(run.config, FileTrainingConfig)
     files = run.config.data
@@ -70,11 +70,13 @@ def read_pairs(run: TrainingRun, tokenizer: PreTrainedTokenizerBase, *, cut: Cut
 
 def tokenize_pairs(run: TrainingRun, tokenizer: PreTrainedTokenizerBase, name: str, cut: Cut) -> TokenizedPairs:
     path: Path = run.folder / name
-    given = read_preferences(path)
-    rows = [row for each in given if (row := cut(each))]
+    all_rows = read_preferences(path)
+    rows = [row for each in all_rows if (row := cut(each))]
     run.log(f"Rendering {len(rows)} rows of {path.name}")
-    if len(rows) < len(given):
-        run.events.emit(Warned(f"{path.name}: left out {len(given) - len(rows)} rows in which no turn is preferred."))
+    if len(rows) < len(all_rows):
+        run.events.emit(
+            Warned(f"{path.name}: left out {len(all_rows) - len(rows)} rows in which no turn is preferred.")
+        )
     run.warn_of_lost_reasoning(tokenizer, [[*row.chosen, *row.rejected] for row in rows], path.name)
     pairs = run.rendered(rows, partial(rendered_pair, tokenizer), path.name)
     result = usable(pairs, max_length=run.config.optimizer.max_length)

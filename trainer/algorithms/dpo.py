@@ -18,7 +18,7 @@ from trl.trainer.dpo_trainer import DPOTrainer
 from contract.configs import DpoConfig
 from trainer.algorithms.arguments import arguments_for, lora_for
 from trainer.algorithms.data_files import first_turns, read_pairs, without_ties
-from trainer.algorithms.preferences import ABOUT_PAIRS, PairCollator, WeightedModel, pair_dataset
+from trainer.algorithms.preferences import PAIR_COLUMNS, PairCollator, WeightedModel, pair_dataset
 from trainer.algorithms.training_run import TrainingRun
 from trainer.events import EventLog
 from trainer.interruption import StopRequest
@@ -66,6 +66,6 @@ class PolicyTokenDpo(DPOTrainer):
         return dataset  # already rendered and masked
 
     def _compute_loss(self, model: Callable[..., Any], inputs: dict[str, torch.Tensor], return_outputs: bool) -> Any:
-        about = {name: inputs.pop(name) for name in ABOUT_PAIRS}
-        weighted = WeightedModel(model, about["weight"].repeat(2), "log_probs")
+        columns = {name: inputs.pop(name) for name in PAIR_COLUMNS}
+        weighted = WeightedModel(model, columns["weight"].repeat(2), "log_probs")
         return super()._compute_loss(weighted, inputs, return_outputs)  # type: ignore[no-untyped-call]  # TRL leaves it untyped

@@ -77,7 +77,7 @@ def read_steps(run: TrainingRun, tokenizer: PreTrainedTokenizerBase, name: str, 
     rows = read_judged_steps(run.folder / name)
     run.log(f"Rendering {len(rows)} rows of {name}")
     run.warn_of_lost_reasoning(tokenizer, [row.messages for row in rows], name)
-    found: list[StepRun] = []
+    examples: list[StepRun] = []
     too_long = shortest = 0
     limit = run.config.optimizer.max_length
     for row, rendered in run.rendered(
@@ -88,7 +88,7 @@ def read_steps(run: TrainingRun, tokenizer: PreTrainedTokenizerBase, name: str, 
         if len(rendered.ids) > limit:
             too_long += 1
         elif any(label is not None for label in labels):
-            found.append(StepRun(rendered, labels, first_error_of(row), row.weight))
+            examples.append(StepRun(rendered, labels, first_error_of(row), row.weight))
     if too_long:
         run.events.emit(
             Warned(
@@ -96,7 +96,7 @@ def read_steps(run: TrainingRun, tokenizer: PreTrainedTokenizerBase, name: str, 
                 advice="Raise optimizer.max_length to use them.",
             )
         )
-    return StepData(found, too_long, shortest)
+    return StepData(examples, too_long, shortest)
 
 
 def step_dataset(runs: Sequence[StepRun]) -> Dataset:

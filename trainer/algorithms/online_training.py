@@ -56,12 +56,12 @@ class RolloutSource:
         groups = self._play([self._group(key) for key in keys[::size]], step)
         exchanged = 0
         for attempt in range(self.config.resample):
-            dull = [index for index, group in enumerate(groups) if not group.varies]
-            spare = self._other_tasks(groups, len(dull), seed=f"{self.config.seed} {step} {attempt}")
-            fresh = self._play([self._group(key) for key in spare], step)
-            for index, group in zip(dull, fresh, strict=False):
+            uniform = [index for index, group in enumerate(groups) if not group.varies]
+            replacement_tasks = self._other_tasks(groups, len(uniform), seed=f"{self.config.seed} {step} {attempt}")
+            replacements = self._play([self._group(key) for key in replacement_tasks], step)
+            for index, group in zip(uniform, replacements, strict=False):
                 groups[index] = group
-            exchanged += len(fresh)
+            exchanged += len(replacements)
         rollouts = [rollout for group in groups for rollout in group.rollouts]
         check_played(rollouts)
         rewards = [reward for group in groups for reward in group.rewards]
@@ -91,11 +91,11 @@ class RolloutSource:
     def keep(self, *, step: int, advantages: Sequence[float]) -> None:
         """Save the first groups of the batch, so that the chats behind a point of a curve can be read."""
         batch, by_turn = self.batch, self.batch.turn_advantages
-        kept = []
+        saved = []
         for index, rollout in enumerate(batch.rollouts[: self.config.kept * self.config.samples]):
             credit = {"turn_advantages": by_turn[index]} if by_turn else {"advantage": advantages[index]}
-            kept.append((rollout, facts_of(batch.rewards[index]) | credit))
-        self.write(f"step-{step:06d}", kept, step)
+            saved.append((rollout, facts_of(batch.rewards[index]) | credit))
+        self.write(f"step-{step:06d}", saved, step)
 
     def write(self, name: str, rollouts: Sequence[tuple[Trajectory, dict[str, Any]]], step: int) -> None:
         """Write `rollouts/<name>.jsonl`, one retrace/1 record per line."""
@@ -107,12 +107,12 @@ class RolloutSource:
             for rollout, facts in rollouts:
                 sample = attempts[rollout.task.key]
                 attempts[rollout.task.key] += 1
-                known = replace(
+                record = replace(
                     rollout,
                     id=f"{name}:{rollout.task.key}#{sample}",
                     info={**rollout.info, "step": step, **facts},
                 )
-                file.write(json.dumps(known.to_json(), ensure_ascii=False) + "\n")
+                file.write(json.dumps(record.to_json(), ensure_ascii=False) + "\n")
 
     def total(self, **_: object) -> list[float | None]:
         """The batch's rewards, in the form of TRL's reward functions."""
@@ -121,16 +121,16 @@ class RolloutSource:
     def _group(self, key: str) -> list[Attempt]:
         return [Attempt(self.tasks[key], number) for number in range(self.config.samples)]
 
-    def _play(self, wanted: Sequence[list[Attempt]], step: int) -> list["Group"]:
-        played = self.player.play([attempt for attempts in wanted for attempt in attempts], moment=f"step {step}")
+    def _play(self, groups: Sequence[list[Attempt]], step: int) -> list["Group"]:
+        played = self.player.play([attempt for attempts in groups for attempt in attempts], moment=f"step {step}")
         rollouts = [each.rollout for each in played]
         scored = iter(zip(played, with_absent_at_mean(rollouts, self.rewards.score(rollouts)), strict=True))
-        return [Group(*zip(*(next(scored) for _ in attempts), strict=True)) for attempts in wanted]
+        return [Group(*zip(*(next(scored) for _ in attempts), strict=True)) for attempts in groups]
 
     def _other_tasks(self, groups: Sequence["Group"], count: int, *, seed: str) -> list[str]:
-        here = {group.rollouts[0].task.key for group in groups}
-        others = [key for key in self.tasks if key not in here]
-        return random.Random(seed).sample(others, min(count, len(others)))
+        used = {group.rollouts[0].task.key for group in groups}
+        unused = [key for key in self.tasks if key not in used]
+        return random.Random(seed).sample(unused, min(count, len(unused)))
 
 
 class Group(NamedTuple):
@@ -198,13 +198,13 @@ def held_out_tasks(config: OnlineConfig, folder: Path) -> list[Task]:
     """The tasks that measure progress: the same in every run, regardless of its seed."""
     if not config.held_out:
         return []
-    wanted = TasksConfig(
+    selection = TasksConfig(
         environment=config.tasks.environment,
         file=config.held_out_file,
         levels=config.tasks.levels,
         count=config.held_out,
     )
-    return load_tasks(wanted, folder)
+    return load_tasks(selection, folder)
 
 
 def figures_of(rollouts: Sequence[Trajectory], rewards: Sequence[Reward]) -> dict[str, float]:

@@ -64,17 +64,17 @@ class ReadsChats:
             kept = width - min(each.kept - each.first for each in chats)
             ids = input_ids.new_zeros(len(chats), width)
             attended = attention_mask.new_zeros(len(chats), width)
-            for place, (row, first, _, last) in enumerate(chats):
-                ids[place, : last - first] = input_ids[row, first:last]
-                attended[place, : last - first] = 1
-            found = trl._get_per_token_logps_and_entropies(model, ids, attended, kept, **more)
-            for place, (row, first, begin, last) in enumerate(chats):
+            for index, (row, first, _, last) in enumerate(chats):
+                ids[index, : last - first] = input_ids[row, first:last]
+                attended[index, : last - first] = 1
+            outputs = trl._get_per_token_logps_and_entropies(model, ids, attended, kept, **more)
+            for index, (row, first, begin, last) in enumerate(chats):
                 target = slice(begin - prompt, last - prompt)
                 source = slice(begin - first - width + kept, last - first - width + kept)
-                logps[row, target] = found[0][place, source].to(logps.dtype)
+                logps[row, target] = outputs[0][index, source].to(logps.dtype)
                 if entropies is not None:
-                    entropies[row, target] = found[1][place, source].to(logps.dtype)
-            auxiliary += [found[2]] if found[2] is not None else []
+                    entropies[row, target] = outputs[1][index, source].to(logps.dtype)
+            auxiliary += [outputs[2]] if outputs[2] is not None else []
         return logps, entropies, torch.stack(auxiliary).mean() if auxiliary else None
 
 
@@ -87,10 +87,10 @@ def spans_of(attention_mask: torch.Tensor, chats: torch.Tensor) -> Iterator[Span
         first = columns[0]
         kept = prompt
         for column in range(prompt + 1, end):
-            now, before = numbers[column - prompt], numbers[column - prompt - 1]
-            if abs(now) != abs(before):
+            current, previous = numbers[column - prompt], numbers[column - prompt - 1]
+            if abs(current) != abs(previous):
                 yield Span(row, first, kept, column)
                 first = kept = column
-            elif now != before:
+            elif current != previous:
                 kept = column
         yield Span(row, first, kept, end)

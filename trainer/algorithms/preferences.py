@@ -16,7 +16,7 @@ from transformers import PreTrainedTokenizerBase
 from contract.rows import PreferenceRow
 from trainer.rendering.chat import Rendered, render_completion
 
-ABOUT_PAIRS = ("weight", "margin", "strength", "soft_label", "label_weight", "tie")
+PAIR_COLUMNS = ("weight", "margin", "strength", "soft_label", "label_weight", "tie")
 """Columns of a pair besides its tokens."""
 
 
@@ -54,12 +54,12 @@ def rendered_pair(tokenizer: PreTrainedTokenizerBase, row: PreferenceRow) -> Pai
     return Pair(chosen, rejected, **{name: getattr(row, name) for name in Pair._fields[2:]})
 
 
-def usable(found: Iterable[Pair], *, max_length: int) -> TokenizedPairs:
+def usable(candidates: Iterable[Pair], *, max_length: int) -> TokenizedPairs:
     """The pairs that fit and whose sides differ."""
     pairs: list[Pair] = []
     too_long = identical = 0
     shortest = 0
-    for pair in found:
+    for pair in candidates:
         length = max(len(pair.chosen.ids), len(pair.rejected.ids))
         shortest = min(shortest or length, length)
         if length > max_length:
@@ -97,14 +97,14 @@ class PairCollator:
     pad_token_id: int
 
     def __call__(self, rows: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
-        """input_ids, attention_mask, completion_mask: (2B, T) int64; those in ABOUT_PAIRS: (B,) float32."""
+        """input_ids, attention_mask, completion_mask: (2B, T) int64; those in PAIR_COLUMNS: (B,) float32."""
         ids = [row[f"{side}_ids"] for side in ("chosen", "rejected") for row in rows]
         masks = [row[f"{side}_mask"] for side in ("chosen", "rejected") for row in rows]
         return {
             "input_ids": padded(ids, self.pad_token_id),
             "attention_mask": padded([[1] * len(each) for each in ids], 0),
             "completion_mask": padded(masks, 0),
-            **{name: torch.tensor([row[name] for row in rows], dtype=torch.float32) for name in ABOUT_PAIRS},
+            **{name: torch.tensor([row[name] for row in rows], dtype=torch.float32) for name in PAIR_COLUMNS},
         }
 
 

@@ -20,7 +20,7 @@ from trainer.algorithms.arguments import arguments_for, lora_for
 from trainer.algorithms.data_files import read_pairs
 from trainer.algorithms.pair_figures import Ranked, pair_figures
 from trainer.algorithms.pair_loss import pair_losses
-from trainer.algorithms.preferences import ABOUT_PAIRS, Pair, PairCollator, pair_dataset
+from trainer.algorithms.preferences import PAIR_COLUMNS, Pair, PairCollator, pair_dataset
 from trainer.algorithms.training_run import TrainingRun
 from trainer.events import EventLog
 from trainer.interruption import StopRequest
@@ -71,29 +71,29 @@ class PairReward(RewardTrainer):
         self, model: Callable[..., Any], inputs: dict[str, Tensor], return_outputs: bool = False, *_: Any, **__: Any
     ) -> Any:
         inputs.pop("completion_mask")
-        about = {name: inputs.pop(name) for name in ABOUT_PAIRS}
+        columns = {name: inputs.pop(name) for name in PAIR_COLUMNS}
         _, outputs = super().compute_loss(model, inputs, return_outputs=True)  # type: ignore[no-untyped-call]  # for what it measures
         chosen, rejected = outputs.logits.squeeze(-1).float().chunk(2)
-        loss = weighted_loss(chosen, rejected, about, self.settings)
+        loss = weighted_loss(chosen, rejected, columns, self.settings)
         return (loss, outputs) if return_outputs else loss
 
 
-def weighted_loss(chosen: Tensor, rejected: Tensor, about: dict[str, Tensor], settings: RewardModelConfig) -> Tensor:
+def weighted_loss(chosen: Tensor, rejected: Tensor, columns: dict[str, Tensor], settings: RewardModelConfig) -> Tensor:
     """The weighted mean of the pairs' losses, plus the penalty that keeps rewards near zero.
 
-    chosen, rejected, and the columns in `about`: (B,) float32. Returns a scalar.
+    chosen, rejected, and `columns`: (B,) float32. Returns a scalar.
     """
     soft = settings.soft_labels
     losses = pair_losses(
         chosen,
         rejected,
-        margin=about["margin"] + settings.margin * about["strength"],
-        soft_label=about["soft_label"] if soft else torch.ones_like(about["soft_label"]),
-        tie=about["tie"],
+        margin=columns["margin"] + settings.margin * columns["strength"],
+        soft_label=columns["soft_label"] if soft else torch.ones_like(columns["soft_label"]),
+        tie=columns["tie"],
         tie_margin=settings.tie_margin,
     )
     centering = settings.center * (chosen + rejected).square()
-    return ((losses * about["label_weight" if soft else "weight"]) + centering).mean()
+    return ((losses * columns["label_weight" if soft else "weight"]) + centering).mean()
 
 
 def rank(trainer: RewardTrainer, pairs: list[Pair], pad_id: int, batch_size: int) -> list[Ranked]:

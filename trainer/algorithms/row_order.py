@@ -16,12 +16,12 @@ def order_of_rows(lengths: Sequence[int], *, together: int, count: int, seed: in
     order: list[int] = []
     number = 0
     while len(order) < count:
-        places = list(range(len(lengths)))
-        random.Random(f"{seed} {number}").shuffle(places)
-        order += places
+        indices = list(range(len(lengths)))
+        random.Random(f"{seed} {number}").shuffle(indices)
+        order += indices
         number += 1
     steps = (order[start : start + together] for start in range(0, count, together))
-    return [place for step in steps for place in sorted(step, key=lambda place: lengths[place])][:count]
+    return [index for step in steps for index in sorted(step, key=lambda index: lengths[index])][:count]
 
 
 class OrderOfEpoch(Sampler[int]):

@@ -26,7 +26,7 @@ from trainer.rollouts.local import LocalEngine
 
 HOST = "TRAINER_HOST"
 """The variable with this machine's address as the gateway reaches it; "hostname" stands for the machine's own name."""
-LOOK_SECONDS = 0.1
+POLL_SECONDS = 0.1
 ABSENT = "abandoned"
 """Termination of an episode whose end no runner reported."""
 
@@ -107,7 +107,7 @@ class RunnerPlayer:
             began = server.asked_at
             if any(results.values()) and began and time.monotonic() - began > self._config.deadline_seconds:
                 break
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
         played = sum(each is not None for each in results.values())
         if played < len(batch.episodes):
             self._report_absent(batch, played)

@@ -48,12 +48,12 @@ def train_star(config: StarConfig, folder: Path, events: EventLog, stop: StopReq
     before = held_out_success(config, folder / "rounds" / "0", folder, config.model, events, stop)
     policy = config.model
     for number in range(1, config.rounds + 1):
-        place = folder / "rounds" / str(number)
-        rounds.append(play_round(config, place, folder, policy, Part(events, number, rounds), stop))
-        policy = ModelConfig(path=str((place if number < config.rounds else folder) / "model"))
+        round_folder = folder / "rounds" / str(number)
+        rounds.append(play_round(config, round_folder, folder, policy, Part(events, number, rounds), stop))
+        policy = ModelConfig(path=str((round_folder if number < config.rounds else folder) / "model"))
         if number == config.rounds:
-            hand_over(place, folder)
-        rounds[-1] |= held_out_success(config, place, folder, policy, events, stop)
+            move_result(round_folder, folder)
+        rounds[-1] |= held_out_success(config, round_folder, folder, policy, events, stop)
         log_round(events, number, rounds[-1])
     last = rounds[-1]
     after = {name: last[name] for name in before}
@@ -67,28 +67,28 @@ def train_star(config: StarConfig, folder: Path, events: EventLog, stop: StopReq
 
 
 def play_round(
-    config: StarConfig, place: Path, folder: Path, policy: ModelConfig, events: EventLog, stop: StopRequest
+    config: StarConfig, round_folder: Path, folder: Path, policy: ModelConfig, events: EventLog, stop: StopRequest
 ) -> dict[str, Any]:
     """Attempt tasks, keep successes, and fine-tune. Skipped if the round already has a report."""
-    report = place / "round.json"
+    report = round_folder / "round.json"
     if report.exists():
         done: dict[str, Any] = json.loads(report.read_text())
         return done
     times = f"{config.samples} times" if config.samples > 1 else "once"
-    events.emit(Log(f"Round {place.name}: attempting {config.tasks.count} tasks {times} each"))
-    attempts = attempt(config, place, folder, policy, events, stop)
+    events.emit(Log(f"Round {round_folder.name}: attempting {config.tasks.count} tasks {times} each"))
+    attempts = attempt(config, round_folder, folder, policy, events, stop)
     kept = choose(read_trajectories(attempts), most=config.kept)
-    hinted = rationalize(config, place, folder, policy, events, stop, solved={run.task.key for run in kept})
+    hinted = rationalize(config, round_folder, folder, policy, events, stop, solved={run.task.key for run in kept})
     events.emit(Log(f"Learning from {len(kept)} runs that succeeded and {len(hinted)} that did with a hint"))
     if not kept and not hinted:
         raise DataFailure(
             f"None of {summarize(attempts)['episodes']} attempts succeeded, so there is nothing to learn from.",
             advice="Start from a better policy, choose easier levels, or raise samples.",
         )
-    (place / "kept.jsonl").write_text("".join(json.dumps(run.to_json()) + "\n" for run in kept + hinted))
+    (round_folder / "kept.jsonl").write_text("".join(json.dumps(run.to_json()) + "\n" for run in kept + hinted))
     sft = train_sft(
         SftConfig(
-            model=seen_from(config.model, folder, place),
+            model=for_folder(config.model, folder, round_folder),
             data=DataConfig(train="kept.jsonl"),
             optimizer=config.optimizer,
             lora=config.lora,
@@ -96,7 +96,7 @@ def play_round(
             log_every=config.log_every,
             seed=config.seed,
         ),
-        place,
+        round_folder,
         events,
         stop,
     )
@@ -108,7 +108,7 @@ def play_round(
 
 def attempt(
     config: StarConfig,
-    place: Path,
+    round_folder: Path,
     folder: Path,
     policy: ModelConfig,
     events: EventLog,
@@ -122,28 +122,28 @@ def attempt(
     drawn = config.tasks
     usual = TasksConfig(
         environment=drawn.environment,
-        file=drawn.file and os.path.relpath(folder / drawn.file, place),
+        file=drawn.file and os.path.relpath(folder / drawn.file, round_folder),
         levels=drawn.levels,
         split="train",
         count=drawn.count,
         seed=drawn.seed,
     )
     rollout = RolloutConfig(
-        policy=LocalPolicy(model=seen_from(policy, folder, place), sampling=config.sampling, name="policy"),
+        policy=LocalPolicy(model=for_folder(policy, folder, round_folder), sampling=config.sampling, name="policy"),
         tasks=tasks or usual,
         samples=samples or config.samples,
         budget=config.budget,
         output=output,
         seed=config.seed,
     )
-    place.mkdir(parents=True, exist_ok=True)
-    run_rollout(rollout, place, Quiet(events), stop)
-    return place / output
+    round_folder.mkdir(parents=True, exist_ok=True)
+    run_rollout(rollout, round_folder, Quiet(events), stop)
+    return round_folder / output
 
 
 def rationalize(
     config: StarConfig,
-    place: Path,
+    round_folder: Path,
     folder: Path,
     policy: ModelConfig,
     events: EventLog,
@@ -153,15 +153,17 @@ def rationalize(
 ) -> list[Trajectory]:
     """Trajectories that succeeded with the correct calls as a hint, with the hint removed."""
     failed = {
-        run.task.key: run.task for run in read_trajectories(place / "attempts.jsonl") if run.task.key not in solved
+        run.task.key: run.task
+        for run in read_trajectories(round_folder / "attempts.jsonl")
+        if run.task.key not in solved
     }
     hints = {key: hint for key, task in failed.items() if (hint := hint_for(task))}
     if not config.hints or not hints:
         return []
     rows = [replace(failed[key], instruction=failed[key].instruction + hint) for key, hint in hints.items()]
-    (place / "hinted_tasks.jsonl").write_text("".join(json.dumps(asdict(task)) + "\n" for task in rows))
+    (round_folder / "hinted_tasks.jsonl").write_text("".join(json.dumps(asdict(task)) + "\n" for task in rows))
     tasks = TasksConfig(environment=config.tasks.environment, file="hinted_tasks.jsonl")
-    played = attempt(config, place, folder, policy, events, stop, tasks=tasks, samples=1, output="hinted.jsonl")
+    played = attempt(config, round_folder, folder, policy, events, stop, tasks=tasks, samples=1, output="hinted.jsonl")
     return [without_hint(run, hints[run.task.key]) for run in choose(read_trajectories(played), most=1)]
 
 
@@ -172,44 +174,46 @@ def hint_for(task: Task) -> str:
     return f"\n\nHint: {words}" if words else ""
 
 
-def without_hint(run: Trajectory, hint: str) -> Trajectory:
+def without_hint(trajectory: Trajectory, hint: str) -> Trajectory:
     """The trajectory with the hint removed."""
     opening: list[Message] = [
         {**message, "content": str(message["content"]).replace(hint, "")} if message["role"] == "user" else message
-        for message in run.steps[0].context
+        for message in trajectory.steps[0].context
     ]
-    task = replace(run.task, instruction=run.task.instruction.replace(hint, ""))
-    return replace(run, task=task, steps=[replace(run.steps[0], context=opening), *run.steps[1:]])
+    task = replace(trajectory.task, instruction=trajectory.task.instruction.replace(hint, ""))
+    return replace(trajectory, task=task, steps=[replace(trajectory.steps[0], context=opening), *trajectory.steps[1:]])
 
 
-def choose(runs: Iterable[Trajectory], *, most: int) -> list[Trajectory]:
+def choose(trajectories: Iterable[Trajectory], *, most: int) -> list[Trajectory]:
     """At most `most` distinct successes per task, shortest first."""
     of_task: dict[str, dict[str, Trajectory]] = defaultdict(dict)
-    for run in runs:
-        if run.outcome.success and run.steps:
-            actions = json.dumps([step.message for step in run.steps], sort_keys=True)
-            of_task[run.task.key].setdefault(actions, run)
+    for trajectory in trajectories:
+        if trajectory.outcome.success and trajectory.steps:
+            actions = json.dumps([step.message for step in trajectory.steps], sort_keys=True)
+            of_task[trajectory.task.key].setdefault(actions, trajectory)
     return [
-        run
-        for different in of_task.values()
-        for _, run in sorted(different.items(), key=lambda each: (len(each[1].steps), len(each[0])))[:most]
+        trajectory
+        for distinct in of_task.values()
+        for _, trajectory in sorted(distinct.items(), key=lambda each: (len(each[1].steps), len(each[0])))[:most]
     ]
 
 
 def held_out_success(
-    config: StarConfig, place: Path, folder: Path, policy: ModelConfig, events: EventLog, stop: StopRequest
+    config: StarConfig, round_folder: Path, folder: Path, policy: ModelConfig, events: EventLog, stop: StopRequest
 ) -> dict[str, Any]:
     """The policy's success on held-out tasks; empty if evaluation is off."""
     if not config.held_out:
         return {}
     drawn = config.tasks
     tasks = TasksConfig(environment=drawn.environment, levels=drawn.levels, split="held_out", count=config.held_out)
-    played = attempt(config, place, folder, policy, events, stop, tasks=tasks, samples=1, output="held_out.jsonl")
+    played = attempt(
+        config, round_folder, folder, policy, events, stop, tasks=tasks, samples=1, output="held_out.jsonl"
+    )
     return {"held_out": summarize(played)["success"]}
 
 
-def figures(found: dict[str, Any]) -> dict[str, float]:
-    return {"success": found["held_out"]["value"]} if found else {}
+def figures(result: dict[str, Any]) -> dict[str, float]:
+    return {"success": result["held_out"]["value"]} if result else {}
 
 
 def log_round(events: EventLog, number: int, done: dict[str, Any]) -> None:
@@ -217,18 +221,18 @@ def log_round(events: EventLog, number: int, done: dict[str, Any]) -> None:
     events.emit(Log(f"Round {number}: {done['attempts']['value']:.0%} of its attempts succeeded{held_out}"))
 
 
-def seen_from(model: ModelConfig, folder: Path, place: Path) -> ModelConfig:
+def for_folder(model: ModelConfig, folder: Path, round_folder: Path) -> ModelConfig:
     """The same model, for a run in another folder."""
     if (folder / model.path).is_dir():
-        return model.replaced(path=os.path.relpath(folder / model.path, place))
+        return model.replaced(path=os.path.relpath(folder / model.path, round_folder))
     return model
 
 
-def hand_over(place: Path, folder: Path) -> None:
+def move_result(round_folder: Path, folder: Path) -> None:
     """Move the last round's result to the run's folder. Idempotent."""
     for name in PUBLISHED:
-        if (place / name).exists():
-            os.replace(place / name, folder / name)
+        if (round_folder / name).exists():
+            os.replace(round_folder / name, folder / name)
 
 
 class Quiet(EventLog):
@@ -248,10 +252,10 @@ class Quiet(EventLog):
 class Part(EventLog):
     """Forwards the events of one round as the whole run's, with steps offset by those of earlier rounds."""
 
-    def __init__(self, events: EventLog, number: int, before: list[dict[str, Any]]) -> None:
+    def __init__(self, events: EventLog, number: int, earlier: list[dict[str, Any]]) -> None:
         self.parent = events
         self.number = number
-        self.offset = sum(done["sft"]["steps"] for done in before)
+        self.offset = sum(done["sft"]["steps"] for done in earlier)
 
     def emit(self, event: Event) -> None:
         match event:

@@ -59,21 +59,24 @@ def first_error(chances: Sequence[torch.Tensor], errors: Sequence[int | None]) -
     }
 
 
-def best_threshold(runs: Sequence[tuple[Sequence[float], int]]) -> float:
+def best_threshold(trajectories: Sequence[tuple[Sequence[float], int]]) -> float:
     """The threshold with the best F1, ties going to the one nearest ½; ½ if either kind of trajectory is missing.
 
     runs: the probability of bad at each turn, and the turn of the first error or -1.
     """
-    with_error, without = [each for each in runs if each[1] >= 0], [each for each in runs if each[1] < 0]
-    if not (with_error and without):
+    with_error, without_error = (
+        [each for each in trajectories if each[1] >= 0],
+        [each for each in trajectories if each[1] < 0],
+    )
+    if not (with_error and without_error):
         return 0.5
 
     def merit(threshold: float) -> tuple[float, float]:
-        found, left = (
+        on_faulty, on_correct = (
             sum(first_above(bad, threshold) == error for bad, error in kind) / len(kind)
-            for kind in (with_error, without)
+            for kind in (with_error, without_error)
         )
-        return harmonic(found, left), -abs(threshold - 0.5)
+        return harmonic(on_faulty, on_correct), -abs(threshold - 0.5)
 
     return max(THRESHOLDS, key=merit)
 

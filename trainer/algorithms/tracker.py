@@ -73,34 +73,34 @@ class TrackerCallback(TrainerCallback):
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        self._pass_on("on_train_begin", args, state, control, **kwargs)
+        self._forward("on_train_begin", args, state, control, **kwargs)
         if self._inner is None or not state.is_world_process_zero:
             return
         try:
             run, url = LINKS[self._tracker](self._inner, self._tracking.page)
             write_tracking(replace(self._tracking, run=run), self._folder)
         except Exception as error:
-            self._leave(error)
+            self._stop_reporting(error)
         else:
             self._events.emit(Tracked(TITLES[self._tracker], without_secrets(url)))
 
     def on_log(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        self._pass_on("on_log", args, state, control, **kwargs)
+        self._forward("on_log", args, state, control, **kwargs)
 
     def on_train_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        self._pass_on("on_train_end", args, state, control, **kwargs)
+        self._forward("on_train_end", args, state, control, **kwargs)
 
-    def _pass_on(self, moment: str, *args: Any, **kwargs: Any) -> None:
+    def _forward(self, moment: str, *args: Any, **kwargs: Any) -> None:
         if self._inner is None:
             return
         try:
             getattr(self._inner, moment)(*args, **kwargs)
         except Exception as error:  # no tracker failure may end the run
-            self._leave(error)
+            self._stop_reporting(error)
 
-    def _leave(self, error: Exception) -> None:
+    def _stop_reporting(self, error: Exception) -> None:
         """The error's text isn't reported: it may contain credentials from the tracker's address."""
         self._inner = None
         self._events.emit(

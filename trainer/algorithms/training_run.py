@@ -80,11 +80,11 @@ class TrainingRun:
     def rendered(self, rows: Sequence[Row], render: Callable[[Row], Result], name: str) -> list[Result]:
         """The rendered rows of a file, without those that the chat template refuses, which are reported. Raises DataFailure."""
         refusals = Refusals(name)
-        found = list(refusals.rendered(rows, render))
+        results = list(refusals.rendered(rows, render))
         if warning := refusals.warning(of=len(rows)):
             self.events.emit(warning)
-        self.refused += len(refusals.found)
-        return found
+        self.refused += len(refusals.refused)
+        return results
 
     def warn_of_lost_reasoning(
         self, tokenizer: PreTrainedTokenizerBase, completions: Sequence[Sequence[Message]], name: str

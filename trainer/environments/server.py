@@ -112,8 +112,8 @@ class Session:
     def answer(self, text: str) -> JsonObject | None:
         """The answer to a message; None if it ends the session."""
         try:
-            asked = json.loads(text)
-            kind, data = asked["type"], asked.get("data") or {}
+            request = json.loads(text)
+            kind, data = request["type"], request.get("data") or {}
             match kind:
                 case "reset":
                     task = (
@@ -152,13 +152,15 @@ class Session:
             return refusal("SESSION_ERROR", "reset comes first")
         if not self._environment.tools:
             message: Message = {"role": "assistant", "content": str(action["message"])}
-            seen = self._environment.step(message)
-            return self._observation({"message": ""}, reward=seen.reward, done=seen.done)
+            transition = self._environment.step(message)
+            return self._observation({"message": ""}, reward=transition.reward, done=transition.done)
         function = {"name": action["tool_name"], "arguments": action["arguments"]}
         call = {"id": "call", "type": "function", "function": function}
-        seen = self._environment.step({"role": "assistant", "content": "", "tool_calls": [call]})
-        result = {"tool_name": action["tool_name"], "result": seen.observation[0]["content"], "error": None}
-        return self._observation(result, reward=seen.reward, done=seen.done, error=seen.info.get("error"))
+        transition = self._environment.step({"role": "assistant", "content": "", "tool_calls": [call]})
+        result = {"tool_name": action["tool_name"], "result": transition.observation[0]["content"], "error": None}
+        return self._observation(
+            result, reward=transition.reward, done=transition.done, error=transition.info.get("error")
+        )
 
     def _observation(
         self, observation: JsonObject, *, reward: float = 0.0, done: bool = False, error: Any = None
@@ -182,9 +184,9 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=9000)
     parser.add_argument("--levels", nargs="*", default=[], help="levels to draw from; the environment's usual ones")
-    given = parser.parse_args(arguments)
-    server = Server(environment_named(given.environment), tuple(given.levels))
-    uvicorn.run(server, host=given.host, port=given.port, log_level="warning")
+    options = parser.parse_args(arguments)
+    server = Server(environment_named(options.environment), tuple(options.levels))
+    uvicorn.run(server, host=options.host, port=options.port, log_level="warning")
 
 
 if __name__ == "__main__":

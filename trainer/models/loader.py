@@ -122,17 +122,17 @@ def located(source: ModelConfig, folder: Path) -> str:
             f"model.path: {source.path!r} is neither a folder nor the id of a model on the hub.",
             advice="Begin a folder with /, ./ or ../ (it is relative to run.json); a hub id is like Qwen/Qwen3-0.6B.",
         )
-    place = folder / source.path
-    if not place.is_dir():
+    path = folder / source.path
+    if not path.is_dir():
         raise ConfigFailure(f"model.path: there is no folder {source.path!r}.", advice="It is relative to run.json.")
-    return str(place)
+    return str(path)
 
 
 @cache  # a run that reloads its base gets the same revision
 def copied_from_hub(hub_id: str, revision: str | None, *, with_code: bool) -> str:
     """The local folder of a hub model, downloaded if needed: without pickles, and with Python files only if enabled."""
-    wanted = [*HUB_FILES, "*.py"] if with_code else HUB_FILES
-    return snapshot_download(hub_id, revision=revision, allow_patterns=wanted, ignore_patterns=HUB_FILES_NOT_READ)
+    patterns = [*HUB_FILES, "*.py"] if with_code else HUB_FILES
+    return snapshot_download(hub_id, revision=revision, allow_patterns=patterns, ignore_patterns=HUB_FILES_NOT_READ)
 
 
 def compute_dtype(precision: Precision) -> torch.dtype:
@@ -180,34 +180,34 @@ def merge_into_whole(trained: PeftModel, adapter: Path, config: ModelConfig, fol
     shape = base.config.__class__.from_dict(
         {name: value for name, value in base.config.to_dict().items() if name != "quantization_config"}
     )
-    whole = load(type(base), config, folder, config=shape, dtype=dtype, use_safetensors=True)
-    return PeftModel.from_pretrained(whole, str(adapter)).merge_and_unload()
+    unquantized = load(type(base), config, folder, config=shape, dtype=dtype, use_safetensors=True)
+    return PeftModel.from_pretrained(unquantized, str(adapter)).merge_and_unload()
 
 
-def refuse_foreign(place: Path, *, with_code: bool) -> None:
-    """Raises ConfigFailure if loading from `place` would read another folder, open a pickle, or fetch native code.
+def refuse_foreign(folder: Path, *, with_code: bool) -> None:
+    """Raises ConfigFailure if loading from `folder` would read another folder, open a pickle, or fetch native code.
 
     with_code: its own code may run, which makes these checks moot.
     """
     if with_code:
         return
-    if (place / "adapter_config.json").is_file():
+    if (folder / "adapter_config.json").is_file():
         raise _refusal(
-            place,
+            folder,
             "adapter_config.json makes it an adapter, which loads a base from wherever it says",
             "Merge it into its base.",
         )
-    for index in sorted(place.glob("*.index.json")):
+    for index in sorted(folder.glob("*.index.json")):
         for shard in _shards(index):
             if Path(shard).name != shard or not shard.endswith(".safetensors"):
                 raise _refusal(
-                    place,
+                    folder,
                     f"{index.name} names {shard!r}, expected *.safetensors beside it",
                     "Save the model as safetensors.",
                 )
-    for name, value in _settings(_read(place / "config.json")):
+    for name, value in _settings(_read(folder / "config.json")):
         if name.endswith("attn_implementation") and isinstance(value, str) and "/" in value:
-            raise _refusal(place, f"config.json asks for the kernel {value!r} from the hub", f"Remove {name}.")
+            raise _refusal(folder, f"config.json asks for the kernel {value!r} from the hub", f"Remove {name}.")
 
 
 def forget_code(loaded: Any) -> None:
@@ -241,5 +241,5 @@ def _settings(content: dict[str, Any]) -> Iterator[tuple[str, Any]]:
                 waiting.append(value)
 
 
-def _refusal(place: Path, problem: str, advice: str) -> ConfigFailure:
-    return ConfigFailure(f"model.path: {place.name!r} isn't loaded: {problem}.", advice=advice)
+def _refusal(folder: Path, problem: str, advice: str) -> ConfigFailure:
+    return ConfigFailure(f"model.path: {folder.name!r} isn't loaded: {problem}.", advice=advice)

@@ -53,22 +53,22 @@ def render_by_prefixes(
     tokenizer: PreTrainedTokenizerBase, messages: list[Message], tools: list[ToolSchema]
 ) -> Rendered:
     """The same for a template without markers. Raises ValueError if it renders earlier turns differently from last ones."""
-    whole = written(tokenizer, messages, tools)
-    own = bytearray(len(whole))
+    full = written(tokenizer, messages, tools)
+    own = bytearray(len(full))
     for index, message in enumerate(messages):
         if message["role"] != "assistant":
             continue
         prompt = written(tokenizer, messages[:index], tools, add_generation_prompt=True)
-        until = written(tokenizer, messages[: index + 1], tools)
-        end = end_of_text(tokenizer, until, begin=len(prompt))
-        if until.startswith(written(tokenizer, messages[:index], tools)):
-            check_prompt(until, prompt)
-        if not until.startswith(prompt) or not whole.startswith(until[:end]):
+        through_turn = written(tokenizer, messages[: index + 1], tools)
+        end = end_of_text(tokenizer, through_turn, begin=len(prompt))
+        if through_turn.startswith(written(tokenizer, messages[:index], tools)):
+            check_prompt(through_turn, prompt)
+        if not through_turn.startswith(prompt) or not full.startswith(through_turn[:end]):
             raise ValueError("it rewrites earlier turns, so what the policy wrote cannot be told from the rest")
         own[len(prompt) : end] = b"\1" * (end - len(prompt))
-    encoded: Any = tokenizer(whole, add_special_tokens=False, return_offsets_mapping=True)
-    places = encoded["offset_mapping"]
-    return Rendered(encoded["input_ids"], [int(a < b and own[a] and own[b - 1]) for a, b in places])
+    encoded: Any = tokenizer(full, add_special_tokens=False, return_offsets_mapping=True)
+    offsets = encoded["offset_mapping"]
+    return Rendered(encoded["input_ids"], [int(a < b and own[a] and own[b - 1]) for a, b in offsets])
 
 
 def render_completion(
@@ -157,17 +157,17 @@ def end_of_text(tokenizer: PreTrainedTokenizerBase, chat: str, *, begin: int) ->
     """The end of the last turn of `chat`, which starts at `begin` or later: what templates write after its end token isn't the policy's."""
     end = end_of_turn(tokenizer)
     mark = "" if end is None else str(tokenizer.decode([end]))
-    place = chat.rfind(mark, begin)
-    return place + len(mark) if mark and place >= 0 else len(chat)
+    start = chat.rfind(mark, begin)
+    return start + len(mark) if mark and start >= 0 else len(chat)
 
 
 def sampled(ids: list[int], turn: range, *, prompt: list[int], end: int | None) -> range:
     """The sampled part of a marked turn: after the generation prompt, up to and including its end token."""
     best, inside = 0, 0
-    for before in range(min(len(prompt), turn.start) + 1):  # prompt tokens before the mark
-        matched = common_beginning(ids[turn.start - before : turn.stop], prompt)
-        if matched >= before and matched > best:
-            best, inside = matched, matched - before
+    for offset in range(min(len(prompt), turn.start) + 1):  # prompt tokens before the mark
+        matched = common_beginning(ids[turn.start - offset : turn.stop], prompt)
+        if matched >= offset and matched > best:
+            best, inside = matched, matched - offset
     ends = [index for index in turn if ids[index] == end]
     return range(turn.start + inside, ends[-1] + 1 if ends else turn.stop)
 
@@ -206,22 +206,22 @@ def generation_prompt(tokenizer: PreTrainedTokenizerBase) -> list[int]:
 def _end_of_turn(tokenizer: PreTrainedTokenizerBase, _: str) -> int | None:
     special = {number for number, token in tokenizer.added_tokens_decoder.items() if token.special}
 
-    def after(chat: list[Message]) -> list[int]:
+    def special_after(chat: list[Message]) -> list[int]:
         text = str(tokenizer.apply_chat_template(chat, tokenize=False)).partition(ANSWER)[2].partition(QUESTION)[0]
         return [number for number in tokenizer(text, add_special_tokens=False)["input_ids"] if number in special]
 
-    if tokenizer.eos_token_id in after([*PROBE, PROBE[0]]):
+    if tokenizer.eos_token_id in special_after([*PROBE, PROBE[0]]):
         return int(tokenizer.eos_token_id)
-    return next(iter(after(PROBE)), None)
+    return next(iter(special_after(PROBE)), None)
 
 
 @lru_cache(maxsize=16)
 def _generation_prompt(tokenizer: PreTrainedTokenizerBase, _: str) -> list[int]:
     template: Any = tokenizer.apply_chat_template
-    without, prompted = (
+    unprompted, prompted = (
         template(PROBE[:1], add_generation_prompt=each, return_dict=True)["input_ids"] for each in (False, True)
     )
-    ids: list[int] = prompted[common_beginning(without, prompted) :]
+    ids: list[int] = prompted[common_beginning(unprompted, prompted) :]
     return ids
 
 
@@ -259,9 +259,9 @@ def check_prompt(chat: str, prompt: str) -> None:
 
     Some templates prompt with <think> but don't render it in the chat, or change an earlier turn once another follows.
     """
-    wanted = prompt.rstrip()
-    if not chat.startswith(wanted):
-        end = wanted.rpartition("\n")[2][-40:]
+    expected = prompt.rstrip()
+    if not chat.startswith(expected):
+        end = expected.rpartition("\n")[2][-40:]
         raise ValueError(
             f"what it writes before a turn is not what it prompts that turn with, which ends in {end!r}; choose a model whose "
             "template only ever adds to the end of a chat"

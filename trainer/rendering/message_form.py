@@ -18,7 +18,7 @@ def in_template_form(tokenizer: PreTrainedTokenizerBase, messages: list[Message]
     """The messages with reasoning and calls in the form that the template expects. What it already accepts is unchanged."""
     template = str(tokenizer.chat_template)
     messages = encodable(messages)
-    wants = wants_of(tokenizer, template)
+    wants = needs_of(tokenizer, template)
     if wants.short_ids:
         messages = with_short_ids(messages)
     if wants.objects:
@@ -75,13 +75,13 @@ def thought_aloud(message: Message, opening: str) -> Message:
 @lru_cache(maxsize=16)
 def prompted_thought(tokenizer: PreTrainedTokenizerBase, _: str) -> str:
     """The template's thought prompt, such as <think> and a newline; "" if there is none."""
-    asked = [{"role": "user", "content": QUESTION}]
-    text = str(tokenizer.apply_chat_template(asked, tokenize=False, add_generation_prompt=True))
+    messages = [{"role": "user", "content": QUESTION}]
+    text = str(tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
     _, mark, rest = text.rpartition(THINK)
     return mark + rest if mark and not rest.strip() else ""
 
 
-class Wants(NamedTuple):
+class TemplateNeeds(NamedTuple):
     """Forms of calls that a template requires; others are refused or rendered wrongly."""
 
     short_ids: bool
@@ -93,7 +93,7 @@ class Wants(NamedTuple):
 
 
 @lru_cache(maxsize=16)
-def wants_of(tokenizer: PreTrainedTokenizerBase, _: str) -> Wants:
+def needs_of(tokenizer: PreTrainedTokenizerBase, _: str) -> TemplateNeeds:
     """Determined by rendering test chats."""
     arguments = {"at": "it"}
     text = json.dumps(arguments)
@@ -114,9 +114,9 @@ def wants_of(tokenizer: PreTrainedTokenizerBase, _: str) -> Wants:
 
     plain = chat(short_id(1), arguments, "")
     if not plain:
-        return Wants(short_ids=False, objects=False, content=False)
+        return TemplateNeeds(short_ids=False, objects=False, content=False)
     of_text = chat(short_id(1), text, "")
-    return Wants(
+    return TemplateNeeds(
         short_ids=not chat("call_1", arguments, ""),
         objects=not of_text or json.dumps(text) in of_text,
         content=chat(short_id(1), arguments, None) != plain,
@@ -151,18 +151,18 @@ def with_short_ids(messages: list[Message]) -> list[Message]:
     Numbered rather than random, so that chats only grow at their end, two answers to a prompt don't differ in their ids, and the ids
     are easy to predict. A result without an id answers the first pending call.
     """
-    given: dict[str, str] = {}
+    short_ids: dict[str, str] = {}
     waiting: list[str] = []
-    found = []
+    renamed = []
 
     def short(identifier: object) -> str:
-        name = str(identifier) if identifier else f" {len(given)}"  # no id starts like this, so it's unique
-        if name not in given:
-            taken = set(given.values())
-            free = (short_id(number) for number in range(1, len(given) + 2))
+        name = str(identifier) if identifier else f" {len(short_ids)}"  # no id starts like this, so it's unique
+        if name not in short_ids:
+            taken = set(short_ids.values())
+            free = (short_id(number) for number in range(1, len(short_ids) + 2))
             fits = is_short(name) and name not in taken
-            given[name] = name if fits else next(each for each in free if each not in taken)
-        return given[name]
+            short_ids[name] = name if fits else next(each for each in free if each not in taken)
+        return short_ids[name]
 
     for message in messages:
         if calls := message.get("tool_calls"):
@@ -174,8 +174,8 @@ def with_short_ids(messages: list[Message]) -> list[Message]:
             answered = short(given_id) if given_id or not waiting else waiting[0]
             waiting = [each for each in waiting if each != answered]
             message = {**message, "tool_call_id": answered}
-        found.append(message)
-    return found
+        renamed.append(message)
+    return renamed
 
 
 def short_id(number: int) -> str:

@@ -34,7 +34,7 @@ class Refusals:
 
     name: str
     """Name of the file."""
-    found: list[Refusal] = field(default_factory=list)
+    refused: list[Refusal] = field(default_factory=list)
 
     def rendered(self, rows: Iterable[Row], render: Callable[[Row], Result]) -> Iterator[Result]:
         """The rendered rows; a row for which `render` raises is recorded and skipped."""
@@ -42,18 +42,18 @@ class Refusals:
             try:
                 result = render(row)
             except Exception as error:  # a template may raise anything: TemplateError, TypeError, …
-                self.found.append(Refusal(number, str(error) or type(error).__name__))
+                self.refused.append(Refusal(number, str(error) or type(error).__name__))
             else:
                 yield result
 
     def warning(self, *, of: int) -> Warned | None:
         """A warning about them; None if there are none. Raises DataFailure if they're more than MOST of all rows."""
-        if not self.found:
+        if not self.refused:
             return None
-        reasons = "; ".join(f"row {each.number}: {each.reason}" for each in self.found[:NAMED])
-        more = f"; and {len(self.found) - NAMED} more" if len(self.found) > NAMED else ""
-        message = f"{self.name}: {len(self.found)} of {of} rows cannot be rendered through the chat template ({reasons}{more})."
-        if len(self.found) > MOST * of:
+        reasons = "; ".join(f"row {each.number}: {each.reason}" for each in self.refused[:NAMED])
+        more = f"; and {len(self.refused) - NAMED} more" if len(self.refused) > NAMED else ""
+        message = f"{self.name}: {len(self.refused)} of {of} rows cannot be rendered through the chat template ({reasons}{more})."
+        if len(self.refused) > MOST * of:
             raise DataFailure(
                 message,
                 advice=f"Up to {MOST:.0%} would be left out. Correct these rows, or choose a model whose template takes them.",

@@ -36,19 +36,19 @@ def parse_turn(
         return Parsed({"role": "assistant", "content": text})
 
     def read(written: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        found: Any = tokenizer.parse_response(written, prefix=str(tokenizer.decode(prompt_ids)), tools=[*tools])
-        return found, [checked_call(call) for call in found.get("tool_calls") or []]
+        parsed: Any = tokenizer.parse_response(written, prefix=str(tokenizer.decode(prompt_ids)), tools=[*tools])
+        return parsed, [checked_call(call) for call in parsed.get("tool_calls") or []]
 
     try:
-        found, calls = read(text)
+        parsed, calls = read(text)
     except (ValueError, TypeError) as error:
         end = end_of_turn(tokenizer) if ended else None
         try:  # Llama's calls are over only with the token that ends their turn, whichever of its two that was
-            found, calls = read(text + ("" if end is None else str(tokenizer.decode([end]))))
+            parsed, calls = read(text + ("" if end is None else str(tokenizer.decode([end]))))
         except (ValueError, TypeError):
             return Parsed({"role": "assistant", "content": text}, error=f"{error}"[:200])
-    message: Message = {"role": "assistant", "content": found.get("content") or ""}
-    if reasoning := found.get("reasoning_content") or found.get("thinking"):  # gpt-oss's name
+    message: Message = {"role": "assistant", "content": parsed.get("content") or ""}
+    if reasoning := parsed.get("reasoning_content") or parsed.get("thinking"):  # gpt-oss's name
         message["reasoning_content"] = reasoning
     if calls:
         message["tool_calls"] = [

@@ -31,14 +31,16 @@ class LearnedOutcome:
         self.model = ready(load_reward_model(config, folder, compute_dtype("auto"), pad))
 
     def score(self, trajectories: Sequence[Trajectory]) -> list[Score]:
-        runs = {index: run for index, each in enumerate(trajectories) if (run := rendered(self.tokenizer, each))}
-        pad = int(self.tokenizer.pad_token_id)
-        rewards = rewards_of(self.model, list(runs.values()), pad_id=pad, batch_size=self.term.batch_size)
-        found = {
-            index: Score(2 * torch.tensor(reward).sigmoid().item() - 1, details={"logit": reward})
-            for index, reward in zip(runs, rewards, strict=True)
+        rendered_by_index = {
+            index: prompt for index, each in enumerate(trajectories) if (prompt := rendered(self.tokenizer, each))
         }
-        return [found.get(index, Score(None)) for index in range(len(trajectories))]
+        pad = int(self.tokenizer.pad_token_id)
+        rewards = rewards_of(self.model, list(rendered_by_index.values()), pad_id=pad, batch_size=self.term.batch_size)
+        scored = {
+            index: Score(2 * torch.tensor(reward).sigmoid().item() - 1, details={"logit": reward})
+            for index, reward in zip(rendered_by_index, rewards, strict=True)
+        }
+        return [scored.get(index, Score(None)) for index in range(len(trajectories))]
 
 
 class LearnedProcess:
@@ -51,20 +53,22 @@ class LearnedProcess:
         self.model = ready(load_process_model(config, folder, compute_dtype("auto")))
 
     def score(self, trajectories: Sequence[Trajectory]) -> list[Score]:
-        runs = {index: run for index, each in enumerate(trajectories) if (run := rendered(self.tokenizer, each))}
+        rendered_by_index = {
+            index: prompt for index, each in enumerate(trajectories) if (prompt := rendered(self.tokenizer, each))
+        }
         pad = int(self.tokenizer.pad_token_id)
-        scores = step_scores(self.model, list(runs.values()), pad_id=pad, batch_size=self.term.batch_size)
+        scores = step_scores(self.model, list(rendered_by_index.values()), pad_id=pad, batch_size=self.term.batch_size)
         reduce = fmean if self.term.reduce == "mean" else min
-        found = {index: Score(reduce(turns), turns) for index, turns in zip(runs, scores, strict=True)}
-        return [found.get(index, Score(None)) for index in range(len(trajectories))]
+        scored = {index: Score(reduce(turns), turns) for index, turns in zip(rendered_by_index, scores, strict=True)}
+        return [scored.get(index, Score(None)) for index in range(len(trajectories))]
 
 
-def rendered(tokenizer: PreTrainedTokenizerBase, run: Trajectory) -> Rendered | None:
+def rendered(tokenizer: PreTrainedTokenizerBase, trajectory: Trajectory) -> Rendered | None:
     """None for a trajectory without turns, or one that the chat template refuses."""
-    if not run.steps:
+    if not trajectory.steps:
         return None
     try:
-        return render_completion(tokenizer, [], run.messages(), run.tools)
+        return render_completion(tokenizer, [], trajectory.messages(), trajectory.tools)
     except Exception:  # a template may raise anything: TemplateError, TypeError, …
         return None
 

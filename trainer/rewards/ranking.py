@@ -38,11 +38,13 @@ def score(trajectories: Sequence[Trajectory], term: JudgeTerm, ask: Ask) -> list
     groups: dict[str, list[int]] = defaultdict(list)
     for index, trajectory in enumerate(trajectories):
         groups[trajectory.task.key].append(index)
-    several = [members for members in groups.values() if len(members) > 1]
+    groups_to_rank = [members for members in groups.values() if len(members) > 1]
     values: dict[int, float] = {}
     with ThreadPoolExecutor(term.parallel) as pool:
-        answers = pool.map(lambda members: score_group([trajectories[each] for each in members], term, ask), several)
-        for members, scores in zip(several, answers, strict=True):
+        answers = pool.map(
+            lambda members: score_group([trajectories[each] for each in members], term, ask), groups_to_rank
+        )
+        for members, scores in zip(groups_to_rank, answers, strict=True):
             values |= dict(zip(members, scores, strict=True)) if scores else {}
     return [Score(values.get(index)) for index in range(len(trajectories))]
 
@@ -53,10 +55,10 @@ def score_group(group: Sequence[Trajectory], term: JudgeTerm, ask: Ask) -> list[
     random.Random(f"{term.seed} {group[0].task.key}").shuffle(order)
     system = SYSTEM.format(rubric=term.rubric)
     usable = []
-    for places in (order, order[::-1]):
-        answer = ask(system, shown([group[place] for place in places], most=term.most_characters))
+    for permutation in (order, order[::-1]):
+        answer = ask(system, shown([group[position] for position in permutation], most=term.most_characters))
         if answer and (scores := scores_in(answer, count=len(group))):
-            usable.append([scores[places.index(index)] for index in range(len(group))])
+            usable.append([scores[permutation.index(index)] for index in range(len(group))])
     return [fmean(each) for each in zip(*usable, strict=True)] if usable else None
 
 
@@ -64,11 +66,11 @@ def shown(group: Sequence[Trajectory], *, most: int) -> str:
     """The group as text: the shared beginning once, then the rest of each rollout."""
     texts = [[FENCES.sub(r"<\\", line) for line in lines_of(trajectory)] for trajectory in group]
     shared = [lines[0] for lines in takewhile(alike, zip(*texts, strict=False))]
-    room = most // (len(group) + 1)
-    beginning = shortened("\n".join(shared), most=room)
+    limit = most // (len(group) + 1)
+    beginning = shortened("\n".join(shared), most=limit)
     parts = [f"<shared>\n{beginning}\n</shared>"]
     for number, lines in enumerate(texts, start=1):
-        rest = shortened("\n".join(lines[len(shared) :]), most=room)
+        rest = shortened("\n".join(lines[len(shared) :]), most=limit)
         parts.append(f"<rollout number={number}>\n{rest}\n</rollout>")
     return "\n".join(parts)
 
@@ -81,11 +83,11 @@ def scores_in(answer: str, *, count: int) -> list[float] | None:
     """The scores in order; None unless there is exactly one from 0 to 1 for each rollout."""
     for text in reversed(SCORES.findall(answer)):  # the last one: a reasoning judge may write drafts before it
         try:
-            found = json.loads(text)
+            parsed = json.loads(text)
         except (ValueError, RecursionError):
             continue
-        scores = [found.get(str(number)) for number in range(1, count + 1)]
-        if len(found) == count and all(is_score(each) for each in scores):
+        scores = [parsed.get(str(number)) for number in range(1, count + 1)]
+        if len(parsed) == count and all(is_score(each) for each in scores):
             return [float(each) for each in scores]
     return None
 

@@ -62,21 +62,23 @@ def score_calls(trajectory: Trajectory, reference: Sequence[Call] | None) -> Sco
         calls = calls_in(step.message)
         made += calls
         turn_of += [turn] * len(calls)
-    found = compare(made, reference)
+    agreement = compare(made, reference)
     turns = [0.0] * len(trajectory.steps)
-    for turn, value in zip(turn_of, found.of_call, strict=True):
+    for turn, value in zip(turn_of, agreement.of_call, strict=True):
         turns[turn] += value / turn_of.count(turn)
-    return Score(found.value, turns, {"tools": found.tools, "arguments": found.arguments, "order": found.order})
+    return Score(
+        agreement.value, turns, {"tools": agreement.tools, "arguments": agreement.arguments, "order": agreement.order}
+    )
 
 
 def compare(made: Sequence[Call], reference: Sequence[Call]) -> Agreement:
     """Pure. Two empty lists agree."""
-    names, wanted = Counter(call.tool for call in made), Counter(call.tool for call in reference)
-    either = (names | wanted).total()
+    names, expected = Counter(call.tool for call in made), Counter(call.tool for call in reference)
+    either = (names | expected).total()
     of_call = align([[likeness(call, other) for other in reference] for call in made])
     same_name = align([[float(call.tool == other.tool) for other in reference] for call in made])
     return Agreement(
-        tools=(names & wanted).total() / either if either else 1.0,
+        tools=(names & expected).total() / either if either else 1.0,
         arguments=sum(of_call) / len(reference) if reference else float(not made),
         order=sum(same_name) / max(len(made), len(reference)) if made or reference else 1.0,
         of_call=of_call,

@@ -63,13 +63,13 @@ def values_of(scores: Sequence[Score], tasks: Sequence[str]) -> list[float]:
     A missing answer of a judge must not count as its worst grade: within its group, such a trajectory would get the most
     negative advantage.
     """
-    known: dict[str, list[float]] = defaultdict(list)
+    by_task: dict[str, list[float]] = defaultdict(list)
     for score, task in zip(scores, tasks, strict=True):
         if score.value is not None:
-            known[task].append(score.value)
-    everywhere = [value for values in known.values() for value in values] or [0.0]
+            by_task[task].append(score.value)
+    everywhere = [value for values in by_task.values() for value in values] or [0.0]
     return [
-        score.value if score.value is not None else fmean(known[task] or everywhere)
+        score.value if score.value is not None else fmean(by_task[task] or everywhere)
         for score, task in zip(scores, tasks, strict=True)
     ]
 
@@ -81,11 +81,11 @@ def metrics_of(rewards: Sequence[Reward]) -> dict[str, float]:
     totals = [reward.total for reward in rewards]
     metrics = {"reward": fmean(totals), "reward_std": pstdev(totals)}
     for name in rewards[0].parts:
-        known = [value for reward in rewards if (value := reward.parts[name]) is not None]
-        if known:
-            metrics |= {f"rewards/{name}/mean": fmean(known), f"rewards/{name}/std": pstdev(known)}
-        if len(known) < len(rewards):
-            metrics[f"rewards/{name}/missing"] = 1 - len(known) / len(rewards)
+        values = [value for reward in rewards if (value := reward.parts[name]) is not None]
+        if values:
+            metrics |= {f"rewards/{name}/mean": fmean(values), f"rewards/{name}/std": pstdev(values)}
+        if len(values) < len(rewards):
+            metrics[f"rewards/{name}/missing"] = 1 - len(values) / len(rewards)
     for name in sorted({name for reward in rewards for name in reward.details}):
         metrics[f"rewards/{name}"] = fmean(reward.details[name] for reward in rewards if name in reward.details)
     return metrics

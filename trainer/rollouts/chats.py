@@ -38,7 +38,7 @@ class Chats:
         """Agents by session, tools, and chat."""
         self._tokens = 0
         """Total tokens of all of them."""
-        self._remembering: deque[LocalAgent] = deque()
+        self._remembered: deque[LocalAgent] = deque()
         self._calls = 0
 
     async def complete(
@@ -58,10 +58,10 @@ class Chats:
             raise PolicyError(f"max_tokens is {most!r}; expected a whole number above 0")
         turn = await agent.act(chat, tools, max_tokens=most, sampling=sampling)
         reply = for_wire(turn.message)
-        self._know(self._key(session, sent, tools, [*sent, reply]), agent)
+        self._remember(self._key(session, sent, tools, [*sent, reply]), agent)
         return self._reply(turn, reply, agent.ids)
 
-    def _know(self, key: tuple[str, bytes, bytes], agent: LocalAgent) -> None:
+    def _remember(self, key: tuple[str, bytes, bytes], agent: LocalAgent) -> None:
         if (earlier := self._agents.pop(key, None)) is not None:
             self._tokens -= len(earlier.ids)
         self._agents[key] = agent
@@ -69,21 +69,21 @@ class Chats:
         while len(self._agents) > MOST_CHATS or (self._tokens > MOST_TOKENS and len(self._agents) > 1):
             _, oldest = self._agents.popitem(last=False)
             self._tokens -= len(oldest.ids)
-        self._remembering.append(agent)
-        while len(self._remembering) > MOST_REMEMBERED or self._remembers_too_much():
-            self._remembering.popleft().forget()
+        self._remembered.append(agent)
+        while len(self._remembered) > MOST_REMEMBERED or self._remembers_too_much():
+            self._remembered.popleft().forget()
 
     def _remembers_too_much(self) -> bool:
-        room = self.engine.room
-        return room is not None and sum(agent.remembered for agent in self._remembering) > room
+        limit = self.engine.token_limit
+        return limit is not None and sum(agent.remembered for agent in self._remembered) > limit
 
     def _agent(self, session: str, sent: Sequence[Any], tools: list[ToolSchema], seed: int | None) -> LocalAgent:
         """An agent that continues after the policy's last turn in this chat, if that was sampled here and nothing before it changed."""
         self._calls += 1
         rng = random.Random(f"{self._seed} {session} {self._calls}" if seed is None else f"{seed}")
-        last = max((place for place, message in enumerate(sent) if message.get("role") == "assistant"), default=-1)
-        known = self._agents.get(self._key(session, sent, tools, sent[: last + 1]))
-        return known.branch(rng) if known else LocalAgent(self.engine, rng)
+        last = max((index for index, message in enumerate(sent) if message.get("role") == "assistant"), default=-1)
+        cached = self._agents.get(self._key(session, sent, tools, sent[: last + 1]))
+        return cached.branch(rng) if cached else LocalAgent(self.engine, rng)
 
     def _key(
         self, session: str, sent: Sequence[Any], tools: list[ToolSchema], chat: Sequence[Any]

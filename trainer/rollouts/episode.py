@@ -46,7 +46,7 @@ async def play(
     termination = failure = ""
     score: Score | None = None
     try:
-        context = await asked(world, partial(world.reset, task)) if after is None else after.context
+        context = await ask_environment(world, partial(world.reset, task)) if after is None else after.context
         chat = list(context) if after is None else after.chat
         while not (termination := spent(steps, budget, tokens_left, seconds_left=deadline - time.monotonic())):
             began = time.monotonic()
@@ -77,7 +77,7 @@ async def play(
             chat = [*chat, turn.message, *context]
             if watch is not None:
                 watch(steps, context)
-        score = await asked(world, world.score)
+        score = await ask_environment(world, world.score)
     except EnvironmentFailed as error:
         termination, failure = "environment_error", str(error)
     finally:
@@ -103,15 +103,15 @@ class EnvironmentFailed(Exception):
     """An environment raised an exception. The episode ends and is kept; others continue."""
 
 
-async def asked(environment: Environment, question: Callable[[], Answer]) -> Answer:
+async def ask_environment(environment: Environment, question: Callable[[], Answer]) -> Answer:
     """Call the environment without blocking other episodes. Raises EnvironmentFailed, RunFailure."""
     try:
         return await in_thread(question) if environment.waits else question()
     except RunFailure:
         raise
     except Exception as error:
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        raise EnvironmentFailed(f"{type(error).__name__}: {error} ({place.name}, line {place.lineno})") from error
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        raise EnvironmentFailed(f"{type(error).__name__}: {error} ({frame.name}, line {frame.lineno})") from error
 
 
 def spent(steps: list[Step], budget: Budget, tokens_left: int, *, seconds_left: float) -> str:
@@ -156,9 +156,9 @@ async def in_thread(question: Callable[[], Answer]) -> Answer:
 async def react(environment: Environment, turn: Turn) -> Transition:
     """The environment's response. An unparsable call isn't passed to it: the policy gets an error and may try again."""
     if turn.error is None:
-        return await asked(environment, partial(environment.step, turn.message))
+        return await ask_environment(environment, partial(environment.step, turn.message))
     hint = {"role": "user", "content": f"Your tool call could not be read: {turn.error}. Please try again."}
-    now = await asked(environment, environment.score)
+    now = await ask_environment(environment, environment.score)
     info = {"error": turn.error, "unreadable": True, "subgoals": now.subgoals}
     return Transition(observation=[hint], reward=0.0, done=False, info=info)
 

@@ -49,7 +49,7 @@ class LocalEngine:
         ends = model.generation_config.eos_token_id
         self.ends = turn_ends(tokenizer) | set(ends if isinstance(ends, list) else [ends]) - {None}
         """Tokens that end a turn, whichever the model writes."""
-        self.room: int | None = None
+        self.token_limit: int | None = None
         """Tokens of the chats of one batch, padding and what is still to be sampled included; None: as many as the accelerator has room for."""
         self.template_seconds: float | None = None
         """Time limit of the chat template per turn, which then runs in a thread; None: it runs on the event loop, without a limit."""
@@ -101,13 +101,13 @@ class LocalEngine:
     async def _serve(self) -> None:
         """Answer batch after batch while anyone waits."""
         while self._waiting:
-            await self._until_all_have_asked()
+            await self._gather_requests()
             batch = self._next_batch()
             if not batch:
                 continue
             try:
                 requests, futures = [request for request, _ in batch], [future for _, future in batch]
-                results = await asyncio.to_thread(self._sample, requests, partial(_is_wanted, futures))
+                results = await asyncio.to_thread(self._sample, requests, partial(_is_awaited, futures))
             except Exception as error:  # out of memory, say: whoever waits must hear of it
                 self.failure = error
                 for _, future in batch:
@@ -126,43 +126,43 @@ class LocalEngine:
     def _next_batch(self) -> list[tuple[Request, asyncio.Future[Sampled]]]:
         """Whoever waits and is sampled like the first, as many as there is room for. Empty where nobody waits any more."""
         batch: list[tuple[Request, asyncio.Future[Sampled]]] = []
-        rest: list[tuple[Request, asyncio.Future[Sampled]]] = []
+        remaining: list[tuple[Request, asyncio.Future[Sampled]]] = []
         longest = 0
         for request, future in self._waiting:
             if future.done():  # nobody waits for it any more
                 continue
             wider = max(longest, len(request.ids) + request.limit)
-            fits = self.room is None or not batch or wider * (len(batch) + 1) <= self.room
+            fits = self.token_limit is None or not batch or wider * (len(batch) + 1) <= self.token_limit
             if (not batch or request.sampling == batch[0][0].sampling) and fits:
                 batch.append((request, future))
                 longest = wider
             else:
-                rest.append((request, future))
-        self._waiting = rest
+                remaining.append((request, future))
+        self._waiting = remaining
         return batch
 
-    async def _until_all_have_asked(self) -> None:
+    async def _gather_requests(self) -> None:
         """Episodes that were answered together ask again within a few turns of the event loop: one batch, not many."""
-        before = -1
-        while self._rendering or len(self._waiting) != before:
+        previous = -1
+        while self._rendering or len(self._waiting) != previous:
             if self._rendering:
                 await asyncio.wait(self._rendering)
-            before = len(self._waiting)
+            previous = len(self._waiting)
             for _ in range(4):
                 await asyncio.sleep(0)
 
-    def _sample(self, requests: list[Request], is_wanted: Callable[[], bool] = lambda: True) -> list[Sampled] | None:
+    def _sample(self, requests: list[Request], is_awaited: Callable[[], bool] = lambda: True) -> list[Sampled] | None:
         """All of them, batch after batch. Where there was no room for one, batches are half as large from then on, and chats are read anew each
         turn: what is remembered of those that wait takes room, too.
         """
         results: list[Sampled] = []
-        while left := requests[len(results) :]:
+        while remaining := requests[len(results) :]:
             if self._at_once is not None:
-                left = [forgetful(request) for request in left]
-            batch = left[: self._at_once]
+                remaining = [forgetful(request) for request in remaining]
+            batch = remaining[: self._at_once]
             states = [request.rng.getstate() for request in batch]
             try:
-                found = self._sample_batch(batch, is_wanted)
+                sampled = self._sample_batch(batch, is_awaited)
             except torch.OutOfMemoryError:
                 if len(batch) == 1:
                     raise
@@ -170,23 +170,23 @@ class LocalEngine:
                 for request, state in zip(batch, states, strict=True):
                     request.rng.setstate(state)
             else:
-                if found is None:
+                if sampled is None:
                     return None
-                results += found
+                results += sampled
         return results if self._at_once is None else [each._replace(memory=None) for each in results]
 
-    def _sample_batch(self, requests: list[Request], is_wanted: Callable[[], bool]) -> list[Sampled] | None:
+    def _sample_batch(self, requests: list[Request], is_awaited: Callable[[], bool]) -> list[Sampled] | None:
         return sample(
             self.model,
             requests,
             requests[0].sampling or self.sampling,
             end_ids=self.ends,
             pad_id=self.tokenizer.pad_token_id,
-            stopped=lambda: self._stop.requested or not is_wanted(),
+            stopped=lambda: self._stop.requested or not is_awaited(),
         )
 
 
-def _is_wanted(futures: list[asyncio.Future[Sampled]]) -> bool:
+def _is_awaited(futures: list[asyncio.Future[Sampled]]) -> bool:
     """Whether anybody waits still."""
     return not all(future.done() for future in futures)
 
@@ -250,10 +250,10 @@ class LocalAgent:
         limit = min(max_tokens, longest, engine.context - len(prompt))
         if limit <= 0:
             raise PolicyError(f"the chat has {len(prompt)} tokens, the model's context {engine.context}")
-        if engine.room is not None and len(prompt) + limit > engine.room:
-            limit = engine.room - len(prompt)
+        if engine.token_limit is not None and len(prompt) + limit > engine.token_limit:
+            limit = engine.token_limit - len(prompt)
             if limit <= 0:
-                raise PolicyError(f"the chat has {len(prompt)} tokens; there is memory for {engine.room} here")
+                raise PolicyError(f"the chat has {len(prompt)} tokens; there is memory for {engine.token_limit} here")
         began = time.monotonic()
         sampled = await engine.answer(Request(prompt, limit, self._rng, self._memory, sampling))
         self._ids, self._memory = prompt + sampled.ids, sampled.memory

@@ -128,7 +128,9 @@ def read_turn(text: str, *, call_id: str, reasoning: str | None = None) -> tuple
     """
     written = text.split(STOP)[0].strip()
     call, final = _call_in(written), FINAL.search(written)
-    begin = min((found for found in (call and call.begin, final and final.start()) if found is not None), default=None)
+    begin = min(
+        (position for position in (call and call.begin, final and final.start()) if position is not None), default=None
+    )
     thought = written[:begin].strip().removeprefix("Thought:").strip() if begin is not None else ""
     message: Message = {"role": "assistant", "content": thought} | (
         {"reasoning_content": reasoning} if reasoning else {}
@@ -138,9 +140,9 @@ def read_turn(text: str, *, call_id: str, reasoning: str | None = None) -> tuple
             return {**message, "content": text}, "after Thought comes Action and Action Input, or Final Answer"
         return {**message, "content": written}, None
     if call is None or call.begin > begin:
-        kept = "\n".join(part for part in (reasoning, thought) if part)
+        thoughts = "\n".join(part for part in (reasoning, thought) if part)
         answer = final["answer"].strip() if final else ""
-        return {**message, "content": answer} | ({"reasoning_content": kept} if kept else {}), None
+        return {**message, "content": answer} | ({"reasoning_content": thoughts} if thoughts else {}), None
     function = {"name": call.tool, "arguments": object_in(call.arguments)}
     return {**message, "tool_calls": [{"id": call_id, "type": "function", "function": function}]}, None
 
@@ -156,11 +158,11 @@ class WrittenCall(NamedTuple):
 def _call_in(text: str) -> WrittenCall | None:
     """The first call. Its two markers are searched one after the other: a single pattern for both would backtrack quadratically."""
     action = ACTION.search(text)
-    given = INPUT.search(text, action.end()) if action else None
-    if action is None or given is None:
+    argument_marker = INPUT.search(text, action.end()) if action else None
+    if action is None or argument_marker is None:
         return None
-    tool = text[action.end() : given.start()].removesuffix("\n").strip(" \t")
-    return WrittenCall(action.start(), tool, text[given.end() :].lstrip(" \t"))
+    tool = text[action.end() : argument_marker.start()].removesuffix("\n").strip(" \t")
+    return WrittenCall(action.start(), tool, text[argument_marker.end() :].lstrip(" \t"))
 
 
 def object_in(text: str) -> Any:

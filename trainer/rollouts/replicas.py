@@ -17,8 +17,8 @@ from contract.outgoing.replies import json_of
 from contract.outgoing.transport import async_http_client
 from trainer.failures import ConfigFailure, ServerDied
 
-LOOK_EVERY_SECONDS = 2.0
-LOOK_SECONDS = 5.0
+CHECK_EVERY_SECONDS = 2.0
+CHECK_TIMEOUT_SECONDS = 5.0
 """Timeout of a check whether a server is back."""
 
 
@@ -49,7 +49,7 @@ class Replica:
     async def has(self, model: str) -> bool:
         """Whether it's back with this model; a server that doesn't list its models is trusted."""
         try:
-            response = await self.client.get("models", timeout=LOOK_SECONDS)
+            response = await self.client.get("models", timeout=CHECK_TIMEOUT_SECONDS)
         except (httpx.TransportError, AddressRefused):
             return False
         if not response.is_success:
@@ -67,50 +67,50 @@ class Replicas:
         self._config = config
         self._all = [Replica(config, url, parallel=parallel) for url in (config.url, *config.replicas)]
         self._turn = 0
-        self._looking = asyncio.Lock()
-        self._looked_at = 0.0
+        self._checking = asyncio.Lock()
+        self._checked_at = 0.0
         self.waits = config.published
         """Whether an unreachable server counts as down rather than as a wrong address."""
 
     def next(self) -> Replica:
         """The server for the next episode."""
-        there = self._there() or self._all
+        available = self._available() or self._all
         self._turn += 1
-        return there[self._turn % len(there)]
+        return available[self._turn % len(available)]
 
     @property
     def away(self) -> str:
         """Why all of them are down; empty while one is up."""
-        return "" if self._there() else self._all[0].problem
+        return "" if self._available() else self._all[0].problem
 
     async def ready(self) -> None:
         """Return once a server is up. Raises ServerDied after the policy's patience."""
-        until = time.monotonic() + self._config.patience_seconds
+        deadline = time.monotonic() + self._config.patience_seconds
         while True:
             await self._recheck()
             if not self.away:
                 return
-            if time.monotonic() > until:
+            if time.monotonic() > deadline:
                 raise ServerDied(
                     f"The server died: {self._all[0].url} has not answered for {self._config.patience_seconds:.0f} s: {self.away}.",
                     advice="See the server's log. Once it runs, resume: finished episodes are kept, the others are played again.",
                 )
-            await asyncio.sleep(LOOK_EVERY_SECONDS)
+            await asyncio.sleep(CHECK_EVERY_SECONDS)
 
     async def _recheck(self) -> None:
         """Check whether servers that are down are back, once for all episodes."""
-        async with self._looking:
-            gone = [replica for replica in self._all if replica.problem]
-            if not gone or time.monotonic() - self._looked_at < LOOK_EVERY_SECONDS:
+        async with self._checking:
+            down = [replica for replica in self._all if replica.problem]
+            if not down or time.monotonic() - self._checked_at < CHECK_EVERY_SECONDS:
                 return
-            for replica in gone:
+            for replica in down:
                 if await replica.has(self._config.model):
                     replica.problem = ""
-            self._looked_at = time.monotonic()
+            self._checked_at = time.monotonic()
 
     async def close(self) -> None:
         for replica in self._all:
             await replica.client.aclose()
 
-    def _there(self) -> Sequence[Replica]:
+    def _available(self) -> Sequence[Replica]:
         return [replica for replica in self._all if not replica.problem]

@@ -41,12 +41,12 @@ def can_remember(cache: Any) -> bool:
     return isinstance(cache, DynamicCache) and all(type(layer) is DynamicLayer for layer in cache.layers)
 
 
-def remember(cache: Any, place: int, attention: torch.Tensor, length: int) -> Memory:
-    """Extract the first `length` tokens of the chat at `place` in a batch; `attention` (B, T) is 1 for tokens in the cache, 0 for padding."""
-    columns = attention[place].nonzero().squeeze(1)[:length]
+def remember(cache: Any, index: int, attention: torch.Tensor, length: int) -> Memory:
+    """Extract the first `length` tokens of the chat at `index` in a batch; `attention` (B, T) is 1 for tokens in the cache, 0 for padding."""
+    columns = attention[index].nonzero().squeeze(1)[:length]
     return Memory(
-        [layer.keys[place].index_select(1, columns) for layer in cache.layers],
-        [layer.values[place].index_select(1, columns) for layer in cache.layers],
+        [layer.keys[index].index_select(1, columns) for layer in cache.layers],
+        [layer.values[index].index_select(1, columns) for layer in cache.layers],
     )
 
 
@@ -56,27 +56,27 @@ def recall(memories: Sequence[Memory | None]) -> tuple[DynamicCache | None, list
     The memories are emptied in the process; otherwise memory use would double.
     """
     lengths = [memory.length if memory else 0 for memory in memories]
-    known = [memory for memory in memories if memory]
-    if not known:
+    nonempty = [memory for memory in memories if memory]
+    if not nonempty:
         return None, lengths
     cache = DynamicCache()
-    for layer in range(len(known[0].keys)):
+    for layer in range(len(nonempty[0].keys)):
         keys = [memory.keys[layer] if memory else None for memory in memories]
         values = [memory.values[layer] if memory else None for memory in memories]
         cache.update(side_by_side(keys, max(lengths)), side_by_side(values, max(lengths)), layer)
-        for memory in known:
+        for memory in nonempty:
             memory.keys[layer] = memory.values[layer] = NOTHING
     return cache, lengths
 
 
 def side_by_side(chats: Sequence[torch.Tensor | None], length: int) -> torch.Tensor:
     """(heads, n, width) a chat -> (B, heads, length, width), with zeros on the left."""
-    known = next(chat for chat in chats if chat is not None)
-    whole = known.new_zeros(len(chats), known.size(0), length, known.size(2))
-    for place, chat in enumerate(chats):
+    example = next(chat for chat in chats if chat is not None)
+    combined = example.new_zeros(len(chats), example.size(0), length, example.size(2))
+    for index, chat in enumerate(chats):
         if chat is not None:
-            whole[place, :, length - chat.size(1) :] = chat
-    return whole
+            combined[index, :, length - chat.size(1) :] = chat
+    return combined
 
 
 class Request(NamedTuple):
@@ -115,14 +115,14 @@ def sample(
     stopped: Callable[[], bool],
 ) -> list[Sampled] | None:
     """Sample one turn for each request, in order; None if `stopped()` became true meanwhile."""
-    cache, known = recall([request.memory for request in requests])
-    unread = [request.ids[length:] for request, length in zip(requests, known, strict=True)]
+    cache, cached = recall([request.memory for request in requests])
+    unread = [request.ids[length:] for request, length in zip(requests, cached, strict=True)]
     width = max(map(len, unread))
     ids = torch.tensor([[pad_id] * (width - len(each)) + each for each in unread])
     # A shorter cached prefix is padded on the left; fewer new tokens are padded between the two.
-    seen = [[0] * (max(known) - length) + [1] * length for length in known]
-    fresh = [[0] * (width - len(each)) + [1] * len(each) for each in unread]
-    attention = torch.tensor([*map(operator.add, seen, fresh)])
+    cached_mask = [[0] * (max(cached) - length) + [1] * length for length in cached]
+    new_mask = [[0] * (width - len(each)) + [1] * len(each) for each in unread]
+    attention = torch.tensor([*map(operator.add, cached_mask, new_mask)])
     ids, attention = ids.to(model.device), attention.to(model.device)
     positions = (attention.cumsum(1) - 1).clamp(min=0)[:, -width:]
     results = [Sampled([], []) for _ in requests]
@@ -145,28 +145,28 @@ def sample(
         numbers = [requests[row].rng.random() if row in open_rows else 0.0 for row in rows]
         chosen = choose(logprobs, sampling, numbers)
         tokens = chosen.tolist()  # all at once: each device read has a fixed cost
-        kept = logprobs.gather(1, chosen.unsqueeze(1)).squeeze(1).tolist()
-        for place, row in enumerate(rows):
+        chosen_logprobs = logprobs.gather(1, chosen.unsqueeze(1)).squeeze(1).tolist()
+        for index, row in enumerate(rows):
             if row not in open_rows:
                 continue
-            token = tokens[place]
+            token = tokens[index]
             results[row].ids.append(token)
-            results[row].logprobs.append(round(kept[place], 5))
+            results[row].logprobs.append(round(chosen_logprobs[index], 5))
             if token in end_ids or len(results[row].ids) >= requests[row].limit:
                 open_rows.discard(row)
         ids = chosen.unsqueeze(1)
         attention = torch.cat([attention, attention.new_ones(len(rows), 1)], dim=1)
         positions = positions[:, -1:] + 1
         if len(open_rows) <= len(rows) // 2:
-            for place, row in enumerate(rows):
+            for index, row in enumerate(rows):
                 if row not in open_rows and can_remember(cache):
                     read = len(requests[row].ids) + len(results[row].ids) - 1
-                    results[row] = results[row]._replace(memory=remember(cache, place, attention, read))
-            staying = [place for place, row in enumerate(rows) if row in open_rows]
-            places = torch.tensor(staying, dtype=torch.int64, device=ids.device)
+                    results[row] = results[row]._replace(memory=remember(cache, index, attention, read))
+            open_indices = [index for index, row in enumerate(rows) if row in open_rows]
+            selection = torch.tensor(open_indices, dtype=torch.int64, device=ids.device)
             rows = [row for row in rows if row in open_rows]
-            ids, attention, positions = ids[places], attention[places], positions[places]
-            cache.batch_select_indices(places)
+            ids, attention, positions = ids[selection], attention[selection], positions[selection]
+            cache.batch_select_indices(selection)
     return results
 
 

@@ -33,7 +33,7 @@ class Unfinished:
 
     def __init__(self, path: Path, identifier: str, task: Task, policy: str, tools: list[ToolSchema]) -> None:
         self._path = path
-        self._given = (identifier, task, policy, tools)
+        self._about = (identifier, task, policy, tools)
         self._written_at = time.monotonic()
 
     def __enter__(self) -> "Unfinished":
@@ -46,7 +46,7 @@ class Unfinished:
         """Called after each step, with the environment's observation."""
         if time.monotonic() - self._written_at < EVERY_SECONDS:
             return
-        identifier, task, policy, tools = self._given
+        identifier, task, policy, tools = self._about
         so_far = Trajectory(
             task=task,
             steps=steps,

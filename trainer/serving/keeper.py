@@ -16,10 +16,10 @@ import time
 from pathlib import Path
 from types import FrameType
 
-LOOK_EVERY_SECONDS = 1.0
+CHECK_EVERY_SECONDS = 1.0
 PATIENCE_SECONDS = 60.0
 """Grace period for the server before it's killed."""
-AGAIN_AFTER_SECONDS = 5.0
+RESTART_DELAY_SECONDS = 5.0
 """Delay before restarting a server that ended by itself."""
 
 
@@ -32,27 +32,27 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--pointer", type=Path, required=True)
     parser.add_argument("--default", default="", help="what to serve until there is a pointer")
     parser.add_argument("command", nargs="+", help="the server, after --")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _stop)
     server: subprocess.Popen[bytes] | None = None
     serving: tuple[str, str] | None = None
     try:
         while True:
-            wanted = wanted_model(given.pointer, default=given.default)
-            if server is not None and (wanted != serving or server.poll() is not None):
+            requested = requested_model(options.pointer, default=options.default)
+            if server is not None and (requested != serving or server.poll() is not None):
                 status = server.poll()
                 end(server)
                 server = None
-                if status is not None and wanted == serving:
+                if status is not None and requested == serving:
                     print(f"The server ended with status {status}; starting it again.", flush=True)
-                    time.sleep(AGAIN_AFTER_SECONDS)
-            if server is None and wanted is not None:
-                serving = wanted
-                model, name = wanted
+                    time.sleep(RESTART_DELAY_SECONDS)
+            if server is None and requested is not None:
+                serving = requested
+                model, name = requested
                 print(f"Serving {model} as {name}", flush=True)
-                server = subprocess.Popen([*given.command, "--model", model, "--served-model-name", name])
-            time.sleep(LOOK_EVERY_SECONDS)
+                server = subprocess.Popen([*options.command, "--model", model, "--served-model-name", name])
+            time.sleep(CHECK_EVERY_SECONDS)
     except Stopped:
         return 0
     finally:
@@ -60,7 +60,7 @@ def main(arguments: list[str]) -> int:
             end(server)
 
 
-def wanted_model(pointer: Path, *, default: str) -> tuple[str, str] | None:
+def requested_model(pointer: Path, *, default: str) -> tuple[str, str] | None:
     """The model to serve and its name; None if there is none."""
     try:
         pointed = json.loads(pointer.read_text(encoding="utf-8"))

@@ -47,7 +47,7 @@ LARGEST_BYTES = 4 * 1024**3
 """Maximum bytes of a model's weights. Larger ones need a separate server."""
 MOST_BYTES = 6 * 1024**3
 """Maximum bytes of weights of all models in memory."""
-ROOM_BYTES = 2 * 1024**3
+CACHE_BYTES = 2 * 1024**3
 """KV cache limit for the chats of one batch, and again for cached chats."""
 TEMPLATE_SECONDS = 10.0
 """Time limit of a chat template, a program from the base model's author, for one turn."""
@@ -86,7 +86,7 @@ class Refused(Exception):
         self.status, self.code = status, code
 
 
-class Asked(NamedTuple):
+class ChatRequest(NamedTuple):
     """A parsed request."""
 
     model: str
@@ -126,30 +126,30 @@ class LocalModels:
 
     async def _models(self, request: Request) -> Response:
         """Lists models in memory; others can be requested, too."""
-        if not self._may(request):
+        if not self._is_authorized(request):
             return _refusal(Refused(401, "The key isn't this server's.", "invalid_api_key"))
         cards = [{"id": name, "object": "model", "owned_by": "retrace"} for name in self._slots]
         return JSONResponse({"object": "list", "data": cards})
 
     async def _chat_completions(self, request: Request) -> Response:
         try:
-            if not self._may(request):
+            if not self._is_authorized(request):
                 raise Refused(401, "The key isn't this server's.", "invalid_api_key")
             body = await _body(request)
-            asked = wanted(body)
-            with self._slot(asked.model) as slot:
+            chat = parse_request(body)
+            with self._slot(chat.model) as slot:
                 reply = await _cancel_on_disconnect(
-                    self._reply(slot, request.headers.get(SESSION, ""), body, asked), request
+                    self._reply(slot, request.headers.get(SESSION, ""), body, chat), request
                 )
         except Refused as refused:
             return _refusal(refused)
-        return reply_response(reply, is_streamed=asked.is_streamed)
+        return reply_response(reply, is_streamed=chat.is_streamed)
 
-    async def _reply(self, slot: ModelSlot, session: str, body: dict[str, Any], asked: Asked) -> dict[str, Any]:
+    async def _reply(self, slot: ModelSlot, session: str, body: dict[str, Any], chat: ChatRequest) -> dict[str, Any]:
         """Raises Refused."""
-        chats = await self._chats(slot, asked.model)
+        chats = await self._chats(slot, chat.model)
         try:
-            return await chats.complete(session, body, sampling=asked.sampling, seed=asked.seed)
+            return await chats.complete(session, body, sampling=chat.sampling, seed=chat.seed)
         except asyncio.CancelledError:
             if (task := asyncio.current_task()) is not None and task.cancelling():
                 raise
@@ -211,9 +211,9 @@ class LocalModels:
             raise Refused(404, "There is no such model here.", "model_not_found")
         return folder
 
-    def _may(self, request: Request) -> bool:
-        given = request.headers.get("authorization", "")
-        return hmac.compare_digest(given.encode(), f"Bearer {self._key}".encode())
+    def _is_authorized(self, request: Request) -> bool:
+        header = request.headers.get("authorization", "")
+        return hmac.compare_digest(header.encode(), f"Bearer {self._key}".encode())
 
 
 def _size(folder: Path) -> int:
@@ -238,7 +238,9 @@ def load(folder: Path, name: str, stop: StopRequest) -> Chats:
     with LOADING:  # not in the event loop: the client may disconnect before the model is loaded
         engine = load_engine(config, folder, stop)
     engine.template_seconds = TEMPLATE_SECONDS
-    engine.room = ROOM_BYTES // bytes_a_token(engine.model.config.get_text_config(), engine.model.dtype.itemsize)
+    engine.token_limit = CACHE_BYTES // bytes_a_token(
+        engine.model.config.get_text_config(), engine.model.dtype.itemsize
+    )
     return Chats(engine, seed=secrets.token_hex(8))
 
 
@@ -251,16 +253,16 @@ def bytes_a_token(config: Any, width: int) -> int:
 
 async def _cancel_on_disconnect(reply: Coroutine[Any, Any, dict[str, Any]], request: Request) -> dict[str, Any]:
     """The reply, unless the client disconnects first, which cancels the computation. Raises Refused."""
-    answering, gone = asyncio.create_task(reply), asyncio.create_task(_disconnected(request))
+    answering, disconnected = asyncio.create_task(reply), asyncio.create_task(_disconnected(request))
     try:
-        await asyncio.wait([answering, gone], return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([answering, disconnected], return_when=asyncio.FIRST_COMPLETED)
         if not answering.done():
             raise Refused(499, "Nobody waits for it.", "gone")
         return answering.result()
     finally:
-        gone.cancel()
+        disconnected.cancel()
         answering.cancel()
-        await asyncio.gather(answering, gone, return_exceptions=True)
+        await asyncio.gather(answering, disconnected, return_exceptions=True)
 
 
 async def _disconnected(request: Request) -> None:
@@ -268,7 +270,7 @@ async def _disconnected(request: Request) -> None:
         pass
 
 
-def wanted(body: dict[str, Any]) -> Asked:
+def parse_request(body: dict[str, Any]) -> ChatRequest:
     """Parse a request. Raises Refused, which says what was expected."""
     model, messages = body.get("model"), body.get("messages")
     if not isinstance(model, str) or not isinstance(messages, list) or not messages:
@@ -281,14 +283,14 @@ def wanted(body: dict[str, Any]) -> Asked:
     seed = body.get("seed")
     if seed is not None and type(seed) is not int:
         raise Refused(400, f"seed is {str(seed)[:40]!r}; expected a whole number.", "invalid_request")
-    most = body.get("max_completion_tokens") or body.get("max_tokens")
-    given = {"temperature": body.get("temperature"), "top_p": body.get("top_p"), "max_new_tokens": most}
+    max_tokens = body.get("max_completion_tokens") or body.get("max_tokens")
+    settings = {"temperature": body.get("temperature"), "top_p": body.get("top_p"), "max_new_tokens": max_tokens}
     try:
-        sampling = Sampling(**{name: value for name, value in given.items() if value is not None})
+        sampling = Sampling(**{name: value for name, value in settings.items() if value is not None})
     except ValidationError as problem:
         [first, *_] = problem.errors()
         raise Refused(400, f"{first['loc'][0]}: {first['msg']}.", "invalid_request") from None
-    return Asked(model, sampling, seed, is_streamed=bool(body.get("stream")))
+    return ChatRequest(model, sampling, seed, is_streamed=bool(body.get("stream")))
 
 
 async def _body(request: Request) -> dict[str, Any]:

@@ -42,24 +42,24 @@ def from_cache(server: VllmServer, model: str, prompts: Prompts) -> Cached:
     cached = Cached(to_fresh=0.0)
     for _ in range(TRIES):
         answers = fill(server, model, prompts)
-        fresh, again = _fresh(server, model, prompts), _fresh(server, model, prompts)
-        cached = Cached(to_fresh=_apart(answers, fresh), noise=_apart(again, fresh))
+        uncached, repeated = _uncached(server, model, prompts), _uncached(server, model, prompts)
+        cached = Cached(to_fresh=_difference(answers, uncached), noise=_difference(repeated, uncached))
         if not cached.is_mixed_up:
             break
     return cached
 
 
-def _fresh(server: VllmServer, model: str, prompts: Prompts) -> Answers:
+def _uncached(server: VllmServer, model: str, prompts: Prompts) -> Answers:
     """With one salt for all, so that their shared prefixes are computed in the same blocks as the cached ones."""
     salt = secrets.token_urlsafe(16)
     return [server.next_tokens(model, prompt, salt=salt) for prompt in prompts]
 
 
-def _apart(answers: Answers, fresh: Answers) -> float:
+def _difference(answers: Answers, uncached: Answers) -> float:
     """Mean absolute difference over the fresh answer's tokens. A token not among the most likely counts as the least likely of them."""
     gaps = [
         abs(logprob - answer.get(token, min(answer.values())))
-        for answer, reference in zip(answers, fresh, strict=True)
+        for answer, reference in zip(answers, uncached, strict=True)
         for token, logprob in reference.items()
     ]
     return sum(gaps) / len(gaps)

@@ -27,7 +27,7 @@ from workers.bridge.process import ChildProcess
 PAIRS_A_STRETCH = 200
 """Pairs scored per child process, which loads the model once."""
 PATIENCE_SECONDS = 3600
-LOOK_EVERY_SECONDS = 1.0
+POLL_SECONDS = 1.0
 LAST_LINES = 15
 
 
@@ -86,7 +86,7 @@ def _run_child(judge: Judge, folder: Path, model: str) -> None:
     log = folder / "log.txt"
     deadline = time.monotonic() + PATIENCE_SECONDS
     with ChildProcess(command, log=log) as child:
-        while (status := child.wait(LOOK_EVERY_SECONDS)) is None:
+        while (status := child.wait(POLL_SECONDS)) is None:
             if supervisor.is_shutting_down() or lifecycle.renew(judge) == Phase.STOPPING:
                 raise Interrupted
             if time.monotonic() > deadline:

@@ -15,7 +15,7 @@ from contract.jsontext import UnreadableJSON
 from contract.trajectory import Trajectory
 from contract.values import BadRow
 
-LOOK_SECONDS = 0.25
+POLL_SECONDS = 0.25
 """Seconds between checks for ended episodes."""
 logger = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ class RunnerEpisodes:
         self._run = run
         self._folder = EpisodeFolder(folder)
         self._batch: Batch | None = None
-        self._looks_at = 0.0
+        self._next_poll = 0.0
 
     def begin(self) -> None:
         """Call before the trainer starts: closes requests of a killed one."""
@@ -36,9 +36,9 @@ class RunnerEpisodes:
 
     def attend(self) -> None:
         """Open requested episodes, close withdrawn ones, and report ended ones to the trainer. Raises OSError."""
-        if time.monotonic() < self._looks_at:
+        if time.monotonic() < self._next_poll:
             return
-        self._looks_at = time.monotonic() + LOOK_SECONDS
+        self._next_poll = time.monotonic() + POLL_SECONDS
         wanted = self._folder.batch()
         if wanted is None:
             self.close()

@@ -20,7 +20,7 @@ from trainer.serving.client import ServerProblem, VllmServer
 from workers.bridge.refusals import CannotPublish, Refused, canary_of
 from workers.bridge.servers import endpoint_of, served_folder, servers_of
 
-LOOK_EVERY_SECONDS = 1.0
+POLL_SECONDS = 1.0
 
 
 def publish_whole_model(publication: Publication, weights: Weights, *, renew: Callable[[], None]) -> None:
@@ -111,7 +111,7 @@ def _wait_for(publication: Publication, server: VllmServer, renew: Callable[[], 
                 f"{server.url} did not come up with the model within {settings.SERVER_START_SECONDS} s. Is it run by "
                 f"trainer/serving/keeper.py with --pointer {pointer_of(server.url)}? Its log says more."
             )
-        time.sleep(LOOK_EVERY_SECONDS)
+        time.sleep(POLL_SECONDS)
 
 
 def _serves(server: VllmServer, name: str) -> bool:

@@ -120,7 +120,7 @@ SLEEP = [sys.executable, "-c", "import time; time.sleep(600)"]
 
 def test_a_reward_model_that_is_paused_ends_its_program_at_once(settings, tmp_path, monkeypatch):
     settings.RUNS_DIR = tmp_path / "runs"
-    monkeypatch.setattr(reward_scores, "LOOK_EVERY_SECONDS", 0.1)
+    monkeypatch.setattr(reward_scores, "POLL_SECONDS", 0.1)
     monkeypatch.setattr(reward_scores, "ChildProcess", lambda command, **options: ChildProcess(SLEEP, **options))
     judge = reward_model(making.queue(items=1))
     looks: list[float] = []

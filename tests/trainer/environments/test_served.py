@@ -25,7 +25,7 @@ from trainer.environments import SERVED_VARIABLE, environment_named
 from trainer.environments.office import Office
 from trainer.environments.replay import Diverged, replayed_to
 from trainer.environments.served import Served, seed_of, served_at, session
-from trainer.environments.served.actions import actions_at, in_words
+from trainer.environments.served.actions import actions_at, as_text
 from trainer.environments.server import Server, Session
 from trainer.failures import ExitCode
 from trainer.records import read_trajectories
@@ -224,7 +224,7 @@ def test_servers_without_sessions_are_played_too(counter: str):
     ],
 )
 def test_observations_are_told_in_few_words(observation: dict[str, Any], words: str):
-    assert in_words(observation) == words
+    assert as_text(observation) == words
 
 
 def test_where_the_action_is_a_text_what_is_said_is_done(counter: str, monkeypatch: pytest.MonkeyPatch):

@@ -17,7 +17,7 @@ from trainer.rollouts import server as server_module
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     monkeypatch.setattr(server_module, "FIRST_WAIT_SECONDS", 0.001)
-    monkeypatch.setattr(replicas, "LOOK_EVERY_SECONDS", 0.01)
+    monkeypatch.setattr(replicas, "CHECK_EVERY_SECONDS", 0.01)
     with Server() as running:
         yield running
 

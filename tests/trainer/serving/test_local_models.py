@@ -178,12 +178,12 @@ def test_chats_take_no_more_memory_than_there_is_room_for(runs: Path, monkeypatc
     rows: list[int] = []
     sampled = chats.engine._sample_batch
 
-    def noted(requests: list[Any], is_wanted: Any) -> Any:
+    def noted(requests: list[Any], is_awaited: Any) -> Any:
         rows.append(len(requests))
-        return sampled(requests, is_wanted)
+        return sampled(requests, is_awaited)
 
     monkeypatch.setattr(chats.engine, "_sample_batch", noted)
-    chats.engine.room = 2 * (usage["prompt_tokens"] + 6)
+    chats.engine.token_limit = 2 * (usage["prompt_tokens"] + 6)
 
     async def at_once(client: httpx.AsyncClient) -> list[int]:
         replies = await asyncio.gather(*(client.post("chat/completions", json=chat(run)) for _ in range(5)))
@@ -191,7 +191,7 @@ def test_chats_take_no_more_memory_than_there_is_room_for(runs: Path, monkeypatc
 
     assert talk(models, at_once) == [200] * 5
     assert rows == [2, 2, 1]
-    assert sum(agent.remembered for agent in chats._remembering) <= chats.engine.room
+    assert sum(agent.remembered for agent in chats._remembered) <= chats.engine.token_limit
     long = ask(models, chat(run, {"role": "user", "content": "Find the budget. " * 40}))
     assert (long.status_code, "there is memory for" in long.json()["error"]["message"]) == (400, True)
 
@@ -207,7 +207,7 @@ def test_nothing_is_sampled_for_those_who_have_gone(runs: Path, monkeypatch: pyt
     chats = models._slots[run].chats
     assert chats is not None
     asked: list[int] = []
-    monkeypatch.setattr(chats.engine, "_sample", lambda requests, is_wanted: asked.append(len(requests)))
+    monkeypatch.setattr(chats.engine, "_sample", lambda requests, is_awaited: asked.append(len(requests)))
 
     async def leave() -> None:
         body = json.dumps(chat(run)).encode()

@@ -11,7 +11,7 @@ from contract.trajectory import Task
 from contract.values import JsonObject
 from trainer.environments.protocol import Score, Split, Transition
 from trainer.environments.scripts import ScriptFactory
-from trainer.environments.served.actions import Actions, actions_at, in_words
+from trainer.environments.served.actions import Actions, actions_at, as_text
 from trainer.environments.served.session import Observed, ServerError, Session, open_session
 from trainer.environments.tools import ToolError
 from trainer.failures import ConfigFailure, DataFailure
@@ -75,12 +75,12 @@ class Served:
         return [
             {
                 "role": "user",
-                "content": in_words(self._note(self._session.reset(task.initial_state["seed"])).observation),
+                "content": as_text(self._note(self._session.reset(task.initial_state["seed"])).observation),
             }
         ]
 
     def step(self, action: Message) -> Transition:
-        before = self._total
+        previous_total = self._total
         answers: list[Message] = []
         info: dict[str, Any] = {}
         done = False
@@ -95,7 +95,9 @@ class Served:
             else:
                 content, done = self._do(call, info)
                 answers.append({"role": "user", "content": content})
-        return Transition(answers, round(self._total - before, 4), done, {**info, "subgoals": dict(self._subgoals)})
+        return Transition(
+            answers, round(self._total - previous_total, 4), done, {**info, "subgoals": dict(self._subgoals)}
+        )
 
     def score(self) -> Score:
         is_silent = self._success is None
@@ -118,22 +120,22 @@ class Served:
         """The policy's next observation, and whether the episode is over. Raises ServerError."""
         assert self._session is not None, "reset comes first"
         try:
-            seen = self._note(self._session.step(action))
+            observed = self._note(self._session.step(action))
         except ToolError as error:
             info.setdefault("error", str(error))
             return json.dumps({"error": str(error)}), False
-        content = in_words(seen.observation)
-        if failed := seen.observation.get("error") or seen.metadata.get("error"):
+        content = as_text(observed.observation)
+        if failed := observed.observation.get("error") or observed.metadata.get("error"):
             info.setdefault("error", failed if isinstance(failed, str) else json.dumps(failed))
-        return content, seen.done
+        return content, observed.done
 
-    def _note(self, seen: Observed) -> Observed:
-        self._total += seen.reward
-        if isinstance(success := seen.metadata.get("success"), bool):
+    def _note(self, observed: Observed) -> Observed:
+        self._total += observed.reward
+        if isinstance(success := observed.metadata.get("success"), bool):
             self._success = success
-        if isinstance(subgoals := seen.metadata.get("subgoals"), dict):
+        if isinstance(subgoals := observed.metadata.get("subgoals"), dict):
             self._subgoals = {str(name): bool(reached) for name, reached in subgoals.items()}
-        return seen
+        return observed
 
 
 def served_at(address: str, name: str) -> type[Served]:

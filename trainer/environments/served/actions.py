@@ -88,7 +88,7 @@ def function_schema(name: str, description: str, parameters: JsonObject) -> Tool
     return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
 
 
-def in_words(observation: JsonObject) -> str:
+def as_text(observation: JsonObject) -> str:
     """An observation as text for the policy: a tool's result, a single text, or JSON."""
     shown: Any = {key: value for key, value in observation.items() if key not in NOT_SHOWN and value is not None}
     if "tool_name" in shown:
