@@ -16,13 +16,14 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from apps.accounts import api_tokens
+from apps.gateway.call_storage import in_database
 from apps.gateway.dialects.anthropic_messages import AnthropicMessages
 from apps.gateway.dialects.chat_completions import ChatCompletions
 from apps.gateway.dialects.dialect import Dialect
 from apps.gateway.dialects.steps import DIALECTS
 from apps.gateway.exchange import Exchange
 from apps.gateway.named_sessions import models_of, session_name
-from apps.gateway.recorder import Known, Recorder, in_database
+from apps.gateway.recorder import CachedSession, Recorder
 from apps.gateway.refusals import BadRequest, GatewayRefusal, NoSession, NotSupported, TooLarge
 from apps.gateway.token_count import PATH as COUNT_PATH
 from apps.gateway.token_count import count_tokens
@@ -33,7 +34,7 @@ from contract.values import mapping
 PREFIX = "/gateway/v1"
 RETRY_COUNT = "x-stainless-retry-count"
 """The header with which OpenAI's and Anthropic's libraries mark retries."""
-ADDRESSES = ", ".join(f"POST {PREFIX}/{speaks.path}" for speaks in DIALECTS.values()) + f", and GET {PREFIX}/models"
+ADDRESSES = ", ".join(f"POST {PREFIX}/{dialect.path}" for dialect in DIALECTS.values()) + f", and GET {PREFIX}/models"
 MOST_VALUES = 250_000
 """Values in one request's JSON: a long chat has some ten thousand. Scanning more would delay all other calls."""
 Answer = Callable[[Request], Coroutine[Any, Any, Response]]
@@ -42,7 +43,7 @@ recorder = Recorder(settings.GATEWAY_SPOOL_DIR)
 upstreams = Upstreams()
 
 
-def refusing(speaks: type[Dialect] = ChatCompletions) -> Callable[[Answer], Answer]:
+def refusing(dialect: type[Dialect] = ChatCompletions) -> Callable[[Answer], Answer]:
     """Converts refusals to errors of the protocol."""
 
     def decorated(answer: Answer) -> Answer:
@@ -51,7 +52,7 @@ def refusing(speaks: type[Dialect] = ChatCompletions) -> Callable[[Answer], Answ
             try:
                 return await answer(request)
             except GatewayRefusal as refusal:
-                return refusal.response(speaks.refused(refusal))
+                return refusal.response(dialect.refused(refusal))
             except ClientDisconnect:
                 return Response(status_code=499)  # nobody reads it
 
@@ -60,17 +61,17 @@ def refusing(speaks: type[Dialect] = ChatCompletions) -> Callable[[Answer], Answ
     return decorated
 
 
-def call_route(speaks: type[Dialect]) -> Route:
+def call_route(dialect: type[Dialect]) -> Route:
     """POST /v1/… in one protocol."""
 
-    @refusing(speaks)
+    @refusing(dialect)
     async def call(request: Request) -> Response:
-        known, body = await asked(request, speaks)
+        cached, body = await authorized_request(request, dialect)
         is_retry = request.headers.get(RETRY_COUNT, "0") not in ("", "0")
         exchange = Exchange(
-            known,
+            cached,
             body,
-            speaks=speaks,
+            dialect=dialect,
             headers=request.headers,
             is_retry=is_retry,
             recorder=recorder,
@@ -78,15 +79,15 @@ def call_route(speaks: type[Dialect]) -> Route:
         )
         return await exchange.respond(request.receive)
 
-    return Route(f"{PREFIX}/{speaks.path}", call, methods=["POST"])
+    return Route(f"{PREFIX}/{dialect.path}", call, methods=["POST"])
 
 
 @refusing(AnthropicMessages)
 async def token_count(request: Request) -> Response:
     """POST /v1/messages/count_tokens."""
-    known, body = await asked(request, AnthropicMessages)
+    cached, body = await authorized_request(request, AnthropicMessages)
     return await count_tokens(
-        known,
+        cached,
         body,
         agent_headers=request.headers,
         receive=request.receive,
@@ -95,20 +96,20 @@ async def token_count(request: Request) -> Response:
     )
 
 
-async def asked(request: Request, speaks: type[Dialect]) -> tuple[Known, dict[str, Any]]:
+async def authorized_request(request: Request, dialect: type[Dialect]) -> tuple[CachedSession, dict[str, Any]]:
     """The session of a request, and its body, which is only read for a known key. Raises GatewayRefusal."""
     key = key_of(request)
     await recorder.admit(key)
-    body = await body_of(request, speaks)
-    return await session_of(request, key, speaks, body), body
+    body = await body_of(request, dialect)
+    return await session_of(request, key, dialect, body), body
 
 
-async def session_of(request: Request, key: str, speaks: type[Dialect], body: dict[str, Any]) -> Known:
+async def session_of(request: Request, key: str, dialect: type[Dialect], body: dict[str, Any]) -> CachedSession:
     """The session of a session key, or the one named by a call with an API token. Raises GatewayRefusal."""
     if not key.startswith(api_tokens.MARK):
         return await recorder.session_of(key)
     name = session_name(request.headers.get("x-session-id", ""), request.headers.get("traceparent", ""))
-    return await recorder.named_session(key, name, speaks.about(body))
+    return await recorder.named_session(key, name, dialect.session_fields(body))
 
 
 @refusing()
@@ -116,14 +117,14 @@ async def models(request: Request) -> Response:
     """GET /v1/models: the session's model, or all that a token may call."""
     key = key_of(request)
     if key.startswith(api_tokens.MARK):
-        known = [(each.name, each.created_at) for each in await in_database(models_of, key)]
+        served = [(each.name, each.created_at) for each in await in_database(models_of, key)]
     else:
         session = (await recorder.session_of(key)).session
         named = session.split or session.policy
-        known = [(session.public_name, named.created_at if named else session.created_at)]
+        served = [(session.public_name, named.created_at if named else session.created_at)]
     cards = [
-        {"id": name, "object": "model", "created": int(since.timestamp()), "owned_by": "retrace"}
-        for name, since in known
+        {"id": name, "object": "model", "created": int(created_at.timestamp()), "owned_by": "retrace"}
+        for name, created_at in served
     ]
     return JSONResponse({"object": "list", "data": cards})
 
@@ -150,7 +151,7 @@ def key_of(request: Request) -> str:
     return key
 
 
-async def body_of(request: Request, speaks: type[Dialect]) -> dict[str, Any]:
+async def body_of(request: Request, dialect: type[Dialect]) -> dict[str, Any]:
     """The request in this protocol. Raises BadRequest, TooLarge, or ClientDisconnect."""
     try:
         async with asyncio.timeout(settings.GATEWAY_DEADLINE_SECONDS):
@@ -164,10 +165,10 @@ async def body_of(request: Request, speaks: type[Dialect]) -> dict[str, Any]:
         jsontext.dumps(body)  # refuse what couldn't be stored
     except jsontext.UnreadableJSON as problem:
         raise BadRequest(f"The body can't be read: {problem}") from None
-    asked = mapping(body)
-    if words := speaks.problem_of(asked):
+    request_body = mapping(body)
+    if words := dialect.problem_of(request_body):
         raise BadRequest(words)
-    return asked
+    return request_body
 
 
 async def _read(request: Request) -> bytes:

@@ -22,10 +22,11 @@ from apps.common.outages import outage_of
 from apps.common.turns import Turns
 from apps.gateway.call_graph import Ids, Parent, sequence_digests
 from apps.gateway.call_redaction import redact
-from apps.gateway.dialects.dialect import Asked, Dialect, Usage, piece_from
+from apps.gateway.call_storage import in_database
+from apps.gateway.dialects.dialect import Dialect, ReplyContext, Usage, piece_from
 from apps.gateway.disconnection import cancel_on_disconnect
 from apps.gateway.models import Call
-from apps.gateway.recorder import Known, Recorder, in_database
+from apps.gateway.recorder import CachedSession, Recorder
 from apps.gateway.refusals import GatewayRefusal, NotSpoken, RecorderAway, SessionEnded, UpstreamAway
 from apps.gateway.splits.blind_replies import hidden_status
 from apps.gateway.streamed_reply import DONE, NoEvent, events_in
@@ -50,17 +51,17 @@ class Exchange:
 
     def __init__(
         self,
-        known: Known,
+        cached: CachedSession,
         body: dict[str, Any],
         *,
-        speaks: type[Dialect],
+        dialect: type[Dialect],
         headers: Mapping[str, str],
         is_retry: bool,
         recorder: Recorder,
         upstreams: Upstreams,
     ) -> None:
-        self.known = known
-        self.session = known.session
+        self.cached = cached
+        self.session = cached.session
         self.body = body
         self.is_retry = is_retry
         self.began_at, self._began = now(), time.monotonic()
@@ -70,11 +71,11 @@ class Exchange:
         """The policy's server accepted the request, or may have: its usage counts, even if the reply is unusable."""
         self._is_recorded = False
         self._recorder, self._upstreams = recorder, upstreams
-        self._destination = Destination.of(known.session)
+        self._destination = Destination.of(cached.session)
         self._id = new_id()
-        asked = Asked(self._id, self._model, int(self.began_at.timestamp()), self._is_blind)
-        self._dialect = speaks(body, asked)
-        self._digest = known.graph.sealed(digest_of(body if speaks.is_everywhere else [speaks.name, body]))
+        context = ReplyContext(self._id, self._model, int(self.began_at.timestamp()), self._is_blind)
+        self._dialect = dialect(body, context)
+        self._digest = cached.graph.sealed(digest_of(body if dialect.is_everywhere else [dialect.name, body]))
         self._agent_headers = headers
         self.headers: dict[str, str] = {}
         """Additional response headers."""
@@ -82,16 +83,16 @@ class Exchange:
     async def respond(self, receive: Receive) -> Response:
         """The policy's reply, or the stored one for a retry. Raises GatewayRefusal or ClientDisconnect."""
         self._refuse_where_over()
-        if self.is_retry and (call_id := self.known.graph.same_request(self._digest)):
+        if self.is_retry and (call_id := self.cached.graph.same_request(self._digest)):
             if (replay := await self._replay(call_id)) is not None:
                 return replay
             self.headers = SAMPLED_AGAIN
-        await self._recorder.admit_call(self.known)
-        await self._recorder.begin(self.known)
+        await self._recorder.admit_call(self.cached)
+        await self._recorder.begin(self.cached)
         try:
-            return await self._pass_on(receive)
+            return await self._forward(receive)
         except ClientDisconnect:
-            await self.gone()
+            await self.record_disconnect()
             raise
         except GatewayRefusal as refusal:
             raise await self._failed(refusal) from None
@@ -99,15 +100,15 @@ class Exchange:
             logger.exception("a reply of %s could not be read", self.session.policy_name)
             raise await self._failed(UpstreamAway(self._dialect.nothing_read)) from None
 
-    async def _pass_on(self, receive: Receive) -> Response:
+    async def _forward(self, receive: Receive) -> Response:
         try:
             if self._may_fail_over and not self._upstreams.may_try(self._destination):
                 raise UpstreamAway("The policy's server couldn't be reached just now.")
-            upstream = await cancel_on_disconnect(self._ask(), receive)
+            upstream = await cancel_on_disconnect(self._send_request(), receive)
         except UpstreamAway as refusal:
             if not await self._fails_over(refusal):
                 raise
-            upstream = await cancel_on_disconnect(self._ask(), receive)
+            upstream = await cancel_on_disconnect(self._send_request(), receive)
         if not upstream.is_success:
             return await self._pass_error(upstream)
         self._may_be_computed = True
@@ -123,24 +124,26 @@ class Exchange:
     def _may_fail_over(self) -> bool:
         """Only the first call of a session that a split routed to an arm: there is nothing yet that another policy would have to continue."""
         session = self.session
-        return session.drawn_id is not None and session.policy_id == session.drawn_id and not self.known.graph.nodes
+        return session.drawn_id is not None and session.policy_id == session.drawn_id and not self.cached.graph.nodes
 
     async def _fails_over(self, refusal: UpstreamAway) -> bool:
         """Whether to ask the champion instead of an unreachable arm; if so, the session is moved there permanently."""
         if refusal.may_have_computed or not self._may_fail_over:
             return False
-        if not await self._recorder.fail_over(self.known, str(refusal)):
+        if not await self._recorder.fail_over(self.cached, str(refusal)):
             return False
-        self.session = self.known.session
+        self.session = self.cached.session
         self._destination = Destination.of(self.session)
         return True
 
-    async def _ask(self) -> httpx.Response:
+    async def _send_request(self) -> httpx.Response:
         dialect, destination, session = self._dialect, self._destination, self.session
         if destination.is_own and not dialect.is_everywhere:
             raise NotSpoken(dialect.title)
-        speaks_ids = dialect.is_everywhere and await self._upstreams.speaks_ids(destination)
-        body = dialect.request(model=session.served_name, sampling=session.sampling, speaks_ids=speaks_ids)
+        supports_token_ids = dialect.is_everywhere and await self._upstreams.supports_token_ids(destination)
+        body = dialect.request(
+            model=session.served_name, sampling=session.sampling, supports_token_ids=supports_token_ids
+        )
         headers = dialect.headers(self._agent_headers)
         return await self._upstreams.send(
             destination, session.pk, dialect.path, body, headers=headers, takes_api_key=dialect.takes_api_key
@@ -265,15 +268,15 @@ class Exchange:
             return error
         return broken(error) if isinstance(error, httpx.HTTPError) else UpstreamAway(self._dialect.nothing_read)
 
-    async def gone(self) -> None:
+    async def record_disconnect(self) -> None:
         """Handles an agent that disconnected during a stream."""
         await self._record(status=Call.Status.CANCELLED, http_status=499, error="The agent disconnected.")
 
     @property
     def _model(self) -> str:
         """The model name in replies is the one that the agent requested."""
-        asked = self.body.get("model")
-        return asked if isinstance(asked, str) else self.session.public_name
+        model = self.body.get("model")
+        return model if isinstance(model, str) else self.session.public_name
 
     async def _record(
         self, *, status: Call.Status, http_status: int, reply: dict[str, Any] | None = None, error: str = ""
@@ -288,13 +291,13 @@ class Exchange:
 
     async def _store(self, call: Call, parent: Parent, tokens: int) -> None:
         reply = call.reply
-        if self.known.rules or parent.is_redacted:
+        if self.cached.rules or parent.is_redacted:
             messages, tools = self._dialect.messages, self.body.get("tools")
             about: dict[str, Any] = {"messages": messages, "tools": tools, "parent_is_redacted": parent.is_redacted}
             about["withheld"] = self._dialect.withheld
             async with REDACTIONS.of(call.session.workspace_id):
-                await asyncio.to_thread(redact, call, self.known.rules, **about)
-        await self._recorder.record(self.known, call, tokens)
+                await asyncio.to_thread(redact, call, self.cached.rules, **about)
+        await self._recorder.record(self.cached, call, tokens)
         if call.is_redacted and reply is not None:
             self._recorder.remember(call.pk, reply)
 
@@ -316,7 +319,7 @@ class Exchange:
         """Cost in dollars, and whether it's estimated; None if unknown."""
         if not any(tokens):
             return Decimal(0), False
-        if (rates := self.known.terms.rates) is None:
+        if (rates := self.cached.terms.rates) is None:
             return None, False
         read, written = tokens
         cost = rates.cost(read=read, written=written, cached=call.cached_tokens or 0)
@@ -331,8 +334,8 @@ class Exchange:
         tokens.check(usage.read, usage.written)
         prompt, sampled = (tokens.prompt_ids, tokens.sampled_ids) if reply else (None, None)
         digests = prefix_digests([*messages, *(dialect.items_of(reply) if reply else [])], dialect.normalized)
-        parent = self.known.graph.parent_of(digests[: len(messages)], prompt)
-        sealed = self.known.graph.sealed
+        parent = self.cached.graph.parent_of(digests[: len(messages)], prompt)
+        sealed = self.cached.graph.sealed
         tools_digest = sealed(digest_of(self.body.get("tools")))
         sequence = None if prompt is None or sampled is None else np.concatenate([prompt, sampled])
         call = Call(
@@ -342,7 +345,7 @@ class Exchange:
             status=status,
             dialect=dialect.name,
             is_retry=self.is_retry,
-            request={name: value for name, value in self.body.items() if name not in dialect.apart},
+            request={name: value for name, value in self.body.items() if name not in dialect.fields_stored_apart},
             messages=messages[parent.messages :],
             tools=None if tools_digest == parent.tools_digest else self.body.get("tools"),
             tools_digest=tools_digest,
@@ -382,7 +385,7 @@ class StreamedResponse(Response):
             await cancel_on_disconnect(self._pump(send), receive)
         except (ClientDisconnect, OSError):
             await self._upstream.aclose()
-            await self._exchange.gone()
+            await self._exchange.record_disconnect()
 
     async def _pump(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})

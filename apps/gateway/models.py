@@ -26,7 +26,7 @@ class SessionQuerySet(WorkspaceQuerySet["Session"]):
     def open(self) -> Self:
         return self.filter(state=Session.State.OPEN)
 
-    def with_good_keys(self) -> Self:
+    def with_valid_keys(self) -> Self:
         """Those whose key is valid: whoever opened them may still open sessions, and the token used to open them isn't revoked.
 
         Sessions with a name have no key that anybody knows; their calls carry a token.

@@ -195,14 +195,16 @@ def task_of(session: Session, path: Sequence[Call]) -> Task:
 def task_asked(session: Session, path: Sequence[Call]) -> Task:
     """The task given by the first user message of a path."""
     environment = str(mapping(session.task).get("environment") or "")
-    asked = first_asked(path[0].messages if path else [])
-    return Task(key=key_of(asked) if asked else str(session.pk), instruction=asked, environment=environment)
+    instruction = first_asked(path[0].messages if path else [])
+    return Task(
+        key=key_of(instruction) if instruction else str(session.pk), instruction=instruction, environment=environment
+    )
 
 
 def first_asked(messages: Sequence[Any]) -> str:
     """The text of the first user message."""
-    asked = (message.get("content") for message in messages if message.get("role") == "user")
-    return text_of(next(asked, ""))
+    instructions = (message.get("content") for message in messages if message.get("role") == "user")
+    return text_of(next(instructions, ""))
 
 
 def key_of(instruction: str) -> str:

@@ -56,11 +56,11 @@ class Tokens:
 class Capture:
     """Adds fields to the requests of one call, and removes the additional ones from their replies."""
 
-    def __init__(self, body: dict[str, Any], *, speaks_ids: bool) -> None:
-        self.tokens = Tokens(problem="" if speaks_ids else NO_IDS)
-        if speaks_ids and body.get("n") not in (None, 1):
+    def __init__(self, body: dict[str, Any], *, supports_token_ids: bool) -> None:
+        self.tokens = Tokens(problem="" if supports_token_ids else NO_IDS)
+        if supports_token_ids and body.get("n") not in (None, 1):
             self.tokens.problem = SEVERAL
-        self._speaks_ids = speaks_ids
+        self._supports_token_ids = supports_token_ids
         self._wants_logprobs = bool(body.get("logprobs"))
         self._wants_ids = bool(body.get("return_token_ids"))
         options = body.get("stream_options")
@@ -68,7 +68,7 @@ class Capture:
 
     def request(self, body: dict[str, Any]) -> dict[str, Any]:
         """The request with the fields that the capture needs."""
-        if not self._speaks_ids:
+        if not self._supports_token_ids:
             return body
         added: dict[str, Any] = {"return_token_ids": True, "logprobs": True}
         if body.get("stream"):
@@ -78,7 +78,7 @@ class Capture:
 
     def extract(self, reply: dict[str, Any]) -> None:
         """Take the tokens out of a reply, or a chunk of a streamed one."""
-        if not self._speaks_ids:
+        if not self._supports_token_ids:
             return
         choices = reply.get("choices")
         first = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}

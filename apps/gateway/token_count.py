@@ -10,9 +10,9 @@ from starlette.responses import Response
 from starlette.types import Receive
 
 from apps.gateway.dialects.anthropic_messages import AnthropicMessages
-from apps.gateway.dialects.dialect import Asked, count, piece_from
+from apps.gateway.dialects.dialect import ReplyContext, count, piece_from
 from apps.gateway.disconnection import cancel_on_disconnect
-from apps.gateway.recorder import Known, Recorder
+from apps.gateway.recorder import CachedSession, Recorder
 from apps.gateway.refusals import NotSpoken, SessionEnded, UpstreamAway
 from apps.gateway.splits.blind_replies import hidden_status
 from apps.gateway.streamed_reply import NoEvent
@@ -25,7 +25,7 @@ TITLE = "Anthropic's counting of tokens (/v1/messages/count_tokens)"
 
 
 async def count_tokens(
-    known: Known,
+    cached: CachedSession,
     body: dict[str, Any],
     *,
     agent_headers: Mapping[str, str],
@@ -35,15 +35,15 @@ async def count_tokens(
 ) -> Response:
     """The policy's server's response. It counts against the requests per minute, but not against the session's budget. Raises GatewayRefusal or
     ClientDisconnect."""
-    session = known.session
+    session = cached.session
     if not session.is_open:
         raise SessionEnded(f"This session is {session.state}. Create another one with POST /api/v1/sessions.")
     destination = Destination.of(session)
     if destination.is_own:
         raise NotSpoken(TITLE)
-    await recorder.admit_call(known)
+    await recorder.admit_call(cached)
     is_blind = session.split_id is not None
-    dialect = AnthropicMessages(body, Asked(session.pk, session.public_name, 0, is_blind))
+    dialect = AnthropicMessages(body, ReplyContext(session.pk, session.public_name, 0, is_blind))
     asking = upstreams.send(
         destination,
         session.pk,

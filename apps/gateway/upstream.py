@@ -62,7 +62,7 @@ class Upstreams:
         self._clients: dict[tuple[str, str], AsyncClient] = {}
         self._training: deque[tuple[str, str]] = deque()
         self._closing: set[asyncio.Task[None]] = set()
-        self._speaks_ids: dict[str, tuple[bool, float]] = {}
+        self._supports_token_ids: dict[str, tuple[bool, float]] = {}
         self._failures: dict[tuple[str, ...], tuple[int, float]] = {}
         """By a policy's servers: consecutive times that none was reachable, and the time of the last."""
 
@@ -82,24 +82,24 @@ class Upstreams:
         self._training.clear()
         await asyncio.gather(*(client.aclose() for client in clients.values()))
 
-    async def speaks_ids(self, destination: Destination) -> bool:
+    async def supports_token_ids(self, destination: Destination) -> bool:
         """Whether the server returns token ids when asked to: vLLM does; others may refuse a request that asks."""
         if destination.is_own:
             return True
         address = destination.addresses[0]
-        known, until = self._speaks_ids.get(address, (False, 0.0))
-        if time.monotonic() < until:
-            return known
+        is_supported, expires_at = self._supports_token_ids.get(address, (False, 0.0))
+        if time.monotonic() < expires_at:
+            return is_supported
         try:
             client = self._client(destination, address)
             response = await client.get("models", timeout=httpx.Timeout(CONNECT_SECONDS))
             cards = json_of(response).get("data") if response.is_success else []
-            speaks = any(isinstance(card, dict) and card.get("owned_by") == "vllm" for card in cards or [])
-            until = time.monotonic() + KNOWN_SECONDS
+            is_supported = any(isinstance(card, dict) and card.get("owned_by") == "vllm" for card in cards or [])
+            expires_at = time.monotonic() + KNOWN_SECONDS
         except (httpx.HTTPError, OSError, ValueError, RecursionError, AttributeError, TypeError):
-            speaks, until = False, time.monotonic() + UNKNOWN_SECONDS
-        self._speaks_ids[address] = (speaks, until)
-        return speaks
+            is_supported, expires_at = False, time.monotonic() + UNKNOWN_SECONDS
+        self._supports_token_ids[address] = (is_supported, expires_at)
+        return is_supported
 
     async def send(
         self,

@@ -13,7 +13,7 @@ from apps.accounts.models import Membership
 from apps.gateway import sessions
 from apps.gateway.dialects.anthropic_messages import AnthropicMessages, StreamedMessage
 from apps.gateway.dialects.chat_completions import ChatCompletions
-from apps.gateway.dialects.dialect import Asked, Dialect, named_event
+from apps.gateway.dialects.dialect import Dialect, ReplyContext, named_event
 from apps.gateway.dialects.openai_responses import OpenAIResponses
 from apps.gateway.models import Call, Join, Path
 from apps.gateway.splits.models import TrafficSplit
@@ -200,7 +200,7 @@ def test_what_rules_find_is_stored_in_no_protocol_and_images_stay(
 def test_a_stream_is_put_together_to_the_reply_that_it_was_cut_from(
     speaks: type[Dialect], reply: dict[str, Any], events: Callable[..., Any]
 ) -> None:
-    asked = Asked(Call().pk, reply["model"], 1, is_blind=False)
+    asked = ReplyContext(Call().pk, reply["model"], 1, is_blind=False)
     body = {"model": reply["model"], "messages": [], "input": ""}
     theirs, ours = speaks(body, asked), speaks(body, asked)
     for event in events(reply):

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from django.db import OperationalError, transaction
 
-from apps.gateway import asgi, recorder, sessions
+from apps.gateway import asgi, recorder, sessions, spool
 from apps.gateway.models import Call, Session
 from tests.gateway.conftest import Agent
 from tests.gateway.upstream import Upstream
@@ -42,21 +42,21 @@ def test_calls_of_a_session_that_ends_for_long_hold_up_nobody_else(
     agent: Agent, open_session: Callable[..., sessions.NewSession], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They are kept in files until its row is free: the gateway has few threads for the database."""
-    monkeypatch.setattr(recorder, "FLUSH_SECONDS", 0.05)
+    monkeypatch.setattr(spool, "FLUSH_SECONDS", 0.05)
     assert agent.reply(ASK)
     with httpx.Client(base_url=agent.http.base_url, timeout=30) as http, ThreadPoolExecutor(8) as threads:
         key = {"Authorization": f"Bearer {open_session().key}"}
         with transaction.atomic():
             Session.objects.select_for_update().get(pk=agent.session.pk)
             sent = [threads.submit(agent.ask, {"role": "user", "content": str(number)}) for number in range(8)]
-            while not asgi.recorder.spool.is_dir():
+            while not asgi.recorder.spool.folder.is_dir():
                 time.sleep(0.01)
             assert http.post("chat/completions", json={"messages": [ASK]}, headers=key).status_code == 200
             assert {each.result().status_code for each in sent} == {200}
             assert Call.objects.filter(session=agent.session).count() == 1
     while Call.objects.filter(session=agent.session).count() < 9:
         time.sleep(0.01)
-    assert not [*asgi.recorder.spool.glob("*.refused")]
+    assert not [*asgi.recorder.spool.folder.glob("*.refused")]
 
 
 def test_after_the_end_of_a_session_its_key_is_refused(agent: Agent, upstream: Upstream) -> None:
@@ -135,25 +135,26 @@ def test_while_the_database_is_away_calls_pass_and_are_stored_afterwards(
     agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     agent.reply(ASK)
-    monkeypatch.setattr(recorder, "FLUSH_SECONDS", 0.05)
+    monkeypatch.setattr(spool, "FLUSH_SECONDS", 0.05)
     away = OperationalError("connection refused")
 
     def fails(*_: object) -> None:
         raise away
 
     with monkeypatch.context() as patch:
-        for name in ("_load", "store", "store_spooled"):
-            patch.setattr(recorder, name, fails)
+        patch.setattr(recorder, "_load", fails)
+        patch.setattr(recorder, "store", fails)
+        patch.setattr(spool, "store_spooled", fails)
         assert agent.reply(ASK, {"role": "assistant", "content": "Done."}, ASK)["content"] == "Done."
         assert Call.objects.count() == 1
-        assert len([*asgi.recorder.spool.glob("*.json")]) == 1
+        assert len([*asgi.recorder.spool.folder.glob("*.json")]) == 1
     for _ in range(200):
         if Call.objects.count() == 2:
             break
         time.sleep(0.05)
     before, call = Call.objects.order_by("id")
     assert (call.parent_id, call.join, call.untrainable) == (before.pk, "tokens", "")
-    assert not [*asgi.recorder.spool.iterdir()]
+    assert not [*asgi.recorder.spool.folder.iterdir()]
 
 
 def test_an_installation_can_let_no_call_pass_unrecorded(
@@ -172,7 +173,7 @@ def test_an_installation_can_let_no_call_pass_unrecorded(
 
 def test_two_processes_know_each_others_calls(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     first = agent.reply(ASK)
-    monkeypatch.setattr(asgi, "recorder", recorder.Recorder(asgi.recorder.spool))  # another process has its own
+    monkeypatch.setattr(asgi, "recorder", recorder.Recorder(asgi.recorder.spool.folder))  # another process has its own
     agent.reply(ASK, first, {"role": "user", "content": "Thanks."})
     before, call = Call.objects.order_by("id")
     assert call.parent_id == before.pk

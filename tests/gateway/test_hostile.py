@@ -15,7 +15,7 @@ from apps.common.ids import new_id
 from apps.gateway import asgi, session_trajectories, sessions
 from apps.gateway.dialects.anthropic_messages import AnthropicMessages
 from apps.gateway.dialects.chat_completions import ChatCompletions
-from apps.gateway.dialects.dialect import MOST_ITEMS, Asked, Dialect
+from apps.gateway.dialects.dialect import MOST_ITEMS, Dialect, ReplyContext
 from apps.gateway.dialects.openai_responses import OpenAIResponses
 from apps.gateway.exchange import MOST_AFTER_END
 from apps.gateway.models import Call
@@ -266,8 +266,8 @@ def test_a_reply_of_very_many_items_is_none(
     speaks: type[Dialect], reply: Callable[[list[Any]], dict[str, Any]]
 ) -> None:
     """900,000 of them took each page of their session most of a minute, and its end more."""
-    dialect = speaks({"messages": [ASK], "input": "x"}, Asked(new_id(), "any", 0, is_blind=False))
-    dialect.request(model="served", sampling={}, speaks_ids=False)
+    dialect = speaks({"messages": [ASK], "input": "x"}, ReplyContext(new_id(), "any", 0, is_blind=False))
+    dialect.request(model="served", sampling={}, supports_token_ids=False)
     dialect.process_reply(reply([{"type": "text", "text": ""}] * MOST_ITEMS))
     many = reply([{"type": "text", "text": ""}] * (MOST_ITEMS + 1))
     with pytest.raises(NoEvent):

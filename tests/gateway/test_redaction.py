@@ -10,7 +10,7 @@ from django.core import serializers
 from django.db import OperationalError
 
 from apps.accounts.models import Membership
-from apps.gateway import asgi, call_redaction, feedback, recorder, sessions
+from apps.gateway import asgi, call_redaction, feedback, recorder, sessions, spool
 from apps.gateway.call_redaction import REDACTED, WITHHELD
 from apps.gateway.models import Call, Join, Session
 from apps.redaction.rules import add_rule
@@ -123,9 +123,9 @@ def test_files_of_an_outage_hold_no_more_than_the_database_would(agent: Agent, m
         raise OperationalError("the connection is closed")
 
     monkeypatch.setattr(recorder, "store", away)
-    monkeypatch.setattr(recorder, "store_spooled", away)
+    monkeypatch.setattr(spool, "store_spooled", away)
     agent.reply(user(f"Write to {MAIL}."))
-    [file] = asgi.recorder.spool.glob("*.json")
+    [file] = asgi.recorder.spool.folder.glob("*.json")
     assert MARK in file.read_text()
     assert MAIL not in file.read_text()
 

@@ -10,7 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from apps.common.ids import new_id
-from apps.gateway import queries, recorder, session_trajectories, sessions
+from apps.gateway import call_storage, queries, session_trajectories, sessions
 from apps.gateway.models import Call, Path, Session
 from apps.gateway.queries import record_of
 from apps.trajectories.models import Trajectory
@@ -83,7 +83,7 @@ def test_the_end_of_a_large_session_and_a_call_after_it_hold_few_of_its_paths_at
         ends = peak_of(lambda: sessions.finish_session(session=session))  # noqa: B023 -- called here
         first.pk, first.body_digest = new_id(), secrets.token_bytes(16)
         first.session.refresh_from_db()
-        late = peak_of(lambda: recorder.store(first, 3, is_free=False))  # noqa: B023
+        late = peak_of(lambda: call_storage.store(first, 3, is_free=False))  # noqa: B023
         assert Path.objects.filter(session=session).count() == chats + 2
         peaks.append((ends, late, peak_of(lambda: record_of(session))))  # noqa: B023
     assert all(many < few + 1_000_000 for few, many in zip(*peaks, strict=True)), peaks
@@ -109,7 +109,7 @@ def test_a_call_that_ends_after_its_session_was_deleted_is_kept_nowhere(known: b
     late = calls.get()
     late.pk = new_id()
     Session.objects.all().delete()
-    recorder.store(late, 3, is_free=False)
+    call_storage.store(late, 3, is_free=False)
     assert not Call.objects.exists()
 
 

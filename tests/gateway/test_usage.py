@@ -129,7 +129,7 @@ def test_requests_beyond_a_minutes_limit_wait_for_all_processes_alike(
 ) -> None:
     limit(requests_a_minute=2)
     assert [agent.ask(ASK).status_code for _ in range(2)] == [200, 200]
-    monkeypatch.setattr(asgi, "recorder", Recorder(asgi.recorder.spool))  # another process
+    monkeypatch.setattr(asgi, "recorder", Recorder(asgi.recorder.spool.folder))  # another process
     refused = agent.ask(ASK)
     assert refused.status_code == 429
     assert error_of(refused)["code"] == "rate_limit_exceeded"

@@ -167,8 +167,8 @@ class _Splits(MemberView):
     needs = Role.RESEARCHER
 
     def find(self, split_id: UUID) -> TrafficSplit:
-        known = TrafficSplit.objects.visible_to(self.member).select_related("workspace").prefetch_related(*RELATED)
-        return get_object_or_404(known, pk=split_id)
+        splits = TrafficSplit.objects.visible_to(self.member).select_related("workspace").prefetch_related(*RELATED)
+        return get_object_or_404(splits, pk=split_id)
 
     def answer(self, split_id: UUID, **more: Any) -> Response:
         context = {"request": self.request}
@@ -177,19 +177,19 @@ class _Splits(MemberView):
     def plans(self, wanted: dict[str, Any]) -> list[ArmPlan]:
         """The arms in a request. Raises ValidationError."""
         canary = wanted.pop("canary")
-        asked = [(arm["policy"], arm["weight"], False) for arm in wanted.pop("arms")]
+        requested = [(arm["policy"], arm["weight"], False) for arm in wanted.pop("arms")]
         if canary:
-            asked.append((canary["policy"], canary["percent"], True))
-        known = self.acting().in_bulk({pk for pk, *_ in asked})
-        if unknown := next((pk for pk, *_ in asked if pk not in known), None):
+            requested.append((canary["policy"], canary["percent"], True))
+        policies = self.acting().in_bulk({pk for pk, *_ in requested})
+        if unknown := next((pk for pk, *_ in requested if pk not in policies), None):
             raise self.no_policy(unknown, "arms")
-        return [ArmPlan(known[pk], weight, is_canary) for pk, weight, is_canary in asked]
+        return [ArmPlan(policies[pk], weight, is_canary) for pk, weight, is_canary in requested]
 
     def policy(self, pk: UUID, field: str) -> Policy:
-        found = self.acting().filter(pk=pk).first()
-        if found is None:
+        policy = self.acting().filter(pk=pk).first()
+        if policy is None:
             raise self.no_policy(pk, field)
-        return found
+        return policy
 
     def acting(self) -> QuerySet[Policy]:
         return Policy.objects.visible_to(self.member).acting().select_related("endpoint")
@@ -234,8 +234,8 @@ class SplitsView(_Splits, ListView):
         responses=SplitSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
-        known = TrafficSplit.objects.visible_to(self.member).prefetch_related(*RELATED)
-        return self.page_of(known, SplitSerializer)
+        splits = TrafficSplit.objects.visible_to(self.member).prefetch_related(*RELATED)
+        return self.page_of(splits, SplitSerializer)
 
 
 class SplitView(_Splits):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from apps.gateway.dialects.dialect import MOST_ITEMS, Asked, Dialect, Usage, count, few, named_event
+from apps.gateway.dialects.dialect import MOST_ITEMS, Dialect, ReplyContext, Usage, count, few, named_event
 from apps.gateway.refusals import GatewayRefusal
 from apps.gateway.splits.blind_replies import hidden_words, keep
 from apps.gateway.streamed_reply import NoEvent
@@ -41,10 +41,10 @@ class AnthropicMessages(Dialect):
     title = "Anthropic's Messages (/v1/messages)"
     nothing_read = "The policy's server sent something that is no message of Anthropic's protocol."
     takes_api_key = True
-    apart = ("messages", "tools", "system")
+    fields_stored_apart = ("messages", "tools", "system")
 
-    def __init__(self, body: dict[str, Any], asked: Asked) -> None:
-        super().__init__(body, asked)
+    def __init__(self, body: dict[str, Any], context: ReplyContext) -> None:
+        super().__init__(body, context)
         self._assembly = StreamedMessage()
         self._counted: dict[str, Any] = {}
 
@@ -58,8 +58,8 @@ class AnthropicMessages(Dialect):
         return ""
 
     @classmethod
-    def about(cls, body: dict[str, Any]) -> dict[str, Any]:
-        return {"user": mapping(body.get("metadata")).get("user_id"), **super().about(body)}
+    def session_fields(cls, body: dict[str, Any]) -> dict[str, Any]:
+        return {"user": mapping(body.get("metadata")).get("user_id"), **super().session_fields(body)}
 
     @staticmethod
     def messages_of(body: dict[str, Any]) -> list[dict[str, Any]]:
@@ -82,7 +82,7 @@ class AnthropicMessages(Dialect):
     def tokens(self) -> Tokens:
         return Tokens(problem=NO_IDS)
 
-    def request(self, *, model: str, sampling: Mapping[str, Any], speaks_ids: bool) -> dict[str, Any]:
+    def request(self, *, model: str, sampling: Mapping[str, Any], supports_token_ids: bool) -> dict[str, Any]:
         self._assembly, self._counted = StreamedMessage(), {}
         return {**self.body, **sampling, "model": model}
 
@@ -109,7 +109,7 @@ class AnthropicMessages(Dialect):
             self._count(piece["message"])
             self._show(piece["message"])
         self._count(piece)
-        if self.asked.is_blind:
+        if self.context.is_blind:
             _hide_in_event(piece)
         self._assembly.add(piece)
         return named_event(piece)
@@ -120,16 +120,16 @@ class AnthropicMessages(Dialect):
             self.usage = self.usage_of({"usage": self._counted})
 
     def _show(self, message: dict[str, Any]) -> None:
-        if self.asked.is_blind:
+        if self.context.is_blind:
             keep(message, MESSAGE, but={"content", "stop_reason", "stop_sequence"})
-            message["id"] = f"msg_{self.asked.id.hex}"
+            message["id"] = f"msg_{self.context.id.hex}"
             blocks = message.get("content")
             for block in blocks if isinstance(blocks, list) else []:
                 if isinstance(block, dict):
                     keep(block, BLOCK)
             if isinstance(usage := message.get("usage"), dict):
                 message["usage"] = _bare_usage(usage)
-        message["model"] = self.asked.model
+        message["model"] = self.context.model
 
     @property
     def has_ended(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from apps.gateway.dialects.dialect import Asked, Dialect, Usage, count
+from apps.gateway.dialects.dialect import Dialect, ReplyContext, Usage, count
 from apps.gateway.splits.blind_replies import hide
 from apps.gateway.streamed_reply import MOST_CHOICES, MOST_TOOL_CALLS, NoEvent, StreamedReply
 from apps.gateway.token_capture import Capture, Tokens
@@ -20,11 +20,11 @@ class ChatCompletions(Dialect):
     title = "OpenAI's chat completions (/v1/chat/completions)"
     nothing_read = "The policy's server sent something that is no chat completion."
     is_everywhere = True
-    apart = ("messages", "tools")
+    fields_stored_apart = ("messages", "tools")
 
-    def __init__(self, body: dict[str, Any], asked: Asked) -> None:
-        super().__init__(body, asked)
-        self._capture = Capture(body, speaks_ids=False)
+    def __init__(self, body: dict[str, Any], context: ReplyContext) -> None:
+        super().__init__(body, context)
+        self._capture = Capture(body, supports_token_ids=False)
         self._assembly = StreamedReply()
 
     @staticmethod
@@ -49,8 +49,8 @@ class ChatCompletions(Dialect):
     def tokens(self) -> Tokens:
         return self._capture.tokens
 
-    def request(self, *, model: str, sampling: Mapping[str, Any], speaks_ids: bool) -> dict[str, Any]:
-        self._capture, self._assembly = Capture(self.body, speaks_ids=speaks_ids), StreamedReply()
+    def request(self, *, model: str, sampling: Mapping[str, Any], supports_token_ids: bool) -> dict[str, Any]:
+        self._capture, self._assembly = Capture(self.body, supports_token_ids=supports_token_ids), StreamedReply()
         body = {**self._capture.request(self.body), **sampling, "model": model}
         if not body.get("stream"):
             body.pop("stream_options", None)  # servers refuse it on its own, and some libraries send it
@@ -84,9 +84,9 @@ class ChatCompletions(Dialect):
         return event(piece) if piece["choices"] or self._capture.wants_usage else b""
 
     def _show(self, reply: dict[str, Any]) -> None:
-        if self.asked.is_blind:
-            hide(reply, self.asked.id, created=self.asked.created)
-        reply["model"] = self.asked.model
+        if self.context.is_blind:
+            hide(reply, self.context.id, created=self.context.created)
+        reply["model"] = self.context.model
 
     @property
     def has_ended(self) -> bool:

@@ -30,7 +30,7 @@ class Usage(NamedTuple):
     """How many of the prompt tokens came from a cache."""
 
 
-class Asked(NamedTuple):
+class ReplyContext(NamedTuple):
     """The parts of a request that its replies must reflect."""
 
     id: UUID
@@ -55,11 +55,11 @@ class Dialect(ABC):
     """Supported by every model server, including this installation's own."""
     takes_api_key: ClassVar[bool] = False
     """Some servers expect the key in `x-api-key`."""
-    apart: ClassVar[tuple[str, ...]]
+    fields_stored_apart: ClassVar[tuple[str, ...]]
     """Request fields that aren't stored with it, except as messages and tools."""
 
-    def __init__(self, body: dict[str, Any], asked: Asked) -> None:
-        self.body, self.asked = body, asked
+    def __init__(self, body: dict[str, Any], context: ReplyContext) -> None:
+        self.body, self.context = body, context
         self.usage = Usage()
         """Usage counted so far. A blind agent may not be shown all of it."""
 
@@ -69,7 +69,7 @@ class Dialect(ABC):
         """Why a body isn't a valid request, in a sentence; "" if it is."""
 
     @classmethod
-    def about(cls, body: dict[str, Any]) -> dict[str, Any]:
+    def session_fields(cls, body: dict[str, Any]) -> dict[str, Any]:
         """The fields of a request that concern its session: `model`, `messages`, and, if present, `metadata` and `user`."""
         names = ("model", "metadata", "user")
         return {name: body[name] for name in names if name in body} | {"messages": cls.messages_of(body)}
@@ -94,7 +94,7 @@ class Dialect(ABC):
         """Tokens of the reply so far."""
 
     @abstractmethod
-    def request(self, *, model: str, sampling: Mapping[str, Any], speaks_ids: bool) -> dict[str, Any]:
+    def request(self, *, model: str, sampling: Mapping[str, Any], supports_token_ids: bool) -> dict[str, Any]:
         """The request for the policy's server. Resets the reply."""
 
     def headers(self, given: Mapping[str, str]) -> dict[str, str]:

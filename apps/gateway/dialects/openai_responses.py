@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from apps.gateway.dialects.dialect import Asked, Dialect, Usage, count, few, named_event
+from apps.gateway.dialects.dialect import Dialect, ReplyContext, Usage, count, few, named_event
 from apps.gateway.splits.blind_replies import keep
 from apps.gateway.streamed_reply import NoEvent
 from apps.gateway.token_capture import Tokens
@@ -46,10 +46,10 @@ class OpenAIResponses(Dialect):
     path = "responses"
     title = "OpenAI's Responses (/v1/responses)"
     nothing_read = "The policy's server sent something that is no response of OpenAI's protocol."
-    apart = ("input", "tools", "instructions")
+    fields_stored_apart = ("input", "tools", "instructions")
 
-    def __init__(self, body: dict[str, Any], asked: Asked) -> None:
-        super().__init__(body, asked)
+    def __init__(self, body: dict[str, Any], context: ReplyContext) -> None:
+        super().__init__(body, context)
         self._begin()
 
     def _begin(self) -> None:
@@ -97,7 +97,7 @@ class OpenAIResponses(Dialect):
     def tokens(self) -> Tokens:
         return Tokens(problem=NO_IDS)
 
-    def request(self, *, model: str, sampling: Mapping[str, Any], speaks_ids: bool) -> dict[str, Any]:
+    def request(self, *, model: str, sampling: Mapping[str, Any], supports_token_ids: bool) -> dict[str, Any]:
         self._begin()
         return {**self.body, **sampling, "model": model}
 
@@ -114,7 +114,7 @@ class OpenAIResponses(Dialect):
         if isinstance(response, dict):
             self.usage = self.usage_of(response)
             self._show(response)
-        if self.asked.is_blind:
+        if self.context.is_blind:
             self._hide_in_event(piece)
         if kind in ENDS:
             if not isinstance(response, dict) or not few(response.get("output")):
@@ -123,13 +123,13 @@ class OpenAIResponses(Dialect):
         return named_event(piece)
 
     def _show(self, response: dict[str, Any]) -> None:
-        if self.asked.is_blind:
+        if self.context.is_blind:
             self._hide(response)
-        response["model"] = self.asked.model
+        response["model"] = self.context.model
 
     def _hide(self, response: dict[str, Any]) -> None:
         keep(response, RESPONSE, but=RESPONSE)
-        response |= {"id": f"resp_{self.asked.id.hex}", "object": "response", "created_at": self.asked.created}
+        response |= {"id": f"resp_{self.context.id.hex}", "object": "response", "created_at": self.context.created}
         response |= {name: self.body.get(name, usual) for name, usual in ECHOED.items()}
         for item in response.get("output") or []:
             if isinstance(item, dict):
@@ -152,7 +152,7 @@ class OpenAIResponses(Dialect):
 
     def _renamed(self, identifier: str) -> str:
         """Replaces an item's id by its position, since servers' formats differ."""
-        return self._ids.setdefault(identifier, f"item_{self.asked.id.hex}{len(self._ids):04}")
+        return self._ids.setdefault(identifier, f"item_{self.context.id.hex}{len(self._ids):04}")
 
     @property
     def has_ended(self) -> bool:

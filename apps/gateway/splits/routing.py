@@ -123,14 +123,14 @@ def unit_of(split: TrafficSplit, *, task: Mapping[str, Any] | None, unit: str) -
 def unit_in(metadata: object, user: object = None) -> str:
     """The unit in a request: `unit` in its metadata, or else its `user`."""
     named = metadata.get("unit") if isinstance(metadata, dict) else None
-    found = named if named not in (None, "") else user
-    return str(found) if isinstance(found, str | int) and not isinstance(found, bool) else ""
+    unit = named if named not in (None, "") else user
+    return str(unit) if isinstance(unit, str | int) and not isinstance(unit, bool) else ""
 
 
 def task_in(body: Mapping[str, Any]) -> dict[str, Any]:
-    """The task of a session that names none, as its trajectory will have it: its first message. body: from `Dialect.about`."""
-    asked = first_asked(body["messages"])
-    return {"key": key_of(asked), "environment": ""} if asked else {}
+    """The task of a session that names none, as its trajectory will have it: its first message. body: from `Dialect.session_fields`."""
+    instruction = first_asked(body["messages"])
+    return {"key": key_of(instruction), "environment": ""} if instruction else {}
 
 
 def sampling_of(policy: Policy) -> dict[str, Any]:

@@ -1,0 +1,80 @@
+"""Stores calls in the database, in threads of the gateway's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any, ParamSpec, TypeVar
+
+from channels.db import database_sync_to_async
+from django.db import OperationalError, transaction
+from django.db.models import F
+from django.db.models.functions import Greatest
+from django.utils.timezone import now
+from psycopg.errors import LockNotAvailable
+
+from apps.common.query_time_limit import lock_time_limit
+from apps.common.turns import Turns
+from apps.gateway import sessions
+from apps.gateway.models import Call, Session
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+THREADS = ThreadPoolExecutor(4, thread_name_prefix="gateway-database")
+TURNS = Turns(2)
+"""Threads that one workspace may use to change sessions: the end of a large session holds its row for seconds, and its calls wait for that."""
+LOCK_MILLISECONDS = 1000
+"""How long a call waits for its session's row before it's kept in a file."""
+
+
+async def in_database(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run a function in one of the gateway's threads."""
+    run = database_sync_to_async(function, thread_sensitive=False, executor=THREADS)
+    result: T = await run(*args, **kwargs)
+    return result
+
+
+async def in_turn(session: Session, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run a function that may wait for the session's row, in at most a few of the gateway's threads for each workspace."""
+    async with TURNS.of(session.workspace_id):
+        return await in_database(function, *args, **kwargs)
+
+
+@lock_time_limit(LOCK_MILLISECONDS)
+def count_call(session: Session) -> bool:
+    """Count a call if the session's limit allows it; returns whether it does."""
+    below_limit = Session.objects.filter(pk=session.pk, calls_begun__lt=F("max_calls"))
+    return bool(below_limit.update(calls_begun=F("calls_begun") + 1))
+
+
+@lock_time_limit(LOCK_MILLISECONDS)
+def store(call: Call, tokens: int = 0, *, is_free: bool) -> None:
+    """Store a call, idempotently. If the session has ended meanwhile, its trajectories are completed; if it was deleted, nothing is stored.
+
+    is_free: doesn't count against the session's calls.
+    """
+    try:
+        session = call.session
+    except Session.DoesNotExist:  # it was deleted while the call was in a file
+        return
+    Call.objects.bulk_create([call], ignore_conflicts=True)
+    # This waits for whoever is finishing the session, and then changes nothing, since the outcome is fixed.
+    news: dict[str, Any] = {
+        "expires_at": now() + timedelta(seconds=session.idle_seconds),
+        "tokens_used": F("tokens_used") + tokens,
+    }
+    if is_free:
+        news["calls_begun"] = Greatest(F("calls_begun") - 1, 0)
+    if not Session.objects.open().filter(pk=session.pk).update(**news):
+        ended = Session.objects.select_for_update().filter(pk=session.pk).first()
+        if ended is None:
+            transaction.set_rollback(True)
+        else:
+            sessions.store_trajectories(ended)
+
+
+def is_locked(error: Exception) -> bool:
+    """Whether somebody held the row for longer than `lock_time_limit`."""
+    return isinstance(error, OperationalError) and isinstance(error.__cause__, LockNotAvailable)
