@@ -24,15 +24,15 @@ export const X_AXES = {
  */
 export function xTicks([from, to], { format, isWhole }, { width, free }, measure) {
   if (!(to > from)) return [from];
-  const place = (value) => ((value - from) / (to - from)) * width;
+  const toPixels = (value) => ((value - from) / (to - from)) * width;
   for (let count = Math.max(1, Math.floor(width / 56)); count >= 1; count -= 1) {
     const values = format === "seconds" ? timeTicks([from, to], count) : ticks([from, to], count);
-    const fits = (value, half) => (!isWhole || Number.isInteger(value)) && place(value) + half <= free;
-    const whole = values.filter((value) => fits(value, 0)); // there is no step 1.5
-    const widest = Math.max(0, ...tickLabels(whole, format).map(measure));
-    const shown = whole.filter((value) => fits(value, widest / 2));
-    const apart = shown.length > 1 ? place(shown[1]) - place(shown[0]) : width;
-    if (shown.length && apart >= widest + GAP) return shown;
+    const fits = (value, half) => (!isWhole || Number.isInteger(value)) && toPixels(value) + half <= free;
+    const candidates = values.filter((value) => fits(value, 0)); // there is no step 1.5
+    const widest = Math.max(0, ...tickLabels(candidates, format).map(measure));
+    const shown = candidates.filter((value) => fits(value, widest / 2));
+    const spacing = shown.length > 1 ? toPixels(shown[1]) - toPixels(shown[0]) : width;
+    if (shown.length && spacing >= widest + GAP) return shown;
   }
   return [from];
 }

@@ -12,7 +12,7 @@ export function chartsOf(run, open) {
       const xs = run.xs(axis);
       const rows = rowsOf(xs, columns);
       const steps = rows.map((row) => run.steps[row]);
-      const kept = new Set(run.sampled);
+      const sampled = new Set(run.sampled);
       return {
         xs: rows.map((row) => xs[row]),
         series: chart.series.map((series, index) => ({
@@ -20,9 +20,9 @@ export function chartsOf(run, open) {
           ...picked(columns[index], rows),
           isRight: series.is_right,
         })),
-        marks: kept.size ? rows.filter((row) => kept.has(run.steps[row])).map((row) => xs[row]) : [],
-        onOpen: kept.size ? (row) => open(steps[row]) : undefined,
-        noteAt: (row) => (kept.has(steps[row]) ? ", rollouts kept" : ""),
+        marks: sampled.size ? rows.filter((row) => sampled.has(run.steps[row])).map((row) => xs[row]) : [],
+        onOpen: sampled.size ? (row) => open(steps[row]) : undefined,
+        noteAt: (row) => (sampled.has(steps[row]) ? ", rollouts kept" : ""),
       };
     },
   }));
@@ -35,9 +35,9 @@ export function overlaysOf(runs) {
     let at = 0; // all runs have their charts in the same order; additional ones are inserted at their position
     for (const chart of run.charts.filter(({ right }) => !right))
       for (const series of chart.series) {
-        const known = merged.findIndex(({ metric }) => metric === series.metric);
-        if (known < 0) merged.splice(at, 0, { metric: series.metric, chart, series });
-        at = (known < 0 ? at : known) + 1;
+        const existing = merged.findIndex(({ metric }) => metric === series.metric);
+        if (existing < 0) merged.splice(at, 0, { metric: series.metric, chart, series });
+        at = (existing < 0 ? at : existing) + 1;
       }
   }
   return merged.map(({ metric, chart, series }) => ({
@@ -60,11 +60,11 @@ function overlay(runs, metric, axis, description) {
     return { name, xs: rows.map((row) => xs[row]), ...picked(column, rows) };
   });
   const xs = [...new Set(parts.flatMap((part) => part.xs))].sort((a, b) => a - b);
-  const place = new Map(xs.map((x, row) => [x, row]));
+  const rowOf = new Map(xs.map((x, row) => [x, row]));
   const spread = (part, values) => {
     const all = new Array(xs.length).fill(undefined);
     part.xs.forEach((x, index) => {
-      all[place.get(x)] = values[index];
+      all[rowOf.get(x)] = values[index];
     });
     return all;
   };

@@ -48,9 +48,9 @@ export function logTicks([from, to]) {
 
 /** The domain of `values` with some padding, widened to the given minimum and maximum. */
 export function domain(values, { min, max, room = 0.06 } = {}) {
-  const found = finite(values);
-  let low = found.length ? Math.min(...found) : 0;
-  let high = found.length ? Math.max(...found) : 1;
+  const numbers = finite(values);
+  let low = numbers.length ? Math.min(...numbers) : 0;
+  let high = numbers.length ? Math.max(...numbers) : 1;
   const isFlat = high - low <= 1e-9 * Math.max(Math.abs(low), Math.abs(high)); // up to rounding errors
   if (isFlat) [low, high] = [low - (Math.abs(low) || 1) / 2, high + (Math.abs(high) || 1) / 2];
   const extra = (high - low) * room;

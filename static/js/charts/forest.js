@@ -37,13 +37,14 @@ export function drawForest(canvas, { labels, series }, options) {
     words.append(title(label));
     root.append(words);
     if (!Number.isFinite(ys[i])) return;
-    const known = Number.isFinite(lows?.[i]) && Number.isFinite(highs?.[i]);
-    if (known) root.append(svg("line", { x1: toX(lows[i]), y1: y, x2: toX(highs[i]), y2: y, class: "chart-interval" }));
+    const hasInterval = Number.isFinite(lows?.[i]) && Number.isFinite(highs?.[i]);
+    if (hasInterval)
+      root.append(svg("line", { x1: toX(lows[i]), y1: y, x2: toX(highs[i]), y2: y, class: "chart-interval" }));
     root.append(svg("rect", { x: toX(ys[i]) - 4, y: y - 4, width: 8, height: 8, rx: 1, class: "chart-estimate" }));
     const [estimate, low, high] = [ys[i], lows?.[i], highs?.[i]].map((value) =>
       written(value, { ...options, fixed: true }),
     );
-    const spread = known && readout > 100 ? ` (${low} to ${high})` : "";
+    const spread = hasInterval && readout > 100 ? ` (${low} to ${high})` : "";
     root.append(text(`${estimate}${spread}`, { x: width, y: y + 4, class: "chart-value", "text-anchor": "end" }));
   });
 }

@@ -1,12 +1,12 @@
 // The colors of tokens.css in canvas format, in the current theme.
-const known = new Map();
+const cache = new Map();
 const system = matchMedia("(prefers-color-scheme: dark)");
 let probe = null;
 
 /** A token's color: color("series-1") is "rgb(52, 82, 196)". An `alpha` below 1 makes it transparent. */
 export function color(token, alpha = 1) {
-  if (!known.has(token)) known.set(token, computed(token));
-  const solid = known.get(token);
+  if (!cache.has(token)) cache.set(token, computed(token));
+  const solid = cache.get(token);
   return alpha === 1 ? solid : solid.replace("rgb(", "rgba(").replace(")", `, ${alpha})`);
 }
 
@@ -26,7 +26,7 @@ export const seriesToken = (index) => `series-${(index % 6) + 1}`;
 /** Calls `run` whenever the theme changes. */
 export function onThemeChange(run, signal) {
   const changed = () => {
-    known.clear();
+    cache.clear();
     run();
   };
   const theme = new MutationObserver(changed);

@@ -12,14 +12,14 @@ export class Panels {
   #charts = [];
   #choices = new Choices();
   #panels = new Map();
-  #place;
+  #panelList;
   #signal;
-  #whole = null; // the x range of all charts, [from, to]
+  #fullSpan = null; // the x range of all charts, [from, to]
 
   /** `root` contains _curves_bar.html and an element with data-curves-panels, whose content is replaced. */
   constructor(root, signal) {
     this.#signal = signal;
-    this.#place = root.querySelector("[data-curves-panels]");
+    this.#panelList = root.querySelector("[data-curves-panels]");
     this.axisSelect = root.querySelector("[data-curves-axis]");
     this.smoothing = root.querySelector("[data-curves-smoothing]");
     this.unzoom = root.querySelector("[data-curves-unzoom]");
@@ -54,7 +54,7 @@ export class Panels {
       },
       { signal },
     );
-    const enabled = () => Boolean(this.#whole);
+    const enabled = () => Boolean(this.#fullSpan);
     const key = (keys, label, factor) =>
       bind({ keys, label, group: "Curves", repeat: true, enabled, signal, run: () => this.#zoomBy(factor) });
     key("+", "Zoom in, where the cursor is", 0.5);
@@ -84,8 +84,8 @@ export class Panels {
     const paragraph = document.createElement("p");
     paragraph.className = "muted";
     paragraph.textContent = words;
-    this.#place.replaceChildren(paragraph);
-    this.#place.classList.remove("coming");
+    this.#panelList.replaceChildren(paragraph);
+    this.#panelList.classList.remove("coming");
     this.#arrangement = "";
   }
 
@@ -95,8 +95,8 @@ export class Panels {
     const axis = this.axisSelect.value;
     const weight = Number(this.smoothing.value);
     const all = this.#charts.map((chart) => [chart, chart.curves(axis)]);
-    this.#whole = spanOf(all.map(([, { xs }]) => xs));
-    const span = zoom ?? this.#whole;
+    this.#fullSpan = spanOf(all.map(([, { xs }]) => xs));
+    const span = zoom ?? this.#fullSpan;
     for (const [chart, { xs, series, marks, onOpen, noteAt }] of all) {
       const model = { x: X_AXES[axis], xs, series: series.map((one) => smooth(one, weight)), noteAt };
       const options = { span, marks, onOpen, group: "curves", onZoom: (range) => this.#zoomTo(range) };
@@ -116,9 +116,9 @@ export class Panels {
     if (arrangement === this.#arrangement) return;
     this.#arrangement = arrangement;
     const focused = document.activeElement;
-    this.#place.classList.remove("coming");
-    this.#place.replaceChildren(...[...groups].map(([title, charts]) => this.#section(title, charts)));
-    if (this.#place.contains(focused)) focused.focus();
+    this.#panelList.classList.remove("coming");
+    this.#panelList.replaceChildren(...[...groups].map(([title, charts]) => this.#section(title, charts)));
+    if (this.#panelList.contains(focused)) focused.focus();
   }
 
   #section(title, charts) {
@@ -159,8 +159,8 @@ export class Panels {
   }
 
   #zoomBy(factor) {
-    const [first, last] = this.#whole;
-    const [from, to] = this.#choices.span ?? this.#whole;
+    const [first, last] = this.#fullSpan;
+    const [from, to] = this.#choices.span ?? this.#fullSpan;
     const width = (to - from) * factor;
     if (!(width < last - first)) return this.#zoomTo(null);
     const cursor = [...this.#panels.values()].map(({ cursorX }) => cursorX).find(Number.isFinite);
@@ -172,8 +172,8 @@ export class Panels {
 
 // From the first to the last x of any chart: they share it, so vertically aligned points are simultaneous.
 function spanOf(lists) {
-  const known = lists.flatMap((xs) => (xs.length ? [xs[0], xs.at(-1)] : []));
-  return known.length ? [Math.min(...known), Math.max(...known)] : null;
+  const ends = lists.flatMap((xs) => (xs.length ? [xs[0], xs.at(-1)] : []));
+  return ends.length ? [Math.min(...ends), Math.max(...ends)] : null;
 }
 
 function smooth(series, weight) {

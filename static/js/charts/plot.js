@@ -251,7 +251,7 @@ export class Plot {
       width: 1.5,
       dash: DASHES[tone % DASHES.length],
       points: {
-        show: (self, index) => known(self.data[index]) <= MOST_DOTS,
+        show: (self, index) => finiteCount(self.data[index]) <= MOST_DOTS,
         filter: (self, index, isShown) => (isShown ? null : lone(self.data[index])),
         size: 5,
         width: 1,
@@ -283,7 +283,7 @@ function logDomain(min, max) {
   return min === max ? [min / 2, max * 2] : [min / room, max * room];
 }
 
-function known(values) {
+function finiteCount(values) {
   return finite(values).length;
 }
 

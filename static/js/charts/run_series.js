@@ -42,9 +42,9 @@ export class RunSeries {
   }
 
   #add({ steps, seconds, columns, sampled }) {
-    const place = steps.map((step, row) => {
-      const known = this.steps.lastIndexOf(step);
-      if (known >= 0) return known;
+    const targets = steps.map((step, row) => {
+      const existing = this.steps.lastIndexOf(step);
+      if (existing >= 0) return existing;
       this.steps.push(step);
       this.seconds.push(seconds[row]);
       return this.steps.length - 1;
@@ -53,7 +53,7 @@ export class RunSeries {
       const column = this.columns.get(metric) ?? { ys: [] };
       this.columns.set(metric, column);
       values.forEach((value, index) => {
-        const at = place[rows ? rows[index] : index];
+        const at = targets[rows ? rows[index] : index];
         if (column.ys[at] !== undefined) return; // a thinned curve ends in a mean, which mustn't be replaced by its last step alone
         column.ys[at] = value;
         if (!lows) return;

@@ -2,8 +2,8 @@
 import { xReading } from "./axes.js";
 import { written } from "./drawing.js";
 
-/** Fills `place` with the table of a model (see plot.js). */
-export function showTable(place, { x, xs, series }) {
+/** Fills `container` with the table of a model (see plot.js). */
+export function showTable(container, { x, xs, series }) {
   const table = document.createElement("table");
   table.className = "table";
   const head = table.createTHead().insertRow();
@@ -21,7 +21,7 @@ export function showTable(place, { x, xs, series }) {
       for (const values of lows ? [ys, lows, highs] : [ys])
         cells.insertCell().textContent = values[row] === undefined ? "" : written(values[row], { format, digits: 5 });
   });
-  place.replaceChildren(table);
+  container.replaceChildren(table);
 }
 
 function addHead(row, words) {

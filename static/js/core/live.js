@@ -10,12 +10,12 @@
 import { attach } from "./attach.js";
 import { fragmentOf, pageOf, swapIn } from "./markup.js";
 import { request } from "./requests.js";
-import { keepingPlace } from "./view_state.js";
+import { preservingState } from "./view_state.js";
 
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 15_000;
 const POLL_MS = 3_000;
-const LOOK_MS = 4_000;
+const REFRESH_MS = 4_000;
 const TRIES_BEFORE_POLLING = 3;
 const NOT_FOUND = 4404;
 
@@ -27,7 +27,7 @@ export function swapPartials(html) {
     if (document.getElementById(element.id)) element.setAttribute("hx-swap-oob", "true");
     else element.remove();
   }
-  keepingPlace(() => swapIn(document.body, content, "none"));
+  preservingState(() => swapIn(document.body, content, "none"));
   document.dispatchEvent(new CustomEvent("live:swapped"));
 }
 
@@ -38,13 +38,15 @@ attach("[data-live]", (root, signal) => {
   let failures = 0;
   let timer = 0;
   let opened = false;
-  let heard = 0;
+  let messageCount = 0;
 
-  const here = () => (id && document.getElementById(id)) || root;
+  const currentRoot = () => (id && document.getElementById(id)) || root;
   const ended = () =>
-    signal.aborted || here().matches("[data-live-end]") || here().querySelector("[data-live-end]") !== null;
+    signal.aborted ||
+    currentRoot().matches("[data-live-end]") ||
+    currentRoot().querySelector("[data-live-end]") !== null;
 
-  function say(state) {
+  function showState(state) {
     for (const element of document.querySelectorAll("[data-live-state]")) {
       element.dataset.state = state;
       element.textContent = { live: "Live", reconnecting: "Reconnecting…", polling: "Live", ended: "" }[state];
@@ -53,80 +55,81 @@ attach("[data-live]", (root, signal) => {
   }
 
   async function fetchState(tries = 3) {
-    const before = heard;
+    const countBefore = messageCount;
     const response = await request(
       pollUrl ?? location.href,
       pollUrl ? { headers: { "HX-Request": "true" }, signal } : { signal },
     );
     const text = await response.text();
     // Socket messages that arrived meanwhile may be newer than this response; the next one is newer than both.
-    if (heard !== before) return tries > 1 ? fetchState(tries - 1) : undefined;
+    if (messageCount !== countBefore) return tries > 1 ? fetchState(tries - 1) : undefined;
     if (pollUrl) {
       if (response.status !== 204) swapPartials(text);
       if (ended()) socket?.close();
       return;
     }
     const page = pageOf(text);
-    const fresh = id && page.getElementById(id);
+    const fetched = id && page.getElementById(id);
     // Only the content: replacing the element itself would start another connection.
-    if (fresh) keepingPlace(() => swapIn(here(), fresh, "innerHTML"));
+    if (fetched) preservingState(() => swapIn(currentRoot(), fetched, "innerHTML"));
   }
 
   function connect() {
-    if (ended()) return say("ended");
+    if (ended()) return showState("ended");
     const url = new URL(path, location.href);
     url.protocol = location.protocol === "https:" ? "wss:" : "ws:";
     socket = new WebSocket(url);
     socket.addEventListener("open", () => {
       opened = true;
       failures = 0;
-      say("live");
+      showState("live");
       // On the first connection, too: the state may have changed since the page was rendered.
       fetchState().catch(() => socket.close());
     });
     socket.addEventListener("message", ({ data }) => {
-      heard += 1;
+      messageCount += 1;
       swapPartials(data);
       if (!ended()) return;
       // Socket messages are for many browsers, so nothing in them may send requests; the same content fetched by this one may (see nonce.js).
       fetchState()
         .catch(() => {})
         .finally(() => {
-          say("ended");
+          showState("ended");
           socket.close();
         });
     });
     socket.addEventListener("close", ({ code }) => {
-      if (ended() || code === NOT_FOUND) return say("ended");
+      if (ended() || code === NOT_FOUND) return showState("ended");
       failures += 1;
       if (!opened && failures >= TRIES_BEFORE_POLLING) return poll();
-      say("reconnecting");
+      showState("reconnecting");
       timer = setTimeout(connect, waitAfter(failures));
     });
   }
 
   async function poll() {
-    if (ended()) return say("ended");
+    if (ended()) return showState("ended");
     try {
       if (!document.hidden) await fetchState();
       failures = 0;
-      say("polling");
+      showState("polling");
     } catch {
       if (signal.aborted) return;
       failures += 1;
-      say("reconnecting");
+      showState("reconnecting");
     }
     timer = setTimeout(poll, failures ? Math.max(POLL_MS, waitAfter(failures)) : POLL_MS);
   }
 
-  const looking = setInterval(() => {
+  const refreshTimer = setInterval(() => {
     const isOpen = socket?.readyState === WebSocket.OPEN;
-    if (isOpen && !document.hidden && here().querySelector("[data-changes-by-itself]")) fetchState().catch(() => {});
-  }, LOOK_MS);
+    if (isOpen && !document.hidden && currentRoot().querySelector("[data-changes-by-itself]"))
+      fetchState().catch(() => {});
+  }, REFRESH_MS);
 
   signal.addEventListener("abort", () => {
     clearTimeout(timer);
-    clearInterval(looking);
+    clearInterval(refreshTimer);
     socket?.close();
   });
   connect();

@@ -13,9 +13,9 @@ attach("[data-shares]", (fields, signal) => {
     const weights = arms.map(({ policy, weight }) => (policy.value ? Math.max(0, weight.valueAsNumber || 0) : 0));
     const canary = arms.findIndex(({ isCanary }) => isCanary);
     const ofAll = weights[canary] / 100;
-    const total = weights.reduce((sum, weight, place) => (place === canary ? sum : sum + weight), 0);
-    arms.forEach(({ share, isCanary }, place) => {
-      const part = isCanary ? ofAll : total && (weights[place] / total) * (1 - ofAll);
+    const total = weights.reduce((sum, weight, index) => (index === canary ? sum : sum + weight), 0);
+    arms.forEach(({ share, isCanary }, index) => {
+      const part = isCanary ? ofAll : total && (weights[index] / total) * (1 - ofAll);
       share.textContent = part ? `${Math.round(1000 * part) / 10} %` : "";
     });
   }

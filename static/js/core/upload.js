@@ -1,6 +1,6 @@
 // <form data-upload>: shows the chosen files and the upload's progress. Without scripts it's submitted like any form.
 import { attach } from "./attach.js";
-import { leadToWrong } from "./form_errors.js";
+import { focusFirstError } from "./form_errors.js";
 import { pageOf } from "./markup.js";
 import { csrfHeaders } from "./nonce.js";
 import { toast } from "./toast.js";
@@ -15,9 +15,9 @@ attach("form[data-upload]", (form, signal) => {
   const drop = form.querySelector("[data-drop]");
   const input = form.querySelector("input[type=file]");
   const chosen = form.querySelector("[data-chosen]");
-  const place = form.querySelector("[data-upload-progress]");
-  const bar = place.querySelector("progress");
-  const [words, end] = place.querySelectorAll(".progress-words span");
+  const progress = form.querySelector("[data-upload-progress]");
+  const bar = progress.querySelector("progress");
+  const [words, end] = progress.querySelectorAll(".progress-words span");
   const button = form.querySelector("button:not([type=button])");
   const invitation = chosen.textContent;
 
@@ -40,7 +40,7 @@ attach("form[data-upload]", (form, signal) => {
   }
 
   function rest() {
-    place.hidden = true;
+    progress.hidden = true;
     button.removeAttribute("aria-busy");
   }
 
@@ -53,10 +53,10 @@ attach("form[data-upload]", (form, signal) => {
   }
 
   function showErrors(html) {
-    const fresh = pageOf(html).querySelector("form[data-upload]");
-    if (!fresh) return false;
-    form.replaceWith(document.adoptNode(fresh));
-    leadToWrong(fresh);
+    const returned = pageOf(html).querySelector("form[data-upload]");
+    if (!returned) return false;
+    form.replaceWith(document.adoptNode(returned));
+    focusFirstError(returned);
     return true;
   }
 
@@ -74,7 +74,7 @@ attach("form[data-upload]", (form, signal) => {
       toast("The upload was interrupted. Nothing was imported; try again.", { tone: "bad" });
     });
     signal.addEventListener("abort", () => sending.abort());
-    place.hidden = false;
+    progress.hidden = false;
     button.setAttribute("aria-busy", "true");
     sending.send(new FormData(form));
   }

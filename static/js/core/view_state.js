@@ -47,10 +47,10 @@ function selectionOf(element, property) {
 }
 
 /** Runs `change`, which may replace any part of the page, and restores the reader's state. */
-export function keepingPlace(change) {
-  const place = remember();
+export function preservingState(change) {
+  const position = remember();
   change();
-  restore(place);
+  restore(position);
 }
 
 document.addEventListener("htmx:oobBeforeSwap", () => (kept ??= remember()));

@@ -32,16 +32,16 @@ attach("[data-labels]", (article, signal) => {
   async function ask(index) {
     asking.set(index, { active: true, words: "Asking" });
     rememberAsked(item, "alternatives", index);
-    const told = await follow(`${url}steps/${index}/alternatives/`, {}, (state) => hear(index, state), { signal });
+    const result = await follow(`${url}steps/${index}/alternatives/`, {}, (state) => update(index, state), { signal });
     if (signal.aborted) return;
-    hear(index, { ...told, active: false });
-    if (told.error) {
+    update(index, { ...result, active: false });
+    if (result.error) {
       asking.delete(index);
       forgetAsked(item, "alternatives", index);
     }
     if (isShown(index)) return;
     const where = `step ${index + 1}`;
-    if (told.error) toast(`No alternatives at ${where}: ${told.error}`, { tone: "attention" });
+    if (result.error) toast(`No alternatives at ${where}: ${result.error}`, { tone: "attention" });
     else
       toast(`The alternatives at ${where} are ready.`, {
         tone: "good",
@@ -49,7 +49,7 @@ attach("[data-labels]", (article, signal) => {
       });
   }
 
-  function hear(index, state) {
+  function update(index, state) {
     asking.set(index, state);
     if (isShown(index)) show(state);
   }

@@ -148,28 +148,29 @@ class BetterActions {
   async showEnding(index) {
     const { message } = this.actions.get(index);
     const box = this.article.querySelector(`#row-${index} [data-better]`);
-    const place = box.querySelector("[data-ending]") ?? box.appendChild(document.createElement("div"));
-    place.dataset.ending = "";
-    place.setAttribute("role", "status");
-    const say = ({ words }) => (place.textContent = `${words}… You can keep working; the ending will appear here.`);
+    const status = box.querySelector("[data-ending]") ?? box.appendChild(document.createElement("div"));
+    status.dataset.ending = "";
+    status.setAttribute("role", "status");
+    const showProgress = ({ words }) =>
+      (status.textContent = `${words}… You can keep working; the ending will appear here.`);
     const left = new AbortController();
-    const told = await follow(
+    const result = await follow(
       `${this.article.dataset.url}steps/${index}/run-on/`,
       { message: JSON.stringify(message) },
-      (told) => (box.isConnected ? say(told) : left.abort()),
+      (state) => (box.isConnected ? showProgress(state) : left.abort()),
       { signal: left.signal },
     );
-    if (told.error) {
+    if (result.error) {
       forgetAsked(this.article.dataset.item, "endings", index);
-      place.textContent = told.error;
-    } else if (told.lines) {
+      status.textContent = result.error;
+    } else if (result.lines) {
       const lines = document.createElement("pre");
       lines.className = "code wrap";
-      lines.textContent = told.lines.join("\n");
+      lines.textContent = result.lines.join("\n");
       const ended = document.createElement("p");
-      ended.className = told.success === null ? "" : `badge ${told.success ? "good" : "bad"}`;
-      ended.textContent = told.ended;
-      place.replaceChildren(lines, ended);
+      ended.className = result.success === null ? "" : `badge ${result.success ? "good" : "bad"}`;
+      ended.textContent = result.ended;
+      status.replaceChildren(lines, ended);
     }
   }
 
@@ -196,17 +197,17 @@ function callOf(message) {
 /** An action as displayed: the call and its arguments, or the text. */
 export function inWords(message) {
   const calls = (message.tool_calls ?? []).map((call) => {
-    const { name, arguments: given } = call.function;
-    return `${name} ${typeof given === "string" ? given : JSON.stringify(given, null, 2)}`;
+    const { name, arguments: args } = call.function;
+    return `${name} ${typeof args === "string" ? args : JSON.stringify(args, null, 2)}`;
   });
   return [message.reasoning_content, message.content, ...calls].filter(Boolean).join("\n").slice(0, EXAMPLE_CHARACTERS);
 }
 
 // A sampled action may have its arguments as text, as policies write them, which need not be JSON.
 function argumentsOf(message) {
-  const given = callOf(message)?.arguments ?? {};
+  const args = callOf(message)?.arguments ?? {};
   try {
-    const read = typeof given === "string" ? JSON.parse(given) : given;
+    const read = typeof args === "string" ? JSON.parse(args) : args;
     return read && typeof read === "object" ? read : {};
   } catch {
     return {};
@@ -216,13 +217,13 @@ function argumentsOf(message) {
 function fill(form, message) {
   form.elements.content.value = message.content ?? "";
   form.elements.thought.value = message.reasoning_content ?? "";
-  const given = argumentsOf(message);
-  const others = Object.entries(given).filter(([name]) => !form.elements[`arg.${name}`]);
+  const args = argumentsOf(message);
+  const others = Object.entries(args).filter(([name]) => !form.elements[`arg.${name}`]);
   for (const field of form.elements) {
     if (!field.name.startsWith("arg.")) continue;
     const name = field.name.slice(4);
-    const isRest = name === "arguments" && !(name in given); // for a tool with an unknown schema
-    const value = isRest ? Object.fromEntries(others) : (given[name] ?? "");
+    const isRest = name === "arguments" && !(name in args); // for a tool with an unknown schema
+    const value = isRest ? Object.fromEntries(others) : (args[name] ?? "");
     const isWords =
       typeof value === "string" && !(field instanceof HTMLSelectElement) && !field.classList.contains("mono");
     field.value = isWords || value === "" ? value : JSON.stringify(value);

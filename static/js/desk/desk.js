@@ -34,7 +34,7 @@ class Desk {
     this.early = new EarlyKeys(element, (words) => this.status.showProblem(words), signal);
     this.outbox = new Outbox(element.dataset.desk, {
       alongside: (entry) => this.askedWith(entry),
-      heard: (entry, data) => this.heard(entry, data),
+      accepted: (entry, data) => this.accepted(entry, data),
       refused: (entry, detail) => this.refused(entry, detail),
       changed: () => this.status.showSaving(this.outbox),
       signal,
@@ -268,7 +268,7 @@ class Desk {
   }
 
   /** The server's feedback on an answer: for newcomers, whether it was the expected one. */
-  heard(entry, data) {
+  accepted(entry, data) {
     this.acknowledged += 1;
     forgetDraft(entry.item);
     forgetAllAsked(entry.item);

@@ -9,10 +9,10 @@ export class EarlyKeys {
     this.desk = desk;
     this.say = say;
     this.key = "";
-    document.addEventListener("keydown", (event) => this.hear(event), { signal });
+    document.addEventListener("keydown", (event) => this.onKeydown(event), { signal });
   }
 
-  hear(event) {
+  onKeydown(event) {
     // keys.js handled the event first: keys that work without an item, such as undo, have been prevented by now.
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
     if (!this.desk.querySelector("[data-desk-coming], [data-item][inert]") || event.target.closest(ELSEWHERE)) return;

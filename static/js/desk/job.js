@@ -3,18 +3,18 @@ import { post } from "./server.js";
 
 const EVERY_MS = 700;
 
-/** Posts `values` to `url` and waits; `say(told)` receives progress. Resolves to the result, with `error` if it failed. */
-export async function follow(url, values, say, { signal } = {}) {
+/** Posts `values` to `url` and waits; `report(state)` receives progress. Resolves to the result, with `error` if it failed. */
+export async function follow(url, values, report, { signal } = {}) {
   const { result, data, detail } = await post(url, values);
   if (result !== "done") return { error: detail };
-  let told = data;
-  while (told.active) {
-    say(told);
+  let state = data;
+  while (state.active) {
+    report(state);
     await new Promise((resolve) => setTimeout(resolve, EVERY_MS));
     if (signal?.aborted) return { error: "" };
-    told = (await ask(told.url)) ?? told;
+    state = (await ask(state.url)) ?? state;
   }
-  return told;
+  return state;
 }
 
 // Unanswered requests are repeated.

@@ -7,13 +7,13 @@ const WAITS_S = [1, 2, 5, 10, 30];
 
 export class Outbox {
   /**
-   * `heard(entry, data)`, `refused(entry, detail)`, and `changed()` report the state of answers to the desk.
+   * `accepted(entry, data)`, `refused(entry, detail)`, and `changed()` report the state of answers to the desk.
    * `alongside(entry)`: values sent with an answer that aren't part of it.
    */
-  constructor(name, { alongside, heard, refused, changed, signal }) {
+  constructor(name, { alongside, accepted, refused, changed, signal }) {
     this.key = `outbox:${name}`;
     this.alongside = alongside;
-    this.heard = heard;
+    this.accepted = accepted;
     this.refused = refused;
     this.changed = changed;
     this.trouble = "";
@@ -56,11 +56,11 @@ export class Outbox {
     if (this.sending) return;
     clearTimeout(this.timer);
     this.sending = true;
-    let hears = true;
-    while (hears && this.entries.length) hears = await this.sendFirst();
+    let isReachable = true;
+    while (isReachable && this.entries.length) isReachable = await this.sendFirst();
     this.sending = false;
-    for (const resolve of this.waiters.splice(0)) resolve(hears);
-    if (!hears) this.tryLater();
+    for (const resolve of this.waiters.splice(0)) resolve(isReachable);
+    if (!isReachable) this.tryLater();
   }
 
   async sendFirst() {
@@ -68,14 +68,14 @@ export class Outbox {
     // Unsent entries are retried automatically and must not be blocked by anything else.
     const alongside = this.failures ? {} : this.alongside(entry);
     const { result, data, detail } = await post(entry.url, { ...entry.values, ...alongside });
-    if (result === "unheard") {
+    if (result === "retry") {
       this.trouble = detail;
       return false;
     }
     this.failures = 0;
     this.trouble = "";
     this.entries = this.entries.filter(({ item }) => item !== entry.item);
-    if (result === "done") this.heard(entry, data);
+    if (result === "done") this.accepted(entry, data);
     else this.refused(entry, detail);
     return true;
   }

@@ -62,7 +62,7 @@ export class Questions {
     event.preventDefault();
     event.stopPropagation();
     event.target.blur();
-    this.goOn();
+    this.advance();
   }
 
   answersOf(question) {
@@ -89,15 +89,15 @@ export class Questions {
     return open.querySelector("legend").textContent;
   }
 
-  go(place) {
-    this.show(Math.min(Math.max(place, 0), this.all.length - 1));
+  go(index) {
+    this.show(Math.min(Math.max(index, 0), this.all.length - 1));
     this.current?.scrollIntoView({ block: "nearest", inline: "start" });
     this.current?.querySelector("textarea")?.focus({ preventScroll: true });
   }
 
   /** Marks the current question; −1 is none. */
-  show(place) {
-    this.mark(this.all[place] ?? null);
+  show(index) {
+    this.mark(this.all[index] ?? null);
   }
 
   mark(question) {
@@ -106,16 +106,16 @@ export class Questions {
     question?.classList.add("current");
   }
 
-  answer(place) {
-    const input = this.answersOf(this.current ?? this.all[0])[place];
+  answer(index) {
+    const input = this.answersOf(this.current ?? this.all[0])[index];
     if (!input) return;
     this.mark(input.closest("[data-question]"));
     input.checked = input.type === "radio" || !input.checked;
-    this.tell(input);
-    if (input.type === "radio") this.goOn(); // a multiple choice may get more answers: l moves on
+    this.dispatchInput(input);
+    if (input.type === "radio") this.advance(); // a multiple choice may get more answers: l moves on
   }
 
-  goOn() {
+  advance() {
     if (this.at < this.all.length - 1) this.go(this.at + 1);
     else this.ended();
   }
@@ -123,10 +123,10 @@ export class Questions {
   clear() {
     if (!this.current) return;
     for (const input of this.answersOf(this.current)) input.checked = false;
-    this.tell(this.current);
+    this.dispatchInput(this.current);
   }
 
-  tell(element) {
+  dispatchInput(element) {
     element.dispatchEvent(new Event("input", { bubbles: true }));
   }
 }

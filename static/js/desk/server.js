@@ -1,4 +1,4 @@
-// The desk's requests and their results: "done", "refused" (don't repeat), or "unheard" (retry).
+// The desk's requests and their results: "done", "refused" (don't repeat), or "retry".
 import { fragmentOf } from "../core/markup.js";
 import { csrfHeaders } from "../core/nonce.js";
 
@@ -20,7 +20,7 @@ export async function post(url, values = {}, { keepalive = false } = {}) {
       signal: keepalive ? undefined : AbortSignal.timeout(30_000),
     });
   } catch {
-    return { result: "unheard", detail: "The server isn't responding." };
+    return { result: "retry", detail: "The server isn't responding." };
   }
   const data = response.headers.get("Content-Type")?.startsWith("application/json")
     ? await response.json().catch(() => null)
@@ -31,15 +31,15 @@ export async function post(url, values = {}, { keepalive = false } = {}) {
 
 function failure(response, data) {
   if (response.redirected)
-    return { result: "unheard", detail: "You are signed out. Sign in again in another tab; nothing is lost." };
+    return { result: "retry", detail: "You are signed out. Sign in again in another tab; nothing is lost." };
   if (response.status === 403)
-    return { result: "unheard", detail: "This page is out of date. Reload it; nothing is lost." };
-  if (response.status === 429) return { result: "unheard", detail: "Too many requests." };
+    return { result: "retry", detail: "This page is out of date. Reload it; nothing is lost." };
+  if (response.status === 429) return { result: "retry", detail: "Too many requests." };
   if (response.status >= 500 || !data) {
     if (response.status === 404)
       return { result: "refused", code: "gone", detail: "This no longer exists, or you no longer have access to it." };
-    if (response.status === 507) return { result: "unheard", detail: "The server's disk is full." };
-    return { result: "unheard", detail: "The server couldn't complete this request." };
+    if (response.status === 507) return { result: "retry", detail: "The server's disk is full." };
+    return { result: "retry", detail: "The server couldn't complete this request." };
   }
   return { result: "refused", code: data.code, detail: data.detail ?? "The server refused this." };
 }

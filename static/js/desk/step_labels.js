@@ -15,7 +15,7 @@ class Labels {
     this.signal = signal;
     this.read();
     this.listen();
-    this.goOn();
+    this.goToNextOpen();
   }
 
   read() {
@@ -43,9 +43,9 @@ class Labels {
   }
 
   /** Goes to where work was left off. */
-  goOn() {
-    const place = this.firstError ?? this.missing()[0];
-    if (this.labels.size && place !== undefined) goTo(this.article, place, { focus: false });
+  goToNextOpen() {
+    const index = this.firstError ?? this.missing()[0];
+    if (this.labels.size && index !== undefined) goTo(this.article, index, { focus: false });
   }
 
   label(index, value) {
@@ -215,14 +215,14 @@ class Labels {
       const list = document.createElement("ul");
       list.className = "plain walk-spans";
       list.dataset.spans = "";
-      list.append(...spans.map((span, place) => this.quoteOf(index, span, place)));
+      list.append(...spans.map((span, position) => this.quoteOf(index, span, position)));
       notes.append(list);
       notes.hidden = false;
     }
     highlight(this.article, index, spans);
   }
 
-  quoteOf(index, span, place) {
+  quoteOf(index, span, position) {
     const item = document.createElement("li");
     const words = document.createElement("q");
     words.textContent = span.quote;
@@ -230,7 +230,7 @@ class Labels {
     Object.assign(button, { type: "button", className: "button quiet", textContent: "remove" });
     button.setAttribute("aria-label", `Remove the mark on “${span.quote.slice(0, 80)}”`);
     button.addEventListener("click", () => {
-      this.of(index).spans.splice(place, 1);
+      this.of(index).spans.splice(position, 1);
       this.changed([index]);
     });
     item.append(words, " ", button);
@@ -246,7 +246,7 @@ class Labels {
     const on = (type, handle, options = {}) => article.addEventListener(type, handle, { signal, ...options });
     on("draft:restored", () => {
       this.read();
-      this.goOn();
+      this.goToNextOpen();
     });
     on("desk:check", ({ detail }) => (detail.problem ||= this.problem()));
     on(

@@ -2,7 +2,7 @@
 import { bind } from "../core/keys.js";
 import { toast } from "../core/toast.js";
 
-export function jumps(replay, { steps, telling, current, go, signal }) {
+export function jumps(replay, { steps, filters, current, go, signal }) {
   function jump(by, is, none) {
     const found =
       by > 0
@@ -14,7 +14,7 @@ export function jumps(replay, { steps, telling, current, go, signal }) {
   }
 
   function pair(key, what, name, none) {
-    const run = (by) => () => jump(by, telling[name], `No ${by > 0 ? "later" : "earlier"} step ${none}.`);
+    const run = (by) => () => jump(by, filters[name], `No ${by > 0 ? "later" : "earlier"} step ${none}.`);
     bind({ keys: key, label: `Next ${what}`, group: "Replay", run: run(1), repeat: true, signal });
     bind({ keys: key.toUpperCase(), label: `Previous ${what}`, group: "Replay", run: run(-1), repeat: true, signal });
   }
@@ -24,9 +24,9 @@ export function jumps(replay, { steps, telling, current, go, signal }) {
   pair("l", "judged step", "judged", "has its own judgment");
 
   // Fetched on demand only: it reads the actions of every other run of the task.
-  let asked = null;
+  let pending = null;
   const partings = () =>
-    (asked ??= fetch(replay.dataset.partingsUrl, { credentials: "same-origin", signal })
+    (pending ??= fetch(replay.dataset.partingsUrl, { credentials: "same-origin", signal })
       .then((response) => (response.ok ? response.json() : Promise.reject(new Error(response.status))))
       .then(({ partings, others }) => ({ at: new Map(partings), others })));
 
@@ -40,7 +40,7 @@ export function jumps(replay, { steps, telling, current, go, signal }) {
       const to = jump(by, (step) => at.has(step.index), none);
       if (to !== undefined) toast(`Here ${here(to)}.`);
     } catch {
-      asked = null;
+      pending = null;
       if (!signal.aborted) toast("The server didn't respond. Try again.", { tone: "bad" });
     }
   }

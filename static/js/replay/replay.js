@@ -71,7 +71,7 @@ attach("[data-replay]", async (replay, signal) => {
   const filter = replay.querySelector("[data-filter]");
   const judged = remarks(replay, { changed: (indices) => outline.setJudged(indices), go, signal });
   // Filter options besides kinds.
-  const telling = {
+  const filters = {
     error: (step) => step.isError,
     reward: (step) => Boolean(step.reward),
     tool: (step) => step.tool !== "",
@@ -84,8 +84,8 @@ attach("[data-replay]", async (replay, signal) => {
   }
 
   function apply() {
-    const wanted = filter?.value;
-    const shows = !wanted ? () => true : (telling[wanted] ?? ((step) => step.kind.slug === wanted));
+    const chosen = filter?.value;
+    const shows = !chosen ? () => true : (filters[chosen] ?? ((step) => step.kind.slug === chosen));
     const order = steps.filter(shows).map((step) => step.index);
     view.setOrder(order);
     outline.setOrder(order);
@@ -125,7 +125,7 @@ attach("[data-replay]", async (replay, signal) => {
     },
     { signal },
   );
-  jumps(replay, { steps, telling, current, go, signal });
+  jumps(replay, { steps, filters, current, go, signal });
   search(replay, { outline, window: view, go, signal });
   go(startAt(replay), { focus: false });
   replay.dataset.ready = "";
