@@ -13,7 +13,7 @@ __all__ = ["app"]
 
 # Only `make run` creates a demo workspace, so only there is it advanced.
 DEMO: dict[str, dict[str, Any]] = (
-    {"go-on-with-the-demo": {"task": "demo.go_on", "schedule": 5.0}}
+    {"advance-demo": {"task": "demo.advance", "schedule": 5.0}}
     if os.environ.get("RETRACE_ENV", "development") == "development"
     else {}
 )
@@ -22,12 +22,12 @@ CLOCK: dict[str, dict[str, Any]] = {
     "restore-adapters": {"task": "publishing.restore_adapters", "schedule": 60.0},
     "advance-experiments": {"task": "experiments.advance_all", "schedule": 10.0},
     "settle-traces": {"task": "traces.settle", "schedule": 5.0},
-    "forget-spans": {"task": "traces.forget", "schedule": 300.0},
-    "forget-deliveries": {"task": "webhooks.forget", "schedule": 3600.0},
+    "forget-spans": {"task": "traces.delete_spans", "schedule": 300.0},
+    "forget-deliveries": {"task": "webhooks.delete_old", "schedule": 3600.0},
     "apply-retention-rules": {"task": "removal.apply_rules", "schedule": 3600.0},
     "expire-archives": {"task": "transfer.expire", "schedule": 3600.0},
     "clear-sessions": {"task": "sessions.clear", "schedule": 3600.0},
-    "clear-answers": {"task": "answers.clear", "schedule": 3600.0},
+    "clear-idempotency-keys": {"task": "idempotency_keys.clear", "schedule": 3600.0},
     **DEMO,
     "recover-jobs": {"task": "jobs.recover", "schedule": 15.0},
     "expire-leases": {"task": "leases.expire", "schedule": 15.0},

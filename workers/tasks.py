@@ -68,7 +68,7 @@ def run_import(batch_id: str) -> None:
     import_job.run_import(batch_id, watch=LiveImport())
 
 
-@app.task(name="filling.fill")
+@app.task(name="queues.fill")
 def fill_queue(queue_id: str) -> None:
     """Turn a queue's selection into items. A second delivery continues where the first one is."""
     try:
@@ -224,7 +224,7 @@ def settle_traces() -> None:
     trace_trajectories.settle_due()
 
 
-@app.task(name="traces.forget", acks_late=False)
+@app.task(name="traces.delete_spans", acks_late=False)
 def forget_spans() -> None:
     """Remove the spans of traces that have been idle for long."""
     retention.forget_spans()
@@ -236,19 +236,19 @@ def clear_sessions() -> None:
     SessionStore.clear_expired()
 
 
-@app.task(name="webhooks.forget", acks_late=False)
+@app.task(name="webhooks.delete_old", acks_late=False)
 def forget_deliveries() -> None:
     """Remove old deliveries that succeeded or were given up."""
     webhook_retention.forget_deliveries()
 
 
-@app.task(name="answers.clear", acks_late=False)
+@app.task(name="idempotency_keys.clear", acks_late=False)
 def clear_answers() -> None:
     """Remove expired Idempotency-Key records."""
     idempotency.forget_expired()
 
 
-@app.task(name="demo.go_on")
+@app.task(name="demo.advance")
 def advance_demo() -> None:
     """Take the demo's next steps, if there is a demo and steps are due."""
     workspace = Workspace.objects.filter(slug=SLUG).first()

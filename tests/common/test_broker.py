@@ -7,7 +7,7 @@ from celery import Celery
 
 from apps.common.broker import app, route_of
 
-TASKS = ("training.run", "rollouts.run", "scoring.go_on", "continuations.run")
+TASKS = ("training.run", "rollouts.run", "scoring.run_slice", "continuations.run")
 
 
 @pytest.fixture
@@ -41,7 +41,12 @@ def taken(celery: Celery, *queues: str) -> list[str]:
 def test_people_go_before_batches_and_batches_before_training(alone: Celery):
     for task in TASKS:
         alone.send_task(task, args=["1"])
-    assert taken(alone, "train", "generate") == ["continuations.run", "rollouts.run", "scoring.go_on", "training.run"]
+    assert taken(alone, "train", "generate") == [
+        "continuations.run",
+        "rollouts.run",
+        "scoring.run_slice",
+        "training.run",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -52,8 +57,8 @@ def test_people_go_before_batches_and_batches_before_training(alone: Celery):
         ("continuations.run", "generate"),
         ("served_continuations.run", "remote"),
         ("webhooks.deliver", "remote"),
-        ("webhooks.forget", "default"),
-        ("judging.go_on", "remote"),
+        ("webhooks.delete_old", "default"),
+        ("judging.run_slice", "remote"),
         ("publishing.publish", "remote"),
         ("publishing.restore_adapters", "remote"),
         ("leases.expire", "default"),

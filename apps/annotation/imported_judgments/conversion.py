@@ -94,7 +94,7 @@ def adopt(
         filling_at=now(),
     )
     record(queue, by, "adopted judgments", source=source)
-    enqueue("filling.fill", str(queue.pk))
+    enqueue("queues.fill", str(queue.pk))
     return queue
 
 

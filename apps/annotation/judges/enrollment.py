@@ -17,7 +17,7 @@ from apps.jobs import lifecycle
 from apps.jobs.models import Kind, Phase, register
 from apps.policies.models import Policy
 
-LOADED_TASK, SERVED_TASK = "scoring.go_on", "judging.go_on"
+LOADED_TASK, SERVED_TASK = "scoring.run_slice", "judging.run_slice"
 
 
 def _task(judge: Judge) -> str:

@@ -58,7 +58,7 @@ def fill(queue_id: UUID) -> int:
 def _hand_on(workspace_id: UUID) -> None:
     waiting = Queue.objects.filter(workspace=workspace_id, state=Queue.State.FILLING)
     if following := waiting.order_by("filling_at").values_list("pk", flat=True).first():
-        enqueue("filling.fill", str(following))
+        enqueue("queues.fill", str(following))
 
 
 @transaction.atomic
@@ -128,5 +128,5 @@ def fill_stalled() -> int:
     stalled = Queue.objects.filter(state=Queue.State.FILLING, filling_at__lt=now() - STALLED_AFTER)
     ids = list(stalled.values_list("pk", flat=True))
     for queue_id in ids:
-        enqueue("filling.fill", str(queue_id))
+        enqueue("queues.fill", str(queue_id))
     return len(ids)

@@ -89,7 +89,7 @@ def create_queue(
     if guidelines.strip():
         revise_guidelines(queue=queue, text=guidelines, by=created_by)
     record(queue, created_by, "made queue", items=expected, overlap=overlap)
-    enqueue("filling.fill", str(queue.pk))
+    enqueue("queues.fill", str(queue.pk))
     return queue
 
 

@@ -25,7 +25,7 @@ from apps.trajectories.rollouts import live_episodes
 from apps.webhooks.events import EventType
 
 TASK = "rollouts.run"
-RUNNERS_TASK = "runners.give_out"
+RUNNERS_TASK = "runners.open_rollouts"
 """Hands out a batch's episodes to runners."""
 
 

@@ -45,7 +45,7 @@ def test_a_model_is_sent_followed_paused_and_let_go_on(researcher, workspace, se
     made = researcher.post(at(queue), policy=str(policy.pk), completion_price=10, most_cost=5)
     assert made.status_code == 201
     judge = Judge.objects.get()
-    assert sent == [("judging.go_on", str(judge.pk))]
+    assert sent == [("judging.run_slice", str(judge.pk))]
     assert (judge.mode, judge.requests_a_minute, judge.most_cost) == ("prelabel", 60, 5.0)
     factories.preference(2, on=queue.items.first())
     JudgeAnswer.objects.create(judge=judge, item=queue.items.first(), prompt_version=1, a_left=2, b_left=1, strength=2)

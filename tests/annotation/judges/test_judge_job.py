@@ -82,7 +82,7 @@ pytestmark = pytest.mark.django_db
 def test_a_judge_takes_places_like_anybody_and_says_why(workspace, server, sent):
     queue = making.queue(of=workspace, items=3, overlap=2)  # of each pair run a looks for the lamp
     judge = send(queue, server, "lamp", prompt_price=1.0, completion_price=10.0)
-    assert sent == [("judging.go_on", str(judge.pk))]
+    assert sent == [("judging.run_slice", str(judge.pk))]
     run_slice(judge.pk)
     judge.refresh_from_db()
     assert (judge.state, judge.answered, judge.error) == ("done", 3, "")
@@ -275,7 +275,7 @@ def test_two_workers_do_not_share_a_judge_and_a_forsaken_one_is_found_again(work
     Judge.objects.update(leased_until=judge_job.now())
     assert lifecycle.recover(JUDGES) == [judge]
     assert lifecycle.recover(JUDGES) == []  # requested a moment ago
-    assert sent[-1] == ("judging.go_on", str(judge.pk))
+    assert sent[-1] == ("judging.run_slice", str(judge.pk))
 
 
 def test_a_judge_stays_with_its_worker_however_slow_each_answer_is(workspace, server, monkeypatch):
@@ -431,7 +431,7 @@ def test_the_next_judge_is_taken_up_when_one_is_over(workspace, server, sent):
     first, second = (send(queue, server, name, mode="prelabel") for name in ("lamp", "lamp 2"))
     sent.clear()
     run_slice(first.pk)
-    assert sent == [("judging.go_on", str(second.pk))]
+    assert sent == [("judging.run_slice", str(second.pk))]
 
 
 def test_a_server_that_hangs_is_not_asked_five_times():

@@ -93,7 +93,7 @@ def test_a_reward_model_scores_every_run_in_a_program_of_its_own_and_joins(setti
     policy = factories.trained_policy(of=queue.workspace, kind=Policy.Kind.REWARD_MODEL)
     save_policy(tmp_path / "runs" / str(policy.made_by.pk) / "model")
     judge = send_judge(queue=queue, policy=policy, mode="join", prompt="", by=None)
-    assert sent == [("scoring.go_on", str(judge.pk))]
+    assert sent == [("scoring.run_slice", str(judge.pk))]
     reward_scores.run_slice(judge.pk)
     judge.refresh_from_db()
     assert (judge.state, judge.answered, judge.error) == ("done", 2, "")

@@ -53,7 +53,7 @@ def test_a_new_queue_counts_its_pairs_and_leaves_the_filling_to_a_worker(workspa
     runs(workspace, tasks=2, each=3)
     queue = new_queue(workspace, overlap=2)
     assert (queue.state, queue.items_expected, queue.item_count) == (Queue.State.FILLING, 6, 0)
-    assert sent == [("filling.fill", str(queue.pk))]
+    assert sent == [("queues.fill", str(queue.pk))]
     assert fill(queue.pk) == 6
     queue.refresh_from_db()
     assert queue.state == Queue.State.OPEN
@@ -131,7 +131,7 @@ def test_a_filling_that_stopped_moving_is_sent_to_a_worker_again(workspace, sent
     assert fill_stalled() == 0
     Queue.objects.update(filling_at=now() - timedelta(minutes=2))
     assert fill_stalled() == 1
-    assert sent == [("filling.fill", str(queue.pk))]
+    assert sent == [("queues.fill", str(queue.pk))]
 
 
 def test_the_selection_is_what_was_picked_and_nothing_of_other_workspaces(workspace, sent):
@@ -229,5 +229,5 @@ def test_many_queues_of_a_workspace_are_filled_one_after_another(workspace, sent
         assert another.submit(fill_in_thread, other).result(60) == 1
     assert sent == []
     assert fill(first.pk) == 2
-    assert sent == [("filling.fill", str(second.pk))]
+    assert sent == [("queues.fill", str(second.pk))]
     assert fill(second.pk) == 2

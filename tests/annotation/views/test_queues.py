@@ -76,7 +76,7 @@ def test_a_queue_is_made_from_picked_runs(researcher, workspace, sent):
     assert response.url == at("queue", queue)
     assert (queue.items_expected, queue.overlap, queue.lease_seconds) == (3, 2, 1200)
     assert queue.guidelines.get().text == "Be fair."
-    assert sent == [("filling.fill", str(queue.pk))]
+    assert sent == [("queues.fill", str(queue.pk))]
 
 
 def test_a_queue_is_made_from_a_filter_of_the_list(researcher, workspace):
