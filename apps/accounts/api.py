@@ -61,7 +61,7 @@ class InvitationSerializer(serializers.ModelSerializer[Invitation]):
 class NewInvitationSerializer(InvitationSerializer):
     """The same with its link, which is only shown once."""
 
-    link = serializers.CharField(help_text="Good for one person. Whoever opens it joins.")
+    link = serializers.CharField(help_text="An invitation link for one person: whoever opens it first joins.")
 
     class Meta(InvitationSerializer.Meta):
         fields = [*InvitationSerializer.Meta.fields, "link"]

@@ -61,8 +61,8 @@ class StartSerializer(RequestSerializer):
     """An experiment to start."""
 
     name = serializers.CharField(max_length=200)
-    policy_a = serializers.UUIDField(required=False, help_text="Usually the champion.")
-    policy_b = serializers.UUIDField(required=False, help_text="Usually the challenger.")
+    policy_a = serializers.UUIDField(required=False, help_text="The first policy, usually the champion.")
+    policy_b = serializers.UUIDField(required=False, help_text="The second policy, usually the challenger.")
     trajectories = serializers.ChoiceField(
         choices=["new", "recorded", "live"],
         default="new",
@@ -104,7 +104,7 @@ class StartSerializer(RequestSerializer):
 class PromoteSerializer(RequestSerializer):
     """The new champion, and the reason."""
 
-    policy = serializers.UUIDField(help_text="One of the two.")
+    policy = serializers.UUIDField(help_text="The policy to promote, one of the two compared.")
     reason = serializers.CharField(max_length=2000)
 
 

@@ -68,12 +68,15 @@ class RecipeSerializer(RequestSerializer):
         default=50, min_value=50, max_value=100, help_text="With majority: minimum soft label in percent."
     )
     minimum_strength = serializers.IntegerField(
-        default=1, min_value=1, max_value=3, help_text="1 slightly, 2 clearly, 3 much better."
+        default=1,
+        min_value=1,
+        max_value=3,
+        help_text="The minimum strength of a preference: 1 slightly, 2 clearly, 3 much better.",
     )
     ties = Chosen(CHOICES["ties"], default="count", help_text="Ties make no row: count them in the card, or drop them.")
-    both_bad = Chosen(CHOICES["both_bad"], default="count", help_text="The same for “both bad”.")
+    both_bad = Chosen(CHOICES["both_bad"], default="count", help_text="How judgments “both bad” count.")
     annotator_kinds = serializers.MultipleChoiceField(
-        choices=KINDS, default=set(KINDS), help_text="Whose judgments count."
+        choices=KINDS, default=set(KINDS), help_text="The kinds of annotators whose judgments count."
     )
     without_annotators = serializers.ListField(
         child=serializers.UUIDField(), default=list, help_text="Annotators whose judgments are excluded."
@@ -117,7 +120,7 @@ class FileSerializer(serializers.Serializer[Any]):
 class VersionSerializer(serializers.ModelSerializer[Version]):
     """A version: judgments frozen into rows."""
 
-    url = serializers.SerializerMethodField(help_text="Its page.")
+    url = serializers.SerializerMethodField(help_text="The URL of its page.")
     state = serializers.ChoiceField(
         choices=[choice for choice in Version.State.choices if choice[0] != Version.State.WAITING],
         source="state_so_far",
@@ -125,7 +128,9 @@ class VersionSerializer(serializers.ModelSerializer[Version]):
     )
     error = serializers.CharField(read_only=True)
     files = serializers.DictField(
-        child=serializers.DictField(child=FileSerializer()), read_only=True, help_text="By format, then by split."
+        child=serializers.DictField(child=FileSerializer()),
+        read_only=True,
+        help_text="The files, by format and then by split.",
     )
     row_counts = serializers.DictField(child=serializers.IntegerField(), read_only=True)
 

@@ -24,7 +24,7 @@ class TargetSerializer(RequestSerializer):
     """The thing to delete."""
 
     thing = serializers.ChoiceField([(name, Removal.Thing(name).label) for name in deletion.MODELS])
-    target = serializers.UUIDField(help_text="Its id.")
+    target = serializers.UUIDField(help_text="The id of what to remove.")
 
 
 class BlockerSerializer(serializers.Serializer[Any]):
@@ -40,7 +40,7 @@ class OutlookSerializer(serializers.Serializer[Any]):
     title = serializers.CharField()
     goes = serializers.DictField(child=serializers.IntegerField(), help_text="Counts of what would be removed.")
     blockers = BlockerSerializer(many=True, help_text="What prevents the deletion; the first ten.")
-    has_more = serializers.BooleanField(help_text="There are more than these ten.")
+    has_more = serializers.BooleanField(help_text="Whether there are more than these ten.")
 
 
 class RemovalSerializer(serializers.ModelSerializer[Removal]):
@@ -159,7 +159,9 @@ class ChangeRuleSerializer(RequestSerializer):
     """The changes; omitted fields stay the same."""
 
     days = serializers.IntegerField(min_value=1, max_value=MOST_DAYS, required=False)
-    is_on = serializers.BooleanField(required=False, help_text="Read `would_go` before.")
+    is_on = serializers.BooleanField(
+        required=False, help_text="Whether the rule is on. Read `would_go` before you turn it on."
+    )
 
 
 class RetentionRulesView(ListView):

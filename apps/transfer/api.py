@@ -152,7 +152,7 @@ class WorkspaceImportSerializer(serializers.ModelSerializer[Import]):
     """The import of an archive into the workspace."""
 
     counts = serializers.DictField(child=serializers.IntegerField(), help_text="Rows of each table that came in.")
-    people = PersonSerializer(many=True, help_text="Whom you may want to invite.")
+    people = PersonSerializer(many=True, help_text="People in the archive, whom you may want to invite.")
     error = serializers.CharField(help_text="Why nothing was imported.")
 
     class Meta:

@@ -24,7 +24,7 @@ class WebhookSerializer(serializers.ModelSerializer[Destination]):
     """A destination of events: a server, an email address, or a Slack channel."""
 
     address = serializers.CharField(
-        source="shown_address", read_only=True, help_text="For Slack, only the host and the end."
+        source="shown_address", read_only=True, help_text="The address; for Slack, only its host and its end."
     )
     events = serializers.ListField(child=serializers.CharField(), read_only=True)
     failures = serializers.IntegerField(read_only=True, help_text="Attempts that failed in a row.")
@@ -49,7 +49,7 @@ class WebhookSerializer(serializers.ModelSerializer[Destination]):
 class NewWebhookSerializer(WebhookSerializer):
     """A webhook with its signing secret, which is shown only once."""
 
-    secret = serializers.CharField(help_text="`whsec_…`; empty if messages aren't signed.")
+    secret = serializers.CharField(help_text="The signing secret, `whsec_…`; empty if messages aren't signed.")
 
     class Meta(WebhookSerializer.Meta):
         fields = [*WebhookSerializer.Meta.fields, "secret"]
@@ -86,7 +86,7 @@ class DeliverySerializer(serializers.ModelSerializer[Delivery]):
     """One event for one webhook."""
 
     webhook = serializers.UUIDField(source="destination_id", read_only=True)
-    message_id = serializers.CharField(read_only=True, help_text="The header `webhook-id`.")
+    message_id = serializers.CharField(read_only=True, help_text="The message's id, sent as the header `webhook-id`.")
     type = serializers.CharField(read_only=True)
 
     class Meta:

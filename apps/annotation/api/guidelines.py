@@ -29,7 +29,7 @@ class GuidelineSerializer(serializers.ModelSerializer[Guideline]):
 class ReviseGuidelinesSerializer(RequestSerializer):
     """The next version of the guidelines."""
 
-    text = serializers.CharField(max_length=100_000, trim_whitespace=False, help_text="Markdown.")
+    text = serializers.CharField(max_length=100_000, trim_whitespace=False, help_text="The guidelines, in Markdown.")
 
 
 class GuidelinesView(ListView, OfQueue):

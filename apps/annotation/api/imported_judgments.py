@@ -47,8 +47,10 @@ class SurveySerializer(serializers.Serializer[Any]):
         child=serializers.CharField(), allow_null=True, help_text="What each pair's sides are called; null: no pairs."
     )
     verdicts = SaidColumnSerializer(many=True, help_text="Of pairs, or of trajectories where there are none.")
-    labels = SaidColumnSerializer(many=True, help_text="Of steps.")
-    indexes = serializers.ListField(child=serializers.CharField(), help_text="Columns of whole numbers.")
+    labels = SaidColumnSerializer(many=True, help_text="Columns that label steps.")
+    indexes = serializers.ListField(
+        child=serializers.CharField(), help_text="Columns of whole numbers, which may be step indexes."
+    )
     names = serializers.ListField(child=serializers.CharField(), help_text="Columns that may name the annotator.")
 
 
@@ -81,7 +83,7 @@ class ColumnSerializer(RequestSerializer):
 class AdoptSerializer(RequestSerializer):
     """The meanings of a file's columns."""
 
-    name = serializers.CharField(max_length=200, help_text="Of the queue.")
+    name = serializers.CharField(max_length=200, help_text="The name of the queue.")
     kind = serializers.ChoiceField(Queue.Kind.choices)
     origin = serializers.CharField(
         max_length=300,

@@ -79,7 +79,9 @@ class MakeKnownSerializer(RequestSerializer):
         allow_blank=True,
         help_text="Of a pair `1` a is better, `0` neither, `-1` b; of steps the first wrong one's number or `none`; of a rating as its page has it.",
     )
-    because = serializers.CharField(max_length=2000, default="", allow_blank=True, help_text="Shown to newcomers.")
+    because = serializers.CharField(
+        max_length=2000, default="", allow_blank=True, help_text="The reason for the answer, shown to newcomers."
+    )
 
 
 class KnownView(OfQueue):

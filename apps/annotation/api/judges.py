@@ -53,8 +53,8 @@ class JudgeSerializer(serializers.Serializer[Any]):
         source="judge.state_so_far",
         choices=[(s.value, s.label) for s in Judge.State if s not in (Judge.State.WAITING, Judge.State.PAUSING)],
     )
-    error = serializers.CharField(source="judge.error", help_text="Why it stopped.")
-    answered = serializers.IntegerField(source="judge.answered", help_text="Pairs.")
+    error = serializers.CharField(source="judge.error", help_text="Why the judge stopped.")
+    answered = serializers.IntegerField(source="judge.answered", help_text="Number of pairs that it has judged.")
     failed = serializers.IntegerField(source="judge.failed", help_text="Pairs without a usable answer.")
     prompt_tokens = serializers.IntegerField(source="judge.prompt_tokens")
     completion_tokens = serializers.IntegerField(source="judge.completion_tokens")
@@ -68,7 +68,7 @@ class JudgeSerializer(serializers.Serializer[Any]):
     steady = ShareSerializer(
         help_text="Pairs asked in both orders on which it prefers the same trajectory. Chance level is ½."
     )
-    left = ShareSerializer(help_text="Chosen sides that were on the left.")
+    left = ShareSerializer(help_text="The share of chosen sides that were shown on the left.")
     created_at = serializers.DateTimeField(source="judge.created_at")
 
 

@@ -63,7 +63,10 @@ class ChangeQueueSerializer(RequestSerializer):
 
     name = serializers.CharField(max_length=200, required=False)
     overlap = serializers.IntegerField(
-        min_value=1, max_value=MOST_OVERLAP, required=False, help_text="It can only grow."
+        min_value=1,
+        max_value=MOST_OVERLAP,
+        required=False,
+        help_text="Different annotators for each item. It can only grow.",
     )
     labellers = serializers.ListField(
         child=serializers.EmailField(),

@@ -239,7 +239,7 @@ def _last_act(queue: Queue, annotator: Annotator) -> Assignment:
     Withdrawn judgments count towards the reach, so it ends at the same item however often, and however late, one undoes.
     """
     acts = Assignment.objects.filter(queue=queue, annotator=annotator, closed_at__isnull=False).exclude(
-        item__purpose=Item.Purpose.TRAINING  # its answer was shown
+        item__purpose=Item.Purpose.ONBOARDING  # its answer was shown
     )
     reached = acts.filter(item__in=_latest_items(acts), state__in=[Assignment.State.JUDGED, Assignment.State.SKIPPED])
     found = list(reached.select_for_update(of=("self",)).select_related("item").order_by("-closed_at"))

@@ -23,7 +23,7 @@ def claim_known_item(desk: Desk, queue: Queue, annotator: Annotator, *, held: in
     if (
         learns
         and queue.training_count > desk.trained
-        and (slot := claim_known(desk, queue, annotator, Item.Purpose.TRAINING))
+        and (slot := claim_known(desk, queue, annotator, Item.Purpose.ONBOARDING))
     ):
         return slot
     if queue.gold_count and is_gold_due(desk, queue) and _has_work(desk, queue, held):
@@ -55,7 +55,7 @@ def count(desk: Desk, item: Item, judgment: Judgment, by: int) -> None:
             desk.golds += by
             desk.golds_right += by * is_right(item, judgment)
             _add_seconds(desk, judgment, by)
-        case Item.Purpose.TRAINING:
+        case Item.Purpose.ONBOARDING:
             desk.trained += by
             desk.trained_right += by * is_right(item, judgment)
         case _:
@@ -88,7 +88,7 @@ class Lesson(NamedTuple):
 
 def lesson_of(assignment: Assignment) -> Lesson | None:
     """Feedback on the judgment that closed `assignment`; None if it isn't an onboarding item."""
-    if not assignment.queue.training_count or assignment.item.purpose != Item.Purpose.TRAINING:
+    if not assignment.queue.training_count or assignment.item.purpose != Item.Purpose.ONBOARDING:
         return None
     kind = kind_of(assignment.queue)
     judgment = kind.model.objects.get(assignment=assignment)

@@ -117,7 +117,7 @@ def fail(judge: Judge, category: str, words: str) -> None:
 def unasked(judge: Judge) -> QuerySet[Item]:
     """The items that it hasn't answered, in the queue's order, without onboarding items."""
     asked = JudgeAnswer.objects.filter(judge=judge, item=OuterRef("pk"))
-    items = Item.objects.filter(~Exists(asked), queue=judge.queue).exclude(purpose=Item.Purpose.TRAINING)
+    items = Item.objects.filter(~Exists(asked), queue=judge.queue).exclude(purpose=Item.Purpose.ONBOARDING)
     return items.select_related("task", "a", "b").order_by("position")
 
 

@@ -32,7 +32,7 @@ class Item(models.Model):
     class Purpose(models.TextChoices):
         WORK = "work", "To be judged"
         GOLD = "gold", "Gold: a hidden check with a known answer"
-        TRAINING = "training", "Training: a known answer that is shown afterwards"
+        ONBOARDING = "training", "Training: a known answer that is shown afterwards"
 
     queue = models.ForeignKey(Queue, on_delete=models.CASCADE, related_name="items", db_index=False)
     kind = models.CharField(

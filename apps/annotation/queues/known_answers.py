@@ -14,7 +14,7 @@ from apps.annotation.models.items import FOR_ALL
 from apps.annotation.queues.overlap import FixedByPlan
 from apps.annotation.refusals import Refusal
 
-COUNTERS = {Item.Purpose.WORK: "item_count", Item.Purpose.GOLD: "gold_count", Item.Purpose.TRAINING: "training_count"}
+COUNTERS = {Item.Purpose.WORK: "item_count", Item.Purpose.GOLD: "gold_count", Item.Purpose.ONBOARDING: "training_count"}
 
 
 class SeenAlready(Refusal):
@@ -39,7 +39,7 @@ class PairsFixedByPlan(FixedByPlan):
     )
 
 
-class NoTrainingItems(Refusal):
+class NoOnboardingItems(Refusal):
     code = "no_training_items"
     message = (
         "This queue has no onboarding items. Create some first: open an item that nobody has seen and give its answer."

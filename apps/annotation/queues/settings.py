@@ -15,7 +15,7 @@ from apps.annotation.desk.assignments import has_ended, lock_desk
 from apps.annotation.desk.layouts import trimmed
 from apps.annotation.kinds import kind_of
 from apps.annotation.models import Annotator, Assignment, Desk, Item, Queue
-from apps.annotation.queues.known_answers import NoTrainingItems
+from apps.annotation.queues.known_answers import NoOnboardingItems
 from apps.annotation.queues.overlap import raise_overlap
 from apps.annotation.queues.question_changes import with_questions
 from apps.annotation.queues.queue_lifecycle import close_queue
@@ -123,15 +123,15 @@ def resume_annotator(*, queue: Queue, annotator: Annotator, by: User | None) -> 
 
 @transaction.atomic
 def retrain_annotator(*, queue: Queue, annotator: Annotator, by: User | None) -> None:
-    """Send this annotator through the onboarding items again, before anything else. Raises NoTrainingItems.
+    """Send this annotator through the onboarding items again, before anything else. Raises NoOnboardingItems.
 
     Their earlier answers to them are kept, marked as withdrawn.
     """
     desk = lock_desk(queue=queue.pk, annotator=annotator.pk)
     if not queue.training_count:
-        raise NoTrainingItems
+        raise NoOnboardingItems
     onboarding = Assignment.objects.select_for_update(of=("self",)).filter(
-        queue=queue, annotator=annotator, state=Assignment.State.JUDGED, item__purpose=Item.Purpose.TRAINING
+        queue=queue, annotator=annotator, state=Assignment.State.JUDGED, item__purpose=Item.Purpose.ONBOARDING
     )
     ids = list(onboarding.values_list("pk", flat=True))
     kind_of(queue).model.objects.filter(assignment__in=ids).update(retracted_at=now())

@@ -31,7 +31,9 @@ class TaskSerializer(RequestSerializer):
     environment = serializers.CharField(required=False, allow_blank=True, max_length=100, default="")
     category = serializers.CharField(required=False, allow_blank=True, max_length=100, default="")
     difficulty = serializers.CharField(required=False, allow_blank=True, max_length=50, default="")
-    held_out = serializers.BooleanField(required=False, default=False, help_text="Never trained on.")
+    held_out = serializers.BooleanField(
+        required=False, default=False, help_text="Whether the task is held out, so that it's never trained on."
+    )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if not attrs.get("key"):
@@ -56,10 +58,16 @@ class OpenSerializer(RequestSerializer):
         required=False,
         help_text="A task's id, or {key, instruction, environment, category, difficulty, held_out}. Default: the first user message.",
     )
-    group = serializers.CharField(required=False, default="", max_length=200, help_text="Sessions to compare.")
+    group = serializers.CharField(
+        required=False, default="", max_length=200, help_text="The name of a group of sessions to compare."
+    )
     attempt = serializers.IntegerField(required=False, allow_null=True, default=None, min_value=0, max_value=2**31 - 1)
-    agent = serializers.CharField(required=False, default="", max_length=200, help_text="What runs the agent.")
-    metadata = serializers.DictField(required=False, default=dict, help_text="Any other data to find it by.")
+    agent = serializers.CharField(
+        required=False, default="", max_length=200, help_text="The name of the program that runs the agent."
+    )
+    metadata = serializers.DictField(
+        required=False, default=dict, help_text="Any other data by which to find the session."
+    )
     max_calls = serializers.IntegerField(
         required=False, allow_null=True, default=None, min_value=1, max_value=2**31 - 1
     )
@@ -69,7 +77,7 @@ class OpenSerializer(RequestSerializer):
         default=None,
         min_value=1,
         max_value=2**53,
-        help_text="Read and written, over all calls.",
+        help_text="Tokens read and written by all calls.",
     )
     idle_seconds = serializers.IntegerField(
         required=False,
@@ -91,11 +99,13 @@ class OpenSerializer(RequestSerializer):
 class EventSerializer(RequestSerializer):
     """An event of a session."""
 
-    key = serializers.CharField(max_length=200, help_text="Your choice; events are deduplicated by key.")
+    key = serializers.CharField(max_length=200, help_text="A key of your choice, by which events are deduplicated.")
     type = serializers.ChoiceField(choices=SessionEvent.Type.choices)
     name = serializers.CharField(required=False, default="", max_length=100)
     value = serializers.JSONField(required=False, allow_null=True, default=None, help_text="A number for a reward.")
-    call = serializers.UUIDField(required=False, allow_null=True, default=None, help_text="The call that it's about.")
+    call = serializers.UUIDField(
+        required=False, allow_null=True, default=None, help_text="The id of the call that the event is about."
+    )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if attrs["type"] == SessionEvent.Type.REWARD:
@@ -111,8 +121,10 @@ class FinishSerializer(RequestSerializer):
     reward = serializers.FloatField(
         required=False, allow_null=True, default=None, help_text="Default: the sum of the session's reward events."
     )
-    rewards = serializers.DictField(required=False, default=dict, help_text="Named rewards besides it, {name: number}.")
-    metadata = serializers.DictField(required=False, default=dict, help_text="Added to the session's.")
+    rewards = serializers.DictField(
+        required=False, default=dict, help_text="Named rewards besides the total, {name: number}."
+    )
+    metadata = serializers.DictField(required=False, default=dict, help_text="Data to add to the session's metadata.")
 
     def validate_reward(self, value: float | None) -> float | None:
         return None if value is None else _finite(value, "reward")
@@ -143,7 +155,7 @@ class SessionSerializer(serializers.ModelSerializer[Session]):
         default=None,
         allow_null=True,
         read_only=True,
-        help_text="The traffic split that routed it.",
+        help_text="The traffic split that routed the session.",
     )
     drawn = serializers.PrimaryKeyRelatedField[Policy](
         read_only=True,
@@ -232,7 +244,7 @@ class SessionEventSerializer(serializers.ModelSerializer[SessionEvent]):
 class TraceSerializer(serializers.Serializer[Any]):
     """A session's calls so far."""
 
-    trajectory = serializers.JSONField(help_text="Its longest path, as retrace/1.")
+    trajectory = serializers.JSONField(help_text="The session's longest path, as retrace/1.")
     counts = serializers.DictField(
         child=serializers.IntegerField(), help_text="answered, failed, retried, seams, untrainable, tokens."
     )

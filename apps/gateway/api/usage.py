@@ -40,7 +40,11 @@ class NewPriceSerializer(RequestSerializer):
     endpoint = serializers.UUIDField(required=False, allow_null=True, default=None)
     input = serializers.DecimalField(**DIGITS)
     cached = serializers.DecimalField(
-        **DIGITS, required=False, allow_null=True, default=None, help_text="Default: same as input."
+        **DIGITS,
+        required=False,
+        allow_null=True,
+        default=None,
+        help_text="Price of cached input tokens; by default, the same as of input.",
     )
     output = serializers.DecimalField(**DIGITS)
 

@@ -50,19 +50,25 @@ class EpisodeSerializer(serializers.Serializer[Lease]):
     """An episode to play and its session. The agent sends its chats to `base_url` with `api_key`, as it would to OpenAI."""
 
     id = serializers.UUIDField(source="episode.pk")
-    run = serializers.UUIDField(source="episode.batch.run_id", allow_null=True, help_text="The training run.")
-    rollouts = serializers.UUIDField(
-        source="episode.batch.rollouts_id", allow_null=True, help_text="Or the batch of rollouts."
+    run = serializers.UUIDField(
+        source="episode.batch.run_id",
+        allow_null=True,
+        help_text="The id of the training run that the episode belongs to.",
     )
-    run_name = serializers.SerializerMethodField(help_text="The name of either.")
+    rollouts = serializers.UUIDField(
+        source="episode.batch.rollouts_id",
+        allow_null=True,
+        help_text="The id of the batch of rollouts that it belongs to instead.",
+    )
+    run_name = serializers.SerializerMethodField(help_text="The name of the training run or of the batch of rollouts.")
     moment = serializers.CharField(
         source="episode.batch.moment", help_text="The point in the training run whose weights act, such as “step 3”."
     )
-    task = serializers.JSONField(source="episode.task", help_text="As in a trajectory.")
+    task = serializers.JSONField(source="episode.task", help_text="The task, in the form that it has in a trajectory.")
     attempt = serializers.IntegerField(source="episode.attempt")
     session = serializers.UUIDField(source="opened.session.pk", help_text="The session to finish or renew.")
     base_url = serializers.SerializerMethodField()
-    api_key = serializers.CharField(source="opened.key", help_text="Valid for this session only.")
+    api_key = serializers.CharField(source="opened.key", help_text="The API key of the session, valid for it alone.")
     lease_seconds = serializers.IntegerField(
         source="episode.batch.lease_seconds",
         help_text="After this long without a call or a renewal, the episode is leased to another runner.",

@@ -54,7 +54,7 @@ class StartRolloutsSerializer(RequestSerializer):
         default=list,
         help_text="If omitted, the environment's default levels.",
     )
-    count = serializers.IntegerField(default=30, min_value=1, max_value=5000, help_text="Tasks.")
+    count = serializers.IntegerField(default=30, min_value=1, max_value=5000, help_text="Number of tasks.")
     samples = serializers.IntegerField(default=1, min_value=1, max_value=64, help_text="Attempts at each task.")
     temperature = serializers.FloatField(default=1.0, min_value=0, max_value=5)
     steps = serializers.IntegerField(

@@ -46,8 +46,10 @@ class RewardSerializer(serializers.ModelSerializer[RunReward]):
 class AlarmSerializer(serializers.ModelSerializer[RunEvent]):
     """A known failure mode detected in a run's curves, and the one setting to change on resume."""
 
-    setting = serializers.CharField(source="details.setting", default="", help_text="Its path in the config.")
-    value = serializers.JSONField(source="details.value", default=None, help_text="What to change it to.")
+    setting = serializers.CharField(
+        source="details.setting", default="", help_text="The path of the setting in the config."
+    )
+    value = serializers.JSONField(source="details.value", default=None, help_text="The value to change the setting to.")
 
     class Meta:
         model = RunEvent
@@ -69,7 +71,7 @@ class RunSerializer(serializers.ModelSerializer[Run]):
 
     url = serializers.SerializerMethodField()
     rewards = RewardSerializer(many=True, read_only=True, help_text="The learned terms of its reward.")
-    alarms = AlarmSerializer(many=True, read_only=True, help_text="Newest first.")
+    alarms = AlarmSerializer(many=True, read_only=True, help_text="The alarms raised so far, newest first.")
     changes = ChangeSerializer(many=True, read_only=True, help_text="Settings changed on resume, newest first.")
 
     class Meta:

@@ -51,7 +51,7 @@ def all_of(queue: Queue, who: Annotator, strength: int = 1) -> list[str]:
 
 def test_newcomers_get_every_training_item_first_and_everybody_gets_them(workspace):
     queue = making.queue(of=workspace, items=5, steps=0)
-    known(queue, Item.Purpose.TRAINING, 2)
+    known(queue, Item.Purpose.ONBOARDING, 2)
     assert queue.item_count == 3
     first, second = making.rule(of=workspace), making.rule(of=workspace)
     assert all_of(queue, first) == ["training", "training", "work", "work", "work"]
@@ -60,7 +60,7 @@ def test_newcomers_get_every_training_item_first_and_everybody_gets_them(workspa
 
 def test_a_newcomer_is_told_whether_they_were_right_and_why(workspace):
     queue = making.queue(of=workspace, items=2, steps=0)
-    known(queue, Item.Purpose.TRAINING, 1, answer=-1)
+    known(queue, Item.Purpose.ONBOARDING, 1, answer=-1)
     who = making.rule(of=workspace)
     assignment = next_assignment(queue=queue, annotator=who)
     judged = record(assignment=assignment, answer=Choice(3))
@@ -75,7 +75,7 @@ def test_a_newcomer_is_told_whether_they_were_right_and_why(workspace):
 
 def test_an_answer_that_was_corrected_cannot_be_undone(workspace):
     queue = making.queue(of=workspace, items=1, steps=0)
-    known(queue, Item.Purpose.TRAINING)
+    known(queue, Item.Purpose.ONBOARDING)
     who = making.rule(of=workspace)
     judge(queue, who, 1)
     with pytest.raises(NothingToUndo):
@@ -84,7 +84,7 @@ def test_an_answer_that_was_corrected_cannot_be_undone(workspace):
 
 def test_somebody_sent_back_to_training_judges_those_items_again(workspace):
     queue = making.queue(of=workspace, items=4, steps=0)
-    known(queue, Item.Purpose.TRAINING, 2)
+    known(queue, Item.Purpose.ONBOARDING, 2)
     who = making.rule(of=workspace)
     for _ in range(3):
         judge(queue, who, 1)
@@ -166,7 +166,7 @@ def test_undoing_a_gold_judgment_uncounts_it(workspace):
 
 def test_a_gold_item_that_was_left_comes_back_with_its_draft(workspace):
     queue = making.queue(of=workspace, items=1, steps=0)
-    known(queue, Item.Purpose.TRAINING)
+    known(queue, Item.Purpose.ONBOARDING)
     who = making.rule(of=workspace)
     held = next_assignment(queue=queue, annotator=who)
     Assignment.objects.filter(pk=held.pk).update(leased_until=now() - timedelta(seconds=1), opened_at=now())
@@ -176,7 +176,7 @@ def test_a_gold_item_that_was_left_comes_back_with_its_draft(workspace):
 
 def test_a_skipped_training_item_is_not_given_again(workspace):
     queue = making.queue(of=workspace, items=2, steps=0)
-    known(queue, Item.Purpose.TRAINING)
+    known(queue, Item.Purpose.ONBOARDING)
     who = making.rule(of=workspace)
     skip(assignment=next_assignment(queue=queue, annotator=who))
     assert all_of(queue, who) == ["work"]

@@ -114,7 +114,7 @@ def test_a_prelabel_takes_no_place(workspace, server):
 @pytest.mark.parametrize("mode", ["join", "prelabel"])
 def test_models_are_not_asked_about_training_items(workspace, server, mode):
     queue = making.queue(of=workspace, items=3)
-    making.known(queue, Item.Purpose.TRAINING, 1)
+    making.known(queue, Item.Purpose.ONBOARDING, 1)
     run_slice(send(queue, server, "lamp", mode=mode).pk)
     assert [answer.item.purpose for answer in JudgeAnswer.objects.select_related("item")] == ["work", "work"]
 

@@ -101,7 +101,7 @@ def test_the_pages_of_an_experiments_queue_offer_no_known_answers(researcher, wo
 
 def test_the_desk_tells_a_newcomer_and_nobody_else(workspace, client):
     queue = making.queue(of=workspace, items=2)
-    known(queue, Item.Purpose.TRAINING)
+    known(queue, Item.Purpose.ONBOARDING)
     client.force_login(factories.member(Role.ANNOTATOR, of=workspace).user)
     client.get(reverse("annotation:desk", args=[queue.pk]))
     held = Assignment.objects.get()
