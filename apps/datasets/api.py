@@ -74,7 +74,11 @@ class RecipeSerializer(RequestSerializer):
         help_text="The minimum strength of a preference: 1 slightly, 2 clearly, 3 much better.",
     )
     ties = Chosen(CHOICES["ties"], default="count", help_text="Ties make no row: count them in the card, or drop them.")
-    both_bad = Chosen(CHOICES["both_bad"], default="count", help_text="How judgments “both bad” count.")
+    both_bad = Chosen(
+        CHOICES["both_bad"],
+        default="count",
+        help_text="Judgments “both bad” make no row: count them in the card, or drop them.",
+    )
     annotator_kinds = serializers.MultipleChoiceField(
         choices=KINDS, default=set(KINDS), help_text="The kinds of annotators whose judgments count."
     )
@@ -120,7 +124,7 @@ class FileSerializer(serializers.Serializer[Any]):
 class VersionSerializer(serializers.ModelSerializer[Version]):
     """A version: judgments frozen into rows."""
 
-    url = serializers.SerializerMethodField(help_text="The URL of its page.")
+    url = serializers.SerializerMethodField(help_text="The path of its page.")
     state = serializers.ChoiceField(
         choices=[choice for choice in Version.State.choices if choice[0] != Version.State.WAITING],
         source="state_so_far",
