@@ -43,7 +43,7 @@ def count_places(workspace: Workspace) -> None:
 
 def refuse_long_work(workspace: Workspace) -> None:
     """Refuse what periodic work, of which other workspaces' is a part, would take too long with. Raises BadArchive."""
-    under_way = Experiment.objects.filter(workspace=workspace, state=Experiment.State.LABELLING)
+    under_way = Experiment.objects.filter(workspace=workspace, state=Experiment.State.LABELING)
     ending = Queue.objects.open().filter(Q(ends_at__isnull=False) | Q(ends_after__isnull=False), workspace=workspace)
     limits: tuple[tuple[QuerySet[Any], int, str], ...] = (
         (under_way, MOST_UNDER_WAY, "experiments that are being judged"),
