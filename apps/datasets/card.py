@@ -111,7 +111,7 @@ def markdown(version: Version) -> str:
         f"# {plain(version.dataset.name)}, version {version.number}",
         "",
         *([plain(version.dataset.description), ""] if version.dataset.description else []),
-        f"{rows} {version.row_type.replace('_', ' ')} rows from {card['judgments']} judgments on {_judged_words(card)}, "
+        f"{rows} {version.row_type.replace('_', ' ')} rows from {card['judgements']} judgments on {_judged_words(card)}, "
         f"by {len(people)} people and {len(card['annotators']) - len(people)} machines.",
         "",
         f"Content hash (SHA-256): `{version.content_hash}`",

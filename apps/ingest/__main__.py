@@ -46,20 +46,20 @@ def _read(path: Path) -> int:
 
 
 def _write(reading: Reading, path: Path, member: str, line: int) -> int:
-    lines = reading.each(lambda run: jsontext.dumps(run.record.to_json()) + b"\n")
-    place = ":".join(filter(None, (str(path), member, str(line or ""))))
+    lines = reading.each(lambda each: jsontext.dumps(each.record.to_json()) + b"\n")
+    location = ":".join(filter(None, (str(path), member, str(line or ""))))
     sys.stdout.buffer.writelines(lines)
     for warning in reading.warnings:
-        _print_problem(place, warning)
+        _print_problem(location, warning)
     if reading.verdict:
-        _print_problem(place, f"An outcome of {reading.verdict.instance} without a trajectory.")
+        _print_problem(location, f"An outcome of {reading.verdict.instance} without a trajectory.")
     if reading.refusal:
-        _print_problem(place, f"{reading.refusal.reason} Expected: {reading.refusal.expected}")
+        _print_problem(location, f"{reading.refusal.reason} Expected: {reading.refusal.expected}")
     return REJECTED if reading.refusal or reading.verdict else 0
 
 
-def _print_problem(place: str, words: str) -> None:
-    print(f"{place}: {words}".encode("utf-8", "backslashreplace").decode(), file=sys.stderr)
+def _print_problem(location: str, words: str) -> None:
+    print(f"{location}: {words}".encode("utf-8", "backslashreplace").decode(), file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ class Found(NamedTuple):
     """For archives: the outcomes in its reports."""
 
 
-class Run(NamedTuple):
+class ReadTrajectory(NamedTuple):
     """A trajectory of a record."""
 
     record: TrajectoryRecord
@@ -67,17 +67,17 @@ class Reading:
     """Reads a record once. Errors are stored, not raised."""
 
     def __init__(self, found: Found) -> None:
-        self._found = found
+        self._format_match = found
         self.verdict: Verdict | None = None
         self.refusal: BadRow | None = None
         """Why the record, or with BadParts some of its trajectories, couldn't be read."""
         self.warnings: list[str] = []
         """What was left out of trajectories that were read."""
 
-    def each(self, make: Callable[[Run], T]) -> list[T]:
+    def each(self, make: Callable[[ReadTrajectory], T]) -> list[T]:
         """Apply `make` to each trajectory of the record and collect the results."""
         made: list[T] = []
-        row, format, filename, _ = self._found
+        row, format, filename, _ = self._format_match
         if format is None:
             self.refusal = BadRow(
                 row.problem, "Files of trajectories, such as .json, .jsonl, or .traj, in a format that is known."
@@ -86,7 +86,7 @@ class Reading:
         try:
             if row.problem:
                 raise BadRow(row.problem, f"One record: {format.shape}.")
-            made.extend(map(make, self._runs(format)))
+            made.extend(map(make, self._trajectories(format)))
         except BadRow as refusal:
             self.refusal = refusal
         except jsontext.UnreadableJSON as error:
@@ -97,24 +97,24 @@ class Reading:
             self.refusal = BadRow(reason, f"One record: {format.shape}.")
         return made if self.refusal is None or isinstance(self.refusal, BadParts) else []
 
-    def _runs(self, format: Format) -> Iterator[Run]:
-        row, _, filename, outcomes = self._found
+    def _trajectories(self, format: Format) -> Iterator[ReadTrajectory]:
+        row, _, filename, outcomes = self._format_match
         body = row.body.strip()
-        given = jsontext.loads(body)
+        entry = jsontext.loads(body)
         if format.judges:
-            self.verdict = Verdict(row, *format.judges(given))
+            self.verdict = Verdict(row, *format.judges(entry))
         room, originals = _Room(len(body)), _Originals(body)
-        for place, record in enumerate(format.read(given, filename)):
-            is_judged = outcomes and (place == 0 or record.part is not None)  # the others belong to sub-agents
+        for index, record in enumerate(format.read(entry, filename)):
+            is_judged = outcomes and (index == 0 or record.part is not None)  # the others belong to sub-agents
             if outcomes and is_judged:
                 outcomes.complete(record, row.file)
-            self.warnings += _without_odd_rewards(record)
+            self.warnings += _without_nonfinite_rewards(record)
             _name_task(record)
             original = originals.of(record)
-            if place:
+            if index:
                 room.admit(record, original)
             asks = outcomes and is_judged and record.success is None
-            yield Run(record, original, outcomes.verdict(record, row.file) if outcomes and asks else None)
+            yield ReadTrajectory(record, original, outcomes.verdict(record, row.file) if outcomes and asks else None)
 
 
 class _Room:
@@ -158,32 +158,32 @@ class _Originals:
 def read_line(line: bytes) -> TrajectoryRecord:
     """The trajectory on a line written by one of our own processes. Raises UnreadableJSON or BadRow."""
     [record] = named("retrace").read(jsontext.loads(line), "")
-    _without_odd_rewards(record)
+    _without_nonfinite_rewards(record)
     return record
 
 
-def _without_odd_rewards(record: TrajectoryRecord) -> list[str]:
+def _without_nonfinite_rewards(record: TrajectoryRecord) -> list[str]:
     """Remove rewards that can't be trained on; returns a warning that lists them."""
-    odd: list[tuple[str, StepRecord | Outcome]] = [
-        (f"step {place}", step) for place, step in enumerate(record.steps) if _is_odd(step.reward)
+    not_finite: list[tuple[str, StepRecord | Outcome]] = [
+        (f"step {index}", step) for index, step in enumerate(record.steps) if _is_nonfinite(step.reward)
     ]
-    if _is_odd(record.reward):
-        odd.append(("the run", record.outcome))
+    if _is_nonfinite(record.reward):
+        not_finite.append(("the run", record.outcome))
     warnings = [
-        f"The reward of {where} is {_reward_text(holder.reward)}; it is kept without a reward."
-        for where, holder in odd[:1]
+        f"The reward of {step_name} is {_reward_text(holder.reward)}; it is kept without a reward."
+        for step_name, holder in not_finite[:1]
     ]
-    more = [f"So are {len(odd) - 1:,} more of its rewards."] if len(odd) > 1 else []
-    for _, holder in odd:
+    more = [f"So are {len(not_finite) - 1:,} more of its rewards."] if len(not_finite) > 1 else []
+    for _, holder in not_finite:
         holder.reward = None
-    return [" ".join([*warnings, *more])] if odd else []
+    return [" ".join([*warnings, *more])] if not_finite else []
 
 
 def _reward_text(reward: float | None) -> str:
     return "NaN" if reward is None or math.isnan(reward) else "infinite" if reward > 0 else "minus infinity"
 
 
-def _is_odd(reward: float | None) -> bool:
+def _is_nonfinite(reward: float | None) -> bool:
     return reward is not None and not math.isfinite(reward)
 
 

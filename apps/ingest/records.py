@@ -47,7 +47,7 @@ MOST_NAMED = 20
 
 def numbered(called: str, parts: Iterable[T]) -> Iterator[tuple[str, T]]:
     """The parts of a record with their names: “Sample 1”, “Sample 2”, …"""
-    return ((f"{called} {place}", part) for place, part in enumerate(parts, start=1))
+    return ((f"{called} {index}", part) for index, part in enumerate(parts, start=1))
 
 
 def read_each(

@@ -17,7 +17,7 @@ from django.utils.timezone import now
 
 from apps.ingest.files.raw_records import RawRow
 from apps.ingest.formats import named
-from apps.ingest.reading import Found, Reading, Run
+from apps.ingest.reading import Found, Reading, ReadTrajectory
 from apps.ingest.traces.span_groups import record_of
 from apps.traces.models import Source, Span, Trace, TracePart
 from apps.trajectories.imports.bulk_copy import Origin, copy_in, replace
@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 class Chat(NamedTuple):
     """A chat in a trace."""
 
-    run: Run
+    run: ReadTrajectory
     content_hash: bytes
     span_ids: frozenset[str]
     """Its model calls."""
@@ -125,9 +125,9 @@ def _chats_of(body: bytes) -> tuple[list[Chat], str]:
     return chats, visible(" ".join([*([refusal.reason] if refusal else []), *reading.warnings]))
 
 
-def _chat(run: Run) -> Chat:
-    ids = (step.info.get("span") for step in run.record.steps)
-    return Chat(run, run.record.content_hash(), frozenset(each for each in ids if isinstance(each, str)))
+def _chat(trajectory: ReadTrajectory) -> Chat:
+    ids = (step.info.get("span") for step in trajectory.record.steps)
+    return Chat(trajectory, trajectory.record.content_hash(), frozenset(each for each in ids if isinstance(each, str)))
 
 
 def unpacked(body: bytes | memoryview) -> bytes:

@@ -43,7 +43,7 @@ SEEN_FROM = {
         *(f"trajectories:{name}" for name in ("compare", "compare_rows", "tasks", "task", "task_forks", "facets")),
         *(f"annotation:{name}" for name in ("items", "progress", "agreement", "quality", "person", "queue_item")),
         *(f"annotation:{name}" for name in ("review", "review_item", "review_rows", "review_part", "remark")),
-        *("annotation:judgements_of", "v1:trajectories", "v1:trajectory"),
+        *("annotation:judgments_of", "v1:trajectories", "v1:trajectory"),
         *("annotation:comments_of", "annotation:comment", "v1:trajectory_comments", "v1:comment_remove"),
         *(
             f"v1:queue_{name}"

@@ -81,12 +81,12 @@ class EvalArchive(Pieces):
             raise Unusable(f"a zip archive whose {name} cannot be read: {error}") from None
         return jsontext.dumps(header.get("eval") if type(header) is dict else None)
 
-    def _logs(self, about: bytes) -> Iterator[bytes]:
+    def _logs(self, details: bytes) -> Iterator[bytes]:
         read = 0
         for member in self._zip.infolist():
             read += member.compress_size
             if member.filename.startswith("samples/") and member.filename.endswith(".json"):
-                yield b'{"eval":%b,"samples":[' % about
+                yield b'{"eval":%b,"samples":[' % details
                 yield from self._unpacked(member)
                 yield b"]}\n"
                 self._passed(read)

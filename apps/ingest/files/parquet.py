@@ -62,8 +62,8 @@ def _lines(table: Any, size: int, passed: Callable[[int], None]) -> Iterator[byt
         for batch in table.iter_batches(batch_size=_rows_at_once(table.metadata), use_threads=False):
             done += batch.num_rows
             passed(size * done // total)
-            for place in range(0, batch.num_rows, at_once):
-                for row in batch.slice(place, at_once).to_pylist(maps_as_pydicts="lossy"):
+            for start in range(0, batch.num_rows, at_once):
+                for row in batch.slice(start, at_once).to_pylist(maps_as_pydicts="lossy"):
                     yield (
                         orjson.dumps(_without_nulls(row), default=_as_json_value, option=orjson.OPT_NON_STR_KEYS)
                         + b"\n"

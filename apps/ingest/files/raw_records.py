@@ -182,8 +182,8 @@ class _Scanner:
                 needs_comma = True
 
     def _row(self, body: bytes, problem: str = "", line: int = 0) -> RawRow:
-        place = self._position + 1 if self._in_list else line or self._line_now()
-        row = RawRow(self._position, place, body, problem)
+        number = self._position + 1 if self._in_list else line or self._line_now()
+        row = RawRow(self._position, number, body, problem)
         self._position += 1
         return row
 

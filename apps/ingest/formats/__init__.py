@@ -129,9 +129,9 @@ def has(row: Row, key: str) -> bool:
         return False
     values = [row]
     names = key.removeprefix(LISTED).split(".")
-    for place, name in enumerate(names):
+    for index, name in enumerate(names):
         objects = [each for value in values for each in _objects(value)][: FEW * FEW]
-        if any(".".join(names[place:]) in each for each in objects):  # tables have dots in column names
+        if any(".".join(names[index:]) in each for each in objects):  # tables have dots in column names
             return True
         if name == "*":
             values = [value for each in objects for value in list(each.values())[:FEW]]

@@ -34,7 +34,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
             _add(conversation, event, lasted(before, at))
         model = text(first_of(event, "modelVersion", "model_version")) or model
         before = before if at is None else at
-    yield conversation.run(
+    yield conversation.trajectory(
         environment=text(first_of(row, "appName", "app_name")),
         policy=model,
         id=text(row.get("id")),

@@ -15,7 +15,7 @@ from apps.ingest.normalization.fields import count, first_of, mapping, seconds_o
 from apps.ingest.records import BadRow, Json, TrajectoryRecord
 from apps.ingest.traces.payloads import tools_offered
 from apps.ingest.traces.recorded import read_by_trace
-from apps.ingest.traces.threads import Span, runs_of
+from apps.ingest.traces.threads import Span, trajectories_of
 from contract import jsontext
 
 SHAPE = "`trace` and `trace.span` objects with `span_data`, some of the type generation"
@@ -26,12 +26,12 @@ LISTS = ("data", "traces", "spans")
 def _objects(row: Json) -> Iterator[dict[str, Any]]:
     """The traces and spans in a record, however it nests them."""
     for each in row if type(row) is list else [row]:
-        about = mapping(each)
-        if text(about.get("object")) in ("trace", "trace.span"):
-            yield about
+        details = mapping(each)
+        if text(details.get("object")) in ("trace", "trace.span"):
+            yield details
         for name in LISTS:
-            if type(about.get(name)) is list:
-                yield from _objects(about[name])
+            if type(details.get(name)) is list:
+                yield from _objects(details[name])
 
 
 def _accepts(row: Json) -> bool:
@@ -45,24 +45,28 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     traces = {text(each.get("id")): each for each in found if each["object"] == "trace"}
     spans = [each for each in found if each["object"] == "trace.span"]
 
-    def runs_in(trace: str, calls: list[dict[str, Any]], recorded: list[Span]) -> Iterator[TrajectoryRecord]:
+    def trajectories_in(trace: str, calls: list[dict[str, Any]], recorded: list[Span]) -> Iterator[TrajectoryRecord]:
         named = {key: traces.get(trace, {}).get(key) for key in ("workflow_name", "group_id", "metadata")}
-        return runs_of(recorded, trace=trace, about={"trace": {key: value for key, value in named.items() if value}})
+        return trajectories_of(
+            recorded, trace=trace, details={"trace": {key: value for key, value in named.items() if value}}
+        )
 
-    yield from read_by_trace(spans, lambda span: text(span.get("trace_id")), _span, runs_in, expected=f"{SHAPE}.")
+    yield from read_by_trace(
+        spans, lambda span: text(span.get("trace_id")), _span, trajectories_in, expected=f"{SHAPE}."
+    )
 
 
-def _span(given: dict[str, Any]) -> Span:
-    data = mapping(given.get("span_data"))
+def _span(entry: dict[str, Any]) -> Span:
+    data = mapping(entry.get("span_data"))
     usage = mapping(data.get("usage"))
-    failed = mapping(given.get("error"))
+    failed = mapping(entry.get("error"))
     return Span(
-        id=text(given.get("id")),
+        id=text(entry.get("id")),
         kind=KINDS.get(text(data.get("type")), "other"),
-        parent=text(given.get("parent_id")),
+        parent=text(entry.get("parent_id")),
         name=text(data.get("name")),
-        start=seconds_of(given.get("started_at")) or 0.0,
-        end=seconds_of(given.get("ended_at")),
+        start=seconds_of(entry.get("started_at")) or 0.0,
+        end=seconds_of(entry.get("ended_at")),
         model=text(data.get("model")),
         given=data.get("input"),
         answer=first_of(data, "output", "response"),

@@ -37,68 +37,68 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
         raise BadRow(f"The record is {jsontext.describe(row)}.", EXPECTED)
     if "steps" not in row and row and all(map(_is_run, row.values())):
         for run in row.values():
-            yield from _runs(run)
+            yield from _trajectories(run)
         return
-    yield from _runs(row)
+    yield from _trajectories(row)
 
 
-def _runs(row: dict[str, Json]) -> Iterator[TrajectoryRecord]:
+def _trajectories(row: dict[str, Json]) -> Iterator[TrajectoryRecord]:
     """The run, followed by those of its sub-agents."""
     conversation = Conversation()
-    for given in required_list(row, "steps"):
-        _add(conversation, given)
+    for entry in required_list(row, "steps"):
+        _add(conversation, entry)
     agent = mapping(row.get("agent"))
-    yield conversation.run(
+    yield conversation.trajectory(
         tools=tool_schemas(agent.get("tool_definitions")),
         policy=text(first_of(agent, "model_name", "name")),
         id=text(first_of(row, "trajectory_id", "session_id")),
         info={key: row[key] for key in OF_RUN if row.get(key) not in (None, "", {})},
     )
     for inner in optional_list(row, "subagent_trajectories"):
-        yield from _runs(mapping(inner))
+        yield from _trajectories(mapping(inner))
 
 
-def _add(conversation: Conversation, given: Json) -> None:
-    if type(given) is not dict:
-        raise BadRow(f"A step is {jsontext.describe(given)}.", "Each step is an object with `source` and `message`.")
-    role = SOURCES.get(text(given.get("source")))
+def _add(conversation: Conversation, entry: Json) -> None:
+    if type(entry) is not dict:
+        raise BadRow(f"A step is {jsontext.describe(entry)}.", "Each step is an object with `source` and `message`.")
+    role = SOURCES.get(text(entry.get("source")))
     if role is None:
-        raise BadRow(f"A step's `source` is “{text(given.get('source'))[:60]}”.", "system, user or agent.")
-    if role == "assistant" and (given.get("is_copied_context") or given.get("llm_call_count") == 0):
-        conversation.waiting += _not_the_policys(given)
+        raise BadRow(f"A step's `source` is “{text(entry.get('source'))[:60]}”.", "system, user or agent.")
+    if role == "assistant" and (entry.get("is_copied_context") or entry.get("llm_call_count") == 0):
+        conversation.waiting += _not_the_policys(entry)
         return
-    step = conversation.add(_message(role, given))
-    for answer in _answers(given):
+    step = conversation.add(_message(role, entry))
+    for answer in _answers(entry):
         conversation.add(answer)
     if step is None:
         return
-    metrics = mapping(first_of(given, "metrics", "usage"))
+    metrics = mapping(first_of(entry, "metrics", "usage"))
     step.prompt_tokens = count(metrics.get("prompt_tokens"))
     step.completion_tokens = count(metrics.get("completion_tokens"))
-    step.info |= {key: given[key] for key in OF_STEP if given.get(key) is not None}
+    step.info |= {key: entry[key] for key in OF_STEP if entry.get(key) is not None}
     step.info |= {key: metrics[key] for key in OF_METRICS if metrics.get(key) is not None}
     if references := [
-        reference for result in _results(given) for reference in optional_list(result, "subagent_trajectory_ref")
+        reference for result in _results(entry) for reference in optional_list(result, "subagent_trajectory_ref")
     ]:
         step.info["subagent_trajectory_ref"] = references
 
 
-def _not_the_policys(given: dict[str, Any]) -> list[Message]:
+def _not_the_policys(entry: dict[str, Any]) -> list[Message]:
     """An agent step as context: its marked message and its results."""
     aside = Conversation()
-    for message in (_message("assistant", given), *_answers(given)):
+    for message in (_message("assistant", entry), *_answers(entry)):
         aside.add(message)
-    mark = "is_copied_context" if given.get("is_copied_context") else "is_dispatched"
+    mark = "is_copied_context" if entry.get("is_copied_context") else "is_dispatched"
     return [{**aside.steps[0].message, mark: True}, *aside.waiting]
 
 
-def _message(role: str, given: dict[str, Any]) -> Message:
-    message: Message = {"role": role, "content": given.get("message")}
+def _message(role: str, entry: dict[str, Any]) -> Message:
+    message: Message = {"role": role, "content": entry.get("message")}
     if role != "assistant":
         return message
-    if given.get("reasoning_content"):
-        message["reasoning_content"] = given["reasoning_content"]
-    if calls := optional_list(given, "tool_calls"):
+    if entry.get("reasoning_content"):
+        message["reasoning_content"] = entry["reasoning_content"]
+    if calls := optional_list(entry, "tool_calls"):
         message["tool_calls"] = [
             {
                 "id": mapping(call).get("tool_call_id"),
@@ -109,11 +109,11 @@ def _message(role: str, given: dict[str, Any]) -> Message:
     return message
 
 
-def _answers(given: dict[str, Any]) -> list[Message]:
+def _answers(entry: dict[str, Any]) -> list[Message]:
     """The results: tool results if tools were called, otherwise messages from the user or the terminal."""
-    called = bool(given.get("tool_calls"))
+    called = bool(entry.get("tool_calls"))
     answers: list[Message] = []
-    for result in _results(given):
+    for result in _results(entry):
         if called:
             answers.append(
                 {"role": "tool", "tool_call_id": result.get("source_call_id"), "content": result.get("content")}
@@ -123,8 +123,8 @@ def _answers(given: dict[str, Any]) -> list[Message]:
     return answers
 
 
-def _results(given: dict[str, Any]) -> list[dict[str, Any]]:
-    return [mapping(result) for result in optional_list(mapping(given.get("observation")), "results")]
+def _results(entry: dict[str, Any]) -> list[dict[str, Any]]:
+    return [mapping(result) for result in optional_list(mapping(entry.get("observation")), "results")]
 
 
 FORMAT = Format(

@@ -28,8 +28,8 @@ PEOPLE = frozenset({"user", "human", "admin", "user_proxy", "userproxy", "user_p
 def _found(row: Json) -> tuple[str, list[dict[str, Any]]]:
     """The key of the messages, and the messages; an empty list if they aren't AutoGen's."""
     for key in KEYS if type(row) is dict else ("",):
-        given = row.get(key) if key else row
-        messages = [mapping(each) for each in given] if type(given) is list else []
+        entry = row.get(key) if key else row
+        messages = [mapping(each) for each in entry] if type(entry) is list else []
         if messages and "source" in messages[0] and text(messages[0].get("type")) in KNOWN:
             return key, messages
         if any(each.get("role") == "assistant" and _is_person(each.get("name")) for each in messages):
@@ -46,11 +46,11 @@ def _accepts(row: Json) -> bool:
 
 
 def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
-    key, given = _found(row)
-    if not given:
+    key, entry = _found(row)
+    if not entry:
         raise BadRow(f"The record is {jsontext.describe(row)} without such messages.", f"{SHAPE}.")
-    is_told = any(each.get("models_usage") for each in given)
-    messages = [m for each in given for m in (_of_team(each, is_told) if "source" in each else _of_history(each))]
+    is_told = any(each.get("models_usage") for each in entry)
+    messages = [m for each in entry for m in (_of_team(each, is_told) if "source" in each else _of_history(each))]
     record = chat_trajectory(Chat(mapping(row), messages, (key,)))
     for step in record.steps:
         usage = mapping(step.info.pop("usage", None))
@@ -60,10 +60,10 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     yield record
 
 
-def _of_team(given: dict[str, Any], is_told: bool) -> Iterator[Message]:
+def _of_team(entry: dict[str, Any], is_told: bool) -> Iterator[Message]:
     """`is_told`: messages report model usage, so one that doesn't was written by a program."""
-    kind, name, content = text(given.get("type")), text(given.get("source")), given.get("content")
-    usage = given.get("models_usage")
+    kind, name, content = text(entry.get("type")), text(entry.get("source")), entry.get("content")
+    usage = entry.get("models_usage")
     if kind == "ToolCallExecutionEvent":
         for result in map(mapping, content if type(content) is list else []):
             answer = {key: result.get(key) for key in ("name", "content", "is_error")}
@@ -73,7 +73,7 @@ def _of_team(given: dict[str, Any], is_told: bool) -> Iterator[Message]:
     elif kind == "ThoughtEvent":
         yield {"role": "reasoning", "content": content}
     elif kind == "CodeExecutionEvent":
-        yield {"role": "user", "name": name, "content": mapping(given.get("result")).get("output")}
+        yield {"role": "user", "name": name, "content": mapping(entry.get("result")).get("output")}
     elif _is_person(name):
         yield {"role": "user", "content": _parts(content)}
     elif kind in BY_PROGRAM or (kind in SAID and is_told and not usage):
@@ -82,16 +82,16 @@ def _of_team(given: dict[str, Any], is_told: bool) -> Iterator[Message]:
         yield {"role": "assistant", "name": name, "content": _parts(content), "usage": usage}
 
 
-def _of_history(given: dict[str, Any]) -> Iterator[Message]:
-    results = given.get("tool_responses")
+def _of_history(entry: dict[str, Any]) -> Iterator[Message]:
+    results = entry.get("tool_responses")
     if type(results) is list and results:
         yield from (mapping(result) for result in results)
-    elif given.get("role") == "user" and given.get("name") and not _is_person(given["name"]):
-        yield {**given, "role": "assistant"}
-    elif given.get("role") == "assistant" and _is_person(given.get("name")):
-        yield {**given, "role": "user"}
+    elif entry.get("role") == "user" and entry.get("name") and not _is_person(entry["name"]):
+        yield {**entry, "role": "assistant"}
+    elif entry.get("role") == "assistant" and _is_person(entry.get("name")):
+        yield {**entry, "role": "user"}
     else:
-        yield given
+        yield entry
 
 
 def _parts(content: Json) -> Json:

@@ -47,12 +47,12 @@ def _message(entry: dict[str, Any]) -> Message:
     content = entry.get("content")
     if entry.get("role") != "assistant" or type(content) is not list or not all(map(_is_call, content)):
         return {key: value for key, value in entry.items() if key != "class_name"}
-    calls = [{"name": name, "arguments": given} for call in content for name, given in call.items()]
+    calls = [{"name": name, "arguments": raw} for call in content for name, raw in call.items()]
     return {**entry, "content": None, "tool_calls": calls} if calls else {**entry, "content": ""}
 
 
-def _is_call(given: Json) -> bool:
-    return bool(mapping(given)) and "type" not in given and all(type(v) in (str, dict) for v in given.values())
+def _is_call(entry: Json) -> bool:
+    return bool(mapping(entry)) and "type" not in entry and all(type(v) in (str, dict) for v in entry.values())
 
 
 FORMAT = Format(name="bfcl", title="BFCL results", shape=SHAPE, keys=(f"inference_log.{QUERY}",), read=_read)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from apps.ingest.formats import Format
-from apps.ingest.normalization.branches import runs_along, ways
+from apps.ingest.normalization.branches import branch_paths, trajectories_along
 from apps.ingest.normalization.fields import first_of, mapping, text
 from apps.ingest.records import BadRow, Json, Message, TrajectoryRecord
 from contract import jsontext
@@ -27,9 +27,9 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     if type(row) is not dict or not mapping(row.get("mapping")):
         raise BadRow(f"The record is {jsontext.describe(row)} without a `mapping`.", f"{SHAPE}.")
     nodes = {name: mapping(node) for name, node in row["mapping"].items()}
-    found = ways(nodes, lambda node: text(node.get("parent")), text(row.get("current_node")))
-    yield from runs_along(
-        found,
+    paths = branch_paths(nodes, lambda node: text(node.get("parent")), text(row.get("current_node")))
+    yield from trajectories_along(
+        paths,
         _messages,
         lambda node: text(mapping(mapping(node.get("message")).get("metadata")).get("model_slug")),
         name=text(first_of(row, "conversation_id", "id")),
@@ -75,8 +75,8 @@ def _part(part: Json) -> Json:
     """Text, or a reference to other content: exports name images without including them."""
     if type(part) is str:
         return {"type": "text", "text": part}
-    about = dict(mapping(part))
-    return {"type": text(about.pop("content_type", None)) or "other", **about}
+    details = dict(mapping(part))
+    return {"type": text(details.pop("content_type", None)) or "other", **details}
 
 
 FORMAT = Format(

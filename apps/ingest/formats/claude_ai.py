@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from apps.ingest.formats import Format
-from apps.ingest.normalization.branches import runs_along, ways
+from apps.ingest.normalization.branches import branch_paths, trajectories_along
 from apps.ingest.normalization.fields import first_of, mapping, optional_list, required_list, text
 from apps.ingest.normalization.parts import kind_of
 from apps.ingest.records import BadRow, Json, Message, TrajectoryRecord
@@ -29,11 +29,11 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     if all(text(message.get("parent_message_uuid")) for message in messages):
         named = {text(message.get("uuid")): message for message in messages}
         last = text(row.get("current_leaf_message_uuid")) or text(messages[-1].get("uuid")) if messages else ""
-        found = ways(named, lambda message: text(message.get("parent_message_uuid")), last)
+        paths = branch_paths(named, lambda message: text(message.get("parent_message_uuid")), last)
     else:
-        found = iter([messages])
-    yield from runs_along(
-        found,
+        paths = iter([messages])
+    yield from trajectories_along(
+        paths,
         lambda way: map(_message, way),
         lambda message: text(message.get("model")) or text(row.get("model")),
         name=text(row.get("uuid")),
@@ -42,14 +42,14 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     )
 
 
-def _message(given: Said) -> Message:
-    parts = [part for part in optional_list(given, "content") if kind_of(part) not in ASIDE]
+def _message(entry: Said) -> Message:
+    parts = [part for part in optional_list(entry, "content") if kind_of(part) not in ASIDE]
     if not any(text(mapping(part).get("text")) or kind_of(part) != "text" for part in parts):
-        parts = [{"type": "text", "text": text(given.get("text"))}]
-    for attached in map(mapping, optional_list(given, "attachments")):
+        parts = [{"type": "text", "text": text(entry.get("text"))}]
+    for attached in map(mapping, optional_list(entry, "attachments")):
         if content := first_of(attached, "extracted_content"):
             parts.append({"type": "text", "text": f"{text(attached.get('file_name'))}\n{text(content)}"})
-    return {"role": text(given.get("sender")), "content": list(map(_plain, parts))}
+    return {"role": text(entry.get("sender")), "content": list(map(_plain, parts))}
 
 
 def _plain(part: Json) -> Json:

@@ -69,24 +69,24 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
         threads.setdefault(thread, []).append(line)
     titles = [text(line.get("summary")) for line in map(mapping, row) if line.get("type") == "summary"]
     title = titles[0] if titles and len({thread.session for thread in threads}) == 1 else ""
-    chats = [(thread, found) for thread, found in threads.items() if any(map(_is_message, found))]
-    runs = [_run(thread.agent, found, title) for thread, found in chats]
-    if not runs:
+    chats = [(thread, own_lines) for thread, own_lines in threads.items() if any(map(_is_message, own_lines))]
+    trajectories = [_trajectory(thread.agent, own_lines, title) for thread, own_lines in chats]
+    if not trajectories:
         raise BadRow("This session has no messages.", EXPECTED)
     if len({thread.session for thread in threads}) > 1:
-        for run, (_, found) in zip(runs, chats, strict=True):
-            run.part = found
-    yield from runs
+        for trajectory, (_, own_lines) in zip(trajectories, chats, strict=True):
+            trajectory.part = own_lines
+    yield from trajectories
 
 
 def _streamed(lines: list[Line]) -> list[Line]:
     """The lines in stored-session form, including printed ones (`--output-format stream-json`), which simply follow one another."""
     last: dict[Thread, str] = {}
     found: list[Line] = []
-    for place, line in enumerate(lines):
+    for index, line in enumerate(lines):
         if "session_id" in line and "sessionId" not in line:
             thread = Thread(text(line["session_id"]), text(line.get("parent_tool_use_id")))
-            name = f"{thread.session}-{place}"
+            name = f"{thread.session}-{index}"
             line = {**line, "sessionId": thread.session, "agentId": thread.agent, "isSidechain": bool(thread.agent)}
             line |= {"uuid": name, "parentUuid": last.get(thread)}
             last[thread] = name
@@ -94,12 +94,12 @@ def _streamed(lines: list[Line]) -> list[Line]:
     return found
 
 
-def _run(thread: str, lines: list[Line], title: str) -> TrajectoryRecord:
+def _trajectory(thread: str, lines: list[Line], title: str) -> TrajectoryRecord:
     conversation = Conversation()
     models: Counter[str] = Counter()
-    before: float | None = None
+    previous_time: float | None = None
     for message, said_in in _answers_joined(_path(lines)):
-        about = mapping(said_in[0].get("message"))
+        details = mapping(said_in[0].get("message"))
         at = seconds_of(said_in[-1].get("timestamp"))
         step = conversation.add(message)
         if step:
@@ -107,20 +107,20 @@ def _run(thread: str, lines: list[Line], title: str) -> TrajectoryRecord:
             read = [count(usage.get(f"{kind}input_tokens")) for kind in ("", "cache_read_", "cache_creation_")]
             step.prompt_tokens = sum(filter(None, read)) or None
             step.completion_tokens = count(usage.get("output_tokens"))
-            step.seconds = lasted(before, at)
-            models[text(about.get("model"))] += 1
-        before = before if at is None else at
+            step.seconds = lasted(previous_time, at)
+            models[text(details.get("model"))] += 1
+        previous_time = previous_time if at is None else at
     session = text(next((line["sessionId"] for line in lines if line.get("sessionId")), ""))
     messages = [
         line for line in lines if _is_message(line) and not line.get("isMeta") and not _parts(line, "tool_result")
     ]
-    asked = [{**mapping(line["message"]), "role": "user"} for line in messages if line["type"] == "user"]
+    prompt = [{**mapping(line["message"]), "role": "user"} for line in messages if line["type"] == "user"]
     ending = next((line for line in reversed(lines) if line.get("type") == "result"), {})
     return TrajectoryRecord(
         task=TaskRecord(
             # Printed sessions lack the prompt, so each is a task of its own.
             key=prompt_key(conversation.opening) if conversation.opening else session,
-            instruction=prompt_of(asked),
+            instruction=prompt_of(prompt),
         ),
         steps=conversation.steps,
         closing=conversation.waiting,

@@ -30,7 +30,7 @@ def _accepts(row: Json) -> bool:
 def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     if type(row) is not list:
         raise BadRow(f"The record is {jsontext.describe(row)}.", EXPECTED)
-    yield from read_each(numbered("Session", _sessions([mapping(line) for line in row])), _run)
+    yield from read_each(numbered("Session", _sessions([mapping(line) for line in row])), _trajectory)
 
 
 def _sessions(lines: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
@@ -39,18 +39,18 @@ def _sessions(lines: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     found: list[list[dict[str, Any]]] = [[]]
     began = ""
     for line in lines:
-        about = mapping(line.get("payload")) if line.get("type") == "session_meta" else {}
-        if about and began and text(about.get("timestamp")) > began:
+        details = mapping(line.get("payload")) if line.get("type") == "session_meta" else {}
+        if details and began and text(details.get("timestamp")) > began:
             found.append([])
-        began = max(began, text(about.get("timestamp")))
+        began = max(began, text(details.get("timestamp")))
         found[-1].append(line)
     return found
 
 
-def _run(lines: list[dict[str, Any]]) -> Iterator[TrajectoryRecord]:
+def _trajectory(lines: list[dict[str, Any]]) -> Iterator[TrajectoryRecord]:
     conversation = Conversation()
     session: dict[str, Any] = {}
-    model, before = "", None
+    model, previous_time = "", None
     for line in lines:
         payload, at = mapping(line.get("payload")), seconds_of(line.get("timestamp"))
         if line.get("type") == "session_meta" and not session:
@@ -66,13 +66,13 @@ def _run(lines: list[dict[str, Any]]) -> Iterator[TrajectoryRecord]:
         elif line.get("type") == "response_item" and (message := _message(payload)):
             step_made = conversation.add(message)
             if step_made:
-                step_made.seconds = lasted(before, at)
-            before = before if at is None else at
+                step_made.seconds = lasted(previous_time, at)
+            previous_time = previous_time if at is None else at
     if not conversation.steps and not conversation.waiting:
         raise BadRow("The session holds no items.", EXPECTED)
-    asked = [message for message in conversation.opening if not text_of(message.get("content")).startswith(MADE_UP)]
-    yield conversation.run(
-        asked=asked,
+    prompt = [message for message in conversation.opening if not text_of(message.get("content")).startswith(MADE_UP)]
+    yield conversation.trajectory(
+        asked=prompt,
         policy=model,
         id=text(session.get("id")),
         info={key: session[key] for key in OF_SESSION if session.get(key)},

@@ -69,7 +69,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
             last.error = text(failed) or None
     if not conversation.steps:
         raise BadRow("This session has no answers.", f"{SHAPE}.")
-    yield conversation.run(
+    yield conversation.trajectory(
         policy=model,
         id=text(session.get("sessionId")),
         info={"title": session["customTitle"]} if session.get("customTitle") else {},
@@ -81,17 +81,17 @@ def _replayed(lines: list[Json]) -> dict[str, Any]:
     session = mapping(mapping(lines[0]).get("v"))
     for line in map(mapping, lines[1:]):
         *path, last = optional_list(line, "k") or [None]
-        place: Json = session
+        node: Json = session
         try:
             for key in path:
-                place = place[key]
+                node = node[key]
             if line.get("kind") == SET:
-                place[last] = line.get("v")
+                node[last] = line.get("v")
             elif line.get("kind") == PUSHED:
-                place = place.setdefault(last, []) if type(place) is dict else place[last]
+                node = node.setdefault(last, []) if type(node) is dict else node[last]
                 if type(line.get("i")) is int:
-                    del place[line["i"] :]
-                place.extend(optional_list(line, "v"))
+                    del node[line["i"] :]
+                node.extend(optional_list(line, "v"))
         except (KeyError, IndexError, TypeError, AttributeError):
             raise BadRow(
                 f"A change is of `{jsontext.dumps(line.get('k')).decode()[:80]}`, which is not there.", f"{SHAPE}."
@@ -140,25 +140,25 @@ def _shown(request: dict[str, Any]) -> Iterator[Message]:
         yield answer
 
 
-def _shown_words(given: Json) -> str:
-    return text(mapping(given).get("value", given))
+def _shown_words(value: Json) -> str:
+    return text(mapping(value).get("value", value))
 
 
-def _words(given: Json) -> Iterator[str]:
+def _words(value: Json) -> Iterator[str]:
     """The text in a result, in order; the whole result if its text is elsewhere."""
-    if type(given) is str:
-        yield given
-    elif type(given) is list:
-        for each in given:
+    if type(value) is str:
+        yield value
+    elif type(value) is list:
+        for each in value:
             yield from _words(each)
-    elif type(given) is dict:
-        held = [given[key] for key in INSIDE if given.get(key) is not None]
-        if not held and not {"type", "ctor"} & given.keys():
-            yield text(given)
+    elif type(value) is dict:
+        held = [value[key] for key in INSIDE if value.get(key) is not None]
+        if not held and not {"type", "ctor"} & value.keys():
+            yield text(value)
         for each in held:
             yield from _words(each)
-    elif given is not None:
-        yield text(given)
+    elif value is not None:
+        yield text(value)
 
 
 FORMAT = Format(

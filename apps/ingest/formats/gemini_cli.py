@@ -34,21 +34,21 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
         raise BadRow(f"The record is {jsontext.describe(row)}.", f"{SHAPE}.")
     conversation = Conversation()
     model, before = "", None
-    for given in map(mapping, required_list(row, "messages")):
-        at = seconds_of(given.get("timestamp"))
-        if given.get("type") == "user":
-            conversation.add({"role": "user", "content": _words(given.get("content"))})
-        elif given.get("type") == "gemini":
-            step = conversation.add(_answer(given))
-            for message in _results(given):
+    for entry in map(mapping, required_list(row, "messages")):
+        at = seconds_of(entry.get("timestamp"))
+        if entry.get("type") == "user":
+            conversation.add({"role": "user", "content": _words(entry.get("content"))})
+        elif entry.get("type") == "gemini":
+            step = conversation.add(_answer(entry))
+            for message in _results(entry):
                 conversation.add(message)
-            tokens = mapping(given.get("tokens"))
+            tokens = mapping(entry.get("tokens"))
             if step:
                 step.prompt_tokens, step.completion_tokens = count(tokens.get("input")), count(tokens.get("output"))
                 step.seconds = lasted(before, at)
-            model = text(given.get("model")) or model
+            model = text(entry.get("model")) or model
         before = before if at is None else at
-    yield conversation.run(policy=model, id=text(row.get("sessionId")))
+    yield conversation.trajectory(policy=model, id=text(row.get("sessionId")))
 
 
 def _words(content: Json) -> Json:
@@ -59,22 +59,22 @@ def _words(content: Json) -> Json:
     return messages[0].get("content") if messages else ""
 
 
-def _answer(given: dict[str, Any]) -> Message:
-    thoughts = map(mapping, optional_list(given, "thoughts"))
+def _answer(entry: dict[str, Any]) -> Message:
+    thoughts = map(mapping, optional_list(entry, "thoughts"))
     summaries = (
         ": ".join(filter(None, (text(each.get("subject")), text(each.get("description"))))) for each in thoughts
     )
     calls = [
         {"id": call.get("id"), "name": call.get("name"), "arguments": call.get("args")}
-        for call in map(mapping, optional_list(given, "toolCalls"))
+        for call in map(mapping, optional_list(entry, "toolCalls"))
     ]
-    content = _words(given.get("content"))
+    content = _words(entry.get("content"))
     message: Message = {"role": "assistant", "content": content or (None if calls else ""), "tool_calls": calls}
     return message | ({"reasoning_content": reasoning} if (reasoning := "\n\n".join(summaries)) else {})
 
 
-def _results(given: dict[str, Any]) -> Iterator[Message]:
-    for call in map(mapping, optional_list(given, "toolCalls")):
+def _results(entry: dict[str, Any]) -> Iterator[Message]:
+    for call in map(mapping, optional_list(entry, "toolCalls")):
         parts = call.get("result")
         responses = (
             [mapping(mapping(part).get("functionResponse")).get("response") for part in parts or ()]

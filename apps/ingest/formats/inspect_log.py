@@ -38,60 +38,60 @@ OF_SAMPLE = ("epoch", "scores", "metadata", "model_usage", "total_time", "workin
 def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     if type(row) is not dict:
         raise BadRow(f"The record is {jsontext.describe(row)}.", EXPECTED)
-    about = mapping(row.get("eval"))
+    details = mapping(row.get("eval"))
     samples = optional_list(row, "samples")
     if not samples:
         raise BadRow("The log holds no samples: it was written without them, or nothing was run.", EXPECTED)
-    yield from read_each(numbered("Sample", samples), lambda given: [_run(mapping(given), about)])
+    yield from read_each(numbered("Sample", samples), lambda entry: [_trajectory(mapping(entry), details)])
 
 
-def _run(sample: dict[str, Any], about: dict[str, Any]) -> TrajectoryRecord:
+def _trajectory(sample: dict[str, Any], details: dict[str, Any]) -> TrajectoryRecord:
     attached = _Attachments(mapping(sample.get("attachments")))
     calls = _calls_of_the_model(sample)
     conversation = Conversation()
-    for given in required_list(sample, "messages"):
-        _add(conversation, attached.resolve(given), calls)
-    asked = sample.get("input")
+    for entry in required_list(sample, "messages"):
+        _add(conversation, attached.resolve(entry), calls)
+    prompt = sample.get("input")
     reward, success = _outcome(mapping(sample.get("scores")))
     name = text(sample.get("id"))
     return TrajectoryRecord(
         task=TaskRecord(
             key=name,
-            instruction=attached.resolve(asked) if type(asked) is str else prompt_of(conversation.opening),
-            environment=text(about.get("task")),
+            instruction=attached.resolve(prompt) if type(prompt) is str else prompt_of(conversation.opening),
+            environment=text(details.get("task")),
             success_check={"target": sample["target"]} if sample.get("target") else {},
         ),
         steps=conversation.steps,
         closing=conversation.waiting,
         tools=tool_schemas(next((call["tools"] for call in calls.values() if call.get("tools")), [])),
-        policy=text(about.get("model")) or None,
-        id=text(sample.get("uuid")) or f"{text(about.get('run_id'))}/{name}/{text(sample.get('epoch'))}",
+        policy=text(details.get("model")) or None,
+        id=text(sample.get("uuid")) or f"{text(details.get('run_id'))}/{name}/{text(sample.get('epoch'))}",
         outcome=Outcome(
             reward=reward,
             success=success,
             termination=_ending(sample),
         ),
-        tags=[tag for tag in optional_list(about, "tags") if type(tag) is str],
+        tags=[tag for tag in optional_list(details, "tags") if type(tag) is str],
         info={
             **{key: sample[key] for key in OF_SAMPLE if sample.get(key)},
-            **{key: about[key] for key in ("run_id", "created") if about.get(key)},
+            **{key: details[key] for key in ("run_id", "created") if details.get(key)},
         },
     )
 
 
-def _add(conversation: Conversation, given: Json, calls: dict[str, dict[str, Any]]) -> None:
-    about = mapping(given)
-    if not about:
-        conversation.add(given)  # raises the error for it
+def _add(conversation: Conversation, entry: Json, calls: dict[str, dict[str, Any]]) -> None:
+    details = mapping(entry)
+    if not details:
+        conversation.add(entry)  # raises the error for it
         return
-    message = {key: value for key, value in about.items() if key not in OF_MESSAGE and value is not None}
-    message["role"] = about.get("role")
+    message = {key: value for key, value in details.items() if key not in OF_MESSAGE and value is not None}
+    message["role"] = details.get("role")
     if message["role"] == "tool":
         failed = mapping(message.pop("error", None))
         message |= {"name": message.pop("function", None), "is_error": bool(failed)}
         message["content"] = message.get("content") or text(failed.get("message"))
     step = conversation.add(message)
-    call = calls.get(text(about.get("id"))) if step else None
+    call = calls.get(text(details.get("id"))) if step else None
     if step and call:
         usage = mapping(mapping(call.get("output")).get("usage"))
         cached = [usage.get("input_tokens_cache_read"), usage.get("input_tokens_cache_write")]

@@ -30,9 +30,9 @@ KEPT = ("dataset", "gold", "summary", "info")
 
 
 def _is_episode(value: Json) -> bool:
-    about = mapping(value)
-    return "query" in about and (
-        "actions" in mapping(about.get("turn_history")) or type(about.get("trajectory")) is list
+    details = mapping(value)
+    return "query" in details and (
+        "actions" in mapping(details.get("turn_history")) or type(details.get("trajectory")) is list
     )
 
 
@@ -49,10 +49,10 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     if type(row) is not dict:
         raise BadRow(f"The record is {jsontext.describe(row)}.", EXPECTED)
     episodes = [(f"Episode {name[:40]}", {name: episode}) for name, episode in _episodes(row).items()]
-    yield from read_each(episodes, lambda part: _run(part, filename))
+    yield from read_each(episodes, lambda part: _trajectory(part, filename))
 
 
-def _run(part: dict[str, Json], filename: str) -> Iterator[TrajectoryRecord]:
+def _trajectory(part: dict[str, Json], filename: str) -> Iterator[TrajectoryRecord]:
     for name, episode in part.items():
         if not _is_episode(episode):
             raise BadRow(f"It is {jsontext.describe(episode)} without `query` or actions.", EXPECTED)

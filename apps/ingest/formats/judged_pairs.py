@@ -71,7 +71,7 @@ def _rows(row: dict[str, Json], pair: Pair) -> Iterable[dict[str, Json]]:
     """The record as one row per pair, with each answer in its own column."""
     if both := _in_one_column(row):
         shared = {key: value for key, value in row.items() if key != "summaries"}
-        models = {f"model_{place}": answer["policy"] for place, answer in enumerate(both) if "policy" in answer}
+        models = {f"model_{index}": answer["policy"] for index, answer in enumerate(both) if "policy" in answer}
         return [{**shared, **models, **{name: each["text"] for name, each in zip(pair.columns, both, strict=True)}}]
     first, second = (row[name] for name in pair.columns)
     if _are_texts(first) and _are_texts(second) and not _are_texts(listed(row.get("prompt"))):
@@ -92,27 +92,27 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     pair = _pair_of(row)
     if pair is None:
         raise BadRow(f"The record is {jsontext.describe(row)} without a pair of answers.", EXPECTED)
-    yield from read_each(_sides(row, pair), lambda side: [_run(side, pair)])
+    yield from read_each(_sides(row, pair), lambda side: [_trajectory(side, pair)])
 
 
 def _sides(row: dict[str, Json], pair: Pair) -> Iterator[tuple[str, dict[str, Json]]]:
     for each in _rows(row, pair):
         record = hashlib.sha256(jsontext.canonical(each)).hexdigest()[:16]
-        yield from ((f"`{column}`", _side(each, record, pair, place)) for place, column in enumerate(pair.columns))
+        yield from ((f"`{column}`", _side(each, record, pair, index)) for index, column in enumerate(pair.columns))
 
 
-def _side(row: dict[str, Json], record: str, pair: Pair, place: int) -> dict[str, Json]:
+def _side(row: dict[str, Json], record: str, pair: Pair, index: int) -> dict[str, Json]:
     """The row for one side: its own answer and model, without the other's."""
-    ours, others = pair.sides[place], pair.sides[1 - place]
-    side = {key: value for key, value in row.items() if key != pair.columns[1 - place]}
+    own_columns, other_columns = pair.sides[index], pair.sides[1 - index]
+    side = {key: value for key, value in row.items() if key != pair.columns[1 - index]}
     for spelling in MODELS:
-        if (first := spelling.format(ours)) in side:
+        if (first := spelling.format(own_columns)) in side:
             side["model"] = side.pop(first)
-            side.pop(spelling.format(others), None)
-    return {**side, COMPARED: {"pair": record, "side": ours}}
+            side.pop(spelling.format(other_columns), None)
+    return {**side, COMPARED: {"pair": record, "side": own_columns}}
 
 
-def _run(side: dict[str, Json], pair: Pair) -> TrajectoryRecord:
+def _trajectory(side: dict[str, Json], pair: Pair) -> TrajectoryRecord:
     (column,) = (name for name in pair.columns if name in side)
     if dialogue := _turns(side.get("prompt"), side[column]):
         side = {key: value for key, value in side.items() if key != "prompt"} | {column: dialogue}

@@ -49,19 +49,21 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
         yield _of_prm800k(row)
     elif _is_math_shepherd(row):
         yield _of_math_shepherd(row)
-    elif (asked := _asked(row)) and (steps := _steps(row)):
+    elif (question_key := _asked(row)) and (steps := _steps(row)):
         lists = {key: each for key, each in row.items() if type(each) is list and key not in ("steps", "tags")}
         beside = {key: each for key, each in lists.items() if len(each) == len(steps)}
         noted = [
             {key.removesuffix("s"): each[position] for key, each in beside.items()} for position in range(len(steps))
         ]
-        turns = [{**about, **_turn(step)} for about, step in zip(noted, steps, strict=True)]
-        yield _run(row, row[asked], turns, taken=(asked, "steps", *beside))
+        turns = [{**details, **_turn(step)} for details, step in zip(noted, steps, strict=True)]
+        yield _trajectory(row, row[question_key], turns, taken=(question_key, "steps", *beside))
     else:
         raise BadRow("There is no problem, or it has no steps.", f"{SHAPE}.")
 
 
-def _run(row: dict[str, Json], problem: str, turns: list[Message], *, taken: tuple[str, ...]) -> TrajectoryRecord:
+def _trajectory(
+    row: dict[str, Json], problem: str, turns: list[Message], *, taken: tuple[str, ...]
+) -> TrajectoryRecord:
     if not turns:
         raise BadRow("The problem has no steps.", f"{SHAPE}.")
     return chat_trajectory(Chat(row, [{"role": "user", "content": problem}, *turns], taken))
@@ -87,11 +89,11 @@ def _of_prm800k(row: dict[str, Json]) -> TrajectoryRecord:
         elif completions:
             said_of = {key: value for key, value in completions[position].items() if key != "text"}
             turns.append({**said_of, **_turn(completions[position].get("text")), "others": others or None})
-    about = {key: value for key, value in label.items() if key != "steps"}
+    details = {key: value for key, value in label.items() if key != "steps"}
     kept = {key: value for key, value in question.items() if key != "problem"}
     if replaced:
         kept["replaced"] = replaced
-    record = _run({**row, **about, **kept}, text(question["problem"]), turns, taken=("question", "label"))
+    record = _trajectory({**row, **details, **kept}, text(question["problem"]), turns, taken=("question", "label"))
     if (answer := question.get("ground_truth_answer")) is not None:
         record.task.success_check = {"answer": answer}
     return record
@@ -115,7 +117,7 @@ def _of_math_shepherd(row: dict[str, Json]) -> TrajectoryRecord:
         raise BadRow(
             "`label` is not `input` with a label in the place of each mark.", f"A character for each “{MARK}”."
         )
-    return _run(row, problem.strip(), turns, taken=("input", "label"))
+    return _trajectory(row, problem.strip(), turns, taken=("input", "label"))
 
 
 FORMAT = Format(

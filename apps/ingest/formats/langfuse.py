@@ -23,7 +23,7 @@ from apps.ingest.normalization.fields import (
 from apps.ingest.records import BadRow, Json, TrajectoryRecord
 from apps.ingest.traces.attributes import CALL_ID, NAME_OF_TOOL
 from apps.ingest.traces.payloads import decoded, tools_offered
-from apps.ingest.traces.threads import Span, runs_of
+from apps.ingest.traces.threads import Span, trajectories_of
 from contract import jsontext
 
 EXPECTED = (
@@ -38,40 +38,40 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
         raise BadRow(f"The record is {jsontext.describe(row)}.", EXPECTED)
     trace = mapping(row.get("trace")) or row
     scores = [mapping(score) for score in optional_list(trace, "scores")]
-    about: dict[str, Any] = {"trace": {key: trace[key] for key in OF_TRACE if trace.get(key)}}
+    details: dict[str, Any] = {"trace": {key: trace[key] for key in OF_TRACE if trace.get(key)}}
     if scores:
-        about["scores"] = [
+        details["scores"] = [
             {key: score[key] for key in ("name", "value", "comment") if score.get(key)} for score in scores
         ]
-    spans = [_span(mapping(given)) for given in optional_list(row, "observations")]
+    spans = [_span(mapping(entry)) for entry in optional_list(row, "observations")]
     named = {text(score.get("name")): score.get("value") for score in scores}
-    for run in runs_of(spans, trace=text(trace.get("id")), about=about, answer=trace.get("output")):
-        run.outcome.reward = reward_of(first_of(named, *REWARD))
-        run.outcome.success = flag(first_of(named, *SUCCESS))
-        run.tags = [tag for tag in optional_list(trace, "tags") if type(tag) is str]
-        yield run
+    for record in trajectories_of(spans, trace=text(trace.get("id")), details=details, answer=trace.get("output")):
+        record.outcome.reward = reward_of(first_of(named, *REWARD))
+        record.outcome.success = flag(first_of(named, *SUCCESS))
+        record.tags = [tag for tag in optional_list(trace, "tags") if type(tag) is str]
+        yield record
 
 
-def _span(given: dict[str, Any]) -> Span:
-    about = mapping(decoded(given.get("metadata")))
-    attributes = mapping(about.get("attributes"))
-    usage = mapping(first_of(given, "usageDetails", "usage"))
-    failed = given.get("level") == "ERROR"
+def _span(entry: dict[str, Any]) -> Span:
+    details = mapping(decoded(entry.get("metadata")))
+    attributes = mapping(details.get("attributes"))
+    usage = mapping(first_of(entry, "usageDetails", "usage"))
+    failed = entry.get("level") == "ERROR"
     return Span(
-        id=text(given.get("id")),
-        kind=KINDS.get(text(given.get("type")), "other"),
-        parent=text(given.get("parentObservationId")),
-        name=text(first_of(attributes, *NAME_OF_TOOL) or given.get("name")),
-        start=seconds_of(given.get("startTime")) or 0.0,
-        end=seconds_of(given.get("endTime")),
-        model=text(given.get("model")),
-        given=given.get("input"),
-        answer=given.get("output"),
-        tools=tools_offered(about.get("tools")),
+        id=text(entry.get("id")),
+        kind=KINDS.get(text(entry.get("type")), "other"),
+        parent=text(entry.get("parentObservationId")),
+        name=text(first_of(attributes, *NAME_OF_TOOL) or entry.get("name")),
+        start=seconds_of(entry.get("startTime")) or 0.0,
+        end=seconds_of(entry.get("endTime")),
+        model=text(entry.get("model")),
+        given=entry.get("input"),
+        answer=entry.get("output"),
+        tools=tools_offered(details.get("tools")),
         call_id=text(first_of(attributes, *CALL_ID)),
         prompt_tokens=count(usage.get("input")),
         completion_tokens=count(usage.get("output")),
-        error=text(given.get("statusMessage")) or "The call failed." if failed else None,
+        error=text(entry.get("statusMessage")) or "The call failed." if failed else None,
     )
 
 

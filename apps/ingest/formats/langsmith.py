@@ -16,7 +16,7 @@ from apps.ingest.normalization.fields import count, first_of, flag, mapping, rew
 from apps.ingest.records import BadRow, Json, TrajectoryRecord, read_each
 from apps.ingest.traces.payloads import read_payload, tools_offered
 from apps.ingest.traces.recorded import read_by_trace
-from apps.ingest.traces.threads import Span, runs_of
+from apps.ingest.traces.threads import Span, trajectories_of
 from contract import jsontext
 
 SHAPE = "runs with `run_type`, `inputs` and `outputs`, one a line or with their `child_runs`"
@@ -51,9 +51,9 @@ def _of_root(run: dict[str, Any]) -> Iterator[TrajectoryRecord]:
     yield record
 
 
-def _runs(given: Json, trace: str) -> Iterator[dict[str, Any]]:
+def _runs(entry: Json, trace: str) -> Iterator[dict[str, Any]]:
     """The runs and those nested in them, each with its trace."""
-    for run in map(mapping, given if type(given) is list else ()):
+    for run in map(mapping, entry if type(entry) is list else ()):
         own = text(run.get("trace_id")) or trace or text(run.get("id"))
         yield {**{key: value for key, value in run.items() if key != "child_runs"}, "trace_id": own}
         yield from _runs(run.get("child_runs"), own)
@@ -61,7 +61,7 @@ def _runs(given: Json, trace: str) -> Iterator[dict[str, Any]]:
 
 def _in_trace(trace: str, runs: list[dict[str, Any]], spans: list[Span]) -> Iterator[TrajectoryRecord]:
     root = next((run for run in runs if not run.get("parent_run_id")), {})
-    for record in runs_of(spans, trace=trace, about=_about(root)):
+    for record in trajectories_of(spans, trace=trace, details=_about(root)):
         _judge(record, root)
         yield record
 
@@ -72,7 +72,7 @@ def _about(root: dict[str, Any]) -> dict[str, Json]:
 
 
 def _judge(record: TrajectoryRecord, root: dict[str, Any]) -> None:
-    scores = {name: mapping(given).get("avg") for name, given in mapping(root.get("feedback_stats")).items()}
+    scores = {name: mapping(entry).get("avg") for name, entry in mapping(root.get("feedback_stats")).items()}
     record.outcome.reward, record.outcome.success = (
         reward_of(first_of(scores, *REWARD)),
         flag(first_of(scores, *SUCCESS)),
@@ -81,7 +81,7 @@ def _judge(record: TrajectoryRecord, root: dict[str, Any]) -> None:
 
 def _span(run: dict[str, Any]) -> Span:
     extra = mapping(run.get("extra"))
-    asked, known = mapping(extra.get("invocation_params")), mapping(extra.get("metadata"))
+    parameters, metadata = mapping(extra.get("invocation_params")), mapping(extra.get("metadata"))
     inputs, outputs = mapping(run.get("inputs")), mapping(run.get("outputs"))
     is_tool = run.get("run_type") == "tool"
     answer = outputs.get("output", run.get("outputs")) if is_tool else run.get("outputs")
@@ -92,10 +92,10 @@ def _span(run: dict[str, Any]) -> Span:
         name=text(run.get("name")),
         start=seconds_of(run.get("start_time")) or 0.0,
         end=seconds_of(run.get("end_time")),
-        model=text(known.get("ls_model_name") or first_of(asked, "model", "model_name")),
+        model=text(metadata.get("ls_model_name") or first_of(parameters, "model", "model_name")),
         given=inputs.get("input") if is_tool else run.get("inputs"),
         answer=mapping(answer).get("content", answer) if is_tool else answer,
-        tools=tools_offered(asked.get("tools")),
+        tools=tools_offered(parameters.get("tools")),
         call_id=text(mapping(answer).get("tool_call_id")) if is_tool else "",
         prompt_tokens=count(run.get("prompt_tokens")),
         completion_tokens=count(run.get("completion_tokens")),

@@ -20,8 +20,8 @@ KNOWN = frozenset({*ROLES, *REASONING, *CALLS, RESULT})
 
 
 def _entries(row: Json) -> list[dict[str, Any]]:
-    given = row if type(row) is list else mapping(row).get("messages")
-    entries = [mapping(each) for each in given] if type(given) is list else []
+    entry = row if type(row) is list else mapping(row).get("messages")
+    entries = [mapping(each) for each in entry] if type(entry) is list else []
     return entries if entries and text(entries[0].get("message_type")) in KNOWN else []
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from apps.ingest.formats import Format
-from apps.ingest.normalization.branches import runs_along, ways
+from apps.ingest.normalization.branches import branch_paths, trajectories_along
 from apps.ingest.normalization.fields import first_of, mapping, optional_list, required_list, text
 from apps.ingest.normalization.parts import kind_of
 from apps.ingest.records import BadRow, Json, Message, TrajectoryRecord
@@ -17,9 +17,9 @@ SHAPE = "`conversationId` and `messages`, each with `messageId`, `isCreatedByUse
 Said = dict[str, Any]
 
 
-def _all(given: list[Json]) -> Iterator[Said]:
+def _all(entries: list[Json]) -> Iterator[Said]:
     """The messages, including replies nested inside them."""
-    for message in map(mapping, given):
+    for message in map(mapping, entries):
         yield message
         yield from _all(optional_list(message, "children"))
 
@@ -30,8 +30,8 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     messages = {text(message.get("messageId")): message for message in _all(required_list(row, "messages"))}
     options = mapping(row.get("options"))
     system = [{"role": "system", "content": prompt}] if (prompt := text(options.get("promptPrefix"))) else []
-    yield from runs_along(
-        ways(messages, lambda message: text(message.get("parentMessageId")), next(reversed(messages), "")),
+    yield from trajectories_along(
+        branch_paths(messages, lambda message: text(message.get("parentMessageId")), next(reversed(messages), "")),
         lambda way: [*system, *(_message(message) for message in way)],
         lambda message: "" if message.get("isCreatedByUser") else text(first_of(message, "model", "sender")),
         name=text(row.get("conversationId")),
@@ -40,15 +40,15 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     )
 
 
-def _message(given: Said) -> Message:
-    role = "user" if given.get("isCreatedByUser") else "assistant"
-    parts = [made for part in optional_list(given, "content") for made in _parts(part)]
-    words = text(given.get("text"))
-    return {"role": role, "content": parts or words, **({"error": words} if given.get("error") is True else {})}
+def _message(entry: Said) -> Message:
+    role = "user" if entry.get("isCreatedByUser") else "assistant"
+    parts = [made for part in optional_list(entry, "content") for made in _parts(part)]
+    words = text(entry.get("text"))
+    return {"role": role, "content": parts or words, **({"error": words} if entry.get("error") is True else {})}
 
 
-def _parts(given: Json) -> Iterator[Json]:
-    part = mapping(given)
+def _parts(value: Json) -> Iterator[Json]:
+    part = mapping(value)
     if call := mapping(part.get("tool_call")):
         yield {"type": "tool_use", "id": call.get("id"), "name": call.get("name"), "input": call.get("args")}
         if call.get("output") is not None:

@@ -50,7 +50,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
             spent = dict.fromkeys(spent, 0)
     if not conversation.steps:
         raise BadRow(f"The record is {jsontext.describe(row)} without messages from agents.", f"{SHAPE}.")
-    yield conversation.run()
+    yield conversation.trajectory()
 
 
 FORMAT = Format(

@@ -14,7 +14,7 @@ from apps.ingest.formats import Format, alone_or_listed
 from apps.ingest.normalization.fields import count, first_of, mapping, seconds_of, text
 from apps.ingest.records import BadRow, Json, TrajectoryRecord
 from apps.ingest.traces.payloads import tools_offered
-from apps.ingest.traces.threads import Span, runs_of
+from apps.ingest.traces.threads import Span, trajectories_of
 from contract import jsontext
 
 SHAPE = "calls of a model, one a line: `input` with `messages` and `output` with `choices`, or `type` “LLMCall” or “request”"
@@ -34,43 +34,43 @@ def _accepts(row: Json) -> bool:
 def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     lines = [mapping(line) for line in (row if type(row) is list else [row])]
     spans: list[Span] = []
-    asked: dict[str, Any] = {}
+    request: dict[str, Any] = {}
     for line in [*lines, {"type": REQUEST}]:
         if line.get("type") == RESPONSE:
-            _add(spans, asked, line)
-            asked = {}
+            _add(spans, request, line)
+            request = {}
             continue
-        if asked:  # the answer to the previous request wasn't kept
-            _add(spans, asked, {})
-        asked = line if line.get("type") == REQUEST and "messages" in line else {}
-        if not asked and _is_call(line):
+        if request:  # the answer to the previous request wasn't kept
+            _add(spans, request, {})
+        request = line if line.get("type") == REQUEST and "messages" in line else {}
+        if not request and _is_call(line):
             _add(spans, mapping(line.get("input")) or line, line)
     if not spans:
         raise BadRow(f"The record is {jsontext.describe(row)} without a model call.", f"{SHAPE}.")
-    for run in runs_of(spans, trace="", about={}):
-        run.id = ""
-        for step in run.steps:
+    for record in trajectories_of(spans, trace="", details={}):
+        record.id = ""
+        for step in record.steps:
             step.info.pop("span", None)
-        yield run
+        yield record
 
 
-def _add(spans: list[Span], asked: dict[str, Any], answered: dict[str, Any]) -> None:
+def _add(spans: list[Span], request: dict[str, Any], response: dict[str, Any]) -> None:
     """Append a call; `asked` and `answered` may be the same line."""
-    answer = first_of(answered, "output", "response", "outputs")
+    answer = first_of(response, "output", "response", "outputs")
     usage = mapping(mapping(answer).get("usage"))
-    begun, ended = (seconds_of(line.get("timestamp")) for line in (asked, answered))
+    begun, ended = (seconds_of(line.get("timestamp")) for line in (request, response))
     span = Span(
         id=str(len(spans)),
         kind="model",
         start=max(begun or 0.0, spans[-1].start if spans else 0.0),
-        end=ended if asked is not answered else None,
-        model=text(asked.get("model") or mapping(answer).get("model")),
-        given={"messages": asked.get("messages")},
+        end=ended if request is not response else None,
+        model=text(request.get("model") or mapping(answer).get("model")),
+        given={"messages": request.get("messages")},
         answer=_message(answer),
-        tools=tools_offered(asked.get("tools")),
-        prompt_tokens=count(first_of(usage, "prompt_tokens") or first_of(answered, "prompt_tokens", "input_tokens")),
+        tools=tools_offered(request.get("tools")),
+        prompt_tokens=count(first_of(usage, "prompt_tokens") or first_of(response, "prompt_tokens", "input_tokens")),
         completion_tokens=count(
-            first_of(usage, "completion_tokens") or first_of(answered, "completion_tokens", "output_tokens")
+            first_of(usage, "completion_tokens") or first_of(response, "completion_tokens", "output_tokens")
         ),
     )
     spans.append(span)

@@ -10,7 +10,7 @@ from typing import Any
 
 from apps.ingest.files.raw_records import RawRow, grouped
 from apps.ingest.formats import Format, alone_or_listed
-from apps.ingest.normalization.branches import runs_along, ways
+from apps.ingest.normalization.branches import branch_paths, trajectories_along
 from apps.ingest.normalization.fields import mapping, optional_list, text
 from apps.ingest.records import BadRow, Json, Message, TrajectoryRecord
 from contract import jsontext
@@ -25,8 +25,8 @@ Node = dict[str, Any]
 
 
 def _is_message(row: Json) -> bool:
-    about = mapping(row)
-    return {TREE, "message_id", "text"} <= about.keys() and text(about.get("role")) in ROLES
+    details = mapping(row)
+    return {TREE, "message_id", "text"} <= details.keys() and text(details.get("role")) in ROLES
 
 
 def _accepts(row: Json) -> bool:
@@ -49,18 +49,18 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     if not nodes:
         raise BadRow(f"The record is {jsontext.describe(row)} without messages.", f"{SHAPE}.")
     name = text(next(iter(nodes.values())).get(TREE)) or next(iter(nodes))
-    found = ways(nodes, lambda node: text(node.get("parent_id")))
-    for run in runs_along(
-        found,
+    paths = branch_paths(nodes, lambda node: text(node.get("parent_id")))
+    for record in trajectories_along(
+        paths,
         lambda way: map(_message, way),
         lambda node: text(node.get("model_name")),
         name=name,
         info={},
         expected=f"{SHAPE}.",
     ):
-        if (rank := run.steps[-1].info.get("rank")) is not None:
-            run.info = {"rank": rank}
-        yield run
+        if (rank := record.steps[-1].info.get("rank")) is not None:
+            record.info = {"rank": rank}
+        yield record
 
 
 def _add_tree(nodes: dict[str, Node], root: Node, parent: str) -> None:

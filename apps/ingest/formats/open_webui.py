@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from apps.ingest.formats import Format
-from apps.ingest.normalization.branches import runs_along, ways
+from apps.ingest.normalization.branches import branch_paths, trajectories_along
 from apps.ingest.normalization.fields import first_of, mapping, text
 from apps.ingest.records import BadRow, Json, Message, TrajectoryRecord
 from contract import jsontext
@@ -39,8 +39,8 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     chat = mapping(row["chat"])
     prompt = text(first_of(chat, "system") or mapping(chat.get("params")).get("system"))
     system = [{"role": "system", "content": prompt}] if prompt else []
-    yield from runs_along(
-        ways(messages, lambda message: text(message.get("parentId")), text(history.get("currentId"))),
+    yield from trajectories_along(
+        branch_paths(messages, lambda message: text(message.get("parentId")), text(history.get("currentId"))),
         lambda way: [*system, *(made for message in way for made in _messages(message))],
         lambda message: text(message.get("model")),
         name=text(first_of(row, "id") or chat.get("id")),
@@ -49,9 +49,9 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     )
 
 
-def _messages(given: Said) -> Iterator[Message]:
-    beside = {key: given[key] for key in BESIDE if given.get(key)}
-    role, content = text(given.get("role")), given.get("content")
+def _messages(entry: Said) -> Iterator[Message]:
+    beside = {key: entry[key] for key in BESIDE if entry.get(key)}
+    role, content = text(entry.get("role")), entry.get("content")
     if role != "assistant" or type(content) is not str:
         yield {"role": role, "content": content, **(beside if role == "assistant" else {})}
         return
@@ -65,20 +65,22 @@ def _parts(content: str) -> Iterator[Json]:
         if words := content[end : found.begin].strip("\n"):
             yield {"type": "text", "text": words}
         end = found.end
-        about = {name: html.unescape(value) for name, value in _ATTRIBUTE.findall(found.attributes)}
+        details = {name: html.unescape(value) for name, value in _ATTRIBUTE.findall(found.attributes)}
         body = _without_summary(found.body)
         if found.type == "reasoning":
             yield {"type": "thinking", "thinking": "\n".join(_unquoted(html.unescape(body)))}
             continue
-        name: str = about.get("name", "code_interpreter")
-        arguments: Json = about.get("arguments") or "{}"
+        name: str = details.get("name", "code_interpreter")
+        arguments: Json = details.get("arguments") or "{}"
         result = (
-            about.get("result") or about.get("output") or (html.unescape(body) if found.type == "tool_calls" else "")
+            details.get("result")
+            or details.get("output")
+            or (html.unescape(body) if found.type == "tool_calls" else "")
         )
         if found.type == "code_interpreter":
             code = _CODE.search(body)
             name, arguments = "code_interpreter", {"code": html.unescape(code[1] if code else body)}
-        identifier = about.get("id") or f"details_{number}"
+        identifier = details.get("id") or f"details_{number}"
         yield {"type": "tool_use", "id": identifier, "name": name, "input": arguments}
         if result.strip():
             yield {"type": "tool_result", "tool_use_id": identifier, "content": _decoded(result.strip())}

@@ -39,9 +39,9 @@ def _found(row: Json) -> tuple[str, list[Json]] | None:
     if type(row) is list:
         return ("", row) if row else None
     for name in MESSAGES if type(row) is dict else ():
-        given = inside(row, name)
-        written = transcript(given) if type(given) is str and name in WRITTEN_DOWN else None
-        messages = written or listed(given)
+        entry = inside(row, name)
+        written = transcript(entry) if type(entry) is str and name in WRITTEN_DOWN else None
+        messages = written or listed(entry)
         if messages and role_of(messages[0]):
             return name, messages
     return None
@@ -97,7 +97,7 @@ def _several(row: dict[str, Json]) -> Iterator[dict[str, Json]]:
     holders = [(name, row[name]) for name in ANSWERS if type(mapping(row.get(name)).get("choices")) is list]
     if type(row.get("choices")) is list:
         return ({**row, "choices": [choice]} for choice in row["choices"])
-    return ({**row, name: {**given, "choices": [choice]}} for name, given in holders[:1] for choice in given["choices"])
+    return ({**row, name: {**entry, "choices": [choice]}} for name, entry in holders[:1] for choice in entry["choices"])
 
 
 def _answer(row: dict[str, Json], messages: list[Json]) -> list[Json]:

@@ -23,23 +23,23 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     session = mapping(row.get("info"))
     conversation = Conversation()
     model = ""
-    for given in map(mapping, required_list(row, "messages")):
-        about = mapping(given.get("info"))
+    for entry in map(mapping, required_list(row, "messages")):
+        details = mapping(entry.get("info"))
         made = len(conversation.steps)
-        conversation.add(_message(about, required_list(given, "parts")))
-        if about.get("role") == "assistant" and len(conversation.steps) > made:
-            model = text(about.get("modelID")) or model
-            _describe(conversation, made, about)
-    yield conversation.run(
+        conversation.add(_message(details, required_list(entry, "parts")))
+        if details.get("role") == "assistant" and len(conversation.steps) > made:
+            model = text(details.get("modelID")) or model
+            _describe(conversation, made, details)
+    yield conversation.trajectory(
         policy=model,
         id=text(session.get("id")),
         info={key: session[key] for key in OF_SESSION if session.get(key)},
     )
 
 
-def _message(about: dict[str, Any], parts: list[Json]) -> Message:
+def _message(details: dict[str, Any], parts: list[Json]) -> Message:
     visible = [part for part in parts if kind_of(part) not in ASIDE]
-    return {"role": about.get("role"), "content": [_plain(mapping(part)) for part in visible]}
+    return {"role": details.get("role"), "content": [_plain(mapping(part)) for part in visible]}
 
 
 def _plain(part: dict[str, Any]) -> Json:
@@ -49,18 +49,18 @@ def _plain(part: dict[str, Any]) -> Json:
     return part
 
 
-def _describe(conversation: Conversation, made: int, about: dict[str, Any]) -> None:
+def _describe(conversation: Conversation, made: int, details: dict[str, Any]) -> None:
     """Adds a message's usage to its step; if it made several steps, the usage of each is unknown."""
     if len(conversation.steps) != made + 1:
         return
-    step, tokens, times = conversation.steps[made], mapping(about.get("tokens")), mapping(about.get("time"))
+    step, tokens, times = conversation.steps[made], mapping(details.get("tokens")), mapping(details.get("time"))
     cached = mapping(tokens.get("cache"))
     prompt = [count(tokens.get("input")), count(cached.get("read")), count(cached.get("write"))]
     step.prompt_tokens = sum(filter(None, prompt)) or None
     step.completion_tokens = count(tokens.get("output"))
     spent = lasted(number(times.get("created")), number(times.get("completed")))
     step.seconds = None if spent is None else spent / 1000
-    if failed := mapping(about.get("error")):
+    if failed := mapping(details.get("error")):
         step.error = text(mapping(failed.get("data")).get("message")) or text(failed.get("name"))
 
 

@@ -144,8 +144,8 @@ def _sdk(event: dict[str, Any]) -> Iterator[Message]:
         prompt = event.get("system_prompt")
         yield {"role": "system", "content": mapping(prompt).get("text", prompt)}
     elif kind == "MessageEvent":
-        given = mapping(event.get("llm_message"))
-        yield {**given, "role": given.get("role") or ("assistant" if event.get("source") == "agent" else "user")}
+        entry = mapping(event.get("llm_message"))
+        yield {**entry, "role": entry.get("role") or ("assistant" if event.get("source") == "agent" else "user")}
     elif kind == "ActionEvent":
         yield from _called(event)
     elif kind in ("ObservationEvent", "AgentErrorEvent", "UserRejectObservation"):

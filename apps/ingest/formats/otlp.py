@@ -13,7 +13,7 @@ from apps.ingest.normalization.fields import mapping, text
 from apps.ingest.records import BadRow, Json, TrajectoryRecord
 from apps.ingest.traces.attributes import plain, span_of
 from apps.ingest.traces.span_groups import gathered, groups_in
-from apps.ingest.traces.threads import Span, runs_of
+from apps.ingest.traces.threads import Span, trajectories_of
 from contract import jsontext
 
 EXPECTED = "An object with `resourceSpans`, each with `scopeSpans`, and spans in which a model was called (`gen_ai.…`, `llm.…`)."
@@ -30,33 +30,33 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
         raise BadRow(f"The record is {jsontext.describe(row)}.", EXPECTED)
     traces: dict[str, list[Span]] = {}
     services: dict[str, str] = {}
-    for about, given in groups_in(row):
-        for span in given:
+    for details, entry in groups_in(row):
+        for span in entry:
             trace = text(span.get("traceId"))
             traces.setdefault(trace, []).append(_span(span))
-            services[trace] = text(plain(about["resource"].get("attributes")).get("service.name"))
+            services[trace] = text(plain(details["resource"].get("attributes")).get("service.name"))
     with_calls = {trace: spans for trace, spans in traces.items() if any(span.kind == "model" for span in spans)}
     if not with_calls:
         raise BadRow(f"None of the {sum(map(len, traces.values()))} spans is a model call.", EXPECTED)
     for trace, spans in with_calls.items():
         service = {"service": services[trace]} if services[trace] else {}
-        yield from runs_of(spans, trace=trace, about={"trace": {"id": trace, **service}})
+        yield from trajectories_of(spans, trace=trace, details={"trace": {"id": trace, **service}})
 
 
-def _span(given: dict[str, Any]) -> Span:
-    status = mapping(given.get("status"))
+def _span(entry: dict[str, Any]) -> Span:
+    status = mapping(entry.get("status"))
     failed = status.get("code") in FAILED
     events = [
-        (text(each.get("name")), plain(each.get("attributes"))) for each in map(mapping, given.get("events") or ())
+        (text(each.get("name")), plain(each.get("attributes"))) for each in map(mapping, entry.get("events") or ())
     ]
     return span_of(
-        plain(given.get("attributes")),
+        plain(entry.get("attributes")),
         events,
-        id=text(given.get("spanId")),
-        parent=text(given.get("parentSpanId")),
-        name=text(given.get("name")),
-        start=_seconds(given.get("startTimeUnixNano")) or 0.0,
-        end=_seconds(given.get("endTimeUnixNano")),
+        id=text(entry.get("spanId")),
+        parent=text(entry.get("parentSpanId")),
+        name=text(entry.get("name")),
+        start=_seconds(entry.get("startTimeUnixNano")) or 0.0,
+        end=_seconds(entry.get("endTimeUnixNano")),
         error=(text(status.get("message")) or "The call failed.") if failed else None,
     )
 

@@ -44,10 +44,10 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     if type(row) is not dict:
         raise BadRow(f"The record is {jsontext.describe(row)}.", f"An object. {EXPECTED}")
     is_one = _messages_in(row, ANSWERS, "assistant")[1] or _labeled_steps(row) or not any(_each(row))
-    yield from _run(row) if is_one else read_each(numbered("Answer", _each(row)), _run)
+    yield from _trajectory(row) if is_one else read_each(numbered("Answer", _each(row)), _trajectory)
 
 
-def _run(row: dict[str, Json]) -> Iterator[TrajectoryRecord]:
+def _trajectory(row: dict[str, Json]) -> Iterator[TrajectoryRecord]:
     asked, prompt = _messages_in(row, PROMPTS, "user")
     answered, answer = _messages_in(row, ANSWERS, "assistant")
     labels = _labeled_steps(row)
@@ -97,7 +97,9 @@ def _each(row: dict[str, Json]) -> Iterator[dict[str, Json]]:
             beside = {k: v for k, v in row.items() if k not in apart and type(v) is list and len(v) == len(answers)}
             shared = {key: value for key, value in row.items() if key not in beside and key != name}
             details = ({key.removesuffix("s"): v[place] for key, v in beside.items()} for place in range(len(answers)))
-            yield from ({**shared, **about, "response": answer} for answer, about in zip(answers, details, strict=True))
+            yield from (
+                {**shared, **fields, "response": answer} for answer, fields in zip(answers, details, strict=True)
+            )
             return
 
 

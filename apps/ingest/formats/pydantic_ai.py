@@ -17,12 +17,12 @@ KINDS = ("request", "response")
 
 def _found(row: Json) -> list[dict[str, Any]]:
     """The turns; an empty list if the record isn't of this kind."""
-    given = row.get("messages") if type(row) is dict else row
-    first = mapping(given[0]) if type(given) is list and given else {}
+    entry = row.get("messages") if type(row) is dict else row
+    first = mapping(entry[0]) if type(entry) is list and entry else {}
     parts = first.get("parts")
-    if type(given) is not list or first.get("kind") not in KINDS or type(parts) is not list:
+    if type(entry) is not list or first.get("kind") not in KINDS or type(parts) is not list:
         return []
-    return [mapping(turn) for turn in given] if all("part_kind" in mapping(part) for part in parts) else []
+    return [mapping(turn) for turn in entry] if all("part_kind" in mapping(part) for part in parts) else []
 
 
 def _accepts(row: Json) -> bool:

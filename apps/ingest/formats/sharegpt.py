@@ -18,18 +18,18 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     if type(row) is not dict:
         raise BadRow(f"The record is {jsontext.describe(row)}.", "An object with `conversations`.")
     key = "conversations" if "conversations" in row or "conversation" not in row else "conversation"
-    turns = [_turn(given) for given in required_list(row, key)]
+    turns = [_turn(entry) for entry in required_list(row, key)]
     if not turns:
         raise BadRow("`conversations` is empty.", EXPECTED)
     yield chat_trajectory(Chat(row, turns, (key,)))
 
 
-def _turn(given: Json) -> Message:
-    if type(given) is not dict:
-        raise BadRow(f"A turn is {jsontext.describe(given)}.", EXPECTED)
-    if not role_of(given):
-        raise BadRow(f"A turn is from “{text(given.get('from'))[:60]}”.", EXPECTED)
-    return given
+def _turn(entry: Json) -> Message:
+    if type(entry) is not dict:
+        raise BadRow(f"A turn is {jsontext.describe(entry)}.", EXPECTED)
+    if not role_of(entry):
+        raise BadRow(f"A turn is from “{text(entry.get('from'))[:60]}”.", EXPECTED)
+    return entry
 
 
 FORMAT = Format(

@@ -34,8 +34,8 @@ CALLING = "Calling tools:"
 
 def _found(row: Json) -> tuple[str, list[dict[str, Any]]]:
     for key in KEYS if type(row) is dict else ("",):
-        given = row.get(key) if key else row
-        steps = [mapping(each) for each in given] if type(given) is list else []
+        entry = row.get(key) if key else row
+        steps = [mapping(each) for each in entry] if type(entry) is list else []
         if any("model_output" in step and "observations" in step for step in steps):
             return key, steps
         if any(step.get("role") in ("tool-call", "tool-response") for step in steps):
@@ -54,17 +54,17 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     if not steps:
         raise BadRow(f"The record is {jsontext.describe(row)} without steps.", f"{SHAPE}.")
     conversation = Conversation()
-    for given in steps:
-        if "role" in given:
-            _add_message(conversation, given)
+    for entry in steps:
+        if "role" in entry:
+            _add_message(conversation, entry)
         else:
-            _add_step(conversation, given)
+            _add_step(conversation, entry)
     columns = Columns(mapping(row), (key,))
-    asked = [message for message in conversation.opening if message["role"] != "assistant"]
+    prompt = [message for message in conversation.opening if message["role"] != "assistant"]
     yield TrajectoryRecord(
         task=TaskRecord(
-            key=columns.take(named, TASK) or prompt_key(asked),
-            instruction=columns.take(nonempty_text, INSTRUCTION) or _task_in(steps) or prompt_of(asked),
+            key=columns.take(named, TASK) or prompt_key(prompt),
+            instruction=columns.take(nonempty_text, INSTRUCTION) or _task_in(steps) or prompt_of(prompt),
             environment=columns.take(nonempty_text, ENVIRONMENT) or "",
         ),
         steps=conversation.steps,
@@ -84,50 +84,50 @@ def _task_in(steps: list[dict[str, Any]]) -> str:
     return next((text(step["task"]) for step in steps if type(step.get("task")) is str), "")
 
 
-def _add_step(conversation: Conversation, given: dict[str, Any]) -> None:
+def _add_step(conversation: Conversation, entry: dict[str, Any]) -> None:
     for key, role in zip(OPENINGS, ("system", "user"), strict=True):
-        if type(given.get(key)) is str and "model_output" not in given:
-            conversation.add({"role": role, "content": given[key]})
+        if type(entry.get(key)) is str and "model_output" not in entry:
+            conversation.add({"role": role, "content": entry[key]})
             return
-    answered = mapping(given.get("model_output_message"))
-    words = given.get("model_output")
+    answered = mapping(entry.get("model_output_message"))
+    words = entry.get("model_output")
     words = answered.get("content") if words is None else words
-    words = given.get("plan") if words is None else words
+    words = entry.get("plan") if words is None else words
     calls = [
-        call for call in _calls(given.get("tool_calls")) if mapping(call.get("function")).get("name") != WRITTEN_CODE
+        call for call in _calls(entry.get("tool_calls")) if mapping(call.get("function")).get("name") != WRITTEN_CODE
     ]
     if words is None and not calls:
         return  # the model didn't answer
     step = conversation.add({"role": "assistant", "content": words, "tool_calls": calls})
-    failed = mapping(given.get("error"))
-    for observed in (given.get("observations"), failed.get("message")):
+    failed = mapping(entry.get("error"))
+    for observed in (entry.get("observations"), failed.get("message")):
         if observed:
             conversation.add({"role": "tool" if calls else "user", "content": observed})
     if step:
-        usage, timing = mapping(given.get("token_usage")), mapping(given.get("timing"))
+        usage, timing = mapping(entry.get("token_usage")), mapping(entry.get("timing"))
         step.prompt_tokens, step.completion_tokens = count(usage.get("input_tokens")), count(usage.get("output_tokens"))
-        step.seconds = number(timing.get("duration") if timing else given.get("duration"))
+        step.seconds = number(timing.get("duration") if timing else entry.get("duration"))
         step.error = text(failed.get("message")) or None
-        step.done = given.get("is_final_answer") is True
-        if type(given.get("code_action")) is str:
-            step.info["action"] = given["code_action"]
+        step.done = entry.get("is_final_answer") is True
+        if type(entry.get("code_action")) is str:
+            step.info["action"] = entry["code_action"]
 
 
-def _add_message(conversation: Conversation, given: Message) -> None:
-    role = given.get("role")
+def _add_message(conversation: Conversation, message: Message) -> None:
+    role = message.get("role")
     if role == "tool-call":
-        written = text_of(given.get("content")).strip().removeprefix(CALLING).strip()
+        written = text_of(message.get("content")).strip().removeprefix(CALLING).strip()
         if WRITTEN_CODE not in written:
             conversation.add({"role": "function_call", "content": written})
     elif role == "tool-response":
         called = conversation.steps and not conversation.waiting and conversation.steps[-1].message.get("tool_calls")
-        conversation.add({**given, "role": "tool" if called else "user"})
+        conversation.add({**message, "role": "tool" if called else "user"})
     else:
-        conversation.add(given)
+        conversation.add(message)
 
 
-def _calls(given: Json) -> list[dict[str, Any]]:
-    return [mapping(call) for call in given] if type(given) is list else []
+def _calls(value: Json) -> list[dict[str, Any]]:
+    return [mapping(call) for call in value] if type(value) is list else []
 
 
 FORMAT = Format(

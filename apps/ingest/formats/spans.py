@@ -18,7 +18,7 @@ from apps.ingest.records import BadRow, Json, TrajectoryRecord
 from apps.ingest.traces.attributes import span_of
 from apps.ingest.traces.payloads import decoded
 from apps.ingest.traces.recorded import read_by_trace
-from apps.ingest.traces.threads import Span, runs_of
+from apps.ingest.traces.threads import Span, trajectories_of
 from contract import jsontext
 
 SHAPE = "spans with `context` (`trace_id`, `span_id`) and `attributes`, one a line or in `spans`"
@@ -31,28 +31,28 @@ LATEST = 1e11
 """Seconds since 1970 above which a timestamp is in milliseconds; above a million times that, in nanoseconds."""
 
 
-def _is_span(given: Json) -> bool:
-    about = mapping(given)
-    has_context = "trace_id" in mapping(about.get("context")) or "context.trace_id" in about
-    has_context = has_context or {"trace_id", "span_id"} <= about.keys()
-    return has_context and ("attributes" in about or any(key.startswith(COLUMN) for key in about))
+def _is_span(entry: Json) -> bool:
+    details = mapping(entry)
+    has_context = "trace_id" in mapping(details.get("context")) or "context.trace_id" in details
+    has_context = has_context or {"trace_id", "span_id"} <= details.keys()
+    return has_context and ("attributes" in details or any(key.startswith(COLUMN) for key in details))
 
 
 def _spans(row: Json) -> Iterator[dict[str, Any]]:
     for each in row if type(row) is list else [row]:
-        about = mapping(each)
-        if type(about.get("trace")) is str and "labels" in about:  # TRAIL's rows, which include human annotations
-            about = mapping(decoded(about["trace"]))
-        inside = first_of(about, "spans") or mapping(about.get("data")).get("spans")
+        details = mapping(each)
+        if type(details.get("trace")) is str and "labels" in details:  # TRAIL's rows, which include human annotations
+            details = mapping(decoded(details["trace"]))
+        inside = first_of(details, "spans") or mapping(details.get("data")).get("spans")
         if _is_span(each):
             yield each
         elif type(inside) is list:
             yield from filter(_is_span, _in_trees(inside))
 
 
-def _in_trees(given: list[Json]) -> Iterator[Json]:
+def _in_trees(entries: list[Json]) -> Iterator[Json]:
     """The spans, each before its children, with the SDKs' key names."""
-    waiting = given[::-1]
+    waiting = entries[::-1]
     while waiting:
         span = waiting.pop()
         if "span_attributes" in mapping(span):
@@ -63,10 +63,10 @@ def _in_trees(given: list[Json]) -> Iterator[Json]:
                 if spent
                 else None
             )
-            about = {key: span.get(key) for key in ("trace_id", "span_id", "parent_span_id", "status_message")}
+            details = {key: span.get(key) for key in ("trace_id", "span_id", "parent_span_id", "status_message")}
             failed = "ERROR" if text(span.get("status_code")).upper() in FAILED else ""
             span = {
-                **about,
+                **details,
                 "name": span.get("span_name"),
                 "attributes": span["span_attributes"],
                 "status_code": failed,
@@ -86,20 +86,20 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     infos = [mapping(mapping(each).get("info")) for each in (row if type(row) is list else [row])]
     scores = {text(first_of(info, "trace_id", "request_id")): _scores(info) for info in infos}
 
-    def runs_in(trace: str, given: list[dict[str, Any]], spans: list[Span]) -> Iterator[TrajectoryRecord]:
+    def trajectories_in(trace: str, entries: list[dict[str, Any]], spans: list[Span]) -> Iterator[TrajectoryRecord]:
         scores_of_trace = scores.get(trace) or {}
-        for run in runs_of(
+        for record in trajectories_of(
             spans,
             trace=trace,
-            about={"trace": {"id": trace}, **({"scores": scores_of_trace} if scores_of_trace else {})},
+            details={"trace": {"id": trace}, **({"scores": scores_of_trace} if scores_of_trace else {})},
         ):
-            run.outcome.reward, run.outcome.success = (
+            record.outcome.reward, record.outcome.success = (
                 reward_of(first_of(scores_of_trace, *REWARD)),
                 flag(first_of(scores_of_trace, *SUCCESS)),
             )
-            yield run
+            yield record
 
-    yield from read_by_trace(_spans(row), _trace_of, _span, runs_in, expected=f"{SHAPE}.")
+    yield from read_by_trace(_spans(row), _trace_of, _span, trajectories_in, expected=f"{SHAPE}.")
 
 
 def _scores(info: dict[str, Any]) -> dict[str, Json]:
@@ -109,46 +109,46 @@ def _scores(info: dict[str, Any]) -> dict[str, Json]:
     return {name: feedback["value"] for name, feedback in found.items() if feedback.get("value") is not None}
 
 
-def _trace_of(given: dict[str, Any]) -> str:
-    request = decoded(mapping(given.get("attributes")).get("mlflow.traceRequestId"))
+def _trace_of(entry: dict[str, Any]) -> str:
+    request = decoded(mapping(entry.get("attributes")).get("mlflow.traceRequestId"))
     return text(
         request
-        or first_of(mapping(given.get("context")), "trace_id")
-        or first_of(given, "context.trace_id", "trace_id")
+        or first_of(mapping(entry.get("context")), "trace_id")
+        or first_of(entry, "context.trace_id", "trace_id")
     )
 
 
-def _span(given: dict[str, Any]) -> Span:
-    attributes = _attributes(given)
-    status = mapping(given.get("status"))
-    failed = text(first_of(given, "status_code") or first_of(status, "status_code", "code")) in FAILED
+def _span(entry: dict[str, Any]) -> Span:
+    attributes = _attributes(entry)
+    status = mapping(entry.get("status"))
+    failed = text(first_of(entry, "status_code") or first_of(status, "status_code", "code")) in FAILED
     events = [
-        (text(each.get("name")), mapping(each.get("attributes"))) for each in map(mapping, _listed(given.get("events")))
+        (text(each.get("name")), mapping(each.get("attributes"))) for each in map(mapping, _listed(entry.get("events")))
     ]
     return span_of(
         attributes,
         events,
-        id=text(first_of(mapping(given.get("context")), "span_id") or first_of(given, "context.span_id", "span_id")),
-        parent=text(first_of(given, "parent_id", "parent_span_id")),
-        name=text(given.get("name")),
-        start=_moment(first_of(given, "start_time", "start_time_unix_nano")) or 0.0,
-        end=_moment(first_of(given, "end_time", "end_time_unix_nano")),
+        id=text(first_of(mapping(entry.get("context")), "span_id") or first_of(entry, "context.span_id", "span_id")),
+        parent=text(first_of(entry, "parent_id", "parent_span_id")),
+        name=text(entry.get("name")),
+        start=_moment(first_of(entry, "start_time", "start_time_unix_nano")) or 0.0,
+        end=_moment(first_of(entry, "end_time", "end_time_unix_nano")),
         error=(
-            text(first_of(given, "status_message") or first_of(status, "description", "message")) or "The call failed."
+            text(first_of(entry, "status_message") or first_of(status, "description", "message")) or "The call failed."
         )
         if failed
         else None,
     )
 
 
-def _attributes(given: dict[str, Any]) -> dict[str, Json]:
+def _attributes(entry: dict[str, Any]) -> dict[str, Json]:
     """Attributes in the SDKs' flat form with dotted names, flattening objects and lists that exports made of them."""
-    flat = dict(_flat(mapping(given.get("attributes")), ""))
-    for name, value in given.items():
+    flat = dict(_flat(mapping(entry.get("attributes")), ""))
+    for name, value in entry.items():
         if name.startswith(COLUMN) and value is not None:
             flat |= dict(_flat({name.removeprefix(COLUMN): value}, ""))
     flat |= {name: decoded(value) for name, value in flat.items() if name.startswith(ENCODED)}
-    if kind := text(given.get("span_kind")):
+    if kind := text(entry.get("span_kind")):
         flat.setdefault("openinference.span.kind", kind)
     return flat
 
@@ -158,7 +158,7 @@ def _flat(value: Json, prefix: str, depth: int = 0) -> Iterator[tuple[str, Json]
     if type(value) is dict:
         inside = iter(value.items())
     elif type(value) is list and value and all(type(each) is dict for each in value):
-        inside = ((str(place), each) for place, each in enumerate(value))
+        inside = ((str(index), each) for index, each in enumerate(value))
     if inside is None or depth > 12:
         yield prefix, value
         return
@@ -166,13 +166,13 @@ def _flat(value: Json, prefix: str, depth: int = 0) -> Iterator[tuple[str, Json]
         yield from _flat(each, f"{prefix}.{name}" if prefix else name, depth + 1)
 
 
-def _listed(given: Json) -> list[Json]:
-    return given if type(given) is list else []
+def _listed(entry: Json) -> list[Json]:
+    return entry if type(entry) is list else []
 
 
-def _moment(given: Json) -> float | None:
+def _moment(value: Json) -> float | None:
     """Seconds since 1970, from ISO 8601 or from a count of seconds, milliseconds, or nanoseconds."""
-    found = seconds_of(given) if type(given) is str else number(given)
+    found = seconds_of(value) if type(value) is str else number(value)
     if found is None or found < LATEST:
         return found
     return found / 1e9 if found > LATEST * 1e6 else found / 1e3

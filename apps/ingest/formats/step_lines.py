@@ -40,8 +40,8 @@ FAILED = "Error"
 
 
 def _number(line: Json) -> float | None:
-    about = mapping(line)
-    return number(first_of(about, *NUMBERS)) if "action" in about else None
+    details = mapping(line)
+    return number(first_of(details, *NUMBERS)) if "action" in details else None
 
 
 def _accepts(row: Json) -> bool:

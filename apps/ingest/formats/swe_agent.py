@@ -51,9 +51,9 @@ def _accepts(row: Json) -> bool:
 def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     if type(row) is not dict:
         raise BadRow(f"The record is {jsontext.describe(row)}.", "An object with `history` and `trajectory`.")
-    moves = [mapping(move) for move in optional_list(row, "trajectory")]
-    history = optional_list(row, "history") or _history_of(moves)
-    if not history and not moves:
+    entries = [mapping(entry) for entry in optional_list(row, "trajectory")]
+    history = optional_list(row, "history") or _history_of(entries)
+    if not history and not entries:
         raise BadRow(
             "Neither `history` nor `trajectory` holds anything.",
             "`history` is a list of messages with `role` and `content`.",
@@ -61,8 +61,8 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     conversation = Conversation()
     for message in history:
         _add(conversation, message)
-    if moves:
-        _join(conversation, moves)
+    if entries:
+        _join(conversation, entries)
     info = mapping(row.get("info"))
     config = _config(row.get("replay_config"))
     problem = mapping(config.get("problem_statement"))
@@ -92,14 +92,14 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     )
 
 
-def _add(conversation: Conversation, given: Json) -> None:
-    if type(given) is not dict:
+def _add(conversation: Conversation, entry: Json) -> None:
+    if type(entry) is not dict:
         raise BadRow(
-            f"An entry of `history` is {jsontext.describe(given)}.",
+            f"An entry of `history` is {jsontext.describe(entry)}.",
             "Each entry is an object with `role` and `content`.",
         )
-    message = {key: value for key, value in given.items() if key not in BOOKKEEPING and value is not None}
-    if given.get("is_demo"):
+    message = {key: value for key, value in entry.items() if key not in BOOKKEEPING and value is not None}
+    if entry.get("is_demo"):
         conversation.waiting.append(
             {"role": message.get("role", "user"), "content": message.get("content", ""), "is_demo": True}
         )
@@ -107,88 +107,88 @@ def _add(conversation: Conversation, given: Json) -> None:
     step = conversation.add(message)
     if step is not None:
         step.info.pop("tool_call_ids", None)
-        if type(given.get("action")) is str:
-            step.info["action"] = given["action"]
+        if type(entry.get("action")) is str:
+            step.info["action"] = entry["action"]
 
 
-def _join(conversation: Conversation, moves: list[dict[str, Any]]) -> None:
+def _join(conversation: Conversation, entries: list[dict[str, Any]]) -> None:
     """Add to each step the data of its move in `trajectory`, and add the moves that the history lacks: they were made, too."""
     steps, conversation.steps = conversation.steps, []
     ending, conversation.waiting = conversation.waiting, []
-    place = 0
+    position = 0
     for index, step in enumerate(steps):
-        surplus = max(0, len(moves) - place - (len(steps) - index))
-        ahead = range(place, min(place + surplus + 1, len(moves)))
+        surplus = max(0, len(entries) - position - (len(steps) - index))
+        ahead = range(position, min(position + surplus + 1, len(entries)))
         # Edited histories differ slightly from their moves; with no surplus moves left, the next move is taken.
-        found = next((at for at in ahead if _is_move_of(step, moves[at])), place if surplus == 0 else None)
+        found = next((at for at in ahead if _is_entry_of(step, entries[at])), position if surplus == 0 else None)
         conversation.waiting += step.context
-        if found is not None and found < len(moves):
-            for move in moves[place:found]:
-                _make(conversation, move)
-            _describe(step, moves[found])
-            place = found + 1
+        if found is not None and found < len(entries):
+            for entry in entries[position:found]:
+                _make(conversation, entry)
+            _describe(step, entries[found])
+            position = found + 1
         step.context, conversation.waiting = conversation.waiting, []
         conversation.steps.append(step)
     conversation.waiting = ending
-    if place and not ending:
-        _add_observation(conversation, moves[place - 1])
-    for move in moves[place:]:
-        _make(conversation, move)
+    if position and not ending:
+        _add_observation(conversation, entries[position - 1])
+    for entry in entries[position:]:
+        _make(conversation, entry)
 
 
-def _is_move_of(step: StepRecord, move: dict[str, Any]) -> bool:
+def _is_entry_of(step: StepRecord, entry: dict[str, Any]) -> bool:
     content = text_of(step.message.get("content"))
     action = step.info.get("action")
-    return content == text(move.get("response")) or (bool(action) and action == move.get("action"))
+    return content == text(entry.get("response")) or (bool(action) and action == entry.get("action"))
 
 
-def _make(conversation: Conversation, move: dict[str, Any]) -> None:
+def _make(conversation: Conversation, entry: dict[str, Any]) -> None:
     """A step from a move alone, with its observation."""
-    conversation.add({"role": "assistant", "content": text(move.get("response"))})
-    conversation.steps[-1].info["action"] = text(move.get("action"))
-    _describe(conversation.steps[-1], move)
-    _add_observation(conversation, move)
+    conversation.add({"role": "assistant", "content": text(entry.get("response"))})
+    conversation.steps[-1].info["action"] = text(entry.get("action"))
+    _describe(conversation.steps[-1], entry)
+    _add_observation(conversation, entry)
 
 
-def _add_observation(conversation: Conversation, move: dict[str, Any]) -> None:
+def _add_observation(conversation: Conversation, entry: dict[str, Any]) -> None:
     """Add a move's observation. The last one never reached the history: the trajectory was over."""
-    observation = text(move.get("observation"))
+    observation = text(entry.get("observation"))
     if observation:
         answers = conversation.steps[-1].message.get("tool_calls")
         conversation.add({"role": "tool" if answers else "user", "content": observation})
 
 
-def _describe(step: StepRecord, move: dict[str, Any]) -> None:
-    step.seconds = number(move.get("execution_time"))
-    state = move.get("state")
+def _describe(step: StepRecord, entry: dict[str, Any]) -> None:
+    step.seconds = number(entry.get("execution_time"))
+    state = entry.get("state")
     if state:
         step.info["state"] = _decoded(state) if type(state) is str else state
 
 
-def _history_of(moves: list[dict[str, Any]]) -> list[Message]:
+def _history_of(entries: list[dict[str, Any]]) -> list[Message]:
     """A chat built from the moves alone, for files without a history."""
-    prompt = (moves[0].get("query") or moves[0].get("messages")) if moves else None
+    prompt = (entries[0].get("query") or entries[0].get("messages")) if entries else None
     messages: list[Message] = prompt if type(prompt) is list else []
     messages = [
         message
         for message in messages
         if mapping(message).get("role") != "assistant" or mapping(message).get("is_demo")
     ]
-    for move in moves:
-        messages.append({"role": "assistant", "content": text(move.get("response")), "action": move.get("action")})
-        messages.append({"role": "user", "content": text(move.get("observation"))})
+    for entry in entries:
+        messages.append({"role": "assistant", "content": text(entry.get("response")), "action": entry.get("action")})
+        messages.append({"role": "user", "content": text(entry.get("observation"))})
     return messages
 
 
-def _config(given: Json) -> dict[str, Any]:
-    return mapping(_decoded(given) if type(given) is str else given)
+def _config(value: Json) -> dict[str, Any]:
+    return mapping(_decoded(value) if type(value) is str else value)
 
 
-def _decoded(given: str) -> Json:
+def _decoded(entry: str) -> Json:
     try:
-        return jsontext.parse(given)
+        return jsontext.parse(entry)
     except jsontext.UnreadableJSON:
-        return given
+        return entry
 
 
 def _stem(filename: str) -> str:

@@ -25,20 +25,20 @@ VERDICT = {"instance_id", "resolved"}
 
 
 def _accepts(row: Json) -> bool:
-    about = mapping(row)
-    if about.keys() == VERDICT or any(_is_names(about.get(key)) for key in LISTS):
+    details = mapping(row)
+    if details.keys() == VERDICT or any(_is_names(details.get(key)) for key in LISTS):
         return True
-    if _is_names(about.get("resolved")):
-        return not OLDER.isdisjoint(about)
-    return bool(about) and all(map(_is_of_one, about.values()))
+    if _is_names(details.get("resolved")):
+        return not OLDER.isdisjoint(details)
+    return bool(details) and all(map(_is_of_one, details.values()))
 
 
-def _is_names(given: Json) -> bool:
-    return type(given) is list and all(type(name) is str for name in given)
+def _is_names(value: Json) -> bool:
+    return type(value) is list and all(type(name) is str for name in value)
 
 
-def _is_of_one(given: Json) -> bool:
-    return type(mapping(given).get("resolved")) is bool and not OF_PATCH.isdisjoint(given)
+def _is_of_one(entry: Json) -> bool:
+    return type(mapping(entry).get("resolved")) is bool and not OF_PATCH.isdisjoint(entry)
 
 
 def _gather(rows: Iterator[RawRow], limit: int) -> Iterator[RawRow]:
@@ -61,10 +61,10 @@ def _records(body: bytes) -> list[bytes]:
 
 
 def _judges(row: Json) -> tuple[str, bool]:
-    about: dict[str, Any] = mapping(row)
-    instance, resolved = text(about.get("instance_id")), flag(about.get("resolved"))
+    details: dict[str, Any] = mapping(row)
+    instance, resolved = text(details.get("instance_id")), flag(details.get("resolved"))
     if not instance or resolved is None:
-        both = instance and about.get("resolved", "") is None
+        both = instance and details.get("resolved", "") is None
         reason = f"The report says both of {instance}." if both else "It says of no instance whether it was resolved."
         raise BadRow(reason, f"{SHAPE}.")
     return instance, resolved

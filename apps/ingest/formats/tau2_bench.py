@@ -55,17 +55,17 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     agent = mapping(info.get("agent_info"))
     yield from read_each(
         numbered("Simulation", required_list(row, "simulations")),
-        lambda run: [_run(mapping(run), tasks, domain=domain, world=world, agent=agent)],
+        lambda run: [_trajectory(mapping(run), tasks, domain=domain, world=world, agent=agent)],
     )
 
 
-def _run(
+def _trajectory(
     run: dict[str, Any], tasks: dict[str, dict[str, Any]], *, domain: str, world: dict[str, Any], agent: dict[str, Any]
 ) -> TrajectoryRecord:
     conversation = Conversation()
     aside: list[Json] = []
-    for given in required_list(run, "messages"):
-        for message in _unpacked(given):
+    for entry in required_list(run, "messages"):
+        for message in _unpacked(entry):
             if _is_of_the_user(message):
                 aside.append(message)
             if not _is_of_the_user(message) or (message.get("content") and message.get("role") == "user"):
@@ -99,9 +99,9 @@ def _run(
     )
 
 
-def _unpacked(given: Json) -> list[dict[str, Any]]:
+def _unpacked(value: Json) -> list[dict[str, Any]]:
     """The tool results in a message that bundles several; otherwise the message."""
-    message = mapping(given)
+    message = mapping(value)
     together = message.get("tool_messages")
     return [mapping(each) for each in together] if type(together) is list else [message]
 
@@ -113,23 +113,23 @@ def _is_of_the_user(message: dict[str, Any]) -> bool:
     return message.get("role") == "user" and bool(message.get("tool_calls"))
 
 
-def _add(conversation: Conversation, given: dict[str, Any]) -> None:
-    message: Message = {key: value for key, value in given.items() if key not in OF_MESSAGE and value is not None}
-    if given.get("role") == "user":
+def _add(conversation: Conversation, entry: dict[str, Any]) -> None:
+    message: Message = {key: value for key, value in entry.items() if key not in OF_MESSAGE and value is not None}
+    if entry.get("role") == "user":
         message.pop("tool_calls", None)
-    if given.get("role") == "tool":
-        message |= {"tool_call_id": given.get("id"), "is_error": bool(given.get("error"))}
+    if entry.get("role") == "tool":
+        message |= {"tool_call_id": entry.get("id"), "is_error": bool(entry.get("error"))}
     step = conversation.add(message)
     if step is None:
         return
-    usage = mapping(given.get("usage"))
+    usage = mapping(entry.get("usage"))
     step.prompt_tokens, step.completion_tokens = (
         count(usage.get("prompt_tokens")),
         count(usage.get("completion_tokens")),
     )
-    step.seconds = number(given.get("generation_time_seconds"))
-    if given.get("cost") is not None:
-        step.info["cost"] = given["cost"]
+    step.seconds = number(entry.get("generation_time_seconds"))
+    if entry.get("cost") is not None:
+        step.info["cost"] = entry["cost"]
 
 
 FORMAT = Format(

@@ -28,9 +28,9 @@ _PUBLISHED_NAME = re.compile(r"^(?P<model>.+?)(?:-new)?-(?:airline|retail|teleco
 
 
 def _accepts(row: Json) -> bool:
-    given = mapping(row).get("traj")
-    messages = listed(given)
-    return given is None or (messages is not None and all("role" in mapping(message) for message in messages[:1]))
+    entry = mapping(row).get("traj")
+    messages = listed(entry)
+    return entry is None or (messages is not None and all("role" in mapping(message) for message in messages[:1]))
 
 
 def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:

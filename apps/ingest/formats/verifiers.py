@@ -60,14 +60,14 @@ def _is_metric(row: dict[str, Json], key: str) -> bool:
 
 
 def _messages(row: dict[str, Json], key: str, role: str) -> list[Json]:
-    given = row.get(key)
-    if type(given) is str and (entries := listed(given)) and role_of(entries[0]):
-        given = entries  # messages in a table cell, as JSON
-    if type(given) is str:
-        return [{"role": role, "content": given}]
-    if type(given) is not list:
-        raise BadRow(f"`{key}` is {jsontext.describe(given)}." if key in row else f"`{key}` is missing.", EXPECTED)
-    return [{**message, "role": message.get("role") or role} if mapping(message) else message for message in given]
+    entry = row.get(key)
+    if type(entry) is str and (entries := listed(entry)) and role_of(entries[0]):
+        entry = entries  # messages in a table cell, as JSON
+    if type(entry) is str:
+        return [{"role": role, "content": entry}]
+    if type(entry) is not list:
+        raise BadRow(f"`{key}` is {jsontext.describe(entry)}." if key in row else f"`{key}` is missing.", EXPECTED)
+    return [{**message, "role": message.get("role") or role} if mapping(message) else message for message in entry]
 
 
 FORMAT = Format(

@@ -13,15 +13,15 @@ from apps.ingest.formats import Format
 from apps.ingest.normalization.fields import count, first_of, mapping, number, optional_list, seconds_of, text
 from apps.ingest.records import BadRow, Json, TrajectoryRecord
 from apps.ingest.traces.recorded import read_by_trace
-from apps.ingest.traces.threads import Span, runs_of
+from apps.ingest.traces.threads import Span, trajectories_of
 from contract import jsontext
 
 SHAPE = "calls with `op_name`, `inputs` and `output`, one a line or in `raw_logging_results`"
 LOGGED = "raw_logging_results"
 
 
-def _is_call(given: Json) -> bool:
-    return {"op_name", "inputs"} <= mapping(given).keys()
+def _is_call(entry: Json) -> bool:
+    return {"op_name", "inputs"} <= mapping(entry).keys()
 
 
 def _calls(row: Json) -> list[dict[str, Any]]:
@@ -37,19 +37,21 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     hal = mapping(row[0] if type(row) is list and len(row) == 1 else row)
     config, results = mapping(hal.get("config")), mapping(hal.get("results"))
 
-    def runs_in(task: str, calls: list[dict[str, Any]], spans: list[Span]) -> Iterator[TrajectoryRecord]:
-        runs = list(
-            runs_of(spans, trace=task, about={key: config[key] for key in ("agent_name", "run_id") if key in config})
+    def trajectories_in(task: str, calls: list[dict[str, Any]], spans: list[Span]) -> Iterator[TrajectoryRecord]:
+        records = list(
+            trajectories_of(
+                spans, trace=task, details={key: config[key] for key in ("agent_name", "run_id") if key in config}
+            )
         )
         if _task_of(calls[0]):
-            longest = max(runs, key=lambda run: len(run.steps))
+            longest = max(records, key=lambda record: len(record.steps))
             longest.task.key, longest.task.environment = task, text(config.get("benchmark_name"))
             longest.outcome.success = _success(results, task)
-        for run in runs:
-            run.id = "/".join(filter(None, (text(config.get("run_id")), run.id)))
-            yield run
+        for record in records:
+            record.id = "/".join(filter(None, (text(config.get("run_id")), record.id)))
+            yield record
 
-    yield from read_by_trace(_calls(row), _trace_of, _span, runs_in, expected=f"{SHAPE}.")
+    yield from read_by_trace(_calls(row), _trace_of, _span, trajectories_in, expected=f"{SHAPE}.")
 
 
 def _task_of(call: dict[str, Any]) -> str:

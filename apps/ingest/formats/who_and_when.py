@@ -24,13 +24,13 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     mistaken = count(number(row.get("mistake_step")))
     conversation = Conversation()
     found: int | None = None
-    for place, given in enumerate(required_list(row, "history")):
-        step = conversation.add(_message(mapping(given), is_first=place == 0))
-        if place == mistaken and conversation.steps:
+    for index, entry in enumerate(required_list(row, "history")):
+        step = conversation.add(_message(mapping(entry), is_first=index == 0))
+        if index == mistaken and conversation.steps:
             found = len(conversation.steps) - 1
             conversation.steps[-1].info["mistake"] = text(row.get("mistake_reason"))
-        speaker = mapping(given).get("role")
-        if step and speaker and speaker not in ("user", "assistant", given.get("name")):
+        speaker = mapping(entry).get("role")
+        if step and speaker and speaker not in ("user", "assistant", entry.get("name")):
             step.info["speaker"] = speaker
     solved = flag(row.get("is_corrected") if row.get("is_correct") is None else row.get("is_correct"))
     yield TrajectoryRecord(
@@ -53,10 +53,10 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     )
 
 
-def _message(given: dict[str, Json], *, is_first: bool) -> Json:
+def _message(entry: dict[str, Json], *, is_first: bool) -> Json:
     """A history entry as a chat message."""
-    role, content = text(given.get("role")), given.get("content")
-    speaker = text(given.get("name")) or role.split(" (")[0]
+    role, content = text(entry.get("role")), entry.get("content")
+    speaker = text(entry.get("name")) or role.split(" (")[0]
     if is_first or role == "human":
         return {"role": "user", "content": content}
     if speaker.lower() in TERMINALS:

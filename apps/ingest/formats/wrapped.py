@@ -60,11 +60,11 @@ def _with_what_is_beside(row: dict[str, Json], name: str) -> list[Json]:
     lists = {key.removesuffix("s"): each for key, each in beside.items() if len(each) == len(value)}
     of_each = {key: each for key, each in lists.items() if key in FIELDS_OF_EACH and key not in of_all}
     records: list[Json] = []
-    for place, given in enumerate(value):
-        if type(given) is list and given and role_of(given[0]) and (of_all or of_each):
-            given = {"messages": given}
-        fields = {key: each[place] for key, each in of_each.items()}
-        records.append({**of_all, **fields, **given} if type(given) is dict else given)
+    for index, entry in enumerate(value):
+        if type(entry) is list and entry and role_of(entry[0]) and (of_all or of_each):
+            entry = {"messages": entry}
+        fields = {key: each[index] for key, each in of_each.items()}
+        records.append({**of_all, **fields, **entry} if type(entry) is dict else entry)
     return records
 
 
@@ -84,7 +84,7 @@ def _tabled(row: dict[str, Json]) -> list[Json]:
         return []
     if all(name.isdecimal() for name in row):
         return list(row.values())
-    return [{name: column[place] for name, column in row.items()} for place in first]
+    return [{name: column[index] for name, column in row.items()} for index in first]
 
 
 def _inside(row: Json, depth: int = DEEPEST) -> Inside | None:

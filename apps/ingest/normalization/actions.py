@@ -93,8 +93,8 @@ def moves_in(row: dict[str, Json]) -> Moves | None:
     if not actions or not beside:
         return None
     steps = [
-        {"action": action, **{PARALLEL[name]: each[place] for name, each in beside.items()}}
-        for place, action in enumerate(actions)
+        {"action": action, **{PARALLEL[name]: each[index] for name, each in beside.items()}}
+        for index, action in enumerate(actions)
     ]
     finals = (each[-1] for name, each in beside.items() if PARALLEL[name] == "obs" and len(each) > len(actions))
     return Moves(("actions", *beside), steps, next(finals, None))
@@ -146,43 +146,43 @@ def _steps(row: dict[str, Json], moves: Moves, instruction: str) -> tuple[list[S
     steps: list[StepRecord] = []
     call_id, brought = "", None
     is_after = _is_written_after(moves.steps[0], instruction) if moves.steps else False
-    for index, given in enumerate(moves.steps):
-        about = mapping(given)
-        before = None if is_after else first_of(about, *BEFORE)
+    for index, entry in enumerate(moves.steps):
+        details = mapping(entry)
+        before = None if is_after else first_of(details, *BEFORE)
         observations = [each for each in (brought, before) if each is not None]
-        says_nothing = "action" in about and not first_of(about, *WRITTEN, *THOUGHT)
+        says_nothing = "action" in details and not first_of(details, *WRITTEN, *THOUGHT)
         is_end = index == len(moves.steps) - 1 and (bool(observations) or says_nothing)
-        if about.get("action") is None and steps and is_end:
+        if details.get("action") is None and steps and is_end:
             # Environment loops often log the final state and its reward as an extra step.
-            steps[-1].done = steps[-1].done or _is_done(about)
-            if reward := reward_of(about.get("reward")):
+            steps[-1].done = steps[-1].done or _is_done(details)
+            if reward := reward_of(details.get("reward")):
                 steps[-1].reward = (steps[-1].reward or 0.0) + reward
             brought = observations[-1] if observations else None
             break
-        if about.get("action") is None:
+        if details.get("action") is None:
             raise BadRow(f"Step {index} has no action.", EXPECTED_STEP)
         context = _context(observations, call_id)
         if index == 0 and instruction and not (context and instruction in text(context[0]["content"])):
             context.insert(0, {"role": "user", "content": instruction})
-        message, call_id = _assistant_message(about, index)
-        info = {key: value for key, value in about.items() if key not in STEP_KEYS and value is not None}
-        if type(written := first_of(about, *WRITTEN)) is str and written:
+        message, call_id = _assistant_message(details, index)
+        info = {key: value for key, value in details.items() if key not in STEP_KEYS and value is not None}
+        if type(written := first_of(details, *WRITTEN)) is str and written:
             info = {key: value for key, value in info.items() if key not in WRITTEN}
             if message["content"]:
                 info["action"] = message["content"]
             message["content"] = written
-        brought = first_of(about, *(BEFORE if is_after else ()), *AFTER)
+        brought = first_of(details, *(BEFORE if is_after else ()), *AFTER)
         steps.append(
             StepRecord(
                 context=context,
                 message=message,
-                reward=reward_of(about.get("reward")),
-                done=_is_done(about),
-                error=text(about["error"]) if about.get("error") else None,
-                seconds=number(about.get("seconds")),
-                prompt_tokens=count(about.get("prompt_tokens")),
-                completion_tokens=count(about.get("completion_tokens")),
-                info={**mapping(about.get("info")), **info},
+                reward=reward_of(details.get("reward")),
+                done=_is_done(details),
+                error=text(details["error"]) if details.get("error") else None,
+                seconds=number(details.get("seconds")),
+                prompt_tokens=count(details.get("prompt_tokens")),
+                completion_tokens=count(details.get("completion_tokens")),
+                info={**mapping(details.get("info")), **info},
             )
         )
     final = first_of(row, "final_obs", "final_observation")
@@ -210,7 +210,7 @@ def _is_done(step: dict[str, Json]) -> bool:
 def _context(observations: list[Json], call_id: str) -> list[Message]:
     """The observations, without a repeat at the boundary of two steps; the first is the result of a call, if one was made."""
     once = observations[:1] if len(observations) > 1 and observations[0] == observations[1] else observations
-    return [_observation_message(observation, call_id if place == 0 else "") for place, observation in enumerate(once)]
+    return [_observation_message(observation, call_id if index == 0 else "") for index, observation in enumerate(once)]
 
 
 def _observation_message(observation: Json, call_id: str) -> Message:
@@ -219,20 +219,20 @@ def _observation_message(observation: Json, call_id: str) -> Message:
     return {"role": "user", "content": text(observation)}
 
 
-def _assistant_message(given: dict[str, Any], index: int) -> tuple[Message, str]:
+def _assistant_message(entry: dict[str, Any], index: int) -> tuple[Message, str]:
     """The assistant message of an action, and the id of its call (or "")."""
-    action = given["action"]
+    action = entry["action"]
     message: Message = {"role": "assistant", "content": None}
-    if thought := first_of(given, *THOUGHT):
+    if thought := first_of(entry, *THOUGHT):
         message["reasoning_content"] = text(thought)
-    about = mapping(action)
-    name = next((key for key in CALLED if type(about.get(key)) is str and about[key]), "")
-    arguments = first_of(about, *ARGUMENTS)
+    details = mapping(action)
+    name = next((key for key in CALLED if type(details.get(key)) is str and details[key]), "")
+    arguments = first_of(details, *ARGUMENTS)
     if name and (arguments is None or type(arguments) in (dict, str)):
         if arguments is None:  # they are beside the name
-            arguments = {key: value for key, value in about.items() if key not in (name, "id", *ARGUMENTS)}
-        call_id = text(about.get("id")) or f"call_{index}"
-        function = {"name": about[name], "arguments": arguments}
+            arguments = {key: value for key, value in details.items() if key not in (name, "id", *ARGUMENTS)}
+        call_id = text(details.get("id")) or f"call_{index}"
+        function = {"name": details[name], "arguments": arguments}
         message["tool_calls"] = [{"id": call_id, "type": "function", "function": function}]
         return message, call_id
     message["content"] = text(action)
@@ -261,7 +261,7 @@ def read_moves(row: Json, filename: str = "") -> Iterator[TrajectoryRecord]:
         ),
         steps=steps,
         closing=closing,
-        tools=columns.take(lambda given: tool_schemas(given) or None, TOOLS) or [],
+        tools=columns.take(lambda entry: tool_schemas(entry) or None, TOOLS) or [],
         policy=columns.take(nonempty_text, POLICY),
         id=columns.take(named, NAME) or "",
         outcome=Outcome(

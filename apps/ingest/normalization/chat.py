@@ -59,14 +59,14 @@ def chat_trajectory(chat: Chat) -> TrajectoryRecord:
         conversation.steps[-1].prompt_tokens = count(usage.get("prompt_tokens"))
         conversation.steps[-1].completion_tokens = count(usage.get("completion_tokens"))
     instance, key = chat.take(named, INSTANCE), chat.take(named, TASK)
-    asked = prompt_of(_after_demonstrations(opening))
-    tools = chat.take(lambda given: tool_schemas(given) or None, TOOLS) or []
+    prompt = prompt_of(_after_demonstrations(opening))
+    tools = chat.take(lambda entry: tool_schemas(entry) or None, TOOLS) or []
     info = {key: value for key, value in mapping(row.get("info")).items() if key != "oai_tools"}
     swe_bench = instance_environment(instance or "")
     return TrajectoryRecord(
         task=TaskRecord(
             key=key or prompt_key(opening),
-            instruction=chat.take(nonempty_text, INSTRUCTION) or (issue_of(asked) if instance else asked),
+            instruction=chat.take(nonempty_text, INSTRUCTION) or (issue_of(prompt) if instance else prompt),
             environment=chat.take(nonempty_text, ENVIRONMENT) or (swe_bench if swe_bench == "swe-bench" else ""),
             category=text(row.get("category")),
             difficulty=text(row.get("difficulty")),
@@ -98,11 +98,11 @@ def opening_of(conversation: Conversation) -> list[Message]:
 
 def _after_demonstrations(opening: list[Message]) -> list[Message]:
     """What follows the last assistant message in the opening, so that demonstrations aren't part of the prompt."""
-    last = max((place for place, message in enumerate(opening) if message["role"] == "assistant"), default=-1)
+    last = max((index for index, message in enumerate(opening) if message["role"] == "assistant"), default=-1)
     return opening[last + 1 :]
 
 
-def _prompt(given: Json) -> Json:
+def _prompt(value: Json) -> Json:
     """A system prompt stored beside the messages, as text or parts."""
-    is_said = bool(given.strip()) if type(given) is str else type(given) is list and bool(given)
-    return given if is_said else None
+    is_said = bool(value.strip()) if type(value) is str else type(value) is list and bool(value)
+    return value if is_said else None

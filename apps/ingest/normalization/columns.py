@@ -96,7 +96,7 @@ class Columns:
     def take_rewards(self, steps: list[StepRecord]) -> float | None:
         """The run's stated reward, or else the sum of its steps' rewards. A list with one reward per step is assigned to the steps."""
         stated = self.take(reward_of, REWARD)
-        each = self.take(lambda given: _numbers(given, len(steps)), REWARDS)
+        each = self.take(lambda entry: _numbers(entry, len(steps)), REWARDS)
         if each is None:
             theirs = [step.reward for step in steps if step.reward is not None]
             return sum(theirs) if stated is None and theirs else stated

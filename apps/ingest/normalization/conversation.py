@@ -58,7 +58,7 @@ class Conversation:
         """The messages before the agent's first turn."""
         return self.steps[0].context if self.steps else self.waiting
 
-    def run(
+    def trajectory(
         self,
         *,
         asked: list[Message] | None = None,
@@ -80,40 +80,40 @@ class Conversation:
             info=info or {},
         )
 
-    def add(self, given: Json) -> StepRecord | None:
+    def add(self, entry: Json) -> StepRecord | None:
         """Add the next message. Returns the step it completes, if it's an assistant message. Raises BadRow."""
-        if type(given) is not dict:
+        if type(entry) is not dict:
             raise BadRow(
-                f"A message is {jsontext.describe(given)}.", "Each message is an object with `role` and `content`."
+                f"A message is {jsontext.describe(entry)}.", "Each message is an object with `role` and `content`."
             )
-        given = normalized(given)
-        role = given.get("role")
+        entry = normalized(entry)
+        role = entry.get("role")
         if type(role) is str and role in (CALL, REASONING):
-            return self._part_of_a_turn(role, given)
-        if "content" not in given and type(role) is str and role in ROLES:
-            _refuse_silence(given)
+            return self._part_of_a_turn(role, entry)
+        if "content" not in entry and type(role) is str and role in ROLES:
+            _refuse_silence(entry)
         if role == "assistant":
-            return self._interrupted(given) if _results_in(given) else self._turn(given)
+            return self._interrupted(entry) if _results_in(entry) else self._turn(entry)
         if role == "tool":
-            self.waiting += map(self._tool_result, _results_in(given) or [given])
+            self.waiting += map(self._tool_result, _results_in(entry) or [entry])
         elif type(role) is str and role in ROLES:
-            self._add_to_agent(given)
+            self._add_to_agent(entry)
         else:
             raise BadRow(f"A message has the role {_quoted(role)}.", EXPECTED_ROLES)
         return None
 
-    def _interrupted(self, given: Message) -> StepRecord | None:
+    def _interrupted(self, entry: Message) -> StepRecord | None:
         """Add an assistant message that contains tool results. Returns the last of its steps."""
         step = None
-        for message in turns_in(given):
+        for message in turns_in(entry):
             if message["role"] == "tool":
                 self.waiting.append(self._tool_result(message))
             else:
                 step = self._turn(message)
         return step
 
-    def _turn(self, given: Message) -> StepRecord | None:
-        step = self._assistant(given)
+    def _turn(self, message: Message) -> StepRecord | None:
+        step = self._assistant(message)
         if self._is_thinking and not self.waiting:
             thought = self.steps.pop()
             step.context = thought.context
@@ -121,48 +121,48 @@ class Conversation:
             if any(reasoning):  # it's empty if a provider withholds it
                 step.message["reasoning_content"] = "\n\n".join(filter(None, reasoning))
         self._is_thinking = False
-        if any(given.get(key) in values for key, values in NOT_LEARNED.items()):
+        if any(message.get(key) in values for key, values in NOT_LEARNED.items()):
             # Marked as not for training by the data set's author: a demonstration, or a prompt in the form of a chat.
-            mark: Message = {key: given[key] for key in NOT_LEARNED if key in given}
+            mark: Message = {key: message[key] for key in NOT_LEARNED if key in message}
             self.waiting = [*step.context, {**step.message, **mark}]
             return None
         self.steps.append(step)
         self.waiting = []
         return step
 
-    def _part_of_a_turn(self, role: str, given: Message) -> StepRecord | None:
+    def _part_of_a_turn(self, role: str, entry: Message) -> StepRecord | None:
         """Add a separate call or reasoning entry: it belongs to the same turn as adjacent entries with no message in between."""
         if role == REASONING:
-            step = self._turn({"role": "assistant", "content": None, "reasoning_content": _thought(given["content"])})
+            step = self._turn({"role": "assistant", "content": None, "reasoning_content": _thought(entry["content"])})
             self._is_thinking = True
             return step
-        calls = _calls_in(given)
+        calls = _calls_in(entry)
         if not self.steps or self.waiting or self._is_thinking:
             step = self._turn({"role": "assistant", "content": None, "tool_calls": calls})
         else:
             step, message = None, self.steps[-1].message
             message.setdefault("tool_calls", []).extend([self._call(call) for call in calls])
-        if given.get("answered") is not None:
-            answer = {"role": "tool", "tool_call_id": self._unanswered[-1][0], "content": given["answered"]}
+        if entry.get("answered") is not None:
+            answer = {"role": "tool", "tool_call_id": self._unanswered[-1][0], "content": entry["answered"]}
             self.waiting.append(self._tool_result(answer))
         return step
 
-    def _assistant(self, given: Message) -> StepRecord:
-        message: Message = {"role": "assistant", "content": given.get("content")}
+    def _assistant(self, entry: Message) -> StepRecord:
+        message: Message = {"role": "assistant", "content": entry.get("content")}
         info: dict[str, Json] = {}
-        for key, value in given.items():
+        for key, value in entry.items():
             if key not in MESSAGE_KEYS and value is not None:
                 info[key] = value
         for key in ("name", "refusal", "audio"):
-            if given.get(key) is not None:
-                message[key] = given[key]
+            if entry.get(key) is not None:
+                message[key] = entry[key]
         for key in REASONING_KEYS:
-            if type(given.get(key)) is str and given[key]:
-                message["reasoning_content"] = given[key]
+            if type(entry.get(key)) is str and entry[key]:
+                message["reasoning_content"] = entry[key]
                 break
-        calls: list[Json] = _list(given.get("tool_calls"), "tool_calls")
-        if given.get("function_call") and not calls:
-            calls = [given["function_call"]]
+        calls: list[Json] = _list(entry.get("tool_calls"), "tool_calls")
+        if entry.get("function_call") and not calls:
+            calls = [entry["function_call"]]
         if type(message["content"]) is list:
             calls = calls + _split_parts(message)
         elif message["content"] is not None and type(message["content"]) is not str:
@@ -171,53 +171,53 @@ class Conversation:
             message["tool_calls"] = [self._call(call) for call in calls]
         return StepRecord(context=self.waiting, message=message, info=info)
 
-    def _call(self, given: Json) -> Json:
-        call = normal_call(given)
+    def _call(self, entry: Json) -> Json:
+        call = normal_call(entry)
         if not call["id"]:
             call["id"] = f"call_{self._calls}"
         self._calls += 1
         self._unanswered.append((call["id"], call["function"]["name"]))
         return call
 
-    def _tool_result(self, given: Message) -> Message:
-        name = given.get("name")
-        identifier = self._answered(given, name if type(name) is str else "")
+    def _tool_result(self, entry: Message) -> Message:
+        name = entry.get("name")
+        identifier = self._answered(entry, name if type(name) is str else "")
         message: Message = {"role": "tool", "tool_call_id": identifier} if identifier else {"role": "tool"}
         if name:
             message["name"] = name
-        message["content"] = _content(given.get("content"))
-        if given.get("is_error") or given.get("error"):
+        message["content"] = _content(entry.get("content"))
+        if entry.get("is_error") or entry.get("error"):
             message["is_error"] = True
             if not message["content"]:
-                message["content"] = _as_text(given.get("error"))
+                message["content"] = _as_text(entry.get("error"))
         return message
 
-    def _answered(self, given: Message, name: str) -> str:
+    def _answered(self, message: Message, name: str) -> str:
         """Remove a call from the open ones; a result without a call id answers the first open call (of its tool, if it has a name)."""
-        identifier = given.get("tool_call_id") or given.get("call_id")
-        if not identifier and type(given.get("tool_call_ids")) is list and given["tool_call_ids"]:  # SWE-agent
-            identifier = given["tool_call_ids"][0]
-        if not identifier and any(call[0] == given.get("id") for call in self._unanswered):
-            identifier = given["id"]  # tau2; elsewhere `id` is the message's id
+        identifier = message.get("tool_call_id") or message.get("call_id")
+        if not identifier and type(message.get("tool_call_ids")) is list and message["tool_call_ids"]:  # SWE-agent
+            identifier = message["tool_call_ids"][0]
+        if not identifier and any(call[0] == message.get("id") for call in self._unanswered):
+            identifier = message["id"]  # tau2; elsewhere `id` is the message's id
         if type(identifier) is str and identifier:
             still_open = (call for call in self._unanswered if call[0] != identifier)
             self._unanswered = deque(still_open, maxlen=MOST_OPEN)
             return identifier
-        for place, (call_id, tool) in enumerate(self._unanswered):
+        for index, (call_id, tool) in enumerate(self._unanswered):
             if not name or tool == name:
-                del self._unanswered[place]
+                del self._unanswered[index]
                 return call_id
         return ""
 
-    def _add_to_agent(self, given: Message) -> None:
+    def _add_to_agent(self, entry: Message) -> None:
         """Add a message to the agent. Anthropic's and other logs put tool results inside user messages: each becomes a message of its own."""
-        content = given.get("content")
+        content = entry.get("content")
         if type(content) is str:
-            self.waiting.append({key: value for key, value in given.items() if value is not None})
+            self.waiting.append({key: value for key, value in entry.items() if value is not None})
             return
-        message = {key: value for key, value in given.items() if value is not None and key != "content"}
+        message = {key: value for key, value in entry.items() if value is not None and key != "content"}
         if type(content) is list:
-            results = _results_in(given)
+            results = _results_in(entry)
             self.waiting += map(self._tool_result, results)
             content = [part for part in content if not result_of(part)] if results else content
             if results and not content:
@@ -225,20 +225,20 @@ class Conversation:
         self.waiting.append({**message, "content": _content(content)})
 
 
-def _results_in(given: Message) -> list[Message]:
+def _results_in(message: Message) -> list[Message]:
     """The tool results among a message's parts, as messages."""
-    content = given.get("content")
+    content = message.get("content")
     return [result for part in content if (result := result_of(part))] if type(content) is list else []
 
 
-def _refuse_silence(given: Message) -> None:
+def _refuse_silence(message: Message) -> None:
     """Refuse text under an unknown key, which would be lost silently. Raises BadRow."""
-    if not MESSAGE_KEYS.isdisjoint(given.keys() - {"role", "name"}):
+    if not MESSAGE_KEYS.isdisjoint(message.keys() - {"role", "name"}):
         return
-    unread = [key for key, value in given.items() if key not in ASIDE and type(value) in (str, list, dict) and value]
+    unread = [key for key, value in message.items() if key not in ASIDE and type(value) in (str, list, dict) and value]
     if unread:
         keys = ", ".join(f"`{key[:40]}`" for key in unread[:6])
-        raise BadRow(f"A message of the {given['role']} has no `content`; it has {keys}.", EXPECTED_CONTENT)
+        raise BadRow(f"A message of the {message['role']} has no `content`; it has {keys}.", EXPECTED_CONTENT)
 
 
 def to_steps(messages: Iterable[Json]) -> Conversation:
@@ -249,9 +249,9 @@ def to_steps(messages: Iterable[Json]) -> Conversation:
     return conversation
 
 
-def normal_call(given: Json) -> dict[str, Any]:
+def normal_call(entry: Json) -> dict[str, Any]:
     """One tool call as {id, type, function: {name, arguments}}; a missing id is "". Raises BadRow."""
-    call = given
+    call = entry
     for _ in range(2):  # may be doubly encoded
         if type(call) is str:
             call = _decoded(call)
@@ -279,11 +279,11 @@ def normal_call(given: Json) -> dict[str, Any]:
 EXPECTED_CALL = 'A tool call is {"id": …, "type": "function", "function": {"name": …, "arguments": …}}.'
 
 
-def _calls_in(given: Message) -> list[Json]:
+def _calls_in(message: Message) -> list[Json]:
     """The calls of a call entry: the entry itself, or its content as JSON or a Python literal. Raises BadRow."""
-    calls = given.get("content")
+    calls = message.get("content")
     if calls is None:
-        return [given]
+        return [message]
     if type(calls) is str:
         written = calls.strip().removeprefix("<tool_call>").removesuffix("</tool_call>")
         try:
@@ -294,18 +294,18 @@ def _calls_in(given: Message) -> list[Json]:
     return calls if type(calls) is list else [calls]
 
 
-def _thought(given: Json) -> str:
+def _thought(value: Json) -> str:
     """Reasoning as text, including from a summary in parts."""
-    if type(given) is list:
+    if type(value) is list:
         return "\n\n".join(
-            _as_text(first_of(part, "text", "content") if type(part) is dict else part) for part in given
+            _as_text(first_of(part, "text", "content") if type(part) is dict else part) for part in value
         )
-    return _as_text(given)
+    return _as_text(value)
 
 
-def tool_schemas(given: Json) -> list[Json]:
+def tool_schemas(value: Json) -> list[Json]:
     """The tools offered to the policy as OpenAI function schemas, from a list, a JSON string of one, or bare functions."""
-    tools = _decoded(given) if type(given) is str else given
+    tools = _decoded(value) if type(value) is str else value
     if type(tools) is dict:
         tools = [tools]
     if type(tools) is not list:
@@ -350,15 +350,15 @@ def _split_parts(message: Message) -> list[Json]:
     return calls
 
 
-def _content(given: Json) -> Json:
+def _content(value: Json) -> Json:
     """Text stays text; a list with a single text part becomes that text; other lists keep their parts; a bare JSON value is serialized."""
-    if type(given) is str:
-        return given
-    if given is None:
+    if type(value) is str:
+        return value
+    if value is None:
         return ""
-    if type(given) is not list or not all(type(part) in (dict, str) for part in given):
-        return _as_text(given)
-    parts = [{"type": "text", "text": part} if type(part) is str else _part(part) for part in given]
+    if type(value) is not list or not all(type(part) in (dict, str) for part in value):
+        return _as_text(value)
+    parts = [{"type": "text", "text": part} if type(part) is str else _part(part) for part in value]
     if not parts:
         return ""
     if len(parts) == 1 and parts[0].get("type") == "text" and type(parts[0].get("text")) is str:
@@ -388,14 +388,14 @@ def _decoded(text: str) -> Json:
         return text
 
 
-def _list(given: Json, name: str) -> list[Json]:
-    if given is None:
+def _list(value: Json, name: str) -> list[Json]:
+    if value is None:
         return []
-    if type(given) is str:
-        given = _decoded(given)
-    if type(given) is not list:
-        raise BadRow(f"`{name}` is {jsontext.describe(given)}.", f"`{name}` is a list, or absent.")
-    return given
+    if type(value) is str:
+        value = _decoded(value)
+    if type(value) is not list:
+        raise BadRow(f"`{name}` is {jsontext.describe(value)}.", f"`{name}` is a list, or absent.")
+    return value
 
 
 def _quoted(value: Json) -> str:

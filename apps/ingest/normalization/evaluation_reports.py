@@ -66,12 +66,12 @@ class Outcomes:
             row = jsontext.loads(body)
         except jsontext.UnreadableJSON:
             return
-        place = PurePosixPath(path)
+        location = PurePosixPath(path)
         if "verifier_result" in mapping(row) and ("task_name" in row or "trial_name" in row):
-            self.trials[place.parent] = trial = {name: row.get(name) for name in OF_TRIALS}
+            self.trials[location.parent] = trial = {name: row.get(name) for name in OF_TRIALS}
             self.kept += len(jsontext.dumps(trial))
         elif found := verdicts_in(row):
-            around = place.parent.parent if place.parent.name in ASIDE else place.parent
+            around = location.parent.parent if location.parent.name in ASIDE else location.parent
             plain = {instance: resolved for instance, resolved in found.items() if resolved is not None}
             self.reports.setdefault(around, []).append(plain)
             self.kept += sum(len(instance) + BYTES_A_NAME for instance in plain)
@@ -89,8 +89,8 @@ class Outcomes:
     def see(self, paths: list[str]) -> None:
         """Record where the judged trajectories are."""
         judged = {instance for reports in self.reports.values() for report in reports for instance in report}
-        for place in map(PurePosixPath, paths if judged else ()):
-            for each in (*reversed(place.parents), place):
+        for location in map(PurePosixPath, paths if judged else ()):
+            for each in (*reversed(location.parents), location):
                 if (name := each.name.partition(".traj")[0].removesuffix(".json")) in judged:
                     self.paths.setdefault(name, set()).add(each)
                     break
@@ -101,66 +101,70 @@ class Outcomes:
 
     def holds_no_trajectory(self, path: str) -> bool:
         """Whether a file is a report, or a second record of a trial's trajectory."""
-        place = PurePosixPath(path)
-        return path in self.read or (not _is_of_trial(place) and not self.with_trajectory.isdisjoint(place.parents))
+        location = PurePosixPath(path)
+        return path in self.read or (
+            not _is_of_trial(location) and not self.with_trajectory.isdisjoint(location.parents)
+        )
 
     def complete(self, record: TrajectoryRecord, path: str) -> None:
         """Fill in what the trajectory in the file at `path` lacks from its trial or its folders."""
-        place = PurePosixPath(path)
-        _set_task_of_folder(record, place)
-        if record.reward is None and place.name == OF_OSWORLD:
-            record.outcome.reward = self.scores.get(place.parent)
-        trial = next((self.trials[folder] for folder in place.parents if folder in self.trials), None)
-        if trial is not None and _is_of_trial(place) and ".summarization" not in place.name:
+        location = PurePosixPath(path)
+        _set_task_of_folder(record, location)
+        if record.reward is None and location.name == OF_OSWORLD:
+            record.outcome.reward = self.scores.get(location.parent)
+        trial = next((self.trials[folder] for folder in location.parents if folder in self.trials), None)
+        if trial is not None and _is_of_trial(location) and ".summarization" not in location.name:
             _complete_from_trial(record, trial)
 
     def verdict(self, record: TrajectoryRecord, path: str) -> bool | None:
         """Whether the nearest report marks a trajectory as a success; None if reports differ or may be about another run of the same instance."""
-        place, names = PurePosixPath(path), {record.task.key, record.id}
-        for folder in place.parents:
+        location, names = PurePosixPath(path), {record.task.key, record.id}
+        for folder in location.parents:
             found = {(name, report[name]) for report in self.reports.get(folder, ()) for name in names & report.keys()}
             if found:
-                runs = [path for name, _ in found for path in self.paths.get(name, ()) if path.is_relative_to(folder)]
-                return next(iter(found))[1] if len(found) == len(runs) == 1 else None
+                trajectory_paths = [
+                    path for name, _ in found for path in self.paths.get(name, ()) if path.is_relative_to(folder)
+                ]
+                return next(iter(found))[1] if len(found) == len(trajectory_paths) == 1 else None
         return None
 
 
 def begins_like_report(path: str, head: bytes) -> bool:
     """Whether a file may be a report, judging by its name and first bytes."""
-    place = PurePosixPath(path)
-    is_named = place.name in NAMES or place.parent.name == OF_APPWORLD_FOUND
+    location = PurePosixPath(path)
+    is_named = location.name in NAMES or location.parent.name == OF_APPWORLD_FOUND
     return path.endswith(".json") and (is_named or BEGINNING in head)
 
 
 def verdicts_in(row: Json) -> dict[str, bool | None]:
     """Instances and whether they were resolved, from a report about one or many; None if it says both."""
-    about = mapping(row)
+    details = mapping(row)
     found: dict[str, bool | None] = {}
     for key in ("resolved_ids", "unresolved_ids", "resolved"):
-        for name in _names(about.get(key)):
+        for name in _names(details.get(key)):
             resolved = key != "unresolved_ids"
             found[name] = resolved if found.get(name, resolved) == resolved else None
-    alone = {name: mapping(given).get("resolved") for name, given in about.items()}
+    alone = {name: mapping(entry).get("resolved") for name, entry in details.items()}
     alone |= {
-        name: mapping(given).get("success") for name, given in mapping(about.get("individual")).items()
+        name: mapping(entry).get("success") for name, entry in mapping(details.get("individual")).items()
     }  # AppWorld
-    return found or {name: given for name, given in alone.items() if type(given) is bool}
+    return found or {name: entry for name, entry in alone.items() if type(entry) is bool}
 
 
-def _names(given: Json) -> Iterator[str]:
-    yield from (name for name in given if type(name) is str) if type(given) is list else ()
+def _names(entry: Json) -> Iterator[str]:
+    yield from (name for name in entry if type(name) is str) if type(entry) is list else ()
 
 
-def _set_task_of_folder(record: TrajectoryRecord, place: PurePosixPath) -> None:
+def _set_task_of_folder(record: TrajectoryRecord, location: PurePosixPath) -> None:
     """Set the task where a benchmark names it only in its folder names."""
-    if place.name == OF_OSWORLD and record.task.environment == "osworld":
-        record.task.key, record.task.category = place.parent.name or record.task.key, place.parent.parent.name
-    elif found := OF_APPWORLD.search(str(place)):
+    if location.name == OF_OSWORLD and record.task.environment == "osworld":
+        record.task.key, record.task.category = location.parent.name or record.task.key, location.parent.parent.name
+    elif found := OF_APPWORLD.search(str(location)):
         record.task.key, record.task.environment = found[1], "appworld"
 
 
-def _is_of_trial(place: PurePosixPath) -> bool:
-    return place.name.split(".")[0] == OF_TRIAL
+def _is_of_trial(location: PurePosixPath) -> bool:
+    return location.name.split(".")[0] == OF_TRIAL
 
 
 def _complete_from_trial(record: TrajectoryRecord, trial: dict[str, Any]) -> None:

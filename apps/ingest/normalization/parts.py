@@ -25,9 +25,9 @@ def kind_of(part: Json) -> str:
     return kind if type(kind) is str else ""
 
 
-def call_of(given: Json) -> Json | None:
+def call_of(entry: Json) -> Json | None:
     """The call that a part is or contains; None otherwise."""
-    part, kind = mapping(given), kind_of(given)
+    part, kind = mapping(entry), kind_of(entry)
     if kind in CALLS and ("name" in part or "value" in part or "function" in part):
         return part.get("value", part)
     gemini = first_of(part, "function_call", "functionCall")
@@ -43,9 +43,9 @@ def call_of(given: Json) -> Json | None:
     return None
 
 
-def result_of(given: Json) -> Message | None:
+def result_of(entry: Json) -> Message | None:
     """The tool result that a part is or contains, as a message; None otherwise."""
-    part, kind = mapping(given), kind_of(given)
+    part, kind = mapping(entry), kind_of(entry)
     gemini = first_of(part, "function_response", "functionResponse")
     if type(gemini) is dict:
         return _answer(gemini.get("id"), gemini.get("name"), gemini.get("response"))
@@ -71,7 +71,7 @@ def turns_in(message: Message) -> Iterator[Message]:
 
     A part may be a call with its result. Consecutive calls of this kind were made in parallel, unless a boundary separates them.
     """
-    about = {key: value for key, value in message.items() if key != "content"}
+    details = {key: value for key, value in message.items() if key != "content"}
     content: list[Json] = []
     results: list[Message] = []
     is_heard = False  # a result was a part of its own: whatever follows was written after it
@@ -80,8 +80,8 @@ def turns_in(message: Message) -> Iterator[Message]:
         is_bound = kind_of(part) in BOUNDS
         if results and (is_bound or (is_heard if call is not None else result is None)):
             if content:
-                yield {**about, "content": content}
-                about, content = {"role": "assistant"}, []
+                yield {**details, "content": content}
+                details, content = {"role": "assistant"}, []
             yield from results
             results, is_heard = [], False
         if call is not None or not (result or is_bound):
@@ -90,7 +90,7 @@ def turns_in(message: Message) -> Iterator[Message]:
             results.append(result)
             is_heard = is_heard or call is None
     if content:
-        yield {**about, "content": content}
+        yield {**details, "content": content}
     yield from results
 
 

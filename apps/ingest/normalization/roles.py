@@ -58,8 +58,8 @@ def role_of(message: Json) -> str:
 
 def normalized(message: Message) -> Message:
     """The message with `role` and `content`; unchanged if its speaker is unknown."""
-    given = message.get("role")
-    if type(given) is str and given in ROLES and type(message.get("content")) is str and not WRAPPED & message.keys():
+    entry = message.get("role")
+    if type(entry) is str and entry in ROLES and type(message.get("content")) is str and not WRAPPED & message.keys():
         return message  # the usual case
     message = in_parts(_unwrapped(message))
     key, role = _key(message), role_of(message)
@@ -73,9 +73,9 @@ def normalized(message: Message) -> Message:
     if role == CALL and key == "type":
         found = _named(found, message["type"])
     if message.get("content") is None:
-        place = next((name for name in SPOKEN.get(role, OFTEN) if message.get(name) is not None), None)
-        if place or role in (CALL, REASONING):
-            found["content"] = found.pop(place or "content", None)
+        content_key = next((name for name in SPOKEN.get(role, OFTEN) if message.get(name) is not None), None)
+        if content_key or role in (CALL, REASONING):
+            found["content"] = found.pop(content_key or "content", None)
     return found
 
 
@@ -96,8 +96,8 @@ def _named(call: Message, kind: str) -> Message:
     arguments = call.get("arguments")
     if arguments is None:
         plain = {key: value for key, value in call.items() if key not in OF_ITEM and value is not None}
-        given = first_of(call, "args", "parameters", "input")
-        arguments = {"input": given} if type(given) is str else given or call.get("action") or plain
+        entry = first_of(call, "args", "parameters", "input")
+        arguments = {"input": entry} if type(entry) is str else entry or call.get("action") or plain
     name = call.get("name") or kind.removesuffix("_call")
     made: Message = {"role": CALL, "name": name, "arguments": arguments}
     made |= {key: call[key] for key in ("call_id", "tool_call_id", "id", "content", "value", "text") if key in call}

@@ -87,9 +87,9 @@ def kind_of(attributes: Attributes) -> Literal["model", "tool", "other"]:
 
 def _given(attributes: Attributes, events: list[tuple[str, Attributes]]) -> Json:
     system = attributes.get("gen_ai.system_instructions")
-    given = attributes.get("gen_ai.input.messages")
-    if given is not None:
-        return {"system": system, "messages": given}
+    entry = attributes.get("gen_ai.input.messages")
+    if entry is not None:
+        return {"system": system, "messages": entry}
     for prefix in ("gen_ai.prompt", "llm.input_messages"):
         if messages := _indexed(attributes, prefix):
             return messages
@@ -128,8 +128,8 @@ def _indexed(attributes: Attributes, prefix: str) -> list[Json]:
     return [_message(mapping(each)) for each in tree] if type(tree) is list else []
 
 
-def _message(given: dict[str, Any]) -> Message:
-    message = mapping(given.get("message")) or given
+def _message(entry: dict[str, Any]) -> Message:
+    message = mapping(entry.get("message")) or entry
     calls = message.get("tool_calls")
     if type(calls) is list:
         message = {**message, "tool_calls": [mapping(call).get("tool_call", call) for call in calls]}
@@ -146,14 +146,14 @@ def nested(attributes: Attributes, prefix: str) -> Json:
         if not name.startswith(f"{prefix}."):
             continue
         *path, last = name[len(prefix) + 1 :].split(".")
-        place = tree
+        node = tree
         for step in path:
-            inner = place.setdefault(step, {})
+            inner = node.setdefault(step, {})
             if type(inner) is not dict:
                 break
-            place = inner
+            node = inner
         else:
-            place[last] = value
+            node[last] = value
     return _listed(tree) if tree else None
 
 
@@ -166,17 +166,17 @@ def _listed(tree: Json) -> Json:
 
 
 def _tools(attributes: Attributes) -> list[Json]:
-    given = first_of(attributes, "gen_ai.tool.definitions", "ai.prompt.tools", "mlflow.chat.tools")
-    if given is None:
-        given = nested(attributes, "llm.request.functions")
-    if given is None:
+    entry = first_of(attributes, "gen_ai.tool.definitions", "ai.prompt.tools", "mlflow.chat.tools")
+    if entry is None:
+        entry = nested(attributes, "llm.request.functions")
+    if entry is None:
         offered = nested(attributes, "llm.tools")
-        given = (
+        entry = (
             [mapping(mapping(each).get("tool")).get("json_schema") for each in offered]
             if type(offered) is list
             else None
         )
-    return tools_offered(given)
+    return tools_offered(entry)
 
 
 def _tokens(attributes: Attributes, *names: str) -> int | None:
@@ -186,16 +186,16 @@ def _tokens(attributes: Attributes, *names: str) -> int | None:
     return count(int(found) if type(found) is str and found.isdecimal() else found)
 
 
-def plain(given: Json) -> Attributes:
+def plain(entry: Json) -> Attributes:
     """Converts OTLP's list of keys and typed values to an object."""
-    if type(given) is dict:
-        return given
-    pairs = (mapping(each) for each in given) if type(given) is list else ()
+    if type(entry) is dict:
+        return entry
+    pairs = (mapping(each) for each in entry) if type(entry) is list else ()
     return {text(pair.get("key")): _value(mapping(pair.get("value"))) for pair in pairs}
 
 
-def _value(given: dict[str, Any]) -> Json:
-    kind, value = next(iter(given.items()), ("", None))
+def _value(entry: dict[str, Any]) -> Json:
+    kind, value = next(iter(entry.items()), ("", None))
     if kind == "intValue":  # 64 bits, so written as text
         written = str(value)
         return int(written) if written.lstrip("-").isdecimal() else value

@@ -39,16 +39,16 @@ class Payload(NamedTuple):
     tools: list[Json]
 
 
-def read_payload(given: Json, role: str) -> Payload:
+def read_payload(entry: Json, role: str) -> Payload:
     """The messages of an input or an output; `role` is the default role."""
     found = _Found(role)
-    found.add(given)
+    found.add(entry)
     return Payload(found.messages, found.tools)
 
 
-def tools_offered(given: Json) -> list[Json]:
+def tools_offered(entry: Json) -> list[Json]:
     """Schemas of tools; Gemini's are lists of declarations."""
-    schemas = tool_schemas(given or [])
+    schemas = tool_schemas(entry or [])
     declared = [first_of(mapping(schema), "function_declarations", "functionDeclarations") for schema in schemas]
     return [tool for declarations in declared for tool in tool_schemas(declarations)] if any(declared) else schemas
 
@@ -59,8 +59,8 @@ class _Found:
         self.messages: list[Message] = []
         self.tools: list[Json] = []
 
-    def add(self, given: Json, depth: int = 0) -> None:
-        value = decoded(given)
+    def add(self, entry: Json, depth: int = 0) -> None:
+        value = decoded(entry)
         if value is None:
             return
         if depth > MOST_WRAPPINGS:
@@ -114,8 +114,8 @@ class _Found:
         if words.strip():
             self.messages.append({"role": self.role, "content": words})
 
-    def _message(self, given: Message) -> None:
-        message = normalized(given)
+    def _message(self, entry: Message) -> None:
+        message = normalized(entry)
         content = decoded(message.get("content")) if message["role"] == "tool" else message.get("content")
         if message["role"] == "tool" and mapping(content).get("type") == "function" and "function" in mapping(content):
             self.tools += tool_schemas([content])  # how LangChain's callbacks record tool schemas
@@ -142,8 +142,8 @@ def _of_parts(message: Message, parts: list[Json]) -> list[Message]:
     content: list[Json] = []
     results: list[Message] = []
     calls: list[Json] = []
-    for given in parts:
-        part = mapping(given)
+    for entry in parts:
+        part = mapping(entry)
         call = call_of(part)
         if call is not None:
             calls.append(call)
@@ -159,7 +159,7 @@ def _of_parts(message: Message, parts: list[Json]) -> list[Message]:
         elif part.get("type") == "reasoning" and type(words := first_of(part, "content", "text")) is str:
             content.append({"type": "reasoning", "text": words})
         else:
-            content.append(given)
+            content.append(entry)
     if calls:
         others = message.get("tool_calls")
         message = {**message, "tool_calls": [*(others if type(others) is list else ()), *calls]}
@@ -192,16 +192,16 @@ def _is_part(value: Json) -> bool:
     )
 
 
-def decoded(given: Json) -> Json:
+def decoded(entry: Json) -> Json:
     """The value of JSON text, including doubly encoded JSON and Python literals; other text unchanged."""
     for _ in range(MOST_ENCODINGS):
-        if type(given) is not str or given.lstrip()[:1] not in ("{", "[", '"'):
+        if type(entry) is not str or entry.lstrip()[:1] not in ("{", "[", '"'):
             break
         try:
-            given = decode_result(given) if given.startswith(("{'", "[{'")) else jsontext.parse(given)
+            entry = decode_result(entry) if entry.startswith(("{'", "[{'")) else jsontext.parse(entry)
         except (jsontext.UnreadableJSON, Unreadable):
             break
-    return given
+    return entry
 
 
 def _parted(words: str) -> tuple[str, str] | None:
@@ -210,8 +210,8 @@ def _parted(words: str) -> tuple[str, str] | None:
     No regex: one with three gaps takes minutes on a text that repeats its keywords a thousand times.
     """
     lines = f"\n{words}"
-    given = lines.rfind("\nFunction Input:", 0, max(0, lines.rfind("\nFunction Output:")))
-    if given < 0 or lines.find("\nFunction Name:", 0, given) < 0:
+    entry = lines.rfind("\nFunction Input:", 0, max(0, lines.rfind("\nFunction Output:")))
+    if entry < 0 or lines.find("\nFunction Name:", 0, entry) < 0:
         return None
-    answered = lines.index("\nFunction Output:", given)
+    answered = lines.index("\nFunction Output:", entry)
     return lines[1:answered], lines[answered + 1 :]

@@ -15,7 +15,7 @@ def read_by_trace(
     calls: Iterable[Call],
     trace_of: Callable[[Call], str],
     span_of: Callable[[Call], Span],
-    runs_in: Callable[[str, list[Call], list[Span]], Iterable[TrajectoryRecord]],
+    trajectories_in: Callable[[str, list[Call], list[Span]], Iterable[TrajectoryRecord]],
     *,
     expected: str,
 ) -> Iterator[TrajectoryRecord]:
@@ -30,7 +30,9 @@ def read_by_trace(
         raise BadRow(f"None of the {count:,} records is a model call with messages.", expected)
     # A trace's calls are kept as its original.
     parts = [(f"Trace {trace}", traces[trace]) for trace in with_chat]
-    yield from read_each(parts, lambda of_trace: runs_in(trace_of(of_trace[0]), of_trace, spans[trace_of(of_trace[0])]))
+    yield from read_each(
+        parts, lambda of_trace: trajectories_in(trace_of(of_trace[0]), of_trace, spans[trace_of(of_trace[0])])
+    )
 
 
 def _holds_chat(span: Span) -> bool:

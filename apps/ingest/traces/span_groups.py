@@ -86,7 +86,7 @@ def _spans_in(row: RawRow) -> list[SpanRow] | None:
         return None
     try:
         groups = groups_in(mapping(jsontext.loads(row.body)))
-        return [_row(span, jsontext.dumps(about), row.line) for about, spans in groups for span in spans]
+        return [_row(span, jsontext.dumps(details), row.line) for details, spans in groups for span in spans]
     except (jsontext.UnreadableJSON, BadRow):
         return None
 
@@ -97,20 +97,20 @@ def groups_in(record: dict[str, Any]) -> Iterator[tuple[dict[str, Any], list[dic
         # The second name is from versions before 1.0.
         key = "scopeSpans" if "scopeSpans" in resource else "instrumentationLibrarySpans"
         for scope in map(mapping, optional_list(resource, key)):
-            about = {"resource": mapping(resource.get("resource")), "scope": mapping(scope.get("scope"))}
-            yield about, [mapping(span) for span in optional_list(scope, "spans")]
+            details = {"resource": mapping(resource.get("resource")), "scope": mapping(scope.get("scope"))}
+            yield details, [mapping(span) for span in optional_list(scope, "spans")]
 
 
-def _row(span: dict[str, Any], about: bytes, line: int) -> SpanRow:
+def _row(span: dict[str, Any], details: bytes, line: int) -> SpanRow:
     calls_model = kind_of(plain(span.get("attributes"))) == "model"
-    return SpanRow(text(span.get("traceId")), line, calls_model, about, jsontext.dumps(span))
+    return SpanRow(text(span.get("traceId")), line, calls_model, details, jsontext.dumps(span))
 
 
 def record_of(spans: Iterable[tuple[bytes, bytes]]) -> bytes:
     """An object with `resourceSpans` that holds these spans, given as pairs of resource and scope, and span, both as JSON."""
     groups: list[bytes] = []
-    for about, each in groupby(spans, key=lambda span: span[0]):
-        decoded_about = jsontext.loads(about)
+    for details, each in groupby(spans, key=lambda span: span[0]):
+        decoded_about = jsontext.loads(details)
         resource, scope = jsontext.dumps(decoded_about["resource"]), jsontext.dumps(decoded_about["scope"])
         bodies = b",".join(body for _, body in each)
         groups.append(b'{"resource":%b,"scopeSpans":[{"scope":%b,"spans":[%b]}]}' % (resource, scope, bodies))

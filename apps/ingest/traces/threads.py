@@ -69,16 +69,16 @@ class Thread:
         is_again = turns == self.last and self.calls[turns].answer is None
         return opening == self.opening and (turns > self.last or is_again)
 
-    def continue_from(self, span: Span, given: Payload, turns: int, opening: str) -> None:
+    def continue_from(self, span: Span, entry: Payload, turns: int, opening: str) -> None:
         """Continue with a call whose input includes the whole chat."""
-        self.messages = [*given.messages]
+        self.messages = [*entry.messages]
         self._open_calls, self._read = OpenCalls(), 0
         self.opening = opening
-        self._add(span, given.tools, turns)
+        self._add(span, entry.tools, turns)
 
-    def append(self, span: Span, given: Sequence[Message]) -> None:
+    def append(self, span: Span, message: Sequence[Message]) -> None:
         """Continue with a call whose input has only new messages, or none."""
-        self.messages += given
+        self.messages += message
         self._add(span, [], self.last + 1)
 
     def end_with(self, answer: Json) -> None:
@@ -105,8 +105,8 @@ def _as_assistant(messages: list[Message]) -> list[Message]:
     return [{**message, "role": "assistant"} if message["role"] == "user" else message for message in messages]
 
 
-def runs_of(
-    spans: Sequence[Span], *, trace: str, about: dict[str, Any], answer: Json = None
+def trajectories_of(
+    spans: Sequence[Span], *, trace: str, details: dict[str, Any], answer: Json = None
 ) -> Iterator[TrajectoryRecord]:
     """The trajectories in a trace, in the order they began; `about` goes into their info. Raises BadRow if there is none.
 
@@ -125,11 +125,11 @@ def runs_of(
         conversation = to_steps([*thread.messages, *thread.results(tools, inf)])
         _add_call_details(conversation.steps, thread.calls)
         models = Counter(span.model for span in thread.calls.values() if span.model)
-        yield conversation.run(
+        yield conversation.trajectory(
             tools=thread.tools,
             policy=models.most_common(1)[0][0] if models else "",
             id=trace if len(threads) == 1 else f"{trace}/{place + 1}",
-            info=about,
+            info=details,
         )
 
 
@@ -138,17 +138,17 @@ def threads_of(spans: Sequence[Span], tools: ToolSpans) -> list[Thread]:
     threads: list[Thread] = []
     by_opening: dict[str, deque[Thread]] = defaultdict(lambda: deque(maxlen=LOOKED_BACK))
     for span in _model_calls(spans):
-        given = read_payload(span.given, "user")
-        turns, opening = _measured(given.messages)
+        entry = read_payload(span.given, "user")
+        turns, opening = _measured(entry.messages)
         alike = by_opening[opening]
         going_on = next((each for each in reversed(alike) if each.is_continued_by(turns, opening)), None)
         if going_on:
-            going_on.continue_from(span, given, turns, opening)
-        elif threads and not given.messages:
+            going_on.continue_from(span, entry, turns, opening)
+        elif threads and not entry.messages:
             threads[-1].append(span, threads[-1].results(tools, span.start))
         else:
             threads.append(Thread())
-            threads[-1].continue_from(span, given, turns, opening)
+            threads[-1].continue_from(span, entry, turns, opening)
             alike.append(threads[-1])
     return threads
 

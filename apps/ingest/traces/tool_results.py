@@ -26,16 +26,16 @@ class OpenCalls(Conversation):
         """By id, in call order."""
         self._with_result: set[str] = set()
 
-    def _call(self, given: Json) -> Json:
-        call = super()._call(given)
+    def _call(self, entry: Json) -> Json:
+        call = super()._call(entry)
         if call["id"] not in self._with_result:
             self.calls[call["id"]] = call
             if len(self.calls) > MOST_OPEN:
                 del self.calls[next(iter(self.calls))]
         return call
 
-    def _tool_result(self, given: Message) -> Message:
-        message = super()._tool_result(given)
+    def _tool_result(self, entry: Message) -> Message:
+        message = super()._tool_result(entry)
         if identifier := message.get("tool_call_id"):
             self._with_result.add(identifier)
             self.calls.pop(identifier, None)

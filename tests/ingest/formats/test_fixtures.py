@@ -8,7 +8,7 @@ import pytest
 
 from apps.ingest import formats
 from apps.ingest.formats import LISTED, Format, has
-from apps.ingest.reading import Reading, Run
+from apps.ingest.reading import Reading, ReadTrajectory
 from apps.ingest.upload import Upload
 from tests.ingest.formats.examples import EXAMPLES, FIXTURES
 
@@ -33,8 +33,8 @@ def test_a_file_of_a_format_is_read_as_expected(name):
     assert read
 
 
-def _as_json(run: Run) -> dict[str, Any]:
-    return run.record.to_json()
+def _as_json(trajectory: ReadTrajectory) -> dict[str, Any]:
+    return trajectory.record.to_json()
 
 
 @pytest.mark.parametrize("name", sorted(FIXTURES))
