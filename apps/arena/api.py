@@ -136,11 +136,11 @@ class ExperimentsView(ListView):
         responses={201: ExperimentSerializer, 400: OpenApiResponse(description="Refused, by field.")},
     )
     def post(self, request: Request) -> Response:
-        given = StartSerializer(data=request.data)
-        given.is_valid(raise_exception=True)
-        wanted = given.validated_data
-        form_class, start = STARTS[wanted.pop("trajectories")]
-        form = form_class(wanted, member=self.member)
+        serializer = StartSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        data = serializer.validated_data
+        form_class, start = STARTS[data.pop("trajectories")]
+        form = form_class(data, member=self.member)
         cleaned(form)
         try:
             experiment = start(workspace=self.member.workspace, **form.plan, by=self.member.user)
@@ -210,14 +210,14 @@ class PromoteView(_OneExperiment):
     )
     def post(self, request: Request, experiment_id: UUID) -> Response:
         experiment = self.find(experiment_id)
-        given = PromoteSerializer(data=request.data)
-        given.is_valid(raise_exception=True)
-        wanted = cleaned(PromotionForm(given.validated_data, experiment=experiment))
+        serializer = PromoteSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        data = cleaned(PromotionForm(serializer.validated_data, experiment=experiment))
         try:
             lifecycle.promote_from(
-                experiment=experiment, policy=wanted["policy"], by=self.member.user, reason=wanted["reason"]
+                experiment=experiment, policy=data["policy"], by=self.member.user, reason=data["reason"]
             )
         except promotions.AlreadyChampion as refusal:
             raise Conflict(str(refusal)) from None
-        champion = {"environment": experiment.environment, "champion": wanted["policy"].pk}
+        champion = {"environment": experiment.environment, "champion": data["policy"].pk}
         return Response(PromotionSerializer(champion).data)

@@ -147,7 +147,7 @@ def _matching(experiment: Experiment, tasks: list[UUID], room: int) -> Matching:
     chosen = [task for task in tasks if task in both][:room]
     rows = [row for row in rows if row[2] in set(chosen)]
     LiveAttempt.objects.filter(pk__in=[row[0] for row in rows]).update(is_paired=True)
-    order = {task: place for place, task in enumerate(chosen)}
+    order = {task: index for index, task in enumerate(chosen)}
     sides = ([Attempt(*row[2:]) for row in rows if row[1] == side] for side in Side)
     a, b = (sorted(side, key=lambda attempt: order[attempt.task]) for side in sides)
     return match(a, b)

@@ -36,14 +36,14 @@ def tasks_in_common(
     policy_a: Policy, policy_b: Policy, *, environment: str | None = None, held_out_only: bool = False
 ) -> QuerySet[Task]:
     """Tasks that both have attempted, of one environment ("" for tasks that name none) or of all."""
-    found = Task.objects.filter(workspace=policy_a.workspace_id)
+    tasks = Task.objects.filter(workspace=policy_a.workspace_id)
     if environment is not None:
-        found = found.filter(environment=environment)
+        tasks = tasks.filter(environment=environment)
     if held_out_only:
-        found = found.filter(held_out=True)
+        tasks = tasks.filter(held_out=True)
     for policy in (policy_a, policy_b):
-        found = found.filter(Exists(attempts_of(policy).filter(task=OuterRef("pk"))))
-    return found
+        tasks = tasks.filter(Exists(attempts_of(policy).filter(task=OuterRef("pk"))))
+    return tasks
 
 
 @transaction.atomic
@@ -67,23 +67,25 @@ def start_recorded_experiment(
     The trajectories are fixed now, without regard to their results: `tasks` drawn by `seed` from those in common, and the first `samples` of either
     policy on each. Later arrivals have no effect. Raises NothingInCommon.
     """
-    known = sorted(
+    common = sorted(
         tasks_in_common(policy_a, policy_b, environment=environment, held_out_only=held_out_only).values_list(
             "pk", flat=True
         )
     )
-    if len(known) < FEWEST_TASKS:
+    if len(common) < FEWEST_TASKS:
         raise NothingInCommon(
-            f"{policy_a} and {policy_b} have attempted {len(known)} of the same {'held-out ' if held_out_only else ''}tasks there; "
+            f"{policy_a} and {policy_b} have attempted {len(common)} of the same {'held-out ' if held_out_only else ''}tasks there; "
             f"a comparison needs {FEWEST_TASKS} or more. Import or record more of their trajectories first."
         )
-    random.Random(seed).shuffle(known)
-    chosen = known[:tasks]
+    random.Random(seed).shuffle(common)
+    chosen = common[:tasks]
     sides = [_first_attempts(policy, chosen, samples) for policy in (policy_a, policy_b)]
     # Locked so that a concurrent deletion of a trajectory waits for this experiment and sees it.
-    runs = [attempt.run for side in sides for attempt in side]
-    held = Trajectory.objects.filter(pk__in=runs).select_for_update(no_key=True).order_by("pk").values_list("pk")
-    if len(held) < len(runs):
+    trajectory_ids = [attempt.run for side in sides for attempt in side]
+    locked = (
+        Trajectory.objects.filter(pk__in=trajectory_ids).select_for_update(no_key=True).order_by("pk").values_list("pk")
+    )
+    if len(locked) < len(trajectory_ids):
         raise NothingInCommon("Some of these trajectories are just being deleted. Try again.")
     plan = {
         "source": "recorded",

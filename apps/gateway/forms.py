@@ -77,13 +77,13 @@ class ArmsForm(forms.Form):
     @property
     def plans(self) -> list[ArmPlan]:
         """The arms in the validated form."""
-        given = self.cleaned_data
+        data = self.cleaned_data
         arms = [
-            ArmPlan(policy, given[f"weight_{number}"] or 1)
+            ArmPlan(policy, data[f"weight_{number}"] or 1)
             for number in ARM_NUMBERS
-            if (policy := given[f"policy_{number}"])
+            if (policy := data[f"policy_{number}"])
         ]
-        canary = [ArmPlan(given["canary"], given["percent"] or USUAL_CANARY, is_canary=True)] if given["canary"] else []
+        canary = [ArmPlan(data["canary"], data["percent"] or USUAL_CANARY, is_canary=True)] if data["canary"] else []
         return arms + canary
 
     def refuse(self, field: str, words: str) -> None:
@@ -171,6 +171,6 @@ class PriceForm(forms.Form):
     @property
     def price(self) -> dict[str, Any]:
         """The validated price."""
-        given = dict(self.cleaned_data)
-        of = given.pop("of")
-        return {**given, of.partition(" ")[0]: self._named[of]}
+        data = dict(self.cleaned_data)
+        of = data.pop("of")
+        return {**data, of.partition(" ")[0]: self._named[of]}

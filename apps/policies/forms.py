@@ -66,26 +66,26 @@ class PolicyForm(forms.Form):
 
     def register(self, *, workspace: Workspace, by: User) -> Policy:
         """Register the policy described by the valid form. Raises PolicyRefused."""
-        given = self.cleaned_data
-        name, description = given["name"], given["description"]
-        match given["kind"]:
+        cleaned = self.cleaned_data
+        name, description = cleaned["name"], cleaned["description"]
+        match cleaned["kind"]:
             case Policy.Kind.SCRIPTED:
                 return register_script(
-                    workspace=workspace, name=name, script=given["script"], description=description, by=by
+                    workspace=workspace, name=name, script=cleaned["script"], description=description, by=by
                 )
             case Policy.Kind.ENDPOINT:
                 return register_served(
                     workspace=workspace,
                     name=name,
-                    base_url=given["base_url"],
-                    model=given["location"],
-                    key_variable=given["key_variable"],
+                    base_url=cleaned["base_url"],
+                    model=cleaned["location"],
+                    key_variable=cleaned["key_variable"],
                     description=description,
                     by=by,
                 )
             case _:
                 return register_model(
-                    workspace=workspace, name=name, location=given["location"], description=description, by=by
+                    workspace=workspace, name=name, location=cleaned["location"], description=description, by=by
                 )
 
 
@@ -129,14 +129,14 @@ class PublishForm(forms.Form):
 
     def publish(self, *, by: User) -> Publication:
         """Request the publication described by the valid form. Raises PublishingRefused, BadEndpoint."""
-        given = self.cleaned_data
+        cleaned = self.cleaned_data
         endpoint = None
-        if given["way"] != Publication.Way.FOLDER:
-            base_url, *replicas = given["base_url"].split() or [""]
-            endpoint = given["endpoint"] or register_server(
+        if cleaned["way"] != Publication.Way.FOLDER:
+            base_url, *replicas = cleaned["base_url"].split() or [""]
+            endpoint = cleaned["endpoint"] or register_server(
                 workspace=self.policy.workspace,
                 base_url=base_url,
                 replicas=replicas,
-                key_variable=given["key_variable"],
+                key_variable=cleaned["key_variable"],
             )
-        return publish_policy(policy=self.policy, way=given["way"], name=given["name"], endpoint=endpoint, by=by)
+        return publish_policy(policy=self.policy, way=cleaned["way"], name=cleaned["name"], endpoint=endpoint, by=by)

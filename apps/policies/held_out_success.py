@@ -71,8 +71,8 @@ def held_out_success(member: Membership, policies: Collection[Policy]) -> dict[U
     """The success of each policy; two queries."""
     current = Promotion.objects.visible_to(member).current().select_related("policy")
     champions = {each.environment: each.policy for each in current}
-    wanted = {policy.pk for policy in (*policies, *champions.values())}
-    known = _by_task(Policy.objects.visible_to(member).filter(pk__in=wanted))
+    policy_ids = {policy.pk for policy in (*policies, *champions.values())}
+    known = _by_task(Policy.objects.visible_to(member).filter(pk__in=policy_ids))
     return {
         policy.pk: HeldOutSuccess(
             levels_of(known[policy.pk].values()),

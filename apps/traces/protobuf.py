@@ -61,35 +61,35 @@ def groups(body: bytes) -> Iterator[Group]:
 
 def _parts(message: memoryview, seen: Iterator[int]) -> Iterator[tuple[int, memoryview]]:
     """The length-delimited fields of a message, with their numbers. `seen` counts the fields of the whole request."""
-    place, end = 0, len(message)
-    while place < end:
+    position, end = 0, len(message)
+    while position < end:
         if next(seen) > MOST_FIELDS:
             raise NotProtobuf(f"It has more than {MOST_FIELDS:,} fields around its spans.")
-        tag, place = _varint(message, place)
+        tag, position = _varint(message, position)
         kind = tag & 7
         if kind == DELIMITED:
-            length, place = _varint(message, place)
-            if length > end - place:
-                raise NotProtobuf(f"A field says that it has {length:,} bytes; {end - place:,} are left.")
-            yield tag >> 3, message[place : place + length]
-            place += length
+            length, position = _varint(message, position)
+            if length > end - position:
+                raise NotProtobuf(f"A field says that it has {length:,} bytes; {end - position:,} are left.")
+            yield tag >> 3, message[position : position + length]
+            position += length
         elif kind == VARINT:
-            _, place = _varint(message, place)
+            _, position = _varint(message, position)
         elif kind in (EIGHT_BYTES, FOUR_BYTES):
-            place += 8 if kind == EIGHT_BYTES else 4
+            position += 8 if kind == EIGHT_BYTES else 4
         else:
             raise NotProtobuf(f"A field has the wire type {kind}, which OTLP doesn't have.")
-    if place > end:
+    if position > end:
         raise NotProtobuf("It ends inside of a field.")
 
 
-def _varint(message: memoryview, place: int) -> tuple[int, int]:
+def _varint(message: memoryview, position: int) -> tuple[int, int]:
     value = shift = 0
-    for byte in message[place : place + 10]:
-        place += 1
+    for byte in message[position : position + 10]:
+        position += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return value, place
+            return value, position
         shift += 7
     raise NotProtobuf("It ends inside of a number, or a number is longer than 64 bits.")
 

@@ -101,22 +101,26 @@ def _each_once(spans: Iterable[Span]) -> list[Span]:
 
 def _refuse_beyond_storage(workspace_id: UUID) -> None:
     """Uses a sum from a few seconds ago, since computing it takes longer than handling a request."""
-    counted, kept = _stored.get(workspace_id, (0.0, 0))
+    counted, stored = _stored.get(workspace_id, (0.0, 0))
     if time.monotonic() > counted + COUNT_SECONDS:
-        kept = Trace.objects.filter(workspace=workspace_id).with_spans().aggregate(size=Sum("size", default=0))["size"]
-        _stored[workspace_id] = time.monotonic(), kept
-    if kept >= settings.TRACES_MAX_STORED_BYTES:
+        stored = (
+            Trace.objects.filter(workspace=workspace_id).with_spans().aggregate(size=Sum("size", default=0))["size"]
+        )
+        _stored[workspace_id] = time.monotonic(), stored
+    if stored >= settings.TRACES_MAX_STORED_BYTES:
         raise StorageFull(
-            f"The workspace keeps {kept >> 20:,} MiB of spans, which is its limit. Spans are removed a day after the last one of their trace."
+            f"The workspace keeps {stored >> 20:,} MiB of spans, which is its limit. Spans are removed a day after the last one of their trace."
         )
 
 
 def _traces(workspace_id: UUID, ids: Iterable[str], moment: datetime) -> dict[str, Trace]:
     """The traces with these ids, created if missing, locked until the end of the transaction in a consistent order."""
-    wanted = sorted(ids)
+    trace_ids = sorted(ids)
     with connection.cursor() as cursor:
-        cursor.execute(ADD_TRACES, [[new_id() for _ in wanted], workspace_id, wanted, moment])
-    locked = Trace.objects.filter(workspace=workspace_id, trace_id__in=wanted).order_by("trace_id").select_for_update()
+        cursor.execute(ADD_TRACES, [[new_id() for _ in trace_ids], workspace_id, trace_ids, moment])
+    locked = (
+        Trace.objects.filter(workspace=workspace_id, trace_id__in=trace_ids).order_by("trace_id").select_for_update()
+    )
     return {trace.trace_id: trace for trace in locked}
 
 

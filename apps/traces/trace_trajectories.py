@@ -89,8 +89,8 @@ def settle(ids: Collection[UUID]) -> None:
     spans: dict[UUID, list[Span]] = {trace.pk: [] for trace in with_calls}
     for span in Span.objects.filter(trace__in=with_calls).order_by("source_digest", "span_id"):
         spans[span.trace_id].append(span)
-    found = Source.objects.filter(trace__in=with_calls)
-    sources = {(source.trace_id, bytes(source.digest)): unpacked(source.body) for source in found}
+    stored_sources = Source.objects.filter(trace__in=with_calls)
+    sources = {(source.trace_id, bytes(source.digest)): unpacked(source.body) for source in stored_sources}
     parts: dict[UUID, list[TracePart]] = {trace.pk: [] for trace in with_calls}
     for part in TracePart.objects.filter(trace__in=with_calls).order_by("pk"):
         parts[part.trace_id].append(part)
@@ -104,14 +104,14 @@ def settle(ids: Collection[UUID]) -> None:
             (sources[trace.pk, bytes(span.source_digest)], unpacked(span.body)) for span in spans[trace.pk]
         )
         chats, problem = _chats_of(body)
-        kept: list[str] = []
-        for chat, known in _matched(chats, parts[trace.pk]):
-            if known is None:
+        problems: list[str] = []
+        for chat, stored_part in _matched(chats, parts[trace.pk]):
+            if stored_part is None:
                 new.append((trace, chat))
-            elif bytes(known.content_hash) != chat.content_hash and (reason := _change(trace, known, chat)):
-                kept.append(reason)
-        kept += _remove(parts[trace.pk] if chats else [])
-        trace.problem = " ".join(filter(None, [problem, *kept]))[:2000]
+            elif bytes(stored_part.content_hash) != chat.content_hash and (reason := _change(trace, stored_part, chat)):
+                problems.append(reason)
+        problems += _remove(parts[trace.pk] if chats else [])
+        trace.problem = " ".join(filter(None, [problem, *problems]))[:2000]
         trace.state = Trace.State.STORED if chats else Trace.State.REFUSED
     _add(new)
     Trace.objects.bulk_update(traces, ["due_at", "problem", "state"])

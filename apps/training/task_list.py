@@ -13,7 +13,7 @@ MOST_TASKS = 5000
 LONGEST_TASK = 100_000
 """Characters of JSON."""
 LONGEST_KEY, LONGEST_NAME, LONGEST_LEVEL = 300, 100, 50
-GIVEN = ("key", "instruction", "initial_state", "success_check", "category", "difficulty", "held_out")
+FIELDS = ("key", "instruction", "initial_state", "success_check", "category", "difficulty", "held_out")
 
 
 class BadTask(ValueError):
@@ -29,34 +29,37 @@ def read_tasks(text: str) -> list[Task]:
         if len(tasks) == MOST_TASKS:
             raise BadTask(f"There are more than {MOST_TASKS:,} tasks. Start several batches.")
         try:
-            given = (
+            task_fields = (
                 jsontext.loads(line.encode("utf-8", "surrogatepass")) if line.startswith("{") else {"instruction": line}
             )
         except jsontext.UnreadableJSON as problem:
             raise BadTask(f"Line {number} begins like a JSON object but isn't one: {problem}") from None
-        tasks.append(read_task(given, f"Line {number}"))
+        tasks.append(read_task(task_fields, f"Line {number}"))
     return tasks
 
 
-def read_task(given: Any, place: str) -> Task:
+def read_task(task_fields: Any, location: str) -> Task:
     """One task. Without a key, it's named by its instruction. Raises BadTask, whose message begins with `place`."""
-    if not isinstance(given, dict):
-        raise BadTask(f"{place} isn't an object. {EXPECTED}")
-    if unknown := sorted(set(given) - set(GIVEN)):
-        raise BadTask(f"{place} has an unknown field {unknown[0]!r:.100}. Known fields: {', '.join(GIVEN)}.")
-    instruction = given.get("instruction")
-    if not given.get("key") and isinstance(instruction, str) and instruction:
-        given = {**given, "key": hashlib.sha256(instruction.encode("utf-8", "surrogatepass")).hexdigest()[:16]}
+    if not isinstance(task_fields, dict):
+        raise BadTask(f"{location} isn't an object. {EXPECTED}")
+    if unknown := sorted(set(task_fields) - set(FIELDS)):
+        raise BadTask(f"{location} has an unknown field {unknown[0]!r:.100}. Known fields: {', '.join(FIELDS)}.")
+    instruction = task_fields.get("instruction")
+    if not task_fields.get("key") and isinstance(instruction, str) and instruction:
+        task_fields = {
+            **task_fields,
+            "key": hashlib.sha256(instruction.encode("utf-8", "surrogatepass")).hexdigest()[:16],
+        }
     try:
-        task = Task.from_json(given)
+        task = Task.from_json(task_fields)
         size = len(jsontext.dumps(task.to_json()))
     except (BadRow, jsontext.UnreadableJSON) as problem:
-        raise BadTask(f"{place}: {problem} {EXPECTED}") from None
+        raise BadTask(f"{location}: {problem} {EXPECTED}") from None
     if size > LONGEST_TASK:
-        raise BadTask(f"{place} is {size:,} characters as JSON; a task may have {LONGEST_TASK:,} at most.")
+        raise BadTask(f"{location} is {size:,} characters as JSON; a task may have {LONGEST_TASK:,} at most.")
     for name, most in (("key", LONGEST_KEY), ("category", LONGEST_NAME), ("difficulty", LONGEST_LEVEL)):
         if len(getattr(task, name)) > most:
-            raise BadTask(f"{place}: {name} has more than {most} characters.")
+            raise BadTask(f"{location}: {name} has more than {most} characters.")
     return task
 
 

@@ -32,7 +32,7 @@ READ, WRITTEN = 34, 6
 
 @pytest.fixture(autouse=True)
 def known_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(terms, "KNOWN_SECONDS", 0.0)
+    monkeypatch.setattr(terms, "CACHE_SECONDS", 0.0)
     monkeypatch.setattr(counters, "VALKEY_SECONDS", 60.0)  # however busy the machine is
 
 

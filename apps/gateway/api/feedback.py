@@ -127,17 +127,17 @@ class FeedbackView(APIView):
         workspace_id, key = self._allowed(request)
         form = FeedbackSerializer(data=request.data)
         form.is_valid(raise_exception=True)
-        given = form.validated_data
-        session = get_object_or_404(Session.objects.of_policies(), pk=given["session"], workspace=workspace_id)
+        data = form.validated_data
+        session = get_object_or_404(Session.objects.of_policies(), pk=data["session"], workspace=workspace_id)
         _count(PER_SESSION, str(session.pk))
         try:
             kept = feedback.record_feedback(
                 session=session,
                 key=key,
-                thumb={"up": 1, "down": -1}.get(given["thumb"] or ""),
-                comment=given["comment"],
-                edited=given["edited_answer"],
-                call_id=given["call"],
+                thumb={"up": 1, "down": -1}.get(data["thumb"] or ""),
+                comment=data["comment"],
+                edited=data["edited_answer"],
+                call_id=data["call"],
             )
         except SessionRefused as refusal:
             raise ValidationError({refusal.field or "detail": [str(refusal)]}) from None

@@ -59,9 +59,9 @@ class SessionsView(ListView):
     def post(self, request: Request) -> Response:
         form = OpenSerializer(data=request.data)
         form.is_valid(raise_exception=True)
-        wanted = form.validated_data
-        task = self._task(wanted.pop("task", None))
-        facts = {"task": task, "by": self.member.user, "token": self._token(), **wanted}
+        data = form.validated_data
+        task = self._task(data.pop("task", None))
+        facts = {"task": task, "by": self.member.user, "token": self._token(), **data}
         try:
             opened = self._of_split(facts) if "split" in facts else self._of_policy(facts)
         except sessions.SessionRefused as refusal:
@@ -113,14 +113,14 @@ class SessionsView(ListView):
             )
         return policy
 
-    def _task(self, given: Any) -> dict[str, Any] | None:
-        if given is None:
+    def _task(self, value: Any) -> dict[str, Any] | None:
+        if value is None:
             return None
-        if isinstance(given, str):
-            return self._known_task(given)
-        if not isinstance(given, dict):
+        if isinstance(value, str):
+            return self._known_task(value)
+        if not isinstance(value, dict):
             raise ValidationError({"task": ["Expected a task's id, or an object with its key or its instruction."]})
-        form = TaskSerializer(data=given)
+        form = TaskSerializer(data=value)
         if not form.is_valid():
             problems = [f"{name}: {problem}" for name, found in form.errors.items() for problem in found]
             raise ValidationError({"task": problems})

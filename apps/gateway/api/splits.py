@@ -174,10 +174,10 @@ class _Splits(MemberView):
         context = {"request": self.request}
         return Response(SplitStandingSerializer(self.find(split_id), context=context).data, **more)
 
-    def plans(self, wanted: dict[str, Any]) -> list[ArmPlan]:
+    def plans(self, data: dict[str, Any]) -> list[ArmPlan]:
         """The arms in a request. Raises ValidationError."""
-        canary = wanted.pop("canary")
-        requested = [(arm["policy"], arm["weight"], False) for arm in wanted.pop("arms")]
+        canary = data.pop("canary")
+        requested = [(arm["policy"], arm["weight"], False) for arm in data.pop("arms")]
         if canary:
             requested.append((canary["policy"], canary["percent"], True))
         policies = self.acting().in_bulk({pk for pk, *_ in requested})
@@ -212,15 +212,15 @@ class SplitsView(_Splits, ListView):
     def post(self, request: Request) -> Response:
         form = NewSplitSerializer(data=request.data)
         form.is_valid(raise_exception=True)
-        wanted = form.validated_data
-        champion = wanted.pop("champion")
+        data = form.validated_data
+        champion = data.pop("champion")
         try:
             split = changes.create_split(
                 workspace=self.member.workspace,
-                arms=self.plans(wanted),
+                arms=self.plans(data),
                 champion=self.policy(champion, "champion") if champion else None,
                 by=self.member.user,
-                **wanted,
+                **data,
             )
         except changes.SplitRefused as refusal:
             raise ValidationError({refusal.field: [str(refusal)]}) from None
@@ -261,9 +261,9 @@ class SplitView(_Splits):
         split = self.find(split_id)
         form = ChangeSplitSerializer(data=request.data)
         form.is_valid(raise_exception=True)
-        wanted = form.validated_data
+        data = form.validated_data
         try:
-            changes.change_split(split=split, arms=self.plans(wanted), by=self.member.user, **wanted)
+            changes.change_split(split=split, arms=self.plans(data), by=self.member.user, **data)
         except changes.SplitRefused as refusal:
             raise ValidationError({refusal.field: [str(refusal)]}) from None
         return self.answer(split_id)

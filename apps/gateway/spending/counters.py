@@ -128,12 +128,12 @@ class Counters:
         arguments += [_nano(each.limit) for each in money]
         try:
             for _ in range(2 + len(money)):
-                kind, place, value = await self._run(ADMIT, keys, arguments)
+                kind, index, value = await self._run(ADMIT, keys, arguments)
                 if kind == 0:
                     return
                 if kind == 1:
-                    raise _rate_limited(windows[place - 1], float(value))
-                each = money[place - 1 - len(windows)]
+                    raise _rate_limited(windows[index - 1], float(value))
+                each = money[index - 1 - len(windows)]
                 if kind == 2:
                     raise LimitReached(
                         f"{each.whose} has reached its limit of ${each.limit:,.2f} per day. The next day begins at 0:00 UTC.",
@@ -176,23 +176,23 @@ class Counters:
 
 def _windows(limits: UsageLimits, session_id: UUID) -> list[_Window]:
     scopes = ((limits.workspace_id, "", "This workspace"), (session_id, "session_", "This session"))
-    found = []
+    windows = []
     for scope, prefix, whose in scopes:
         for unit, addition in (("requests", 1), ("tokens", 0)):
             limit = getattr(limits, f"{prefix}{unit}_a_minute")
             if limit is not None:
-                found.append(_Window(f"gateway:{unit}:{scope}", limit, addition, whose, unit))
-    return found
+                windows.append(_Window(f"gateway:{unit}:{scope}", limit, addition, whose, unit))
+    return windows
 
 
 def _money(limits: UsageLimits, session_id: UUID) -> list[_Money]:
-    found = []
+    spending = []
     if limits.dollars_a_day is not None:
         key = f"gateway:spent:{limits.workspace_id}"
-        found.append(_Money(key, limits.dollars_a_day, "This workspace", None))
+        spending.append(_Money(key, limits.dollars_a_day, "This workspace", None))
     if limits.session_dollars_a_day is not None:
-        found.append(_Money(f"gateway:spent:{session_id}", limits.session_dollars_a_day, "This session", session_id))
-    return found
+        spending.append(_Money(f"gateway:spent:{session_id}", limits.session_dollars_a_day, "This session", session_id))
+    return spending
 
 
 def _rate_limited(window: _Window, wait: float) -> RateLimited:

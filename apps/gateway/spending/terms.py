@@ -16,11 +16,11 @@ from apps.accounts.models import User, Workspace
 from apps.gateway.spending.models import LIMITS, Price, UsageLimits
 from apps.policies.models import Endpoint, Policy
 
-KNOWN_SECONDS = 5.0
+CACHE_SECONDS = 5.0
 """How long a process uses cached prices and limits."""
-MOST_KNOWN = 10_000
+MOST_CACHED = 10_000
 MILLION = Decimal(1_000_000)
-_known: dict[tuple[UUID, UUID | None, UUID | None], tuple[float, Terms]] = {}
+_cache: dict[tuple[UUID, UUID | None, UUID | None], tuple[float, Terms]] = {}
 """By workspace, policy, and endpoint, with the time of expiry."""
 
 
@@ -49,10 +49,10 @@ NO_TERMS = Terms(None, None)
 
 
 def terms_of(workspace_id: UUID, policy_id: UUID | None, endpoint_id: UUID | None) -> Terms:
-    """The terms, at most KNOWN_SECONDS old."""
-    place = (workspace_id, policy_id, endpoint_id)
-    until, terms = _known.get(place, (0.0, NO_TERMS))
-    if time.monotonic() < until:
+    """The terms, at most CACHE_SECONDS old."""
+    key = (workspace_id, policy_id, endpoint_id)
+    expires_at, terms = _cache.get(key, (0.0, NO_TERMS))
+    if time.monotonic() < expires_at:
         return terms
     limits = UsageLimits.objects.filter(workspace=workspace_id).first()
     if limits is not None and all(getattr(limits, name) is None for name in LIMITS):
@@ -62,10 +62,10 @@ def terms_of(workspace_id: UUID, policy_id: UUID | None, endpoint_id: UUID | Non
     rates = None
     if price is not None:
         rates = Rates(price.input, price.input if price.cached is None else price.cached, price.output)
-    if len(_known) >= MOST_KNOWN:
-        _known.clear()
-    _known[place] = time.monotonic() + KNOWN_SECONDS, Terms(limits, rates)
-    return _known[place][1]
+    if len(_cache) >= MOST_CACHED:
+        _cache.clear()
+    _cache[key] = time.monotonic() + CACHE_SECONDS, Terms(limits, rates)
+    return _cache[key][1]
 
 
 @transaction.atomic

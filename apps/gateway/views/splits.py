@@ -36,8 +36,8 @@ COMMAND = """curl {url} \\
 def splits(request: HtmxRequest) -> HttpResponse:
     """All traffic splits, newest first."""
     sorting = sorting_by(SPLIT_COLUMNS, request.GET.get("sort", ""))
-    known = TrafficSplit.objects.visible_to(request.member).prefetch_related("arms__policy")
-    page = page_of(known, cursor=request.GET.get("cursor", ""), order=sorting.fields, size=30)
+    visible = TrafficSplit.objects.visible_to(request.member).prefetch_related("arms__policy")
+    page = page_of(visible, cursor=request.GET.get("cursor", ""), order=sorting.fields, size=30)
     rows = [(split, _shares(split)) for split in page.rows]
     return render(request, "gateway/splits.html", {"page": page, "rows": rows, "sorting": sorting})
 
@@ -65,13 +65,13 @@ def new_split(request: HtmxRequest) -> HttpResponse:
     """Create a split from its name and arms."""
     form = NewSplitForm(request.POST or None, member=request.member)
     if request.method == "POST" and form.is_valid():
-        given = form.cleaned_data
+        data = form.cleaned_data
         try:
             made = changes.create_split(
                 workspace=request.member.workspace,
                 arms=form.plans,
                 by=request.user,
-                **{name: given[name] for name in ("name", "environment", "champion", "unit")},
+                **{name: data[name] for name in ("name", "environment", "champion", "unit")},
             )
         except changes.SplitRefused as refusal:
             form.refuse(refusal.field, str(refusal))
@@ -126,8 +126,8 @@ def remove_split(request: HtmxRequest, split_id: UUID) -> HttpResponseBase:
 
 
 def _find(request: HtmxRequest, split_id: UUID) -> TrafficSplit:
-    known = TrafficSplit.objects.visible_to(request.member).select_related("workspace", "created_by")
-    return get_object_or_404(known, pk=split_id)
+    visible = TrafficSplit.objects.visible_to(request.member).select_related("workspace", "created_by")
+    return get_object_or_404(visible, pk=split_id)
 
 
 def _shares(split: TrafficSplit) -> Any:

@@ -35,7 +35,7 @@ def set_limits(request: HtmxRequest) -> HttpResponse:
     if not form.is_valid():
         return _page(request, limits=form, status=422)
     terms.set_limits(workspace=request.member.workspace, by=request.user, limits=form.cleaned_data)
-    messages.success(request, f"Limits saved. They take effect within {terms.KNOWN_SECONDS:.0f} seconds.")
+    messages.success(request, f"Limits saved. They take effect within {terms.CACHE_SECONDS:.0f} seconds.")
     return redirect("gateway:usage")
 
 

@@ -78,9 +78,9 @@ class PoliciesView(ListView):
         responses={201: PolicySerializer, 400: OpenApiResponse(description="Refused, by field.")},
     )
     def post(self, request: Request) -> Response:
-        given = NewPolicySerializer(data=request.data)
-        given.is_valid(raise_exception=True)
-        form = PolicyForm({name: value for name, value in given.validated_data.items() if value is not None})
+        serializer = NewPolicySerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        form = PolicyForm({name: value for name, value in serializer.validated_data.items() if value is not None})
         cleaned(form)
         try:
             made = form.register(workspace=self.member.workspace, by=self.member.user)
@@ -210,10 +210,12 @@ class RollBackChampionView(MemberView):
         },
     )
     def post(self, request: Request) -> Response:
-        given = RollBackChampionSerializer(data=request.data)
-        given.is_valid(raise_exception=True)
+        serializer = RollBackChampionSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
         try:
-            made = promotions.roll_back(workspace=self.member.workspace, by=self.member.user, **given.validated_data)
+            made = promotions.roll_back(
+                workspace=self.member.workspace, by=self.member.user, **serializer.validated_data
+            )
         except promotions.NothingToRollBackTo as refusal:
             raise Conflict(str(refusal)) from None
         made.refresh_from_db()

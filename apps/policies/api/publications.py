@@ -90,20 +90,20 @@ class PublicationsView(ListView):
         policy = get_object_or_404(Policy.objects.visible_to(self.member), pk=policy_id)
         form = PublishSerializer(data=request.data)
         form.is_valid(raise_exception=True)
-        given = form.validated_data
+        data = form.validated_data
         try:
             endpoint = (
                 register_server(
                     workspace=policy.workspace,
-                    base_url=given["server"],
-                    replicas=given["replicas"],
-                    key_variable=given["key_variable"],
+                    base_url=data["server"],
+                    replicas=data["replicas"],
+                    key_variable=data["key_variable"],
                 )
-                if given["server"]
+                if data["server"]
                 else None
             )
             publication = publish_policy(
-                policy=policy, way=given["way"], name=given["name"], endpoint=endpoint, by=self.member.user
+                policy=policy, way=data["way"], name=data["name"], endpoint=endpoint, by=self.member.user
             )
         except (PublishingRefused, PolicyRefused) as refusal:
             field = {"endpoint": "server", "base_url": "server"}.get(refusal.field, refusal.field)

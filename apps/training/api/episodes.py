@@ -102,13 +102,13 @@ class EpisodeLeaseView(MemberView):
     def post(self, request: Request) -> Response:
         form = LeaseSerializer(data=request.data)
         form.is_valid(raise_exception=True)
-        wanted: dict[str, Any] = form.validated_data
+        data: dict[str, Any] = form.validated_data
         found = episodes.lease(
             member=self.member,
-            runner=wanted["runner"],
-            environment=wanted["environment"],
-            run_id=wanted["run"],
-            rollouts_id=wanted["rollouts"],
+            runner=data["runner"],
+            environment=data["environment"],
+            run_id=data["run"],
+            rollouts_id=data["rollouts"],
             token=request.auth if isinstance(request.auth, ApiToken) else None,
         )
         if found is None:

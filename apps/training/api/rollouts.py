@@ -88,9 +88,9 @@ class StartRolloutsSerializer(RequestSerializer):
         help_text="With runners, from the first lease: episodes not played by then are left out.",
     )
 
-    def validate_tasks(self, given: list[Any]) -> list[Task]:
+    def validate_tasks(self, tasks: list[Any]) -> list[Task]:
         try:
-            return [read_task(each, f"Task {number}") for number, each in enumerate(given, start=1)]
+            return [read_task(each, f"Task {number}") for number, each in enumerate(tasks, start=1)]
         except BadTask as problem:
             raise ValidationError(str(problem)) from None
 
@@ -114,42 +114,42 @@ class RolloutsView(ListView):
     def post(self, request: Request) -> Response:
         serializer = StartRolloutsSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
-        given = serializer.validated_data
-        policy = Policy.objects.visible_to(self.member).filter(pk=given["policy"]).first()
+        data = serializer.validated_data
+        policy = Policy.objects.visible_to(self.member).filter(pk=data["policy"]).first()
         if policy is None:
             raise ValidationError({"policy": ["There is no such policy in this workspace."]})
-        start = self._of_runners if given["played_by"] == "runners" else self._of_retrace
+        start = self._of_runners if data["played_by"] == "runners" else self._of_retrace
         try:
-            batch = start(policy, given)
+            batch = start(policy, data)
         except rollout_batches.RolloutRefused as refusal:
             raise ValidationError({"detail": [str(refusal)]}) from None
         answer = RolloutsSerializer(batch, context={"request": request}).data
         return Response(answer, status=status.HTTP_201_CREATED, headers={"Location": answer["url"]})
 
-    def _of_retrace(self, policy: Policy, given: dict[str, Any]) -> RolloutBatch:
+    def _of_retrace(self, policy: Policy, data: dict[str, Any]) -> RolloutBatch:
         return rollout_batches.start_rollouts(
             workspace=self.member.workspace,
             policy=policy,
-            environment=given["environment"],
-            tasks={name: given[name] for name in ("split", "levels", "count", "seed")},
-            samples=given["samples"],
-            seed=given["seed"],
-            sampling={"temperature": given["temperature"]},
-            budget={"steps": given["steps"]},
-            tool_calls=given["tool_calls"],
+            environment=data["environment"],
+            tasks={name: data[name] for name in ("split", "levels", "count", "seed")},
+            samples=data["samples"],
+            seed=data["seed"],
+            sampling={"temperature": data["temperature"]},
+            budget={"steps": data["steps"]},
+            tool_calls=data["tool_calls"],
             by=self.member.user,
         )
 
-    def _of_runners(self, policy: Policy, given: dict[str, Any]) -> RolloutBatch:
-        drawn = {name: given[name] for name in ("split", "levels", "count", "seed", "samples")}
+    def _of_runners(self, policy: Policy, data: dict[str, Any]) -> RolloutBatch:
+        drawn = {name: data[name] for name in ("split", "levels", "count", "seed", "samples")}
         return start_for_runners(
             member=self.member,
             policy=policy,
-            environment=given["environment"],
-            listed=given["tasks"],
-            max_calls=given["steps"],
-            lease_seconds=given["lease_seconds"],
-            deadline_seconds=given["deadline_seconds"],
+            environment=data["environment"],
+            listed=data["tasks"],
+            max_calls=data["steps"],
+            lease_seconds=data["lease_seconds"],
+            deadline_seconds=data["deadline_seconds"],
             **drawn,
         )
 

@@ -158,10 +158,10 @@ class RunsView(ListView):
         responses={201: RunSerializer, 400: OpenApiResponse(description="Refused, by field.")},
     )
     def post(self, request: Request) -> Response:
-        given = LaunchSerializer(data=request.data)
-        given.is_valid(raise_exception=True)
+        serializer = LaunchSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
         try:
-            plan = self._plan(given.validated_data)
+            plan = self._plan(serializer.validated_data)
             refuse_if_known(plan, seconds=CHECK_PATIENCE_SECONDS)
             launched = launch_run(plan=plan, by=self.member.user)
         except SettingsRefused as refusal:
@@ -178,35 +178,35 @@ class RunsView(ListView):
     def get(self, request: Request) -> Response:
         return self.page_of(runs_for_api(self.member), RunSerializer)
 
-    def _plan(self, given: dict[str, Any]) -> Plan:
+    def _plan(self, data: dict[str, Any]) -> Plan:
         version = None
-        if given.get("version"):
+        if data.get("version"):
             version = (
-                Version.objects.visible_to(self.member).select_related("dataset").filter(pk=given["version"]).first()
+                Version.objects.visible_to(self.member).select_related("dataset").filter(pk=data["version"]).first()
             )
-        if version is None and given.get("version"):
+        if version is None and data.get("version"):
             raise ValidationError({"version": ["There is no such version in this workspace."]})
         base = None
-        if given.get("base"):
-            base = Policy.objects.visible_to(self.member).filter(pk=given["base"]).first()
+        if data.get("base"):
+            base = Policy.objects.visible_to(self.member).filter(pk=data["base"]).first()
             if base is None:
                 raise ValidationError({"base": ["There is no such policy in this workspace."]})
-        if given["hub_base"]:
+        if data["hub_base"]:
             if base is not None:
                 raise ValidationError({"hub_base": ["Got both `base` and `hub_base`; expected one of them."]})
             try:
-                base = hub_base(workspace=self.member.workspace, hub_id=given["hub_base"])
+                base = hub_base(workspace=self.member.workspace, hub_id=data["hub_base"])
             except NoSuchPlace as refusal:
                 raise ValidationError({"hub_base": [str(refusal)]}) from None
         return plan_run(
             member=self.member,
-            algorithm=given["algorithm"],
+            algorithm=data["algorithm"],
             version=version,
             base=base,
-            preset=given["preset"],
-            method=given["method"],
-            changes=given["config"],
-            name=given["name"],
+            preset=data["preset"],
+            method=data["method"],
+            changes=data["config"],
+            name=data["name"],
         )
 
 

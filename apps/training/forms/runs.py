@@ -248,8 +248,8 @@ class RunForm(forms.Form):
         return self.data.get(name) if self.is_bound else self.initial.get(name)
 
     def _choice(self, name: str, known: Mapping[str, object], usual: str) -> str:
-        given = self._value(name)
-        return given if isinstance(given, str) and given in known else str(usual)
+        chosen = self._value(name)
+        return chosen if isinstance(chosen, str) and chosen in known else str(usual)
 
     @cached_property
     def _chosen_base(self) -> Policy | None:
