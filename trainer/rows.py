@@ -87,13 +87,13 @@ def unpaired_from_json(row: JsonObject) -> list[UnpairedRow]:
     return [UnpairedRow.from_json(row)]
 
 
-def unpaired_by_outcome(run: Trajectory) -> UnpairedRow:
+def unpaired_by_outcome(trajectory: Trajectory) -> UnpairedRow:
     """Desirable if the trajectory succeeded. Raises ValueError if unknown, or without turns."""
-    if run.success is None or not run.steps:
+    if trajectory.success is None or not trajectory.steps:
         raise ValueError("the trajectory has no turn, or its outcome does not say whether it succeeded")
-    prompt = run.steps[0].context
-    completion = run.messages()[len(prompt) :]
-    return UnpairedRow(prompt, completion, run.success, run.tools)
+    prompt = trajectory.steps[0].context
+    completion = trajectory.messages()[len(prompt) :]
+    return UnpairedRow(prompt, completion, trajectory.success, trajectory.tools)
 
 
 def judged_steps_from_json(row: JsonObject) -> ProcessLabelsRow:
@@ -103,12 +103,12 @@ def judged_steps_from_json(row: JsonObject) -> ProcessLabelsRow:
     return ProcessLabelsRow.from_json(row)
 
 
-def judged_by_environment(run: Trajectory) -> ProcessLabelsRow:
+def judged_by_environment(trajectory: Trajectory) -> ProcessLabelsRow:
     """Turns labeled by their effect: bad if a call failed or the environment's reward fell, good if it rose, otherwise neutral."""
     labels: list[float | None] = []
-    for step in run.steps:
+    for step in trajectory.steps:
         reward = step.reward or 0.0
         labels.append(-1.0 if step.error is not None or reward < 0 else 1.0 if reward > 0 else 0.0)
     first_error = next((turn for turn, label in enumerate(labels) if label == -1.0), -1)
-    messages = completion_in({"steps": run.messages()}, "steps")
-    return ProcessLabelsRow(messages, run.tools, step_labels=labels, first_error=first_error)
+    messages = completion_in({"steps": trajectory.messages()}, "steps")
+    return ProcessLabelsRow(messages, trajectory.tools, step_labels=labels, first_error=first_error)

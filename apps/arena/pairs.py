@@ -13,7 +13,7 @@ class Attempt(NamedTuple):
     """A trajectory at a task."""
 
     task: UUID
-    run: UUID
+    trajectory: UUID
     course: int | None
     """Equal for indistinguishable trajectories; None if unknown."""
 
@@ -22,7 +22,7 @@ class Alike(NamedTuple):
     """Two indistinguishable trajectories of a task: a tie, which nobody is asked to judge."""
 
     task: UUID
-    place: int
+    position: int
     """The number of judged pairs that come before it."""
 
 
@@ -36,14 +36,14 @@ class Matching:
     unmatched_tasks: int = 0
 
 
-def match(runs_a: Iterable[Attempt], runs_b: Iterable[Attempt]) -> Matching:
+def match(attempts_a: Iterable[Attempt], attempts_b: Iterable[Attempt]) -> Matching:
     """Pair A's k-th trajectory with B's k-th, task by task. Trajectories are in the order of their samples.
 
     Each is used once: judging all combinations would cost more judgments that each carry less information.
     """
     by_task: dict[UUID, tuple[list[Attempt], list[Attempt]]] = defaultdict(lambda: ([], []))
-    for side, runs in enumerate((runs_a, runs_b)):
-        for attempt in runs:
+    for side, attempts in enumerate((attempts_a, attempts_b)):
+        for attempt in attempts:
             by_task[attempt.task][side].append(attempt)
     pairs: list[Pair] = []
     alike: list[Alike] = []
@@ -52,6 +52,6 @@ def match(runs_a: Iterable[Attempt], runs_b: Iterable[Attempt]) -> Matching:
             if a.course is not None and a.course == b.course:
                 alike.append(Alike(task, len(pairs)))
             else:
-                pairs.append(Pair(task, a.run, b.run))
+                pairs.append(Pair(task, a.trajectory, b.trajectory))
     unmatched = sum(1 for a, b in by_task.values() if not a or not b)
     return Matching(pairs=pairs, alike=alike, unmatched_tasks=unmatched)

@@ -81,7 +81,7 @@ def start_recorded_experiment(
     chosen = common[:tasks]
     sides = [_first_attempts(policy, chosen, samples) for policy in (policy_a, policy_b)]
     # Locked so that a concurrent deletion of a trajectory waits for this experiment and sees it.
-    trajectory_ids = [attempt.run for side in sides for attempt in side]
+    trajectory_ids = [attempt.trajectory for side in sides for attempt in side]
     locked = (
         Trajectory.objects.filter(pk__in=trajectory_ids).select_for_update(no_key=True).order_by("pk").values_list("pk")
     )
@@ -102,8 +102,8 @@ def start_recorded_experiment(
         environment=environment or NO_ENVIRONMENT,
         policy_a=policy_a,
         policy_b=policy_b,
-        recorded_a=[attempt.run for attempt in sides[0]],
-        recorded_b=[attempt.run for attempt in sides[1]],
+        recorded_a=[attempt.trajectory for attempt in sides[0]],
+        recorded_b=[attempt.trajectory for attempt in sides[1]],
         plan=plan,
         created_by=by,
     )
@@ -117,4 +117,4 @@ def _first_attempts(policy: Policy, tasks: list[UUID], samples: int) -> list[Att
     rows = attempts_of(policy).filter(task__in=tasks).annotate(place=place).filter(place__lte=samples)
     found = [Attempt(*row) for row in rows.values_list("task_id", "id", "course")]
     order = {task: number for number, task in enumerate(tasks)}
-    return sorted(found, key=lambda attempt: (order[attempt.task], attempt.run))
+    return sorted(found, key=lambda attempt: (order[attempt.task], attempt.trajectory))

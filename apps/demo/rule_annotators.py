@@ -14,7 +14,7 @@ MUCH, CLEARLY, SLIGHTLY = 3, 2, 1
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunFacts:
+class TrajectoryFacts:
     """What a rule looks at."""
 
     success: bool
@@ -25,7 +25,7 @@ class RunFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """A judgment in favor of run `a` (positive) or `b`, with the reason in words."""
+    """A judgment in favor of trajectory `a` (positive) or `b`, with the reason in words."""
 
     strength: int
     both_bad: bool = False
@@ -34,20 +34,20 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """Whether a run is accepted, with the reason in words."""
+    """Whether a trajectory is accepted, with the reason in words."""
 
     accepted: bool
     rationale: str
 
 
-Rule = Callable[[RunFacts, RunFacts], Answer]
-"""Compares two runs."""
-Check = Callable[[RunFacts], Verdict]
-"""Looks at one run."""
+Rule = Callable[[TrajectoryFacts, TrajectoryFacts], Answer]
+"""Compares two trajectories."""
+Check = Callable[[TrajectoryFacts], Verdict]
+"""Looks at one trajectory."""
 
 
-def outcome_first(a: RunFacts, b: RunFacts) -> Answer:
-    """Success decides; between two successes the shorter run; two failures are both bad unless one got further."""
+def outcome_first(a: TrajectoryFacts, b: TrajectoryFacts) -> Answer:
+    """Success decides; between two successes the shorter one; two failures are both bad unless one got further."""
     if a.success != b.success:
         return Answer(strength=_towards(a.success, MUCH), rationale="One did what was asked, the other did not.")
     if a.reward != b.reward:
@@ -59,8 +59,8 @@ def outcome_first(a: RunFacts, b: RunFacts) -> Answer:
     return Answer(strength=0, rationale="Both succeeded in the same number of steps.")
 
 
-def clean_and_short(a: RunFacts, b: RunFacts) -> Answer:
-    """Fewer failed calls, then fewer steps, whatever came of it: a judge that is wrong about hasty runs."""
+def clean_and_short(a: TrajectoryFacts, b: TrajectoryFacts) -> Answer:
+    """Fewer failed calls, then fewer steps, whatever came of it: a judge that is wrong about hasty trajectories."""
     if a.errors != b.errors:
         return Answer(strength=_towards(a.errors < b.errors, CLEARLY), rationale="One made fewer failed calls.")
     if abs(a.steps - b.steps) >= 2:
@@ -70,9 +70,9 @@ def clean_and_short(a: RunFacts, b: RunFacts) -> Answer:
     return Answer(strength=0, rationale="Equally long, equally clean.")
 
 
-def no_failed_call(run: RunFacts) -> Verdict:
+def no_failed_call(trajectory: TrajectoryFacts) -> Verdict:
     """Accepts what looks right, whatever came of it: so the shortcuts that fail without a sound are learned with the rest."""
-    if run.errors:
+    if trajectory.errors:
         return Verdict(accepted=False, rationale="A call failed.")
     return Verdict(accepted=True, rationale="No call failed.")
 
@@ -85,7 +85,7 @@ RULES: dict[str, Rule] = {"Outcome first": outcome_first, "Clean and short": cle
 """By the name that people see beside their judgments."""
 
 CHECKS: dict[str, Check] = {"No failed call": no_failed_call}
-"""The same for single runs."""
+"""The same for single trajectories."""
 
 
 def rule_annotator(workspace: Workspace, name: str) -> Annotator:
@@ -117,5 +117,10 @@ def answer(assignment: Assignment, rule: str) -> None:
         record(assignment=assignment, answer=Choice(found.strength, both_bad=found.both_bad, rationale=found.rationale))
 
 
-def _facts(run: Trajectory) -> RunFacts:
-    return RunFacts(success=bool(run.success), reward=run.reward or 0.0, steps=run.step_count, errors=run.error_count)
+def _facts(trajectory: Trajectory) -> TrajectoryFacts:
+    return TrajectoryFacts(
+        success=bool(trajectory.success),
+        reward=trajectory.reward or 0.0,
+        steps=trajectory.step_count,
+        errors=trajectory.error_count,
+    )

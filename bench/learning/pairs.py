@@ -26,13 +26,13 @@ def pairs_by_outcome(rollouts: list[Trajectory], *, per_task: int) -> list[dict[
 def pairs_by_branch(failed: list[Trajectory], branches: list[Trajectory], *, per_task: int) -> list[dict[str, Any]]:
     """Preference rows: a failed run against a success that branches off at its first error, at most `per_task` pairs per task."""
     better: dict[str, Trajectory] = {}
-    for run in branches:
-        if run.outcome.success:
-            better.setdefault(run.info["branch"]["of"], run)
+    for trajectory in branches:
+        if trajectory.outcome.success:
+            better.setdefault(trajectory.info["branch"]["of"], trajectory)
     rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for run in failed:
-        if run.id in better and len(rows[run.task.key]) < per_task:
-            rows[run.task.key].append(pair(better[run.id], run))
+    for trajectory in failed:
+        if trajectory.id in better and len(rows[trajectory.task.key]) < per_task:
+            rows[trajectory.task.key].append(pair(better[trajectory.id], trajectory))
     return [row for of_task in rows.values() for row in of_task]
 
 
@@ -43,37 +43,41 @@ def pairs_by_value(failed: list[Trajectory], branches: list[Trajectory]) -> list
     the last turn it is 0. A run in which no turn lost value, or without a success that acts differently there, gives no row.
     """
     from_turn: dict[tuple[str, int], list[Trajectory]] = defaultdict(list)
-    for run in branches:
-        from_turn[run.info["branch"]["of"], run.info["branch"]["turn"]].append(run)
+    for trajectory in branches:
+        from_turn[trajectory.info["branch"]["of"], trajectory.info["branch"]["turn"]].append(trajectory)
     rows = []
-    for run in failed:
-        chances = [success_rate(from_turn[run.id, turn]) for turn in range(len(run.steps))] + [0.0]
+    for trajectory in failed:
+        chances = [success_rate(from_turn[trajectory.id, turn]) for turn in range(len(trajectory.steps))] + [0.0]
         losses = [before - after for before, after in pairwise(chances)]
         worst = max(range(len(losses)), key=losses.__getitem__, default=0)
-        better = [each for each in from_turn[run.id, worst] if each.outcome.success and parts_at(each, run, worst)]
+        better = [
+            each
+            for each in from_turn[trajectory.id, worst]
+            if each.outcome.success and parts_at(each, trajectory, worst)
+        ]
         if better and losses[worst] > 0:
-            rows.append(pair(better[0], run))
+            rows.append(pair(better[0], trajectory))
     return rows
 
 
-def success_rate(runs: list[Trajectory]) -> float:
+def success_rate(trajectories: list[Trajectory]) -> float:
     """0 for no runs."""
-    return fmean([bool(run.outcome.success) for run in runs] or [0.0])
+    return fmean([bool(trajectory.outcome.success) for trajectory in trajectories] or [0.0])
 
 
-def parts_at(run: Trajectory, other: Trajectory, turn: int) -> bool:
+def parts_at(trajectory: Trajectory, other: Trajectory, turn: int) -> bool:
     """Whether `run`, which is equal until then, acts differently in this turn."""
-    return len(run.steps) > turn and run.steps[turn].message != other.steps[turn].message
+    return len(trajectory.steps) > turn and trajectory.steps[turn].message != other.steps[turn].message
 
 
-def few_of_each_task(runs: list[Trajectory], at_most: int | None) -> list[Trajectory]:
+def few_of_each_task(trajectories: list[Trajectory], at_most: int | None) -> list[Trajectory]:
     """The first runs of each task, in order."""
     seen: Counter[str] = Counter()
     kept = []
-    for run in runs:
-        seen[run.task.key] += 1
-        if at_most is None or seen[run.task.key] <= at_most:
-            kept.append(run)
+    for trajectory in trajectories:
+        seen[trajectory.task.key] += 1
+        if at_most is None or seen[trajectory.task.key] <= at_most:
+            kept.append(trajectory)
     return kept
 
 

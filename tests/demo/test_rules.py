@@ -1,11 +1,11 @@
 """The rules that label in the demo workspace."""
 
-from apps.demo.rule_annotators import RunFacts, clean_and_short, no_failed_call, outcome_first
+from apps.demo.rule_annotators import TrajectoryFacts, clean_and_short, no_failed_call, outcome_first
 
-GOOD = RunFacts(success=True, reward=1.0, steps=5, errors=0)
-SHORT = RunFacts(success=True, reward=1.0, steps=3, errors=1)
-BAD = RunFacts(success=False, reward=0.0, steps=2, errors=0)
-HALF = RunFacts(success=False, reward=0.5, steps=4, errors=0)
+GOOD = TrajectoryFacts(success=True, reward=1.0, steps=5, errors=0)
+SHORT = TrajectoryFacts(success=True, reward=1.0, steps=3, errors=1)
+BAD = TrajectoryFacts(success=False, reward=0.0, steps=2, errors=0)
+HALF = TrajectoryFacts(success=False, reward=0.5, steps=4, errors=0)
 
 
 def test_success_decides():

@@ -20,7 +20,7 @@ UNJUDGED = 2.0
 """The label of an unjudged turn in numeric columns."""
 
 
-class StepRun(NamedTuple):
+class LabeledSteps(NamedTuple):
     """One tokenized judged trajectory."""
 
     rendered: Rendered
@@ -34,7 +34,7 @@ class StepRun(NamedTuple):
 class StepData(NamedTuple):
     """The trajectories of one file."""
 
-    runs: list[StepRun]
+    examples: list[LabeledSteps]
     too_long: int
     shortest: int
 
@@ -77,7 +77,7 @@ def read_steps(run: TrainingRun, tokenizer: PreTrainedTokenizerBase, name: str, 
     rows = read_judged_steps(run.folder / name)
     run.log(f"Rendering {len(rows)} rows of {name}")
     run.warn_of_lost_reasoning(tokenizer, [row.messages for row in rows], name)
-    examples: list[StepRun] = []
+    examples: list[LabeledSteps] = []
     too_long = shortest = 0
     limit = run.config.optimizer.max_length
     for row, rendered in run.rendered(
@@ -88,7 +88,7 @@ def read_steps(run: TrainingRun, tokenizer: PreTrainedTokenizerBase, name: str, 
         if len(rendered.ids) > limit:
             too_long += 1
         elif any(label is not None for label in labels):
-            examples.append(StepRun(rendered, labels, first_error_of(row), row.weight))
+            examples.append(LabeledSteps(rendered, labels, first_error_of(row), row.weight))
     if too_long:
         run.events.emit(
             Warned(
@@ -99,14 +99,14 @@ def read_steps(run: TrainingRun, tokenizer: PreTrainedTokenizerBase, name: str, 
     return StepData(examples, too_long, shortest)
 
 
-def step_dataset(runs: Sequence[StepRun]) -> Dataset:
+def step_dataset(examples: Sequence[LabeledSteps]) -> Dataset:
     """Columns: input_ids; ends and labels, one per turn; weight."""
     return Dataset.from_dict(
         {
-            "input_ids": [run.rendered.ids for run in runs],
-            "ends": [step_ends(run.rendered) for run in runs],
-            "labels": [[UNJUDGED if label is None else label for label in run.labels] for run in runs],
-            "weight": [run.weight for run in runs],
+            "input_ids": [example.rendered.ids for example in examples],
+            "ends": [step_ends(example.rendered) for example in examples],
+            "labels": [[UNJUDGED if label is None else label for label in example.labels] for example in examples],
+            "weight": [example.weight for example in examples],
         }
     )
 

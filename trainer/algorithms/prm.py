@@ -19,7 +19,7 @@ from transformers import Trainer, TrainingArguments
 
 from contract.configs import ProcessRewardModelConfig
 from trainer.algorithms.arguments import common_arguments, lora_for
-from trainer.algorithms.judged_steps import StepCollator, StepRun, read_steps, step_dataset
+from trainer.algorithms.judged_steps import LabeledSteps, StepCollator, read_steps, step_dataset
 from trainer.algorithms.step_figures import first_error, step_accuracy
 from trainer.algorithms.training_run import TrainingRun
 from trainer.events import EventLog
@@ -36,19 +36,21 @@ def train_process_reward_model(
     run.log(f"Loading {config.model.path}")
     tokenizer = load_tokenizer(config.model, folder)
     train = read_steps(run, tokenizer, config.data.train, first_error_only=config.first_error_only)
-    run.check_enough(len(train.runs), left_out=f" ({train.too_long} too long)", shortest=train.shortest)
-    validation: list[StepRun] = []
+    run.check_enough(len(train.examples), left_out=f" ({train.too_long} too long)", shortest=train.shortest)
+    validation: list[LabeledSteps] = []
     if config.data.validation:
-        validation = read_steps(run, tokenizer, config.data.validation, first_error_only=config.first_error_only).runs
+        validation = read_steps(
+            run, tokenizer, config.data.validation, first_error_only=config.first_error_only
+        ).examples
     torch.manual_seed(config.seed)  # the head is randomly initialized
     trainer = ProcessRewardTrainer(
         model=prepared(config, folder, run.weights_dtype(), run.loading()),
         args=TrainingArguments(
-            **common_arguments(config, folder, rows=len(train.runs), has_validation=bool(validation)),
+            **common_arguments(config, folder, rows=len(train.examples), has_validation=bool(validation)),
             prediction_loss_only=True,
         ),
         data_collator=StepCollator(int(tokenizer.pad_token_id)),
-        train_dataset=step_dataset(train.runs),
+        train_dataset=step_dataset(train.examples),
         eval_dataset=step_dataset(validation) if validation else None,
         processing_class=tokenizer,
         callbacks=[run.callback],
@@ -57,7 +59,7 @@ def train_process_reward_model(
     run.train(trainer)
     figures = {
         **run.figures(trainer),
-        "rows": {**counts(train.runs, validation, train.too_long), "refused": run.refused},
+        "rows": {**counts(train.examples, validation, train.too_long), "refused": run.refused},
     }
     if validation:
         figures |= judged(trainer, validation, int(tokenizer.pad_token_id), config.optimizer.batch_size)
@@ -133,23 +135,23 @@ def step_loss(logits: Tensor, target: Tensor, weight: Tensor, *, error_weight: f
     return (cross_entropy(logits, target, reduction="none") * counts).mean()
 
 
-def judged(trainer: Trainer, runs: list[StepRun], pad_id: int, batch_size: int) -> dict[str, Any]:
+def judged(trainer: Trainer, examples: list[LabeledSteps], pad_id: int, batch_size: int) -> dict[str, Any]:
     """Held-out figures."""
     model: Any = trainer.model
     model.eval()
     with trainer.accelerator.autocast():
-        chances = step_chances(model, [run.rendered for run in runs], pad_id=pad_id, batch_size=batch_size)
+        chances = step_chances(model, [example.rendered for example in examples], pad_id=pad_id, batch_size=batch_size)
     return {
-        "step_accuracy": step_accuracy(chances, [run.labels for run in runs]),
-        "first_error": first_error(chances, [run.first_error for run in runs]),
+        "step_accuracy": step_accuracy(chances, [example.labels for example in examples]),
+        "first_error": first_error(chances, [example.first_error for example in examples]),
     }
 
 
-def counts(train: list[StepRun], validation: list[StepRun], too_long: int) -> dict[str, int]:
+def counts(train: list[LabeledSteps], validation: list[LabeledSteps], too_long: int) -> dict[str, int]:
     return {
         "train": len(train),
         "validation": len(validation),
         "too_long": too_long,
-        "turns": sum(label is not None for run in train for label in run.labels),
-        "tokens": sum(len(run.rendered.ids) for run in train),
+        "turns": sum(label is not None for example in train for label in example.labels),
+        "tokens": sum(len(example.rendered.ids) for example in train),
     }

@@ -78,14 +78,16 @@ def play_round(
     events.emit(Log(f"Round {round_folder.name}: attempting {config.tasks.count} tasks {times} each"))
     attempts = attempt(config, round_folder, folder, policy, events, stop)
     kept = choose(read_trajectories(attempts), most=config.kept)
-    hinted = rationalize(config, round_folder, folder, policy, events, stop, solved={run.task.key for run in kept})
-    events.emit(Log(f"Learning from {len(kept)} runs that succeeded and {len(hinted)} that did with a hint"))
+    hinted = rationalize(
+        config, round_folder, folder, policy, events, stop, solved={trajectory.task.key for trajectory in kept}
+    )
+    events.emit(Log(f"Learning from {len(kept)} trajectories that succeeded and {len(hinted)} that did with a hint"))
     if not kept and not hinted:
         raise DataFailure(
             f"None of {summarize(attempts)['episodes']} attempts succeeded, so there is nothing to learn from.",
             advice="Start from a better policy, choose easier levels, or raise samples.",
         )
-    (round_folder / "kept.jsonl").write_text("".join(json.dumps(run.to_json()) + "\n" for run in kept + hinted))
+    (round_folder / "kept.jsonl").write_text("".join(json.dumps(each.to_json()) + "\n" for each in kept + hinted))
     sft = train_sft(
         SftConfig(
             model=for_folder(config.model, folder, round_folder),
@@ -153,9 +155,9 @@ def rationalize(
 ) -> list[Trajectory]:
     """Trajectories that succeeded with the correct calls as a hint, with the hint removed."""
     failed = {
-        run.task.key: run.task
-        for run in read_trajectories(round_folder / "attempts.jsonl")
-        if run.task.key not in solved
+        trajectory.task.key: trajectory.task
+        for trajectory in read_trajectories(round_folder / "attempts.jsonl")
+        if trajectory.task.key not in solved
     }
     hints = {key: hint for key, task in failed.items() if (hint := hint_for(task))}
     if not config.hints or not hints:
@@ -164,7 +166,9 @@ def rationalize(
     (round_folder / "hinted_tasks.jsonl").write_text("".join(json.dumps(asdict(task)) + "\n" for task in rows))
     tasks = TasksConfig(environment=config.tasks.environment, file="hinted_tasks.jsonl")
     played = attempt(config, round_folder, folder, policy, events, stop, tasks=tasks, samples=1, output="hinted.jsonl")
-    return [without_hint(run, hints[run.task.key]) for run in choose(read_trajectories(played), most=1)]
+    return [
+        without_hint(trajectory, hints[trajectory.task.key]) for trajectory in choose(read_trajectories(played), most=1)
+    ]
 
 
 def hint_for(task: Task) -> str:

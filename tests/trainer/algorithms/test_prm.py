@@ -28,8 +28,8 @@ from tests.trainer.policies import (
 from tests.trainer.rendering.test_chat import QWEN3, SMALL
 from tests.trainer.runs import events_of, run_here
 from trainer.algorithms.judged_steps import (
+    LabeledSteps,
     StepCollator,
-    StepRun,
     first_error_of,
     labels_of,
     learnable,
@@ -70,7 +70,7 @@ def test_a_turn_is_read_at_its_end_of_turn_token(template: str, pieces: list[tup
     assert {ids[end] for end in ends} == {tokenizer.eos_token_id}
 
     model = load_process_model(ModelConfig(path=str(save_policy(tmp_path))), tmp_path, torch.float32).eval()
-    runs = [StepRun(rendered, [1, None, -1, 0.5], 2, 2.0), StepRun(rendered, [1, 1, 1, 1], -1, 1.0)]
+    runs = [LabeledSteps(rendered, [1, None, -1, 0.5], 2, 2.0), LabeledSteps(rendered, [1, 1, 1, 1], -1, 1.0)]
     batch = StepCollator(tokenizer.pad_token_id)([*step_dataset(runs[:1]), *step_dataset(runs[1:])])
     logprobs = model(torch.tensor([ids[: ends[-1] + 1]])).logits[0].log_softmax(-1)
     good = logprobs[:, 2]
