@@ -88,8 +88,8 @@ def test_of_very_many_branches_the_first_come_in(monkeypatch: pytest.MonkeyPatch
 
 
 def test_messages_that_answer_one_another_in_a_circle_end() -> None:
-    assert list(branches.ways({"a": "b", "b": "a"}, lambda parent: parent)) == []
-    assert list(branches.ways({"a": "", "b": "a"}, lambda parent: parent)) == [["", "a"]]
+    assert list(branches.branch_paths({"a": "b", "b": "a"}, lambda parent: parent)) == []
+    assert list(branches.branch_paths({"a": "", "b": "a"}, lambda parent: parent)) == [["", "a"]]
 
 
 @pytest.mark.parametrize(
