@@ -19,7 +19,7 @@ from typing import IO, Any, NamedTuple
 import zstandard
 
 from apps.ingest.files.conversion import Unusable
-from apps.ingest.files.inspect_archive import HEADERS, ZIP, opened, refuse_large_directory
+from apps.ingest.files.inspect_archive import HEADERS, ZIP, open_zip, opened
 from apps.ingest.files.source import GZIP, RATIO, RATIO_FROM, ZSTD, UnreadableFile
 from apps.ingest.normalization.evaluation_reports import HEAD, MOST_BYTES, SCORE, Outcomes, begins_like_report
 
@@ -174,8 +174,7 @@ def open_folder(file: IO[bytes], *, most_bytes: int) -> Folder | None:
 
 def _of_zip(file: IO[bytes]) -> Callable[[], Iterator[Member]] | None:
     try:
-        refuse_large_directory(file)
-        archive = zipfile.ZipFile(file)
+        archive = open_zip(file)
     except zipfile.BadZipFile:
         return None  # reported when it's opened as a single file
     if not {*HEADERS}.isdisjoint(archive.namelist()):

@@ -8,6 +8,7 @@ from 3.14 on, so those members are decompressed here.
 from __future__ import annotations
 
 import io
+import lzma
 import struct
 import zipfile
 import zlib
@@ -29,6 +30,15 @@ MOST_HEADER_BYTES = 16 << 20
 MOST_DIRECTORY_BYTES = 128 << 20
 """Size of a zip archive's central directory, which is read whole."""
 BLOCK = 1 << 20
+
+
+def open_zip(file: IO[bytes]) -> zipfile.ZipFile:
+    """A zip archive with its directory. Raises zipfile.BadZipFile."""
+    refuse_large_directory(file)
+    try:
+        return zipfile.ZipFile(file)
+    except NotImplementedError as error:
+        raise zipfile.BadZipFile(str(error)) from None
 
 
 def refuse_large_directory(file: IO[bytes]) -> None:
@@ -55,15 +65,37 @@ class _Part(io.RawIOBase):
         return len(block)
 
 
+class _Unpacking(io.RawIOBase):
+    """A member, whose damage is told in one way: bzip2's looks like that of a disk, and lzma has its own."""
+
+    def __init__(self, member: IO[bytes]) -> None:
+        self._member = member
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            block = self._member.read(len(buffer))
+        except OSError as error:
+            if error.errno is not None:
+                raise
+            raise zipfile.BadZipFile(str(error)) from None
+        except lzma.LZMAError as error:
+            raise zipfile.BadZipFile(str(error)) from None
+        buffer[: len(block)] = block
+        return len(block)
+
+
 class EvalArchive(Pieces):
     """Reads the archive sample by sample; no sample is held whole in memory."""
 
     def __init__(self, file: IO[bytes], passed: Callable[[int], None]) -> None:
         """`passed` is called with the number of bytes of the archive read so far. Raises Unusable."""
         self._passed = passed
+        self._size = file.seek(0, io.SEEK_END)
         try:
-            refuse_large_directory(file)
-            self._zip = zipfile.ZipFile(file)
+            self._zip = open_zip(file)
             super().__init__(self._logs(self._about()))
         except zipfile.BadZipFile as error:
             raise Unusable(f"a damaged zip archive ({error}). Upload it again") from None
@@ -89,7 +121,7 @@ class EvalArchive(Pieces):
                 yield b'{"eval":%b,"samples":[' % details
                 yield from self._unpacked(member)
                 yield b"]}\n"
-                self._passed(read)
+                self._passed(min(read, self._size))  # members may overlap, and each claims its size
 
     def _unpacked(self, member: zipfile.ZipInfo, *, most: int | None = None) -> Iterator[bytes]:
         size = 0
@@ -105,18 +137,23 @@ class EvalArchive(Pieces):
 
 
 def opened(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
-    """Open a member as a stream. Raises Unusable if it's encrypted or its compression method is unknown."""
+    """Open a member as a stream. Raises Unusable if it's encrypted or its compression method is unknown, and zipfile.BadZipFile."""
     if member.flag_bits & ENCRYPTED:
         raise Unusable("an encrypted zip archive. Unpack it and pack it without a password")
+    if member.header_offset < 0:
+        raise zipfile.BadZipFile("a member before its beginning")
     if member.compress_type != ZSTD_METHOD:
         try:
-            return archive.open(member)
+            return _Unpacking(archive.open(member))
         except NotImplementedError:
             raise Unusable(
                 "a zip archive packed in a way that cannot be read. Pack it again with deflate or zstd"
             ) from None
     file: Any = archive.fp
     file.seek(member.header_offset)
-    file.seek(sum(LOCAL_HEADER.unpack(file.read(LOCAL_HEADER.size))), io.SEEK_CUR)
+    header = file.read(LOCAL_HEADER.size)
+    if len(header) < LOCAL_HEADER.size:
+        raise zipfile.BadZipFile("a member behind its end")
+    file.seek(sum(LOCAL_HEADER.unpack(header)), io.SEEK_CUR)
     packed: Any = io.BufferedReader(_Part(file, member.compress_size), BLOCK)
     return zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(packed, read_across_frames=True)

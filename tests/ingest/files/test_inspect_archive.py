@@ -2,11 +2,13 @@
 
 import io
 import json
+import random
 import zipfile
 
 import pytest
 import zstandard
 
+from apps.ingest.files import source
 from apps.ingest.files.inspect_archive import ZSTD_METHOD
 from apps.ingest.files.source import open_source
 from apps.ingest.upload import recognize_file
@@ -52,9 +54,9 @@ def test_an_evaluation_that_still_runs_has_only_its_journal():
 
 def test_progress_is_that_of_the_archive():
     body = archive({"header.json": HEADER, "samples/a.json": SAMPLE})
-    source = open_source(io.BytesIO(body), most_bytes=MOST)
-    list(source.rows(limit=MOST))
-    assert 0 < source.bytes_read <= len(body)
+    opened = open_source(io.BytesIO(body), most_bytes=MOST)
+    list(opened.rows(limit=MOST))
+    assert 0 < opened.bytes_read <= len(body)
 
 
 def test_names_inside_are_only_names():
@@ -89,3 +91,53 @@ def test_a_damaged_member_says_so():
 def test_a_bomb_is_not_unpacked():
     body = archive({"header.json": HEADER, "samples/a.json": b"[" + b" " * (8 << 20) + b"]"})
     assert "Unpacks to more than" in refused(body, most=1 << 20)
+
+
+@pytest.mark.parametrize("compression", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_damage_says_so_however_it_is_packed(compression: int):
+    """bzip2's looked like a disk that fails, for which an import waits."""
+    body = bytearray(archive({"header.json": HEADER, "samples/a.json": SAMPLE * 50}, compression))
+    at = body.find(b"samples/a.json") + 30
+    body[at : at + 40] = bytes(40)
+    assert "damaged zip archive" in refused(bytes(body))
+
+
+@pytest.mark.parametrize("pack", [archive, with_zstd])
+@pytest.mark.parametrize("offset", [b"\x00\x00\x00\x00", b"\xff\xff\xff\x7f"])
+def test_an_archive_that_misplaces_its_members_says_so(pack, offset: bytes):
+    body = bytearray(pack({"header.json": HEADER, "samples/a.json": SAMPLE}))
+    at = body.rfind(b"PK\x01\x02")
+    body[at + 42 : at + 46] = offset
+    del body[30:35]  # so that all members begin five bytes earlier, the first before the file does
+    words = refused(bytes(body))
+    assert "damaged zip archive" in words
+
+
+def test_a_version_of_zip_from_the_future_says_so():
+    body = bytearray(archive({"header.json": HEADER, "samples/a.json": SAMPLE}))
+    body[body.rfind(b"PK\x01\x02") + 6] = 255
+    assert "damaged zip archive" in refused(bytes(body))
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, ZSTD_METHOD])
+def test_a_bomb_of_members_that_overlap_is_not_unpacked(method: int, monkeypatch: pytest.MonkeyPatch):
+    """52 KB unpacked to 1.1 GB, for each name that the directory gives to the same bytes counted them again."""
+    monkeypatch.setattr(source, "RATIO_FROM", 6 << 20)
+    text = "".join(random.Random(1).choices("abcdefgh", k=9_000)) + "z" * 1_000_000
+    sample = json.dumps({**LOG["samples"][0], "metadata": text}).encode()
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("header.json", HEADER)
+        packed.writestr("samples/a.json", sample)
+        packed.filelist += packed.filelist[-1:] * 20
+    body = out.getvalue()
+    if method == ZSTD_METHOD:
+        members = {"header.json": HEADER, "samples/a.json": sample}
+        body = with_zstd(members)
+        at, end = body.rfind(b"PK\x01\x02"), body.rfind(b"PK\x05\x06")
+        entry, tail = body[at:end], bytearray(body[end:])
+        size = int.from_bytes(tail[12:16], "little") + 20 * len(entry)
+        tail[8:12] = (22).to_bytes(2, "little") * 2
+        tail[12:16] = size.to_bytes(4, "little")
+        body = body[:end] + entry * 20 + bytes(tail)
+    assert "as only a decompression bomb does" in refused(body)
