@@ -11,7 +11,6 @@ import os
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import partial
 from threading import Event as Flag
 from threading import Thread
 from typing import Any
@@ -135,7 +134,7 @@ def _hand_on(job: Job) -> None:
     """Once the transaction commits, notify the workers of the workspace's next job of the lane."""
     kind = kind_of_job(job)
     if kind.lane:
-        transaction.on_commit(partial(_queue_next, kind.lane, job.workspace_id), robust=True)
+        transaction.on_commit(lambda: _queue_next(kind.lane, job.workspace_id), robust=True)
 
 
 def _queue_next(lane: str, workspace_id: UUID) -> None:

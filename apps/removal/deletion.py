@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -219,9 +218,18 @@ def _forget_files(batches: Sequence[UUID]) -> None:
     """Delete the uploads of imports without remaining trajectories, and the quotes in their rejected rows. The same file can be imported again."""
     left = Trajectory.objects.filter(import_batch=OuterRef("pk"))
     for batch in ImportBatch.objects.filter(~Exists(left), pk__in=batches).exclude(file=""):
-        transaction.on_commit(partial(default_storage.delete, str(batch.file.name)), robust=True)
+        _delete_afterward(str(batch.file.name))
         batch.rejected_rows.all().delete()
         ImportBatch.objects.filter(pk=batch.pk).update(file="")
+
+
+def _delete_afterward(name: str) -> None:
+    # Not a partial: Django names whatever fails after a commit, and a partial has no name, so what comes after it would be left undone.
+    transaction.on_commit(lambda: default_storage.delete(name), robust=True)
+
+
+def _discard_afterward(version: Version) -> None:
+    transaction.on_commit(lambda: discard(version, range(1, version.attempt + 1)), robust=True)
 
 
 def _ids(target: Trajectory | Task) -> list[UUID]:
@@ -290,7 +298,7 @@ def _delete_version(version: Version) -> dict[type[Model], int]:
     locked = Version.objects.select_for_update(of=("self",)).select_related("dataset").get(pk=version.pk)
     if found := blockers.on_version(locked):
         raise StillNeeded(found)
-    transaction.on_commit(partial(discard, locked, range(1, locked.attempt + 1)), robust=True)
+    _discard_afterward(locked)
     return dependents.delete(Version.objects.filter(pk=version.pk), spared=_spared(version))
 
 
@@ -299,5 +307,5 @@ def _delete_dataset(dataset: Dataset) -> dict[type[Model], int]:
     if found := blockers.on_dataset(dataset):
         raise StillNeeded(found)
     for version in Version.objects.filter(dataset=dataset).select_related("dataset"):
-        transaction.on_commit(partial(discard, version, range(1, version.attempt + 1)), robust=True)
+        _discard_afterward(version)
     return dependents.delete(Dataset.objects.filter(pk=dataset.pk), spared=_spared(dataset))

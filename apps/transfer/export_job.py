@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import shutil
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 
 from django.conf import settings
@@ -130,7 +129,7 @@ def delete_archive(*, export: Export, by: Membership) -> None:
         subject=f"workspace {by.workspace}",
         about=export,
     )
-    transaction.on_commit(partial(_discard, name), robust=True)
+    transaction.on_commit(lambda: _discard(name), robust=True)
 
 
 def expire() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from threading import Thread
 from time import sleep
+from types import SimpleNamespace
 
 import pytest
 from django.db import IntegrityError, connection, transaction
@@ -16,8 +17,10 @@ from apps.datasets.models import Version
 from apps.datasets.recipe import Recipe
 from apps.removal import deletion, removal_job
 from apps.removal.models import Removal
+from apps.trajectories.models import Trajectory
 from tests import factories
 from tests.annotation import making
+from tests.trajectories.uploads import imported, lines, rich
 
 
 def somebody_waits() -> bool:
@@ -75,3 +78,21 @@ def test_who_asks_for_what_is_deleted_in_this_moment_gets_that_deletion(monkeypa
 
     monkeypatch.setattr(Removal.objects, "create", over_meanwhile)
     assert removal_job.ask_for_removal(thing="task", target=task, by=ada) == first
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_file_that_the_storage_keeps_does_not_keep_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Django failed at naming what had failed, and the other files stayed, though no row named them any more."""
+    ada = factories.member(Role.RESEARCHER)
+    batches = [imported(lines(rich(number)), ada.workspace) for number in range(3)]
+    names = {batch.file.name for batch in batches}
+    tried: list[str] = []
+
+    def fails(name: str) -> None:
+        tried.append(name)
+        raise OSError("The storage is down.")
+
+    monkeypatch.setattr(deletion, "default_storage", SimpleNamespace(delete=fails))
+    with transaction.atomic():
+        deletion.delete_trajectories(Trajectory.objects.filter(import_batch__in=batches).values_list("pk", flat=True))
+    assert set(tried) == names
