@@ -37,6 +37,8 @@ NOT_ASKING = {
     *("accounts:switch", "accounts:leave", "accounts:profile", "accounts:change_name", "accounts:preferences"),
     *("accounts:settings", "accounts:members", "accounts:tokens", "accounts:audit"),
     *("policies:list", "policies:policy", "policies:publications", "policies:download"),
+    *("policies:archived", "policies:archive", "policies:restore"),  # restored as easily as archived
+    *("v1:policy_archive", "v1:policy_restore"),
     *("v1:members", "v1:policy", "v1:policy_card", "v1:policy_lineage", "v1:publication"),
     *(
         f"webhooks:{name}" for name in ("list", "destination", "change", "test", "remove", "resend")

@@ -136,6 +136,6 @@ def test_without_scripts_the_curves_are_read_as_tables(client, researcher):
     address = reverse("training:tables", args=[run.pk])
     assert f'href="{address}"' in page
     tables = client.get(address).content.decode()
-    assert 'aria-labeledby="table-loss"' in tables
+    assert 'aria-labelledby="table-loss"' in tables
     assert "0.875" in tables
     assert client.get(reverse("training:tables", args=[factories.run(of=researcher.workspace).pk])).status_code == 200
