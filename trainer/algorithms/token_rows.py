@@ -2,7 +2,7 @@
 
 TRL takes exactly one row per episode. An episode whose agent has sub-agents, or rewrites its own history, has several chats that don't
 extend each other; their tokens follow one another in the row, and `packing` has the model read each by itself. So the chats of an
-episode share its advantage, and every loss is averaged over episodes, however many chats they have.
+episode share its advantage, and a loss that averages over rollouts counts an episode once, however many chats it has.
 """
 
 from bisect import bisect_left
