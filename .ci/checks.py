@@ -56,7 +56,7 @@ CHECKS = [
     Check("lint", "markup", [sys.executable, ".ci/markup.py"]),
     Check("lint", "import rules", [str(BIN / "lint-imports"), "--no-logo"]),
     Check("lint", "dead code", [sys.executable, ".ci/dead_code.py"]),
-    Check("lint", "types", [str(BIN / "mypy"), "--num-workers", "2"]),
+    Check("lint", "types", [sys.executable, ".ci/type_check.py"]),
     Check("tests", "tests", pytest("tests", *WORKERS, "-m", f"not ({ALONE} or vllm or long)")),
     Check("browser", "chromium", [sys.executable, "-m", "tests.browser.chromium"]),
     Check("browser", "browser tests", pytest("browser", "-n", "2", *BY_FILE, "-m", f"({ALONE}) and not long")),
