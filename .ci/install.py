@@ -33,8 +33,9 @@ def main(files: list[str]) -> None:
             fcntl.flock(lock, fcntl.LOCK_EX)
         if not _works():
             _make_venv()
-        for name in files:
-            _install(name)
+        installed = [_install(name) for name in files]
+        if any(installed):
+            _compile()
 
 
 def _works() -> bool:
@@ -62,13 +63,13 @@ def _make_venv() -> None:
         )
 
 
-def _install(name: str) -> None:
-    """Install one requirements file. A stamp with the file's hash makes repetitions instant."""
+def _install(name: str) -> bool:
+    """Install one requirements file, unless a stamp with its hash says that it's installed. Returns whether it wasn't."""
     source = ROOT / name
     stamp = VENV / f"{name}.installed"
     wanted = hashlib.sha256(source.read_bytes()).hexdigest()
     if stamp.exists() and stamp.read_text() == wanted:
-        return
+        return False
     count = sum(1 for line in source.read_text().splitlines() if "==" in line)
     print(f"Installing {count} packages from {name} (once; minutes, mostly PyTorch)", flush=True)
     started = time.monotonic()
@@ -90,9 +91,9 @@ def _install(name: str) -> None:
         sys.exit(
             "\n".join(errors) + f"\n\nThe installation failed; all of it is in {LOG}. Run the same command to retry."
         )
-    _compile()
     stamp.write_text(wanted)
     print(f"  done in {time.monotonic() - started:.0f} s", flush=True)
+    return True
 
 
 def _compile() -> None:
