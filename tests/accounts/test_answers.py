@@ -15,7 +15,6 @@ from apps.accounts.models import Membership, Role
 from apps.common.ids import new_id
 from tests import factories
 from tests.accounts.clients import as_, body_of
-from tests.accounts.test_access import OWN
 from tests.addresses import ASKED, PUBLIC, SENT, Address, routes
 
 pytestmark = pytest.mark.django_db
@@ -39,17 +38,12 @@ def test_what_is_private_is_kept_by_no_shared_cache(
     owner: Membership, labeler: Membership, addresses: list[Address]
 ) -> None:
     kept = set()
-    for client, those in ((as_(owner), addresses), (as_(labeler), on_desks(addresses))):
-        for address in those:
+    for client in (as_(owner), as_(labeler)):
+        for address in addresses:
             answer = client.get(address.path, ASKED.get(address.name))
             if address.name not in PUBLIC and not {"private", "no-store"} & set(directives(answer)):
                 kept.add(address.name)
     assert kept == set()
-
-
-def on_desks(addresses: list[Address]) -> list[Address]:
-    """Those that are there for one annotator only."""
-    return [address for address in addresses if address.name in OWN]
 
 
 def directives(answer: Any) -> list[str]:
@@ -63,8 +57,8 @@ def test_signing_out_empties_what_the_browser_kept(owner: Membership) -> None:
 def test_no_answer_leads_to_another_site(owner: Membership, labeler: Membership, addresses: list[Address]) -> None:
     headers = {"referer": EVIL, "HX-Current-URL": EVIL, "X-Forwarded-Host": "evil.example", "origin": EVIL}
     wrong, onward = [], cycle(ONWARD)
-    for client, those in ((as_(owner), addresses), (as_(labeler), on_desks(addresses))):
-        for address in those:
+    for client in (as_(owner), as_(labeler)):
+        for address in addresses:
             sent = {**ASKED.get(address.name, {}), **SENT.get(address.name, {}), "next": next(onward)}
             with transaction.atomic():
                 for verb in ("get", "post"):
@@ -114,7 +108,7 @@ def test_outsiders_cannot_tell_what_others_have_from_what_nobody_has(things: dic
     browser.raise_request_exception = False
     nobodys = {name: new_id() if isinstance(thing, UUID) else thing for name, thing in things.items()}
     nobodys |= {"item_id": 2**40, "membership_id": 2**40}
-    told, odd = set(), cycle(ODD)
+    told = set()
     for name, path in routes(get_resolver()):
         named = set(re.findall(r"{(\w+)}", path))
         if not named & {each for each in nobodys if nobodys[each] != things[each]} or name in PUBLIC:
@@ -122,7 +116,7 @@ def test_outsiders_cannot_tell_what_others_have_from_what_nobody_has(things: dic
         cache.clear()  # requests that count towards the rate limit, which a fast machine would reach
         for verb in ("GET", "POST", "OPTIONS", "DELETE"):
             for client in (browser, token) if path.startswith("/api/") else (browser,):
-                for headers in ({}, next(odd)) if verb == "GET" else ({},):
+                for headers in ({}, *ODD) if verb == "GET" else ({},):
                     theirs, none = (
                         client.generic(verb, path.format(**each), headers=headers) for each in (things, nobodys)
                     )
