@@ -13,7 +13,7 @@ from apps.jobs.models import Job, JobQuerySet, Phase
 
 
 class PolicyQuerySet(WorkspaceQuerySet["Policy"]):
-    def archived(self, is_archived: bool = True) -> Self:  # reads as a sentence
+    def archived(self, *, is_archived: bool = True) -> Self:
         return self.filter(archived_at__isnull=not is_archived)
 
     def acting(self) -> Self:

@@ -15,11 +15,11 @@ from apps.accounts.recent_sign_in import needs_recent_sign_in
 from apps.common.downloads import download
 from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
-from apps.policies.archive import published_folder, tar_of
 from apps.policies.forms import PublishForm
 from apps.policies.locations import weights_of
 from apps.policies.models import Policy, Publication
 from apps.policies.publication import PublishingRefused, roll_back_publication
+from apps.policies.published_tar import published_folder, tar_of
 from apps.policies.queries import publications_of
 from apps.policies.registration import PolicyRefused
 
