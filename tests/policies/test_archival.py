@@ -83,6 +83,9 @@ def test_pages_say_what_is_archived_and_restore_it(member: Membership, policy: P
     archived = shown("/policies/archived/")
     assert link in archived
     assert f"/policies/{other.pk}/" not in archived
+    client.post(f"/policies/{other.pk}/archive/")
+    assert "All policies are archived" in shown("/policies/")
+    client.post(f"/policies/{other.pk}/restore/")
     page = shown(f"/policies/{policy.pk}/")
     assert "This policy is archived" in page
     assert 'data-key="o"' not in page  # Roll out
