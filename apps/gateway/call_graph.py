@@ -117,16 +117,25 @@ class CallGraph:
         """The latest call with exactly this request body."""
         return max((node.id for node in self.nodes.values() if node.body_digest == body_digest), default=None)
 
-    def parent_of(self, chat_digests: Sequence[bytes], prompt: Ids | None) -> Parent:
-        """The call that a request continues: the one whose chat is its longest prefix, joined by tokens if they match.
+    def continued(self, chat_digests: Sequence[bytes]) -> Node | None:
+        """The call whose chat is the longest prefix of a chat with these digests."""
+        return self._longest_chat(chat_digests)[1]
 
-        chat_digests: of each prefix of its chat.
-        """
+    def _longest_chat(self, chat_digests: Sequence[bytes]) -> tuple[int, Node | None]:
+        """The same, with the number of its messages."""
         known = {node.chat_digest: node for node in self.nodes.values()}  # of two equal replies, the later one
         length, node = 0, None
         for count, digest in enumerate(chat_digests, start=1):
             if (sealed := self.sealed(digest)) in known:
                 length, node = count, known[sealed]
+        return length, node
+
+    def parent_of(self, chat_digests: Sequence[bytes], prompt: Ids | None) -> Parent:
+        """The call that a request continues: the one whose chat is its longest prefix, joined by tokens if they match.
+
+        chat_digests: of each prefix of its chat.
+        """
+        length, node = self._longest_chat(chat_digests)
         by_tokens = self._longest_prefix(prompt) if prompt is not None else []
         if node is None:
             return NO_PARENT

@@ -25,9 +25,10 @@ from apps.gateway.call_redaction import redact
 from apps.gateway.call_storage import in_database
 from apps.gateway.dialects.dialect import Dialect, ReplyContext, Usage, piece_from
 from apps.gateway.disconnection import cancel_on_disconnect
-from apps.gateway.models import Call
+from apps.gateway.models import Call, Join
 from apps.gateway.recorder import CachedSession, Recorder
 from apps.gateway.refusals import GatewayRefusal, NotSpoken, RecorderAway, SessionEnded, UpstreamAway
+from apps.gateway.seam_bridge import GENERATE, UNSUPPORTED, SeamBridge
 from apps.gateway.splits.blind_replies import hidden_status
 from apps.gateway.streamed_reply import DONE, NoEvent, events_in
 from apps.gateway.upstream import CANT_BE_REACHED, Destination, Upstreams, broken, is_error, slow
@@ -69,6 +70,7 @@ class Exchange:
         self._pieces = 0
         self._may_be_computed = False
         """The policy's server accepted the request, or may have: its usage counts, even if the reply is unusable."""
+        self._is_bridged = False
         self._is_recorded = False
         self._recorder, self._upstreams = recorder, upstreams
         self._destination = Destination.of(cached.session)
@@ -101,6 +103,8 @@ class Exchange:
             raise await self._failed(UpstreamAway(self._dialect.nothing_read)) from None
 
     async def _forward(self, receive: Receive) -> Response:
+        if (response := await self._forward_bridged(receive)) is not None:
+            return response
         try:
             if self._may_fail_over and not self._upstreams.may_try(self._destination):
                 raise UpstreamAway("The policy's server couldn't be reached just now.")
@@ -114,7 +118,39 @@ class Exchange:
         self._may_be_computed = True
         if self.body.get("stream"):
             return StreamedResponse(self, upstream)
-        return await self._pass_reply(upstream, receive)
+        return await self._pass_reply(await self._read(upstream, receive))
+
+    async def _forward_bridged(self, receive: Receive) -> Response | None:
+        """The reply to a prompt that continues the session's tokens, where a chat completion's wouldn't. None: request a chat completion."""
+        if not (
+            self._dialect.is_everywhere and self.cached.graph.nodes and self._upstreams.may_render(self._destination)
+        ):
+            return None
+        request, messages = await self._request(), self._dialect.messages
+        if self._dialect.tokens.problem:
+            return None
+        bridge = SeamBridge(self._upstreams, self._destination, self.session, request)
+        digests = prefix_digests(messages, self._dialect.normalized)
+        generation = await cancel_on_disconnect(bridge.generation(self.cached.graph, messages, digests), receive)
+        if generation is None:
+            return None
+        send = self._upstreams.send(self._destination, self.session.pk, GENERATE, generation, headers={})
+        upstream = await cancel_on_disconnect(send, receive)
+        if upstream.is_client_error:  # nothing was computed
+            await upstream.aclose()
+            if upstream.status_code in UNSUPPORTED:
+                self._upstreams.cannot_render(self._destination)
+            return None
+        if not upstream.is_success:
+            return await self._pass_error(upstream)
+        self._may_be_computed = self._is_bridged = True
+        generated = await self._read(upstream, receive)
+        try:
+            reply = await cancel_on_disconnect(bridge.completion(generation, generated), receive)
+        except NoEvent:
+            self._upstreams.cannot_render(self._destination)
+            raise UpstreamAway(self._dialect.nothing_read) from None
+        return await self._pass_reply(reply)
 
     def _refuse_where_over(self) -> None:
         if not self.session.is_open:
@@ -140,13 +176,22 @@ class Exchange:
         dialect, destination, session = self._dialect, self._destination, self.session
         if destination.is_own and not dialect.is_everywhere:
             raise NotSpoken(dialect.title)
-        supports_token_ids = dialect.is_everywhere and await self._upstreams.supports_token_ids(destination)
-        body = dialect.request(
-            model=session.served_name, sampling=session.sampling, supports_token_ids=supports_token_ids
-        )
         headers = dialect.headers(self._agent_headers)
         return await self._upstreams.send(
-            destination, session.pk, dialect.path, body, headers=headers, takes_api_key=dialect.takes_api_key
+            destination,
+            session.pk,
+            dialect.path,
+            await self._request(),
+            headers=headers,
+            takes_api_key=dialect.takes_api_key,
+        )
+
+    async def _request(self) -> dict[str, Any]:
+        """The request for the policy's server. Resets the reply."""
+        dialect, session = self._dialect, self.session
+        supports_token_ids = dialect.is_everywhere and await self._upstreams.supports_token_ids(self._destination)
+        return dialect.request(
+            model=session.served_name, sampling=session.sampling, supports_token_ids=supports_token_ids
         )
 
     async def _pass_error(self, upstream: httpx.Response) -> Response:
@@ -173,11 +218,10 @@ class Exchange:
         refusal = UpstreamAway(f"The policy's server gave no reply: {words}.")
         return JSONResponse(self._dialect.refused(refusal), status)
 
-    async def _pass_reply(self, upstream: httpx.Response, receive: Receive) -> Response:
+    async def _read(self, upstream: httpx.Response, receive: Receive) -> dict[str, Any]:
+        """The whole of a reply. Raises UpstreamAway."""
         try:
-            content = await cancel_on_disconnect(upstream.aread(), receive)
-            reply = piece_from(content)
-            self._dialect.process_reply(reply)
+            return piece_from(await cancel_on_disconnect(upstream.aread(), receive))
         except httpx.TimeoutException:
             raise slow() from None
         except httpx.HTTPError as error:
@@ -186,10 +230,16 @@ class Exchange:
             raise UpstreamAway(self._dialect.nothing_read) from None
         finally:
             await upstream.aclose()
+
+    async def _pass_reply(self, reply: dict[str, Any]) -> Response:
+        try:
+            self._dialect.process_reply(reply)
+        except NoEvent:
+            raise UpstreamAway(self._dialect.nothing_read) from None
         if failure := self._dialect.failure_in(reply):
             raise UpstreamAway(f"The policy's server failed: {failure}")
         await self._record(status=Call.Status.OK, http_status=200, reply=reply)
-        return Response(jsontext.dumps(reply), headers=self.headers, media_type="application/json")
+        return self._whole(reply, self.headers)
 
     async def _failed(self, refusal: GatewayRefusal) -> GatewayRefusal:
         self._may_be_computed |= isinstance(refusal, UpstreamAway) and refusal.may_have_computed
@@ -221,7 +271,10 @@ class Exchange:
         return None if call.is_redacted else self._replayed(call.reply or {})
 
     def _replayed(self, reply: Any) -> Response:
-        headers = {"x-retrace-replayed": "true"}
+        return self._whole(reply, {"x-retrace-replayed": "true"})
+
+    def _whole(self, reply: Any, headers: Mapping[str, str]) -> Response:
+        """A complete reply, as a stream if the agent requested one."""
         if not self.body.get("stream"):
             return Response(jsontext.dumps(reply), headers=headers, media_type="application/json")
         return Response(self._dialect.stream_of(reply), headers={**SSE, **headers})
@@ -342,6 +395,7 @@ class Exchange:
             session=self.session,
             parent_id=parent.id,
             join=parent.join,
+            is_bridged=self._is_bridged and parent.join == Join.TOKENS,
             status=status,
             dialect=dialect.name,
             is_retry=self.is_retry,

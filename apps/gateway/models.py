@@ -250,6 +250,10 @@ class Call(models.Model):
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="calls", db_index=False)
     parent = models.ForeignKey("self", on_delete=models.CASCADE, null=True, related_name="children", db_index=False)
     join = models.CharField(max_length=10, choices=Join.choices, blank=True)
+    is_bridged = models.BooleanField(
+        default=False,
+        help_text="Its prompt continues the sampled tokens, where the server would have rendered them differently.",
+    )
     status = models.CharField(max_length=10, choices=Status.choices)
     dialect = models.CharField(
         max_length=10, choices=Dialect.choices, default=Dialect.CHAT, help_text="The protocol of the request."

@@ -39,7 +39,8 @@ class Counts(NamedTuple):
     retried: int
     seams: int
     """Calls that repeat the chat with different tokens: training treats them as new beginnings."""
-
+    bridged: int
+    """Calls that would have had a seam, if their prompts weren't composed of the sampled tokens."""
     untrainable: int
     redacted: int
     """Answered calls that were partly redacted."""
@@ -87,6 +88,7 @@ def counts_of(session: Session) -> Counts:
         failed=Count("pk", filter=~ok),
         retried=Count("pk", filter=Q(is_retry=True)),
         seams=Count("pk", filter=ok & Q(join=Join.MESSAGES)),
+        bridged=Count("pk", filter=ok & Q(is_bridged=True)),
         untrainable=Count("pk", filter=ok & ~Q(untrainable="")),
         redacted=Count("pk", filter=ok & Q(is_redacted=True)),
         read=Sum("prompt_tokens", default=0),

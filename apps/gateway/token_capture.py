@@ -103,9 +103,15 @@ class Capture:
 def _ids(value: Any) -> list[int]:
     if value is None:
         return []
-    if not isinstance(value, list) or not all(map(_is_id, value)):
+    if not is_ids(value):
         raise ValueError
-    return value
+    ids: list[int] = value
+    return ids
+
+
+def is_ids(value: Any) -> bool:
+    """Whether it's a list of token ids."""
+    return isinstance(value, list) and all(map(_is_id, value))
 
 
 def _is_id(value: Any) -> bool:

@@ -63,6 +63,8 @@ class Upstreams:
         self._training: deque[tuple[str, str]] = deque()
         self._closing: set[asyncio.Task[None]] = set()
         self._supports_token_ids: dict[str, tuple[bool, float]] = {}
+        self._cannot_render: dict[str, float] = {}
+        """By address, until when it isn't asked again."""
         self._failures: dict[tuple[str, ...], tuple[int, float]] = {}
         """By a policy's servers: consecutive times that none was reachable, and the time of the last."""
 
@@ -101,6 +103,14 @@ class Upstreams:
         self._supports_token_ids[address] = (is_supported, expires_at)
         return is_supported
 
+    def may_render(self, destination: Destination) -> bool:
+        """Whether the server may offer rendering as a request of its own. Our own servers don't need to: their prompts continue what they sampled."""
+        return not destination.is_own and self._cannot_render.get(destination.addresses[0], 0.0) <= time.monotonic()
+
+    def cannot_render(self, destination: Destination, seconds: float = KNOWN_SECONDS) -> None:
+        """The server isn't asked to render again for so long."""
+        self._cannot_render[destination.addresses[0]] = time.monotonic() + seconds
+
     async def send(
         self,
         destination: Destination,
@@ -110,9 +120,12 @@ class Upstreams:
         *,
         headers: Mapping[str, str],
         takes_api_key: bool = False,
+        seconds: float | None = None,
     ) -> httpx.Response:
         """Open a server's reply; the caller closes it. Raises UpstreamAway.
 
+        path: below `/v1/`, or from the server's root.
+        seconds: for the whole reply, if it's less than the deadline for calls.
         takes_api_key: servers of this protocol may expect the key in `x-api-key`.
 
         A session stays with one of several servers, for its prefix cache. Another one is only tried if no connection was
@@ -124,8 +137,9 @@ class Upstreams:
             headers[SESSION] = str(session_id)
         for address in _by_turn(destination.addresses, session_id):
             client = self._client(destination, address)
-            timeout = httpx.Timeout(settings.GATEWAY_DEADLINE_SECONDS, connect=CONNECT_SECONDS)
-            request = client.build_request("POST", path, content=content, headers=headers, timeout=timeout)
+            timeout = httpx.Timeout(seconds or settings.GATEWAY_DEADLINE_SECONDS, connect=CONNECT_SECONDS)
+            url = address.rstrip("/").removesuffix("/v1") + path if path.startswith("/") else path
+            request = client.build_request("POST", url, content=content, headers=headers, timeout=timeout)
             if takes_api_key:
                 _send_api_key(request)
             try:

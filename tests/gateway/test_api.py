@@ -191,7 +191,7 @@ def test_a_trace_is_what_has_happened_so_far(client: Client, researcher: Members
     trace = client.get(reverse("v1:session_trace", args=[session.pk])).json()
     assert [step["message"]["content"] for step in trace["trajectory"]["steps"]] == ["On the shelf."]
     assert trace["counts"] == {
-        "answered": 1, "failed": 0, "retried": 0, "seams": 0, "untrainable": 1,
+        "answered": 1, "failed": 0, "retried": 0, "seams": 0, "bridged": 0, "untrainable": 1,
             "redacted": 0, "tokens": 0,
     }  # fmt: skip
     assert [event["value"] for event in trace["events"]] == [{"a": 1}]

@@ -10,6 +10,10 @@ from typing import Any, Self
 from tests.gateway import spellings
 
 END = 256
+TURN = b"assistant:"
+"""What this server's chat template ends with, for the policy to go on."""
+RENDER, DERENDER, GENERATE = "chat/completions/render", "chat/completions/derender", "/inference/v1/generate"
+SCALED_OUT = (RENDER, DERENDER, GENERATE)
 LOGPROB = -0.25
 Reply = Callable[[dict[str, Any]], dict[str, Any]]
 
@@ -50,6 +54,16 @@ class Upstream:
         """Who `/v1/models` says it is: others return no token ids."""
         self.status = 200
         self.speaks = {"chat/completions", "messages", "responses"}
+        self.scales_out = False
+        """Whether it renders, generates, and derenders, as vLLM does with `--enable-scale-out`."""
+        self.steps: list[str] = []
+        """The paths of these requests."""
+        self.features: dict[str, Any] | None = None
+        """What a rendered chat has besides tokens, such as images."""
+        self.fails_at: dict[str, int] = {}
+        """Statuses of answers, by path."""
+        self.generations: list[dict[str, Any]] = []
+        self.generated: dict[str, dict[str, Any]] = {}
         self.error: bytes = b'{"error": {"message": "too hot", "type": "invalid_request_error", "code": 7}}'
         self.loses_ids = 0
         """Sampled ids that it keeps to itself."""
@@ -70,8 +84,14 @@ class Upstream:
 
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                outer.requests.append(body | {"authorization": self.headers.get("Authorization")})
                 path = self.path.removeprefix("/v1/")
+                if path in SCALED_OUT:
+                    outer.steps.append(path)
+                    status = outer.fails_at.get(path, 200) if outer.scales_out else 403
+                    answer = outer.scaled_out(path, body) if status == 200 else {"error": {"message": "disabled"}}
+                    self.answer(status, json.dumps(answer).encode())
+                    return
+                outer.requests.append(body | {"authorization": self.headers.get("Authorization")})
                 if path.removesuffix("/count_tokens") not in outer.speaks:
                     self.answer(404, b'{"detail": "Not Found"}')  # as FastAPI says it
                     return
@@ -150,6 +170,31 @@ class Upstream:
         usage = {"prompt_tokens": len(prompt), "completion_tokens": len(sampled), "total_tokens": 0}
         return reply | {"choices": [choice], "usage": usage}
 
+    def scaled_out(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        if path == RENDER:
+            prompt, _ = self._tokens(body, {"role": "assistant"})
+            if body.get("add_generation_prompt") is False:
+                prompt = prompt[: -len(TURN)]
+            room = 4096 - len(prompt)
+            sampling = {"max_tokens": min(body.get("max_tokens") or room, room)}
+            rendered = {"token_ids": prompt, "sampling_params": sampling, "model": body["model"], "stream": False}
+            return rendered | {"request_id": f"chatcmpl-{len(self.steps)}", "features": self.features}
+        if path == GENERATE:
+            self.generations.append(body)
+            message = self.replies.pop(0)(body) if len(self.replies) > 1 else self.replies[0](body)
+            self.generated[body["request_id"]] = message
+            sampled = [*written(message).encode(), END]
+            logprobs = {"content": [{"token_id": each, "logprob": LOGPROB} for each in sampled]}
+            choice = {"index": 0, "finish_reason": "stop", "token_ids": sampled, "logprobs": logprobs}
+            usage = {"prompt_tokens": len(body["token_ids"]), "completion_tokens": len(sampled)}
+            reply = {"request_id": body["request_id"], "choices": [choice], "usage": usage}
+            return reply | {"prompt_token_ids": body["token_ids"]}
+        generated, request = body["generate_response"], body["chat_request"]
+        reply = self.completion(request, self.generated[generated["request_id"]])
+        del reply["prompt_token_ids"]
+        reply["choices"][0]["finish_reason"] = "stop"  # vLLM keeps the engine's
+        return reply
+
     def chunks(self, body: dict[str, Any], message: dict[str, Any]) -> list[dict[str, Any]]:
         """Content letter by letter, a call in two pieces; ids along with them."""
         whole = self.completion(body, message)
@@ -179,7 +224,7 @@ class Upstream:
         return pieces
 
     def _tokens(self, body: dict[str, Any], message: dict[str, Any]) -> tuple[list[int], list[int]]:
-        prompt = [token for each in body["messages"] for token in ids_of(each)] + list(b"assistant:")
+        prompt = [token for each in body["messages"] for token in ids_of(each)] + list(TURN)
         return prompt, [*written(message).encode(), END]
 
     def __enter__(self) -> Self:

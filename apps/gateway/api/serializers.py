@@ -246,7 +246,8 @@ class TraceSerializer(serializers.Serializer[Any]):
 
     trajectory = serializers.JSONField(help_text="The session's longest path, as retrace/1.")
     counts = serializers.DictField(
-        child=serializers.IntegerField(), help_text="answered, failed, retried, seams, untrainable, tokens."
+        child=serializers.IntegerField(),
+        help_text="answered, failed, retried, seams, bridged, untrainable, redacted, tokens.",
     )
     cost = serializers.DictField(
         allow_null=True,

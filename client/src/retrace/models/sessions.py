@@ -68,7 +68,7 @@ class Trace(Answer):
     """A session's calls so far."""
 
     trajectory: dict[str, Any]  # Its longest path, in Retrace's own import format.
-    counts: dict[str, int]  # answered, failed, retried, seams, untrainable, redacted, tokens.
+    counts: dict[str, int]  # answered, failed, retried, seams, bridged, untrainable, redacted, tokens.
     cost: dict[str, Any] | None  # dollars, estimated_calls, unknown_calls; None for a split's open session.
     events: list[SessionEvent]
 
