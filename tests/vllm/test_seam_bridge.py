@@ -24,6 +24,8 @@ from trainer.serving.client import VllmServer
 
 pytestmark = needs_vllm
 SESSIONS, TURNS = 20, 4
+TEMPERATURE = 2.0
+"""High enough for replies whose text becomes other tokens."""
 TURN = "<|im_start|>"
 
 
@@ -38,15 +40,16 @@ def test_no_turn_has_a_seam_but_those_that_a_limit_cut(
     policy = registration.register_served(
         workspace=researcher.workspace, name="clerk", base_url=server.url, model="base", by=researcher.user
     )
-    tokenizer = AutoTokenizer.from_pretrained(trained / "base" / "model")
+    tokenizer: Any = AutoTokenizer.from_pretrained(trained / "base" / "model")
+    turn = tokenizer.convert_tokens_to_ids(TURN)
     counts: Counter[str] = Counter()
     for task in islice(Office.tasks(levels=("L1", "L2"), split="train", seed=1), SESSIONS):
         opened = sessions.open_session(workspace=researcher.workspace, policy=policy, by=researcher.user)
         office = Office()
         play(office, office.reset(task), f"{gateway_url}/chat/completions", opened.key, streams=streams)
         counts.update(counts_of(opened.session)._asdict())
-        for prompt, messages in prompts_of(opened.session):
-            assert tokenizer.decode(prompt).count(TURN) == messages + 1, "a turn is there twice, or missing"
+        for prompt, turns in prompts_of(opened.session, turn):
+            assert prompt.count(turn) == turns, "a turn is there twice, or missing"
     assert (counts["failed"], counts["untrainable"]) == (0, 0)
     assert counts["bridged"] > 0
     cut = [call for call in Call.objects.filter(join=Join.MESSAGES) if not has_ended(call.parent)]
@@ -56,7 +59,7 @@ def test_no_turn_has_a_seam_but_those_that_a_limit_cut(
 def play(office: Office, messages: list[Message], url: str, key: str, *, streams: bool) -> None:
     """An agent of TURNS turns that sends replies back without what its policy didn't need to write."""
     for turn in range(TURNS):
-        body = {"model": "clerk", "messages": messages, "tools": office.tools, "temperature": 1.5, "seed": turn}
+        body = {"model": "clerk", "messages": messages, "tools": office.tools, "temperature": TEMPERATURE, "seed": turn}
         body |= {"max_tokens": 96, "stream": streams}
         response = httpx.post(url, json=body, headers={"Authorization": f"Bearer {key}"}, timeout=120)
         assert response.status_code == 200, response.text
@@ -64,21 +67,22 @@ def play(office: Office, messages: list[Message], url: str, key: str, *, streams
         message: dict[str, Any] = {"role": "assistant", "content": reply.get("content") or ""}
         if reply.get("tool_calls"):
             message["tool_calls"] = reply["tool_calls"]
-        after = office.step(message)
-        messages = [*messages, message, *after.observation]
-        if after.done or not after.observation:
-            return
+            answers = office.step(message).observation
+        else:
+            answers = [{"role": "user", "content": "Please go on."}]
+        messages = [*messages, message, *answers]
 
 
-def prompts_of(session: Session) -> Iterator[tuple[list[int], int]]:
-    """The whole prompt of each call, and the number of messages in it."""
+def prompts_of(session: Session, turn: int) -> Iterator[tuple[list[int], int]]:
+    """The whole prompt of each call, and how often `turn`, which begins a message, must be in it."""
     so_far: list[int] = []
-    messages = 0
+    turns = 1
     for call in Call.objects.filter(session=session).order_by("id"):
         prompt = (so_far if call.join == Join.TOKENS else []) + ids_from(call.prompt_ids).tolist()
-        messages += len(call.messages)
-        yield prompt, messages
-        so_far, messages = prompt + ids_from(call.sampled_ids).tolist(), messages + 1
+        turns += len(call.messages)
+        yield prompt, turns
+        sampled = ids_from(call.sampled_ids).tolist()
+        so_far, turns = prompt + sampled, turns + 1 + sampled.count(turn)
 
 
 def has_ended(call: Call | None) -> bool:
