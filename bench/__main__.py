@@ -28,12 +28,12 @@ NOT_MEASUREMENTS = {"__main__", "harness"}
 
 def names() -> list[str]:
     """All benchmarks: the modules of this package that define `measure`."""
-    found = [
+    modules = [
         module.name
         for module in iter_modules([str(Path(__file__).parent)])
         if module.name not in NOT_MEASUREMENTS and not module.ispkg
     ]
-    return [name for name in found if "\ndef measure(" in (ROOT / "bench" / f"{name}.py").read_text()]
+    return [name for name in modules if "\ndef measure(" in (ROOT / "bench" / f"{name}.py").read_text()]
 
 
 def main(arguments: Sequence[str]) -> int:

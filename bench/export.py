@@ -60,11 +60,11 @@ def _measured(version: Version, member: Membership, server: Serving) -> Iterator
     path = f"/api/v1/datasets/{version.dataset_id}/versions/{version.number}/rows"
     times = max(1, -(-LEAST_BYTES // facts["bytes"]))
     megabytes = facts["bytes"] * times / 1e6
-    about = {"file_mb": round(facts["bytes"] / 1e6), "times": times}
+    info = {"file_mb": round(facts["bytes"] / 1e6), "times": times}
     secret = issue_token(membership=member, name="bench").secret
     with httpx.Client(base_url=server.url, headers={"Authorization": f"Bearer {secret}"}, timeout=120) as client:
-        _, found = download(client, path, encoding="identity")
-        if found != facts["sha256"]:
+        _, sha256 = download(client, path, encoding="identity")
+        if sha256 != facts["sha256"]:
             raise RuntimeError("What came over HTTP is not the file that was frozen.")
         with elapsed() as bare:
             read_file(facts["name"], times)
@@ -74,13 +74,13 @@ def _measured(version: Version, member: Membership, server: Serving) -> Iterator
         with elapsed() as zipped:
             carried, _ = download(client, path, encoding="gzip")
     yield Figure(
-        name="exporting", value=megabytes / took.seconds, unit="MB/s", limit=MB_A_SECOND, better="higher", with_=about
+        name="exporting", value=megabytes / took.seconds, unit="MB/s", limit=MB_A_SECOND, better="higher", with_=info
     )
-    yield Figure(name="exporting: reading the file alone", value=megabytes / bare.seconds, unit="MB/s", with_=about)
+    yield Figure(name="exporting: reading the file alone", value=megabytes / bare.seconds, unit="MB/s", with_=info)
     yield Figure(
         name="exporting: compressed by gzip",
         value=facts["bytes"] / 1e6 / zipped.seconds,
         unit="MB/s of rows",
-        with_={**about, "carried_mb": round(carried / 1e6, 1)},
+        with_={**info, "carried_mb": round(carried / 1e6, 1)},
     )
-    yield Figure(name="exporting: memory of the web process", value=memory.growth, unit="MB", limit=50, with_=about)
+    yield Figure(name="exporting: memory of the web process", value=memory.growth, unit="MB", limit=50, with_=info)

@@ -71,8 +71,8 @@ def _counted(folder: Path, flow: str, walk: Callable[[], None], *, besides: Coll
     phase.write_text("")
     aside = {_file_of(path) for path in (*settings.MIDDLEWARE, *AROUND_DJANGO)} | {"apps/settings.py"}
     notes = [file for file in folder.glob(f"{flow}.*") if int(file.suffix[1:]) not in besides]
-    found = {line for file in notes for line in file.read_text().splitlines()}
-    return sorted(found - aside)
+    lines = {line for file in notes for line in file.read_text().splitlines()}
+    return sorted(lines - aside)
 
 
 def _file_of(middleware: str) -> str:

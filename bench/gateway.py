@@ -106,10 +106,10 @@ async def play(url: str, opened: list[str], is_streamed: bool, *, turns: int) ->
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
     async with httpx.AsyncClient(base_url=url, timeout=60, limits=limits) as http:
         spread = PAUSE_SECONDS / len(opened)
-        found = await asyncio.gather(
+        sample_lists = await asyncio.gather(
             *(agent(http, key, is_streamed, turns, number * spread) for number, key in enumerate(opened))
         )
-    return [sample for samples in found for sample in samples]
+    return [sample for samples in sample_lists for sample in samples]
 
 
 async def agent(

@@ -139,16 +139,16 @@ def compare(name: str, arguments: Sequence[str], both: Callable[[str, Path], tup
         sys.exit("There is no CUDA device here. `tiny` runs on the CPU, to see that the measurement works.")
     for shape in shapes:
         with tempfile.TemporaryDirectory(prefix="retrace-gpu-") as place:
-            own, plain = both(shape, Path(place))
+            ours_, plain = both(shape, Path(place))
         figures = {
             "name": name,
             "shape": shape,
             "device": device,
-            "tokens_per_second": round(own.tokens_a_step / own.step_seconds, 1),
+            "tokens_per_second": round(ours_.tokens_a_step / ours_.step_seconds, 1),
             "bare_tokens_per_second": round(plain.tokens_a_step / plain.step_seconds, 1),
-            "step_seconds": round(own.step_seconds, 4),
+            "step_seconds": round(ours_.step_seconds, 4),
             "bare_step_seconds": round(plain.step_seconds, 4),
-            "peak_mb": own.peak_mb,
+            "peak_mb": ours_.peak_mb,
             "bare_peak_mb": plain.peak_mb,
             "with": asdict(SHAPES[shape]),
         }

@@ -47,8 +47,8 @@ def both(name: str, place: Path) -> tuple[Side, Side]:
         rows = json.loads((folder / "report.json").read_text())["rows"]
         return float(rows["tokens"] / rows["train"] * shape.batch)
 
-    own = ours(config, place / "run", tokens_a_step=tokens_a_step)
-    return own, plain._replace(tokens_a_step=own.tokens_a_step)  # the same rows with the same template
+    ours_ = ours(config, place / "run", tokens_a_step=tokens_a_step)
+    return ours_, plain._replace(tokens_a_step=ours_.tokens_a_step)  # the same rows with the same template
 
 
 def train_bare(name: str, place: Path) -> None:

@@ -128,11 +128,11 @@ class Browser(Annotator):
         ends = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < ends:
             with self.tally.next.lap():
-                given = self.post(f"/desk/{self.queue.pk}/next/", {})
-            address = given["item"]
+                reply = self.post(f"/desk/{self.queue.pk}/next/", {})
+            address = reply["item"]
             if isinstance(address, str):
                 self.handle(address)
-            elif given["progress"]["left"] == 0:  # type: ignore[index]  # decoded JSON
+            elif reply["progress"]["left"] == 0:  # type: ignore[index]  # decoded JSON
                 return
             else:
                 time.sleep(self.chance.uniform(0.5, 1.5))
@@ -181,7 +181,7 @@ def audit_of(queue: Queue, tally: Tally) -> Audit:
     pairs = valid.order_by().values("item", "annotator").annotate(times=Count("pk")).filter(times__gt=1)
     wrong = Item.objects.filter(queue=queue).exclude(judged=F("overlap"), taken=F("overlap")).count()
     by_item = valid.order_by().values("item").annotate(times=Count("pk")).exclude(times=queue.overlap)
-    left = Assignment.objects.filter(pk__in=tally.walked_away).values("item")
+    skipped_items = Assignment.objects.filter(pk__in=tally.walked_away).values("item")
     return Audit(
         judgments=valid.count(),
         wrong_items=max(wrong, by_item.count()),
@@ -190,7 +190,7 @@ def audit_of(queue: Queue, tally: Tally) -> Audit:
         unasked=len(stored - acknowledged),
         own_again=_shown_again(queue),
         different_in_tabs=tally.different_in_tabs,
-        came_back=Item.objects.filter(pk__in=left, judged=F("overlap")).count(),
+        came_back=Item.objects.filter(pk__in=skipped_items, judged=F("overlap")).count(),
     )
 
 
@@ -203,5 +203,5 @@ def _shown_again(queue: Queue) -> int:
                WHERE later.queue_id = %s AND judged.state = 'judged' AND later.created_at > judged.closed_at""",
             [queue.pk],
         )
-        found: int = cursor.fetchone()[0]
-    return found
+        count: int = cursor.fetchone()[0]
+    return count

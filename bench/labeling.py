@@ -173,9 +173,9 @@ def _label(url: str, members: list[Membership], queue: Queue, *, rounds: int, pa
     rounds = min(rounds, queue.item_count * queue.overlap // len(people) - 2)  # one more pair is preloaded
     at_once(len(people), lambda n: people[n].label(rounds, watches, pace))
     connections.close_all()
-    made = Preference.objects.filter(queue=queue).count() - before
-    if made != rounds * len(people):
-        raise RuntimeError(f"{rounds * len(people)} answers were acknowledged and {made} are stored.")
+    stored = Preference.objects.filter(queue=queue).count() - before
+    if stored != rounds * len(people):
+        raise RuntimeError(f"{rounds * len(people)} answers were acknowledged and {stored} are stored.")
     return watches
 
 

@@ -95,18 +95,18 @@ def measure(size: Size) -> Iterator[Figure]:
                 for _ in range(REQUESTS):
                     with watch.lap():
                         client.get(address.format(**names)).raise_for_status()
-                about = {"trajectories": size.trajectories}
-                yield Figure(name=f"listing: {name}, p95", value=watch.p95(), unit="ms", limit=LIMIT_MS, with_=about)
+                info = {"trajectories": size.trajectories}
+                yield Figure(name=f"listing: {name}, p95", value=watch.p95(), unit="ms", limit=LIMIT_MS, with_=info)
 
 
 def fill(home: Workspace, count: int) -> dict[str, str]:
     """`count` trajectories, RUNS_A_TASK per task. Returns the ids used in the addresses."""
     common = Policy.objects.create(workspace=home, name="common", kind=Policy.Kind.SCRIPTED)
     rare = Policy.objects.create(workspace=home, name="rare", kind=Policy.Kind.SCRIPTED)
-    given = {"home": home.pk, "common": common.pk, "rare": rare.pk, "count": count, "tasks": count // RUNS_A_TASK}
+    params = {"home": home.pk, "common": common.pk, "rare": rare.pk, "count": count, "tasks": count // RUNS_A_TASK}
     with connection.cursor() as cursor:
-        cursor.execute(_TASKS, given)
-        cursor.execute(_TRAJECTORIES, given)
+        cursor.execute(_TASKS, params)
+        cursor.execute(_TRAJECTORIES, params)
     return {"common": str(common.pk), "rare": str(rare.pk)}
 
 
@@ -115,8 +115,8 @@ def nth_page(client: httpx.Client, number: int) -> str:
     address = "/trajectories/"
     for _ in range(number - 1):
         body = client.get(address, headers={"HX-Request": "true"}).raise_for_status().text
-        found = body.partition('rel="next"')[0].rpartition('href="')[2].partition('"')[0]
-        if not found.startswith("?"):
+        link = body.partition('rel="next"')[0].rpartition('href="')[2].partition('"')[0]
+        if not link.startswith("?"):
             break
-        address = "/trajectories/" + found.replace("&amp;", "&")
+        address = "/trajectories/" + link.replace("&amp;", "&")
     return address.replace("{", "{{").replace("}", "}}")

@@ -76,18 +76,18 @@ def figures(algorithm: str, ours: list[Spent], bare: list[Spent]) -> Iterator[Fi
     """The overhead in CPU time, which has the limit, and in wall time, which is affected by other load on the machine."""
     ours, bare = ours[WARM_UP:], bare[WARM_UP:]
     for clock in ("processor", "wall"):
-        own, other = ([getattr(step, clock) for step in side] for side in (ours, bare))
-        found = compared(own, other)
+        our_times, other_times = ([getattr(step, clock) for step in side] for side in (ours, bare))
+        comparison = compared(our_times, other_times)
         yield Figure(
             name=f"overhead.{algorithm}.{clock}",
-            value=percent(found.ratio),
+            value=percent(comparison.ratio),
             unit="%",
             limit=MOST_PERCENT if clock == "processor" else None,
             with_={
-                "interval": [round(percent(found.low), 2), round(percent(found.high), 2)],
-                "steps": len(own),
-                "step_ms": round(median(own) * 1000, 2),
-                "bare_step_ms": round(median(other) * 1000, 2),
+                "interval": [round(percent(comparison.low), 2), round(percent(comparison.high), 2)],
+                "steps": len(our_times),
+                "step_ms": round(median(our_times) * 1000, 2),
+                "bare_step_ms": round(median(other_times) * 1000, 2),
             },
         )
 

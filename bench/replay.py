@@ -108,7 +108,7 @@ def in_chromium(server: Serving, trajectory: Trajectory, cookie: str) -> Iterato
     path = chromium.find()
     if path is None:
         raise RuntimeError("No Chromium on this machine: `python -m tests.browser.chromium` installs one.")
-    about = {"steps": STEPS, "observations_mb": STEPS * OBSERVATION / 1e6}
+    info = {"steps": STEPS, "observations_mb": STEPS * OBSERVATION / 1e6}
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-dev-shm-usage"])
         windows = [new_window(browser, server, cookie) for _ in range(OPENINGS)]
@@ -121,25 +121,25 @@ def in_chromium(server: Serving, trajectory: Trajectory, cookie: str) -> Iterato
                     value=median(values),
                     unit="ms",
                     limit=1_000,
-                    with_=about | {"worst": round(max(values))},
+                    with_=info | {"worst": round(max(values))},
                 )
         page = windows[0]
         open_run(page, server, trajectory, number=1)
         for pace, pause in (("reading", 120), ("held key", 33)):
-            yield from stepping(pace, press(page, pause), about)
+            yield from stepping(pace, press(page, pause), info)
         yield Figure(name="replay: steps in the page", value=page.locator(".step").count(), unit="", limit=60)
         browser.close()
 
 
-def stepping(pace: str, shown: list[dict[str, float]], about: dict[str, Any]) -> Iterator[Figure]:
+def stepping(pace: str, shown: list[dict[str, float]], info: dict[str, Any]) -> Iterator[Figure]:
     """`work` must fit into a frame; the time from the key to the screen depends on when within a frame the key is pressed."""
     for part, what, limit in (("work", "work for a frame", FRAME_MS), ("ms", "key to frame", 50)):
         values = [each[part] for each in shown]
-        yield Figure(name=f"replay: step ({pace}), {what}, p50", value=median(values), unit="ms", with_=about)
+        yield Figure(name=f"replay: step ({pace}), {what}, p50", value=median(values), unit="ms", with_=info)
         p95 = percentile(values, 95)
-        yield Figure(name=f"replay: step ({pace}), {what}, p95", value=p95, unit="ms", limit=limit, with_=about)
+        yield Figure(name=f"replay: step ({pace}), {what}, p95", value=p95, unit="ms", limit=limit, with_=info)
     late = sum(each["frames"] > 1 for each in shown) / len(shown)
-    yield Figure(name=f"replay: step ({pace}), later than the next frame", value=100 * late, unit="%", with_=about)
+    yield Figure(name=f"replay: step ({pace}), later than the next frame", value=100 * late, unit="%", with_=info)
 
 
 def new_window(browser: Browser, server: Serving, cookie: str) -> Page:
@@ -182,7 +182,7 @@ def press(page: Page, pause: int) -> list[dict[str, float]]:
 
 def on_the_server(server: Serving, trajectory: Trajectory, cookie: str) -> Iterator[Figure]:
     run = f"/trajectories/{trajectory.pk}"
-    asked = {
+    requests = {
         "page": lambda i: f"{run}/steps/{1 + i * 20}/",
         "outline": lambda i: f"{run}/outline/",
         "8 steps": lambda i: f"{run}/steps/?from={i * 8}&to={i * 8 + 7}",
@@ -190,7 +190,7 @@ def on_the_server(server: Serving, trajectory: Trajectory, cookie: str) -> Itera
         "search": lambda i: f"{run}/search/?q=method_{i * 9}_77",
     }
     with httpx.Client(base_url=server.url, cookies={settings.SESSION_COOKIE_NAME: cookie}, timeout=60) as client:
-        for name, address in asked.items():
+        for name, address in requests.items():
             watch = Stopwatch()
             client.get(address(0)).raise_for_status()
             for i in range(REQUESTS if name != "search" else 8):

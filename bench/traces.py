@@ -92,13 +92,13 @@ def measure(size: Any) -> Iterator[Any]:
         for client in clients:
             client.close()
     Trace.objects.update(due_at=now() - timedelta(seconds=1))
-    made = Trace.objects.count()
+    stored = Trace.objects.count()
     with elapsed() as took:
         while Trace.objects.due_at(now()).exists():
             trace_trajectories.settle_due()
-    facts = {"traces": made, "spans a trace": TRACE}
-    yield Figure(name="traces made trajectories a second", value=made / took.seconds, unit="traces/s", with_=facts)
-    lost = made - Trajectory.objects.count()
+    facts = {"traces": stored, "spans a trace": TRACE}
+    yield Figure(name="traces made trajectories a second", value=stored / took.seconds, unit="traces/s", with_=facts)
+    lost = stored - Trajectory.objects.count()
     yield Figure(name="trajectories lost or doubled", value=abs(lost), unit="trajectories", limit=0.0, with_=facts)
 
 

@@ -61,7 +61,7 @@ def address_of(text: str) -> Address:
 
 def permissions(text: str) -> list[Permission]:
     """Parse ENDPOINT_KEYS. Raises ValueError."""
-    found = []
+    permissions = []
     for pair in text.split():
         variable, equals, prefix = pair.partition("=")
         if not (variable and equals):
@@ -69,10 +69,10 @@ def permissions(text: str) -> list[Permission]:
                 f"{SETTING} has {pair!r}; expected a variable and an address, VLLM_API_KEY=http://vllm:8000."
             )
         try:
-            found.append(Permission(variable, address_of(prefix)))
+            permissions.append(Permission(variable, address_of(prefix)))
         except BadAddress as error:
             raise ValueError(f"{SETTING} has {pair!r}: {error}") from None
-    return found
+    return permissions
 
 
 def check_key(variable: str, address: str, allowed: Iterable[Permission]) -> None:

@@ -200,5 +200,5 @@ def event_from_json(line: dict[str, Any]) -> StampedEvent:
     cls = EVENT_OF_KIND.get(line.get("kind", ""))
     if cls is None:
         raise ValueError(f"Got an event of kind {line.get('kind')!r}, expected one of {sorted(EVENT_OF_KIND)}.")
-    known = {each.name for each in fields(cls)}
-    return StampedEvent(line["seq"], line["at"], cls(**{key: line[key] for key in line.keys() & known}))
+    field_names = {field.name for field in fields(cls)}
+    return StampedEvent(line["seq"], line["at"], cls(**{key: line[key] for key in line.keys() & field_names}))

@@ -158,15 +158,15 @@ class Allowed(NamedTuple):
     """Whether items have steps."""
 
 
-def read(given: str | Sequence[Any], allowed: Allowed) -> tuple[Question, ...]:
+def read(source: str | Sequence[Any], allowed: Allowed) -> tuple[Question, ...]:
     """Parse questions from JSON text or decoded JSON. Empty text means no questions. Raises BadQuestions."""
     lines: Sequence[int | None]
-    if isinstance(given, str):
-        values, lines = _parsed(given)
-    elif isinstance(given, list | tuple):
-        values, lines = list(given), [None] * len(given)
+    if isinstance(source, str):
+        values, lines = _parsed(source)
+    elif isinstance(source, list | tuple):
+        values, lines = list(source), [None] * len(source)
     else:
-        raise BadQuestions(f"Got {jsontext.describe(given)}; expected {EXPECTED}.")
+        raise BadQuestions(f"Got {jsontext.describe(source)}; expected {EXPECTED}.")
     if len(values) > MOST:
         raise BadQuestions(f"Got {len(values)} questions; expected at most {MOST}.")
     questions: list[Question] = []
@@ -222,9 +222,9 @@ class _Reader:
         return BadQuestions(f"{self.place}: {what}; expected {expected}.")
 
     def question(self) -> Question:
-        known = [field.name for field in fields(Question)]
-        if unknown := [name for name in self.value if name not in known]:
-            raise self.problem(legible(str(unknown[0]), 60), "no field of a question", f"only {', '.join(known)}")
+        field_names = [field.name for field in fields(Question)]
+        if unknown := [name for name in self.value if name not in field_names]:
+            raise self.problem(legible(str(unknown[0]), 60), "no field of a question", f"only {', '.join(field_names)}")
         kind: Type = self.one_of("type", get_args(Type), "scale")
         name = self.words("name", LONGEST_TEXT)
         if not name:
@@ -238,8 +238,8 @@ class _Reader:
         )
         self.check_place(question)
         useless = {each for names in OF_TYPE.values() for each in names} - set(OF_TYPE[kind])
-        if given := sorted(useless & self.value.keys()):
-            raise self.problem(given[0], "given", f"none: a question of type {kind} has no {given[0]}")
+        if unexpected := sorted(useless & self.value.keys()):
+            raise self.problem(unexpected[0], "given", f"none: a question of type {kind} has no {unexpected[0]}")
         if "points" in OF_TYPE[kind]:
             question = replace(question, points=self.points(kind))
         if kind == "scale":
@@ -277,30 +277,30 @@ class _Reader:
         return points
 
     def options(self) -> tuple[str, ...]:
-        given = self.value.get("options")
-        if not isinstance(given, list) or len(given) not in OPTIONS:
-            got = f"{len(given)} options" if isinstance(given, list) else jsontext.describe(given)
+        entries = self.value.get("options")
+        if not isinstance(entries, list) or len(entries) not in OPTIONS:
+            got = f"{len(entries)} options" if isinstance(entries, list) else jsontext.describe(entries)
             raise self.problem("options", got, f"a list of {OPTIONS[0]} to {OPTIONS[-1]} texts")
-        for option in given:
+        for option in entries:
             if not isinstance(option, str) or not option.strip() or len(option) > 100 or not _is_storable(option):
                 raise self.problem("options", f"a list with {self.shown(option)}", "texts of 1 to 100 characters")
-        options = tuple(option.strip() for option in given)
+        options = tuple(option.strip() for option in entries)
         if twice := [each for place, each in enumerate(options) if each in options[:place]]:
             raise self.problem("options", f"a list with “{legible(twice[0], 60)}” twice", "different texts")
         return options
 
     def when(self, question: Question) -> Condition | None:
-        given = self.value.get("when")
-        if given is None:
+        condition = self.value.get("when")
+        if condition is None:
             return None
         shape = '{"question": key of an earlier one, "any_of": [answers]}'
         if (
-            not isinstance(given, dict)
-            or given.keys() != {"question", "any_of"}
-            or not isinstance(given["any_of"], list)
+            not isinstance(condition, dict)
+            or condition.keys() != {"question", "any_of"}
+            or not isinstance(condition["any_of"], list)
         ):
-            raise self.problem("when", self.shown(given), shape)
-        key = given["question"]
+            raise self.problem("when", self.shown(condition), shape)
+        key = condition["question"]
         earlier = self.before.get(key) if isinstance(key, str) else None
         if earlier is None or earlier.type not in CONDITIONED:
             able = [each.key for each in self.before.values() if each.type in CONDITIONED]
@@ -313,11 +313,13 @@ class _Reader:
             raise self.problem(
                 "when.question", f"“{key}”, which is asked of every step", "a question that is asked once"
             )
-        if wrong := [each for each in given["any_of"] if type(each) not in (int, str) or each not in earlier.values]:
+        if wrong := [
+            each for each in condition["any_of"] if type(each) not in (int, str) or each not in earlier.values
+        ]:
             raise self.problem("when.any_of", f"a list with {self.shown(wrong[0])}", f"answers of “{earlier.name}”")
-        if not given["any_of"]:
+        if not condition["any_of"]:
             raise self.problem("when.any_of", "empty", f"at least one answer of “{earlier.name}”")
-        return Condition(key, tuple(each for each in earlier.values if each in given["any_of"]))
+        return Condition(key, tuple(each for each in earlier.values if each in condition["any_of"]))
 
     def one_of(self, name: str, choices: Sequence[str], usual: str) -> Any:
         value = self.value.get(name, usual)

@@ -68,8 +68,8 @@ def _event(cls: type[Event]) -> dict[str, Any]:
 
 def with_tables(page: str) -> str:
     """A docs page with its tables regenerated."""
-    known = schemas()
-    return MARKED.sub(lambda place: f"{place[1]}\n{tables(known[place[2]])}\n\n{place[3]}", page)
+    schemas_by_name = schemas()
+    return MARKED.sub(lambda place: f"{place[1]}\n{tables(schemas_by_name[place[2]])}\n\n{place[3]}", page)
 
 
 def tables(schema: dict[str, Any]) -> str:
@@ -85,21 +85,21 @@ def tables(schema: dict[str, Any]) -> str:
 
 def _rows(part: dict[str, Any]) -> Iterator[str]:
     required = part.get("required", ())
-    for name, about in part["properties"].items():
-        words = about.get("description", "") + ("" if name not in required else " Required.")
-        yield f"| `{name}` | {_type(about)} | {words.strip()} |"
+    for name, schema in part["properties"].items():
+        words = schema.get("description", "") + ("" if name not in required else " Required.")
+        yield f"| `{name}` | {_type(schema)} | {words.strip()} |"
 
 
-def _type(about: dict[str, Any]) -> str:
-    if "const" in about:
-        return f"`{about['const']}`"
-    if "$ref" in about:
-        return str(about["$ref"]).rpartition("/")[2].lower()
-    if "anyOf" in about:
-        return " or ".join(map(_type, about["anyOf"]))
-    if about.get("type") == "array":
-        return f"list of {_plural(_type(about.get('items', {})))}"
-    kind = str(about.get("type", "any JSON"))
+def _type(schema: dict[str, Any]) -> str:
+    if "const" in schema:
+        return f"`{schema['const']}`"
+    if "$ref" in schema:
+        return str(schema["$ref"]).rpartition("/")[2].lower()
+    if "anyOf" in schema:
+        return " or ".join(map(_type, schema["anyOf"]))
+    if schema.get("type") == "array":
+        return f"list of {_plural(_type(schema.get('items', {})))}"
+    kind = str(schema.get("type", "any JSON"))
     return {"string": "text", "boolean": "true or false", "integer": "whole number"}.get(kind, kind)
 
 

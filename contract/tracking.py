@@ -37,10 +37,10 @@ class Tracking:
 def read_tracking(folder: Path) -> Tracking:
     """Empty if the folder has no such file."""
     try:
-        found = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        data = json.loads((folder / FILE).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return Tracking()
-    return Tracking(**{each.name: found[each.name] for each in fields(Tracking) if each.name in found})
+    return Tracking(**{field.name: data[field.name] for field in fields(Tracking) if field.name in data})
 
 
 def write_tracking(tracking: Tracking, folder: Path) -> None:

@@ -187,8 +187,8 @@ class Trajectory:
         """Parse the decoded JSON of one line. Raises BadRow."""
         if type(data) is not dict:
             raise BadRow(f"The record is {jsontext.describe(data)}.", "An object with `task` and `steps`.")
-        if (given := text(data.get("format", FORMAT))) != FORMAT:
-            raise BadRow(f"The format is {given[:40]}.", f"`format` is {FORMAT}, the only version.")
+        if (format_name := text(data.get("format", FORMAT))) != FORMAT:
+            raise BadRow(f"The format is {format_name[:40]}.", f"`format` is {FORMAT}, the only version.")
         return cls(
             task=Task.from_json(data.get("task")),
             steps=[Step.from_json(step, index) for index, step in enumerate(required_list(data, "steps"))],

@@ -34,8 +34,8 @@ def reward_of(value: Json) -> float | None:
 
 def number(value: Json) -> float | None:
     """A duration or a score: a number, a boolean, or a number as text. None for null, NaN, infinity, and anything else."""
-    found = reward_of(value)
-    return found if found is not None and math.isfinite(found) else None
+    reward = reward_of(value)
+    return reward if reward is not None and math.isfinite(reward) else None
 
 
 def count(value: Json) -> int | None:

@@ -24,7 +24,7 @@ from trainer.interruption import StopRequest
 
 Work = Callable[[Any, Path, EventLog, StopRequest], dict[str, Any]]
 
-WORK_OF = {
+ENTRY_POINTS = {
     "rollout": "trainer.rollouts.runner:run_rollout",
     "continuation": "trainer.rollouts.continuation:run_continuation",
     "sft": "trainer.algorithms.sft:train_sft",
@@ -70,7 +70,7 @@ def work_of(config: RunConfig) -> Work:
     """The function that does this kind of run. Imported lazily: rollouts of scripts don't need torch."""
     set_up_libraries()
     keep_freed_memory()
-    work: Work = resolve_name(WORK_OF[config.kind])
+    work: Work = resolve_name(ENTRY_POINTS[config.kind])
     return work
 
 
@@ -126,13 +126,13 @@ def write_report(report: dict[str, Any], folder: Path) -> None:
 
 def versions() -> dict[str, str]:
     """Versions of what the result depends on, without importing any of it."""
-    found = {"python": platform.python_version()}
+    versions = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
-            found[package] = version(package)
+            versions[package] = version(package)
         except PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 def peak_memory_mb() -> float:

@@ -24,8 +24,8 @@ def score(model: str, runs: Path, scores: Path) -> None:
     with scores.open("w", encoding="utf-8") as file:
         waiting = read_trajectories(runs)
         while batch := list(islice(waiting, 4 * AT_ONCE)):
-            for trajectory, found in zip(batch, learned.score(batch), strict=True):
-                file.write(json.dumps({"id": trajectory.id, "reward": found.details.get("logit")}) + "\n")
+            for trajectory, outcome in zip(batch, learned.score(batch), strict=True):
+                file.write(json.dumps({"id": trajectory.id, "reward": outcome.details.get("logit")}) + "\n")
 
 
 def main(arguments: Sequence[str]) -> int:

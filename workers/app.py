@@ -12,13 +12,13 @@ from workers.preload import load
 __all__ = ["app"]
 
 # Only `make run` creates a demo workspace, so only there is it advanced.
-DEMO: dict[str, dict[str, Any]] = (
+DEMO_TASKS: dict[str, dict[str, Any]] = (
     {"advance-demo": {"task": "demo.advance", "schedule": 5.0}}
     if os.environ.get("RETRACE_ENV", "development") == "development"
     else {}
 )
 
-CLOCK: dict[str, dict[str, Any]] = {
+PERIODIC_TASKS: dict[str, dict[str, Any]] = {
     "restore-adapters": {"task": "publishing.restore_adapters", "schedule": 60.0},
     "advance-experiments": {"task": "experiments.advance_all", "schedule": 10.0},
     "settle-traces": {"task": "traces.settle", "schedule": 5.0},
@@ -28,11 +28,11 @@ CLOCK: dict[str, dict[str, Any]] = {
     "expire-archives": {"task": "transfer.expire", "schedule": 3600.0},
     "clear-sessions": {"task": "sessions.clear", "schedule": 3600.0},
     "clear-idempotency-keys": {"task": "idempotency_keys.clear", "schedule": 3600.0},
-    **DEMO,
+    **DEMO_TASKS,
     "recover-jobs": {"task": "jobs.recover", "schedule": 15.0},
     "expire-leases": {"task": "leases.expire", "schedule": 15.0},
 }
-STALE_SECONDS = 600
+EXPIRY_SECONDS = 600
 """Expiry of periodic tasks in seconds: they are sent again anyway, so workers that were down overnight don't have to catch up."""
 
 app.conf.update(
@@ -44,11 +44,11 @@ app.conf.update(
     broker_connection_retry_on_startup=True,
     broker_connection_max_retries=None,
     broker_channel_error_retry=True,
-    worker_consumer="workers.patience:PatientConsumer",
+    worker_consumer="workers.broker_backoff:BackoffConsumer",
     # Beat keeps no state on disk. After a restart, periodic tasks are first sent an interval later.
     beat_scheduler="celery.beat:Scheduler",
     imports=["workers.presence", "workers.tasks"],
-    beat_schedule={name: {**entry, "options": {"expires": STALE_SECONDS}} for name, entry in CLOCK.items()},
+    beat_schedule={name: {**entry, "options": {"expires": EXPIRY_SECONDS}} for name, entry in PERIODIC_TASKS.items()},
 )
 
 
@@ -58,6 +58,6 @@ def _load(**_: Any) -> None:
 
 
 @worker_process_init.connect
-def _end_with_the_worker(**_: Any) -> None:
+def _exit_with_worker(**_: Any) -> None:
     """A pool process whose worker was killed would otherwise finish its task, which another worker may have started by then."""
     die_with_parent()

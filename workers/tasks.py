@@ -45,7 +45,7 @@ from workers.bridge.preflight import check
 from workers.bridge.publication_job import publish
 from workers.bridge.retirement import retire_all
 from workers.bridge.rollouts import RolloutJob
-from workers.bridge.supervisor import work
+from workers.bridge.supervisor import run_job
 from workers.bridge.training_job import TrainingJob
 from workers.bridge.whole_models import reset_abandoned_pointers
 
@@ -60,7 +60,7 @@ CHORES = (
     user_feedback.judge_feedback,
     runner_rollouts.count_all,
 )
-"""Release abandoned leases: functions without arguments that may run twice, concurrently, or late."""
+"""Periodic maintenance: functions without arguments that may run twice, concurrently, or late."""
 
 
 @app.task(name=import_job.TASK)
@@ -97,12 +97,12 @@ def judge_by_reward_model(judge_id: str) -> None:
 
 @app.task(name=continuations.LOADED_TASK)
 def continue_by_loaded_model(continuation_id: str) -> None:
-    work(continuations.CONTINUATIONS, continuation_id, ContinuationJob)
+    run_job(continuations.CONTINUATIONS, continuation_id, ContinuationJob)
 
 
 @app.task(name=continuations.SERVED_TASK)
 def continue_by_served_model(continuation_id: str) -> None:
-    work(continuations.CONTINUATIONS, continuation_id, ContinuationJob)
+    run_job(continuations.CONTINUATIONS, continuation_id, ContinuationJob)
 
 
 @app.task(name=freezing.TASK)
@@ -145,12 +145,12 @@ def check_plan(key: str, plan: dict[str, Any]) -> None:
 
 @app.task(name=launch.TASK)
 def run_training(run_id: str) -> None:
-    work(launch.RUNS, run_id, TrainingJob)
+    run_job(launch.RUNS, run_id, TrainingJob)
 
 
 @app.task(name=rollout_batches.TASK)
 def run_rollouts(batch_id: str) -> None:
-    work(rollout_batches.ROLLOUTS, batch_id, RolloutJob)
+    run_job(rollout_batches.ROLLOUTS, batch_id, RolloutJob)
 
 
 @app.task(name=rollout_batches.RUNNERS_TASK)
@@ -189,7 +189,7 @@ def recover_jobs() -> None:
 
 
 @app.task(name="leases.expire", acks_late=False)
-def expire_leases() -> None:
+def run_chores() -> None:
     """Run every chore; one failing doesn't stop the others."""
     for chore in CHORES:
         try:
@@ -225,9 +225,9 @@ def settle_traces() -> None:
 
 
 @app.task(name="traces.delete_spans", acks_late=False)
-def forget_spans() -> None:
+def delete_idle_spans() -> None:
     """Remove the spans of traces that have been idle for long."""
-    retention.forget_spans()
+    retention.delete_idle_spans()
 
 
 @app.task(name="sessions.clear", acks_late=False)
@@ -237,15 +237,15 @@ def clear_sessions() -> None:
 
 
 @app.task(name="webhooks.delete_old", acks_late=False)
-def forget_deliveries() -> None:
+def delete_old_deliveries() -> None:
     """Remove old deliveries that succeeded or were given up."""
-    webhook_retention.forget_deliveries()
+    webhook_retention.delete_old_deliveries()
 
 
 @app.task(name="idempotency_keys.clear", acks_late=False)
-def clear_answers() -> None:
+def clear_idempotency_keys() -> None:
     """Remove expired Idempotency-Key records."""
-    idempotency.forget_expired()
+    idempotency.delete_expired()
 
 
 @app.task(name="demo.advance")

@@ -119,14 +119,14 @@ class ChangeRoleView(_OneMemberView):
         },
     )
     def post(self, request: Request, membership_id: int) -> Response:
-        found, form = self.find(membership_id), ChangeRoleSerializer(data=request.data)
+        membership, form = self.find(membership_id), ChangeRoleSerializer(data=request.data)
         form.is_valid(raise_exception=True)
         role = ROLES[form.validated_data["role"]]
         try:
-            membership_changes.change_role(membership=found, role=role, by=self.member.user, spares_owners=True)
+            membership_changes.change_role(membership=membership, role=role, by=self.member.user, spares_owners=True)
         except REFUSALS as refusal:
             raise Conflict(str(refusal)) from None
-        return Response(MemberSerializer(found).data)
+        return Response(MemberSerializer(membership).data)
 
 
 class RemoveMemberView(_OneMemberView):
@@ -142,10 +142,10 @@ class RemoveMemberView(_OneMemberView):
         },
     )
     def post(self, request: Request, membership_id: int) -> Response:
-        found = self.find(membership_id)
-        answer = MemberSerializer(found).data
+        membership = self.find(membership_id)
+        answer = MemberSerializer(membership).data
         try:
-            membership_changes.remove(membership=found, by=self.member.user, spares_owners=True)
+            membership_changes.remove(membership=membership, by=self.member.user, spares_owners=True)
         except REFUSALS as refusal:
             raise Conflict(str(refusal)) from None
         return Response(answer)
@@ -178,12 +178,14 @@ class InvitationsView(ListView):
         form.is_valid(raise_exception=True)
         email, role = form.validated_data["email"], ROLES[form.validated_data["role"]]
         try:
-            made = invitation_links.invite(workspace=self.member.workspace, email=email, role=role, by=self.member.user)
+            created = invitation_links.invite(
+                workspace=self.member.workspace, email=email, role=role, by=self.member.user
+            )
         except invitation_links.AlreadyMember as refusal:
             raise ValidationError({"email": [str(refusal)]}) from None
-        made.invitation.refresh_from_db()
-        link = request.build_absolute_uri(reverse("accounts:join", args=[made.secret]))
-        answer = {**InvitationSerializer(made.invitation).data, "link": link}
+        created.invitation.refresh_from_db()
+        link = request.build_absolute_uri(reverse("accounts:join", args=[created.secret]))
+        answer = {**InvitationSerializer(created.invitation).data, "link": link}
         return Response(answer, status=status.HTTP_201_CREATED)
 
 
@@ -201,9 +203,9 @@ class RevokeInvitationView(MemberView):
     )
     def post(self, request: Request, invitation_id: UUID) -> Response:
         rows = Invitation.objects.visible_to(self.member).select_related("workspace")
-        found = get_object_or_404(rows, pk=invitation_id)
+        invitation = get_object_or_404(rows, pk=invitation_id)
         try:
-            invitation_links.revoke(invitation=found, by=self.member.user)
+            invitation_links.revoke(invitation=invitation, by=self.member.user)
         except invitation_links.InvitationGone as refusal:
             raise Conflict(str(refusal)) from None
-        return Response(InvitationSerializer(found).data)
+        return Response(InvitationSerializer(invitation).data)

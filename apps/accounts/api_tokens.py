@@ -42,7 +42,7 @@ def issue_token(*, membership: Membership, name: str, lifetime: timedelta | None
         actor=membership.user,
         action="made API token",
         subject=f"{name} ({token.prefix}…)",
-        about=token,
+        target=token,
     )
     return NewToken(token, secret)
 
@@ -57,5 +57,5 @@ def revoke_token(*, token: ApiToken, by: User) -> None:
         actor=by,
         action="revoked API token",
         subject=f"{token.name} ({token.prefix}…) of {token.membership.user}",
-        about=token,
+        target=token,
     )

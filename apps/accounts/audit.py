@@ -6,7 +6,7 @@ from apps.accounts.models import AuditEntry, User, Workspace, subject_id
 
 
 def record(
-    *, workspace: Workspace, actor: User | None, action: str, subject: str, about: Any = None, **detail: Any
+    *, workspace: Workspace, actor: User | None, action: str, subject: str, target: Any = None, **detail: Any
 ) -> AuditEntry:
     """Record that `actor` did `action` to `subject`; together they read as a sentence."""
     return AuditEntry.objects.create(
@@ -14,6 +14,6 @@ def record(
         actor=actor,
         action=action,
         subject=subject[:200],
-        subject_id=subject_id(about),
+        subject_id=subject_id(target),
         detail=detail,
     )

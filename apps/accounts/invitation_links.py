@@ -51,7 +51,7 @@ def invite(*, workspace: Workspace, email: str, role: Role, by: User) -> NewInvi
         invited_by=by,
         expires_at=now() + LIFETIME,
     )
-    audit.record(workspace=workspace, actor=by, action="invited", subject=f"{email} as {role.label}", about=invitation)
+    audit.record(workspace=workspace, actor=by, action="invited", subject=f"{email} as {role.label}", target=invitation)
     return NewInvitation(invitation, secret)
 
 
@@ -65,7 +65,7 @@ def revoke(*, invitation: Invitation, by: User) -> None:
         actor=by,
         action="revoked the invitation of",
         subject=invitation.email,
-        about=invitation,
+        target=invitation,
     )
 
 
@@ -87,7 +87,7 @@ def accept(*, invitation: Invitation, user: User) -> Membership:
         actor=user,
         action="joined as",
         subject=Role(invitation.role).label,
-        about=membership,
+        target=membership,
         invitation=str(invitation.pk),
         invited=invitation.email,
     )

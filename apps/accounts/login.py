@@ -46,19 +46,19 @@ def sign_in(request: HttpRequest, *, email: str, password: str) -> User:
     """Start a session. Raises WrongCredentials, or TooManyTries before the password is checked."""
     address = request.META.get("REMOTE_ADDR", "")
     account = _digest(email)
-    known = _known(request)
-    if known and known.account == account:
-        PER_BROWSER.count(known.browser)
+    browser = _known(request)
+    if browser and browser.account == account:
+        PER_BROWSER.count(browser.browser)
     else:
-        known = None
+        browser = None
         PER_ADDRESS.count(address)
         PER_ACCOUNT_AND_ADDRESS.count(f"{account}@{address}")
         PER_ACCOUNT.count(account)
     user = authenticate(request, username=email.strip(), password=password)
     if not isinstance(user, User):
         raise WrongCredentials("No account has this e-mail address and password.")
-    if known:
-        PER_BROWSER.forgive(known.browser)
+    if browser:
+        PER_BROWSER.forgive(browser.browser)
     else:
         PER_ACCOUNT_AND_ADDRESS.forgive(f"{account}@{address}")
         PER_ACCOUNT.forgive(account)
@@ -68,8 +68,8 @@ def sign_in(request: HttpRequest, *, email: str, password: str) -> User:
 
 def remember_browser(request: HttpRequest, response: HttpResponse, user: User) -> None:
     """Mark this browser as known for the account that just signed in, until another one does."""
-    account, known = _digest(user.email), _known(request)
-    browser = known.browser if known and known.account == account else token_urlsafe(16)
+    account, remembered = _digest(user.email), _known(request)
+    browser = remembered.browser if remembered and remembered.account == account else token_urlsafe(16)
     response.set_cookie(
         COOKIE,
         signing.dumps([account, browser], salt=SALT),

@@ -32,7 +32,7 @@ def found_workspace(*, name: str, owner: User) -> Membership:
     if not is_new:  # another workspace with the same name
         workspace = Workspace.objects.create(name=name, slug=f"{slug}-{str(new_id())[-8:]}")
     membership = Membership.objects.create(workspace=workspace, user=owner, role=Role.OWNER)
-    audit.record(workspace=workspace, actor=owner, action="created workspace", subject=name, about=workspace)
+    audit.record(workspace=workspace, actor=owner, action="created workspace", subject=name, target=workspace)
     return membership
 
 
@@ -55,7 +55,7 @@ def change_role(*, membership: Membership, role: Role, by: User, spares_owners: 
         actor=by,
         action="changed the role of",
         subject=f"{membership.user} from {before.label} to {role.label}",
-        about=membership,
+        target=membership,
     )
 
 
@@ -75,7 +75,7 @@ def remove(*, membership: Membership, by: User, spares_owners: bool = False) -> 
         actor=by,
         action="left" if by == membership.user else "removed",
         subject=membership.workspace.name if by == membership.user else str(membership.user),
-        about=membership,
+        target=membership,
         email=membership.user.email,
         role=Role(membership.role).label,
     )
@@ -85,8 +85,8 @@ def remove(*, membership: Membership, by: User, spares_owners: bool = False) -> 
 
 def _end_invitations_by(membership: Membership) -> None:
     """A former owner may know open invitation links, which would let them back in."""
-    made = Invitation.objects.open().filter(workspace=membership.workspace_id, invited_by=membership.user_id)
-    made.update(revoked_at=now())
+    invitations = Invitation.objects.open().filter(workspace=membership.workspace_id, invited_by=membership.user_id)
+    invitations.update(revoked_at=now())
 
 
 def _lock(membership: Membership) -> None:
@@ -109,8 +109,10 @@ def _keep_an_owner(membership: Membership) -> None:
     """Refuse to remove or demote the last owner."""
     if membership.role != Role.OWNER:
         return
-    others = Membership.objects.filter(workspace=membership.workspace_id, role=Role.OWNER).exclude(pk=membership.pk)
-    if not others.exists():
+    other_owners = Membership.objects.filter(workspace=membership.workspace_id, role=Role.OWNER).exclude(
+        pk=membership.pk
+    )
+    if not other_owners.exists():
         raise LastOwner(
             f"{membership.user} is the only owner of {membership.workspace}. Make somebody else an owner first."
         )

@@ -61,10 +61,10 @@ def needs_recent_sign_in(action: str) -> Callable[[View[P]], View[P]]:
     def guard(view: View[P]) -> View[P]:
         @sensitive_post_parameters(FIELD)
         def guarded(request: HtmxRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
-            asked = None
+            response = None
             if request.method == "POST" and not is_recent(request.session):
-                asked = _ask(request, action)
-            return asked if asked is not None else view(request, *args, **kwargs)
+                response = _ask(request, action)
+            return response if response is not None else view(request, *args, **kwargs)
 
         update_wrapper(guarded, view)
         guarded.needs_recent_sign_in = action  # type: ignore[attr-defined]  # read by the test that goes over all addresses
@@ -105,8 +105,8 @@ def _confirm(request: HtmxRequest, password: str, action: str) -> bool:
     is_right = request.user.check_password(password)
     memberships = request.user.own_memberships
     if memberships:
-        about = "password given again to" if is_right else "wrong password given to"
-        record(workspace=request.member.workspace, actor=request.user, action=about, subject=action)
+        audit_action = "password given again to" if is_right else "wrong password given to"
+        record(workspace=request.member.workspace, actor=request.user, action=audit_action, subject=action)
     if is_right:
         PER_PERSON.forgive(str(request.user.pk))
         request.session[GIVEN_AT] = time()

@@ -8,7 +8,7 @@ from apps.annotation.models import Queue
 
 
 def record(
-    queue: Queue, by: User | None, action: str, /, *, who: object = None, about: Any = None, **detail: Any
+    queue: Queue, by: User | None, action: str, /, *, who: object = None, target: Any = None, **detail: Any
 ) -> None:
     """Record that `by` did `action` to a queue or, if given, to `who` in it."""
     audit.record(
@@ -16,6 +16,6 @@ def record(
         actor=by,
         action=action,
         subject=f"{who} in {queue}" if who else queue.name,
-        about=about or queue,
+        target=target or queue,
         **detail,
     )

@@ -52,9 +52,9 @@ def decided(adjudication: Adjudication, judgments: Sequence[Judgment]) -> str:
 def after_decision(adjudication: Adjudication, judgments: Sequence[Judgment]) -> str:
     """The text a reviewer sees after deciding: the others' judgments, by the sides that the reviewer saw."""
     item = adjudication.item
-    others = "; ".join(f"{judgment.annotator}: {in_review(judgment, item)}" for judgment in judgments[:NAMED])
+    judgments_text = "; ".join(f"{judgment.annotator}: {in_review(judgment, item)}" for judgment in judgments[:NAMED])
     more = f"; and {len(judgments) - NAMED} more" if len(judgments) > NAMED else ""
-    return f"You decided: {decided(adjudication, judgments)}. {others}{more}. The people who judged it see your reason."
+    return f"You decided: {decided(adjudication, judgments)}. {judgments_text}{more}. The people who judged it see your reason."
 
 
 def a_is_left_in_review(item: Item) -> bool:

@@ -94,11 +94,11 @@ def queue_rows(queues: Sequence[Queue], member: Membership) -> list[QueueRow]:
         mine=Sum(F("judged") + F("golds"), default=0, filter=my_desk),
         my_golds=Sum("golds", default=0, filter=my_desk),
     )
-    found = {queue: counts for queue, *counts in sums.values_list("queue", "all", "mine", "my_golds")}
+    counts_by_queue = {queue: counts for queue, *counts in sums.values_list("queue", "all", "mine", "my_golds")}
     elsewhere = assigned_elsewhere([queue.pk for queue in queues], member.user_id)
     rows = []
     for queue in queues:
-        judged, mine, golds = found.get(queue.pk, (0, 0, 0))
+        judged, mine, golds = counts_by_queue.get(queue.pk, (0, 0, 0))
         rows.append(QueueRow(queue, judged, mine, golds, elsewhere.get(queue.pk, 0)))
     return rows
 
@@ -170,11 +170,11 @@ def source_of(queue: Queue) -> dict[str, Any]:
 
 def judgments_of_items(queue: Queue, items: Iterable[Item], member: Membership) -> dict[int, list[Judgment]]:
     """The valid judgments of each of these items of `queue` that `member` may see."""
-    found: dict[int, list[Judgment]] = defaultdict(list)
+    judgments: dict[int, list[Judgment]] = defaultdict(list)
     valid = kind_of(queue).valid_judgments.visible_to(member).filter(item__in=[item.pk for item in items])
     for judgment in valid.select_related("annotator").order_by("pk"):
-        found[judgment.item_id].append(judgment)
-    return found
+        judgments[judgment.item_id].append(judgment)
+    return judgments
 
 
 def judgments_under_review(queue: Queue, item: Item) -> list[Judgment]:
@@ -184,23 +184,23 @@ def judgments_under_review(queue: Queue, item: Item) -> list[Judgment]:
 
 def valid_judgments_by_item(queue: Queue, items: Iterable[Item]) -> dict[int, list[UUID]]:
     """The ids of the items' valid judgments, oldest first."""
-    found: dict[int, list[UUID]] = defaultdict(list)
+    judgments: dict[int, list[UUID]] = defaultdict(list)
     valid = kind_of(queue).valid_judgments.filter(item__in=[item.pk for item in items])
     for item, judgment in valid.order_by("pk").values_list("item", "pk"):
-        found[item].append(judgment)
-    return found
+        judgments[item].append(judgment)
+    return judgments
 
 
 def judgments_of_trajectory(member: Membership, trajectory_id: UUID) -> list[Judgment]:
     """The newest judgments of this trajectory, individually or in a pair."""
     items = Item.objects.filter(Q(a=trajectory_id) | Q(b=trajectory_id))
-    found: list[Judgment] = []
+    newest: list[Judgment] = []
     for kind in KINDS.values():
         judgments = kind.valid_judgments.visible_to(member).filter(item__in=items)
         related = ("annotator", "item__a__policy", "item__b__policy", "queue")
         light = judgments.select_related(*related).defer(*(f"item__{column}" for column in HEAVY_COLUMNS))
-        found += light.order_by("-pk")[:JUDGMENTS_OF_RUN]
-    return sorted(found, key=lambda judgment: judgment.pk, reverse=True)[:JUDGMENTS_OF_RUN]
+        newest += light.order_by("-pk")[:JUDGMENTS_OF_RUN]
+    return sorted(newest, key=lambda judgment: judgment.pk, reverse=True)[:JUDGMENTS_OF_RUN]
 
 
 def latest_judgments_of(queue: Queue, annotator: Annotator, member: Membership) -> list[Any]:
@@ -219,11 +219,11 @@ def bulk_acts_of(queue: Queue) -> list[BulkAct]:
 
 def assignees_of(items: Iterable[Item]) -> dict[int, list[str]]:
     """The names of each item's assignees; none if it's for everybody."""
-    found: dict[int, list[str]] = defaultdict(list)
+    assignees: dict[int, list[str]] = defaultdict(list)
     named = ItemAssignee.objects.filter(item__in=[item.pk for item in items]).select_related("user")
     for each in named.order_by("user__name", "pk"):
-        found[each.item_id].append(str(each.user))
-    return found
+        assignees[each.item_id].append(str(each.user))
+    return assignees
 
 
 def items_of(queue: Queue) -> QuerySet[Item]:

@@ -26,8 +26,8 @@ class TrajectoryAnnotators:
         return Q(pk__in=judged.values("a")) | Q(pk__in=judged.exclude(b=None).values("b"))
 
     def name(self, member: Membership, annotator: UUID) -> str:
-        found = Annotator.objects.visible_to(member).filter(pk=annotator).values_list("name", flat=True)
-        return found.first() or ""
+        names = Annotator.objects.visible_to(member).filter(pk=annotator).values_list("name", flat=True)
+        return names.first() or ""
 
     def counts(self, member: Membership, trajectories: Sequence[UUID]) -> list[Judged]:
         with connection.cursor() as cursor:

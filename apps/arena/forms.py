@@ -11,7 +11,7 @@ from apps.arena.stopping_rule import StoppingRule
 from apps.common.environments import CHOICES, ENVIRONMENTS, LEVELS
 from apps.gateway.splits.models import TrafficSplit
 from apps.policies.models import Policy, PolicyQuerySet
-from apps.training.own_tasks import own_environments
+from apps.training.workspace_tasks import workspace_environments
 from apps.trajectories.models import Task
 from apps.trajectories.rollouts.rollout_batches import MOST_EPISODES
 
@@ -117,10 +117,10 @@ class ExperimentForm(_PlanForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        own = own_environments(self.member.workspace_id, held_out=True)
+        environments = workspace_environments(self.member.workspace_id, held_out=True)
         cast("forms.ChoiceField", self.fields["environment"]).choices = CHOICES + [
             (name, f"{name}: your own, {count:,} held-out task{'' if count == 1 else 's'}, for runners")
-            for name, count in own
+            for name, count in environments
             if name not in ENVIRONMENTS
         ]
 
@@ -136,8 +136,8 @@ class ExperimentForm(_PlanForm):
         if environment not in ENVIRONMENTS:
             return cleaned
         if unknown := set(cleaned.get("levels", ())) - set(ENVIRONMENTS[environment].levels):
-            known = ", ".join(ENVIRONMENTS[environment].levels) or "none"
-            self.add_error("levels", f"{environment} has no {min(unknown)}; its levels: {known}.")
+            level_names = ", ".join(ENVIRONMENTS[environment].levels) or "none"
+            self.add_error("levels", f"{environment} has no {min(unknown)}; its levels: {level_names}.")
         return cleaned
 
 
@@ -192,8 +192,8 @@ class LiveExperimentForm(_RuleForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        known = TrafficSplit.objects.visible_to(self.member).order_by("name")
-        cast("forms.ModelChoiceField[TrafficSplit]", self.fields["split"]).queryset = known
+        splits = TrafficSplit.objects.visible_to(self.member).order_by("name")
+        cast("forms.ModelChoiceField[TrafficSplit]", self.fields["split"]).queryset = splits
 
 
 class PromotionForm(forms.Form):

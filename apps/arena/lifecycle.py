@@ -89,7 +89,7 @@ def start_experiment(
         plan=plan,
         created_by=by,
     )
-    audit.record(workspace=workspace, actor=by, action="started experiment", subject=name, about=experiment, **plan)
+    audit.record(workspace=workspace, actor=by, action="started experiment", subject=name, target=experiment, **plan)
     return experiment
 
 
@@ -215,7 +215,7 @@ def _end(experiment: Experiment, figures: Standing, *, by: User | None, promoted
         actor=by,
         action="stopped experiment" if by else "experiment ended by its rule",
         subject=experiment.name,
-        about=experiment,
+        target=experiment,
         outcome=figures.outcome,
     )
     announce(

@@ -73,7 +73,7 @@ def start_live_experiment(
         raise CantFeed(f"{locked} feeds an experiment already. End that one first.") from None
     locked.experiment = experiment.pk
     locked.save(update_fields=["experiment"])
-    audit.record(workspace=workspace, actor=by, action="started experiment", subject=name, about=experiment, **plan)
+    audit.record(workspace=workspace, actor=by, action="started experiment", subject=name, target=experiment, **plan)
     return experiment
 
 

@@ -131,8 +131,8 @@ def current_standing(experiment: Experiment) -> Standing:
     # A live experiment may get more pairs until it has the planned number of tasks.
     planned = experiment.plan["tasks"] if experiment.is_live else len({*places, *(task for task, _ in alike)})
     is_fed = not experiment.is_live or len(items) + len(alike) >= planned
-    known = win_rates.with_ties(strengths, alike, places=places, all_known=is_fed and not unfinished)
-    win_rate = win_rates.confidence_sequence(list(win_rates.task_scores(known).values()), alpha=experiment.rule.alpha)
+    scores = win_rates.with_ties(strengths, alike, places=places, all_known=is_fed and not unfinished)
+    win_rate = win_rates.confidence_sequence(list(win_rates.task_scores(scores).values()), alpha=experiment.rule.alpha)
     runs_a, runs_b = (_runs(experiment, side) for side in LiveAttempt.Side)
     results_a, results_b = _results(runs_a), _results(runs_b)
     shared = results_a.keys() & results_b.keys()

@@ -108,13 +108,13 @@ def start_recorded_experiment(
         created_by=by,
     )
     make_queue_of(experiment, match(*sides))
-    audit.record(workspace=workspace, actor=by, action="started experiment", subject=name, about=experiment, **plan)
+    audit.record(workspace=workspace, actor=by, action="started experiment", subject=name, target=experiment, **plan)
     return experiment
 
 
 def _first_attempts(policy: Policy, tasks: list[UUID], samples: int) -> list[Attempt]:
     place = Window(RowNumber(), partition_by=F("task"), order_by=F("id").asc())
     rows = attempts_of(policy).filter(task__in=tasks).annotate(place=place).filter(place__lte=samples)
-    found = [Attempt(*row) for row in rows.values_list("task_id", "id", "course")]
+    attempts = [Attempt(*row) for row in rows.values_list("task_id", "id", "course")]
     order = {task: number for number, task in enumerate(tasks)}
-    return sorted(found, key=lambda attempt: (order[attempt.task], attempt.trajectory))
+    return sorted(attempts, key=lambda attempt: (order[attempt.task], attempt.trajectory))

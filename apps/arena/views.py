@@ -64,8 +64,8 @@ def new_experiment(request: HtmxRequest) -> HttpResponse:
     form = ExperimentForm(request.POST or None, member=request.member, initial=initial)
     if request.method == "POST" and form.is_valid():
         try:
-            found = lifecycle.start_experiment(workspace=request.member.workspace, by=request.user, **form.plan)
-            return redirect("arena:experiment", found.pk)
+            experiment = lifecycle.start_experiment(workspace=request.member.workspace, by=request.user, **form.plan)
+            return redirect("arena:experiment", experiment.pk)
         except RolloutRefused as refusal:
             form.add_error(None, str(refusal))
     return render(request, "arena/new_experiment.html", {"form": form}, status=422 if form.errors else 200)
@@ -79,8 +79,8 @@ def new_recorded_experiment(request: HtmxRequest) -> HttpResponse:
     form = RecordedExperimentForm(request.POST or None, member=request.member, initial=initial)
     if request.method == "POST" and form.is_valid():
         try:
-            found = start_recorded_experiment(workspace=request.member.workspace, by=request.user, **form.plan)
-            return redirect("arena:experiment", found.pk)
+            experiment = start_recorded_experiment(workspace=request.member.workspace, by=request.user, **form.plan)
+            return redirect("arena:experiment", experiment.pk)
         except NothingInCommon as refusal:
             form.add_error(None, str(refusal))
     return render(request, "arena/new_recorded.html", {"form": form}, status=422 if form.errors else 200)
@@ -93,8 +93,8 @@ def new_live_experiment(request: HtmxRequest) -> HttpResponse:
     form = LiveExperimentForm(request.POST or None, member=request.member, initial={"split": request.GET.get("split")})
     if request.method == "POST" and form.is_valid():
         try:
-            found = start_live_experiment(workspace=request.member.workspace, by=request.user, **form.plan)
-            return redirect("arena:experiment", found.pk)
+            experiment = start_live_experiment(workspace=request.member.workspace, by=request.user, **form.plan)
+            return redirect("arena:experiment", experiment.pk)
         except CantFeed as refusal:
             form.add_error(refusal.field, str(refusal))
     return render(request, "arena/new_live.html", {"form": form}, status=422 if form.errors else 200)
@@ -104,8 +104,8 @@ def new_live_experiment(request: HtmxRequest) -> HttpResponse:
 @at_least(Role.RESEARCHER)
 def experiment(request: HtmxRequest, experiment_id: UUID) -> HttpResponse:
     """One experiment: its figures, and the available actions."""
-    found = get_object_or_404(_experiments(request), pk=experiment_id)
-    return render(request, "arena/experiment.html", _experiment_context(found))
+    experiment = get_object_or_404(_experiments(request), pk=experiment_id)
+    return render(request, "arena/experiment.html", _experiment_context(experiment))
 
 
 @fragment_of(lambda experiment_id, **_: reverse("arena:experiment", args=[experiment_id]))
@@ -116,21 +116,21 @@ def experiment_standing(request: HtmxRequest, experiment_id: UUID) -> HttpRespon
 
     Replacing them on every poll would remove the form behind an open confirmation dialog.
     """
-    found = get_object_or_404(_experiments(request), pk=experiment_id)
-    context = _experiment_context(found)
+    experiment = get_object_or_404(_experiments(request), pk=experiment_id)
+    context = _experiment_context(experiment)
     context["oob"] = request.GET.get("shown") != context["shown"]
     return render(request, "arena/_standing.html", context)
 
 
-def _experiment_context(found: Experiment) -> dict[str, Any]:
-    figures = figures_of(found)
-    batches = [batch for batch in (found.rollouts_a, found.rollouts_b) if batch]
-    winner = {Outcome.A_BETTER: found.policy_a, Outcome.B_BETTER: found.policy_b}.get(figures.outcome)
-    champions = promotions.champions(workspace=found.workspace, environment=found.environment)
+def _experiment_context(experiment: Experiment) -> dict[str, Any]:
+    figures = figures_of(experiment)
+    batches = [batch for batch in (experiment.rollouts_a, experiment.rollouts_b) if batch]
+    winner = {Outcome.A_BETTER: experiment.policy_a, Outcome.B_BETTER: experiment.policy_b}.get(figures.outcome)
+    champions = promotions.champions(workspace=experiment.workspace, environment=experiment.environment)
     champion = champions[-1] if champions else None
-    open_queue = found.queue if found.queue and found.queue.state == Queue.State.OPEN else None
+    open_queue = experiment.queue if experiment.queue and experiment.queue.state == Queue.State.OPEN else None
     return {
-        "experiment": found,
+        "experiment": experiment,
         "figures": figures,
         "winner": winner,
         "champion": champion,
@@ -138,20 +138,21 @@ def _experiment_context(found: Experiment) -> dict[str, Any]:
         "difference_words": _in_words(figures.success_difference),
         "judged_words": f"{figures.items_judged} of {figures.items}",
         "batches": batches,
-        "left_out": _left_out(found, figures),
+        "left_out": _left_out(experiment, figures),
         "stopped_batches": [batch for batch in batches if batch.state in (JobState.FAILED, JobState.CANCELLED)],
-        "moving": found.state in MOVING,
+        "moving": experiment.state in MOVING,
         "open_queue": open_queue,
-        "shown": "-".join(str(each.pk) if each else "" for each in (open_queue, winner, champion)) + f"-{found.state}",
-        "promotion_form": PromotionForm(experiment=found, initial={"policy": winner, "reason": ""}),
+        "shown": "-".join(str(each.pk) if each else "" for each in (open_queue, winner, champion))
+        + f"-{experiment.state}",
+        "promotion_form": PromotionForm(experiment=experiment, initial={"policy": winner, "reason": ""}),
     }
 
 
-def _left_out(found: Experiment, figures: Standing) -> str:
+def _left_out(experiment: Experiment, figures: Standing) -> str:
     """A warning about tasks that only one policy finished: a policy that fails on the hard tasks is compared on the easy ones only."""
-    if found.state not in (Experiment.State.LABELING, Experiment.State.STOPPED) or found.rollouts_a is None:
+    if experiment.state not in (Experiment.State.LABELING, Experiment.State.STOPPED) or experiment.rollouts_a is None:
         return ""
-    played = found.rollouts_a.total // found.plan["samples"]
+    played = experiment.rollouts_a.total // experiment.plan["samples"]
     missing = played - figures.tasks_planned
     if missing <= 0:
         return ""
@@ -176,27 +177,27 @@ def _in_words(difference: Interval) -> str:
 @at_least(Role.RESEARCHER)
 def stop(request: HtmxRequest, experiment_id: UUID) -> HttpResponse:
     """End it before its rule does."""
-    found = get_object_or_404(_experiments(request), pk=experiment_id)
+    experiment = get_object_or_404(_experiments(request), pk=experiment_id)
     try:
-        lifecycle.stop_experiment(experiment=found, by=request.user)
+        lifecycle.stop_experiment(experiment=experiment, by=request.user)
     except lifecycle.NotRunning as refusal:
         messages.error(request, str(refusal))
-    return redirect("arena:experiment", found.pk)
+    return redirect("arena:experiment", experiment.pk)
 
 
 @require_POST
 @at_least(Role.RESEARCHER)
 def promote(request: HtmxRequest, experiment_id: UUID) -> HttpResponse:
     """Make one of the two policies the champion, on the current evidence."""
-    found = get_object_or_404(_experiments(request), pk=experiment_id)
-    form = PromotionForm(request.POST, experiment=found)
+    experiment = get_object_or_404(_experiments(request), pk=experiment_id)
+    form = PromotionForm(request.POST, experiment=experiment)
     if not form.is_valid():
         return render(
-            request, "arena/experiment.html", {**_experiment_context(found), "promotion_form": form}, status=422
+            request, "arena/experiment.html", {**_experiment_context(experiment), "promotion_form": form}, status=422
         )
     try:
         lifecycle.promote_from(
-            experiment=found,
+            experiment=experiment,
             policy=form.cleaned_data["policy"],
             by=request.user,
             reason=form.cleaned_data["reason"],
@@ -205,10 +206,12 @@ def promote(request: HtmxRequest, experiment_id: UUID) -> HttpResponse:
         messages.info(request, str(refusal))
     else:
         goes_on = (
-            f" It answers every new session of {found.split}, and the live experiment has ended." if found.split else ""
+            f" It answers every new session of {experiment.split}, and the live experiment has ended."
+            if experiment.split
+            else ""
         )
-        messages.success(request, f"{form.cleaned_data['policy']} is champion of {found.environment}.{goes_on}")
-    return redirect("arena:experiment", found.pk)
+        messages.success(request, f"{form.cleaned_data['policy']} is champion of {experiment.environment}.{goes_on}")
+    return redirect("arena:experiment", experiment.pk)
 
 
 @require_POST

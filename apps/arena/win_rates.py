@@ -95,13 +95,13 @@ def with_ties(
         ties[task][f"alike {len(ties[task])}"] = [0]
         last[task] = place
     waiting = deque(sorted((task for task in ties if task not in places), key=lambda task: last[task]))
-    known: dict[str, dict[str, Sequence[int]]] = {}
+    combined: dict[str, dict[str, Sequence[int]]] = {}
     for task, pairs in judged.items():
         while waiting and last[waiting[0]] <= places[task]:
             tied = waiting.popleft()
-            known[tied] = ties[tied]
-        known[task] = {**pairs, **ties.get(task, {})}
-    return known | {task: ties[task] for task in waiting if all_known}
+            combined[tied] = ties[tied]
+        combined[task] = {**pairs, **ties.get(task, {})}
+    return combined | {task: ties[task] for task in waiting if all_known}
 
 
 def confidence_sequence(values: Sequence[float], *, alpha: float = 0.05) -> Interval:
@@ -172,10 +172,10 @@ class SideBias:
 
 def side_bias(judgments: Iterable[tuple[int, bool]]) -> SideBias:
     """Side bias from (strength in favor of A, A was left) pairs, ignoring ties. Exact two-sided binomial test."""
-    left = decided = 0
+    left_wins = decided = 0
     for strength, a_was_left in judgments:
         if strength:
             decided += 1
-            left += (strength > 0) == a_was_left
-    p_value = float(binomtest(left, decided).pvalue) if decided else 1.0
-    return SideBias(left=left, decided=decided, p_value=p_value)
+            left_wins += (strength > 0) == a_was_left
+    p_value = float(binomtest(left_wins, decided).pvalue) if decided else 1.0
+    return SideBias(left=left_wins, decided=decided, p_value=p_value)

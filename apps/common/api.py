@@ -61,8 +61,8 @@ class MemberView(APIView):
         super().initial(request, *args, **kwargs)
         handler = getattr(self, "post", None)
         if request.method == "POST" and handler and self.keeps_answers and key_of(request):
-            asked = partial(handler, request, *args, **kwargs)
-            self.post = lambda *_, **__: answer_once(asked, request, membership_pk=self.member.pk)
+            respond = partial(handler, request, *args, **kwargs)
+            self.post = lambda *_, **__: answer_once(respond, request, membership_pk=self.member.pk)
 
 
 class ListView(MemberView):
@@ -75,9 +75,9 @@ class ListView(MemberView):
     ) -> Response:
         """The requested page. The serializer's context has the request, the member, and `context`."""
         pages = self.pagination_class()
-        found = pages.paginate_queryset(rows, self.request, view=self)
-        known = {"request": self.request, "member": self.member, **context}
-        return pages.get_paginated_response(serializer(found, many=True, context=known).data)
+        page = pages.paginate_queryset(rows, self.request, view=self)
+        serializer_context = {"request": self.request, "member": self.member, **context}
+        return pages.get_paginated_response(serializer(page, many=True, context=serializer_context).data)
 
 
 class Conflict(APIException):
@@ -91,8 +91,8 @@ class RequestSerializer(serializers.Serializer[Any]):
     """The body of a request. Unknown fields are refused, since a misspelled one would be silently ignored."""
 
     def to_internal_value(self, data: Any) -> Any:
-        known = {*self.fields, CSRF_FIELD}
-        if isinstance(data, Mapping) and (unknown := sorted(map(str, set(data) - known))):
+        field_names = {*self.fields, CSRF_FIELD}
+        if isinstance(data, Mapping) and (unknown := sorted(map(str, set(data) - field_names))):
             problem = f"There is no such field; known fields: {', '.join(self.fields)}."
             raise ValidationError({name: [problem] for name in unknown})
         values = super().to_internal_value(data)
@@ -127,14 +127,14 @@ def answer_error(error: Exception, context: dict[str, Any]) -> Response | None:
     elif isinstance(error, NotAuthenticated):
         response.data = {"detail": "This needs a token: send it as `Authorization: Bearer rt_…`. See /api/docs/."}
     elif isinstance(error, MethodNotAllowed):
-        known = [name for name in context["view"].allowed_methods if name not in ("HEAD", "OPTIONS")]
+        methods = [name for name in context["view"].allowed_methods if name not in ("HEAD", "OPTIONS")]
         response.data = {
-            "detail": f"{context['request'].method} isn't supported at this address; use {' or '.join(known)}."
+            "detail": f"{context['request'].method} isn't supported at this address; use {' or '.join(methods)}."
         }
     elif isinstance(error, UnsupportedMediaType):
-        given = legible(context["request"].content_type or "", 60)
+        content_type = legible(context["request"].content_type or "", 60)
         response.data = {
-            "detail": f"Content-Type “{given}” isn't accepted here. Send JSON, with `Content-Type: application/json`."
+            "detail": f"Content-Type “{content_type}” isn't accepted here. Send JSON, with `Content-Type: application/json`."
         }
     else:
         response.data = {"detail": next(_words(response.data["detail"]), "")}

@@ -23,37 +23,43 @@ def request_of(
 
     `names`: fields with a different name in REST. It only checks types and names; the form, which gets the result, checks the rest.
     """
-    fields = {names.get(field, field): _field(asked) for field, asked in form.base_fields.items()}
+    fields = {names.get(field, field): _field(form_field) for field, form_field in form.base_fields.items()}
     return type(name, (RequestSerializer,), {"__doc__": form.__doc__, **fields, **more})
 
 
-def _field(asked: forms.Field) -> serializers.Field[Any, Any, Any, Any]:
-    options: dict[str, Any] = {"help_text": " ".join(str(words) for words in (asked.label, asked.help_text) if words)}
-    match asked:
+def _field(form_field: forms.Field) -> serializers.Field[Any, Any, Any, Any]:
+    options: dict[str, Any] = {
+        "help_text": " ".join(str(words) for words in (form_field.label, form_field.help_text) if words)
+    }
+    match form_field:
         case forms.BooleanField():
-            return serializers.BooleanField(default=bool(asked.initial), **options)
+            return serializers.BooleanField(default=bool(form_field.initial), **options)
         case forms.JSONField():
             return serializers.ListField(child=serializers.DictField(), default=list, **options)
         case forms.ModelChoiceField():
             return serializers.UUIDField(default=None, allow_null=True, **options)
-    options |= {"required": True} if asked.required and asked.initial is None else {"default": asked.initial}
-    if not asked.required:
+    options |= (
+        {"required": True} if form_field.required and form_field.initial is None else {"default": form_field.initial}
+    )
+    if not form_field.required:
         options["allow_null"] = True
-    match asked:
+    match form_field:
         case forms.ChoiceField():
-            return serializers.ChoiceField(_choices(asked), **options)
+            return serializers.ChoiceField(_choices(form_field), **options)
         case forms.FloatField():
-            return serializers.FloatField(**options, **_bounds(asked))
+            return serializers.FloatField(**options, **_bounds(form_field))
         case forms.IntegerField():
-            return serializers.IntegerField(**options, **_bounds(asked))
+            return serializers.IntegerField(**options, **_bounds(form_field))
         case forms.CharField():
-            return serializers.CharField(max_length=asked.max_length, allow_blank=not asked.required, **options)
-    raise TypeError(f"{type(asked).__name__} has no counterpart over REST yet.")
+            return serializers.CharField(
+                max_length=form_field.max_length, allow_blank=not form_field.required, **options
+            )
+    raise TypeError(f"{type(form_field).__name__} has no counterpart over REST yet.")
 
 
-def _bounds(asked: forms.IntegerField) -> dict[str, Any]:
-    return {"min_value": asked.min_value, "max_value": asked.max_value}
+def _bounds(form_field: forms.IntegerField) -> dict[str, Any]:
+    return {"min_value": form_field.min_value, "max_value": form_field.max_value}
 
 
-def _choices(asked: forms.ChoiceField) -> list[tuple[str, str]]:
-    return [(str(value), str(label)) for value, label in asked.choices]  # type: ignore[union-attr,misc]  # ours are flat lists
+def _choices(form_field: forms.ChoiceField) -> list[tuple[str, str]]:
+    return [(str(value), str(label)) for value, label in form_field.choices]  # type: ignore[union-attr,misc]  # ours are flat lists

@@ -62,10 +62,10 @@ class CompiledQuery(Generic[M]):
 
     def get(self, **values: Value) -> M:
         """The row. Raises the model's DoesNotExist."""
-        found = self.first(**values)
-        if found is None:
+        instance = self.first(**values)
+        if instance is None:
             raise self._compiled.model.DoesNotExist  # type: ignore[attr-defined]  # of every concrete model
-        return found
+        return instance
 
     def _instances(self, values: dict[str, Value]) -> Iterator[M]:
         compiled = self._compiled
@@ -75,8 +75,8 @@ class CompiledQuery(Generic[M]):
         with connection.cursor() as cursor:
             cursor.execute(compiled.sql, params)
             rows = cursor.fetchall()
-        for found in rows:
-            row = list(found)
+        for record in rows:
+            row = list(record)
             for at, functions, expression in compiled.converters:
                 for function in functions:
                     row[at] = function(row[at], expression, connection)
@@ -95,8 +95,8 @@ class CompiledQuery(Generic[M]):
         if {name for _, name in slots} != self._types.keys():
             raise TypeError(f"Not every value of {sorted(self._types)} is a parameter of: {sql}")
         info: Any = compiler.klass_info
-        own = info["select_fields"]
-        columns = slice(own[0], own[-1] + 1)
+        select_fields = info["select_fields"]
+        columns = slice(select_fields[0], select_fields[-1] + 1)
         select: Any = compiler.select
         converters = compiler.get_converters([column[0] for column in select])
         return _Compiled(

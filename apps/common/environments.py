@@ -14,7 +14,7 @@ from django.conf import settings
 class EnvironmentFacts:
     """An environment's subject, task levels, and scripted policies."""
 
-    about: str
+    summary: str
     levels: tuple[str, ...] = ()
     scripts: tuple[str, ...] = ()
 
@@ -30,6 +30,6 @@ ENVIRONMENTS: Mapping[str, EnvironmentFacts] = {
     **BUILT_IN,
     **{name: EnvironmentFacts("on a server") for name in settings.SERVED_ENVIRONMENTS},
 }
-CHOICES: list[tuple[str, str]] = [(name, f"{name}: {facts.about}") for name, facts in ENVIRONMENTS.items()]
+CHOICES: list[tuple[str, str]] = [(name, f"{name}: {facts.summary}") for name, facts in ENVIRONMENTS.items()]
 SCRIPTS: tuple[str, ...] = tuple(dict.fromkeys(script for facts in ENVIRONMENTS.values() for script in facts.scripts))
 LEVELS: tuple[str, ...] = tuple(sorted({level for facts in ENVIRONMENTS.values() for level in facts.levels}))

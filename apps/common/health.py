@@ -42,7 +42,7 @@ def note_worker(queues: Iterable[str]) -> None:
     cache.set_many({_key(queue): True for queue in queues}, timeout=WORKER_FORGOTTEN_SECONDS)
 
 
-def manned_queues() -> set[str] | None:
+def served_queues() -> set[str] | None:
     """Worker queues with a recently seen consumer; None while Valkey is down."""
     with suppress(*TROUBLE):
         seen = cache.get_many(map(_key, WORKER_QUEUES))
@@ -51,10 +51,10 @@ def manned_queues() -> set[str] | None:
 
 
 def _workers() -> str:
-    manned = manned_queues()
-    if manned is None:
+    served = served_queues()
+    if served is None:
         return "unknown"
-    return "ok" if len(manned) == len(WORKER_QUEUES) else "missing"
+    return "ok" if len(served) == len(WORKER_QUEUES) else "missing"
 
 
 def _key(queue: str) -> str:
@@ -64,8 +64,8 @@ def _key(queue: str) -> str:
 def _ask_database() -> None:
     pool = connection.pool  # type: ignore[attr-defined]  # of PostgreSQL's backend
     pool.open()
-    with pool.connection(timeout=DATABASE_SECONDS) as asked:
-        asked.execute("SELECT 1")
+    with pool.connection(timeout=DATABASE_SECONDS) as database:
+        database.execute("SELECT 1")
 
 
 def _write_to_valkey() -> None:

@@ -74,20 +74,20 @@ def answer_once(answer: Callable[[], Response], request: Request, *, membership_
         time.sleep(0.1)
 
 
-def _answer(answer: Callable[[], Response], asked: AnsweredRequest) -> Response:
-    mine = AnsweredRequest.objects.filter(membership=asked.membership_id, key=asked.key)
+def _answer(answer: Callable[[], Response], request_row: AnsweredRequest) -> Response:
+    mine = AnsweredRequest.objects.filter(membership=request_row.membership_id, key=request_row.key)
     mine.expired().delete()
-    if known := mine.first():
-        if known.fingerprint != asked.fingerprint:
+    if stored := mine.first():
+        if stored.fingerprint != request_row.fingerprint:
             raise KeyReused
-        headers = {REPLAYED: "true"} | ({"Location": known.location} if known.location else {})
-        return Response(json.loads(known.body), status=known.status, headers=headers)
+        headers = {REPLAYED: "true"} | ({"Location": stored.location} if stored.location else {})
+        return Response(json.loads(stored.body), status=stored.status, headers=headers)
     response = answer()
-    asked.status = response.status_code
+    request_row.status = response.status_code
     body = json.dumps(response.data, cls=JSONEncoder)
-    asked.body = body if len(body) <= MOST_KEPT else json.dumps({"detail": NOT_KEPT})
-    asked.location = response.headers.get("Location", "")
-    asked.save(force_insert=True)
+    request_row.body = body if len(body) <= MOST_KEPT else json.dumps({"detail": NOT_KEPT})
+    request_row.location = response.headers.get("Location", "")
+    request_row.save(force_insert=True)
     return response
 
 
@@ -98,8 +98,8 @@ def _fingerprint(request: Request) -> str:
     """
     data = request.data
     sent = dict(data.lists()) if hasattr(data, "lists") else data
-    asked = [request.get_full_path(), sent]
-    return salted_hmac(HEADER, json.dumps(asked, sort_keys=True, default=str), algorithm="sha256").hexdigest()
+    parts = [request.get_full_path(), sent]
+    return salted_hmac(HEADER, json.dumps(parts, sort_keys=True, default=str), algorithm="sha256").hexdigest()
 
 
 def _is_first(membership_pk: int, key: str) -> bool:
@@ -113,7 +113,7 @@ def _is_first(membership_pk: int, key: str) -> bool:
         return bool(cursor.fetchone()[0])
 
 
-def forget_expired() -> int:
+def delete_expired() -> int:
     """Delete expired records; returns their number."""
     count, _ = AnsweredRequest.objects.expired().delete()
     return count

@@ -79,9 +79,9 @@ class Arguments(NamedTuple):
     problem: str
 
 
-def arguments_of(given: Any) -> Arguments:
+def arguments_of(raw: Any) -> Arguments:
     """Tool arguments from an object, a JSON string, or a JSON string inside one. Other text is kept unchanged."""
-    value, encoded, problem = given, 0, ""
+    value, encoded, problem = raw, 0, ""
     while isinstance(value, str) and encoded < 2:
         if not value.strip():
             return Arguments({}, encoded, "")

@@ -30,13 +30,13 @@ class ApiCursorPagination(CursorPagination):
 
     def get_page_size(self, request: Request) -> int:
         """Raises ValidationError if the size isn't a number, instead of silently ignoring it."""
-        given = request.query_params.get(self.page_size_query_param)
-        if given is None:
+        text = request.query_params.get(self.page_size_query_param)
+        if text is None:
             return self.page_size
-        if not given.isdecimal() or len(given) > 9 or int(given) == 0:
-            problem = f"“{given[:60]}” isn't a page size; expected a whole number from 1 to {self.max_page_size:,}."
+        if not text.isdecimal() or len(text) > 9 or int(text) == 0:
+            problem = f"“{text[:60]}” isn't a page size; expected a whole number from 1 to {self.max_page_size:,}."
             raise ValidationError({self.page_size_query_param: [problem]})
-        return min(int(given), self.max_page_size)
+        return min(int(text), self.max_page_size)
 
     def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any] | None:
         self._rows: QuerySet[Any] = queryset
@@ -67,21 +67,21 @@ class _Measured:
     def filter(self, **conditions: Any) -> "_Measured":
         return _Measured(self._rows.filter(**conditions), self._pages)
 
-    def __getitem__(self, asked: slice) -> list[Any]:
+    def __getitem__(self, window: slice) -> list[Any]:
         """If rows are too large, the page size is reduced; one extra row is included, as DRF expects."""
-        found: list[Any] = []
+        items: list[Any] = []
         size = 0
-        for start in range(asked.start, asked.stop, AT_ONCE):
-            some = list(self._rows[start : min(start + AT_ONCE, asked.stop)])
-            for row in some:
-                found.append(row)
+        for start in range(window.start, window.stop, AT_ONCE):
+            batch = list(self._rows[start : min(start + AT_ONCE, window.stop)])
+            for row in batch:
+                items.append(row)
                 if size > MOST_BYTES:
-                    self._pages.page_size = len(found) - 1
-                    return found
+                    self._pages.page_size = len(items) - 1
+                    return items
                 size += sum(len(repr(value)) for name, value in vars(row).items() if name[0] != "_")
-            if len(some) < AT_ONCE:
+            if len(batch) < AT_ONCE:
                 break
-        return found
+        return items
 
 
 class ShortPages(ApiCursorPagination):
@@ -123,16 +123,16 @@ def page_of(
             ordered = ordered.filter(_after(order, position, backwards=backwards))
         except (ValueError, DjangoValidationError):
             return page_of(rows, order=order, size=size)
-    found = list(ordered[: size + 1])
-    more, found = len(found) > size, found[:size]
+    items = list(ordered[: size + 1])
+    more, items = len(items) > size, items[:size]
     if backwards:
-        found.reverse()
-    has_next = bool(found) and (more if not backwards else True)
-    has_previous = bool(found) and (more if backwards else position is not None)
+        items.reverse()
+    has_next = bool(items) and (more if not backwards else True)
+    has_previous = bool(items) and (more if backwards else position is not None)
     return Page(
-        rows=found,
-        next=_write(order, found[-1], backwards=False) if has_next else "",
-        previous=_write(order, found[0], backwards=True) if has_previous else "",
+        rows=items,
+        next=_write(order, items[-1], backwards=False) if has_next else "",
+        previous=_write(order, items[0], backwards=True) if has_previous else "",
     )
 
 

@@ -191,10 +191,10 @@ class DatasetList(DatasetView, ListAPIView[Dataset]):
         responses={201: DatasetSerializer},
     )
     def post(self, request: Request) -> Response:
-        asked = NewDatasetSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
+        serializer = NewDatasetSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
         try:
-            dataset = freezing.create_dataset(**asked.validated_data, by=self.member)
+            dataset = freezing.create_dataset(**serializer.validated_data, by=self.member)
         except freezing.NameTaken as error:
             raise ValidationError({"name": [str(error)]}) from error
         return Response(DatasetSerializer(self.dataset(dataset.pk)).data, status=status.HTTP_201_CREATED)
@@ -229,10 +229,12 @@ class VersionList(DatasetView, ListAPIView[Version]):
     )
     def post(self, request: Request, dataset_id: str) -> Response:
         dataset = self.dataset(dataset_id)
-        asked = RecipeSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
+        serializer = RecipeSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
         try:
-            version = freezing.request_version(dataset=dataset, recipe=asked.validated_data["recipe"], by=self.member)
+            version = freezing.request_version(
+                dataset=dataset, recipe=serializer.validated_data["recipe"], by=self.member
+            )
         except BadRecipe as error:
             raise ValidationError({error.field: [error.problem]}) from error
         except freezing.NothingToFreeze as error:
@@ -311,7 +313,7 @@ class VersionRows(DatasetView):
 
 def _choice(request: Request, name: str, choices: list[str]) -> str:
     """A query parameter with one of `choices`; the first is the default."""
-    given = request.query_params.get(name, choices[0])
-    if given not in choices:
-        raise ValidationError({name: [f"{given!r} is unknown; expected one of {', '.join(choices)}."]})
-    return given
+    choice = request.query_params.get(name, choices[0])
+    if choice not in choices:
+        raise ValidationError({name: [f"{choice!r} is unknown; expected one of {', '.join(choices)}."]})
+    return choice

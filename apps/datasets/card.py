@@ -46,10 +46,10 @@ def make_card(version: Version, figures: Figures) -> dict[str, Any]:
     }
 
 
-def _annotators(known: dict[UUID, Annotator], figures: Figures) -> list[dict[str, Any]]:
+def _annotators(annotators: dict[UUID, Annotator], figures: Figures) -> list[dict[str, Any]]:
     entries = [
-        {"id": str(who), "kind": known[who].kind, "label": known[who].label, "judgements": count}
-        | ({"source": known[who].source} if known[who].source else {})
+        {"id": str(who), "kind": annotators[who].kind, "label": annotators[who].label, "judgements": count}
+        | ({"source": annotators[who].source} if annotators[who].source else {})
         for who, count in figures.judgments.items()
     ]
     return sorted(entries, key=lambda entry: (-entry["judgements"], entry["label"]))
@@ -199,21 +199,21 @@ def _agreement_lines(card: dict[str, Any]) -> list[str]:
 
 
 def _agreement_words(row: AgreementRow) -> str:
-    whose = row.whose.capitalize()
+    subject = row.whose.capitalize()
     if row.raw["value"] is None:
-        return f"{whose}: not known, because {row.raw['undefined_because']}."
+        return f"{subject}: not known, because {row.raw['undefined_because']}."
     alpha, name = row.alpha, f"Krippendorff's alpha ({row.level})"
-    known = (
+    alpha_text = (
         f"{name} is undefined, because {alpha['undefined_because']}"
         if alpha["value"] is None
         else f"{name} {alpha['value']:.2f}{_interval(alpha, '.2f')}"
     )
     pairs = f"{row.raw['items']} pair{'' if row.raw['items'] == 1 else 's'}"
     share = f"{row.raw['value']:.0%}{_interval(row.raw, '.0%')}"
-    return f"{whose}: on {pairs} judged more than once, two agree {share} of the time. {known}."
+    return f"{subject}: on {pairs} judged more than once, two agree {share} of the time. {alpha_text}."
 
 
-def _interval(found: Mapping[str, Any], form: str) -> str:
-    if found["low"] is None:
+def _interval(estimate: Mapping[str, Any], form: str) -> str:
+    if estimate["low"] is None:
         return ""
-    return f" (95 % interval {found['low']:{form}} to {found['high']:{form}})"
+    return f" (95 % interval {estimate['low']:{form}} to {estimate['high']:{form}})"

@@ -57,12 +57,12 @@ class Agreement:
 
     def to_json(self) -> dict[str, Any]:
         """For people and for all: raw agreement, Krippendorff's alphas, and Fleiss' kappa, in the format of `agreement.to_json`."""
-        found = {}
+        data = {}
         for among, is_told in (("people", self.have_judged != {True}), ("all", True in self.have_judged)):
             if is_told:
                 figures = agreement(self.strengths[among].elements())
-                found[among] = {figure.name: to_json(getattr(figures, figure.name)) for figure in fields(figures)}
-        return found
+                data[among] = {figure.name: to_json(getattr(figures, figure.name)) for figure in fields(figures)}
+        return data
 
 
 def _pattern(strengths: Iterable[int]) -> tuple[int, ...]:
@@ -183,19 +183,19 @@ class AgreementRow(NamedTuple):
 
 def agreement_rows(card: Mapping[str, Any]) -> list[AgreementRow]:
     """A card's agreement, people first. Cards of old releases hold one figure for all, without an interval."""
-    found = card.get("agreement", {})
-    if "observed" in found:
-        both = {"items": found["pairs"], "low": None, "high": None}
-        raw = {**both, "value": found["observed"], "undefined_because": "no item has two judgments yet"}
-        alpha = {**both, "value": found["alpha"], "undefined_because": "every judgment is the same"}
+    agreement = card.get("agreement", {})
+    if "observed" in agreement:
+        both = {"items": agreement["pairs"], "low": None, "high": None}
+        raw = {**both, "value": agreement["observed"], "undefined_because": "no item has two judgments yet"}
+        alpha = {**both, "value": agreement["alpha"], "undefined_because": "every judgment is the same"}
         return [AgreementRow("all judgments", raw, alpha, "interval")]
     only = "judgments of models and rules"
     words = {
         "people": "people’s judgments",
-        "all": "all judgments, with models and rules" if "people" in found else only,
+        "all": "all judgments, with models and rules" if "people" in agreement else only,
     }
     return [
-        AgreementRow(words[among], found[among]["raw"], found[among]["nominal"], "nominal")
+        AgreementRow(words[among], agreement[among]["raw"], agreement[among]["nominal"], "nominal")
         for among in words
-        if among in found
+        if among in agreement
     ]

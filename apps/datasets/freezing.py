@@ -63,7 +63,7 @@ VERSIONS = register(
         title=str,
         url=lambda version: reverse("datasets:version", args=[version.dataset_id, version.number]),
         on_event=_announce,
-        announced={Phase.DONE: EventType.VERSION_FROZEN, Phase.FAILED: EventType.VERSION_FAILED},
+        webhook_events={Phase.DONE: EventType.VERSION_FROZEN, Phase.FAILED: EventType.VERSION_FAILED},
         facts=lambda version: {"dataset": str(version.dataset_id), "number": version.number},
         related=("dataset", "workspace"),
         lane="versions",
@@ -95,7 +95,7 @@ def create_dataset(*, name: str, description: str, licence: str, by: Membership)
         raise NameTaken(
             f"There is a dataset called {name} already. Choose another name, or freeze a version of that one."
         ) from None
-    audit.record(workspace=by.workspace, actor=by.user, action="made dataset", subject=name, about=dataset)
+    audit.record(workspace=by.workspace, actor=by.user, action="made dataset", subject=name, target=dataset)
     return dataset
 
 
@@ -133,7 +133,7 @@ def request_version(*, dataset: Dataset, recipe: Recipe, by: Membership) -> Vers
         actor=by.user,
         action="asked for version",
         subject=f"{dataset.name} v{version.number}",
-        about=version,
+        target=version,
         **version.recipe,
     )
     lifecycle.queue(version)
@@ -190,7 +190,7 @@ def _fresh_folder(version: Version) -> Path:
 def _finish(version: Version, built: Built) -> None:
     if not built.figures.rows:
         raise NothingToFreeze("Everything was dropped when the steps were read: " + _reasons(built))
-    with lifecycle.kept(version):
+    with lifecycle.lease_kept(version):
         files = store(version, built.files)
     sums = {split: built.files[split]["jsonl"].sha256 for split in Split}
     rows = {split.value: built.figures.rows[split.value] for split in Split}
@@ -231,10 +231,10 @@ class Builder:
         VersionPreference.objects.filter(version=self.version).delete()
         VersionJudgement.objects.filter(version=self.version).delete()
         recipe, figures = self.materials.recipe, self.materials.figures
-        found = survey(recipe, self.version.workspace)
-        self.progress(0, found.rows)
+        sources = survey(recipe, self.version.workspace)
+        self.progress(0, sources.rows)
         self.materials.splits = splits.settle(
-            [entry.task for entry in found.tasks.values()],
+            [entry.task for entry in sources.tasks.values()],
             workspace=self.version.workspace,
             shares=recipe.shares,
             seed=recipe.seed,
@@ -246,9 +246,9 @@ class Builder:
             for writer in files.values():
                 stack.callback(writer.close)
             stack.callback(writing.shutdown)  # before the files are closed
-            for written in stack.enter_context(closing(self._write(files, found.rows))):
+            for written in stack.enter_context(closing(self._write(files, sources.rows))):
                 self._record(written)
-                self.progress(sum(figures.rows.values()), found.rows)
+                self.progress(sum(figures.rows.values()), sources.rows)
             return Built({split: writer.finish() for split, writer in files.items()}, figures)
 
     def _write(self, files: Files, expected: int) -> Generator[list[Source], None, None]:

@@ -81,8 +81,8 @@ def _facts(row: dict[str, Any]) -> list[str]:
     if "step_labels" in row:
         signs = "".join(map(_sign, row["step_labels"]))
         error = row["first_error"]
-        found = [] if error is None else ["no error" if error < 0 else f"first error at step {error + 1}"]
-        return [f"steps {signs}", *found]
+        first_error = [] if error is None else ["no error" if error < 0 else f"first error at step {error + 1}"]
+        return [f"steps {signs}", *first_error]
     if "label" in row:
         return ["desirable" if row["label"] else "undesirable", f"weight {row['weight']:g}"]
     if "train_turns" in row:
@@ -143,8 +143,8 @@ def annotator_views(version: Version, member: Membership) -> list[AnnotatorView]
     entries = version.card["annotators"]
     names: dict[str, str] = {}
     if member.is_owner:
-        known = Annotator.objects.visible_to(member).filter(pk__in=[entry["id"] for entry in entries])
-        names = {str(annotator.pk): str(annotator) for annotator in known}
+        annotators = Annotator.objects.visible_to(member).filter(pk__in=[entry["id"] for entry in entries])
+        names = {str(annotator.pk): str(annotator) for annotator in annotators}
     return [
         AnnotatorView(
             names.get(entry["id"], entry["label"].partition(":")[2]),

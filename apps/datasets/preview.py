@@ -38,30 +38,30 @@ class Preview(NamedTuple):
     @property
     def warnings(self) -> list[str]:
         """What to know before freezing."""
-        found = []
+        warnings = []
         if self.flagged:
-            found.append(
+            warnings.append(
                 f"Annotators flagged {count(self.flagged)} of these items. View trajectories on the page of their queue, or leave them out."
             )
         rows = {entry.split: entry.rows for entry in self.splits}
         if self.survey.rows and not rows[Split.TRAIN]:
-            found.append("No row is for training: all these tasks are held out or in another split.")
+            warnings.append("No row is for training: all these tasks are held out or in another split.")
         if rows[Split.TRAIN] and not rows[Split.VALIDATION] and not rows[Split.TEST]:
-            found.append("Every row is for training, so nothing is left to evaluate on.")
-        return found
+            warnings.append("Every row is for training, so nothing is left to evaluate on.")
+        return warnings
 
 
 def preview(recipe: Recipe, workspace: Workspace) -> Preview:
     """Count rows, tasks, and drops. Reads only judgments, no steps."""
-    found = survey(recipe, workspace)
-    entries = found.tasks.values()
+    sources = survey(recipe, workspace)
+    entries = sources.tasks.values()
     chosen = assign([entry.task for entry in entries], shares=recipe.shares, seed=recipe.seed)
     splits = []
     for split in Split:
         inside = [entry for entry in entries if chosen[entry.task.id] is split]
         rows = sum(entry.rows for entry in inside)
         new = sum(entry.task.split is None for entry in inside)
-        splits.append(SplitPreview(split, len(inside), new, rows, rows / found.rows if found.rows else 0.0))
-    dropped = [(REASONS[reason], times) for reason, times in found.dropped.most_common()]
+        splits.append(SplitPreview(split, len(inside), new, rows, rows / sources.rows if sources.rows else 0.0))
+    dropped = [(REASONS[reason], times) for reason, times in sources.dropped.most_common()]
     kept = len(flagged_items(recipe.queues)) if recipe.flagged == "keep" else 0
-    return Preview(found, splits, dropped, kept)
+    return Preview(sources, splits, dropped, kept)

@@ -43,8 +43,8 @@ def freezable_queues(member: Membership) -> QuerySet[Queue]:
 
 def judging_annotators(member: Membership) -> QuerySet[Annotator]:
     """Annotators who judged anything in the workspace."""
-    given = (kind.model.objects.filter(annotator=OuterRef("pk")) for kind in KINDS.values())
-    judged = reduce(or_, (Q(Exists(judgments)) for judgments in given))
+    judgments_by_kind = (kind.model.objects.filter(annotator=OuterRef("pk")) for kind in KINDS.values())
+    judged = reduce(or_, (Q(Exists(judgments)) for judgments in judgments_by_kind))
     return Annotator.objects.visible_to(member).filter(judged).order_by("kind", "name")
 
 
@@ -89,13 +89,13 @@ class SampleRow(NamedTuple):
 
 def sample_rows(version: Version, split: str, *, start: int, count: int) -> list[SampleRow]:
     """Up to `count` rows of a split from row `start` on, limited to the first megabytes of its file."""
-    found: list[SampleRow] = []
+    samples: list[SampleRow] = []
     read = 0
     with default_storage.open(version.files["jsonl"][split]["name"], "rb") as file:
         for number, line in enumerate(file):
             read += len(line)
             if number >= start:
-                found.append(SampleRow(number, json.loads(line)))
-            if len(found) == count or read > SAMPLE_BYTES:
+                samples.append(SampleRow(number, json.loads(line)))
+            if len(samples) == count or read > SAMPLE_BYTES:
                 break
-    return found
+    return samples

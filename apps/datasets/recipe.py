@@ -128,9 +128,9 @@ class Recipe:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Recipe:
         """Decode a stored recipe. Raises BadRecipe."""
-        known = {field.name for field in fields(cls)}
-        if unknown := sorted(set(data) - known):
-            raise BadRecipe(unknown[0], f"There is no such rule; known rules: {', '.join(sorted(known))}.")
+        rule_names = {field.name for field in fields(cls)}
+        if unknown := sorted(set(data) - rule_names):
+            raise BadRecipe(unknown[0], f"There is no such rule; known rules: {', '.join(sorted(rule_names))}.")
         values = dict(data)
         if isinstance(values.get("until"), str):
             try:

@@ -42,7 +42,7 @@ CHOICES: dict[str, dict[Any, str]] = {
 
 def in_words(rule: str, value: Any) -> str:
     """A rule's value as text."""
-    known = CHOICES.get(rule, {})
+    choices = CHOICES.get(rule, {})
     if isinstance(value, list):
-        return ", ".join(known.get(each, str(each)) for each in value)
-    return known.get(value, f"{value} %" if rule == "minimum_confidence" else str(value))
+        return ", ".join(choices.get(each, str(each)) for each in value)
+    return choices.get(value, f"{value} %" if rule == "minimum_confidence" else str(value))

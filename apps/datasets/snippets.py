@@ -29,8 +29,8 @@ def in_trl(row_type: str) -> tuple[str, str]:
     if not name:
         return "", ""
     arguments = f'{name}Config(output_dir="{name.lower()}"{OPTIONS.get(name, "")})'
-    made = f'trainer = {name}Trainer(model="Qwen/Qwen3-0.6B", args={arguments}, train_dataset=rows)'
-    return f"from trl import {name}Config, {name}Trainer\n", f"\n{made}\ntrainer.train()"
+    construction = f'trainer = {name}Trainer(model="Qwen/Qwen3-0.6B", args={arguments}, train_dataset=rows)'
+    return f"from trl import {name}Config, {name}Trainer\n", f"\n{construction}\ntrainer.train()"
 
 
 def _fetching(address: str, name: str) -> str:

@@ -57,8 +57,10 @@ def new_dataset(request: HtmxRequest) -> HttpResponse:
     form = DatasetForm(request.POST or None, initial={"name": queue.name if queue else ""})
     if request.method == "POST" and form.is_valid():
         try:
-            made = freezing.create_dataset(**form.cleaned_data, by=request.member)
-            return redirect(reverse("datasets:new_version", args=[made.pk]) + (f"?queue={queue.pk}" if queue else ""))
+            dataset = freezing.create_dataset(**form.cleaned_data, by=request.member)
+            return redirect(
+                reverse("datasets:new_version", args=[dataset.pk]) + (f"?queue={queue.pk}" if queue else "")
+            )
         except freezing.NameTaken as refusal:
             form.add_error("name", str(refusal))
     status = 422 if form.is_bound else 200
@@ -68,13 +70,13 @@ def new_dataset(request: HtmxRequest) -> HttpResponse:
 @require_safe
 @at_least(Role.RESEARCHER)
 def dataset(request: HtmxRequest, dataset_id: UUID) -> HttpResponse:
-    found = _dataset(request, dataset_id)
-    versions = found.versions.select_related("created_by").defer("card", "files", "recipe")
+    dataset = _dataset(request, dataset_id)
+    versions = dataset.versions.select_related("created_by").defer("card", "files", "recipe")
     page = page_of(versions, cursor=request.GET.get("cursor", ""), order=("-number",))
     context = {
-        "dataset": found,
+        "dataset": dataset,
         "page": page,
-        "next_number": next_number(found),
+        "next_number": next_number(dataset),
         "is_moving": any(version.is_active for version in page),
     }
     return render(request, "datasets/dataset.html", context)
@@ -83,20 +85,20 @@ def dataset(request: HtmxRequest, dataset_id: UUID) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @at_least(Role.RESEARCHER)
 def new_version(request: HtmxRequest, dataset_id: UUID) -> HttpResponse:
-    found = _dataset(request, dataset_id)
-    form = RecipeForm(request.POST or None, member=request.member, initial=_initial(request, found))
+    dataset = _dataset(request, dataset_id)
+    form = RecipeForm(request.POST or None, member=request.member, initial=_initial(request, dataset))
     if request.method == "POST" and form.is_valid():
         try:
-            made = freezing.request_version(dataset=found, recipe=form.recipe, by=request.member)
-            return redirect("datasets:version", found.pk, made.number)
+            version = freezing.request_version(dataset=dataset, recipe=form.recipe, by=request.member)
+            return redirect("datasets:version", dataset.pk, version.number)
         except BadRecipe as refusal:
             form.add_error(refusal.field if refusal.field in form.fields else None, refusal.problem)
         except freezing.NothingToFreeze as refusal:
             form.add_error(None, str(refusal))
     context = {
-        "dataset": found,
+        "dataset": dataset,
         "form": form,
-        "next_number": next_number(found),
+        "next_number": next_number(dataset),
         "has_queues": freezable_queues(request.member).exists(),
         "queues_address": reverse("annotation:queues"),
     }
@@ -107,35 +109,35 @@ def new_version(request: HtmxRequest, dataset_id: UUID) -> HttpResponse:
 @at_least(Role.RESEARCHER)
 def preview(request: HtmxRequest, dataset_id: UUID) -> HttpResponse:
     """What submitting the form now would freeze."""
-    found = _dataset(request, dataset_id)
+    dataset = _dataset(request, dataset_id)
     form = RecipeForm(request.POST, member=request.member)
-    context: dict[str, Any] = {"dataset": found, "form": form, "next_number": next_number(found)}
+    context: dict[str, Any] = {"dataset": dataset, "form": form, "next_number": next_number(dataset)}
     if form.is_valid():
-        context["preview"] = preview_of(form.recipe, found.workspace)
+        context["preview"] = preview_of(form.recipe, dataset.workspace)
     return render(request, "datasets/_preview.html", context)
 
 
 @require_safe
 @at_least(Role.RESEARCHER)
 def version(request: HtmxRequest, dataset_id: UUID, number: int) -> HttpResponse:
-    found = _version(request, dataset_id, number)
-    context: dict[str, Any] = {"version": found, "dataset": found.dataset, "rules": rule_views(found)}
-    if found.state == Version.State.FROZEN:
-        shown = next((split for split in Split if found.row_counts[split.value]), Split.TRAIN)
-        samples = sample_rows(found, shown.value, start=0, count=ROWS_ON_VERSION)
+    version = _version(request, dataset_id, number)
+    context: dict[str, Any] = {"version": version, "dataset": version.dataset, "rules": rule_views(version)}
+    if version.state == Version.State.FROZEN:
+        shown = next((split for split in Split if version.row_counts[split.value]), Split.TRAIN)
+        samples = sample_rows(version, shown.value, start=0, count=ROWS_ON_VERSION)
         context |= {
-            "card": found.card,
-            "splits": split_views(found),
-            "agreement": agreement_rows(found.card),
-            "annotators": annotator_views(found, request.member),
-            "dropped": dropped_views(found),
-            **policy_views(found),
-            "kinds": _contents(found),
-            "queues": _queues(request, found),
+            "card": version.card,
+            "splits": split_views(version),
+            "agreement": agreement_rows(version.card),
+            "annotators": annotator_views(version, request.member),
+            "dropped": dropped_views(version),
+            **policy_views(version),
+            "kinds": _contents(version),
+            "queues": _queues(request, version),
             "sample": [row_view(sample) for sample in samples],
             "shown_split": shown,
-            "snippets": snippets(request, found),
-            "trainer": ROW_TYPES[found.row_type].trainer,
+            "snippets": snippets(request, version),
+            "trainer": ROW_TYPES[version.row_type].trainer,
             "train_address": reverse("training:new"),
         }
     return render(request, "datasets/version.html", context)
@@ -153,21 +155,21 @@ def version_live(request: HtmxRequest, dataset_id: UUID, number: int) -> HttpRes
 @at_least(Role.RESEARCHER)
 def rows(request: HtmxRequest, dataset_id: UUID, number: int) -> HttpResponse:
     """The rows of one split, paginated."""
-    found = _frozen(request, dataset_id, number)
+    version = _frozen(request, dataset_id, number)
     split = request.GET.get("split", Split.TRAIN.value)
     if split not in Split.values:
         raise Http404
     start = whole_number(request.GET.get("from"), otherwise=0)
-    shown = [row_view(sample) for sample in sample_rows(found, split, start=start, count=ROWS_A_PAGE)]
+    shown = [row_view(sample) for sample in sample_rows(version, split, start=start, count=ROWS_A_PAGE)]
     context = {
-        "version": found,
-        "dataset": found.dataset,
-        "splits": split_views(found),
+        "version": version,
+        "dataset": version.dataset,
+        "splits": split_views(version),
         "split": Split(split),
         "rows": shown,
         "start": start,
         "before": max(0, start - ROWS_A_PAGE),
-        "after": start + len(shown) if start + len(shown) < found.row_counts[split] else None,
+        "after": start + len(shown) if start + len(shown) < version.row_counts[split] else None,
     }
     return render(request, "datasets/rows.html", context)
 
@@ -176,21 +178,21 @@ def rows(request: HtmxRequest, dataset_id: UUID, number: int) -> HttpResponse:
 @at_least(Role.RESEARCHER)
 def file(request: HtmxRequest, dataset_id: UUID, number: int) -> HttpResponseBase:
     """A file of the version for the browser; programs use the API."""
-    found = _frozen(request, dataset_id, number)
+    version = _frozen(request, dataset_id, number)
     format, split = request.GET.get("format", "jsonl"), request.GET.get("split", Split.TRAIN.value)
-    if format == STEPWISE and found.row_type == PROCESS_LABELS and split in Split.values:
-        return stepwise_rows(request, found, split)
+    if format == STEPWISE and version.row_type == PROCESS_LABELS and split in Split.values:
+        return stepwise_rows(request, version, split)
     if format not in CONTENT_TYPES or split not in Split.values:
         raise Http404
-    return export(request, found, format=format, split=split)
+    return export(request, version, format=format, split=split)
 
 
 @require_safe
 @at_least(Role.RESEARCHER)
 def all_splits(request: HtmxRequest, dataset_id: UUID, number: int) -> HttpResponseBase:
     """Every split and the card in one archive."""
-    found = _frozen(request, dataset_id, number)
-    return archive(request, found, markdown(found))
+    version = _frozen(request, dataset_id, number)
+    return archive(request, version, markdown(version))
 
 
 @require_safe
@@ -206,10 +208,10 @@ def card_markdown(request: HtmxRequest, dataset_id: UUID, number: int) -> HttpRe
 @at_least(Role.RESEARCHER)
 def verify(request: HtmxRequest, dataset_id: UUID, number: int) -> HttpResponse:
     """Hash the files again now."""
-    found = _frozen(request, dataset_id, number)
-    verification = verification_of(found)
+    version = _frozen(request, dataset_id, number)
+    verification = verification_of(version)
     if request.htmx:
-        return render(request, "datasets/_verification.html", {"version": found, "verification": verification})
+        return render(request, "datasets/_verification.html", {"version": version, "verification": verification})
     if verification.holds:
         messages.success(request, "Every file is unchanged since it was frozen.")
     else:
@@ -227,10 +229,10 @@ def _version(request: HtmxRequest, dataset_id: UUID, number: int) -> Version:
 
 
 def _frozen(request: HtmxRequest, dataset_id: UUID, number: int) -> Version:
-    found = _version(request, dataset_id, number)
-    if found.state != Version.State.FROZEN:
+    version = _version(request, dataset_id, number)
+    if version.state != Version.State.FROZEN:
         raise Http404
-    return found
+    return version
 
 
 def _without(request: HtmxRequest) -> str:
@@ -243,16 +245,16 @@ def _without(request: HtmxRequest) -> str:
 
 def _queue(request: HtmxRequest) -> Queue | None:
     """The queue given by the link to this page."""
-    given = request.GET.get("queue", "")
+    queue_id = request.GET.get("queue", "")
     try:
-        return Queue.objects.visible_to(request.member).filter(pk=UUID(given)).first() if given else None
+        return Queue.objects.visible_to(request.member).filter(pk=UUID(queue_id)).first() if queue_id else None
     except ValueError:
         return None
 
 
-def _initial(request: HtmxRequest, found: Dataset) -> dict[str, Any]:
+def _initial(request: HtmxRequest, dataset: Dataset) -> dict[str, Any]:
     """The rules of the dataset's latest version, or the defaults, with the queue given by the link to this page."""
-    latest = found.versions.order_by("-number").values_list("recipe", flat=True).first() or {}
+    latest = dataset.versions.order_by("-number").values_list("recipe", flat=True).first() or {}
     initial = {name: value for name, value in latest.items() if name not in ("until", "without_items")}
     if queue := _queue(request):
         initial["queues"] = sorted({*initial.get("queues", []), str(queue.pk)})
@@ -261,13 +263,13 @@ def _initial(request: HtmxRequest, found: Dataset) -> dict[str, Any]:
     return initial
 
 
-def _queues(request: HtmxRequest, found: Version) -> list[tuple[Queue, str]]:
-    known = Queue.objects.visible_to(request.member).filter(pk__in=found.recipe["queues"]).order_by("name")
-    return [(queue, reverse("annotation:queue", args=[queue.pk])) for queue in known]
+def _queues(request: HtmxRequest, version: Version) -> list[tuple[Queue, str]]:
+    queues = Queue.objects.visible_to(request.member).filter(pk__in=version.recipe["queues"]).order_by("name")
+    return [(queue, reverse("annotation:queue", args=[queue.pk])) for queue in queues]
 
 
-def _contents(found: Version) -> list[tuple[str, int]] | None:
+def _contents(version: Version) -> list[tuple[str, int]] | None:
     """Counts of the rows' contents; None for rows made from pairs, which have other figures."""
-    if "kinds" not in found.card:
+    if "kinds" not in version.card:
         return None
-    return [(name.replace("_", " "), number) for name, number in found.card["kinds"].items()]
+    return [(name.replace("_", " "), number) for name, number in version.card["kinds"].items()]

@@ -113,8 +113,10 @@ def answer(assignment: Assignment, rule: str) -> None:
         verdict = CHECKS[rule](_facts(a))
         record(assignment=assignment, answer=Scores(thumb=1 if verdict.accepted else -1, rationale=verdict.rationale))
     else:
-        found = RULES[rule](_facts(a), _facts(b))
-        record(assignment=assignment, answer=Choice(found.strength, both_bad=found.both_bad, rationale=found.rationale))
+        choice = RULES[rule](_facts(a), _facts(b))
+        record(
+            assignment=assignment, answer=Choice(choice.strength, both_bad=choice.both_bad, rationale=choice.rationale)
+        )
 
 
 def _facts(trajectory: Trajectory) -> TrajectoryFacts:

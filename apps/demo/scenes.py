@@ -112,9 +112,9 @@ def queue(
     guidelines: str = GUIDELINES,
 ) -> Queue | None:
     """The queue of that name once it is filled; the runs are those that the policies made on training tasks."""
-    found = Queue.objects.filter(workspace=scene.workspace, name=name).first()
-    if found is not None:
-        return found if found.state == Queue.State.OPEN else None
+    existing = Queue.objects.filter(workspace=scene.workspace, name=name).first()
+    if existing is not None:
+        return existing if existing.state == Queue.State.OPEN else None
     runs = Trajectory.objects.filter(
         workspace=scene.workspace, rollout_batch__policy__name__in=policies, task__held_out=False
     )
@@ -142,9 +142,9 @@ def version(
     scene: Scene, *, dataset: str, queue: str, number: int = 1, row_type: str = "preference", validation: int = 10
 ) -> Version | None:
     """The version of the dataset once it is frozen. `validation` is the share of its tasks in percent that are not learned from."""
-    found = Version.objects.filter(workspace=scene.workspace, dataset__name=dataset, number=number).first()
-    if found is not None:
-        return found if found.state == Version.State.FROZEN else None
+    existing = Version.objects.filter(workspace=scene.workspace, dataset__name=dataset, number=number).first()
+    if existing is not None:
+        return existing if existing.state == Version.State.FROZEN else None
     source = Queue.objects.get(workspace=scene.workspace, name=queue)
     series = Dataset.objects.filter(workspace=scene.workspace, name=dataset).first() or create_dataset(
         name=dataset, description="", licence="", by=scene.researcher
@@ -176,11 +176,11 @@ def run(
 
     `number` is the dataset's version. Without a dataset it learns from its own rollouts.
     """
-    found = Run.objects.filter(workspace=scene.workspace, name=name).first()
-    if found is not None:
-        if found.state == Run.State.FAILED and found.attempt < MOST_TRIES:
-            lifecycle.resume(found, by=scene.researcher.user)
-        return found.state == Run.State.FINISHED
+    existing = Run.objects.filter(workspace=scene.workspace, name=name).first()
+    if existing is not None:
+        if existing.state == Run.State.FAILED and existing.attempt < MOST_TRIES:
+            lifecycle.resume(existing, by=scene.researcher.user)
+        return existing.state == Run.State.FINISHED
     frozen = Version.objects.get(workspace=scene.workspace, dataset__name=dataset, number=number) if dataset else None
     start_from = scene.policy(base) if base else None
     # Refused where there are too few rows for a step; the story ends here, and the version's page shows why.
@@ -202,8 +202,8 @@ def experiment(
     scene: Scene, *, name: str, a: str, b: str, tasks: int, judged: float, levels: Sequence[str] = ()
 ) -> bool:
     """Done when a rule has judged its share of the pairs."""
-    found = Experiment.objects.filter(workspace=scene.workspace, name=name).first()
-    if found is None:
+    existing = Experiment.objects.filter(workspace=scene.workspace, name=name).first()
+    if existing is None:
         policy_a, policy_b = scene.policy(a), scene.policy(b)
         if policy_a is None or policy_b is None:
             return False
@@ -222,7 +222,7 @@ def experiment(
             by=scene.researcher.user,
         )
         return False
-    _try_again(scene, found.rollouts_a, found.rollouts_b)
-    if found.queue is None or found.queue.state != Queue.State.OPEN:
-        return found.state != Experiment.State.ROLLING_OUT
-    return judge_by_rule(queue=found.queue, rule="Outcome first", share=judged)
+    _try_again(scene, existing.rollouts_a, existing.rollouts_b)
+    if existing.queue is None or existing.queue.state != Queue.State.OPEN:
+        return existing.state != Experiment.State.ROLLING_OUT
+    return judge_by_rule(queue=existing.queue, rule="Outcome first", share=judged)

@@ -123,11 +123,12 @@ class CallGraph:
 
     def _longest_chat(self, chat_digests: Sequence[bytes]) -> tuple[int, Node | None]:
         """The same, with the number of its messages."""
-        known = {node.chat_digest: node for node in self.nodes.values()}  # of two equal replies, the later one
+        # Of two equal replies, the later one.
+        nodes_by_digest = {node.chat_digest: node for node in self.nodes.values()}
         length, node = 0, None
         for count, digest in enumerate(chat_digests, start=1):
-            if (sealed := self.sealed(digest)) in known:
-                length, node = count, known[sealed]
+            if (sealed := self.sealed(digest)) in nodes_by_digest:
+                length, node = count, nodes_by_digest[sealed]
         return length, node
 
     def parent_of(self, chat_digests: Sequence[bytes], prompt: Ids | None) -> Parent:
@@ -161,9 +162,9 @@ class CallGraph:
 def sequence_digests(ids: Ids, lengths: Iterable[int]) -> dict[int, bytes]:
     """The digests of the prefixes of `ids` with these lengths, in one pass."""
     body = ids.astype("<i4", copy=False).tobytes()
-    digest, done, found = hashlib.sha256(), 0, {}
+    digest, done, digests = hashlib.sha256(), 0, {}
     for length in sorted(length for length in set(lengths) if length <= len(ids)):
         digest.update(body[done * 4 : length * 4])
         done = length
-        found[length] = digest.copy().digest()[:DIGEST_BYTES]
-    return found
+        digests[length] = digest.copy().digest()[:DIGEST_BYTES]
+    return digests

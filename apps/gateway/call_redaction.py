@@ -32,14 +32,18 @@ def redact(
     If anything in the prompt or the reply was replaced, here or in an earlier call, token ids are removed, too: they encode the text.
     """
     try:
-        found = _replace(call, rules) or parent_is_redacted
-        if not found and call.join != Join.TOKENS and (call.prompt_ids is not None or _contains_tokens(call.reply)):
-            found = _finds(rules, [list(messages), tools])  # the ids cover the whole prompt
+        is_redacted = _replace(call, rules) or parent_is_redacted
+        if (
+            not is_redacted
+            and call.join != Join.TOKENS
+            and (call.prompt_ids is not None or _contains_tokens(call.reply))
+        ):
+            is_redacted = _finds(rules, [list(messages), tools])  # the ids cover the whole prompt
     except Exception:  # fail closed: nothing unchecked is stored
         logger.exception("the rules of workspace %s failed", call.session.workspace_id)
         _withhold(call, withheld(WITHHELD))
-        found = True
-    if found:
+        is_redacted = True
+    if is_redacted:
         _remove_tokens(call)
 
 

@@ -346,10 +346,10 @@ class Exchange:
         reply = call.reply
         if self.cached.rules or parent.is_redacted:
             messages, tools = self._dialect.messages, self.body.get("tools")
-            about: dict[str, Any] = {"messages": messages, "tools": tools, "parent_is_redacted": parent.is_redacted}
-            about["withheld"] = self._dialect.withheld
+            fields: dict[str, Any] = {"messages": messages, "tools": tools, "parent_is_redacted": parent.is_redacted}
+            fields["withheld"] = self._dialect.withheld
             async with REDACTIONS.of(call.session.workspace_id):
-                await asyncio.to_thread(redact, call, self.cached.rules, **about)
+                await asyncio.to_thread(redact, call, self.cached.rules, **fields)
         await self._recorder.record(self.cached, call, tokens)
         if call.is_redacted and reply is not None:
             self._recorder.remember(call.pk, reply)

@@ -106,4 +106,4 @@ def feedback_to_judge() -> QuerySet[Feedback]:
 
 
 def _record(key: FeedbackKey, by: User, action: str) -> None:
-    audit.record(workspace=key.workspace, actor=by, action=action, subject=f"{key.name} ({key.prefix}…)", about=key)
+    audit.record(workspace=key.workspace, actor=by, action=action, subject=f"{key.name} ({key.prefix}…)", target=key)

@@ -53,10 +53,10 @@ def session_name(session_id: str, trace_parent: str) -> SessionName:
 def member_with(token: str) -> Membership:
     """The token's member. Raises NoSession."""
     able = ApiToken.objects.usable().filter(membership__user__is_active=True, membership__role__gte=Role.RESEARCHER)
-    found = able.filter(digest=digest_of(token)).select_related("membership__workspace", "membership__user").first()
-    if found is None:
+    token_row = able.filter(digest=digest_of(token)).select_related("membership__workspace", "membership__user").first()
+    if token_row is None:
         raise NoSession("This token is unknown, revoked, or expired, or isn't a researcher's.")
-    return found.membership
+    return token_row.membership
 
 
 def named_session(token: str, name: SessionName, body: Mapping[str, Any]) -> str:
@@ -70,8 +70,8 @@ def named_session(token: str, name: SessionName, body: Mapping[str, Any]) -> str
     policy = None if split else _policy(member, model)
     open_ones = Session.objects.open().filter(workspace=member.workspace_id, split=split, name=name.text)
     digest = (open_ones.filter(policy=policy) if policy else open_ones).values_list("key_digest", flat=True)
-    if found := digest.first():
-        return found
+    if stored := digest.first():
+        return stored
     facts: dict[str, Any] = {"by": member.user, "name": name.text, "is_guessed": name.is_guessed}
     try:
         with transaction.atomic():

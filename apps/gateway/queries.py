@@ -83,7 +83,7 @@ def spent_today(workspace: Workspace) -> Cost:
 def counts_of(session: Session) -> Counts:
     """The counts, in one query."""
     ok = Q(status=Call.Status.OK)
-    found = Call.objects.filter(session=session).aggregate(
+    totals = Call.objects.filter(session=session).aggregate(
         answered=Count("pk", filter=ok),
         failed=Count("pk", filter=~ok),
         retried=Count("pk", filter=Q(is_retry=True)),
@@ -94,8 +94,8 @@ def counts_of(session: Session) -> Counts:
         read=Sum("prompt_tokens", default=0),
         written=Sum("completion_tokens", default=0),
     )
-    tokens = found.pop("read") + found.pop("written")
-    return Counts(**found, tokens=tokens)
+    tokens = totals.pop("read") + totals.pop("written")
+    return Counts(**totals, tokens=tokens)
 
 
 def steps_so_far(session: Session) -> int:

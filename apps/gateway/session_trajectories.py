@@ -166,14 +166,14 @@ def trajectory_of(
     outcome = Outcome(termination=ENDED.get(Session.State(session.state), ""))
     if is_main:
         outcome.reward, outcome.success = session.reward, session.success
-    about: dict[str, Any] = {"session": str(session.pk), "calls": [str(call.pk) for call in path]}
+    info: dict[str, Any] = {"session": str(session.pk), "calls": [str(call.pk) for call in path]}
     for name in ("group", "attempt", "agent", "metadata"):
         if value := getattr(session, name):
-            about[name] = value
+            info[name] = value
     if is_main and session.rewards:
-        about["rewards"] = session.rewards
+        info["rewards"] = session.rewards
     if seams := [index for index, call in enumerate(path) if call.join == Join.MESSAGES]:
-        about["seams"] = seams
+        info["seams"] = seams
     return Trajectory(
         task=task_of(session, path) if is_main or is_branch else task_asked(session, path),
         steps=steps,
@@ -182,7 +182,7 @@ def trajectory_of(
         policy=session.policy_name,
         tools=tools_of(path),
         tags=[] if is_main else ["part of a session"],
-        info=about,
+        info=info,
     )
 
 

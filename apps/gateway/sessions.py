@@ -319,13 +319,13 @@ def store_trajectories(session: Session) -> None:
         return
     calls = outlines_of(session)
     events = list(session.events.all())
-    known = set(Path.objects.filter(session=session).values_list("leaf_id", flat=True))
+    stored_leaves = set(Path.objects.filter(session=session).values_list("leaf_id", flat=True))
     paths = paths_of(calls)
     main = paths[0] if paths else []
     if size_of(main) > MOST_CHARACTERS:
         _note_problem(session, f"Its chat has more than {MOST_CHARACTERS >> 20} MiB, so it didn't become a trajectory.")
         return
-    for together in _a_few_at_a_time([path for path in paths if path[-1].pk not in known], main):
+    for together in _a_few_at_a_time([path for path in paths if path[-1].pk not in stored_leaves], main):
         is_main = together[0] is main
         prepared = []
         for path in with_content(together):
@@ -338,7 +338,7 @@ def store_trajectories(session: Session) -> None:
         if is_main and prepared:
             Path.objects.filter(session=session, is_main=True).update(is_main=False)
         # One trajectory per episode, so that those of two policies can be paired; late ones don't belong to the batch.
-        batch_id = session.rollout_batch_id if is_main and not known else None
+        batch_id = session.rollout_batch_id if is_main and not stored_leaves else None
         _store_paths(session, prepared, is_main=is_main, rollout_batch_id=batch_id)
     if left_out := len(leaves_of(calls)) - len(paths):
         _note_problem(

@@ -35,10 +35,10 @@ class Move:
 
 def moves(member: Membership) -> list[Move]:
     """The latest of all kinds, merged by time. Each kind is filtered by its time: the casts below only say so to mypy."""
-    found = chain(
+    all_moves = chain(
         _imports(member), _queues(member), _versions(member), _runs(member), _promotions(member), _experiments(member)
     )
-    return sorted(found, key=lambda move: move.at, reverse=True)[:SHOWN]
+    return sorted(all_moves, key=lambda move: move.at, reverse=True)[:SHOWN]
 
 
 def _imports(member: Membership) -> Iterator[Move]:

@@ -108,8 +108,8 @@ def pace_of(member: Membership) -> Pace:
 def _lately(judgments: Any, mine: dict[str, Any]) -> int:
     """Those of training items are not counted anywhere."""
     valid = judgments.valid().filter(**mine, pk__gte=first_id_at(now() - timedelta(hours=24)))
-    found: int = valid.exclude(item__purpose=Item.Purpose.ONBOARDING).count()
-    return found
+    count: int = valid.exclude(item__purpose=Item.Purpose.ONBOARDING).count()
+    return count
 
 
 def waiting_for(member: Membership) -> list[Waiting]:

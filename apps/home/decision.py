@@ -144,8 +144,8 @@ def _version_untrained(member: Membership) -> Decision | None:
 
 def _policy_uncompared(member: Membership) -> Decision | None:
     """The newest policy that a trajectory made was never compared with another."""
-    made = Policy.objects.visible_to(member).filter(kind=Policy.Kind.MODEL, archived_at=None, made_by__isnull=False)
-    latest = made.select_related("base").order_by("-pk").first()
+    trained = Policy.objects.visible_to(member).filter(kind=Policy.Kind.MODEL, archived_at=None, made_by__isnull=False)
+    latest = trained.select_related("base").order_by("-pk").first()
     if latest is None or _was_compared(latest.pk, member):
         return None
     champion = (

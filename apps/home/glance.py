@@ -44,12 +44,12 @@ class About:
 def about(rows: QuerySet[Any], *, cap: int = 10_000) -> About:
     """Count `rows` up to `cap`; beyond that ask PostgreSQL's planner, which knows from its statistics."""
     keys = rows.order_by().values("pk")
-    found = keys[: cap + 1].count()
-    if found <= cap:
-        return About(found, exact=True)
+    count = keys[: cap + 1].count()
+    if count <= cap:
+        return About(count, exact=True)
     plan = json.loads(keys.explain(format="json"))
     # Statistics may lag behind; what was counted is certain.
-    return About(max(int(plan[0]["Plan"]["Plan Rows"]), found), exact=False)
+    return About(max(int(plan[0]["Plan"]["Plan Rows"]), count), exact=False)
 
 
 RECENT = timedelta(hours=24)
@@ -113,9 +113,9 @@ def _trajectories(member: Membership) -> Station:
 
 def _judgments(member: Membership) -> Station:
     queues = Queue.objects.visible_to(member).open()
-    asked = queues.aggregate(places=Sum(F("item_count") * F("overlap")))["places"] or 0
-    given = Desk.objects.filter(queue__in=queues).aggregate(judged=Sum("judged"))["judged"] or 0
-    words = f"{count(given)} of {count(asked)} in open queues" if asked else ""
+    requested = queues.aggregate(places=Sum(F("item_count") * F("overlap")))["places"] or 0
+    judged = Desk.objects.filter(queue__in=queues).aggregate(judged=Sum("judged"))["judged"] or 0
+    words = f"{count(judged)} of {count(requested)} in open queues" if requested else ""
     kinds = [kind.valid_judgments.visible_to(member) for kind in KINDS.values()]
     there = reduce(add, map(about, kinds))
     fresh = reduce(add, (about(_fresh(rows)) for rows in kinds))

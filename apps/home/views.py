@@ -41,15 +41,15 @@ def _work(request: HtmxRequest) -> HttpResponse:
 
 def _loop(request: HtmxRequest) -> HttpResponse:
     urls = {link.item.app: link.url for link in links_for(request.member, None)}
-    found, decision = stations(request.member), decision_for(request.member)
-    is_empty = not found[0].there
+    loop_stations, decision = stations(request.member), decision_for(request.member)
+    is_empty = not loop_stations[0].there
     waiting = [row for row in waiting_for(request.member) if row.left_for_me]
     context = {
-        "stations": [(station, urls.get(station.app, "")) for station in found],
+        "stations": [(station, urls.get(station.app, "")) for station in loop_stations],
         # The offers of an empty workspace say what its first decision would, and more.
         "decision": None if is_empty and decision and decision.url == reverse("trajectories:imports") else decision,
         "is_empty": is_empty,
-        "steps": first_steps(found, to_label=waiting[0].queue if waiting else None, decision=decision),
+        "steps": first_steps(loop_stations, to_label=waiting[0].queue if waiting else None, decision=decision),
         "moves": moves(request.member),
         "waiting": waiting,
         "mentions": mentions_of(request.member),

@@ -32,8 +32,8 @@ def _read(path: Path) -> int:
     status = 0
     try:
         with path.open("rb") as file:
-            for found in Upload(file, path.name):
-                status = max(status, _write(Reading(found), path, found.row.file, found.row.line))
+            for record in Upload(file, path.name):
+                status = max(status, _write(Reading(record), path, record.row.file, record.row.line))
     except (UnreadableFile, UnknownFormat) as refusal:
         _print_problem(str(path), str(refusal))
         return REFUSED

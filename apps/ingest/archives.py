@@ -88,7 +88,7 @@ class Folder:
 
         Raises UnreadableFile if they hold more than can be kept.
         """
-        found = Outcomes()
+        outcomes = Outcomes()
         paths: list[str] = []
         passed = reported = 0
         try:
@@ -101,18 +101,18 @@ class Folder:
                 if _is_data(member.path):
                     paths.append(member.path)
                     if member.path.endswith(".json"):
-                        reported += _add_report(found, member)
-                        if reported > MOST_REPORT_BYTES or found.is_full:
+                        reported += _add_report(outcomes, member)
+                        if reported > MOST_REPORT_BYTES or outcomes.is_full:
                             break
                 elif PurePosixPath(member.path).name == SCORE:
                     with member.open() as packed:
-                        found.add_score(member.path, packed.read(HEAD))
+                        outcomes.add_score(member.path, packed.read(HEAD))
         except (Unusable, UnreadableFile, *BROKEN):
             pass
-        if reported > MOST_REPORT_BYTES or found.is_full:
+        if reported > MOST_REPORT_BYTES or outcomes.is_full:
             raise UnreadableFile("The archive's evaluation reports are too large. Split it.")
-        found.see([path for path in paths if path not in found.read])
-        return found
+        outcomes.see([path for path in paths if path not in outcomes.read])
+        return outcomes
 
     def files(self) -> Iterator[tuple[str, IO[bytes] | UnreadableFile]]:
         """Each data file by its path: unpacked, or why it can't be. Raises UnreadableFile if the archive itself is damaged."""
@@ -151,14 +151,14 @@ class Folder:
             raise UnreadableFile(f"Unpacks to more than {RATIO} times its size, as only a decompression bomb does.")
 
 
-def _add_report(found: Outcomes, member: Member) -> int:
-    """Adds the member to `found` if it's a report. Returns the number of bytes read."""
+def _add_report(outcomes: Outcomes, member: Member) -> int:
+    """Adds the member to `outcomes` if it's a report. Returns the number of bytes read."""
     with member.open() as packed:
         head, rest = packed.read(HEAD), b""
         if begins_like_report(member.path, head):
             rest = packed.read(MOST_BYTES)
             if len(rest) < MOST_BYTES:
-                found.add(member.path, head + rest)
+                outcomes.add(member.path, head + rest)
     return len(head) + len(rest)
 
 

@@ -66,8 +66,8 @@ class Verdict(NamedTuple):
 class Reading:
     """Reads a record once. Errors are stored, not raised."""
 
-    def __init__(self, found: Found) -> None:
-        self._format_match = found
+    def __init__(self, match: Found) -> None:
+        self._format_match = match
         self.verdict: Verdict | None = None
         self.refusal: BadRow | None = None
         """Why the record, or with BadParts some of its trajectories, couldn't be read."""
@@ -76,17 +76,17 @@ class Reading:
 
     def each(self, make: Callable[[ReadTrajectory], T]) -> list[T]:
         """Apply `make` to each trajectory of the record and collect the results."""
-        made: list[T] = []
+        results: list[T] = []
         row, format, filename, _ = self._format_match
         if format is None:
             self.refusal = BadRow(
                 row.problem, "Files of trajectories, such as .json, .jsonl, or .traj, in a format that is known."
             )
-            return made
+            return results
         try:
             if row.problem:
                 raise BadRow(row.problem, f"One record: {format.shape}.")
-            made.extend(map(make, self._trajectories(format)))
+            results.extend(map(make, self._trajectories(format)))
         except BadRow as refusal:
             self.refusal = refusal
         except jsontext.UnreadableJSON as error:
@@ -95,7 +95,7 @@ class Reading:
             logger.exception("Record %s of %s broke the reader of %s", row.position, filename, format.name)
             reason = f"It couldn't be read as {format.title} ({type(error).__name__}: {error})."
             self.refusal = BadRow(reason, f"One record: {format.shape}.")
-        return made if self.refusal is None or isinstance(self.refusal, BadParts) else []
+        return results if self.refusal is None or isinstance(self.refusal, BadParts) else []
 
     def _trajectories(self, format: Format) -> Iterator[ReadTrajectory]:
         row, _, filename, outcomes = self._format_match

@@ -55,18 +55,18 @@ class Upload:
         for path, file in folder.files():
             if outcomes.holds_no_trajectory(path):
                 continue
-            for found in _of_member(path, file, self._limits):
-                is_known = is_known or found.format is not None
-                refused += [found.row.problem] if not is_known else []
-                yield found._replace(row=found.row._replace(position=position, file=path), outcomes=outcomes)
+            for record in _of_member(path, file, self._limits):
+                is_known = is_known or record.format is not None
+                refused += [record.row.problem] if not is_known else []
+                yield record._replace(row=record.row._replace(position=position, file=path), outcomes=outcomes)
                 position += 1
         if not is_known and outcomes.read and not refused:
             # The reports hold no trajectories, but outcomes of trajectories that may have been imported before.
             judged = (_of_member(path, file, self._limits) for path, file in folder.files() if path in outcomes.read)
-            for found in itertools.chain.from_iterable(judged):
-                if found.format:
+            for record in itertools.chain.from_iterable(judged):
+                if record.format:
                     is_known = True
-                    yield found._replace(row=found.row._replace(position=position))
+                    yield record._replace(row=record.row._replace(position=position))
                     position += 1
         if not is_known:
             alone = REPORTS_ALONE if outcomes.read and not refused else ""

@@ -67,18 +67,18 @@ class JobsView(ListView):
         phases = request.query_params.getlist("phase") or Phase.values
         if unknown := [phase for phase in phases if phase not in Phase.values]:
             raise ValidationError({"phase": [f"Got “{unknown[0][:60]}”; expected {', '.join(Phase.values)}."]})
-        only = request.query_params.get("kind", "")
-        if only and kind_named(only) is None:
-            known = ", ".join(kind.name for kind in kinds())
-            raise ValidationError({"kind": [f"Got “{only[:60]}”; expected {known}."]})
-        jobs: Any = jobs_of(self.member, phases=[Phase(phase) for phase in phases], only=only)
+        kind_name = request.query_params.get("kind", "")
+        if kind_name and kind_named(kind_name) is None:
+            kind_names = ", ".join(kind.name for kind in kinds())
+            raise ValidationError({"kind": [f"Got “{kind_name[:60]}”; expected {kind_names}."]})
+        jobs: Any = jobs_of(self.member, phases=[Phase(phase) for phase in phases], kind_name=kind_name)
         return self.page_of(jobs, JobSerializer)
 
 
-class _SteerView(MemberView):
+class _ControlView(MemberView):
     needs = Role.OWNER
 
-    def steer(self, kind: str, job_id: UUID, act: Callable[..., Job]) -> Response:
+    def control(self, kind: str, job_id: UUID, act: Callable[..., Job]) -> Response:
         job = find_job(self.member, kind, job_id)
         try:
             job = act(job, by=self.member.user)
@@ -87,7 +87,7 @@ class _SteerView(MemberView):
         return Response(JobSerializer(Row(kind_of_job(job), job)).data)
 
 
-class CancelJobView(_SteerView):
+class CancelJobView(_ControlView):
     """Stop a job."""
 
     @extend_schema(
@@ -100,10 +100,10 @@ class CancelJobView(_SteerView):
         },
     )
     def post(self, request: Request, kind: str, job_id: UUID) -> Response:
-        return self.steer(kind, job_id, lifecycle.cancel)
+        return self.control(kind, job_id, lifecycle.cancel)
 
 
-class ResumeJobView(_SteerView):
+class ResumeJobView(_ControlView):
     """Resume a job."""
 
     @extend_schema(
@@ -113,4 +113,4 @@ class ResumeJobView(_SteerView):
         responses={200: JobSerializer, 409: OpenApiResponse(description="It is not one that can be resumed.")},
     )
     def post(self, request: Request, kind: str, job_id: UUID) -> Response:
-        return self.steer(kind, job_id, lifecycle.resume)
+        return self.control(kind, job_id, lifecycle.resume)

@@ -27,7 +27,7 @@ from apps.accounts.models import User, Workspace
 from apps.common.broker import enqueue
 from apps.jobs.models import (
     HELD,
-    REMIND_AFTER,
+    RESEND_AFTER,
     Event,
     Failure,
     J,
@@ -44,35 +44,35 @@ from apps.webhooks.outbox import announce
 
 log = logging.getLogger(__name__)
 
-AT_A_TIME = 100
+BATCH_SIZE = 100
 
 
 class JobRefusal(Exception):
     """The action isn't possible in the job's current state."""
 
-    able = ""
+    condition = ""
 
     def __init__(self, job: Job) -> None:
         state = job.get_state_display().lower()  # type: ignore[attr-defined]  # every kind's state has choices
-        super().__init__(f"This {kind_of_job(job).noun} is {state}; {self.able}.")
+        super().__init__(f"This {kind_of_job(job).noun} is {state}; {self.condition}.")
 
 
 class NotActive(JobRefusal):
     """The job has ended, or is already being cancelled."""
 
-    able = "only one that waits or runs can be cancelled"
+    condition = "only one that waits or runs can be cancelled"
 
 
 class NotResumable(JobRefusal):
     """Only a cancelled or failed job can be resumed."""
 
-    able = "only a cancelled or failed one can be resumed"
+    condition = "only a cancelled or failed one can be resumed"
 
 
-class NotSteerable(JobRefusal):
+class NotControllable(JobRefusal):
     """Jobs of this kind can't be cancelled or resumed."""
 
-    able = "jobs of its kind run to their end and are not taken up again"
+    condition = "jobs of its kind run to their end and are not taken up again"
 
 
 def this_worker() -> str:
@@ -83,7 +83,7 @@ def this_worker() -> str:
 def queue(job: Job) -> None:
     """Notify the workers of a waiting job, and schedule a reminder in case the message is lost."""
     kind = kind_of_job(job)
-    kind.rows.waiting().filter(pk=job.pk).update(leased_until=now() + REMIND_AFTER)
+    kind.rows.waiting().filter(pk=job.pk).update(leased_until=now() + RESEND_AFTER)
     enqueue(kind.task(job), str(job.pk))
 
 
@@ -98,18 +98,18 @@ def claim(kind: Kind[J], job_id: UUID | str, *, worker: str = "") -> J | None:
     if job is None:
         return None
     held = kind.rows.held(job.attempt).filter(pk=job.pk)
-    _lose(job, held if _is_gone(job.worker) else held.filter(leased_until__lt=now()), _silent(job))
+    _lose(job, held if _is_gone(job.worker) else held.filter(leased_until__lt=now()), _lost_reason(job))
     if kind.lane and _is_another_held(kind, job):
         return None  # whoever ends that one hands on
-    taken = kind.rows.waiting().filter(pk=job.pk)
-    if not taken.update(
+    waiting = kind.rows.waiting().filter(pk=job.pk)
+    if not waiting.update(
         state=kind.state(Phase.RUNNING),
         attempt=F("attempt") + 1,
         worker=worker,
         process_id=None,
         leased_until=now() + lease(),
         started_at=Coalesce("started_at", Value(now())),
-        **kind.afresh,
+        **kind.attempt_defaults,
     ):
         return None
     job = kind.rows.select_related(*kind.related).get(pk=job.pk)
@@ -121,27 +121,27 @@ def claim(kind: Kind[J], job_id: UUID | str, *, worker: str = "") -> J | None:
 def _is_another_held(kind: Kind[J], job: J) -> bool:
     """Whether a worker has another job of this lane and workspace. Locks the workspace, otherwise two would both find none."""
     Workspace.objects.select_for_update(no_key=True).get(pk=job.workspace_id)
-    held = (each.rows.in_phase(*HELD) for each in _of_lane(kind.lane))
-    others = (rows.filter(workspace=job.workspace_id, leased_until__gte=now()).exclude(pk=job.pk) for rows in held)
-    return any(rows.exists() for rows in others)
+    held = (lane_kind.rows.in_phase(*HELD) for lane_kind in _kinds_of_lane(kind.lane))
+    other_jobs = (rows.filter(workspace=job.workspace_id, leased_until__gte=now()).exclude(pk=job.pk) for rows in held)
+    return any(rows.exists() for rows in other_jobs)
 
 
-def _of_lane(lane: str) -> list[Kind[Any]]:
-    return [each for each in kinds() if each.lane == lane]
+def _kinds_of_lane(lane: str) -> list[Kind[Any]]:
+    return [kind for kind in kinds() if kind.lane == lane]
 
 
-def _hand_on(job: Job) -> None:
+def _queue_next_of_lane(job: Job) -> None:
     """Once the transaction commits, notify the workers of the workspace's next job of the lane."""
     kind = kind_of_job(job)
     if kind.lane:
-        transaction.on_commit(lambda: _queue_next(kind.lane, job.workspace_id), robust=True)
+        transaction.on_commit(lambda: _queue_first_waiting(kind.lane, job.workspace_id), robust=True)
 
 
-def _queue_next(lane: str, workspace_id: UUID) -> None:
-    waiting = [each.rows.waiting().filter(workspace=workspace_id) for each in _of_lane(lane)]
-    first = [job for rows in waiting if (job := rows.order_by("queued_at").first())]
-    if first:
-        queue(min(first, key=lambda job: job.queued_at))
+def _queue_first_waiting(lane: str, workspace_id: UUID) -> None:
+    waiting = [kind.rows.waiting().filter(workspace=workspace_id) for kind in _kinds_of_lane(lane)]
+    candidates = [job for rows in waiting if (job := rows.order_by("queued_at").first())]
+    if candidates:
+        queue(min(candidates, key=lambda job: job.queued_at))
 
 
 def write(job: Job, **changes: Any) -> None:
@@ -160,32 +160,32 @@ def renew(job: Job) -> Phase:
 
 
 @contextmanager
-def kept(job: Job, progress: Callable[[], Mapping[str, Any]] = dict) -> Iterator[None]:
+def lease_kept(job: Job, progress: Callable[[], Mapping[str, Any]] = dict) -> Iterator[None]:
     """Renew the lease in the background, for work without frequent writes. Raises Superseded if it's already lost.
 
     progress: columns to write with each renewal, for work within one transaction, whose own writes nobody sees.
     """
-    over = Flag()
+    ended = Flag()
 
-    def renew_until_over() -> None:
+    def renew_until_ended() -> None:
         try:
             with suppress(Superseded):  # the next write also detects it
-                while not over.wait(lease().total_seconds() / 4):
+                while not ended.wait(lease().total_seconds() / 4):
                     write(job, leased_until=now() + lease(), **progress())
         finally:
             connection.close()  # this thread's own connection
 
     write(job, leased_until=now() + lease())
-    renewing = Thread(target=renew_until_over, name="renews-lease", daemon=True)
-    renewing.start()
+    thread = Thread(target=renew_until_ended, name="renews-lease", daemon=True)
+    thread.start()
     try:
         yield
     finally:
-        over.set()
-        renewing.join()
+        ended.set()
+        thread.join()
 
 
-def get_on(job: Job, **changes: Any) -> None:
+def record_progress(job: Job, **changes: Any) -> None:
     """Store progress, which resets the count of consecutive losses. Raises Superseded."""
     write(job, leased_until=now() + lease(), losses=0, loss="", **changes)
     job.losses, job.loss = 0, ""
@@ -212,10 +212,10 @@ def release(job: Job, reason: str) -> None:
     kind = kind_of_job(job)
     held = kind.rows.held(job.attempt).filter(pk=job.pk)
     # If a cancellation arrived while the worker shut down, the next one must not continue.
-    if kind.can_stop_slowly and held.in_phase(Phase.STOPPING).update(**_ended(kind, Phase.CANCELLED)):
+    if kind.stops_gracefully and held.in_phase(Phase.STOPPING).update(**_ended_columns(kind, Phase.CANCELLED)):
         kind.on_event(job, Event("cancelled", "It stopped when asked to."))
         return
-    if not held.update(**_waiting(kind)):
+    if not held.update(**_waiting_columns(kind)):
         raise Superseded(job)
     job.refresh_from_db()
     kind.on_event(job, Event("requeued", reason))
@@ -237,22 +237,22 @@ def _lose(job: J, lost: JobQuerySet[J], reason: str, failure: Failure | None = N
     kind, losses = kind_of_job(job), job.losses + 1
     reason = reason.rstrip(".")
     # Decided within the statement, since a cancellation may be concurrent.
-    if kind.can_stop_slowly and lost.in_phase(Phase.STOPPING).update(**_ended(kind, Phase.CANCELLED)):
+    if kind.stops_gracefully and lost.in_phase(Phase.STOPPING).update(**_ended_columns(kind, Phase.CANCELLED)):
         job.refresh_from_db()
         text = f"{reason} while it was being cancelled, so it counts as cancelled."
         kind.on_event(job, Event("cancelled", text))
         return True
     if losses >= job.MOST_LOSSES:
-        failure = failure or _given_up(job, losses)
-        ended = _ended(kind, Phase.FAILED)
+        failure = failure or _failure_after_losses(job, losses)
+        ended = _ended_columns(kind, Phase.FAILED)
         if not lost.update(losses=losses, loss=reason, failure=failure.as_json(), **ended):
             return False
         job.refresh_from_db()
         kind.on_event(job, Event("failed", failure.message))
         _announce(job)
-        _hand_on(job)
+        _queue_next_of_lane(job)
         return True
-    if not lost.update(losses=losses, loss=reason, **_waiting(kind)):
+    if not lost.update(losses=losses, loss=reason, **_waiting_columns(kind)):
         return False
     job.refresh_from_db()
     text = f"{reason}. Queued again: the next attempt continues from {job.resumes_from}."
@@ -261,7 +261,7 @@ def _lose(job: J, lost: JobQuerySet[J], reason: str, failure: Failure | None = N
     return True
 
 
-def _given_up(job: Job, losses: int) -> Failure:
+def _failure_after_losses(job: Job, losses: int) -> Failure:
     kind = kind_of_job(job)
     return Failure(
         category="lost",
@@ -273,27 +273,27 @@ def _given_up(job: Job, losses: int) -> Failure:
 @transaction.atomic
 def _end(job: Job, event: Event, phase: Phase, changes: dict[str, Any]) -> None:
     kind = kind_of_job(job)
-    write(job, **{**_ended(kind, phase), **changes})
+    write(job, **{**_ended_columns(kind, phase), **changes})
     job.refresh_from_db()
     kind.on_event(job, event)
     _announce(job)
-    _hand_on(job)
+    _queue_next_of_lane(job)
 
 
 def _announce(job: Job) -> None:
     """Announce its end to webhooks, if its kind has such an event."""
     kind = kind_of_job(job)
-    event = kind.announced.get(job.phase)
+    event = kind.webhook_events.get(job.phase)
     if event is not None:
         facts = {"id": str(job.pk), **kind.facts(job)}
         announce(event, workspace_id=job.workspace_id, name=kind.title(job), page=kind.url(job), **facts)
 
 
-def _ended(kind: Kind[Any], phase: Phase) -> dict[str, Any]:
+def _ended_columns(kind: Kind[Any], phase: Phase) -> dict[str, Any]:
     return {"state": kind.state(phase), "finished_at": now(), "leased_until": None, "process_id": None}
 
 
-def _waiting(kind: Kind[Any]) -> dict[str, Any]:
+def _waiting_columns(kind: Kind[Any]) -> dict[str, Any]:
     return {"state": kind.state(Phase.WAITING), "queued_at": now(), "worker": "", "process_id": None}
 
 
@@ -305,20 +305,20 @@ def cancel(job: J, *, by: User | None) -> J:
     """
     kind = kind_of_job(job)
     if not kind.is_cancellable:
-        raise NotSteerable(job)
-    mine = kind.rows.filter(pk=job.pk)
-    at_once = (Phase.WAITING,) if kind.can_stop_slowly else (Phase.WAITING, Phase.RUNNING)
-    if mine.waiting().update(**_ended(kind, Phase.CANCELLED)):
+        raise NotControllable(job)
+    rows = kind.rows.filter(pk=job.pk)
+    immediate_phases = (Phase.WAITING,) if kind.stops_gracefully else (Phase.WAITING, Phase.RUNNING)
+    if rows.waiting().update(**_ended_columns(kind, Phase.CANCELLED)):
         event = Event("cancelling", f"Cancelled by {by} before it began.")
-    elif mine.in_phase(*at_once).update(**_ended(kind, Phase.CANCELLED)):
+    elif rows.in_phase(*immediate_phases).update(**_ended_columns(kind, Phase.CANCELLED)):
         event = Event("cancelling", f"Cancelled by {by}.")
-        _hand_on(job)
-    elif kind.can_stop_slowly and mine.in_phase(Phase.RUNNING).update(state=kind.state(Phase.STOPPING)):
+        _queue_next_of_lane(job)
+    elif kind.stops_gracefully and rows.in_phase(Phase.RUNNING).update(state=kind.state(Phase.STOPPING)):
         event = Event("cancelling", f"{by} asked it to stop.")
     else:
         job.refresh_from_db()
         raise NotActive(job)
-    return _answered(job, by, "cancelled", event)
+    return _record_action(job, by, "cancelled", event)
 
 
 @transaction.atomic
@@ -326,23 +326,23 @@ def resume(job: J, *, by: User | None) -> J:
     """Requeue a cancelled or failed job; it continues where it stopped. Raises NotResumable, NotSteerable."""
     kind = kind_of_job(job)
     if not kind.is_resumable:
-        raise NotSteerable(job)
-    resumed = kind.rows.in_phase(*kind.resumable).filter(pk=job.pk)
-    if not resumed.update(failure={}, losses=0, loss="", finished_at=None, **_waiting(kind)):
+        raise NotControllable(job)
+    rows = kind.rows.in_phase(*kind.resumable).filter(pk=job.pk)
+    if not rows.update(failure={}, losses=0, loss="", finished_at=None, **_waiting_columns(kind)):
         job.refresh_from_db()
         raise NotResumable(job)
     if changes := kind.before_resuming(job, by):
         kind.rows.filter(pk=job.pk).update(**changes)
-    job = _answered(job, by, "resumed", Event("resumed", f"Resumed by {by}, from {job.resumes_from}."))
+    job = _record_action(job, by, "resumed", Event("resumed", f"Resumed by {by}, from {job.resumes_from}."))
     queue(job)
     return job
 
 
-def _answered(job: J, by: User | None, done: str, event: Event) -> J:
+def _record_action(job: J, by: User | None, action: str, event: Event) -> J:
     kind = kind_of_job(job)
     job.refresh_from_db()
     kind.on_event(job, event)
-    audit.record(workspace=job.workspace, actor=by, action=f"{done} {kind.noun}", subject=kind.title(job), about=job)
+    audit.record(workspace=job.workspace, actor=by, action=f"{action} {kind.noun}", subject=kind.title(job), target=job)
     return job
 
 
@@ -360,16 +360,18 @@ def recover(kind: Kind[J]) -> list[J]:
 
     Conditional on the lease that was seen expired, so a worker that renews concurrently keeps its job.
     """
-    orphans = kind.rows.orphaned().order_by("leased_until")[:AT_A_TIME]
+    orphans = kind.rows.orphaned().order_by("leased_until")[:BATCH_SIZE]
     lost = [
-        job for job in orphans if _lose(job, kind.rows.orphaned().filter(pk=job.pk, attempt=job.attempt), _silent(job))
+        job
+        for job in orphans
+        if _lose(job, kind.rows.orphaned().filter(pk=job.pk, attempt=job.attempt), _lost_reason(job))
     ]
-    for job in kind.rows.overlooked()[:AT_A_TIME]:
+    for job in kind.rows.overdue()[:BATCH_SIZE]:
         queue(job)
     return lost
 
 
-def _silent(job: Job) -> str:
+def _lost_reason(job: Job) -> str:
     return f"The worker {job.worker} stopped answering"
 
 

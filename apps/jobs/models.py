@@ -23,7 +23,7 @@ from apps.webhooks.events import EventType
 
 J = TypeVar("J", bound="Job")
 
-REMIND_AFTER = timedelta(minutes=10)
+RESEND_AFTER = timedelta(minutes=10)
 """When to resend the message for a waiting job, in case the broker lost it."""
 
 
@@ -105,7 +105,7 @@ class JobQuerySet(WorkspaceQuerySet[J]):
         """Claimed by a worker that stopped renewing its lease."""
         return self.in_phase(*HELD).filter(leased_until__lt=now())
 
-    def overlooked(self) -> Self:
+    def overdue(self) -> Self:
         """Waiting for so long that the message may have been lost; resending it is harmless."""
         return self.waiting().filter(leased_until__lt=now())
 
@@ -232,10 +232,10 @@ class Kind(Generic[J]):
     related: tuple[str, ...] = ()
     """Relations that a worker needs (select_related)."""
     listed_with: tuple[str, ...] = ()
-    """Display name of a job in lists."""
-    afresh: dict[str, Any] = field(default_factory=dict)
+    """Relations that lists of jobs need (select_related)."""
+    attempt_defaults: dict[str, Any] = field(default_factory=dict)
     """Initial column values of every attempt."""
-    announced: Mapping[Phase, EventType] = field(default_factory=dict)
+    webhook_events: Mapping[Phase, EventType] = field(default_factory=dict)
     """Webhook events for a job that finished, or failed for good."""
     facts: Callable[[J], Mapping[str, Any]] = lambda job: {}
     """Facts for webhooks besides the job's id, name, and page."""
@@ -243,10 +243,10 @@ class Kind(Generic[J]):
     is_resumable: bool = False
     resumable: tuple[Phase, ...] = RESUMABLE
     before_resuming: Callable[[J, User | None], Mapping[str, Any]] = lambda job, by: {}
-    """Additional work on resume, in the same transaction; returns initial column values."""
+    """Additional work on resume, in the same transaction; returns column values to store."""
     lane: str = ""
     """Of a workspace, only one job of a lane is worked on at once, so that many or long ones leave workers to other workspaces."""
-    cancel_words: str = "Cancel"
+    cancel_label: str = "Cancel"
 
     @property
     def rows(self) -> JobQuerySet[J]:
@@ -257,7 +257,7 @@ class Kind(Generic[J]):
         return self.model.states_in(phase)[0]
 
     @property
-    def can_stop_slowly(self) -> bool:
+    def stops_gracefully(self) -> bool:
         """Whether its worker is asked to stop gracefully, rather than just losing the job."""
         return bool(self.model.states_in(Phase.STOPPING))
 

@@ -14,10 +14,10 @@ from django.shortcuts import get_object_or_404
 
 from apps.accounts.models import Membership, Role
 from apps.common.broker import route_of
-from apps.common.health import WORKER_QUEUES, manned_queues
+from apps.common.health import WORKER_QUEUES, served_queues
 from apps.common.sorting import by_age
 from apps.jobs.models import ACTIVE, Job, JobQuerySet, Kind, Phase, kind_named, kinds
-from apps.jobs.waits import about
+from apps.jobs.waits import approximate_duration
 
 MOST_ACTIVE = 200
 """Maximum jobs per kind."""
@@ -55,9 +55,9 @@ class Row:
         return route_of(self.kind.task(self.job)).priority
 
     @property
-    def left(self) -> str:
+    def remaining_time(self) -> str:
         """Remaining time as text."""
-        return about(self.job.seconds_left)
+        return approximate_duration(self.job.seconds_left)
 
     @property
     def may_cancel(self) -> bool:
@@ -69,7 +69,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Waiting:
+class WaitingJob:
     """A waiting job, and what is ahead of it."""
 
     row: Row
@@ -77,7 +77,7 @@ class Waiting:
     """Running jobs in its worker queue."""
     ahead: int
     """Jobs ahead of it in that worker queue."""
-    first: str
+    first_title: str
     """The first of these, if it's in this workspace."""
 
     @property
@@ -85,33 +85,33 @@ class Waiting:
         others = self.running + self.ahead
         if not others:
             return "Next"
-        if not self.first:
+        if not self.first_title:
             return f"Behind {others} job{'' if others == 1 else 's'} of other workspaces"
         more = "" if others == 1 else f" and {others - 1} more"
-        return f"Behind {self.first}{more}"
+        return f"Behind {self.first_title}{more}"
 
 
 @dataclass(frozen=True)
-class Line:
+class WorkerQueue:
     """A worker queue of this installation, with a workspace's jobs in it."""
 
     worker_queue: str
-    is_manned: bool
+    has_worker: bool
     running: list[Row]
-    waiting: list[Waiting]
-    elsewhere: int
+    waiting: list[WaitingJob]
+    count_elsewhere: int
     """Active jobs of other workspaces."""
 
 
-def lines_of(member: Membership) -> list[Line]:
+def worker_queues_of(member: Membership) -> list[WorkerQueue]:
     """Running and waiting jobs by worker queue. Other workspaces' jobs are only counted, since their details are private."""
     rows = [row for kind in kinds() for row in _active(kind)]
     by_queue: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         by_queue[row.worker_queue].append(row)
-    manned = manned_queues()
+    served = served_queues()
     return [
-        _line(name, by_queue[name], member.workspace_id, is_manned=manned is None or name in manned)
+        _worker_queue(name, by_queue[name], member.workspace_id, has_worker=served is None or name in served)
         for name in sorted({*WORKER_QUEUES, *by_queue})
     ]
 
@@ -132,24 +132,24 @@ class JobsOfAllKinds:
             {name: rows.filter(*conditions, **lookups) for name, rows in self.rows.items()}, self.order
         )
 
-    def __getitem__(self, part: slice) -> list[Row]:
-        found = [
-            Row(kind, job) for kind in kinds() if kind.name in self.rows for job in self.rows[kind.name][: part.stop]
+    def __getitem__(self, window: slice) -> list[Row]:
+        rows = [
+            Row(kind, job) for kind in kinds() if kind.name in self.rows for job in self.rows[kind.name][: window.stop]
         ]
-        found.sort(key=lambda row: row.pk, reverse=self.order.startswith("-"))
-        return found[part]
+        rows.sort(key=lambda row: row.pk, reverse=self.order.startswith("-"))
+        return rows[window]
 
 
-def jobs_of(member: Membership, *, phases: Collection[Phase], only: str = "") -> JobsOfAllKinds:
+def jobs_of(member: Membership, *, phases: Collection[Phase], kind_name: str = "") -> JobsOfAllKinds:
     """The jobs that an owner may see, of all kinds or of the kind `only`."""
-    chosen = [kind for kind in kinds() if only in ("", kind.name)]
+    selected = [kind for kind in kinds() if kind_name in ("", kind.name)]
     return JobsOfAllKinds(
         {
             kind.name: kind.rows.visible_to(member, at_least=Role.OWNER)
             .in_phase(*phases)
             .select_related(*kind.listed_with)
             .order_by("-pk")
-            for kind in chosen
+            for kind in selected
         }
     )
 
@@ -169,17 +169,17 @@ def _active(kind: Kind[Any]) -> Iterable[Row]:
     return (Row(kind, job) for job in rows[:MOST_ACTIVE])
 
 
-def _line(name: str, rows: list[Row], workspace: UUID, *, is_manned: bool) -> Line:
+def _worker_queue(name: str, rows: list[Row], workspace_id: UUID, *, has_worker: bool) -> WorkerQueue:
     running = [row for row in rows if row.job.phase != Phase.WAITING]
     waiting = [row for row in rows if row.job.phase == Phase.WAITING]
     waiting.sort(key=lambda row: (row.priority, row.job.queued_at))
-    of_workspace = Counter(row.job.workspace_id == workspace for row in rows)
-    ours = [row for row in running if row.job.workspace_id == workspace]
-    seen: list[Waiting] = []
-    first = ours[0].title if ours else ""
+    of_workspace = Counter(row.job.workspace_id == workspace_id for row in rows)
+    running_here = [row for row in running if row.job.workspace_id == workspace_id]
+    waiting_here: list[WaitingJob] = []
+    first_title = running_here[0].title if running_here else ""
     for ahead, row in enumerate(waiting):
-        if row.job.workspace_id != workspace:
+        if row.job.workspace_id != workspace_id:
             continue
-        seen.append(Waiting(row, len(running), ahead, first))
-        first = first or row.title
-    return Line(name, is_manned, ours, seen, of_workspace[False])
+        waiting_here.append(WaitingJob(row, len(running), ahead, first_title))
+        first_title = first_title or row.title
+    return WorkerQueue(name, has_worker, running_here, waiting_here, of_workspace[False])

@@ -18,7 +18,7 @@ from apps.common.pages import page_of
 from apps.common.sorting import sorting_by
 from apps.jobs import lifecycle
 from apps.jobs.models import Job
-from apps.jobs.queries import ENDED, ENDED_COLUMNS, find_job, jobs_of, lines_of
+from apps.jobs.queries import ENDED, ENDED_COLUMNS, find_job, jobs_of, worker_queues_of
 
 SHOWN_ENDED = 50
 
@@ -27,14 +27,14 @@ SHOWN_ENDED = 50
 @at_least(Role.OWNER)
 def jobs(request: HtmxRequest) -> HttpResponse:
     """All running and waiting work of this workspace."""
-    lines = lines_of(request.member)
+    queues = worker_queues_of(request.member)
     sorting = sorting_by(ENDED_COLUMNS, request.GET.get("sort", ""))
     ended: Any = jobs_of(request.member, phases=ENDED)
     context = {
-        "lines": lines,
+        "queues": queues,
         "page": page_of(ended, cursor=request.GET.get("cursor", ""), order=sorting.fields, size=SHOWN_ENDED),
         "sorting": sorting,
-        "is_moving": any(line.running or line.waiting for line in lines),
+        "is_moving": any(queue.running or queue.waiting for queue in queues),
     }
     return render(request, "jobs/jobs.html", context)
 

@@ -11,12 +11,12 @@ from django.utils.timezone import now
 from apps.accounts.models import Role
 from apps.common import quantities
 from apps.common.broker import Route, enqueue, route_of
-from apps.common.health import manned_queues
+from apps.common.health import served_queues
 from apps.jobs.models import HELD, Job, Kind, Phase, kind_of_job, kinds
 
-MOST_RUNNING, MOST_WAITING = 50, 200
+MAX_RUNNING, MAX_WAITING = 50, 200
 """Maximum jobs per kind."""
-SOON = timedelta(seconds=3)
+CLAIM_DELAY = timedelta(seconds=3)
 """An idle worker claims a job sooner than this."""
 
 
@@ -27,7 +27,7 @@ class Holder:
     name: str
     url: str
     """Empty if the viewer may not open it."""
-    left: str
+    remaining_time: str
     """Approximate remaining time as text; empty if unknown."""
 
 
@@ -36,7 +36,7 @@ class Wait:
     """Why a job hasn't started."""
 
     worker_queue: str
-    is_manned: bool
+    has_worker: bool
     holder: Holder | None
     """If there are several, the one that ends first."""
     holders: int
@@ -49,8 +49,10 @@ class Wait:
         assert self.holder is not None, "asked only where something holds the worker"
         more = self.holders - 1
         words = f" and {more} more job{'s' if more > 1 else ''} hold the workers" if more else " holds the worker"
-        if self.holder.left:
-            words += f"; the first has {self.holder.left} left" if more else f", {self.holder.left} left"
+        if self.holder.remaining_time:
+            words += (
+                f"; the first has {self.holder.remaining_time} left" if more else f", {self.holder.remaining_time} left"
+            )
         return words + self.ahead_words
 
     @property
@@ -62,7 +64,7 @@ class Wait:
     @property
     def words(self) -> str:
         """The explanation as a sentence without its period."""
-        if not self.is_manned:
+        if not self.has_worker:
             return "No worker is running that could take this"
         if self.holder is None:
             return f"Waiting for a worker{self.ahead_words}"
@@ -76,15 +78,15 @@ def wait_of(job: Job, *, role: Role) -> Wait | None:
     route = route_of(kind_of_job(job).task(job))
     running, ahead = [], 0
     for kind in kinds():
-        running += [each for each in _held(kind) if _route(each).worker_queue == route.worker_queue]
-        ahead += sum(_goes_first(each, route, job) for each in _waiting(kind))
-    manned = manned_queues()
-    is_fresh = now() - job.queued_at < SOON
-    first = None if is_fresh else min(running, key=_ends, default=None)
+        running += [other for other in _held(kind) if _route(other).worker_queue == route.worker_queue]
+        ahead += sum(_goes_first(other, route, job) for other in _waiting(kind))
+    served = served_queues()
+    is_new = now() - job.queued_at < CLAIM_DELAY
+    first_holder = None if is_new else min(running, key=_ends, default=None)
     return Wait(
         worker_queue=route.worker_queue,
-        is_manned=bool(running) or manned is None or route.worker_queue in manned,
-        holder=_holder(first, job, role) if first else None,
+        has_worker=bool(running) or served is None or route.worker_queue in served,
+        holder=_holder(first_holder, job, role) if first_holder else None,
         holders=len(running),
         ahead=ahead,
     )
@@ -95,9 +97,9 @@ def should_yield(job: Job) -> bool:
     route = route_of(kind_of_job(job).task(job))
     for kind in kinds():
         for other in _waiting(kind):
-            there = _route(other)
-            is_next = there.worker_queue == route.worker_queue and there.priority < route.priority
-            if is_next and now() - other.queued_at > SOON:
+            other_route = _route(other)
+            is_next = other_route.worker_queue == route.worker_queue and other_route.priority < route.priority
+            if is_next and now() - other.queued_at > CLAIM_DELAY:
                 enqueue(kind.task(other), str(other.pk))
                 return True
     return False
@@ -107,11 +109,11 @@ def _held(kind: Kind[Any]) -> list[Job]:
     # Jobs without a lease, such as rollouts by runners, don't occupy a worker.
     held = kind.rows.in_phase(*HELD).exclude(leased_until=None)
     rows = held.select_related(*kind.listed_with).order_by("started_at")
-    return list(rows[:MOST_RUNNING])
+    return list(rows[:MAX_RUNNING])
 
 
 def _waiting(kind: Kind[Any]) -> list[Job]:
-    return list(kind.rows.waiting().select_related(*kind.listed_with).order_by("queued_at")[:MOST_WAITING])
+    return list(kind.rows.waiting().select_related(*kind.listed_with).order_by("queued_at")[:MAX_WAITING])
 
 
 def _route(job: Job) -> Route:
@@ -119,28 +121,28 @@ def _route(job: Job) -> Route:
 
 
 def _goes_first(other: Job, route: Route, job: Job) -> bool:
-    there = _route(other)
-    if there.worker_queue != route.worker_queue or other.pk == job.pk:
+    other_route = _route(other)
+    if other_route.worker_queue != route.worker_queue or other.pk == job.pk:
         return False
-    return (there.priority, other.queued_at) < (route.priority, job.queued_at)
+    return (other_route.priority, other.queued_at) < (route.priority, job.queued_at)
 
 
 def _ends(job: Job) -> float:
-    left = job.seconds_left
-    return float("inf") if left is None else left
+    remaining = job.seconds_left
+    return float("inf") if remaining is None else remaining
 
 
 def _holder(running: Job, job: Job, role: Role) -> Holder:
     kind = kind_of_job(running)
-    left = about(running.seconds_left)
+    remaining_time = approximate_duration(running.seconds_left)
     if running.workspace_id != job.workspace_id:
-        return Holder(f"Another workspace’s {kind.noun}", "", left)
+        return Holder(f"Another workspace’s {kind.noun}", "", remaining_time)
     if role < kind.model.visible_from:
-        return Holder(f"{'An' if kind.noun[0] in 'aeiou' else 'A'} {kind.noun}", "", left)
-    return Holder(f"{kind.noun.capitalize()} “{kind.title(running)}”", kind.url(running), left)
+        return Holder(f"{'An' if kind.noun[0] in 'aeiou' else 'A'} {kind.noun}", "", remaining_time)
+    return Holder(f"{kind.noun.capitalize()} “{kind.title(running)}”", kind.url(running), remaining_time)
 
 
-def about(seconds: float | None) -> str:
+def approximate_duration(seconds: float | None) -> str:
     """ "about 50 s", "about 11 min": rounded, since it's an estimate."""
     if seconds is None:
         return ""

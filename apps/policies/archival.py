@@ -22,7 +22,7 @@ def archive_policy(*, policy: Policy, by: User) -> None:
         )
     if Policy.objects.filter(pk=policy.pk, archived_at=None).update(archived_at=now()):
         audit.record(
-            workspace=policy.workspace, actor=by, action="archived", subject=f"the policy {policy.name}", about=policy
+            workspace=policy.workspace, actor=by, action="archived", subject=f"the policy {policy.name}", target=policy
         )
 
 
@@ -31,5 +31,5 @@ def restore_policy(*, policy: Policy, by: User) -> None:
     """Undo `archive_policy`."""
     if Policy.objects.filter(pk=policy.pk).exclude(archived_at=None).update(archived_at=None):
         audit.record(
-            workspace=policy.workspace, actor=by, action="restored", subject=f"the policy {policy.name}", about=policy
+            workspace=policy.workspace, actor=by, action="restored", subject=f"the policy {policy.name}", target=policy
         )

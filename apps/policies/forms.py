@@ -124,8 +124,8 @@ class PublishForm(forms.Form):
         self.fields["name"].initial = re.sub(r"[^\w.-]+", "-", policy.name.lower()).strip("-._")[:80]
         servers = Endpoint.objects.visible_to(member).order_by("name")
         cast("forms.ModelChoiceField[Endpoint]", self.fields["endpoint"]).queryset = servers
-        known = list(servers[:2])
-        self.fields["endpoint"].initial = known[0] if len(known) == 1 else None
+        first_servers = list(servers[:2])
+        self.fields["endpoint"].initial = first_servers[0] if len(first_servers) == 1 else None
 
     def publish(self, *, by: User) -> Publication:
         """Request the publication described by the valid form. Raises PublishingRefused, BadEndpoint."""

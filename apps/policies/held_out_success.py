@@ -72,15 +72,15 @@ def held_out_success(member: Membership, policies: Collection[Policy]) -> dict[U
     current = Promotion.objects.visible_to(member).current().select_related("policy")
     champions = {each.environment: each.policy for each in current}
     policy_ids = {policy.pk for policy in (*policies, *champions.values())}
-    known = _by_task(Policy.objects.visible_to(member).filter(pk__in=policy_ids))
+    results = _by_task(Policy.objects.visible_to(member).filter(pk__in=policy_ids))
     return {
         policy.pk: HeldOutSuccess(
-            levels_of(known[policy.pk].values()),
+            levels_of(results[policy.pk].values()),
             [
-                _against(environment, champion, known[policy.pk], known[champion.pk])
+                _against(environment, champion, results[policy.pk], results[champion.pk])
                 for environment, champion in sorted(champions.items())
                 if champion.pk != policy.pk
-                and any(each.environment == environment for each in known[policy.pk].values())
+                and any(each.environment == environment for each in results[policy.pk].values())
             ],
         )
         for policy in policies
@@ -98,8 +98,8 @@ def levels_of(attempted: Iterable[OnTask]) -> list[AtLevel]:
     for each in attempted:
         shares[each.environment, each.level].append(each.share)
     return [
-        AtLevel(environment, level, len(found), sum(found) / len(found), *wilson(sum(found), len(found)))
-        for (environment, level), found in sorted(shares.items())
+        AtLevel(environment, level, len(means), sum(means) / len(means), *wilson(sum(means), len(means)))
+        for (environment, level), means in sorted(shares.items())
     ]
 
 
@@ -122,10 +122,10 @@ def _by_task(policies: QuerySet[Policy]) -> dict[UUID, dict[UUID, OnTask]]:
     task = "trajectories__task"
     share = Avg(Cast("trajectories__success", IntegerField()), output_field=FloatField())
     rows = attempts.values_list("pk", f"{task}_id", f"{task}__environment", f"{task}__difficulty").annotate(share=share)
-    found: dict[UUID, dict[UUID, OnTask]] = defaultdict(dict)
+    results: dict[UUID, dict[UUID, OnTask]] = defaultdict(dict)
     for policy, task_id, environment, level, mean in rows.order_by():
-        found[policy][task_id] = OnTask(environment, level, mean)
-    return found
+        results[policy][task_id] = OnTask(environment, level, mean)
+    return results
 
 
 def _points(difference: float) -> str:

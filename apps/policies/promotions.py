@@ -31,13 +31,13 @@ def champion(*, workspace: Workspace, environment: str) -> Policy | None:
 
 def champions(*, workspace: Workspace, environment: str) -> list[Policy]:
     """The champions of `environment` that weren't rolled back, in order; the last one is the current champion."""
-    found: list[Policy] = []
+    policies: list[Policy] = []
     for promotion in _history(workspace, environment).select_related("policy").order_by("id"):
         if promotion.is_rollback:
-            found.pop()
+            policies.pop()
         else:
-            found.append(promotion.policy)
-    return found
+            policies.append(promotion.policy)
+    return policies
 
 
 @transaction.atomic
@@ -107,7 +107,7 @@ def _record(
         actor=by,
         action="rolled back" if is_rollback else "promoted",
         subject=f"{policy.name} to champion of {environment}",
-        about=policy,
+        target=policy,
         reason=reason,
         previous=str(previous.pk) if previous else None,
     )

@@ -34,7 +34,7 @@ PUBLICATIONS = register(
         title=str,
         url=lambda publication: reverse("policies:policy", args=[publication.policy_id]),
         on_event=_end,
-        announced={Phase.DONE: EventType.POLICY_PUBLISHED, Phase.FAILED: EventType.POLICY_NOT_PUBLISHED},
+        webhook_events={Phase.DONE: EventType.POLICY_PUBLISHED, Phase.FAILED: EventType.POLICY_NOT_PUBLISHED},
         facts=lambda publication: {"policy": str(publication.policy_id)},
         related=("policy__workspace", "endpoint", "workspace", "by"),
         listed_with=("policy",),
@@ -119,7 +119,7 @@ def publish_policy(
         actor=by,
         action="rolled back to" if is_rollback else "asked to publish",
         subject=f"{policy.name} as {name}",
-        about=policy,
+        target=policy,
         way=way,
         servers=endpoint.addresses if endpoint else [],
     )

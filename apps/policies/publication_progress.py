@@ -30,7 +30,7 @@ def go_live(publication: Publication, *, canary: dict[str, Any], location: str) 
         actor=publication.by,
         action="published",
         subject=str(publication),
-        about=publication.policy,
+        target=publication.policy,
         canary=canary,
     )
 

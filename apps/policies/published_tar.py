@@ -27,10 +27,10 @@ def tar_of(place: Path, *, within: str) -> Iterator[bytes]:
         entry.size = path.stat().st_size
         entry.mtime = int(path.stat().st_mtime)
         yield entry.tobuf(format=GNU_FORMAT)
-        left = entry.size
+        remaining = entry.size
         with path.open("rb") as file:
-            while left and (piece := file.read(min(PIECE_BYTES, left))):
-                left -= len(piece)
-                yield piece
-        yield b"\0" * (left + -entry.size % BLOCKSIZE)
+            while remaining and (chunk := file.read(min(PIECE_BYTES, remaining))):
+                remaining -= len(chunk)
+                yield chunk
+        yield b"\0" * (remaining + -entry.size % BLOCKSIZE)
     yield b"\0" * 2 * BLOCKSIZE

@@ -34,10 +34,10 @@ def policies_for_list(member: Membership) -> PolicyQuerySet:
 
 def champions_of(member: Membership) -> dict[Any, list[str]]:
     """The environments in which each policy is champion, keyed by policy id."""
-    found: dict[Any, list[str]] = {}
+    environments: dict[Any, list[str]] = {}
     for promotion in Promotion.objects.visible_to(member).current():
-        found.setdefault(promotion.policy_id, []).append(promotion.environment)
-    return found
+        environments.setdefault(promotion.policy_id, []).append(promotion.environment)
+    return environments
 
 
 def publications_of(policy: Policy) -> QuerySet[Publication]:

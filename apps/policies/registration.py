@@ -65,8 +65,10 @@ def hub_base(*, workspace: Workspace, hub_id: str) -> Policy:
             f"{hub_id!r} isn't a hub id, such as Qwen/Qwen3-0.6B: an owner and a name, or a name alone. "
             "Register a folder under Policies."
         )
-    known = Policy.objects.trainable().filter(workspace=workspace, location=hub_id, made_by=None).order_by("id").first()
-    return known or Policy(workspace=workspace, name=hub_id, kind=Policy.Kind.MODEL, location=hub_id)
+    registered = (
+        Policy.objects.trainable().filter(workspace=workspace, location=hub_id, made_by=None).order_by("id").first()
+    )
+    return registered or Policy(workspace=workspace, name=hub_id, kind=Policy.Kind.MODEL, location=hub_id)
 
 
 @transaction.atomic
@@ -120,15 +122,15 @@ def register_server(
         raise BadEndpoint(
             f"The variable {key_variable!r} must be capital letters and end in _API_KEY, such as VLLM_API_KEY."
         )
-    first, *others = [_checked_address(address, key_variable) for address in (base_url, *replicas)]
-    if len({first, *others}) <= len(others):
+    first, *replica_addresses = [_checked_address(address, key_variable) for address in (base_url, *replicas)]
+    if len({first, *replica_addresses}) <= len(replica_addresses):
         raise BadEndpoint("The same server is given twice. Give each address once.")
-    if len(others) > MOST_REPLICAS:
-        raise BadEndpoint(f"Got {len(others) + 1} servers; expected {MOST_REPLICAS + 1} at most.")
+    if len(replica_addresses) > MOST_REPLICAS:
+        raise BadEndpoint(f"Got {len(replica_addresses) + 1} servers; expected {MOST_REPLICAS + 1} at most.")
     endpoint, _ = Endpoint.objects.get_or_create(
         workspace=workspace,
         base_url=first,
-        replicas=sorted(others),
+        replicas=sorted(replica_addresses),
         key_variable=key_variable,
         defaults={"name": _endpoint_name(workspace, first)},
     )
@@ -161,7 +163,7 @@ def _register(
             policy = Policy.objects.create(
                 workspace=workspace, name=name, kind=kind, location=location, description=description, endpoint=endpoint
             )
-            audit.record(workspace=workspace, actor=by, action="registered", subject=f"policy {name}", about=policy)
+            audit.record(workspace=workspace, actor=by, action="registered", subject=f"policy {name}", target=policy)
     except IntegrityError:
         raise NameTaken(f"There is a policy called {name!r} already. Choose another name.") from None
     return policy

@@ -62,9 +62,9 @@ def _held_out_rows(report: Mapping[str, Any]) -> Iterator[Figure]:
     error = (report.get("calibration") or {}).get("ece")
     if error is not None:
         yield Figure("expected calibration error", "", percent(error))
-    found = (report.get("first_error") or {}).get("f1")
-    if found is not None:
-        yield Figure("first error found, F1", "", figure(found))
+    f1 = (report.get("first_error") or {}).get("f1")
+    if f1 is not None:
+        yield Figure("first error found, F1", "", figure(f1))
 
 
 def _share(share: Mapping[str, Any]) -> str:

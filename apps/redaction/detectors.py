@@ -127,16 +127,16 @@ def _card(text: str, start: int, end: int) -> Iterator[Span]:
             begin = at + 1
     first = 0
     while first < len(groups):
-        digits, found = "", 0
+        digits, match_end = "", 0
         for last in range(first, len(groups)):
             digits += text[slice(*groups[last])]
             if len(digits) >= CARD_DIGITS.stop:
                 break
             if len(digits) in CARD_DIGITS and _is_card(digits):
-                found = last + 1
-        if found:
-            yield groups[first][0], groups[found - 1][1]
-        first = found or first + 1
+                match_end = last + 1
+        if match_end:
+            yield groups[first][0], groups[match_end - 1][1]
+        first = match_end or first + 1
 
 
 def _is_card(digits: str) -> bool:

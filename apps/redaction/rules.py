@@ -73,8 +73,8 @@ def rules_of(workspace_id: UUID, version: int | None = None) -> tuple[Rule, ...]
         version = RuleVersion.objects.filter(pk=workspace_id).values_list("number", flat=True).first()
     if not version:
         return ()
-    known, rules = _ready.get(workspace_id, (0, ()))
-    if known != version:
+    cached_version, rules = _ready.get(workspace_id, (0, ()))
+    if cached_version != version:
         rows = RedactionRule.objects.filter(workspace=workspace_id).order_by("pk")
         rules = tuple(_rule(row.name, row.detector, row.pattern) for row in rows)
         _ready[workspace_id] = version, rules
@@ -138,7 +138,7 @@ def _record(action: str, rule: RedactionRule, by: User | None, number: int) -> N
         actor=by,
         action=action,
         subject=rule.name,
-        about=rule,
+        target=rule,
         detector=rule.detector,
         pattern=rule.pattern,
         version=number,

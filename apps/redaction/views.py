@@ -41,7 +41,7 @@ def new(request: HtmxRequest) -> HttpResponse:
             return redirect("redaction:list")
     if isinstance(form, PatternForm):
         return _page(request, form=form, status=422)
-    messages.error(request, " ".join(str(problem) for found in form.errors.values() for problem in found))
+    messages.error(request, " ".join(str(problem) for problems in form.errors.values() for problem in problems))
     return redirect("redaction:list")
 
 

@@ -61,9 +61,9 @@ class _TargetView(MemberView):
 
     def target(self, request: Request) -> tuple[str, Any]:
         """The kind of thing, and the thing itself. Raises ValidationError, Http404."""
-        given = TargetSerializer(data=request.data)
-        given.is_valid(raise_exception=True)
-        thing, pk = given.validated_data["thing"], given.validated_data["target"]
+        serializer = TargetSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        thing, pk = serializer.validated_data["thing"], serializer.validated_data["target"]
         target = deletion.target_of(thing, pk, self.member.workspace)
         if target is None:
             raise Http404
@@ -121,8 +121,8 @@ class RemovalView(MemberView):
 
     @extend_schema(operation_id="deletions_read", summary="Read the state of a deletion", responses=RemovalSerializer)
     def get(self, request: Request, removal_id: UUID) -> Response:
-        found = get_object_or_404(Removal.objects.visible_to(self.member), pk=removal_id)
-        return Response(RemovalSerializer(found).data)
+        removal = get_object_or_404(Removal.objects.visible_to(self.member), pk=removal_id)
+        return Response(RemovalSerializer(removal).data)
 
 
 class RetentionRuleSerializer(serializers.ModelSerializer[RetentionRule]):
@@ -184,11 +184,11 @@ class RetentionRulesView(ListView):
         responses={201: PreviewedRuleSerializer, 400: OpenApiResponse(description="Refused, by field.")},
     )
     def post(self, request: Request) -> Response:
-        given = NewRuleSerializer(data=request.data)
-        given.is_valid(raise_exception=True)
-        asked = cleaned(RuleForm(given.validated_data, workspace=self.member.workspace))
+        serializer = NewRuleSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        fields = cleaned(RuleForm(serializer.validated_data, workspace=self.member.workspace))
         try:
-            rule = retention.create_rule(by=self.member, **asked)
+            rule = retention.create_rule(by=self.member, **fields)
         except retention.RuleRefused as refusal:
             raise ValidationError({refusal.field: [str(refusal)]}) from None
         rule.refresh_from_db()
@@ -224,9 +224,9 @@ class ChangeRuleView(_OneRuleView):
         responses={200: PreviewedRuleSerializer, 400: OpenApiResponse(description="Refused, by field.")},
     )
     def post(self, request: Request, rule_id: UUID) -> Response:
-        rule, given = self.find(rule_id), ChangeRuleSerializer(data=request.data)
-        given.is_valid(raise_exception=True)
-        retention.change_rule(rule=rule, by=self.member, **given.validated_data)
+        rule, serializer = self.find(rule_id), ChangeRuleSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        retention.change_rule(rule=rule, by=self.member, **serializer.validated_data)
         rule.refresh_from_db()
         return Response(PreviewedRuleSerializer(rule).data)
 

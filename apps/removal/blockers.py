@@ -49,9 +49,9 @@ def _on_trajectories(ids: Collection[UUID]) -> Iterator[Blocker]:
     for queue in filling.order_by("pk")[: MOST + 1]:
         yield Blocker(f"queue {queue.name} is being filled", reverse("annotation:queue", args=[queue.pk]))
     live = LiveAttempt.objects.filter(trajectory__in=ids).values("experiment")
-    known = Q(recorded_a__overlap=list(ids)) | Q(recorded_b__overlap=list(ids)) | Q(pk__in=live)
+    recorded = Q(recorded_a__overlap=list(ids)) | Q(recorded_b__overlap=list(ids)) | Q(pk__in=live)
     batches = runs.exclude(rollout_batch=None).order_by().values("rollout_batch")
-    experiments = Experiment.objects.filter(known | Q(rollouts_a__in=batches) | Q(rollouts_b__in=batches))
+    experiments = Experiment.objects.filter(recorded | Q(rollouts_a__in=batches) | Q(rollouts_b__in=batches))
     for experiment in experiments.order_by("pk")[: MOST + 1]:
         address = reverse("arena:experiment", args=[experiment.pk])
         yield Blocker(f"experiment {experiment.name} compares it", address)
@@ -83,17 +83,17 @@ def on_task(task: Task, ids: Collection[UUID]) -> list[Blocker]:
 def on_queue(queue: Queue) -> list[Blocker]:
     """What depends on a queue, or is at work in it."""
     address = reverse("annotation:queue", args=[queue.pk])
-    found: list[Blocker] = []
+    blockers: list[Blocker] = []
     if queue.state in (Queue.State.FILLING, Queue.State.OPEN):
-        found.append(Blocker(f"it is {queue.get_state_display().lower()}: pause or close it first", address))
+        blockers.append(Blocker(f"it is {queue.get_state_display().lower()}: pause or close it first", address))
     for judge in Judge.objects.active().filter(queue=queue).select_related("annotator")[:MOST]:
         words = f"{judge.annotator.name} is judging it: pause that first"
-        found.append(Blocker(words, reverse("annotation:judges", args=[queue.pk])))
+        blockers.append(Blocker(words, reverse("annotation:judges", args=[queue.pk])))
     for experiment in Experiment.objects.filter(queue=queue):
         words = f"experiment {experiment.name} depends on its judgments"
-        found.append(Blocker(words, reverse("arena:experiment", args=[experiment.pk])))
+        blockers.append(Blocker(words, reverse("arena:experiment", args=[experiment.pk])))
     named = Version.objects.filter(workspace=queue.workspace_id, recipe__queues__contains=[str(queue.pk)])
-    return _first(found, _versions(named), _versions(_holding("queue", queue)))
+    return _first(blockers, _versions(named), _versions(_holding("queue", queue)))
 
 
 def on_version(version: Version) -> list[Blocker]:
@@ -123,6 +123,6 @@ def _versions(versions: QuerySet[Version]) -> Iterator[Blocker]:
         yield Blocker(f"dataset version {version} {words}", address)
 
 
-def _first(*found: Iterable[Blocker]) -> list[Blocker]:
+def _first(*groups: Iterable[Blocker]) -> list[Blocker]:
     """Removes duplicates: a version may contain judgments of a queue that its recipe names, too."""
-    return list(islice(dict.fromkeys(each for some in found for each in some), MOST + 1))
+    return list(islice(dict.fromkeys(blocker for group in groups for blocker in group), MOST + 1))

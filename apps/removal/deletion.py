@@ -72,9 +72,9 @@ WORDS: dict[type[Model], str] = {
 class StillNeeded(Exception):
     """Something depends on the target. `blockers` lists what."""
 
-    def __init__(self, found: Sequence[Blocker]) -> None:
-        self.blockers = list(found[:MOST])
-        self.has_more = len(found) > MOST
+    def __init__(self, blockers: Sequence[Blocker]) -> None:
+        self.blockers = list(blockers[:MOST])
+        self.has_more = len(blockers) > MOST
         more = "; and more" if self.has_more else ""
         super().__init__(f"It can’t be deleted: {'; '.join(each.words for each in self.blockers)}{more}.")
 
@@ -149,14 +149,14 @@ LISTS: dict[str, str] = {
 
 def outlook(target: Any) -> Outlook:
     """Counts of what would be removed, and what depends on it. Nothing is locked, so it may change before the deletion."""
-    found = _blockers_of(target)
+    blocking = _blockers_of(target)
     rows = type(target)._base_manager.filter(pk=target.pk)
     counts: dict[type[Model], int] = {}
-    if not found:
+    if not blocking:
         counts = dependents.count(rows, spared=_spared(target))
         if isinstance(target, Trajectory | Task):
             counts |= dependents.count(_sessions_left_alone(_ids(target)), spared=NEVER)
-    return Outlook(title_of(target), in_words(counts), found[:MOST], len(found) > MOST)
+    return Outlook(title_of(target), in_words(counts), blocking[:MOST], len(blocking) > MOST)
 
 
 def in_words(counts: dict[type[Model], int]) -> dict[str, int]:
@@ -195,8 +195,8 @@ def delete_trajectories(ids: Collection[UUID]) -> dict[type[Model], int]:
     of_sessions = Session.objects.filter(pk__in=sessions.values("pk")).select_for_update().order_by("pk")
     session_ids = [pk for (pk,) in of_sessions.values_list("pk")]
     list(Trajectory.objects.filter(pk__in=ids).select_for_update().order_by("pk").values_list("pk"))
-    if found := blockers.on_trajectories(ids):
-        raise StillNeeded(found)
+    if blocking := blockers.on_trajectories(ids):
+        raise StillNeeded(blocking)
     runs = Trajectory.objects.filter(pk__in=ids)
     imports = list(runs.exclude(import_batch=None).order_by().values_list("import_batch", flat=True).distinct())
     counts = dependents.delete(runs, spared=NEVER)
@@ -216,8 +216,8 @@ def delete_trajectories(ids: Collection[UUID]) -> dict[type[Model], int]:
 
 def _forget_files(batches: Sequence[UUID]) -> None:
     """Delete the uploads of imports without remaining trajectories, and the quotes in their rejected rows. The same file can be imported again."""
-    left = Trajectory.objects.filter(import_batch=OuterRef("pk"))
-    for batch in ImportBatch.objects.filter(~Exists(left), pk__in=batches).exclude(file=""):
+    remaining = Trajectory.objects.filter(import_batch=OuterRef("pk"))
+    for batch in ImportBatch.objects.filter(~Exists(remaining), pk__in=batches).exclude(file=""):
         _delete_afterward(str(batch.file.name))
         batch.rejected_rows.all().delete()
         ImportBatch.objects.filter(pk=batch.pk).update(file="")
@@ -240,11 +240,11 @@ def _ids(target: Trajectory | Task) -> list[UUID]:
 
 def _sessions_left_alone(ids: Collection[UUID]) -> Any:
     """Sessions whose trajectories are all among these."""
-    others = Path.objects.filter(session=OuterRef("pk")).exclude(trajectory__in=ids)
+    other_paths = Path.objects.filter(session=OuterRef("pk")).exclude(trajectory__in=ids)
     within = Path.objects.filter(trajectory__in=ids).values("session")
-    found = Session.objects.filter(~Exists(others), pk__in=within).values_list("pk", flat=True)
+    session_ids = Session.objects.filter(~Exists(other_paths), pk__in=within).values_list("pk", flat=True)
     # Read at once: as a subquery of every table that refers to sessions, it could be planned so that it runs for each call.
-    return Session.objects.filter(pk__in=list(found))
+    return Session.objects.filter(pk__in=list(session_ids))
 
 
 def _blockers_of(target: Any) -> list[Blocker]:
@@ -272,8 +272,8 @@ def _delete_task(task: Task) -> dict[type[Model], int]:
     ids = _ids(task)
     if len(ids) > MOST_AT_ONCE:
         raise TooMany(Trajectory.objects.filter(task=task).count())
-    if found := blockers.on_task(task, ids):
-        raise StillNeeded(found)
+    if blocking := blockers.on_task(task, ids):
+        raise StillNeeded(blocking)
     counts = delete_trajectories(ids)
     _forget_failed(Q(task=task), Q(task=task))
     return counts | dependents.delete(Task.objects.filter(pk=task.pk), spared=NEVER | {Trajectory})
@@ -281,8 +281,8 @@ def _delete_task(task: Task) -> dict[type[Model], int]:
 
 def _delete_queue(queue: Queue) -> dict[type[Model], int]:
     locked = Queue.objects.select_for_update().get(pk=queue.pk)  # requesting a version locks it, too
-    if found := blockers.on_queue(locked):
-        raise StillNeeded(found)
+    if blocking := blockers.on_queue(locked):
+        raise StillNeeded(blocking)
     _forget_failed(Q(preference__queue=queue), Q(inspection__queue=queue) | Q(rating__queue=queue))
     return dependents.delete(Queue.objects.filter(pk=queue.pk), spared=_spared(queue))
 
@@ -296,16 +296,16 @@ def _forget_failed(pairs: Q, judgments: Q) -> None:
 
 def _delete_version(version: Version) -> dict[type[Model], int]:
     locked = Version.objects.select_for_update(of=("self",)).select_related("dataset").get(pk=version.pk)
-    if found := blockers.on_version(locked):
-        raise StillNeeded(found)
+    if blocking := blockers.on_version(locked):
+        raise StillNeeded(blocking)
     _discard_afterward(locked)
     return dependents.delete(Version.objects.filter(pk=version.pk), spared=_spared(version))
 
 
 def _delete_dataset(dataset: Dataset) -> dict[type[Model], int]:
     Dataset.objects.select_for_update().get(pk=dataset.pk)  # requesting a version locks it, too
-    if found := blockers.on_dataset(dataset):
-        raise StillNeeded(found)
+    if blocking := blockers.on_dataset(dataset):
+        raise StillNeeded(blocking)
     for version in Version.objects.filter(dataset=dataset).select_related("dataset"):
         _discard_afterward(version)
     return dependents.delete(Dataset.objects.filter(pk=dataset.pk), spared=_spared(dataset))

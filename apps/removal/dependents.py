@@ -41,12 +41,12 @@ def count(rows: Rows, *, spared: frozenset[type[Model]]) -> dict[type[Model], in
     """How many rows of each model `delete` would delete, in order of dependency."""
     counts: dict[type[Model], int] = {}
 
-    def note(found: Rows) -> None:
-        number = found.count()  # two paths may lead to the same rows
-        counts[found.model] = max(counts.get(found.model, 0), number)
+    def note(dependents: Rows) -> None:
+        number = dependents.count()  # two paths may lead to the same rows
+        counts[dependents.model] = max(counts.get(dependents.model, 0), number)
 
     note(rows)
-    _walk(rows, spared, note, lambda found, field: None)
+    _walk(rows, spared, note, lambda dependents, field: None)
     return {model: number for model, number in counts.items() if number and not model._meta.auto_created}
 
 
@@ -57,12 +57,12 @@ def delete(rows: Rows, *, spared: frozenset[type[Model]]) -> dict[type[Model], i
     """
     counts: dict[type[Model], int] = {}
 
-    def remove(found: Rows) -> None:
-        raw: Any = found.order_by()
-        counts[found.model] = counts.get(found.model, 0) + (raw._raw_delete(raw.db) or 0)
+    def remove(dependents: Rows) -> None:
+        raw: Any = dependents.order_by()
+        counts[dependents.model] = counts.get(dependents.model, 0) + (raw._raw_delete(raw.db) or 0)
 
-    def empty(found: Rows, field: str) -> None:
-        found.update(**{field: None})
+    def empty(dependents: Rows, field: str) -> None:
+        dependents.update(**{field: None})
 
     _walk(rows, spared, remove, empty)
     remove(rows)
@@ -74,12 +74,12 @@ def _walk(
 ) -> None:
     """Visit dependent rows, deepest first."""
     for model, field, is_emptied in relations_to(rows.model):
-        found = model._base_manager.filter(**{f"{field}__in": rows.order_by().values("pk")})
+        dependents = model._base_manager.filter(**{f"{field}__in": rows.order_by().values("pk")})
         if is_emptied:
-            empty(found, field)
+            empty(dependents, field)
         elif model in spared:
-            if found.exists():
+            if dependents.exists():
                 raise Rests(model)
         elif model is not rows.model:  # a tree of rows is deleted as a whole: deferred keys are checked on commit
-            _walk(found, spared, visit, empty)
-            visit(found)
+            _walk(dependents, spared, visit, empty)
+            visit(dependents)

@@ -26,8 +26,8 @@ class RuleForm(forms.Form):
 
     def __init__(self, data: Any = None, *, workspace: Workspace) -> None:
         super().__init__(data)
-        known = Trajectory.objects.filter(workspace=workspace).order_by("source").values_list("source", flat=True)
-        cast("forms.ChoiceField", self.fields["source"]).choices = [(each, each) for each in known.distinct()]
+        sources = Trajectory.objects.filter(workspace=workspace).order_by("source").values_list("source", flat=True)
+        cast("forms.ChoiceField", self.fields["source"]).choices = [(source, source) for source in sources.distinct()]
 
 
 class ChangeRuleForm(forms.Form):

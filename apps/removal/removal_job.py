@@ -35,21 +35,21 @@ REMOVALS = register(
 
 def ask_for_removal(*, thing: str, target: Any, by: Membership) -> Removal:
     """Have a worker delete the target; repeated requests return the same deletion. Raises deletion.StillNeeded."""
-    found = deletion.outlook(target)
-    if found.blockers:
-        raise deletion.StillNeeded(found.blockers)
+    outlook = deletion.outlook(target)
+    if outlook.blockers:
+        raise deletion.StillNeeded(outlook.blockers)
     try:
         with transaction.atomic():
             removal = Removal.objects.create(
-                workspace=by.workspace, thing=thing, target=target.pk, title=found.title, created_by=by.user
+                workspace=by.workspace, thing=thing, target=target.pk, title=outlook.title, created_by=by.user
             )
             audit.record(
                 workspace=by.workspace,
                 actor=by.user,
                 action="asked to delete",
                 subject=f"{removal.get_thing_display().lower()} {removal.title}",
-                about=target,
-                **{"would go": found.goes},
+                target=target,
+                **{"would go": outlook.goes},
             )
             lifecycle.queue(removal)
     except IntegrityError:  # the same deletion was requested before or concurrently
@@ -63,7 +63,7 @@ def remove(removal_id: UUID) -> bool:
     if removal is None:
         return False
     try:
-        with lifecycle.kept(removal):
+        with lifecycle.lease_kept(removal):
             if removal.thing == Removal.Thing.EXPIRED:
                 retention.carry_out(removal)
             else:
@@ -88,7 +88,7 @@ def _carry_out(removal: Removal) -> None:
         actor=removal.created_by,
         action="deleted",
         subject=f"{removal.get_thing_display().lower()} {removal.title}",
-        about=removal.target,
+        target=removal.target,
         **removed,
     )
     lifecycle.finish(removal, removed=removed)

@@ -69,14 +69,14 @@ def remove_rule(*, rule: RetentionRule, by: Membership) -> None:
 
 
 def _record(rule: RetentionRule, by: Membership, action: str, **facts: object) -> None:
-    audit.record(workspace=by.workspace, actor=by.user, action=action, subject=str(rule), about=rule, **facts)
+    audit.record(workspace=by.workspace, actor=by.user, action=action, subject=str(rule), target=rule, **facts)
 
 
 def expired(rule: RetentionRule) -> QuerySet[Trajectory]:
     """The trajectories that the rule would delete now, oldest first."""
     items = Item.objects.filter(Q(a=OuterRef("pk")) | Q(b=OuterRef("pk")))
     batch = OuterRef("rollout_batch")
-    found = Trajectory.objects.filter(
+    trajectories = Trajectory.objects.filter(
         ~Exists(items),
         ~Exists(Comment.objects.filter(trajectory=OuterRef("pk"))),
         ~Exists(LiveAttempt.objects.filter(trajectory=OuterRef("pk"))),
@@ -88,8 +88,8 @@ def expired(rule: RetentionRule) -> QuerySet[Trajectory]:
     for side in ("recorded_a", "recorded_b"):
         runs = Func(F(side), function="unnest", output_field=UUIDField())
         compared = Experiment.objects.filter(workspace=rule.workspace_id)
-        found = found.exclude(pk__in=compared.annotate(run=runs).values("run"))
-    return found.order_by("pk")
+        trajectories = trajectories.exclude(pk__in=compared.annotate(run=runs).values("run"))
+    return trajectories.order_by("pk")
 
 
 def would_go(rule: RetentionRule) -> int:
@@ -100,7 +100,7 @@ def would_go(rule: RetentionRule) -> int:
 def apply_rules() -> int:
     """Request the deletions of active rules, each once a day; returns how many. Called by a periodic task."""
     due = Q(ran_at=None) | Q(ran_at__lt=now() - PERIOD)
-    asked = 0
+    requested = 0
     for rule in RetentionRule.objects.filter(due, is_on=True).select_related("workspace", "created_by"):
         with transaction.atomic():
             if not RetentionRule.objects.filter(due, pk=rule.pk, is_on=True).update(ran_at=now()):
@@ -113,8 +113,8 @@ def apply_rules() -> int:
                 workspace=rule.workspace, thing=Removal.Thing.EXPIRED, target=rule.pk, title=str(rule)
             )
             lifecycle.queue(removal)
-            asked += 1
-    return asked
+            requested += 1
+    return requested
 
 
 def carry_out(removal: Removal) -> None:
@@ -124,13 +124,13 @@ def carry_out(removal: Removal) -> None:
         rule = RetentionRule.objects.filter(pk=removal.target, is_on=True).first()
         if rule is None or Queue.objects.filter(workspace=removal.workspace, state=Queue.State.FILLING).exists():
             break
-        left = expired(rule) if last is None else expired(rule).filter(pk__gt=last)
-        ids = list(left.values_list("pk", flat=True)[:A_BATCH])
+        remaining = expired(rule) if last is None else expired(rule).filter(pk__gt=last)
+        ids = list(remaining.values_list("pk", flat=True)[:A_BATCH])
         if not ids:
             break
         with transaction.atomic():
             removed.update(_delete(ids))
-            lifecycle.get_on(removal, removed=dict(removed))
+            lifecycle.record_progress(removal, removed=dict(removed))
         looked_at, last = looked_at + len(ids), ids[-1]
     with transaction.atomic():
         audit.record(
@@ -138,7 +138,7 @@ def carry_out(removal: Removal) -> None:
             actor=None,
             action="deleted",
             subject=f"expired trajectories: {removal.title}",
-            about=removal.target,
+            target=removal.target,
             **removed,
         )
         lifecycle.finish(removal, removed=dict(removed))

@@ -41,8 +41,8 @@ def confirm(request: HtmxRequest, thing: str, target_id: UUID) -> HttpResponse:
 @at_least(Role.RESEARCHER)
 def removal(request: HtmxRequest, removal_id: UUID) -> HttpResponse:
     """The progress of a deletion."""
-    found = get_object_or_404(Removal.objects.visible_to(request.member).select_related("created_by"), pk=removal_id)
-    context = {"removal": found, "list_page": deletion.LISTS[found.thing]}
+    removal = get_object_or_404(Removal.objects.visible_to(request.member).select_related("created_by"), pk=removal_id)
+    context = {"removal": removal, "list_page": deletion.LISTS[removal.thing]}
     return render(request, "removal/removal.html", context)
 
 
@@ -58,8 +58,8 @@ def rules(request: HtmxRequest) -> HttpResponse:
             return redirect("removal:rules")
         except retention.RuleRefused as refusal:
             form.add_error(refusal.field, str(refusal))
-    found = RetentionRule.objects.visible_to(request.member)
-    page = page_of(found, cursor=request.GET.get("cursor", ""), size=20)
+    rows = RetentionRule.objects.visible_to(request.member)
+    page = page_of(rows, cursor=request.GET.get("cursor", ""), size=20)
     done = Removal.objects.visible_to(request.member).filter(thing=Removal.Thing.EXPIRED).order_by("-pk")[:10]
     context = {
         "form": form,

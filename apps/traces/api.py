@@ -49,10 +49,10 @@ class TracesView(ListView):
         responses=TelemetryTraceSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
-        found = traces_for_list(self.member)
+        traces = traces_for_list(self.member)
         if named := request.query_params.get("trace_id"):
-            found = found.filter(trace_id=named.lower()) if is_storable(named) else found.none()
-        return self.page_of(found, TelemetryTraceSerializer)
+            traces = traces.filter(trace_id=named.lower()) if is_storable(named) else traces.none()
+        return self.page_of(traces, TelemetryTraceSerializer)
 
 
 class TraceView(MemberView):

@@ -142,8 +142,8 @@ def read_json(body: bytes, rules: Sequence[Rule] = ()) -> Batch:
         record = jsontext.loads(body)
         if type(record) is not dict:
             raise Unreadable(f'The body is {jsontext.describe(record)}; expected {{"resourceSpans": […]}}.')
-        for about, spans in groups_in({"resourceSpans": [], **record}):
-            _parse_spans(batch, lambda about=about: about, (lambda span=span: span for span in spans))  # type: ignore[misc]  # bound at once
+        for resource, spans in groups_in({"resourceSpans": [], **record}):
+            _parse_spans(batch, lambda resource=resource: resource, (lambda span=span: span for span in spans))  # type: ignore[misc]  # bound at once
     except jsontext.UnreadableJSON as problem:
         raise Unreadable(f"The body can't be read: {problem}") from None
     except BadRow as problem:
@@ -151,43 +151,43 @@ def read_json(body: bytes, rules: Sequence[Rule] = ()) -> Batch:
     return batch
 
 
-def _parse_spans(batch: Batch, about: Callable[[], Json], spans: Iterator[Callable[[], dict[str, Json]]]) -> None:
+def _parse_spans(batch: Batch, resource: Callable[[], Json], spans: Iterator[Callable[[], dict[str, Json]]]) -> None:
     source: Source | None = None
     for read in spans:
         if len(batch.spans) + batch.rejected >= MOST_SPANS:
             raise Unreadable(f"The request has more than {MOST_SPANS:,} spans. Send smaller batches.")
-        source = source or _source(about(), batch)
+        source = source or _source(resource(), batch)
         try:
             batch.spans.append(_span(read(), source, batch))
         except Rejected as refusal:
             batch.reject(str(refusal))
 
 
-def _source(about: Json, batch: Batch) -> Source:
-    about = redacted_source(about, batch.rules, cpu_seconds=batch.cpu_seconds) if batch.rules else about
-    body = jsontext.dumps(about)
+def _source(resource: Json, batch: Batch) -> Source:
+    resource = redacted_source(resource, batch.rules, cpu_seconds=batch.cpu_seconds) if batch.rules else resource
+    body = jsontext.dumps(resource)
     if len(body) > MOST_SOURCE_BYTES:
         raise Unreadable(f"A resource with its scope has more than {MOST_SOURCE_BYTES >> 10} KiB.")
-    service = text(plain(mapping(mapping(about).get("resource")).get("attributes")).get("service.name"))
+    service = text(plain(mapping(mapping(resource).get("resource")).get("attributes")).get("service.name"))
     return Source(hashlib.sha256(body).digest()[:16], compressed(body), service)
 
 
-def _span(given: dict[str, Any], source: Source, batch: Batch) -> Span:
+def _span(raw: dict[str, Any], source: Source, batch: Batch) -> Span:
     """Validate and redact a span. Raises Rejected."""
-    trace_id, span_id = text(given.get("traceId")).lower(), text(given.get("spanId")).lower()
+    trace_id, span_id = text(raw.get("traceId")).lower(), text(raw.get("spanId")).lower()
     if not TRACE_ID.fullmatch(trace_id) or not trace_id.strip("0"):
         raise Rejected(f"A span's trace id is {trace_id[:40]!r}; expected 16 bytes that aren't all 0.")
     if not SPAN_ID.fullmatch(span_id) or not span_id.strip("0"):
         raise Rejected(f"A span's id is {span_id[:40]!r}; expected 8 bytes that aren't all 0.")
-    parent = text(given.get("parentSpanId")).lower()
+    parent = text(raw.get("parentSpanId")).lower()
     if parent == span_id:
         raise Rejected(f"The span {span_id} is its own parent.")
-    given |= {"traceId": trace_id, "spanId": span_id, "parentSpanId": parent}
-    _moment(given, "startTimeUnixNano")
-    ended = _moment(given, "endTimeUnixNano")
-    given = redacted_span(given, batch.rules, cpu_seconds=batch.cpu_seconds) if batch.rules else given
+    raw |= {"traceId": trace_id, "spanId": span_id, "parentSpanId": parent}
+    _moment(raw, "startTimeUnixNano")
+    ended = _moment(raw, "endTimeUnixNano")
+    raw = redacted_span(raw, batch.rules, cpu_seconds=batch.cpu_seconds) if batch.rules else raw
     try:
-        body = jsontext.dumps(given)
+        body = jsontext.dumps(raw)
     except jsontext.UnreadableJSON as problem:
         raise Rejected(f"The span {span_id} can't be kept: {problem}") from None
     if len(body) > MOST_SPAN_BYTES:
@@ -196,17 +196,17 @@ def _span(given: dict[str, Any], source: Source, batch: Batch) -> Span:
         trace_id=trace_id,
         span_id=span_id,
         is_root=not parent.strip("0"),
-        name=text(given.get("name")),
+        name=text(raw.get("name")),
         ended=ended,
-        calls_model=kind_of(plain(given.get("attributes"))) == "model",
+        calls_model=kind_of(plain(raw.get("attributes"))) == "model",
         source=source,
         body=compressed(body),
         size=len(body),
     )
 
 
-def _moment(given: dict[str, Any], name: str) -> int:
-    written = str(given.get(name) or 0)
+def _moment(raw: dict[str, Any], name: str) -> int:
+    written = str(raw.get(name) or 0)
     if not written.isdecimal() or len(written) > 20 or int(written) > LATEST:
         raise Rejected(f"A span's {name} is {written[:40]!r}; expected nanoseconds since 1970, until 2262.")
     return int(written)

@@ -19,7 +19,7 @@ FORGOTTEN = timedelta(days=30)
 AT_ONCE = 2000
 
 
-def forget_spans() -> None:
+def delete_idle_spans() -> None:
     """Delete the spans of traces that are complete, and later the traces."""
     moment = now()
     passed_over = Q(state=Trace.State.PASSED_OVER, changed_at__lt=moment - LATE_WITHOUT_CALLS)

@@ -91,12 +91,12 @@ def store_spans(workspace_id: UUID, batch: Batch) -> int:
 
 
 def _each_once(spans: Iterable[Span]) -> list[Span]:
-    found: dict[tuple[str, str], Span] = {}
+    latest: dict[tuple[str, str], Span] = {}
     for span in spans:
         key = span.trace_id, span.span_id
-        if key not in found or found[key].ended < span.ended:
-            found[key] = span
-    return list(found.values())
+        if key not in latest or latest[key].ended < span.ended:
+            latest[key] = span
+    return list(latest.values())
 
 
 def _refuse_beyond_storage(workspace_id: UUID) -> None:

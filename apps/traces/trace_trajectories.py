@@ -138,18 +138,18 @@ def unpacked(body: bytes | memoryview) -> bytes:
 
 def _matched(chats: list[Chat], parts: list[TracePart]) -> Iterable[tuple[Chat, TracePart | None]]:
     """Matches each chat with the stored part that shares most of its calls, the first of several. At the end, removes those from `parts`."""
-    left = dict(enumerate(parts))
+    unmatched = dict(enumerate(parts))
     with_span: dict[str, list[int]] = defaultdict(
         list
     )  # a trace may have thousands of chats, so no chat is compared with all parts
-    for place, part in left.items():
+    for place, part in unmatched.items():
         for span_id in part.span_ids:
             with_span[span_id].append(place)
     for chat in chats:
-        shared = Counter(place for each in chat.span_ids for place in with_span.get(each, ()) if place in left)
+        shared = Counter(place for each in chat.span_ids for place in with_span.get(each, ()) if place in unmatched)
         best = max(shared, key=lambda place: (shared[place], -place), default=None)
-        yield chat, None if best is None else left.pop(best)
-    parts[:] = left.values()
+        yield chat, None if best is None else unmatched.pop(best)
+    parts[:] = unmatched.values()
 
 
 def _add(new: list[tuple[Trace, Chat]]) -> None:

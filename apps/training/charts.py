@@ -35,9 +35,9 @@ class Family:
 
     def measured(self, metrics: Iterable[str]) -> list[str]:
         """The members of `metrics` that belong to this family, in the order of its names."""
-        found = [metric for metric in sorted(metrics) if self.pattern.fullmatch(metric) and metric not in HIDDEN]
+        matching = [metric for metric in sorted(metrics) if self.pattern.fullmatch(metric) and metric not in HIDDEN]
         return sorted(
-            found, key=lambda metric: self.metrics.index(metric) if metric in self.metrics else len(self.metrics)
+            matching, key=lambda metric: self.metrics.index(metric) if metric in self.metrics else len(self.metrics)
         )
 
 

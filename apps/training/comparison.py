@@ -42,13 +42,13 @@ def _facts(run: Run) -> dict[str, str]:
 
 def _flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
     """{"optimizer": {"batch_size": 4}} -> {"optimizer.batch_size": "4"}"""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for name, value in config.items():
         if isinstance(value, Mapping):
-            found |= _flat(value, f"{prefix}{name}.")
+            values |= _flat(value, f"{prefix}{name}.")
         elif name == "terms" and isinstance(value, list):
             for term in value:
-                found |= _flat(term, f"{prefix}{term.get('name') or term.get('component')}.")
+                values |= _flat(term, f"{prefix}{term.get('name') or term.get('component')}.")
         else:
-            found[f"{prefix}{name}"] = f"{value:g}" if isinstance(value, float) else str(value)
-    return found
+            values[f"{prefix}{name}"] = f"{value:g}" if isinstance(value, float) else str(value)
+    return values

@@ -132,15 +132,15 @@ def _waiting(member: Membership, environment: str, run_id: UUID | None, rollouts
         rollouts__workspace=member.workspace_id, rollouts__state__in=RolloutBatch.states_in(Phase.RUNNING)
     )
     batches = EpisodeBatch.objects.filter(going_on, closed_at=None)
-    found = Episode.objects.filter(free, batch__in=batches, answered_at=None, losses__lt=MOST_LOSSES)
+    episodes = Episode.objects.filter(free, batch__in=batches, answered_at=None, losses__lt=MOST_LOSSES)
     if environment:
-        found = found.filter(environment=environment)
+        episodes = episodes.filter(environment=environment)
     if run_id is not None:
-        found = found.filter(batch__run=run_id)
+        episodes = episodes.filter(batch__run=run_id)
     if rollouts_id is not None:
-        found = found.filter(batch__rollouts=rollouts_id)
+        episodes = episodes.filter(batch__rollouts=rollouts_id)
     related = ("batch__run", "batch__rollouts__policy__endpoint", "session")
-    return found.select_related(*related).order_by("batch_id", "id")
+    return episodes.select_related(*related).order_by("batch_id", "id")
 
 
 def _is_lost(episode: Episode) -> bool:

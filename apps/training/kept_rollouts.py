@@ -56,8 +56,8 @@ def open_sampled(*, run: Run, step: int, by: User) -> str:
 
     Idempotent. Raises NotSampled.
     """
-    found = sampled(run)
-    kept = max((each for each in found.steps if each <= step), default=None)
+    samples = sampled(run)
+    kept = max((each for each in samples.steps if each <= step), default=None)
     if kept is None:
         raise NotSampled(f"{run.name} kept no rollouts up to step {step}.")
     tag = f"{run.name[:60]} · step {kept} · {run.pk.hex[-6:]}"
@@ -68,7 +68,7 @@ def open_sampled(*, run: Run, step: int, by: User) -> str:
             prepared += _prepared(run, path, tags=[tag, "training" if kind == "step" else "evaluation"])
     if copy_in(prepared, Origin(run.workspace_id, SOURCE)).trajectories:
         audit.record(
-            workspace=run.workspace, actor=by, action="opened rollouts of", subject=run.name, about=run, step=kept
+            workspace=run.workspace, actor=by, action="opened rollouts of", subject=run.name, target=run, step=kept
         )
     return tag
 

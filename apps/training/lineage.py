@@ -178,11 +178,11 @@ def _learners(first: Sequence[Run], roots: Sequence[UUID]) -> list[Learner]:
 
 
 def _walk(query: str, roots: Iterable[UUID]) -> list[UUID]:
-    known = list(roots)
-    if not known:
+    visited = list(roots)
+    if not visited:
         return []
     with connection.cursor() as cursor:
-        cursor.execute(query, [known, DEEPEST, MOST_POLICIES])
+        cursor.execute(query, [visited, DEEPEST, MOST_POLICIES])
         return [policy for (policy,) in cursor.fetchall()]
 
 
@@ -242,8 +242,8 @@ def use_of(*, judgment: UUID | None = None, item: int | None = None, trajectory:
 def judgment_for(member: Membership, judgment_id: UUID) -> Judgment | None:
     """The judgment, of any kind, with its item and queue; None if the member may not see it."""
     for kind in KINDS.values():
-        found = kind.model.objects.visible_to(member).filter(pk=judgment_id)
-        judgment: Judgment | None = found.select_related("annotator", "queue", "item__task").first()
+        judgments = kind.model.objects.visible_to(member).filter(pk=judgment_id)
+        judgment: Judgment | None = judgments.select_related("annotator", "queue", "item__task").first()
         if judgment:
             return judgment
     return None

@@ -63,8 +63,8 @@ def rollouts_context(batch: RolloutBatch) -> dict[str, Any]:
 def _by_task(batch: RolloutBatch) -> list[OnTask]:
     rows = Trajectory.objects.filter(rollout_batch=batch, success__isnull=False)
     share = Avg(Cast("success", IntegerField()), output_field=FloatField())
-    found = rows.values_list("task__environment", "task__difficulty", "task_id").annotate(share=share).order_by()
-    return [OnTask(environment, level, mean) for environment, level, _, mean in found]
+    shares = rows.values_list("task__environment", "task__difficulty", "task_id").annotate(share=share).order_by()
+    return [OnTask(environment, level, mean) for environment, level, _, mean in shares]
 
 
 def show(run_id: UUID) -> None:

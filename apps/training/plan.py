@@ -14,7 +14,6 @@ from apps.datasets.models import Split, Version
 from apps.policies.locations import LocationRefused, refuse_unusable_location, weights_of_run
 from apps.policies.models import Policy
 from apps.training.models import Run
-from apps.training.own_tasks import own_environments, tasks_in
 from apps.training.presets import METHODS, PRESETS
 from apps.training.refusals import (
     BaseMissing,
@@ -30,6 +29,7 @@ from apps.training.refusals import (
     WrongRows,
 )
 from apps.training.reward_terms import LearnedReward, learned_rewards
+from apps.training.workspace_tasks import tasks_in, workspace_environments
 from contract.configs import (
     TRAINING_CONFIGS,
     FileTrainingConfig,
@@ -122,13 +122,13 @@ def plan_run(
     name: str = "",
 ) -> Plan:
     """Apply `changes`, a partial config, to a preset and validate the result. Raises LaunchRefused."""
-    for field, choice, known in (
+    for field, choice, choices in (
         ("algorithm", algorithm, TRAINING_CONFIGS),
         ("preset", preset, PRESETS),
         ("method", method, METHODS),
     ):
-        if choice not in known:
-            raise UnknownChoice(f"Got {choice!r}, expected one of {', '.join(known)}.", field=field)
+        if choice not in choices:
+            raise UnknownChoice(f"Got {choice!r}, expected one of {', '.join(choices)}.", field=field)
     kind = Run.Algorithm(algorithm)
     _check_version(version, kind)
     _check_base(base, kind, member.workspace)
@@ -245,8 +245,8 @@ def merged(start: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, An
     """`changes` merged recursively into `start`; lists are replaced."""
     both = dict(start)
     for name, value in changes.items():
-        known = both.get(name)
-        both[name] = merged(known, value) if isinstance(known, Mapping) and isinstance(value, Mapping) else value
+        current = both.get(name)
+        both[name] = merged(current, value) if isinstance(current, Mapping) and isinstance(value, Mapping) else value
     return both
 
 
@@ -258,10 +258,10 @@ def _environment_problems(config: TrainingConfig, workspace: Workspace) -> list[
     if tasks.environment not in ENVIRONMENTS:
         if isinstance(config, OnlineConfig) and config.played_by == "runners":
             return _own_task_problems(config, workspace)
-        known = " or ".join(map(repr, ENVIRONMENTS))
+        choices = " or ".join(map(repr, ENVIRONMENTS))
         is_own = tasks_in(workspace.pk, tasks.environment).exists() and isinstance(config, OnlineConfig)
         advice = "It is one of your own: set played_by to runners." if is_own else ""
-        return [InvalidField("tasks.environment", f"got {tasks.environment!r}, expected {known}", advice=advice)]
+        return [InvalidField("tasks.environment", f"got {tasks.environment!r}, expected {choices}", advice=advice)]
     levels = ENVIRONMENTS[tasks.environment].levels
     return [
         InvalidField(f"tasks.levels[{index}]", f"got {level!r}, expected {' or '.join(map(repr, levels))}")
@@ -274,9 +274,9 @@ def _tracker_problems(config: TrainingConfig) -> list[InvalidField]:
     """The same for trackers."""
     if config.tracker in available_trackers():
         return []
-    known = " or ".join(map(repr, available_trackers()))
+    choices = " or ".join(map(repr, available_trackers()))
     advice = "Whoever runs this installation names its trackers in TRACKERS."
-    return [InvalidField("tracker", f"got {config.tracker!r}, expected {known}", advice=advice)]
+    return [InvalidField("tracker", f"got {config.tracker!r}, expected {choices}", advice=advice)]
 
 
 def available_trackers() -> list[str]:
@@ -287,15 +287,15 @@ def available_trackers() -> list[str]:
 def _own_task_problems(config: OnlineConfig, workspace: Workspace) -> list[InvalidField]:
     """Errors if the workspace has too few tasks of a runners' environment."""
     tasks = config.tasks
-    known = [name for name, _ in own_environments(workspace.pk)]
-    if tasks.environment not in known:
-        own = " or ".join(map(repr, known[:5])) or "an environment that tasks of your trajectories name"
-        return [InvalidField("tasks.environment", f"got {tasks.environment!r}, expected {own}")]
-    found = tasks_in(workspace.pk, tasks.environment, tasks.levels).filter(held_out=False).count()
-    found, needed = min(found, tasks.count), config.rows_a_step // config.samples
-    if found >= needed:
+    environments = [name for name, _ in workspace_environments(workspace.pk)]
+    if tasks.environment not in environments:
+        expected = " or ".join(map(repr, environments[:5])) or "an environment that tasks of your trajectories name"
+        return [InvalidField("tasks.environment", f"got {tasks.environment!r}, expected {expected}")]
+    available = tasks_in(workspace.pk, tasks.environment, tasks.levels).filter(held_out=False).count()
+    available, needed = min(available, tasks.count), config.rows_per_step // config.samples
+    if available >= needed:
         return []
-    words = f"the workspace has {found} training tasks of {tasks.environment!r}; one step takes {needed}"
+    words = f"the workspace has {available} training tasks of {tasks.environment!r}; one step takes {needed}"
     advice = "Record or import attempts at more tasks, or lower the batch size."
     return [InvalidField("tasks.environment", words, advice=advice)]
 
@@ -323,9 +323,9 @@ def _check_size(version: Version | None, config: TrainingConfig) -> None:
     if version is None:
         return
     rows = version.row_counts[Split.TRAIN.value]
-    if rows < config.rows_a_step:
+    if rows < config.rows_per_step:
         raise DataTooSmall(
-            f"{version} has {rows} training rows; one step takes {config.rows_a_step} "
+            f"{version} has {rows} training rows; one step takes {config.rows_per_step} "
             f"(batch size × accumulation). Lower the batch size to {rows} or less, or freeze more judgments."
         )
 
@@ -356,8 +356,8 @@ def parameters_of(base: Policy | None) -> int | None:
     """The base's number of parameters if known. A new model is small."""
     if base is None:
         return 0
-    known: int | None = base.settings.get("parameters")
-    return known
+    parameters: int | None = base.settings.get("parameters")
+    return parameters
 
 
 def default_name(algorithm: Run.Algorithm, version: Version | None, config: TrainingConfig) -> str:

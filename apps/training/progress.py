@@ -21,7 +21,7 @@ from apps.training.folders import folder_of
 from apps.training.models import Metric, Run, RunEvent
 
 
-class Happening(NamedTuple):
+class TimelineEntry(NamedTuple):
     """An entry for the run's timeline."""
 
     at: datetime
@@ -31,7 +31,7 @@ class Happening(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Beginning:
+class TrainingStart:
     """The child process has loaded everything and is about to take its first step."""
 
     at: datetime
@@ -42,12 +42,12 @@ class Beginning:
 
 
 @dataclass(frozen=True)
-class News:
+class RunUpdate:
     """The combined effect of consecutive trainer events. `seq` and `offset` are those of the last one."""
 
     seq: int
     offset: int
-    began: Beginning | None = None
+    began: TrainingStart | None = None
     step: int | None = None
     total_steps: int | None = None
     step_seconds: float | None = None
@@ -58,7 +58,7 @@ class News:
     metrics: dict[int, dict[str, float | None]] = field(default_factory=dict)
     measured_at: dict[int, datetime] = field(default_factory=dict)
     """When each step's last metrics were logged; the current time if missing."""
-    happenings: list[Happening] = field(default_factory=list)
+    timeline: list[TimelineEntry] = field(default_factory=list)
 
 
 MEASURED = (
@@ -73,55 +73,55 @@ MEASURED = (
 
 
 @transaction.atomic
-def apply(*, run: Run, news: News) -> bool:
-    """Store `news` atomically; False if it's already stored.
+def apply(*, run: Run, update: RunUpdate) -> bool:
+    """Store `update` atomically; False if it's already stored.
 
     Raises Superseded when another attempt holds the run.
     """
     changes: dict[str, Any] = {
-        "events_seq": news.seq,
-        "events_offset": news.offset,
+        "events_seq": update.seq,
+        "events_offset": update.offset,
         "leased_until": now() + lease(),
     }
-    if news.began:
+    if update.began:
         changes |= {
             "state": Case(When(state=Run.State.STARTING, then=Value(Run.State.RUNNING)), default=F("state")),
-            "running_since": news.began.at,
-            "running_from": news.began.step,
-            "device": news.began.device[:100],
-            "parameters": news.began.parameters or F("parameters"),
+            "running_since": update.began.at,
+            "running_from": update.began.step,
+            "device": update.began.device[:100],
+            "parameters": update.began.parameters or F("parameters"),
         }
     for name in MEASURED:
-        if (value := getattr(news, name)) is not None:
+        if (value := getattr(update, name)) is not None:
             changes[name] = value
-    if news.checkpoint_step is not None:  # progress: earlier losses of workers weren't consecutive
+    if update.checkpoint_step is not None:  # progress: earlier losses of workers weren't consecutive
         changes |= {"losses": 0, "loss": ""}
         run.losses = 0
     held = Run.objects.held(run.attempt).filter(pk=run.pk)
-    if not held.filter(events_seq__lt=news.seq).update(**changes):
+    if not held.filter(events_seq__lt=update.seq).update(**changes):
         if held.exists():
             return False
         raise Superseded(run)
-    _store_metrics(run, news)
+    _store_metrics(run, update)
     RunEvent.objects.bulk_create(
         RunEvent(run=run, at=each.at, kind=each.kind[:30], text=each.text, details=dict(each.details))
-        for each in news.happenings
+        for each in update.timeline
     )
     return True
 
 
-def _store_metrics(run: Run, news: News) -> None:
+def _store_metrics(run: Run, update: RunUpdate) -> None:
     """Merge values into each step. An evaluation may report on a step that already has training metrics."""
-    if not news.metrics:
+    if not update.metrics:
         return
-    table, moment = Metric._meta.db_table, now()
+    table, current_time = Metric._meta.db_table, now()
     with connection.cursor() as cursor:
         cursor.executemany(
             f'INSERT INTO {table} (run_id, step, "values", at) VALUES (%s, %s, %s, %s) '  # the table name is our own constant
             f'ON CONFLICT (run_id, step) DO UPDATE SET "values" = {table}."values" || excluded."values", at = excluded.at',
             [
-                (run.pk, step, json.dumps(values), news.measured_at.get(step, moment))
-                for step, values in sorted(news.metrics.items())
+                (run.pk, step, json.dumps(values), update.measured_at.get(step, current_time))
+                for step, values in sorted(update.metrics.items())
             ],
         )
 

@@ -15,7 +15,7 @@ from apps.common import quantities
 from apps.common.sorting import by_age, by_name
 from apps.datasets.models import VersionJudgement, VersionPreference
 from apps.gateway.models import Session
-from apps.jobs.waits import about
+from apps.jobs.waits import approximate_duration
 from apps.training.models import Episode, EpisodeBatch, Run, RunEvent
 from apps.trajectories.models import RolloutBatch
 
@@ -75,14 +75,14 @@ def episodes_of_rollouts(batch: RolloutBatch) -> EpisodesOfRunners | None:
 
 def _standing_of(batch: EpisodeBatch, environment: str) -> EpisodesOfRunners:
     is_open = Q(answered_at=None, session__state=Session.State.OPEN, session__expires_at__gt=now())
-    found = Episode.objects.filter(batch=batch)
-    counts = found.aggregate(
+    episodes = Episode.objects.filter(batch=batch)
+    counts = episodes.aggregate(
         total=Count("pk"),
         done=Count("pk", filter=Q(answered_at__isnull=False, session__state=Session.State.FINISHED)),
         given_up=Count("pk", filter=Q(answered_at__isnull=False) & ~Q(session__state=Session.State.FINISHED)),
         playing=Count("pk", filter=is_open),
     )
-    playing = found.filter(is_open).values_list("session__agent").annotate(count=Count("pk")).order_by("-count")
+    playing = episodes.filter(is_open).values_list("session__agent").annotate(count=Count("pk")).order_by("-count")
     return EpisodesOfRunners(
         moment=batch.moment,
         total=counts["total"],
@@ -142,9 +142,11 @@ def headway(run: Run, *, at: datetime | None = None) -> Headway:
         case Run.State.STARTING:
             return Headway(f"Loading the model and the data on {run.worker.partition(':')[0]}", "", None, total)
         case Run.State.RUNNING:
-            left = about(run.seconds_left)
-            because = run.seconds_left_basis if left else ""
-            return Headway(steps.capitalize(), f"{left} left" if left else "", run.step, total, because)
+            remaining_time = approximate_duration(run.seconds_left)
+            because = run.seconds_left_basis if remaining_time else ""
+            return Headway(
+                steps.capitalize(), f"{remaining_time} left" if remaining_time else "", run.step, total, because
+            )
         case Run.State.CANCELLING:
             return Headway(f"Saving a checkpoint at {steps}, then it stops", "", run.step, total)
         case Run.State.FINISHED:

@@ -82,7 +82,7 @@ def resume_with_remedy(*, run: Run, alarm: RunEvent, by: User) -> Run:
         actor=by,
         action="changed a setting of a run",
         subject=run.name,
-        about=run,
+        target=run,
         setting=setting,
         before=before,
         after=value,

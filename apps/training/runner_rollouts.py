@@ -28,7 +28,7 @@ from apps.policies.models import Policy
 from apps.training import live
 from apps.training.episodes import MOST_LOSSES, close_batch
 from apps.training.models import Episode, EpisodeBatch
-from apps.training.own_tasks import tasks_in
+from apps.training.workspace_tasks import tasks_in
 from apps.trajectories.export import task_record
 from apps.trajectories.models import RolloutBatch, Trajectory
 from apps.trajectories.rollouts.rollout_batches import (
@@ -64,8 +64,8 @@ def draw_tasks(
 ) -> list[Task]:
     """Draw up to `count` matching tasks of a workspace's environment. Deterministic for a seed. Raises UnknownTasks."""
     held_out = split == "held_out"
-    known = tasks_in(workspace_id, environment, levels).filter(held_out=held_out)
-    drawn = known.annotate(place=MD5(Concat(Value(f"{seed} "), "key"))).order_by("place", "pk")[:count]
+    candidates = tasks_in(workspace_id, environment, levels).filter(held_out=held_out)
+    drawn = candidates.annotate(place=MD5(Concat(Value(f"{seed} "), "key"))).order_by("place", "pk")[:count]
     tasks = [task_record(task) for task in drawn]
     if not tasks:
         raise UnknownTasks(

@@ -131,15 +131,15 @@ def _began(run: Run) -> float:
 def _column(points: Sequence[Point], name: str, is_averaged: bool) -> dict[str, Any]:
     """For the running totals, the value of the last merged step; for everything else, the mean with the ends of its band."""
     rows = [row for row, point in enumerate(points) if name in point.means]
-    known = [points[row] for row in rows]
-    values = [point.highs[name] if name in CLOCKS else point.means[name] for point in known]
+    chosen_points = [points[row] for row in rows]
+    values = [point.highs[name] if name in CLOCKS else point.means[name] for point in chosen_points]
     column: dict[str, Any] = {} if len(rows) == len(points) else {"rows": rows}
     column["values"] = [_short(value) for value in values]
     if name in CLOCKS:
         return column
-    bands = [ends_of(name, point.means) for point in known]
+    bands = [ends_of(name, point.means) for point in chosen_points]
     if is_averaged and not any(bands):
-        bands = [Ends(point.lows[name], point.highs[name]) for point in known]
+        bands = [Ends(point.lows[name], point.highs[name]) for point in chosen_points]
     if any(bands):
         column["lows"] = [_short(band.low) if band else None for band in bands]
         column["highs"] = [_short(band.high) if band else None for band in bands]

@@ -54,7 +54,7 @@ def atif_form(trajectory: Trajectory) -> Iterator[bytes]:
 
 def _extra(trajectory: Trajectory) -> dict[str, Json]:
     task = trajectory.task
-    about: dict[str, Json] = {
+    fields: dict[str, Json] = {
         "id": str(trajectory.pk),
         "task": {"key": task.key, "environment": task.environment, "instruction": task.instruction},
         "reward": trajectory.reward,
@@ -62,7 +62,7 @@ def _extra(trajectory: Trajectory) -> dict[str, Json]:
         "termination": trajectory.termination,
         "tags": trajectory.tags,
     }
-    return {"retrace": {name: value for name, value in about.items() if value not in (None, "", [])}}
+    return {"retrace": {name: value for name, value in fields.items() if value not in (None, "", [])}}
 
 
 def _steps(trajectory: Trajectory) -> Iterator[AtifStep]:
@@ -152,8 +152,8 @@ def _content(content: Json) -> Json:
 
 
 def _image(part: Json) -> dict[str, Any] | None:
-    given = mapping(part).get("image_url")
-    url = given if isinstance(given, str) else mapping(given).get("url")
+    image_url = mapping(part).get("image_url")
+    url = image_url if isinstance(image_url, str) else mapping(image_url).get("url")
     if not isinstance(url, str):
         return None
     inline = MEDIA_TYPE.match(url)

@@ -51,10 +51,10 @@ def answer_for(
 
 
 def _picture(part: Any) -> HttpResponse:
-    found = picture_of(part)
-    if isinstance(found, str):
-        raise LookupError(found)
-    return _sealed(HttpResponse(found.body, content_type=found.media_type))
+    picture = picture_of(part)
+    if isinstance(picture, str):
+        raise LookupError(picture)
+    return _sealed(HttpResponse(picture.body, content_type=picture.media_type))
 
 
 def _download(content: Any, *, name: str) -> HttpResponse:

@@ -71,10 +71,10 @@ class Facets(NamedTuple):
     """There are more matches than were counted."""
 
 
-def facets_of(member: Membership, found: TrajectoryQuerySet, filters: Filters) -> Facets:
+def facets_of(member: Membership, matches: TrajectoryQuerySet, filters: Filters) -> Facets:
     """The facets of the trajectories found with `filters`. Raises TooSlow."""
     with query_time_limit(TIME_LIMIT_MS), connection.cursor() as cursor:
-        newest = list(found.order_by("-pk").values_list("pk", flat=True)[: SAMPLE + 1])
+        newest = list(matches.order_by("-pk").values_list("pk", flat=True)[: SAMPLE + 1])
         counted = newest[:SAMPLE]
         cursor.execute(_COUNT, {"runs": counted, "lengths": [low for low, _ in LENGTHS[1:]], "shown": SHOWN})
         counts = [_Count(*row) for row in cursor.fetchall()]

@@ -47,11 +47,11 @@ class Chip(NamedTuple):
 
 def chips_of(member: Membership, filters: Filters) -> list[Chip]:
     """One chip per filter, in the order of the form."""
-    given = {name: value for name, value in asdict(filters).items() if value}
+    values = {name: value for name, value in asdict(filters).items() if value}
     return [
-        Chip(NAMES[name], _words(member, name, given[name]), replace(filters, **{name: ""}).query)
+        Chip(NAMES[name], _words(member, name, values[name]), replace(filters, **{name: ""}).query)
         for name in NAMES
-        if name in given
+        if name in values
     ]
 
 

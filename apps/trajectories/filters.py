@@ -61,8 +61,8 @@ class Filters:
     @classmethod
     def read(cls, query: QueryDict | str) -> Self:
         """The filters in a query string. Other parameters, such as a cursor, are ignored."""
-        given = QueryDict(query) if isinstance(query, str) else query
-        return cls(**{field.name: given.get(field.name, "").strip()[:300] for field in fields(cls)})
+        params = QueryDict(query) if isinstance(query, str) else query
+        return cls(**{field.name: params.get(field.name, "").strip()[:300] for field in fields(cls)})
 
     @property
     def query(self) -> str:
@@ -81,44 +81,44 @@ class Filters:
         for the 50 that are requested. With `workspace_id`, the cost of the lookup depends on the workspace's size. `reads_thousands`: the
         newest thousands of matches are requested, rather than a page or all of them.
         """
-        for name, given in asdict(self).items():
-            if not is_storable(given):
+        for name, value in asdict(self).items():
+            if not is_storable(value):
                 raise BadFilter(name, "holds a character that cannot be stored, such as NUL; expected text without it.")
-        found = trajectories
+        matches = trajectories
         if self.q:
-            found = found.filter(_search_of(self.q, trajectories, workspace_id, reads_thousands=reads_thousands))
+            matches = matches.filter(_search_of(self.q, trajectories, workspace_id, reads_thousands=reads_thousands))
         if self.tag:
-            found = found.filter(_having("tags", self.tag, trajectories))
+            matches = matches.filter(_having("tags", self.tag, trajectories))
         if self.tool:
-            found = found.filter(_having("called", self.tool, trajectories))
+            matches = matches.filter(_having("called", self.tool, trajectories))
         if self.annotator:
-            found = found.filter(judged_by(_uuid("annotator", self.annotator)))
+            matches = matches.filter(judged_by(_uuid("annotator", self.annotator)))
         if self.task:
-            found = found.filter(task=_uuid("task", self.task))
+            matches = matches.filter(task=_uuid("task", self.task))
         if self.environment:
-            found = found.filter(
+            matches = matches.filter(
                 _of_many(Task.objects.filter(workspace=workspace_id, environment=self.environment))
                 if reads_thousands and workspace_id
                 else Q(task__environment=self.environment)
             )
         if self.policy:
-            found = found.filter(policy=None if self.policy == NO_POLICY else _uuid("policy", self.policy))
+            matches = matches.filter(policy=None if self.policy == NO_POLICY else _uuid("policy", self.policy))
         if self.outcome:
-            found = found.filter(_one_of("outcome", self.outcome, OUTCOMES))
+            matches = matches.filter(_one_of("outcome", self.outcome, OUTCOMES))
         if self.errors:
-            found = found.filter(_one_of("errors", self.errors, ERRORS))
+            matches = matches.filter(_one_of("errors", self.errors, ERRORS))
         if self.min_steps:
-            found = found.filter(step_count__gte=_count("min_steps", self.min_steps))
+            matches = matches.filter(step_count__gte=_count("min_steps", self.min_steps))
         if self.max_steps:
-            found = found.filter(step_count__lte=_count("max_steps", self.max_steps))
+            matches = matches.filter(step_count__lte=_count("max_steps", self.max_steps))
         if self.source:
-            found = found.filter(source=self.source)
+            matches = matches.filter(source=self.source)
         if self.batch:
             batch = _uuid("batch", self.batch)
-            found = found.filter(Q(import_batch=batch) | Q(outcome_batch=batch))
+            matches = matches.filter(Q(import_batch=batch) | Q(outcome_batch=batch))
         if self.rollouts:
-            found = found.filter(rollout_batch=_uuid("rollouts", self.rollouts))
-        return found
+            matches = matches.filter(rollout_batch=_uuid("rollouts", self.rollouts))
+        return matches
 
 
 class _Hashed(Func):
@@ -175,24 +175,24 @@ def tasks_saying(words: str, workspace_id: UUID | None) -> QuerySet[Task] | None
 
 def first_few(rows: QuerySet[Any]) -> list[UUID] | None:
     """The ids of `rows` if they are few; None if there are many, in which case a scan from the newest finds enough of them soon."""
-    found = list(rows.order_by().values_list("pk", flat=True)[: FEW + 1])
-    return found if len(found) <= FEW else None
+    ids = list(rows.order_by().values_list("pk", flat=True)[: FEW + 1])
+    return ids if len(ids) <= FEW else None
 
 
-def _uuid(name: str, given: str) -> UUID:
+def _uuid(name: str, text: str) -> UUID:
     try:
-        return UUID(given)
+        return UUID(text)
     except ValueError:
-        raise BadFilter(name, f"is “{given}”; expected an id such as 0190a6f2-….") from None
+        raise BadFilter(name, f"is “{text}”; expected an id such as 0190a6f2-….") from None
 
 
-def _one_of(name: str, given: str, choices: dict[str, Q]) -> Q:
-    if given not in choices:
-        raise BadFilter(name, f"is “{given}”; expected one of {', '.join(choices)}.")
-    return choices[given]
+def _one_of(name: str, value: str, choices: dict[str, Q]) -> Q:
+    if value not in choices:
+        raise BadFilter(name, f"is “{value}”; expected one of {', '.join(choices)}.")
+    return choices[value]
 
 
-def _count(name: str, given: str) -> int:
-    if not given.isdecimal() or len(given) > 9:
-        raise BadFilter(name, f"is “{given}”; expected a number of steps.")
-    return int(given)
+def _count(name: str, text: str) -> int:
+    if not text.isdecimal() or len(text) > 9:
+        raise BadFilter(name, f"is “{text}”; expected a number of steps.")
+    return int(text)

@@ -20,8 +20,8 @@ class FilesField(forms.FileField):
     widget = FilesInput(attrs={"multiple": True, "aria-describedby": "uploads-help"})
 
     def clean(self, data: Any, initial: Any = None) -> Any:
-        given = data if isinstance(data, list | tuple) else [data]
-        files: list[UploadedFile[Any]] = [super(FilesField, self).clean(file, initial) for file in given if file]
+        uploads = data if isinstance(data, list | tuple) else [data]
+        files: list[UploadedFile[Any]] = [super(FilesField, self).clean(file, initial) for file in uploads if file]
         if not files:
             raise forms.ValidationError("Choose a file.", code="required")
         return files

@@ -80,8 +80,8 @@ class Outcomes:
     @property
     def share(self) -> float | None:
         """Success rate among trajectories with a known outcome."""
-        known = self.succeeded + self.failed
-        return self.succeeded / known if known else None
+        total = self.succeeded + self.failed
+        return self.succeeded / total if total else None
 
 
 def capped_count(rows: QuerySet[Any]) -> Capped:
@@ -117,12 +117,12 @@ def environments(member: Membership) -> list[str]:
 
 def tasks(member: Membership, words: str) -> QuerySet[Task]:
     """Tasks that match `words`, or all if there are none."""
-    found: QuerySet[Task] = Task.objects.visible_to(member).defer("initial_state", "success_check")
+    matches: QuerySet[Task] = Task.objects.visible_to(member).defer("initial_state", "success_check")
     saying = tasks_saying(words, member.workspace_id)
     if saying is None:
-        return found
+        return matches
     few = first_few(saying)
-    return found.filter(pk__in=saying.values("pk")) if few is None else found.filter(pk__in=few)
+    return matches.filter(pk__in=saying.values("pk")) if few is None else matches.filter(pk__in=few)
 
 
 def with_outcomes(shown: Sequence[Task]) -> list[tuple[Task, Outcomes]]:
@@ -145,14 +145,16 @@ def outcomes_of(task: Task) -> Outcomes:
 def by_policy(task: Task) -> list[tuple[str, Outcomes]]:
     """Each policy's outcomes on the task, the most successful first."""
     rows = Trajectory.objects.filter(task=task).order_by().values("policy__name").annotate(**_COUNTS)
-    found = [(name or "Not known", Outcomes(*counts)) for name, *counts in rows.values_list("policy__name", *_COUNTS)]
-    return sorted(found, key=lambda row: (-(row[1].share or 0), row[0]))[:CHOICES]
+    outcomes = [
+        (name or "Not known", Outcomes(*counts)) for name, *counts in rows.values_list("policy__name", *_COUNTS)
+    ]
+    return sorted(outcomes, key=lambda row: (-(row[1].share or 0), row[0]))[:CHOICES]
 
 
 def task_details(task: Task) -> list[tuple[str, Block]]:
     """The task's initial state and success check, as trees."""
-    given = (("Initial state", task.initial_state), ("Success check", task.success_check))
-    return [(title, text_block(value, ContentLocation("", title))) for title, value in given if value]
+    details = (("Initial state", task.initial_state), ("Success check", task.success_check))
+    return [(title, text_block(value, ContentLocation("", title))) for title, value in details if value]
 
 
 _COUNTS = {

@@ -83,12 +83,12 @@ def _columns(count: int) -> int:
 
 
 def _measures(heads: Sequence[StepHead]) -> list[Measure]:
-    found: list[Measure] = []
+    measures: list[Measure] = []
     if len({head.reward for head in heads if head.reward is not None}) > 1:
-        found.append("reward")
+        measures.append("reward")
     if len({head.seconds for head in heads if head.seconds is not None}) > 1:
-        found.append("time")
-    return found
+        measures.append("time")
+    return measures
 
 
 def _heights(heads: Sequence[StepHead], measure: Measure | None) -> list[float]:
@@ -99,7 +99,7 @@ def _heights(heads: Sequence[StepHead], measure: Measure | None) -> list[float]:
     scaled = [
         None if v is None or not math.isfinite(v) else math.log1p(max(v, 0)) if measure == "time" else v for v in values
     ]
-    known = [v for v in scaled if v is not None]
-    low, high = min(known, default=0.0), max(known, default=0.0)
+    numbers = [v for v in scaled if v is not None]
+    low, high = min(numbers, default=0.0), max(numbers, default=0.0)
     span = (high - low) or 1.0
     return [SHORT if v is None else SHORT + (v - low) / span * (TALL - SHORT) for v in scaled]

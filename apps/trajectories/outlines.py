@@ -183,16 +183,16 @@ def _call_line(calls: list[Any]) -> str:
 
 
 def _arguments_line(arguments: Json) -> str:
-    given = arguments
+    text = arguments
     if type(arguments) is str:
         try:
             arguments = jsontext.parse(arguments)
         except jsontext.UnreadableJSON:
-            return one_line(given)
-        if jsontext.is_text_too_deep(given, arguments):
-            return one_line(given)
+            return one_line(text)
+        if jsontext.is_text_too_deep(text, arguments):
+            return one_line(text)
     if type(arguments) is not dict:
-        return one_line(given if type(given) is str else jsontext.dumps(arguments).decode())
+        return one_line(text if type(text) is str else jsontext.dumps(arguments).decode())
     if len(arguments) == 1:
         return one_line(_as_text(next(iter(arguments.values()))))
     for name in HEADLINE_ARGUMENTS:

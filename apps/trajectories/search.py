@@ -31,5 +31,5 @@ TASK_WORDS = Words(
 
 def words_to_query(words: str) -> str:
     """A tsquery that requires a prefix match of every word; "" if there are no words."""
-    found = re.findall(r"[^\s\x00-\x2f\x3a-\x40\x5b-\x60\x7b-\x7f]+", words)[:12]
-    return " & ".join(f"'{word}':*" for word in found)
+    terms = re.findall(r"[^\s\x00-\x2f\x3a-\x40\x5b-\x60\x7b-\x7f]+", words)[:12]
+    return " & ".join(f"'{word}':*" for word in terms)

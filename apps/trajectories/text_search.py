@@ -67,13 +67,13 @@ def find_in(trajectory: Trajectory, words: str) -> list[Found]:
             },
         )
         rows = cursor.fetchall()
-    found: dict[int, Found] = {}
+    matches: dict[int, Found] = {}
     for shown, around, needle in rows:
-        found.setdefault(shown, Found(shown, _readable(around, needle)))
+        matches.setdefault(shown, Found(shown, _readable(around, needle)))
     if _is_in(trajectory.closing, words) and trajectory.step_count:
         last = trajectory.step_count - 1
-        found.setdefault(last, Found(last, words))
-    return list(found.values())
+        matches.setdefault(last, Found(last, words))
+    return list(matches.values())
 
 
 def _pattern(needle: str) -> str:

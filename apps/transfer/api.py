@@ -81,9 +81,9 @@ class ExportsView(ListView):
         responses={202: ExportSerializer, 400: OpenApiResponse(description="Refused, by field.")},
     )
     def post(self, request: Request) -> Response:
-        given = NewExportSerializer(data=request.data)
-        given.is_valid(raise_exception=True)
-        export = export_job.request_export(by=self.member, **given.validated_data)
+        serializer = NewExportSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        export = export_job.request_export(by=self.member, **serializer.validated_data)
         export.refresh_from_db()
         return Response(ExportSerializer(export).data, status=status.HTTP_202_ACCEPTED)
 

@@ -146,8 +146,8 @@ class ArchiveReader:
     def weight_files(self) -> Iterator[WeightFile]:
         """The members with files of models."""
         for name in self.members:
-            if found := A_WEIGHT_FILE.fullmatch(name):
-                yield WeightFile(name, UUID(found["run"]), found["folder"], found["file"])
+            if match := A_WEIGHT_FILE.fullmatch(name):
+                yield WeightFile(name, UUID(match["run"]), match["folder"], match["file"])
 
     def _checked(self) -> dict[str, ZipInfo]:
         infos = self._zip.infolist()
@@ -179,8 +179,8 @@ class ArchiveReader:
             raise BadArchive(MANIFEST, "It is too large.", f"at most {MOST_MANIFEST_BYTES:,} bytes.")
         manifest = parsed(self._zip.read(info), MANIFEST)
         if manifest.get("format") != FORMAT:
-            found = str(manifest.get("format"))[:60]
-            raise BadArchive(MANIFEST, f"The format is “{found}”.", f"{FORMAT}.")
+            format_name = str(manifest.get("format"))[:60]
+            raise BadArchive(MANIFEST, f"The format is “{format_name}”.", f"{FORMAT}.")
         members = manifest.get("members")
         if type(members) is not dict:
             raise BadArchive(MANIFEST, "It has no `members`.", "an object with the facts of each member.")

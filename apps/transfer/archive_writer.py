@@ -92,9 +92,9 @@ class ArchiveWriter:
 
     @contextmanager
     def _member(self, name: str, *, has_rows: bool = True) -> Iterator[Member]:
-        about = ZipInfo(name, now().timetuple()[:6])
-        about.compress_type = ZIP_DEFLATED
-        with self._zip.open(about, "w", force_zip64=True) as entry:
+        info = ZipInfo(name, now().timetuple()[:6])
+        info.compress_type = ZIP_DEFLATED
+        with self._zip.open(info, "w", force_zip64=True) as entry:
             member = Member(entry)
             yield member
         rows = member.rows if has_rows else None
@@ -109,27 +109,29 @@ class ArchiveWriter:
                 named = {row[place] for row in batch for place in naming if row[place] is not None}
                 addresses = self._people.addresses(named)
                 for row in batch:
-                    found = {column.name: written(column, value) for column, value in zip(columns, row, strict=True)}
+                    fields = {column.name: written(column, value) for column, value in zip(columns, row, strict=True)}
                     for place in naming:
-                        found[columns[place].name] = addresses.get(row[place])
-                    table.settle(found)
-                    member.row(found)
+                        fields[columns[place].name] = addresses.get(row[place])
+                    table.settle(fields)
+                    member.row(fields)
                 self._progress(len(batch))
 
     def _trajectories(self) -> None:
         """In the order of their table, so that a reader can go through both at once."""
-        found = Trajectory.objects.filter(workspace=self._workspace).select_related("task", "policy").order_by("pk")
+        trajectories = (
+            Trajectory.objects.filter(workspace=self._workspace).select_related("task", "policy").order_by("pk")
+        )
         with self._member(TRAJECTORIES) as member:
-            for trajectory in found.iterator(chunk_size=AT_ONCE):
+            for trajectory in trajectories.iterator(chunk_size=AT_ONCE):
                 for piece in rich_form(trajectory):
                     member.write(piece)
                 member.rows += 1
                 self._progress(1)
 
     def _originals(self) -> None:
-        found = Original.objects.filter(trajectory__workspace=self._workspace).order_by("pk")
+        originals = Original.objects.filter(trajectory__workspace=self._workspace).order_by("pk")
         with self._member(ORIGINALS) as member:
-            for original in found.iterator(chunk_size=20):
+            for original in originals.iterator(chunk_size=20):
                 body = unpack_original(original.body)
                 member.row({"trajectory": str(original.pk), **original_as_json(body)})
 

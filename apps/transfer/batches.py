@@ -14,6 +14,6 @@ AT_ONCE = 200
 
 def batched(rows: Iterable[T], size: int = AT_ONCE) -> Iterator[list[T]]:
     """The rows, at most `size` at a time."""
-    left = iter(rows)
-    while batch := list(islice(left, size)):
+    iterator = iter(rows)
+    while batch := list(islice(iterator, size)):
         yield batch

@@ -31,8 +31,8 @@ LONGEST_SECONDS: Final = 1e10
 class BadValue(ValueError):
     """What a value is, and what its column has."""
 
-    def __init__(self, found: str, expected: str) -> None:
-        super().__init__(found)
+    def __init__(self, actual: str, expected: str) -> None:
+        super().__init__(actual)
         self.expected = expected
 
 
@@ -68,20 +68,20 @@ def read(column: AnyField, value: Any) -> Any:
         if not isinstance(value, list):
             raise BadValue(jsontext.describe(value), "a list")
         return [read(column.base_field, each) for each in value]
-    found = _parsed(column, value)
-    if column.choices and found not in dict(column.flatchoices):
-        if not (column.blank and found == ""):
-            raise BadValue(f"“{str(found)[:60]}”", "one of " + ", ".join(str(each) for each, _ in column.flatchoices))
-        return found
-    if isinstance(found, float):
-        if column.name == "reward" and not math.isfinite(found):
+    parsed = _parsed(column, value)
+    if column.choices and parsed not in dict(column.flatchoices):
+        if not (column.blank and parsed == ""):
+            raise BadValue(f"“{str(parsed)[:60]}”", "one of " + ", ".join(str(each) for each, _ in column.flatchoices))
+        return parsed
+    if isinstance(parsed, float):
+        if column.name == "reward" and not math.isfinite(parsed):
             return None  # as in every import
-        _refuse_extremes(column, found)
+        _refuse_extremes(column, parsed)
     try:
-        column.run_validators(found)
+        column.run_validators(parsed)
     except ValidationError as problem:
-        raise BadValue(f"“{str(found)[:60]}”", " ".join(problem.messages)) from None
-    return found
+        raise BadValue(f"“{str(parsed)[:60]}”", " ".join(problem.messages)) from None
+    return parsed
 
 
 def _parsed(column: AnyField, value: Any) -> Any:
@@ -94,11 +94,11 @@ def _parsed(column: AnyField, value: Any) -> Any:
     raise TypeError(f"Archives have no form for {column}.")
 
 
-def _refuse_extremes(column: AnyField, found: float) -> None:
+def _refuse_extremes(column: AnyField, number: float) -> None:
     """What would break sums and durations. Raises BadValue."""
     most = LONGEST_SECONDS if "seconds" in column.name else LARGEST
-    if not abs(found) <= most:
-        raise BadValue(f"{found:g}", f"a number from {-most:g} to {most:g}")
+    if not abs(number) <= most:
+        raise BadValue(f"{number:g}", f"a number from {-most:g} to {most:g}")
 
 
 def _of(*types: type) -> Callable[[Any], Any]:
@@ -111,11 +111,11 @@ def _of(*types: type) -> Callable[[Any], Any]:
 
 
 def _text(value: Any) -> str:
-    found: str = _of(str)(value)
-    found.encode()  # half of a surrogate pair raises UnicodeEncodeError, which is a ValueError
-    if "\0" in found:
+    text: str = _of(str)(value)
+    text.encode()  # half of a surrogate pair raises UnicodeEncodeError, which is a ValueError
+    if "\0" in text:
         raise ValueError
-    return found
+    return text
 
 
 def _float(value: Any) -> float:
@@ -123,10 +123,10 @@ def _float(value: Any) -> float:
 
 
 def _moment(value: Any) -> datetime:
-    found = datetime.fromisoformat(_of(str)(value))
-    if found.tzinfo is None or not 1970 <= found.year <= 2200:
+    moment = datetime.fromisoformat(_of(str)(value))
+    if moment.tzinfo is None or not 1970 <= moment.year <= 2200:
         raise ValueError
-    return found
+    return moment
 
 
 TEXT: Final = "a string without null characters and halves of surrogate pairs"

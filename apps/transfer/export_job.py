@@ -41,7 +41,7 @@ EXPORTS = register(
         listed_with=("workspace",),
         is_cancellable=True,
         lane="upkeep",
-        afresh={"rows_done": 0},
+        attempt_defaults={"rows_done": 0},
     )
 )
 
@@ -50,15 +50,15 @@ EXPORTS = register(
 def request_export(*, by: Membership, include_weights: bool = False) -> Export:
     """Have a worker write the archive; while one is being written, requests return it."""
     workspace = Workspace.objects.select_for_update(no_key=True).get(pk=by.workspace_id)
-    if known := Export.objects.active().filter(workspace=workspace).first():
-        return known
+    if active := Export.objects.active().filter(workspace=workspace).first():
+        return active
     export = Export.objects.create(workspace=workspace, created_by=by.user, include_weights=include_weights)
     audit.record(
         workspace=workspace,
         actor=by.user,
         action="asked to export",
         subject=f"workspace {workspace}",
-        about=export,
+        target=export,
         weights=include_weights,
     )
     lifecycle.queue(export)
@@ -80,7 +80,7 @@ def export_workspace(export_id: str) -> bool:
 
     try:
         export.rows_expected = expected_rows(export.workspace)
-        with lifecycle.kept(export, lambda: {"rows_done": done, "rows_expected": export.rows_expected}):
+        with lifecycle.lease_kept(export, lambda: {"rows_done": done, "rows_expected": export.rows_expected}):
             path = folder / "workspace.zip"
             with path.open("wb") as file:
                 counts = ArchiveWriter(
@@ -109,7 +109,7 @@ def _finish(export: Export, **facts: object) -> None:
         actor=export.created_by,
         action="exported",
         subject=f"workspace {export.workspace}",
-        about=export,
+        target=export,
         bytes=facts["size"],
         sha256=facts["sha256"],
     )
@@ -127,7 +127,7 @@ def delete_archive(*, export: Export, by: Membership) -> None:
         actor=by.user,
         action="deleted the archive of",
         subject=f"workspace {by.workspace}",
-        about=export,
+        target=export,
     )
     transaction.on_commit(lambda: _discard(name), robust=True)
 

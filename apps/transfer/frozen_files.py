@@ -79,8 +79,8 @@ class FrozenFiles:
     def _one(self, row: Row, name: str, split: str, format: str, where: str) -> dict[str, Any]:
         facts = self._archive.members.get(name)
         try:
-            said = row["files"][format][split]
-            rows, size, sha256 = said["rows"], said["bytes"], said["sha256"]
+            declared = row["files"][format][split]
+            rows, size, sha256 = declared["rows"], declared["bytes"], declared["sha256"]
         except (KeyError, TypeError):
             raise BadArchive(
                 where, f"Its `files` don't say what {split}.{format} is.", "rows, bytes, sha256."
@@ -99,15 +99,15 @@ class FrozenFiles:
 
     def _refuse_unreadable(self, name: str, row_type: str, count: int) -> None:
         """Pages and training runs read these lines one by one, whole. Raises BadArchive."""
-        found = 0
+        line_count = 0
         for where, line in self._archive.rows(name, most=2 * settings.IMPORT_MAX_RECORD_BYTES):
             try:
                 ROWS[row_type].from_json(line)
             except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
                 raise BadArchive(where, f"It is no row: {error}", f"a row of the type {row_type}.") from None
-            found += 1
-        if found != count:
-            raise BadArchive(name, f"It has {found:,} lines.", f"{count:,}, as its version says.")
+            line_count += 1
+        if line_count != count:
+            raise BadArchive(name, f"It has {line_count:,} lines.", f"{count:,}, as its version says.")
 
     def _name(self, version: str, split: str, format: str, attempt: int) -> str:
         return f"{self._prefix}/{version}/{split}-{attempt}.{format}"

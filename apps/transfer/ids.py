@@ -63,7 +63,7 @@ class Ids:
         """Find out which of these the archive has: for the rows that are read next."""
         with connection.cursor() as cursor:
             cursor.execute("SELECT id FROM transfer_ids WHERE id = ANY(%s)", [list(ids)])
-            self._known = {found for (found,) in cursor.fetchall()}
+            self._known = {known_id for (known_id,) in cursor.fetchall()}
 
     def has(self, identifier: UUID) -> bool:
         """Whether the archive has it, of those looked up last."""
@@ -82,8 +82,8 @@ class Ids:
         if self.are_kept:
             return value
         text = value if isinstance(value, str) else json.dumps(value)
-        found = AN_ID.sub(lambda match: self._if_known(match[0]), text)
-        return found if isinstance(value, str) else json.loads(found)
+        replaced = AN_ID.sub(lambda match: self._if_known(match[0]), text)
+        return replaced if isinstance(value, str) else json.loads(replaced)
 
     def _if_known(self, text: str) -> str:
         return str(self.changed(UUID(text))) if UUID(text) in self._known else text
@@ -92,7 +92,7 @@ class Ids:
 def ids_in(value: Any) -> set[UUID]:
     """The ids that are written in JSON or text."""
     text = value if isinstance(value, str) else json.dumps(value)
-    return {UUID(found) for found in AN_ID.findall(text)}
+    return {UUID(match) for match in AN_ID.findall(text)}
 
 
 class Numbers:
@@ -123,4 +123,4 @@ def next_numbers(model: type[Model], count: int) -> list[int]:
             "SELECT nextval(pg_get_serial_sequence(%s, %s)) FROM generate_series(1, %s)",
             [connection.ops.quote_name(table), column, count],
         )
-        return [found for (found,) in cursor.fetchall()]
+        return [number for (number,) in cursor.fetchall()]

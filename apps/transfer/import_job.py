@@ -40,7 +40,7 @@ IMPORTS = register(
         related=("workspace", "created_by"),
         is_cancellable=True,
         lane="upkeep",
-        afresh={"rows_done": 0},
+        attempt_defaults={"rows_done": 0},
     )
 )
 
@@ -80,7 +80,7 @@ def _requested(stored: StoredFile, by: Membership) -> Import:
         actor=by.user,
         action="asked to import",
         subject=f"archive {stored.filename}"[:200],
-        about=job,
+        target=job,
         sha256=stored.sha256,
     )
     lifecycle.queue(job)
@@ -96,7 +96,7 @@ def import_workspace(import_id: str) -> bool:
     files: FrozenFiles | None = None
     try:
         with (
-            lifecycle.kept(job, progress.columns),
+            lifecycle.lease_kept(job, progress.columns),
             default_storage.open(job.file, "rb") as file,
         ):
             archive = ArchiveReader(file)
@@ -139,8 +139,8 @@ def _carry_out(job: Import, archive: ArchiveReader, files: FrozenFiles, progress
     refuse_content(workspace)
     loader = Loader(archive, workspace, import_id=job.pk, files=files, progress=progress.count)
     # Of two archives with the same ids, the one that comes second would wait for the first, and then fail.
-    others = Import.objects.in_phase(*HELD).exclude(pk=job.pk)
-    counts = loader.load(may_keep_ids=not others.exists())
+    other_imports = Import.objects.in_phase(*HELD).exclude(pk=job.pk)
+    counts = loader.load(may_keep_ids=not other_imports.exists())
     consistency.count_places(workspace)
     consistency.refuse_long_work(workspace)
     files.refuse_others()
@@ -151,7 +151,7 @@ def _carry_out(job: Import, archive: ArchiveReader, files: FrozenFiles, progress
         actor=job.created_by,
         action="imported",
         subject=f"archive {job.filename}"[:200],
-        about=job,
+        target=job,
         **{label: count for label, count in counts.items() if count},
     )
     lifecycle.finish(

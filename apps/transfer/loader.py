@@ -78,10 +78,10 @@ class Loader:
 
     def load(self, *, may_keep_ids: bool) -> dict[str, int]:
         """Write everything; returns counts by table. Raises BadArchive, and what the database raises of values that it refuses."""
-        own = [table for table in TABLES if isinstance(table.model._meta.pk, models.UUIDField)]
-        for table in own:
+        uuid_tables = [table for table in TABLES if isinstance(table.model._meta.pk, models.UUIDField)]
+        for table in uuid_tables:
             self.ids.add(table.model, self._ids_of(table))
-        self.ids.settle([table.model for table in own], may_keep=may_keep_ids)
+        self.ids.settle([table.model for table in uuid_tables], may_keep=may_keep_ids)
         for where, row in self._archive.rows(people.MEMBER):
             self.people.add(row, where)
         counts = {table.label: self._load(table) for table in TABLES}
@@ -93,37 +93,37 @@ class Loader:
 
     def _ids_of(self, table: Table) -> Iterator[UUID]:
         for number, line in enumerate(self._archive.lines(table.name), start=1):
-            found = BEGINS_WITH_ID.match(line)
-            if found is None:
+            match = BEGINS_WITH_ID.match(line)
+            if match is None:
                 where = f"{table.name}, line {number:,}"
                 raise BadArchive(where, "It doesn't begin with an id.", '{"id":"…", …}.')
-            yield UUID(found[1].decode())
+            yield UUID(match[1].decode())
 
     def _load(self, table: Table) -> int:
         reading = Reading(table, self)
         contents = _Contents(self._archive) if table.model is Trajectory else None
         count = 0
         for batch in self._archive.batches(table.name):
-            found = reading.values(batch)
+            rows = reading.values(batch)
             if table.model is Version:
-                for (where, row), values in zip(batch, found, strict=True):
+                for (where, row), values in zip(batch, rows, strict=True):
                     values["files"] = self._files.stored(row, values, where)
             if contents is None:
-                self._copy(table.model, found)
+                self._copy(table.model, rows)
             else:
-                self._copy_trajectories(batch, found, contents)
-            count += len(found)
+                self._copy_trajectories(batch, rows, contents)
+            count += len(rows)
             if table.most is not None and count > table.most:
                 raise BadArchive(table.name, f"It has more than {table.most:,} rows.", "as many as Retrace allows.")
-            self._progress(len(found))
+            self._progress(len(rows))
         if contents is not None:
             contents.end()
         return count
 
-    def _copy_trajectories(self, batch: Sequence[tuple[str, Row]], found: Sequence[Row], contents: _Contents) -> None:
+    def _copy_trajectories(self, batch: Sequence[tuple[str, Row]], rows: Sequence[Row], contents: _Contents) -> None:
         """With their steps, which may be far larger than their rows."""
         ready: list[Row] = []
-        for (where, row), values in zip(batch, found, strict=True):
+        for (where, row), values in zip(batch, rows, strict=True):
             contents.add(where, row, values)
             ready.append(values)
             if contents.size > BATCH_BYTES:
@@ -190,7 +190,7 @@ class Reading:
         """By name of the column. Raises BadArchive."""
         for where, row in batch:
             self._complete(where, row)
-        self._loader.ids.look_up({found for _, row in batch for found in self._referred(row)})
+        self._loader.ids.look_up({identifier for _, row in batch for identifier in self._referred(row)})
         numbered = self._numbered(batch)
         return [self._value(where, row, numbered.get(place)) for place, (where, row) in enumerate(batch)]
 
@@ -235,10 +235,10 @@ class Reading:
         if self._table.model not in NUMBERED:
             return {}
         fresh = next_numbers(self._table.model, len(batch))
-        known = self._loader.numbers_of(self._table.model)
+        numbers = self._loader.numbers_of(self._table.model)
         for (where, row), new in zip(batch, fresh, strict=True):
             old = row["id"]
-            if type(old) is not int or abs(old) >= 1 << 63 or not known.add(old, new):
+            if type(old) is not int or abs(old) >= 1 << 63 or not numbers.add(old, new):
                 raise BadArchive(
                     where, "Its id is no number, or not larger than that of the line before.", "a larger one."
                 )
@@ -261,29 +261,29 @@ class Reading:
         return {**values, **self._table.on_import}
 
     def _renumbered(self, recipe: dict[str, Any]) -> list[int]:
-        known = self._loader.numbers_of(NUMBERED[0])
-        found = (known.new(old) for old in recipe["without_items"])
-        return sorted(new for new in found if new is not None)
+        id_map = self._loader.numbers_of(NUMBERED[0])
+        numbers = (id_map.new(old) for old in recipe["without_items"])
+        return sorted(new for new in numbers if new is not None)
 
     def _converted(self, column: AnyField, value: Any) -> Any:
         ids = self._loader.ids
         if column.is_relation:
             return self._loader.reference(column, value)
-        found = read(column, value)
-        if found is None:
+        converted = read(column, value)
+        if converted is None:
             return None
         if isinstance(column, models.UUIDField):
             if not column.primary_key:
-                return ids.changed_if_known(found)
-            if not ids.has(found):
-                raise BadValue(f"{found}", "the id with which the line begins")
-            return ids.changed(found)
+                return ids.changed_if_known(converted)
+            if not ids.has(converted):
+                raise BadValue(f"{converted}", "the id with which the line begins")
+            return ids.changed(converted)
         if _holds_ids(column):
-            return [ids.changed_if_known(each) for each in found]
+            return [ids.changed_if_known(each) for each in converted]
         is_json = isinstance(column, models.JSONField) and not isinstance(column, FaithfulJSONField)
         if is_json or column.name in self._table.ids_in_text:
-            return ids.changed_in(found)
-        return found
+            return ids.changed_in(converted)
+        return converted
 
 
 def _holds_ids(column: AnyField) -> bool:

@@ -49,8 +49,8 @@ def new_export(request: HtmxRequest) -> HttpResponse:
 @at_least(Role.OWNER)
 def archive(request: HtmxRequest, export_id: UUID) -> HttpResponseBase:
     """Download the archive of an export."""
-    found = Export.objects.visible_to(request.member).exclude(file="").select_related("workspace")
-    return archive_of(request, get_object_or_404(found, pk=export_id))
+    exports = Export.objects.visible_to(request.member).exclude(file="").select_related("workspace")
+    return archive_of(request, get_object_or_404(exports, pk=export_id))
 
 
 @require_POST

@@ -122,12 +122,12 @@ class WebhooksView(ListView):
         form = RegisterWebhookSerializer(data=request.data)
         form.is_valid(raise_exception=True)
         try:
-            made = destinations.create_destination(
+            created = destinations.create_destination(
                 workspace=self.member.workspace, by=self.member.user, **form.validated_data
             )
         except destinations.DestinationRefused as refusal:
             raise ValidationError({refusal.field: [str(refusal)]}) from None
-        return Response(_with_secret(made.destination, made.secret), status=status.HTTP_201_CREATED)
+        return Response(_with_secret(created.destination, created.secret), status=status.HTTP_201_CREATED)
 
 
 class _OneWebhookView(MemberView):
@@ -158,11 +158,11 @@ class ChangeWebhookView(_OneWebhookView):
         responses={200: WebhookSerializer, 400: OpenApiResponse(description="Refused, by field.")},
     )
     def post(self, request: Request, webhook_id: UUID) -> Response:
-        found, form = self.find(webhook_id), WebhookChangeSerializer(data=request.data)
+        destination, form = self.find(webhook_id), WebhookChangeSerializer(data=request.data)
         form.is_valid(raise_exception=True)
-        destinations.change_destination(destination=found, by=self.member.user, **form.validated_data)
-        found.refresh_from_db()
-        return Response(WebhookSerializer(found).data)
+        destinations.change_destination(destination=destination, by=self.member.user, **form.validated_data)
+        destination.refresh_from_db()
+        return Response(WebhookSerializer(destination).data)
 
 
 class RotateWebhookView(_OneWebhookView):
@@ -178,13 +178,13 @@ class RotateWebhookView(_OneWebhookView):
         responses={200: NewWebhookSerializer, 409: OpenApiResponse(description="Its messages aren't signed.")},
     )
     def post(self, request: Request, webhook_id: UUID) -> Response:
-        found = self.find(webhook_id)
+        destination = self.find(webhook_id)
         try:
-            secret = destinations.rotate_secret(destination=found, by=self.member.user)
+            secret = destinations.rotate_secret(destination=destination, by=self.member.user)
         except destinations.DestinationRefused as refusal:
             raise Conflict(str(refusal)) from None
-        found.refresh_from_db()
-        return Response(_with_secret(found, secret))
+        destination.refresh_from_db()
+        return Response(_with_secret(destination, secret))
 
 
 class TestWebhookView(_OneWebhookView):
@@ -198,11 +198,11 @@ class TestWebhookView(_OneWebhookView):
     )
     def post(self, request: Request, webhook_id: UUID) -> Response:
         try:
-            made = destinations.send_test(destination=self.find(webhook_id), by=self.member.user)
+            delivery = destinations.send_test(destination=self.find(webhook_id), by=self.member.user)
         except destinations.IsOff as refusal:
             raise Conflict(str(refusal)) from None
-        made.refresh_from_db()
-        return Response(DeliverySerializer(made).data, status=status.HTTP_202_ACCEPTED)
+        delivery.refresh_from_db()
+        return Response(DeliverySerializer(delivery).data, status=status.HTTP_202_ACCEPTED)
 
 
 class RemoveWebhookView(_OneWebhookView):
@@ -212,10 +212,10 @@ class RemoveWebhookView(_OneWebhookView):
         operation_id="webhooks_remove", summary="Remove a webhook", request=None, responses={200: WebhookSerializer}
     )
     def post(self, request: Request, webhook_id: UUID) -> Response:
-        found = self.find(webhook_id)
-        destinations.remove_destination(destination=found, by=self.member.user)
-        found.refresh_from_db()
-        return Response(WebhookSerializer(found).data)
+        destination = self.find(webhook_id)
+        destinations.remove_destination(destination=destination, by=self.member.user)
+        destination.refresh_from_db()
+        return Response(WebhookSerializer(destination).data)
 
 
 class DeliveriesView(ListView):
@@ -229,8 +229,8 @@ class DeliveriesView(ListView):
         responses=DeliverySerializer(many=True),
     )
     def get(self, request: Request, webhook_id: UUID) -> Response:
-        found = get_object_or_404(Destination.objects.visible_to(self.member), pk=webhook_id)
-        rows: Any = found.deliveries.all()
+        destination = get_object_or_404(Destination.objects.visible_to(self.member), pk=webhook_id)
+        rows: Any = destination.deliveries.all()
         return self.page_of(rows, DeliverySerializer)
 
 
@@ -248,10 +248,10 @@ class ResendView(MemberView):
     def post(self, request: Request, delivery_id: UUID) -> Response:
         deliveries = Delivery.objects.visible_to(self.member).select_related("destination")
         try:
-            again = destinations.resend(delivery=get_object_or_404(deliveries, pk=delivery_id), by=self.member.user)
-        except (destinations.IsOff, destinations.NotOver) as refusal:
+            resent = destinations.resend(delivery=get_object_or_404(deliveries, pk=delivery_id), by=self.member.user)
+        except (destinations.IsOff, destinations.NotFinished) as refusal:
             raise Conflict(str(refusal)) from None
-        return Response(DeliverySerializer(again).data, status=status.HTTP_202_ACCEPTED)
+        return Response(DeliverySerializer(resent).data, status=status.HTTP_202_ACCEPTED)
 
 
 def _with_secret(destination: Destination, secret: str) -> dict[str, Any]:

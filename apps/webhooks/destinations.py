@@ -21,18 +21,18 @@ from apps.webhooks.models import GIVEN_UP_AFTER, Delivery, Destination
 from apps.webhooks.outbox import TASK, announce_test
 from apps.webhooks.secrets import new_salt, secret_of
 
-MOST = 20
+MAX_DESTINATIONS = 20
 """Maximum number of destinations per workspace."""
-SENDS_BY_HAND = Limit("webhook-sends", tries=60, seconds=60 * 60)
+MANUAL_SENDS = Limit("webhook-sends", tries=60, seconds=60 * 60)
 """Limit per person, since each send may occupy a worker until the timeout, and ends the pause after a failure."""
-BOTH_SIGN_FOR = timedelta(hours=24)
+ROTATION_OVERLAP = timedelta(hours=24)
 
 
 class DestinationRefused(Exception):
     """The destination is invalid: what was given, what to do. `field` is what to change."""
 
-    def __init__(self, field: str, words: str) -> None:
-        super().__init__(words)
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
         self.field = field
 
 
@@ -43,7 +43,7 @@ class IsOff(Exception):
         super().__init__("It's turned off. Turn it on first.")
 
 
-class NotOver(Exception):
+class NotFinished(Exception):
     """Only deliveries that were delivered or given up can be sent again."""
 
     def __init__(self) -> None:
@@ -63,19 +63,21 @@ def create_destination(
 ) -> NewDestination:
     """Send these events to `address` from now on. Raises DestinationRefused."""
     Workspace.objects.select_for_update(no_key=True).get(pk=workspace.pk)  # concurrent requests can't exceed the limit
-    if Destination.objects.filter(workspace=workspace, removed_at=None).count() >= MOST:
-        raise DestinationRefused("name", f"A workspace has {MOST} webhooks at most. Remove one first.")
+    if Destination.objects.filter(workspace=workspace, removed_at=None).count() >= MAX_DESTINATIONS:
+        raise DestinationRefused("name", f"A workspace has {MAX_DESTINATIONS} webhooks at most. Remove one first.")
     _check(workspace, kind, address)
     destination = Destination.objects.create(
         workspace=workspace,
         kind=kind,
         name=name,
         address=address,
-        events=_known(events),
+        events=_validated_events(events),
         salt=new_salt(),
         created_by=by,
     )
-    _record(destination, by, "made webhook", kind=kind, address=destination.shown_address, events=destination.events)
+    _record_audit(
+        destination, by, "made webhook", kind=kind, address=destination.shown_address, events=destination.events
+    )
     return NewDestination(destination, secret_of(destination.salt) if destination.signs else "")
 
 
@@ -93,7 +95,7 @@ def change_destination(
     if name is not None:
         locked.name = name
     if events is not None:
-        locked.events = _known(events)
+        locked.events = _validated_events(events)
     if is_on and not locked.is_on:
         locked.created_by, locked.off_reason = by, ""
         locked.failures, locked.failing_since, locked.quiet_until = 0, None, None
@@ -102,7 +104,7 @@ def change_destination(
     locked.save()
     if is_on is False:
         locked.deliveries.waiting().update(state=Delivery.State.GIVEN_UP, problem="It was turned off.")
-    _record(locked, by, "changed webhook", events=locked.events, is_on=locked.is_on)
+    _record_audit(locked, by, "changed webhook", events=locked.events, is_on=locked.is_on)
 
 
 @transaction.atomic
@@ -111,20 +113,20 @@ def rotate_secret(*, destination: Destination, by: User) -> str:
     if not destination.signs:
         raise DestinationRefused("kind", f"{destination.get_kind_display()} messages aren't signed.")
     locked = Destination.objects.select_for_update(no_key=True).get(pk=destination.pk)
-    locked.earlier_salt, locked.earlier_until = locked.salt, now() + BOTH_SIGN_FOR
+    locked.earlier_salt, locked.earlier_until = locked.salt, now() + ROTATION_OVERLAP
     locked.salt = new_salt()
     locked.save(update_fields=["salt", "earlier_salt", "earlier_until"])
-    _record(locked, by, "rotated secret of webhook")
+    _record_audit(locked, by, "rotated secret of webhook")
     return secret_of(locked.salt)
 
 
 @transaction.atomic
 def remove_destination(*, destination: Destination, by: User) -> None:
     """Stop sending to it. Its row is kept as long as its deliveries, so that a concurrent announcement doesn't fail."""
-    removed = Destination.objects.filter(pk=destination.pk, removed_at=None)
-    if removed.update(removed_at=now(), is_on=False):
+    rows = Destination.objects.filter(pk=destination.pk, removed_at=None)
+    if rows.update(removed_at=now(), is_on=False):
         destination.deliveries.waiting().update(state=Delivery.State.GIVEN_UP, problem="It was removed.")
-        _record(destination, by, "removed webhook")
+        _record_audit(destination, by, "removed webhook")
 
 
 @transaction.atomic
@@ -132,42 +134,42 @@ def send_test(*, destination: Destination, by: User) -> Delivery:
     """Deliver a test. Raises IsOff, TooManyTries."""
     if not destination.is_on:
         raise IsOff
-    SENDS_BY_HAND.count(str(by.pk))
+    MANUAL_SENDS.count(str(by.pk))
     Destination.objects.filter(pk=destination.pk).update(quiet_until=None)
     return announce_test(destination)
 
 
 @transaction.atomic
 def resend(*, delivery: Delivery, by: User) -> Delivery:
-    """Send a finished delivery again, with the same id. Raises IsOff, NotOver, TooManyTries."""
+    """Send a finished delivery again, with the same id. Raises IsOff, NotFinished, TooManyTries."""
     if not delivery.destination.is_on:
         raise IsOff
-    SENDS_BY_HAND.count(str(by.pk))
-    moment = now()
-    over = Delivery.objects.filter(pk=delivery.pk).exclude(state=Delivery.State.WAITING)
-    if not over.update(
+    MANUAL_SENDS.count(str(by.pk))
+    start = now()
+    finished = Delivery.objects.filter(pk=delivery.pk).exclude(state=Delivery.State.WAITING)
+    if not finished.update(
         state=Delivery.State.WAITING,
         attempts=0,
         problem="",
         status=None,
-        next_at=moment,
-        give_up_at=moment + GIVEN_UP_AFTER,
+        next_at=start,
+        give_up_at=start + GIVEN_UP_AFTER,
     ):
-        raise NotOver
+        raise NotFinished
     Destination.objects.filter(pk=delivery.destination_id).update(quiet_until=None)
     enqueue(TASK, str(delivery.destination_id))
     delivery.refresh_from_db()
     return delivery
 
 
-def _known(events: Sequence[str]) -> list[str]:
+def _validated_events(events: Sequence[str]) -> list[str]:
     """The events in canonical order. Raises DestinationRefused."""
     if unknown := sorted(set(events) - set(EventType.values)):
         raise DestinationRefused("events", f"“{unknown[0][:60]}” isn't an event. Known: {', '.join(EventType.values)}.")
-    chosen = [event for event in EventType.values if event in events]
-    if not chosen:
+    ordered = [event for event in EventType.values if event in events]
+    if not ordered:
         raise DestinationRefused("events", "Choose at least one event.")
-    return chosen
+    return ordered
 
 
 def _check(workspace: Workspace, kind: str, address: str) -> None:
@@ -183,10 +185,10 @@ def _check(workspace: Workspace, kind: str, address: str) -> None:
         return
     try:
         parts, _ = urlsplit(address), httpx.URL(address).host
-        is_whole = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except (ValueError, httpx.InvalidURL):
-        is_whole = False
-    if not is_whole or any(character.isspace() or not character.isprintable() for character in address):
+        is_valid = False
+    if not is_valid or any(character.isspace() or not character.isprintable() for character in address):
         raise DestinationRefused("address", "Give a whole URL, such as https://example.org/hooks/retrace.")
     if parts.username or parts.password:
         raise DestinationRefused(
@@ -196,7 +198,7 @@ def _check(workspace: Workspace, kind: str, address: str) -> None:
         raise DestinationRefused("address", "Slack's addresses begin with https://.")
 
 
-def _record(destination: Destination, by: User, action: str, **detail: object) -> None:
+def _record_audit(destination: Destination, by: User, action: str, **detail: object) -> None:
     audit.record(
-        workspace=destination.workspace, actor=by, action=action, subject=destination.name, about=destination, **detail
+        workspace=destination.workspace, actor=by, action=action, subject=destination.name, target=destination, **detail
     )

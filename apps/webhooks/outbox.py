@@ -16,9 +16,9 @@ from apps.webhooks.models import GIVEN_UP_AFTER, Delivery, Destination
 from contract.quoting import legible
 
 TASK = "webhooks.deliver"
-MOST_WAITING = 10_000
+MAX_WAITING = 10_000
 """Maximum number of pending deliveries per destination. Events beyond that aren't delivered to it."""
-LONGEST_NAME = 200
+MAX_NAME_LENGTH = 200
 """Maximum length of a thing's name, which people and models write."""
 
 
@@ -28,32 +28,36 @@ def announce(event: EventType, *, workspace_id: UUID, name: str, page: str, **fa
     Call it in the transaction of the change. `facts`: a few JSON values, such as ids; never a thing's content, which
     receivers read over REST with permissions of their own.
     """
-    wanting = Destination.objects.on().filter(workspace=workspace_id, events__contains=[event.value])
-    destinations = [each for each in wanting if not _is_full(each)]
+    subscribed = Destination.objects.on().filter(workspace=workspace_id, events__contains=[event.value])
+    destinations = [destination for destination in subscribed if not _is_full(destination)]
     if destinations:
-        name = legible(name, LONGEST_NAME)
-        _deliver(destinations, event.value, f"{event.label}: {name}", page, {"name": name, "page": page, **facts})
+        name = legible(name, MAX_NAME_LENGTH)
+        _create_deliveries(
+            destinations, event.value, f"{event.label}: {name}", page, {"name": name, "page": page, **facts}
+        )
 
 
 def announce_test(destination: Destination) -> Delivery:
     """Create a delivery that declares itself a test."""
-    [made] = _deliver([destination], TEST, f"Test of {destination.name}", "", {"name": destination.name, "page": ""})
-    return made
+    [delivery] = _create_deliveries(
+        [destination], TEST, f"Test of {destination.name}", "", {"name": destination.name, "page": ""}
+    )
+    return delivery
 
 
 def _is_full(destination: Destination) -> bool:
-    return destination.deliveries.waiting()[MOST_WAITING - 1 : MOST_WAITING].exists()
+    return destination.deliveries.waiting()[MAX_WAITING - 1 : MAX_WAITING].exists()
 
 
-def _deliver(
+def _create_deliveries(
     destinations: Iterable[Destination], type: str, title: str, page: str, facts: dict[str, Any]
 ) -> list[Delivery]:
-    event_id, moment = new_id(), now()
-    made = []
+    event_id, at = new_id(), now()
+    deliveries = []
     for destination in destinations:
         data = {"workspace": str(destination.workspace_id), **facts}
-        body = json.dumps({"type": type, "timestamp": moment.isoformat(timespec="milliseconds"), "data": data})
-        made.append(
+        body = json.dumps({"type": type, "timestamp": at.isoformat(timespec="milliseconds"), "data": data})
+        deliveries.append(
             Delivery(
                 destination=destination,
                 event_id=event_id,
@@ -61,9 +65,9 @@ def _deliver(
                 title=title,
                 page=page,
                 body=body,
-                next_at=moment,
-                give_up_at=moment + GIVEN_UP_AFTER,
+                next_at=at,
+                give_up_at=at + GIVEN_UP_AFTER,
             )
         )
         enqueue(TASK, str(destination.pk))
-    return Delivery.objects.bulk_create(made)
+    return Delivery.objects.bulk_create(deliveries)

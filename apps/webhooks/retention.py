@@ -10,26 +10,28 @@ from django.utils.timezone import now
 
 from apps.webhooks.models import Delivery, Destination
 
-KEPT_FOR = timedelta(days=14)
-MOST_KEPT = 20_000
+RETENTION = timedelta(days=14)
+MAX_KEPT = 20_000
 """Maximum number of deliveries kept per destination. Older ones are deleted early."""
-AT_A_TIME = 5000
+BATCH_SIZE = 5000
 
 
-def forget_deliveries() -> None:
+def delete_old_deliveries() -> None:
     """Delete finished deliveries that are old or excess, and destinations that were removed long ago."""
-    over = Delivery.objects.exclude(state=Delivery.State.WAITING)
-    _remove(over.filter(created_at__lt=now() - KEPT_FOR).values_list("pk", flat=True))
+    finished = Delivery.objects.exclude(state=Delivery.State.WAITING)
+    _delete_in_batches(finished.filter(created_at__lt=now() - RETENTION).values_list("pk", flat=True))
     for destination in Destination.objects.order_by("pk").iterator():
         oldest_kept = (
-            destination.deliveries.order_by("-pk").values_list("pk", flat=True)[MOST_KEPT - 1 : MOST_KEPT].first()
+            destination.deliveries.order_by("-pk").values_list("pk", flat=True)[MAX_KEPT - 1 : MAX_KEPT].first()
         )
         if oldest_kept is not None:
-            _remove(over.filter(destination=destination, pk__lt=oldest_kept).values_list("pk", flat=True))
-    Destination.objects.filter(removed_at__lt=now() - KEPT_FOR).delete()
+            _delete_in_batches(
+                finished.filter(destination=destination, pk__lt=oldest_kept).values_list("pk", flat=True)
+            )
+    Destination.objects.filter(removed_at__lt=now() - RETENTION).delete()
 
 
-def _remove(pks: QuerySet[Delivery, UUID]) -> None:
+def _delete_in_batches(pks: QuerySet[Delivery, UUID]) -> None:
     """In batches, so that no lock is held for long."""
-    while some := list(pks[:AT_A_TIME]):
-        Delivery.objects.filter(pk__in=some).delete()
+    while batch := list(pks[:BATCH_SIZE]):
+        Delivery.objects.filter(pk__in=batch).delete()

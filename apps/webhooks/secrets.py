@@ -12,7 +12,7 @@ from standardwebhooks import Webhook
 
 from apps.webhooks.models import Destination
 
-MARK = "whsec_"
+PREFIX = "whsec_"
 
 
 def new_salt() -> str:
@@ -22,12 +22,12 @@ def new_salt() -> str:
 def secret_of(salt: str) -> str:
     """`whsec_` and 32 bytes in Base64, the format of receivers' libraries."""
     digest = salted_hmac("apps.webhooks.secrets", salt, algorithm="sha256").digest()
-    return MARK + base64.b64encode(digest).decode()
+    return PREFIX + base64.b64encode(digest).decode()
 
 
-def signatures(destination: Destination, message_id: str, moment: datetime, body: str) -> str:
+def signatures(destination: Destination, message_id: str, at: datetime, body: str) -> str:
     """The header `webhook-signature`, signed with the secret and, for a day after a replacement, also with the previous one."""
     salts = [destination.salt]
     if destination.earlier_until is not None and destination.earlier_until > now():
         salts.append(destination.earlier_salt)
-    return " ".join(Webhook(secret_of(salt)).sign(message_id, moment, body) for salt in salts)
+    return " ".join(Webhook(secret_of(salt)).sign(message_id, at, body) for salt in salts)

@@ -67,48 +67,48 @@ def translated(error: ValidationError, cls: type[Config]) -> InvalidConfig:
     """pydantic's errors about a `cls` as our sentences; only the first ones if there are very many."""
     errors = error.errors(include_url=False)
     problems = [_translated(each, cls) for each in errors[:MOST_PROBLEMS]]
-    if left := len(errors) - len(problems):
-        problems.append(InvalidField("", f"and {left:,} more mistakes"))
+    if remaining := len(errors) - len(problems):
+        problems.append(InvalidField("", f"and {remaining:,} more mistakes"))
     return InvalidConfig(problems)
 
 
 def _translated(error: Any, cls: type[Config]) -> InvalidField:
-    kind, given = error["type"], error["input"]
+    kind, value = error["type"], error["input"]
     path, owner, hint = located(cls, error["loc"])
     context = error.get("ctx", {})
-    if kind == "value_error" and isinstance(own := context.get("error"), InvalidField):
-        return InvalidField(joined(path, own.field), own.problem, advice=own.advice)
+    if kind == "value_error" and isinstance(error_field := context.get("error"), InvalidField):
+        return InvalidField(joined(path, error_field.field), error_field.problem, advice=error_field.advice)
     if kind == "missing":
         return InvalidField(path, "missing", advice=f"Add {path.rpartition('.')[2]!r}.")
     if kind == "extra_forbidden":
-        known = owner.model_fields
-        close = get_close_matches(str(error["loc"][-1]), known, n=1)
+        model_fields = owner.model_fields
+        close = get_close_matches(str(error["loc"][-1]), model_fields, n=1)
         return InvalidField(
             path,
             "unknown field",
-            advice=f"Did you mean {close[0]!r}?" if close else f"Known fields: {', '.join(known)}.",
+            advice=f"Did you mean {close[0]!r}?" if close else f"Known fields: {', '.join(model_fields)}.",
         )
     if kind in ("union_tag_invalid", "union_tag_not_found"):
         members = members_of(hint)
         tag = members[0].tag
-        if not isinstance(given, dict):
-            return InvalidField(path, f"got {shown(given)}, expected an object with {tag!r}")
+        if not isinstance(value, dict):
+            return InvalidField(path, f"got {shown(value)}, expected an object with {tag!r}")
         return InvalidField(
-            joined(path, tag), f"got {shown(given.get(tag))}, expected {alternatives(map(tag_of, members))}"
+            joined(path, tag), f"got {shown(value.get(tag))}, expected {alternatives(map(tag_of, members))}"
         )
     if kind == "literal_error":
-        return InvalidField(path, f"got {shown(given)}, expected {alternatives(get_args(hint))}")
+        return InvalidField(path, f"got {shown(value)}, expected {alternatives(get_args(hint))}")
     if kind in LIMITS:
-        return InvalidField(path, f"got {short(given)}, expected {range_of(owner.model_fields[error['loc'][-1]])}")
+        return InvalidField(path, f"got {short(value)}, expected {range_of(owner.model_fields[error['loc'][-1]])}")
     if kind in ("model_type", "model_attributes_type"):
         members = members_of(hint) or (cls,)
         names = repr(members[0].tag) if len(members) > 1 else ", ".join(members[0].model_fields)
-        return InvalidField(path, f"got {shown(given)}, expected an object with {names}")
+        return InvalidField(path, f"got {shown(value)}, expected an object with {names}")
     if kind == "too_long":
-        return InvalidField(path, f"got {len(given):,}, expected at most {context['max_length']}")
+        return InvalidField(path, f"got {len(value):,}, expected at most {context['max_length']}")
     if kind in NAMES:
-        return InvalidField(path, f"got {shown(given)}, expected {NAMES[kind]}")
-    return InvalidField(path, f"got {shown(given)}: {error['msg']}")
+        return InvalidField(path, f"got {shown(value)}, expected {NAMES[kind]}")
+    return InvalidField(path, f"got {shown(value)}: {error['msg']}")
 
 
 def located(cls: type[Config], location: tuple[int | str, ...]) -> tuple[str, type[Config], Any]:
@@ -124,8 +124,8 @@ def located(cls: type[Config], location: tuple[int | str, ...]) -> tuple[str, ty
         elif members:
             owner = members[0]
             path = joined(path, str(part))
-            known = owner.model_fields.get(str(part))
-            current = known.annotation if known else None
+            field = owner.model_fields.get(str(part))
+            current = field.annotation if field else None
         hint = current
     return path, owner, hint
 

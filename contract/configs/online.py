@@ -75,10 +75,10 @@ class OnlineConfig(TrainingConfig):
     """Tasks of each step whose rollouts are kept to be read."""
 
     def check(self) -> None:
-        if self.rows_a_step % self.samples:
+        if self.rows_per_step % self.samples:
             raise InvalidField(
                 "samples",
-                f"{self.samples} does not divide the {self.rows_a_step} rollouts of a step (batch size × gradient accumulation)",
+                f"{self.samples} does not divide the {self.rows_per_step} rollouts of a step (batch size × gradient accumulation)",
                 advice="Change one of them.",
             )
         if self.sampling.temperature == 0:

@@ -232,11 +232,11 @@ class RewardsConfig(Config):
         Success is worth the outcome's weight; the other terms together can differ by the sum of weight × range.
         """
         outcome = sum(term.weight for term in self.terms if isinstance(term, OutcomeTerm))
-        others = sum(term.influence for term in self.terms if not isinstance(term, OutcomeTerm))
-        if outcome > others:
+        other_influence = sum(term.influence for term in self.terms if not isinstance(term, OutcomeTerm))
+        if outcome > other_influence:
             return ""
         return (
-            f"The outcome counts {outcome:g}, but the other terms together can count {others:g}: "
+            f"The outcome counts {outcome:g}, but the other terms together can count {other_influence:g}: "
             "a rollout that fails may be rewarded more than one that succeeds."
         )
 

@@ -140,7 +140,7 @@ class TrainingConfig(Config):
     """Pause at a checkpoint when an alarm is raised (see trainer.alarms), so that you can inspect and resume the run."""
 
     @property
-    def rows_a_step(self) -> int:
+    def rows_per_step(self) -> int:
         """Rows, pairs, or rollouts per optimizer step of one process."""
         return self.optimizer.batch_size * self.optimizer.gradient_accumulation
 
@@ -148,7 +148,7 @@ class TrainingConfig(Config):
         """Optimizer steps of the whole run, given the number of rows."""
         if self.optimizer.max_steps:
             return self.optimizer.max_steps
-        return max(1, round(self.optimizer.epochs * rows / (self.rows_a_step * processes)))
+        return max(1, round(self.optimizer.epochs * rows / (self.rows_per_step * processes)))
 
 
 class FileTrainingConfig(TrainingConfig):

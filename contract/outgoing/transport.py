@@ -156,10 +156,10 @@ class _Bounds:
     def seconds_left(self, timeout: float | None) -> float | None:
         if timeout is None:
             return None
-        left = self._since + timeout - time.monotonic()
-        if left <= 0:
+        remaining = self._since + timeout - time.monotonic()
+        if remaining <= 0:
             raise httpcore.ReadTimeout(f"the reply wasn't complete after {timeout:.0f} s")
-        return left
+        return remaining
 
     def count(self, piece: bytes) -> bytes:
         self._bytes += len(piece)

@@ -80,8 +80,8 @@ def further_columns(cls: type) -> tuple[Column, ...]:
 
 def numbers_in(cls: type, row: JsonObject) -> JsonObject:
     """The values in the numeric columns of `cls`; null counts as missing. Raises ValueError."""
-    found = {name: read(row, name) for name, read in _readers(cls)}
-    return {name: value for name, value in found.items() if value is not None}
+    values = {name: read(row, name) for name, read in _readers(cls)}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def messages_in(row: JsonObject, name: str) -> list[Message]:

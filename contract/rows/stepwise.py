@@ -34,9 +34,9 @@ def stepwise(row: JsonObject) -> StepwiseRow | None:
     return {"prompt": prompt, "completions": completions[: len(labels)], "labels": labels}
 
 
-def _labels(given: Sequence[float | None], first_error: int | None) -> list[bool]:
+def _labels(step_labels: Sequence[float | None], first_error: int | None) -> list[bool]:
     labels: list[bool] = []
-    for turn, label in enumerate(given):
+    for turn, label in enumerate(step_labels):
         if label is None and first_error is not None and first_error >= 0:
             label = 1.0 if turn < first_error else -1.0 if turn == first_error else None
         if label is None and first_error == -1:

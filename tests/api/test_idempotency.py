@@ -20,7 +20,7 @@ from apps.common.models import AnsweredRequest
 from apps.datasets import freezing
 from apps.datasets.models import Dataset, Version
 from tests import factories
-from workers.tasks import clear_answers
+from workers.tasks import clear_idempotency_keys
 
 pytestmark = pytest.mark.django_db
 DATASETS = "/api/v1/datasets"
@@ -170,7 +170,7 @@ def test_an_answer_is_kept_for_a_day(researcher: Membership) -> None:
         AnsweredRequest.objects.filter(membership=member).update(created_at=now() - timedelta(hours=hours))
     assert post(member, DATASETS, OTHER).status_code == 201  # the key is free again
     AnsweredRequest.objects.filter(membership=member).update(created_at=now() - timedelta(hours=25))
-    clear_answers()
+    clear_idempotency_keys()
     assert [answered.membership for answered in AnsweredRequest.objects.all()] == [researcher]
 
 

@@ -30,7 +30,9 @@ def test_online_training_goes_by_the_rules_of_the_presets(kind: str):
     for setting in ("optimizer.max_steps", "optimizer.learning_rate"):
         assert at(config, setting) == standard["optimizer"][setting.partition(".")[2]]
     assert (
-        config.rows_a_step == 64 == standard["optimizer"]["batch_size"] * standard["optimizer"]["gradient_accumulation"]
+        config.rows_per_step
+        == 64
+        == standard["optimizer"]["batch_size"] * standard["optimizer"]["gradient_accumulation"]
     )
 
 

@@ -24,7 +24,7 @@ def test_every_run_of_the_story_has_settings_that_the_form_would_take(monkeypatc
         named = {"kind": wanted["algorithm"], "model": {"path": "base"}}
         data = {} if wanted["dataset"] is None else {"data": {"train": "t"}}
         config = run_config_from_json(merged({**start, **named, **data}, wanted.get("changes") or {}))
-        assert config.rows_a_step >= 8
+        assert config.rows_per_step >= 8
     assert len(asked) == 4
 
 

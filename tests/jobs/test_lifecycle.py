@@ -64,7 +64,7 @@ def test_an_expired_run_is_queued_for_another_worker_and_the_first_can_write_not
     with pytest.raises(Superseded):
         lifecycle.renew(first)
     with pytest.raises(Superseded):
-        progress.apply(run=first, news=progress.News(seq=5, offset=500, step=41))
+        progress.apply(run=first, update=progress.RunUpdate(seq=5, offset=500, step=41))
     with pytest.raises(Superseded):
         lifecycle.stop(first, "Too late.")
     second.refresh_from_db()
@@ -97,7 +97,7 @@ def test_a_run_that_gets_on_between_the_losses_is_not_given_up():
     for attempt in range(1, Run.MOST_LOSSES + 2):
         taken = lifecycle.claim(RUNS, run.pk, worker="here:1")
         assert taken is not None
-        progress.apply(run=taken, news=progress.News(seq=attempt, offset=attempt, checkpoint_step=10 * attempt))
+        progress.apply(run=taken, update=progress.RunUpdate(seq=attempt, offset=attempt, checkpoint_step=10 * attempt))
         expire(taken)
         lifecycle.recover(RUNS)
     run.refresh_from_db()

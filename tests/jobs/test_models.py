@@ -64,7 +64,7 @@ def test_the_worker_that_was_believed_dead_can_change_nothing(job: Job, kind: Ki
     second = claimed(job, "other:2")
     for write in (
         lambda: lifecycle.renew(first),
-        lambda: lifecycle.get_on(first),
+        lambda: lifecycle.record_progress(first),
         lambda: lifecycle.finish(first),
         lambda: lifecycle.fail(first, Failure("crash", "Too late.")),
         lambda: lifecycle.release(first, "Too late."),
@@ -102,7 +102,7 @@ def test_losses_are_forgotten_when_it_gets_on(job: Job, kind: Kind):
     lifecycle.recover(kind)
     taken = claimed(job)
     assert "stopped answering. It continues automatically from" in taken.setback
-    lifecycle.get_on(taken)
+    lifecycle.record_progress(taken)
     job.refresh_from_db()
     assert (job.losses, job.loss, job.setback) == (0, "", "")
 
@@ -127,7 +127,7 @@ def test_one_that_nobody_took_is_told_of_again(job: Job, kind: Kind, monkeypatch
 
 def test_it_is_cancelled_before_it_began_and_resumed_if_its_kind_can_be(job: Job, kind: Kind, person: User):
     if not kind.is_cancellable:
-        with pytest.raises(lifecycle.NotSteerable, match="run to their end"):
+        with pytest.raises(lifecycle.NotControllable, match="run to their end"):
             lifecycle.cancel(job, by=person)
         return
     assert lifecycle.cancel(job, by=person).phase == Phase.CANCELLED
@@ -135,7 +135,7 @@ def test_it_is_cancelled_before_it_began_and_resumed_if_its_kind_can_be(job: Job
     with pytest.raises(lifecycle.NotActive):
         lifecycle.cancel(job, by=person)
     if not kind.is_resumable:
-        with pytest.raises(lifecycle.NotSteerable):
+        with pytest.raises(lifecycle.NotControllable):
             lifecycle.resume(job, by=person)
         return
     assert lifecycle.resume(job, by=person).phase == Phase.WAITING
@@ -149,7 +149,7 @@ def test_cancelling_a_running_one_ends_it_at_its_workers_next_word(job: Job, kin
         return
     taken = claimed(job)
     lifecycle.cancel(job, by=person)
-    if kind.can_stop_slowly:
+    if kind.stops_gracefully:
         assert lifecycle.renew(taken) == Phase.STOPPING
         lifecycle.stop(taken, "It stopped when asked to.")
     else:
@@ -160,7 +160,7 @@ def test_cancelling_a_running_one_ends_it_at_its_workers_next_word(job: Job, kin
 
 
 def test_a_lost_one_that_somebody_had_cancelled_is_cancelled(job: Job, kind: Kind, person: User):
-    if not kind.can_stop_slowly:
+    if not kind.stops_gracefully:
         return
     claimed(job)
     lifecycle.cancel(job, by=person)

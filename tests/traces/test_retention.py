@@ -13,7 +13,7 @@ from tests.traces.conftest import chat_span, send, settle, span
 
 def age(hours: float) -> None:
     Trace.objects.update(changed_at=now() - timedelta(hours=hours))
-    retention.forget_spans()
+    retention.delete_idle_spans()
 
 
 def test_spans_go_and_trajectories_stay(http: httpx.Client) -> None:
@@ -49,5 +49,5 @@ def test_old_traces_are_forgotten(http: httpx.Client) -> None:
     send(http, span(1))
     settle()
     Trace.objects.update(closed_at=now() - timedelta(days=31))
-    retention.forget_spans()
+    retention.delete_idle_spans()
     assert not Trace.objects.exists()

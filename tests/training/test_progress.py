@@ -10,7 +10,7 @@ from apps.policies.models import Policy
 from apps.training import progress
 from apps.training.launch import RUNS
 from apps.training.models import Metric, Run
-from apps.training.progress import Beginning, Happening, News
+from apps.training.progress import RunUpdate, TimelineEntry, TrainingStart
 from tests import factories
 
 pytestmark = pytest.mark.django_db
@@ -25,18 +25,18 @@ def run() -> Run:
 
 
 def test_news_are_stored_together(run: Run):
-    news = News(
+    news = RunUpdate(
         seq=7,
         offset=900,
-        began=Beginning(at=NOON, step=10, total_steps=40, device="cpu"),
+        began=TrainingStart(at=NOON, step=10, total_steps=40, device="cpu"),
         step=12,
         total_steps=40,
         checkpoint_step=12,
         memory_mb=512.5,
         metrics={11: {"loss": 0.7}, 12: {"loss": 0.6}},
-        happenings=[Happening(NOON, "checkpoint", "Saved a checkpoint at step 12.")],
+        timeline=[TimelineEntry(NOON, "checkpoint", "Saved a checkpoint at step 12.")],
     )
-    assert progress.apply(run=run, news=news)
+    assert progress.apply(run=run, update=news)
     run.refresh_from_db()
     assert (run.state, run.step, run.total_steps, run.checkpoint_step) == ("running", 12, 40, 12)
     assert (run.running_since, run.running_from, run.device, run.memory_mb) == (NOON, 10, "cpu", 512.5)
@@ -49,37 +49,41 @@ def test_news_are_stored_together(run: Run):
 
 
 def test_telling_the_same_news_twice_changes_nothing(run: Run):
-    news = News(seq=3, offset=300, step=5, metrics={5: {"loss": 0.5}}, happenings=[Happening(NOON, "log", "Loaded.")])
-    assert progress.apply(run=run, news=news) is True
-    assert progress.apply(run=run, news=news) is False
+    news = RunUpdate(
+        seq=3, offset=300, step=5, metrics={5: {"loss": 0.5}}, timeline=[TimelineEntry(NOON, "log", "Loaded.")]
+    )
+    assert progress.apply(run=run, update=news) is True
+    assert progress.apply(run=run, update=news) is False
     assert run.events.filter(kind="log").count() == 1
     assert Metric.objects.filter(run=run).count() == 1
 
 
 def test_older_news_do_not_turn_the_run_back(run: Run):
-    progress.apply(run=run, news=News(seq=9, offset=900, step=20))
-    assert progress.apply(run=run, news=News(seq=4, offset=400, step=10)) is False
+    progress.apply(run=run, update=RunUpdate(seq=9, offset=900, step=20))
+    assert progress.apply(run=run, update=RunUpdate(seq=4, offset=400, step=10)) is False
     run.refresh_from_db()
     assert (run.step, run.events_offset) == (20, 900)
 
 
 def test_an_evaluation_adds_to_the_metrics_of_its_step(run: Run):
-    progress.apply(run=run, news=News(seq=1, offset=100, metrics={10: {"loss": 0.7, "learning_rate": 0.001}}))
-    progress.apply(run=run, news=News(seq=2, offset=200, metrics={10: {"eval/loss": 0.8, "loss": 0.65}}))
+    progress.apply(run=run, update=RunUpdate(seq=1, offset=100, metrics={10: {"loss": 0.7, "learning_rate": 0.001}}))
+    progress.apply(run=run, update=RunUpdate(seq=2, offset=200, metrics={10: {"eval/loss": 0.8, "loss": 0.65}}))
     assert Metric.objects.get(run=run, step=10).values == {"loss": 0.65, "learning_rate": 0.001, "eval/loss": 0.8}
 
 
 def test_a_measurement_keeps_the_time_at_which_it_was_made(run: Run):
-    progress.apply(run=run, news=News(seq=1, offset=100, metrics={10: {"loss": 0.7}}, measured_at={10: NOON}))
+    progress.apply(run=run, update=RunUpdate(seq=1, offset=100, metrics={10: {"loss": 0.7}}, measured_at={10: NOON}))
     assert Metric.objects.get(run=run, step=10).at == NOON
     later = NOON + timedelta(hours=1)  # resumed from before the step
-    progress.apply(run=run, news=News(seq=2, offset=200, metrics={10: {"loss": 0.6}}, measured_at={10: later}))
+    progress.apply(run=run, update=RunUpdate(seq=2, offset=200, metrics={10: {"loss": 0.6}}, measured_at={10: later}))
     assert Metric.objects.get(run=run, step=10).at == later
 
 
 def test_a_run_that_is_being_cancelled_stays_so_when_training_begins(run: Run):
     Run.objects.filter(pk=run.pk).update(state=Run.State.CANCELLING)
-    progress.apply(run=run, news=News(seq=1, offset=1, began=Beginning(at=NOON, step=0, total_steps=4, device="cpu")))
+    progress.apply(
+        run=run, update=RunUpdate(seq=1, offset=1, began=TrainingStart(at=NOON, step=0, total_steps=4, device="cpu"))
+    )
     run.refresh_from_db()
     assert run.state == Run.State.CANCELLING
 

@@ -95,7 +95,7 @@ def test_many_chats_with_seeds_at_once_do_not_kill_it(server: VllmServer, tmp_pa
 def test_adapters_are_loaded_side_by_side_and_only_proven_ones_are_live(
     trained: Path, server: VllmServer, member, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(retirement, "GRACE", timedelta(0))
+    monkeypatch.setattr(retirement, "GRACE_PERIOD", timedelta(0))
     one, two = policy(trained, "one", member), policy(trained, "two", member)
     first = publish_here(one, "adapter", server)
     assert (first.state, first.error) == ("live", "")

@@ -65,7 +65,7 @@ def test_what_is_taken_back_is_not_told_of(researcher: Membership) -> None:
 
 
 def test_every_kind_of_job_that_people_wait_for_is_told_of_whether_it_is_done_or_fails() -> None:
-    announced = {kind.name: sorted(map(str, kind.announced)) for kind in kinds()}
+    announced = {kind.name: sorted(map(str, kind.webhook_events)) for kind in kinds()}
     both = ["done", "failed"]
     assert announced == {
         "training_runs": both,
@@ -79,7 +79,7 @@ def test_every_kind_of_job_that_people_wait_for_is_told_of_whether_it_is_done_or
         "workspace_exports": [],
         "workspace_imports": [],
     }
-    assert set(PUBLICATIONS.announced.values()) == {EventType.POLICY_PUBLISHED, EventType.POLICY_NOT_PUBLISHED}
+    assert set(PUBLICATIONS.webhook_events.values()) == {EventType.POLICY_PUBLISHED, EventType.POLICY_NOT_PUBLISHED}
 
 
 def test_a_session_that_is_finished_and_one_that_is_abandoned(researcher: Membership) -> None:

@@ -126,13 +126,13 @@ def test_a_worker_that_lost_its_lease_sends_nothing_more(
     made = register()
     happen(researcher, "one")
     happen(researcher, "two")
-    note = delivery._note
+    note = delivery._record_outcome
 
     def noted(*given: Any) -> bool:
         Destination.objects.update(leased_until=now() + timedelta(minutes=7))  # somebody took it over
         return note(*given)
 
-    monkeypatch.setattr(delivery, "_note", noted)
+    monkeypatch.setattr(delivery, "_record_outcome", noted)
     delivery.deliver(made.destination.pk)
     assert len(receiver.received) == 1
     assert Destination.objects.get().leased_until is not None
@@ -343,7 +343,7 @@ def test_the_secret_is_stored_nowhere(register: Register) -> None:
 def test_no_more_wait_for_a_destination_than_it_may_have(
     register: Register, researcher: Membership, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outbox, "MOST_WAITING", 3)
+    monkeypatch.setattr(outbox, "MAX_WAITING", 3)
     register()
     for _ in range(5):
         happen(researcher)
@@ -430,14 +430,14 @@ def test_old_deliveries_are_forgotten_and_removed_destinations_with_them(
     Delivery.objects.update(state="delivered")
     Delivery.objects.filter(pk=first.pk).update(created_at=now() - timedelta(days=15))
     Delivery.objects.filter(pk=second.pk).update(state="waiting", created_at=now() - timedelta(days=15))
-    retention.forget_deliveries()
+    retention.delete_old_deliveries()
     assert Delivery.objects.count() == 4
-    monkeypatch.setattr(retention, "MOST_KEPT", 2)
-    retention.forget_deliveries()
+    monkeypatch.setattr(retention, "MAX_KEPT", 2)
+    retention.delete_old_deliveries()
     assert [row.title[-5:] for row in Delivery.objects.order_by("pk")] == ["run 1", "run 3", "run 4"]
     destinations.remove_destination(destination=made.destination, by=researcher.user)
-    retention.forget_deliveries()
+    retention.delete_old_deliveries()
     assert Destination.objects.count() == 1
     Destination.objects.update(removed_at=now() - timedelta(days=15))
-    retention.forget_deliveries()
+    retention.delete_old_deliveries()
     assert not Destination.objects.exists()

@@ -145,7 +145,7 @@ def test_outsiders_and_lower_roles_find_nothing(register: Register, researcher: 
 def test_what_is_sent_by_hand_is_counted_for_each_person(
     client: Client, register: Register, researcher: Membership, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(destinations, "SENDS_BY_HAND", Limit("few", tries=1, seconds=10**9))
+    monkeypatch.setattr(destinations, "MANUAL_SENDS", Limit("few", tries=1, seconds=10**9))
     made = register()
     destinations.send_test(destination=made.destination, by=researcher.user)
     Delivery.objects.update(state=Delivery.State.DELIVERED)

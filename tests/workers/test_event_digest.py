@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from apps.training.progress import Beginning, Happening, News
+from apps.training.progress import RunUpdate, TimelineEntry, TrainingStart
 from contract.events import (
     AlarmRaised,
     CheckpointSaved,
@@ -40,40 +40,40 @@ def test_many_events_become_one_piece_of_news():
         AlarmRaised(2, "echo_trap", "Echo Trap.", "Look."),
         Warned("2 rows are longer than max_length.", "Raise max_length."),
     )
-    assert digest(events, after=0, offset=1234) == News(
+    assert digest(events, after=0, offset=1234) == RunUpdate(
         seq=12,
         offset=1234,
-        began=Beginning(at=NOON, step=0, total_steps=40, device="cpu", parameters=1000),
+        began=TrainingStart(at=NOON, step=0, total_steps=40, device="cpu", parameters=1000),
         step=2,
         total_steps=40,
         checkpoint_step=2,
         memory_mb=412.0,
         metrics={1: {"loss": 0.7}, 2: {"loss": 0.6, "eval/loss": 0.8}},
         measured_at={1: NOON, 2: NOON},
-        happenings=[
-            Happening(NOON, "log", "Loading the model"),
-            Happening(NOON, "started", "Training begins on cpu: 0.50% of 1,000 parameters learn."),
-            Happening(NOON, "checkpoint", "Saved a checkpoint at step 2."),
-            Happening(
+        timeline=[
+            TimelineEntry(NOON, "log", "Loading the model"),
+            TimelineEntry(NOON, "started", "Training begins on cpu: 0.50% of 1,000 parameters learn."),
+            TimelineEntry(NOON, "checkpoint", "Saved a checkpoint at step 2."),
+            TimelineEntry(
                 NOON,
                 "alarm",
                 "At step 2. Dead groups. Look.",
                 {"name": "dead_groups", "step": 2, "setting": "resample", "value": 2},
             ),
-            Happening(NOON, "alarm", "At step 2. Echo Trap. Look.", {"name": "echo_trap", "step": 2}),
-            Happening(NOON, "warning", "2 rows are longer than max_length. Raise max_length."),
+            TimelineEntry(NOON, "alarm", "At step 2. Echo Trap. Look.", {"name": "echo_trap", "step": 2}),
+            TimelineEntry(NOON, "warning", "2 rows are longer than max_length. Raise max_length."),
         ],
     )
 
 
 def test_events_that_are_stored_already_are_left_out():
     news = digest(told(Progress(1, 4), Progress(2, 4), first=5), after=5, offset=99)
-    assert news == News(seq=6, offset=99, step=2, total_steps=4)
+    assert news == RunUpdate(seq=6, offset=99, step=2, total_steps=4)
     assert digest(told(Progress(1, 4), first=5), after=5, offset=99) is None
 
 
 def test_a_resumed_run_says_where_it_goes_on():
-    [happening] = digest(told(Started(total_steps=40, step=12, device="cuda:0")), after=0, offset=1).happenings
+    [happening] = digest(told(Started(total_steps=40, step=12, device="cuda:0")), after=0, offset=1).timeline
     assert happening.text == "Training continues from step 12 on cuda:0."
 
 
@@ -81,4 +81,4 @@ def test_where_else_the_curves_are_is_a_line_of_the_timeline():
     news = digest(told(Tracked("MLflow", "https://mlflow.example.org/#/runs/7")), after=0, offset=9)
     assert news is not None
     link = {"url": "https://mlflow.example.org/#/runs/7"}
-    assert news.happenings == [Happening(NOON, "tracked", "The curves are on MLflow, too.", link)]
+    assert news.timeline == [TimelineEntry(NOON, "tracked", "The curves are on MLflow, too.", link)]

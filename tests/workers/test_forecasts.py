@@ -13,19 +13,19 @@ from django.utils.timezone import now
 from apps.accounts.models import Role, Workspace
 from apps.datasets.models import Version
 from apps.training.models import Run
-from apps.training.progress import News, apply
+from apps.training.progress import RunUpdate, apply
 from contract.configs import DpoConfig, RewardModelConfig, ScratchConfig, SftConfig
 from tests import factories
 from workers.bridge import capacity
 from workers.bridge.capacity import Capacity
-from workers.bridge.estimates import CPU_USED, facts_of_scratch
+from workers.bridge.estimates import CPU_UTILIZATION, shape_of_scratch
 from workers.bridge.forecasts import forecast_of
 from workers.bridge.row_lengths import chat_tokens
 from workers.tasks import check_plan
 
 pytestmark = pytest.mark.django_db
-SMALL = facts_of_scratch(ScratchConfig())
-CPU = Capacity("CPU", 16_000, on_gpu=False, tflops=2 * 0.091 * CPU_USED)
+SMALL = shape_of_scratch(ScratchConfig())
+CPU = Capacity("CPU", 16_000, on_gpu=False, tflops=2 * 0.091 * CPU_UTILIZATION)
 """What the probe finds where the runs below were recorded: two cores, 91 · 10⁹ operations a second each."""
 
 
@@ -188,7 +188,10 @@ def test_the_pages_tell_the_time_of_a_run_before_and_while_it_runs_and_what_it_r
     words = client.get(page).content.decode()
     assert "about 4 min left" in words
     assert "Time left from 1 earlier run here." in words
-    apply(run=run, news=News(seq=1, offset=1, step=100, step_seconds=1.2, evaluation_seconds=30.0, evaluations_ahead=2))
+    apply(
+        run=run,
+        update=RunUpdate(seq=1, offset=1, step=100, step_seconds=1.2, evaluation_seconds=30.0, evaluations_ahead=2),
+    )
     words = client.get(page).content.decode()
     assert "about 15 min left" in words  # 700 x 1.2 s and 2 x 30 s
     assert "Time left from this run’s own pace: 1.2 s a step, 2 more evaluations of 30 s." in words

@@ -17,7 +17,7 @@ from tests.processes import wait_until_gone
 from tests.trainer.runs import ROOT
 from trainer import fork_server
 from trainer.fork_server import ForkRequest
-from workers.bridge.fork_server import ForkedChild, Server, ServerAway
+from workers.bridge.fork_server import ForkedChild, ForkFailed, Server
 
 ENVIRONMENT = {"PATH": os.environ["PATH"], "PYTHONUNBUFFERED": "1"}
 
@@ -27,7 +27,7 @@ def server() -> Iterator[Server]:
     """One that loads nothing."""
     server = Server(ROOT, ENVIRONMENT, load=())
     yield server
-    server.end()
+    server.kill()
 
 
 def fork(server: Server, log: Path, *arguments: str, inherit: int | None = None, **environment: str) -> ForkedChild:
@@ -92,7 +92,7 @@ def test_a_killed_server_takes_its_processes_along_and_says_so(server: Server, t
     server.process.kill()
     assert child.wait(30) == -signal.SIGKILL
     wait_until_gone([process], 10)
-    with pytest.raises(ServerAway):
+    with pytest.raises(ForkFailed):
         fork(server, tmp_path / "2")
 
 

@@ -49,7 +49,7 @@ def test_what_an_agent_said_ends_no_training_run(tmp_path: Path, said: dict[str,
     folder = EpisodeFolder(tmp_path)
     folder.open(batch)
     worker = RunnerEpisodes(run, tmp_path)
-    worker.attend()
+    worker.serve_requests()
     lease = episodes.lease(member=researcher, runner="r")
     assert lease is not None
     reply = said.pop("reply", SAID)
@@ -69,7 +69,7 @@ def test_what_an_agent_said_ends_no_training_run(tmp_path: Path, said: dict[str,
     )
     sessions.finish_session(session=lease.opened.session, reward=1.0)
     worker._next_poll = 0.0
-    worker.attend()
+    worker.serve_requests()
     [(episode_id, told)] = folder.answers(batch, but=set())
     assert episode_id == wanted[0].id
     if is_told is not None:

@@ -20,16 +20,16 @@ def test_a_run_that_paused_itself_says_why():
 
 
 def test_a_child_that_had_to_be_killed_after_being_asked_is_cancelled_too():
-    assert outcome_of(ChildEnd(-9, None, ended_by="impatience")).kind == "cancelled"
+    assert outcome_of(ChildEnd(-9, None, kill_reason="stop_timeout")).kind == "cancelled"
 
 
 def test_a_child_that_died_of_our_own_request_is_cancelled():
-    assert outcome_of(ChildEnd(-15, None, asked=True)).kind == "cancelled"
-    assert outcome_of(ChildEnd(-11, None, asked=True)).category == "crash"
+    assert outcome_of(ChildEnd(-15, None, stop_requested=True)).kind == "cancelled"
+    assert outcome_of(ChildEnd(-11, None, stop_requested=True)).category == "crash"
 
 
 def test_a_child_without_a_sign_of_life_counts_as_a_lost_worker():
-    assert outcome_of(ChildEnd(-9, None, ended_by="silence")).kind == "lost"
+    assert outcome_of(ChildEnd(-9, None, kill_reason="silence_timeout")).kind == "lost"
 
 
 @pytest.mark.parametrize(

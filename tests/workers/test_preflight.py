@@ -13,14 +13,14 @@ from tests import factories
 from tests.training.test_launch import a_plan
 from trainer.failures import OutOfMemory
 from workers.bridge import capacity, preflight
-from workers.bridge.capacity import Capacity, measured
+from workers.bridge.capacity import Capacity, local_capacity
 from workers.bridge.estimates import (
     Unreadable,
     estimate,
-    facts_of_folder,
-    facts_of_scratch,
     gpu_tflops,
     seconds_of,
+    shape_of_folder,
+    shape_of_scratch,
 )
 from workers.tasks import check_plan
 
@@ -51,7 +51,7 @@ def dpo(**changes) -> DpoConfig:
 
 
 def test_a_models_size_is_read_from_the_header_of_its_weights(tmp_path: Path):
-    facts = facts_of_folder(a_model(tmp_path / "model"))
+    facts = shape_of_folder(a_model(tmp_path / "model"))
     assert (facts.parameters, facts.hidden, facts.layers) == (600_000_000, 1024, 28)
 
 
@@ -69,11 +69,11 @@ def test_a_folder_without_a_readable_model_is_named(tmp_path: Path, spoil, words
     folder = a_model(tmp_path / "model")
     spoil(folder)
     with pytest.raises(Unreadable, match=words):
-        facts_of_folder(folder)
+        shape_of_folder(folder)
 
 
 def test_full_dpo_takes_weights_gradients_adam_and_a_reference(tmp_path: Path):
-    facts = facts_of_folder(a_model(tmp_path / "model"))
+    facts = shape_of_folder(a_model(tmp_path / "model"))
     needs = estimate(dpo(), facts, row_tokens=1, has_bf16=False)
     # 600 M × (4 weights + 12 gradient and Adam + 4 reference) = 12,000 MB; a token each for 16 sequences is next to nothing.
     assert 12_900 <= needs.memory_mb < 13_000
@@ -83,7 +83,7 @@ def test_full_dpo_takes_weights_gradients_adam_and_a_reference(tmp_path: Path):
 
 def test_logits_take_no_more_for_more_rows_than_fill_a_tile(tmp_path: Path):
     """Pairs of 2,048 tokens from a 0.6 B model with adapters fit a card of 24 GB, four at once: TRL never has all their logits."""
-    facts = facts_of_folder(a_model(tmp_path / "model"))
+    facts = shape_of_folder(a_model(tmp_path / "model"))
     optimizer = {"batch_size": 4, "gradient_checkpointing": True, "max_length": 4096}
     few, many = (
         estimate(dpo(lora={}, optimizer=optimizer), facts, row_tokens=tokens, has_bf16=True) for tokens in (512, 2048)
@@ -94,7 +94,7 @@ def test_logits_take_no_more_for_more_rows_than_fill_a_tile(tmp_path: Path):
 
 
 def test_longer_rows_and_larger_batches_take_more_and_recomputing_less(tmp_path: Path):
-    facts = facts_of_folder(a_model(tmp_path / "model"))
+    facts = shape_of_folder(a_model(tmp_path / "model"))
     short = estimate(dpo(), facts, row_tokens=256, has_bf16=True)
     long = estimate(dpo(), facts, row_tokens=2048, has_bf16=True)
     beyond = estimate(dpo(), facts, row_tokens=100_000, has_bf16=True)
@@ -104,11 +104,11 @@ def test_longer_rows_and_larger_batches_take_more_and_recomputing_less(tmp_path:
 
 
 def test_the_size_of_a_model_from_scratch_is_what_the_trainer_counts():
-    assert facts_of_scratch(ScratchConfig(vocabulary=600)).parameters == 706_176 - 1_152  # the norms
+    assert shape_of_scratch(ScratchConfig(vocabulary=600)).parameters == 706_176 - 1_152  # the norms
 
 
 def test_the_time_is_that_of_the_passes_over_the_rows(tmp_path: Path):
-    facts = facts_of_folder(a_model(tmp_path / "model"))
+    facts = shape_of_folder(a_model(tmp_path / "model"))
     given = {"rows": 1000, "validation_rows": 0, "row_tokens": 500, "tflops": 100.0}
     # Rows of 500 tokens are padded to 625. A token meets 600 M weights, and in each of 28 layers 625 others, 1,024 numbers wide: 617.92 M operations a
     # pass, halved. 1,000 pairs of two, 2 forward + 4 backward + 2 of the reference: 6.1792e15 operations in all, and 125 steps.
@@ -136,7 +136,7 @@ def test_a_plan_is_answered_with_its_size_and_its_run_json(tmp_path: Path):
 @pytest.mark.django_db
 def test_what_does_not_fit_the_largest_worker_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     base = factories.policy(kind=Policy.Kind.MODEL, location=str(a_model(tmp_path / "model")))
-    monkeypatch.setattr(preflight, "largest", lambda: Capacity("1 GPU", 8_000, on_gpu=True))
+    monkeypatch.setattr(preflight, "largest_capacity", lambda: Capacity("1 GPU", 8_000, on_gpu=True))
     check = preflight.check(a_plan(workspace=base.workspace, base=base).as_json())
     assert check.state == "refused"
     assert check.refusals[0].field == "optimizer.batch_size"
@@ -147,12 +147,12 @@ def test_what_does_not_fit_the_largest_worker_is_refused(tmp_path: Path, monkeyp
 def test_four_bits_need_a_gpu_and_take_less_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     base = factories.policy(kind=Policy.Kind.MODEL, location=str(a_model(tmp_path / "model")))
     plan = a_plan(workspace=base.workspace, base=base, method="qlora").as_json()
-    monkeypatch.setattr(preflight, "largest", lambda: Capacity("CPU", 64_000, on_gpu=False))
+    monkeypatch.setattr(preflight, "largest_capacity", lambda: Capacity("CPU", 64_000, on_gpu=False))
     check = preflight.check(plan)
     assert (check.state, [refusal.field for refusal in check.refusals]) == ("refused", ["method"])
-    monkeypatch.setattr(preflight, "largest", lambda: Capacity("1 GPU", 64_000, on_gpu=True, has_bf16=True))
+    monkeypatch.setattr(preflight, "largest_capacity", lambda: Capacity("1 GPU", 64_000, on_gpu=True, has_bf16=True))
     assert preflight.check(plan).state == "passed"
-    facts = facts_of_folder(tmp_path / "model")
+    facts = shape_of_folder(tmp_path / "model")
     lora, qlora = (
         estimate(dpo(lora={"quantized": quantized}), facts, row_tokens=1, has_bf16=True) for quantized in (False, True)
     )
@@ -207,9 +207,9 @@ def test_the_worker_looks_again_at_what_it_really_has(tmp_path: Path, monkeypatc
         {"kind": "sft", "model": {"path": str(a_model(tmp_path / "model"))}, "data": {"train": "train.jsonl"}}
     )
     assert isinstance(config, SftConfig)
-    monkeypatch.setattr(preflight, "measured", lambda: Capacity("CPU", 1_000, on_gpu=False))
+    monkeypatch.setattr(preflight, "local_capacity", lambda: Capacity("CPU", 1_000, on_gpu=False))
     with pytest.raises(OutOfMemory, match="Nothing was started"):
-        preflight.refuse_what_cannot_work(config, RunFolder(tmp_path), version=factories.dataset_version(), base=None)
+        preflight.check_feasibility(config, RunFolder(tmp_path), version=factories.dataset_version(), base=None)
 
 
 @pytest.mark.parametrize(("capability", "has_bf16"), [("7.5", False), ("8.0", True), ("10.0", True)])
@@ -220,7 +220,7 @@ def test_a_gpu_before_ampere_has_no_bfloat16_of_its_own(
     program.write_text(f"#!/bin/sh\necho 'Tesla T4, 15360, {capability}'\n")
     program.chmod(0o755)
     monkeypatch.setattr("workers.bridge.capacity.shutil.which", lambda _: str(program))
-    found = measured()
+    found = local_capacity()
     assert (found.on_gpu, found.has_bf16, found.memory_mb) == (True, has_bf16, pytest.approx(16_106, abs=1))
 
 
@@ -230,6 +230,8 @@ def test_whoever_plans_is_told_where_bfloat16_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_bf16: bool
 ):
     base = factories.policy(kind=Policy.Kind.MODEL, location=str(a_model(tmp_path / "model")))
-    monkeypatch.setattr(preflight, "largest", lambda: Capacity("1 GPU", 64_000, on_gpu=True, has_bf16=has_bf16))
+    monkeypatch.setattr(
+        preflight, "largest_capacity", lambda: Capacity("1 GPU", 64_000, on_gpu=True, has_bf16=has_bf16)
+    )
     check = preflight.check(a_plan(workspace=base.workspace, base=base).as_json())
     assert any("no bfloat16 of its own" in note for note in check.notes) is not has_bf16

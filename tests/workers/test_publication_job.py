@@ -39,7 +39,7 @@ def test_a_folder_holds_every_byte_and_says_where_it_comes_from(team: Team, sett
 
 def test_a_lease_is_renewed_within_a_file(team: Team, settings, monkeypatch: pytest.MonkeyPatch):
     settings.WORKER_LEASE_SECONDS = 0
-    monkeypatch.setattr(policy_export, "PIECE_BYTES", 4096)
+    monkeypatch.setattr(policy_export, "CHUNK_BYTES", 4096)
     renewed: list[Publication] = []
     renew = lifecycle.renew
     monkeypatch.setattr(lifecycle, "renew", lambda publication: (renewed.append(publication), renew(publication)))

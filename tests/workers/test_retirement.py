@@ -34,7 +34,7 @@ ADAPTER = Publication.Way.ADAPTER
 
 def over(publication: Publication) -> None:
     """The grace of a replaced publication."""
-    Publication.objects.filter(pk=publication.pk).update(ended_at=now() - retirement.GRACE)
+    Publication.objects.filter(pk=publication.pk).update(ended_at=now() - retirement.GRACE_PERIOD)
 
 
 @pytest.mark.django_db

@@ -6,7 +6,7 @@ import pytest
 
 from apps.policies.models import Policy
 from apps.training.models import Metric, Run
-from apps.training.pace import Alike, Pace, Range, paces_of
+from apps.training.pace import ModelProfile, Pace, Range, paces_of
 from apps.training.plan import preset_config
 from contract.configs import GrpoConfig, run_config_from_json
 from tests import factories
@@ -14,10 +14,10 @@ from tests.training.test_launch import a_plan
 from tests.workers.test_preflight import a_model
 from workers.bridge import preflight
 from workers.bridge.capacity import Capacity
-from workers.bridge.estimates import ModelFacts
-from workers.bridge.rollout_forecast import evaluations_of, from_paces, from_shape, stretched
+from workers.bridge.estimates import ModelShape
+from workers.bridge.rollout_forecast import evaluations_of, from_paces, from_shape, scaled
 
-FACTS = ModelFacts(parameters=1_000_000, hidden=64, layers=4, intermediate=128, vocabulary=600)
+FACTS = ModelShape(parameters=1_000_000, hidden=64, layers=4, intermediate=128, vocabulary=600)
 CPU = Capacity("CPU", 64_000, on_gpu=False, tflops=0.1)
 
 
@@ -42,7 +42,7 @@ def grpo(**changes) -> GrpoConfig:
 
 
 def pace(**changes) -> Pace:
-    return Pace("grpo-1", rollouts=32, most_tokens=12 * 48, step=Range(4.0, 6.0), playing=Range(3.0, 4.0))._replace(
+    return Pace("grpo-1", rollouts=32, max_tokens=12 * 48, step=Range(4.0, 6.0), playing=Range(3.0, 4.0))._replace(
         **changes
     )
 
@@ -57,7 +57,7 @@ def test_the_time_is_that_of_the_steps_and_of_the_evaluations():
 
 
 def test_what_an_earlier_run_was_not_allowed_widens_the_range():
-    assert stretched(Range(4.0, 6.0), 2.0, 0.5) == (2.0, 12.0)
+    assert scaled(Range(4.0, 6.0), 2.0, 0.5) == (2.0, 12.0)
     same = grpo(held_out=0)
     longer = grpo(held_out=0, budget={"steps": 24})
     assert from_paces(longer, [pace()])[:2] == (80.0, 240.0)  # a policy need not use the turns it may
@@ -97,7 +97,7 @@ def practiced(of: Policy, *, seconds: float = 5.0, **fields: object) -> Run:
 @pytest.fixture
 def base(db: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Policy:
     """A model of 600 million weights, in a place whose workers have a CPU."""
-    monkeypatch.setattr(preflight, "largest", lambda: CPU)
+    monkeypatch.setattr(preflight, "largest_capacity", lambda: CPU)
     return factories.policy(kind=Policy.Kind.MODEL, location=str(a_model(tmp_path / "model")))
 
 
@@ -161,9 +161,9 @@ def test_what_nobody_knows_is_said_with_its_reason(base: Policy, monkeypatch: py
         None,
         "how much it learns from depends on which of its rollouts succeed",
     )
-    monkeypatch.setattr(preflight, "largest", lambda: Capacity("1 GPU", 64_000, on_gpu=True))
+    monkeypatch.setattr(preflight, "largest_capacity", lambda: Capacity("1 GPU", 64_000, on_gpu=True))
     assert answered(base).time_words == "nobody knows how fast the worker is (1 GPU)"
-    monkeypatch.setattr(preflight, "largest", lambda: None)
+    monkeypatch.setattr(preflight, "largest_capacity", lambda: None)
     assert answered(base).time_words == "no training worker has reported its capacity"
     practiced(base)
     assert answered(base).time_words.startswith("from ")  # earlier runs tell without a worker
@@ -173,6 +173,6 @@ def test_what_nobody_knows_is_said_with_its_reason(base: Policy, monkeypatch: py
 def test_earlier_runs_are_found_with_two_queries(base: Policy, runs: int, django_assert_num_queries):
     for _ in range(runs):
         practiced(base)
-    alike = Alike(600_000_000, with_adapters=False, on_gpu=None)
+    profile = ModelProfile(600_000_000, with_adapters=False, on_gpu=None)
     with django_assert_num_queries(2):
-        assert len(paces_of(base.workspace, alike, environment="office")) == runs
+        assert len(paces_of(base.workspace, profile, environment="office")) == runs

@@ -27,7 +27,7 @@ from tests.trainer.rollouts.openai_like import Server, looks_up_then_stops
 from trainer.environments import ENVIRONMENTS as BUILT_IN
 from workers.bridge import supervisor
 from workers.bridge.process import TrainerProcess
-from workers.bridge.rollouts import OUTPUT, RolloutJob, rollout_config, whole_lines
+from workers.bridge.rollouts import OUTPUT, RolloutJob, complete_lines, rollout_config
 from workers.bridge.supervisor import supervise
 
 pytestmark = pytest.mark.django_db
@@ -75,10 +75,10 @@ def test_a_batch_brings_one_trajectory_an_episode():
 
 def test_a_batch_hands_itself_back_for_somebody_at_the_desk_and_goes_on_later(monkeypatch):
     episodes, asked_to_stop = 40, threading.Event()
-    ask_to_stop = TrainerProcess.ask_to_stop
+    terminate = TrainerProcess.terminate
 
     def ask_and_tell(process: TrainerProcess) -> None:
-        ask_to_stop(process)
+        terminate(process)
         asked_to_stop.set()
 
     def reply(body: dict[str, Any]) -> tuple[int, Any]:
@@ -86,8 +86,8 @@ def test_a_batch_hands_itself_back_for_somebody_at_the_desk_and_goes_on_later(mo
             asked_to_stop.wait(timeout=30)
         return 200, looks_up_then_stops(body)
 
-    monkeypatch.setattr("workers.bridge.rollouts.LEAST_SECONDS", 0.0)
-    monkeypatch.setattr(TrainerProcess, "ask_to_stop", ask_and_tell)
+    monkeypatch.setattr("workers.bridge.rollouts.MIN_SECONDS", 0.0)
+    monkeypatch.setattr(TrainerProcess, "terminate", ask_and_tell)
     with Server() as server:
         server.reply = reply
         home = factories.workspace()
@@ -190,7 +190,7 @@ class _Growing(io.RawIOBase):
 
 def test_the_rest_of_a_line_that_is_being_written_is_no_line():
     output = io.BufferedReader(_Growing(b"one\ntwo\nth", b"", b"ree\nfour\n"))
-    assert whole_lines(output) == [b"one\n", b"two\n"]
+    assert complete_lines(output) == [b"one\n", b"two\n"]
 
 
 def test_two_batches_of_the_same_episodes_are_different_trajectories():

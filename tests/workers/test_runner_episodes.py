@@ -48,29 +48,29 @@ def test_what_is_wanted_is_given_out_and_what_came_of_it_is_told(
     researcher: Membership, run: Run, tmp_path: Path
 ) -> None:
     files, worker = EpisodeFolder(tmp_path), RunnerEpisodes(run, tmp_path)
-    worker.attend()
+    worker.serve_requests()
     files.open(batch := wanted())
     for _ in range(2):
-        worker.attend()
+        worker.serve_requests()
     found = episodes.lease(member=researcher, runner="r")
     assert found is not None
     sessions.finish_session(session=found.opened.session, reward=1.0)
-    worker.attend()
+    worker.serve_requests()
     assert files.answered(batch) == {batch.episodes[0].id}
     files.close()
-    worker.attend()
+    worker.serve_requests()
     assert not EpisodeBatch.objects.filter(closed_at=None).exists()
 
 
 def test_a_next_attempt_begins_with_nothing_of_the_one_before(researcher: Membership, run: Run, tmp_path: Path) -> None:
     files, killed = EpisodeFolder(tmp_path), RunnerEpisodes(run, tmp_path)
     files.open(wanted())
-    killed.attend()
+    killed.serve_requests()
     after = RunnerEpisodes(run, tmp_path)
     after.begin()
     assert files.batch() is None
     assert episodes.lease(member=researcher, runner="r") is None
-    after.attend()
+    after.serve_requests()
 
 
 def test_tasks_of_a_workspace_go_into_files(researcher: Membership, tmp_path: Path) -> None:

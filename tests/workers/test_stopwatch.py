@@ -3,7 +3,7 @@
 import pytest
 
 from contract.events import CheckpointSaved, Metrics, Progress, StampedEvent, Started
-from workers.bridge.stopwatch import Stopwatch, evaluations_ahead
+from workers.bridge.stopwatch import Stopwatch, remaining_evaluations
 
 GRPO = (
     "E0 18.3, 1 56.8, 2 84.1, 3 112.3, 4 170.9, 5 199.5, E5 225.3, 6 299.8, 7 371.3, 8 405.7, 9 435.5, 10 492.9, E10 520.0, 11 551.1, 12 600.0, "
@@ -34,7 +34,7 @@ def left_at(step: int, recorded: str, *, total: int, every: int | None) -> tuple
     if isinstance(said[place + 1].event, Metrics):
         place += 1  # its evaluation is over
     measured = Stopwatch().update(said[: place + 1])
-    ahead = 0 if every is None else evaluations_ahead(every, step=step, total=total)
+    ahead = 0 if every is None else remaining_evaluations(every, step=step, total=total)
     assert measured.step is not None
     thought = measured.step * (total - step) + ahead * (measured.evaluation or 0.0)
     return thought, said[-1].at - said[place].at
@@ -83,4 +83,4 @@ def test_nothing_of_an_earlier_attempt_counts():
     [(0, 0, 800, 10), (0, 80, 800, 9), (5, 0, 20, 4), (5, 5, 20, 3), (5, 19, 20, 1), (5, 20, 20, 0), (100, 0, 57, 1)],
 )
 def test_evaluations_that_are_to_come(every: int, step: int, total: int, ahead: int):
-    assert evaluations_ahead(every, step=step, total=total) == ahead
+    assert remaining_evaluations(every, step=step, total=total) == ahead

@@ -24,7 +24,7 @@ from tests import factories
 from tests.processes import alive
 from workers.bridge import supervisor
 from workers.bridge.process import TrainerProcess
-from workers.bridge.supervisor import supervise, work
+from workers.bridge.supervisor import run_job, supervise
 from workers.bridge.training_job import TrainingJob
 
 pytestmark = pytest.mark.django_db
@@ -68,7 +68,7 @@ def test_a_child_that_says_nothing_is_killed_and_its_run_goes_to_another_worker(
 
 def test_a_child_that_does_not_stop_when_asked_is_killed_after_a_while(child, monkeypatch):
     child(RESIST)
-    monkeypatch.setattr(supervisor, "CHECKPOINT_PATIENCE", 1.0)
+    monkeypatch.setattr(supervisor, "STOP_TIMEOUT_SECONDS", 1.0)
     run = claimed()
     Run.objects.filter(pk=run.pk).update(state=Run.State.CANCELLING)
     supervise(TrainingJob(run))
@@ -80,7 +80,7 @@ def test_a_child_that_does_not_stop_when_asked_is_killed_after_a_while(child, mo
 def test_a_worker_that_lost_its_run_kills_the_child_and_writes_nothing(child, monkeypatch):
     child(SLEEP)
     run = claimed()
-    monkeypatch.setattr(TrainingJob, "started", lambda job, process_id: _take_away(run))
+    monkeypatch.setattr(TrainingJob, "record_start", lambda job, process_id: _take_away(run))
     before = children()
     supervise(TrainingJob(run))
     run.refresh_from_db()
@@ -168,7 +168,7 @@ def test_the_child_holds_the_folder_as_long_as_it_lives(child):
 def test_a_child_that_is_killed_alone_is_started_again_and_given_up_after_three_times_without_progress(child):
     child("import os, signal; print('killed'); os.kill(os.getpid(), signal.SIGKILL)")
     run = factories.run()
-    work(RUNS, str(run.pk), TrainingJob)
+    run_job(RUNS, str(run.pk), TrainingJob)
     run.refresh_from_db()
     assert (run.state, run.attempt, run.losses) == ("failed", 3, 3)
     assert run.failure["category"] in ("killed", "out_of_memory")  # the kernel may have ended something else meanwhile
@@ -188,10 +188,10 @@ def test_a_killed_child_that_gets_on_between_its_deaths_is_started_again_each_ti
         job.folder.path.mkdir(parents=True, exist_ok=True)
         if (attempt := job.job.attempt) > 4:
             raise ZeroDivisionError("enough")
-        progress.apply(run=job.job, news=progress.News(seq=attempt, offset=0, checkpoint_step=10 * attempt))
+        progress.apply(run=job.job, update=progress.RunUpdate(seq=attempt, offset=0, checkpoint_step=10 * attempt))
 
     monkeypatch.setattr(TrainingJob, "prepare", checkpoint)
-    work(RUNS, str(run.pk), TrainingJob)
+    run_job(RUNS, str(run.pk), TrainingJob)
     run.refresh_from_db()
     assert (run.attempt, run.losses, run.failure["message"]) == (5, 1, "The worker failed: enough")
     assert "continues from step 40" in run.events.filter(kind="lost").latest("pk").text
@@ -201,7 +201,7 @@ def test_a_worker_that_goes_away_leaves_a_killed_childs_job_to_others(child, mon
     child("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
     monkeypatch.setattr(supervisor, "is_shutting_down", lambda: True)
     run = factories.run()
-    work(RUNS, str(run.pk), TrainingJob)
+    run_job(RUNS, str(run.pk), TrainingJob)
     run.refresh_from_db()
     assert (run.state, run.attempt, run.losses) == ("queued", 1, 1)
 
@@ -221,7 +221,7 @@ def test_a_disk_without_space_is_a_failure_with_advice(child, monkeypatch):
 
 def test_a_disk_that_was_full_when_the_child_ended_is_named_though_the_database_had_no_space_either(child, monkeypatch):
     child("raise SystemExit(1)")  # no word in its log: there was no space for one
-    free, absorb, wait, refusals, ended = [0], TrainingJob.absorb, TrainerProcess.wait, [1, 2, 3], []
+    free, handle_events, wait, refusals, ended = [0], TrainingJob.handle_events, TrainerProcess.wait, [1, 2, 3], []
 
     def noted(process: TrainerProcess, seconds: float) -> int | None:
         if (status := wait(process, seconds)) is not None:
@@ -230,7 +230,7 @@ def test_a_disk_that_was_full_when_the_child_ended_is_named_though_the_database_
 
     def database_is_full_too(job: TrainingJob, *events: object) -> None:
         if not refusals:
-            return absorb(job, *events)
+            return handle_events(job, *events)
         if ended:
             refusals.pop()
             free[0] = 0 if refusals else 10**9  # somebody frees space, and the database answers again
@@ -238,8 +238,8 @@ def test_a_disk_that_was_full_when_the_child_ended_is_named_though_the_database_
 
     monkeypatch.setattr(RunFolder, "free_bytes", lambda _: free[0])
     monkeypatch.setattr(TrainerProcess, "wait", noted)
-    monkeypatch.setattr(TrainingJob, "absorb", database_is_full_too)
-    monkeypatch.setattr(supervisor._Watch, "catch_up", lambda _: None)
+    monkeypatch.setattr(TrainingJob, "handle_events", database_is_full_too)
+    monkeypatch.setattr(supervisor._ChildMonitor, "catch_up", lambda _: None)
     monkeypatch.setattr(supervisor, "close_old_connections", lambda: None)
     run = claimed()
     folder_of(run.pk).path.mkdir(parents=True)
@@ -290,15 +290,15 @@ def test_a_fault_of_the_worker_itself_is_not_blamed_on_the_settings(child, monke
 def test_a_database_that_is_away_for_a_moment_costs_nothing(child, monkeypatch):
     child("print('done'); raise SystemExit(3)")
     run = claimed()
-    conclude, tries = TrainingJob.conclude, []
+    record_outcome, tries = TrainingJob.record_outcome, []
 
-    def shaky(job: TrainingJob, outcome, *, handed_back: bool) -> None:
+    def shaky(job: TrainingJob, outcome, *, released: bool) -> None:
         tries.append(outcome)
         if len(tries) < 3:
             raise OperationalError("the server closed the connection unexpectedly")
-        conclude(job, outcome, handed_back=handed_back)
+        record_outcome(job, outcome, released=released)
 
-    monkeypatch.setattr(TrainingJob, "conclude", shaky)
+    monkeypatch.setattr(TrainingJob, "record_outcome", shaky)
     monkeypatch.setattr(supervisor, "close_old_connections", lambda: None)
     supervise(TrainingJob(run))
     run.refresh_from_db()

@@ -198,7 +198,7 @@ def test_a_child_that_does_not_exist_is_reported_with_its_last_line(version: Ver
 def test_a_child_that_exceeds_its_address_space_ran_out_of_memory(
     version: Version, settings, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(preflight, "measured", lambda: Capacity("CPU", 64_000, on_gpu=False))  # so that it starts
+    monkeypatch.setattr(preflight, "local_capacity", lambda: Capacity("CPU", 64_000, on_gpu=False))  # so that it starts
     settings.TRAINER_MEMORY_MB = 600  # importing torch alone maps more
     run = work_on(sft(version))
     assert (run.state, run.failure["category"]) == ("failed", "out_of_memory"), run.failure

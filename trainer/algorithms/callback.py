@@ -144,6 +144,6 @@ def stop_everywhere(stop: StopRequest) -> bool:
     """Whether any process of the run was asked to stop: all must stop at the same step, or the others wait forever."""
     if not torch.distributed.is_initialized():
         return stop.requested
-    asked = torch.tensor(int(stop.requested), device="cuda" if torch.cuda.is_available() else "cpu")
-    torch.distributed.all_reduce(asked, op=torch.distributed.ReduceOp.MAX)
-    return bool(asked.item())
+    stop_requested = torch.tensor(int(stop.requested), device="cuda" if torch.cuda.is_available() else "cpu")
+    torch.distributed.all_reduce(stop_requested, op=torch.distributed.ReduceOp.MAX)
+    return bool(stop_requested.item())

@@ -18,8 +18,12 @@ class Probing:
     """Construct it before training, and call `end` after."""
 
     def __init__(self, trainer: Trainer) -> None:
-        own = getattr(trainer, "probes", None)  # online trainers have tasks instead of rows, and play a few
-        self.probes = cut(own(PROBES)) if own else probes_of(trainer.train_dataset, trainer.processing_class)
+        trainer_probes = getattr(trainer, "probes", None)  # online trainers have tasks instead of rows, and play a few
+        self.probes = (
+            cut(trainer_probes(PROBES))
+            if trainer_probes
+            else probes_of(trainer.train_dataset, trainer.processing_class)
+        )
         self.base = token_logprobs(trainer.model, self.probes)
 
     def end(self, model: PreTrainedModel) -> Canary:

@@ -129,10 +129,12 @@ class UnpairedCollator:
 
     def __call__(self, rows: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
         """input_ids, attention_mask, completion_mask and the same for the mismatched rows with the prefix KL_: (B, T) int64; label: (B,) bool; weight: (B,) float32."""
-        own = [Rendered(row["input_ids"], row["mask"]) for row in rows]
-        batch = self._tensors(own, "")
+        rendered = [Rendered(row["input_ids"], row["mask"]) for row in rows]
+        batch = self._tensors(rendered, "")
         if self.with_mismatched:
-            batch |= self._tensors([crossed(a, b) for a, b in zip(own, own[-1:] + own[:-1], strict=True)], "KL_")
+            batch |= self._tensors(
+                [crossed(a, b) for a, b in zip(rendered, rendered[-1:] + rendered[:-1], strict=True)], "KL_"
+            )
         return {
             **batch,
             "label": torch.tensor([row["label"] for row in rows], dtype=torch.bool),

@@ -101,12 +101,12 @@ def length_bias(pairs: Sequence[Ranked]) -> dict[str, Any]:
 
 def position_bias(pairs: Sequence[Ranked]) -> dict[str, Any]:
     """The model sees no position, but its labels may be biased toward one. If these two differ much, position influenced some labels."""
-    known = [(pair, pair.shown_left) for pair in pairs if pair.shown_left is not None]
-    left = [pair for pair, shown in known if shown is not None and shown > 0.5]
-    right = [pair for pair, shown in known if shown is not None and shown < 0.5]
+    placed = [(pair, pair.shown_left) for pair in pairs if pair.shown_left is not None]
+    chosen_left = [pair for pair, shown in placed if shown is not None and shown > 0.5]
+    right = [pair for pair, shown in placed if shown is not None and shown < 0.5]
     return {
-        "chosen_was_left": proportion(len(left), len(left) + len(right))._asdict(),
-        "accuracy_where_left_was_chosen": accuracy(left),
+        "chosen_was_left": proportion(len(chosen_left), len(chosen_left) + len(right))._asdict(),
+        "accuracy_where_left_was_chosen": accuracy(chosen_left),
         "accuracy_where_right_was_chosen": accuracy(right),
     }
 

@@ -43,8 +43,8 @@ class PolicyTokenRloo(LearnsFromRollouts, RLOOTrainer):
         if self.beta:
             # TRL logs the KL divergence per token of the whole completion, including tool results.
             counts = torch.stack([output["completion_mask"].sum(), self._own.sum()]).float()
-            counted, own = self.accelerator.reduce(counts, reduction="sum").tolist()
-            self._metrics["train"]["kl"][-1] *= counted / max(1.0, own)
+            counted, policy_tokens = self.accelerator.reduce(counts, reduction="sum").tolist()
+            self._metrics["train"]["kl"][-1] *= counted / max(1.0, policy_tokens)
         return {**output, "own": self._own}
 
     def _tokenize_prompts(self, prompts: list[str]) -> tuple[list[list[int]], None, dict[str, Any]]:
@@ -65,9 +65,9 @@ class PolicyTokenRloo(LearnsFromRollouts, RLOOTrainer):
         TRL averages entropies over the whole completion, so those of the policy's tokens are scaled up to compensate.
         """
         logps, entropies, auxiliary = super()._get_per_token_logps_and_entropies(*arguments, **more)
-        own = self._own
+        mask = self._own
         if entropies is not None:
             attended = arguments[2] if len(arguments) > 2 else more["attention_mask"]
-            counted = attended[:, -own.size(1) :].sum()
-            entropies = entropies * own * (counted / own.sum().clamp(min=1))
-        return logps * own, entropies, auxiliary
+            counted = attended[:, -mask.size(1) :].sum()
+            entropies = entropies * mask * (counted / mask.sum().clamp(min=1))
+        return logps * mask, entropies, auxiliary

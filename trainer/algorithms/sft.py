@@ -127,7 +127,11 @@ def sft_dataset(rows: list[Rendered]) -> Dataset:
         {
             "input_ids": [row.ids for row in rows],
             "labels": [
-                [token if own else IGNORED for token, own in zip(row.ids, row.mask, strict=True)] for row in rows
+                [
+                    token if is_policy_token else IGNORED
+                    for token, is_policy_token in zip(row.ids, row.mask, strict=True)
+                ]
+                for row in rows
             ],
         }
     )

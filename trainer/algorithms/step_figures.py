@@ -50,9 +50,9 @@ def first_error(chances: Sequence[torch.Tensor], errors: Sequence[int | None]) -
     ]
     with_error = share([hit for error, hit in hits if error >= 0])
     without = share([hit for error, hit in hits if error < 0])
-    known = with_error.n and without.n
+    has_both = with_error.n and without.n
     return {
-        "f1": round(harmonic(with_error.value, without.value), 4) if known else None,
+        "f1": round(harmonic(with_error.value, without.value), 4) if has_both else None,
         "thresholds": thresholds,
         "with_error": with_error._asdict(),
         "without_error": without._asdict(),

@@ -73,9 +73,9 @@ def _up_to(pieces: Sequence[_Piece], room: int) -> list[_Piece]:
 def _row(pieces: Sequence[_Piece], empty: int) -> TokenRow:
     if not pieces:
         return TokenRow([empty], [empty], [CONTEXT], [0])
-    first, *others = pieces
+    first, *rest = pieces
     completion, turns, chats = list(first.tail), list(first.turns), [0] * len(first.tail)
-    for number, piece in enumerate(others, start=1):
+    for number, piece in enumerate(rest, start=1):
         completion += piece.head + piece.tail
         turns += [CONTEXT] * len(piece.head) + piece.turns
         chats += [-number] * len(piece.head) + [number] * len(piece.tail)

@@ -241,8 +241,8 @@ class TrainingRun:
 
 def stop_at_turns(generation: GenerationConfig, tokenizer: PreTrainedTokenizerBase) -> None:
     """Make servers stop at the end of a turn: a base model's generation config only has the end-of-text token."""
-    known = generation.eos_token_id
-    ends = [*known] if isinstance(known, list) else [] if known is None else [known]
+    eos = generation.eos_token_id
+    ends = [*eos] if isinstance(eos, list) else [] if eos is None else [eos]
     if missing := sorted(turn_ends(tokenizer).difference(ends)):
         generation.eos_token_id = ends + missing
 

@@ -50,10 +50,10 @@ def turn_advantages(rewards: Sequence[Sequence[float]], *, samples: int, scale: 
 
 def to_go(rewards: Sequence[float]) -> list[float]:
     """[1, 0, 4] -> [3, 4, 4]: the reward-to-go of each turn, including its own, where each reward after the next is discounted by LATER."""
-    left = [0.0]
+    returns = [0.0]
     for reward in reversed(rewards):
-        left.append(reward + (LATER if reward else 1.0) * left[-1])
-    return left[:0:-1]
+        returns.append(reward + (LATER if reward else 1.0) * returns[-1])
+    return returns[:0:-1]
 
 
 def centred(group: Sequence[list[float]]) -> list[list[float]]:
@@ -66,7 +66,7 @@ def centred(group: Sequence[list[float]]) -> list[list[float]]:
 def spread_over_tokens(advantages: Sequence[Sequence[float]], turns: Sequence[Sequence[int]]) -> torch.Tensor:
     """(B, T): for each token the advantage of the turn that wrote it; 0 for other tokens (negative turn indices) and padding."""
     rows = [
-        torch.tensor([own[turn] if turn >= 0 else 0.0 for turn in row])
-        for own, row in zip(advantages, turns, strict=True)
+        torch.tensor([turn_advantages[turn] if turn >= 0 else 0.0 for turn in row])
+        for turn_advantages, row in zip(advantages, turns, strict=True)
     ]
     return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)

@@ -25,8 +25,8 @@ def environment_named(name: str) -> type[Environment]:
     addresses = dict(pair.split("=", 1) for pair in os.environ.get(SERVED_VARIABLE, "").split() if "=" in pair)
     if name in addresses:
         return served_at(addresses[name], name)
-    known = " or ".join(map(repr, sorted({*ENVIRONMENTS, *addresses})))
+    names = " or ".join(map(repr, sorted({*ENVIRONMENTS, *addresses})))
     raise ConfigFailure(
-        f"environment: got {name!r}, expected {known}",
+        f"environment: got {name!r}, expected {names}",
         advice=f"Name a server of your own in {SERVED_VARIABLE}, such as {SERVED_VARIABLE}=shop=http://10.0.0.7:9000.",
     )

@@ -32,8 +32,8 @@ def respond(right: float, task: Task, rng: random.Random) -> Script:
     answer = str(task.success_check["answer"])
     listed = task.instruction.partition(". ")[0].removeprefix("Prices: ")
     pattern = r"\d+" if answer.isdigit() else r"[a-z]+"
-    others = [word for word in re.findall(pattern, listed) if word != answer]
-    return answer if rng.random() < right else rng.choice(others)
+    alternatives = [word for word in re.findall(pattern, listed) if word != answer]
+    return answer if rng.random() < right else rng.choice(alternatives)
     yield  # a script is a generator, also where it calls nothing
 
 
@@ -86,32 +86,32 @@ class Qa:
 def qa_task(level: str, split: Split, seed: int, number: int) -> Task:
     rng = random.Random(f"qa {level} {split} {seed} {number}")
     while True:
-        asked = rng.sample(THINGS, QUESTIONS[level].count("{}"))
-        if is_held_out(asked) == (split == "held_out"):
+        subjects = rng.sample(THINGS, QUESTIONS[level].count("{}"))
+        if is_held_out(subjects) == (split == "held_out"):
             break
-    others = rng.sample([thing for thing in THINGS if thing not in asked], 4 - len(asked))
-    things = rng.sample([*asked, *others], 4)
+    distractors = rng.sample([thing for thing in THINGS if thing not in subjects], 4 - len(subjects))
+    things = rng.sample([*subjects, *distractors], 4)
     prices = dict(zip(things, rng.sample(range(2, 50), 4), strict=True))
     answer = {
-        "L1": str(prices[asked[0]]),
-        "L2": max(asked, key=lambda thing: prices[thing]),
-        "L3": str(sum(prices[thing] for thing in asked)),
+        "L1": str(prices[subjects[0]]),
+        "L2": max(subjects, key=lambda thing: prices[thing]),
+        "L3": str(sum(prices[thing] for thing in subjects)),
     }[level]
     listed = ", ".join(f"{thing} {price}" for thing, price in prices.items())
     return Task(
         key=f"qa/{level}/{split}/{number}" + (f"@{seed}" if seed else ""),
-        instruction=f"Prices: {listed}. {QUESTIONS[level].format(*asked)}",
+        instruction=f"Prices: {listed}. {QUESTIONS[level].format(*subjects)}",
         environment="qa",
         success_check={"answer": answer},
-        category=" ".join(sorted(asked)),
+        category=" ".join(sorted(subjects)),
         difficulty=level,
         held_out=split == "held_out",
     )
 
 
-def is_held_out(asked: list[str]) -> bool:
+def is_held_out(subjects: list[str]) -> bool:
     """By what is asked about, in whatever order."""
-    return zlib.crc32(" ".join(sorted(asked)).encode()) % HELD_OUT_ONE_IN == 0
+    return zlib.crc32(" ".join(sorted(subjects)).encode()) % HELD_OUT_ONE_IN == 0
 
 
 def bare(answer: str) -> str:

@@ -29,9 +29,9 @@ class Toolset:
     """The public methods of a class as tools that act on its instances, in the order of their definition."""
 
     def __init__(self, owner: type) -> None:
-        found = {name: member for base in reversed(owner.__mro__) for name, member in vars(base).items()}
+        members = {name: member for base in reversed(owner.__mro__) for name, member in vars(base).items()}
         self.functions: dict[str, Callable[..., Any]] = {
-            name: member for name, member in found.items() if inspect.isfunction(member) and not name.startswith("_")
+            name: member for name, member in members.items() if inspect.isfunction(member) and not name.startswith("_")
         }
         self.schemas: list[ToolSchema] = [schema_of(function) for function in self.functions.values()]
         self._schema_of = dict(zip(self.functions, self.schemas, strict=True))

@@ -44,5 +44,5 @@ def forward(model: Any, chats: Sequence[Rendered], *, pad_id: int, batch_size: i
         logits = model(
             input_ids=ids.to(model.device), attention_mask=attention.to(model.device), use_cache=False
         ).logits
-        for chat, own in zip(batch, logits.float().cpu(), strict=True):
-            yield own[: len(chat.ids)] if own.dim() > 1 else own
+        for chat, chat_logits in zip(batch, logits.float().cpu(), strict=True):
+            yield chat_logits[: len(chat.ids)] if chat_logits.dim() > 1 else chat_logits

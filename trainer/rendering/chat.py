@@ -43,9 +43,9 @@ def render(tokenizer: PreTrainedTokenizerBase, messages: list[Message], tools: l
     ids, mask = encoded["input_ids"], list(encoded["assistant_masks"])
     prompt, end = generation_prompt(tokenizer), end_of_turn(tokenizer)
     for turn in runs_of_ones(mask):
-        own = sampled(ids, turn, prompt=prompt, end=end)
-        mask[turn.start : own.start] = [0] * (own.start - turn.start)
-        mask[own.stop : turn.stop] = [0] * (turn.stop - own.stop)
+        policy_span = sampled(ids, turn, prompt=prompt, end=end)
+        mask[turn.start : policy_span.start] = [0] * (policy_span.start - turn.start)
+        mask[policy_span.stop : turn.stop] = [0] * (turn.stop - policy_span.stop)
     return Rendered(ids, mask)
 
 
@@ -54,7 +54,7 @@ def render_by_prefixes(
 ) -> Rendered:
     """The same for a template without markers. Raises ValueError if it renders earlier turns differently from last ones."""
     full = written(tokenizer, messages, tools)
-    own = bytearray(len(full))
+    mask = bytearray(len(full))
     for index, message in enumerate(messages):
         if message["role"] != "assistant":
             continue
@@ -65,10 +65,10 @@ def render_by_prefixes(
             check_prompt(through_turn, prompt)
         if not through_turn.startswith(prompt) or not full.startswith(through_turn[:end]):
             raise ValueError("it rewrites earlier turns, so what the policy wrote cannot be told from the rest")
-        own[len(prompt) : end] = b"\1" * (end - len(prompt))
+        mask[len(prompt) : end] = b"\1" * (end - len(prompt))
     encoded: Any = tokenizer(full, add_special_tokens=False, return_offsets_mapping=True)
     offsets = encoded["offset_mapping"]
-    return Rendered(encoded["input_ids"], [int(a < b and own[a] and own[b - 1]) for a, b in offsets])
+    return Rendered(encoded["input_ids"], [int(a < b and mask[a] and mask[b - 1]) for a, b in offsets])
 
 
 def render_completion(
@@ -83,12 +83,12 @@ def render_completion(
     assistants = [message["role"] == "assistant" for message in prompt + completion]
     if len(turns) != sum(assistants):
         raise ValueError(f"the template marks {len(turns)} assistant turns, expected {sum(assistants)}")
-    own = turns[sum(assistants[: len(prompt)]) :]
-    texts = [str(tokenizer.decode(whole.ids[turn.start : turn.stop])) for turn in own]
+    completion_turns = turns[sum(assistants[: len(prompt)]) :]
+    texts = [str(tokenizer.decode(whole.ids[turn.start : turn.stop])) for turn in completion_turns]
     check_turns(texts, [message for message in completion if message["role"] == "assistant"])
     if has_generation_markers(tokenizer.chat_template):
         check_prompts(tokenizer, prompt, completion, tools)
-    begin, end = own[0].start, own[-1].stop
+    begin, end = completion_turns[0].start, completion_turns[-1].stop
     mask = [0] * begin + whole.mask[begin:end]
     return Rendered(whole.ids[:end], mask)
 
@@ -174,8 +174,8 @@ def sampled(ids: list[int], turn: range, *, prompt: list[int], end: int | None) 
 
 def common_beginning(one: list[int], other: list[int]) -> int:
     count = 0
-    for left, right in zip(one, other, strict=False):
-        if left != right:
+    for a, b in zip(one, other, strict=False):
+        if a != b:
             break
         count += 1
     return count

@@ -62,8 +62,8 @@ def prepare_template(tokenizer: PreTrainedTokenizerBase) -> None:
 
 
 def _prepare(tokenizer: PreTrainedTokenizerBase) -> None:
-    own = tokenizer.chat_template
-    tokenizer.chat_template = same_format(tokenizer) or own
+    original = tokenizer.chat_template
+    tokenizer.chat_template = same_format(tokenizer) or original
     if getattr(tokenizer, "response_template", None) is None:
         try:
             add_response_schema(tokenizer)
@@ -80,21 +80,23 @@ def same_format(tokenizer: PreTrainedTokenizerBase) -> str | None:
 
     TRL identifies templates by their text, but many copies of models (such as Unsloth's) have equivalent templates with other text.
     """
-    own = tokenizer.chat_template
-    if has_generation_markers(own):
+    own_template = tokenizer.chat_template
+    if has_generation_markers(own_template):
         return None
-    known: dict[str, str] = vars(chat_template_utils)
-    names = [name.removesuffix(TRAINING) for name in known if name.endswith(TRAINING) and not name.startswith("get_")]
-    originals = [known[f"{name}_chat_template"] for name in names]
-    if own in originals:
+    templates: dict[str, str] = vars(chat_template_utils)
+    names = [
+        name.removesuffix(TRAINING) for name in templates if name.endswith(TRAINING) and not name.startswith("get_")
+    ]
+    originals = [templates[f"{name}_chat_template"] for name in names]
+    if own_template in originals:
         return None
-    spellings = in_words(tokenizer, own)
+    spellings = in_words(tokenizer, own_template)
     return next((original for original in originals if in_words(tokenizer, original) == spellings), None)
 
 
 def in_words(tokenizer: PreTrainedTokenizerBase, template: str) -> list[str]:
     """The rendered probes; "" for one that it refuses."""
-    own, spellings = tokenizer.chat_template, []
+    original, spellings = tokenizer.chat_template, []
     tokenizer.chat_template = template
     for chat, tools in PROBES:
         for more in ({}, {"add_generation_prompt": True}):
@@ -102,15 +104,17 @@ def in_words(tokenizer: PreTrainedTokenizerBase, template: str) -> list[str]:
                 spellings.append(written(tokenizer, chat, tools, **more))
             except Exception:  # a template may raise anything: TemplateError, TypeError, …
                 spellings.append("")
-    tokenizer.chat_template = own
+    tokenizer.chat_template = original
     return spellings
 
 
 def check_prefixes(tokenizer: PreTrainedTokenizerBase) -> None:
     """Raises ConfigFailure if the turns of a chat can't be distinguished from the rest."""
     try:
-        found = sum(render_by_prefixes(tokenizer, PROBE * 2, []).mask)
-        problem = "" if found and end_of_turn(tokenizer) is not None else "it writes nothing at the end of a turn"
+        written_tokens = sum(render_by_prefixes(tokenizer, PROBE * 2, []).mask)
+        problem = (
+            "" if written_tokens and end_of_turn(tokenizer) is not None else "it writes nothing at the end of a turn"
+        )
     except Exception as error:
         problem = str(error)
     if problem:

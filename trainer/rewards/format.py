@@ -40,8 +40,8 @@ def problem_of_call(call: dict[str, Any], schemas: dict[str, dict[str, Any]]) ->
     schema = schemas[name]
     if missing := [required for required in schema.get("required", []) if required not in arguments]:
         return f"missing argument {', '.join(missing)}"
-    known = schema.get("properties")
-    if known is not None and (unknown := sorted(arguments.keys() - known.keys())):
+    properties = schema.get("properties")
+    if properties is not None and (unknown := sorted(arguments.keys() - properties.keys())):
         return f"unknown argument {', '.join(unknown)}"
     return ""
 

@@ -103,9 +103,9 @@ def content_of(response: httpx.Response) -> str | None:
 
 def grade_in(content: str) -> float | None:
     """The grade as 0 … 1; None if the answer has none."""
-    for found in reversed(GRADE.findall(content)):  # the last one: a reasoning judge may write drafts before it
+    for match in reversed(GRADE.findall(content)):  # the last one: a reasoning judge may write drafts before it
         try:
-            grade = json.loads(found)["grade"]
+            grade = json.loads(match)["grade"]
         except (ValueError, LookupError, RecursionError):
             continue
         if isinstance(grade, int | float) and not isinstance(grade, bool) and 0 <= grade <= HIGHEST:

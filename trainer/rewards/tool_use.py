@@ -56,13 +56,13 @@ def score_calls(trajectory: Trajectory, reference: Sequence[Call] | None) -> Sco
     """No score if there is no reference."""
     if not reference:
         return Score(None)
-    made: list[Call] = []
+    calls_made: list[Call] = []
     turn_of: list[int] = []
     for turn, step in enumerate(trajectory.steps):
         calls = calls_in(step.message)
-        made += calls
+        calls_made += calls
         turn_of += [turn] * len(calls)
-    agreement = compare(made, reference)
+    agreement = compare(calls_made, reference)
     turns = [0.0] * len(trajectory.steps)
     for turn, value in zip(turn_of, agreement.of_call, strict=True):
         turns[turn] += value / turn_of.count(turn)
@@ -71,16 +71,16 @@ def score_calls(trajectory: Trajectory, reference: Sequence[Call] | None) -> Sco
     )
 
 
-def compare(made: Sequence[Call], reference: Sequence[Call]) -> Agreement:
+def compare(calls: Sequence[Call], reference: Sequence[Call]) -> Agreement:
     """Pure. Two empty lists agree."""
-    names, expected = Counter(call.tool for call in made), Counter(call.tool for call in reference)
+    names, expected = Counter(call.tool for call in calls), Counter(call.tool for call in reference)
     either = (names | expected).total()
-    of_call = align([[likeness(call, other) for other in reference] for call in made])
-    same_name = align([[float(call.tool == other.tool) for other in reference] for call in made])
+    of_call = align([[likeness(call, other) for other in reference] for call in calls])
+    same_name = align([[float(call.tool == other.tool) for other in reference] for call in calls])
     return Agreement(
         tools=(names & expected).total() / either if either else 1.0,
-        arguments=sum(of_call) / len(reference) if reference else float(not made),
-        order=sum(same_name) / max(len(made), len(reference)) if made or reference else 1.0,
+        arguments=sum(of_call) / len(reference) if reference else float(not calls),
+        order=sum(same_name) / max(len(calls), len(reference)) if calls or reference else 1.0,
         of_call=of_call,
     )
 

@@ -121,8 +121,8 @@ class VllmServer:
         body = {"model": model, "prompt": probe, "echo": True, "logprobs": 0, "max_tokens": 1, "temperature": 0}
         reply = self._ask("POST", "completions", body)
         try:
-            found = json_of(reply)["choices"][0]["logprobs"]["token_logprobs"]
-            return [float(value) for value in found[1 : len(probe)]]
+            logprobs = json_of(reply)["choices"][0]["logprobs"]["token_logprobs"]
+            return [float(value) for value in logprobs[1 : len(probe)]]
         except (LookupError, TypeError, ValueError, RecursionError):
             raise ServerProblem(f"{self.url} sends no log-probabilities of the prompt (echo with logprobs).") from None
 

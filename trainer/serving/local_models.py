@@ -330,16 +330,16 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=8001)
     parser.add_argument("--fd", type=int, help="a listening socket to take in place of host and port")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     key = os.environ.get(KEY, "")
     if not key:
         parser.error(f"Set {KEY} to the key that the gateway has, too.")
-    models = LocalModels(given.runs, key=key)
+    models = LocalModels(options.runs, key=key)
     config = uvicorn.Config(
         models.application(),
-        host=given.host,
-        port=given.port,
-        fd=given.fd,
+        host=options.host,
+        port=options.port,
+        fd=options.fd,
         lifespan="off",
         access_log=False,
         ws="none",

@@ -9,7 +9,7 @@ from apps.policies.locations import weights_of
 from apps.policies.models import Publication
 from trainer.failures import DataFailure
 from trainer.serving.client import ServerProblem, VllmServer
-from workers.bridge.adapters import Adapter, adapter_of, load_proven
+from workers.bridge.adapters import Adapter, adapter_of, load_verified
 from workers.bridge.refusals import CannotPublish, Refused
 from workers.bridge.servers import endpoint_of, servers_of
 
@@ -42,10 +42,10 @@ def restore(publication: Publication) -> bool:
 def _restore(publication: Publication, adapter: Adapter, server: VllmServer) -> bool:
     with server:
         try:
-            known = {model.name: model.root for model in server.models()}
-            if known.get(adapter.name) == adapter.path:
+            loaded = {model.name: model.root for model in server.models()}
+            if loaded.get(adapter.name) == adapter.path:
                 return False
-            load_proven(adapter, server, others=[])
+            load_verified(adapter, server, other_models=[])
         except ServerProblem as problem:
             logger.warning("%s could not be loaded again: %s", publication, problem)
             return False

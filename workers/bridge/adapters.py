@@ -18,7 +18,7 @@ from trainer.canary import Canary, Verdict, judge
 from trainer.serving.client import VllmServer
 from trainer.serving.prefix_cache import fill, from_cache, prompts_of
 from workers.bridge.refusals import CannotPublish, Refused, canary_of
-from workers.bridge.servers import as_seen_by_servers, endpoint_of, served_folder, servers_of
+from workers.bridge.servers import endpoint_of, path_on_servers, served_folder, servers_of
 
 FILES = ("adapter_config.json", "adapter_model.safetensors")
 """The only files a server gets: no code or pickles next to them."""
@@ -34,18 +34,18 @@ class Adapter(NamedTuple):
 
 def publish_adapter(publication: Publication, weights: Weights, *, renew: Callable[[], None]) -> None:
     """Load it on every server of the endpoint and verify it on each before it goes live. Raises Refused, CannotPublish, ServerProblem, OSError."""
-    _refuse_the_name_of_a_whole_model(publication)
+    _refuse_whole_model_name(publication)
     adapter = adapter_of(publication, weights)
     verdicts = []
     for server in servers_of(endpoint_of(publication)):
         with server:
-            verdicts.append(load_proven(adapter, server, others=names_beside(publication), renew=renew))
+            verdicts.append(load_verified(adapter, server, other_models=live_names(publication), renew=renew))
     worst = max(verdicts, key=lambda verdict: verdict.to_policy)
     publication_progress.go_live(publication, canary=worst.to_json(), location=adapter.path)
 
 
-def load_proven(
-    adapter: Adapter, server: VllmServer, *, others: Sequence[str], renew: Callable[[], None] = lambda: None
+def load_verified(
+    adapter: Adapter, server: VllmServer, *, other_models: Sequence[str], renew: Callable[[], None] = lambda: None
 ) -> Verdict:
     """Load an adapter on one server, and verify that it answers, also to prompts that other policies left in the server's prefix cache.
 
@@ -53,8 +53,8 @@ def load_proven(
     """
     base = server.base_model()
     prompts = prompts_of(adapter.canary.probes, longest=base.max_tokens)
-    known = {model.name for model in server.models()}
-    for name in (base.name, *(other for other in others if other in known)):
+    loaded = {model.name for model in server.models()}
+    for name in (base.name, *(other for other in other_models if other in loaded)):
         fill(server, name, prompts)
         renew()
     server.load_adapter(adapter.name, adapter.path)
@@ -78,31 +78,31 @@ def adapter_of(publication: Publication, weights: Weights) -> Adapter:
 
     A copy, because a name must refer to the same weights for as long as a server has it.
     """
-    place = adapters_folder() / publication.served_name
-    if not place.is_dir():
-        unfinished = place.with_name(f"{place.name}.part")
-        shutil.rmtree(unfinished, ignore_errors=True)
-        unfinished.mkdir(parents=True)
+    folder = adapters_folder() / publication.served_name
+    if not folder.is_dir():
+        part = folder.with_name(f"{folder.name}.part")
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir(parents=True)
         for name in FILES:
             source = weights.adapter / name
             if not source.is_file():
                 raise CannotPublish(f"{publication.policy}'s run left no {name}. Only safetensors are served.")
-            shutil.copyfile(source, unfinished / name)
-        os.rename(unfinished, place)
-    return Adapter(publication.served_name, as_seen_by_servers(place), canary_of(publication, weights))
+            shutil.copyfile(source, part / name)
+        os.rename(part, folder)
+    return Adapter(publication.served_name, path_on_servers(folder), canary_of(publication, weights))
 
 
 def adapters_folder() -> Path:
     return served_folder() / "adapters"
 
 
-def names_beside(publication: Publication) -> list[str]:
+def live_names(publication: Publication) -> list[str]:
     """Publications serving the same alias until now, which filled the servers' prefix caches."""
     live = Publication.objects.beside(publication).live().filter(way=Publication.Way.ADAPTER).exclude(pk=publication.pk)
     return list(live.values_list("served_name", flat=True))
 
 
-def _refuse_the_name_of_a_whole_model(publication: Publication) -> None:
+def _refuse_whole_model_name(publication: Publication) -> None:
     live = Publication.objects.beside(publication).live().filter(way=Publication.Way.RESTART)
     if live.exists():
         raise CannotPublish(

@@ -17,9 +17,9 @@ from django.core.cache import cache
 
 from workers.bridge.estimates import cpu_tflops, gpu_tflops
 
-KEY = "training-workers"
-FORGOTTEN_AFTER_SECONDS = 90.0
-FIRST_WITH_BF16 = 8.0
+KEY = "training-worker-capacity"
+REPORT_TTL_SECONDS = 90.0
+BF16_CAPABILITY = 8.0
 """The compute capability of Ampere."""
 
 
@@ -32,36 +32,36 @@ class Capacity:
     on_gpu: bool
     has_bf16: bool = False
     """Whether the device supports bfloat16 natively; torch emulates it on others."""
-    told_at: float = 0.0
+    reported_at: float = 0.0
     tflops: float | None = None
     """Effective training throughput in 10¹² operations per second; None for an unknown GPU."""
 
 
-def largest() -> Capacity | None:
+def largest_capacity() -> Capacity | None:
     """The worker with the most memory that reported recently; None if none did."""
-    known = [Capacity(**told) for told in (cache.get(KEY) or {}).values()]
-    fresh = [each for each in known if time.time() - each.told_at < FORGOTTEN_AFTER_SECONDS]
-    return max(fresh, key=lambda each: each.memory_mb, default=None)
+    reports = [Capacity(**report) for report in (cache.get(KEY) or {}).values()]
+    current = [capacity for capacity in reports if time.time() - capacity.reported_at < REPORT_TTL_SECONDS]
+    return max(current, key=lambda capacity: capacity.memory_mb, default=None)
 
 
-def measured() -> Capacity:
+def local_capacity() -> Capacity:
     """This machine's capacity: its smallest GPU, or else the memory available to this process."""
     gpus = _gpus()
     if gpus:
         smallest = min(gpus, key=lambda gpu: gpu.memory_mb)
         label = f"{len(gpus)} GPU{'s' if len(gpus) > 1 else ''}"
-        has_bf16 = all(gpu.capability >= FIRST_WITH_BF16 for gpu in gpus)
+        has_bf16 = all(gpu.capability >= BF16_CAPABILITY for gpu in gpus)
         tflops = gpu_tflops(smallest.name)
         return Capacity(label, smallest.memory_mb, on_gpu=True, has_bf16=has_bf16, tflops=tflops)
-    limits = [psutil.virtual_memory().total / 1e6, settings.TRAINER_MEMORY_MB, *_group_limit_mb()]
+    limits = [psutil.virtual_memory().total / 1e6, settings.TRAINER_MEMORY_MB, *_cgroup_limit_mb()]
     return Capacity("CPU", min(limit for limit in limits if limit), on_gpu=False, tflops=cpu_tflops())
 
 
 def report() -> None:
     """Report this machine's capacity. If two workers report at once, one report may be lost until the next, seconds later."""
-    known: dict[str, Any] = cache.get(KEY) or {}
-    known[socket.gethostname()] = asdict(measured()) | {"told_at": time.time()}
-    cache.set(KEY, known, timeout=int(FORGOTTEN_AFTER_SECONDS))
+    reports: dict[str, Any] = cache.get(KEY) or {}
+    reports[socket.gethostname()] = asdict(local_capacity()) | {"reported_at": time.time()}
+    cache.set(KEY, reports, timeout=int(REPORT_TTL_SECONDS))
 
 
 class Gpu(NamedTuple):
@@ -77,15 +77,15 @@ def _gpus() -> list[Gpu]:
         return []
     with suppress(OSError, subprocess.SubprocessError, ValueError):
         query = [program, "--query-gpu=name,memory.total,compute_cap", "--format=csv,noheader,nounits"]
-        shown = subprocess.run(query, capture_output=True, text=True, timeout=10, check=True).stdout
-        rows = [line.rsplit(",", 2) for line in shown.splitlines() if line.strip()]
+        output = subprocess.run(query, capture_output=True, text=True, timeout=10, check=True).stdout
+        rows = [line.rsplit(",", 2) for line in output.splitlines() if line.strip()]
         return [
             Gpu(name.strip(), float(mebibytes) * 1.048576, float(capability)) for name, mebibytes, capability in rows
         ]
     return []
 
 
-def _group_limit_mb() -> list[float]:
+def _cgroup_limit_mb() -> list[float]:
     with suppress(OSError, ValueError):
         return [int(Path("/sys/fs/cgroup/memory.max").read_text()) / 1e6]
     return []  # "max", or no such file

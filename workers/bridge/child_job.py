@@ -15,68 +15,68 @@ from workers.bridge.outcomes import Outcome
 
 
 class ChildJob(Generic[J]):
-    """One attempt at a job that this worker has claimed. Kinds differ in what they prepare, absorb, and keep."""
+    """One attempt at a job that this worker has claimed. Kinds differ in what they prepare, handle, and store."""
 
-    show_every_seconds = 1.0
+    refresh_seconds = 1.0
     events_offset = 0
     """Bytes of the child's events already stored. If 0, events of earlier attempts only repeat what the output holds."""
 
     niceness = 0
     """The child's nice value."""
-    handed_back_because = "Its worker is shutting down; the next one continues from here."
+    release_reason = "Its worker is shutting down; the next one continues from here."
 
     def __init__(self, job: J) -> None:
         self.job = job
         self.folder = folder_of(job.pk)
         self.was_lost = False
         """Whether this attempt was lost although its worker is alive."""
-        self._shown_at = 0.0
+        self._refreshed_at = 0.0
 
     def prepare(self) -> None:
         """Fill the folder. Raises RunFailure if the work can't be done, OSError on disk errors."""
         raise NotImplementedError
 
-    def absorb(self, events: Sequence[StampedEvent], offset: int) -> None:
+    def handle_events(self, events: Sequence[StampedEvent], offset: int) -> None:
         """Store the child's events. Raises Superseded."""
 
-    def keep(self, report: dict[str, Any]) -> None:
+    def store_results(self, report: dict[str, Any]) -> None:
         """Store a finished child's results, and mark the job done. Raises Superseded."""
         raise NotImplementedError
 
-    def attend(self) -> None:
+    def serve_requests(self) -> None:
         """Serve the child's requests. Called often, so it must be fast when there is nothing to do. Raises OSError."""
 
     def update_pages(self) -> None:
         """Update live pages that show the job."""
 
-    def started(self, process_id: int) -> None:
+    def record_start(self, process_id: int) -> None:
         """Record the child's process id. Raises Superseded."""
         lifecycle.write(self.job, process_id=process_id)
 
-    def pulse(self) -> bool:
+    def renew_lease(self) -> bool:
         """Renew the lease; returns True if a stop was requested. Raises Superseded."""
         return lifecycle.renew(self.job) == Phase.STOPPING
 
     def should_yield(self) -> bool:
-        """Whether to hand the job back now because a more urgent job is waiting. Checked after each pulse."""
+        """Whether to hand the job back now because a more urgent job is waiting. Checked after each renewal."""
         return False
 
-    def conclude(self, outcome: Outcome, *, handed_back: bool) -> None:
-        """Store how it ended; `handed_back` if it only stopped to free this worker. Raises Superseded."""
+    def record_outcome(self, outcome: Outcome, *, released: bool) -> None:
+        """Store how it ended; `released` if it only stopped to free this worker. Raises Superseded."""
         match outcome.kind:
             case "finished":
-                self.keep(outcome.report)
-            case "cancelled" if handed_back:
-                lifecycle.release(self.job, self.handed_back_because)
+                self.store_results(outcome.report)
+            case "cancelled" if released:
+                lifecycle.release(self.job, self.release_reason)
             case "cancelled":
-                self.stopped(outcome)
+                self.record_stop(outcome)
             case "lost":
                 self._lose(outcome)
             case "failed":
                 lifecycle.fail(self.job, self.failure(outcome))
-        self.show()
+        self.refresh_pages()
 
-    def stopped(self, outcome: Outcome) -> None:
+    def record_stop(self, outcome: Outcome) -> None:
         """The child stopped cleanly, on request or by itself."""
         lifecycle.stop(self.job, outcome.message)
 
@@ -92,21 +92,21 @@ class ChildJob(Generic[J]):
 
     def _lose(self, outcome: Outcome) -> None:
         times = self.job.losses + 1
-        tried = f"It was started {times} times in a row and got no further than {self.job.resumes_from}."
-        failure = replace(self.failure(outcome), message=f"{outcome.message} {tried}")
+        history = f"It was started {times} times in a row and got no further than {self.job.resumes_from}."
+        failure = replace(self.failure(outcome), message=f"{outcome.message} {history}")
         lifecycle.lose(self.job, outcome.message, failure=failure)
         self.was_lost = True
-        where = (
+        continuation = (
             f"It continues from {self.job.resumes_from}." if self.job.is_active else "It isn't retried automatically."
         )
         with suppress(OSError), self.folder.log.open("a", encoding="utf-8") as log:
-            log.write(f"Retrace: {outcome.message} {where}\n")
+            log.write(f"Retrace: {outcome.message} {continuation}\n")
 
-    def show(self) -> None:
-        self._shown_at = time.monotonic()
+    def refresh_pages(self) -> None:
+        self._refreshed_at = time.monotonic()
         with best_effort(self.job.pk):
             self.update_pages()
 
-    def show_now_and_then(self) -> None:
-        if time.monotonic() - self._shown_at > self.show_every_seconds:
-            self.show()
+    def refresh_pages_if_due(self) -> None:
+        if time.monotonic() - self._refreshed_at > self.refresh_seconds:
+            self.refresh_pages()

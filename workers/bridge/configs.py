@@ -50,16 +50,16 @@ def config_from(
             f"tracker: the worker of this installation reports to no {tracker}.",
             advice="Set TRACKERS in its environment, or launch the run without.",
         )
-    known = {**config, "kind": algorithm, "model": model}
+    fields = {**config, "kind": algorithm, "model": model}
     if not files:  # learns from its own rollouts
-        online = checked_config(known)
+        online = checked_config(fields)
         return (
-            with_places(online, folder, workspace_id=workspace_id)
+            with_policy_locations(online, folder, workspace_id=workspace_id)
             if isinstance(online, GrpoConfig | RlooConfig)
             else online
         )
     data = {"train": files["train"], **({"validation": files["validation"]} if files.get("validation") else {})}
-    return checked_config({**known, "data": data})
+    return checked_config({**fields, "data": data})
 
 
 def checked_config(data: dict[str, Any]) -> RunConfig:
@@ -70,18 +70,18 @@ def checked_config(data: dict[str, Any]) -> RunConfig:
         raise as_failure(invalid) from None
 
 
-def with_places(config: Online, folder: Path, *, workspace_id: UUID) -> Online:
+def with_policy_locations(config: Online, folder: Path, *, workspace_id: UUID) -> Online:
     """`config` with the path or URL of each policy in its reward terms filled in. Raises ConfigFailure."""
     return with_terms(
         config,
         [
-            _placed(term, f"rewards.terms[{index}].policy", folder, workspace_id)
+            _with_location(term, f"rewards.terms[{index}].policy", folder, workspace_id)
             for index, term in enumerate(config.rewards.terms)
         ],
     )
 
 
-def _placed(term: RewardTerm, field: str, folder: Path, workspace_id: UUID) -> RewardTerm:
+def _with_location(term: RewardTerm, field: str, folder: Path, workspace_id: UUID) -> RewardTerm:
     """A location in the stored term is ignored: it's derived from the policy."""
     match term:
         case LearnedOutcomeTerm(policy=policy_id) | LearnedProcessTerm(policy=policy_id):
@@ -95,8 +95,8 @@ def _placed(term: RewardTerm, field: str, folder: Path, workspace_id: UUID) -> R
                     f"{field}: {policy} is on no server any more, so it can’t judge.",
                     advice="Publish it to an endpoint and resume the run, or launch one with another judge.",
                 )
-            address = judge.endpoint
-            return term.replaced(url=address.base_url, model=judge.name, api_key_variable=address.key_variable)
+            endpoint = judge.endpoint
+            return term.replaced(url=endpoint.base_url, model=judge.name, api_key_variable=endpoint.key_variable)
         case _:
             return term
 

@@ -15,8 +15,8 @@ from workers.bridge.configs import checked_config
 from workers.bridge.outcomes import Outcome
 from workers.bridge.rollouts import acting_policy
 
-RUN, ACTION, OUTPUT = "trajectory.jsonl", "action.json", "continuation.jsonl"
-STEPS_MORE = 16
+TRAJECTORY, ACTION, OUTPUT = "trajectory.jsonl", "action.json", "continuation.jsonl"
+MAX_STEPS = 16
 """Maximum turns of a continuation."""
 
 
@@ -28,45 +28,45 @@ class ContinuationJob(ChildJob[Continuation]):
         self._output = self.folder.path / OUTPUT
 
     def prepare(self) -> None:
-        (self.folder.path / RUN).write_bytes(b"".join(rich_form(self.job.trajectory)))
+        (self.folder.path / TRAJECTORY).write_bytes(b"".join(rich_form(self.job.trajectory)))
         if self.job.action is not None:
             (self.folder.path / ACTION).write_text(json.dumps(self.job.action), encoding="utf-8")
         write_run_config(self._config(), self.folder.config)
 
     def _config(self) -> RunConfig:
-        wanted = self.job
+        continuation = self.job
         policy = acting_policy(
-            wanted.policy,
-            {"temperature": wanted.temperature},
+            continuation.policy,
+            {"temperature": continuation.temperature},
             self.folder.path,
-            workspace_id=wanted.workspace_id,
+            workspace_id=continuation.workspace_id,
         )
         return checked_config(
             {
                 "kind": "continuation",
                 "policy": policy,
-                "file": RUN,
-                "step": wanted.index,
-                "action": None if wanted.action is None else ACTION,
-                "count": wanted.count,
-                "budget": {"steps": wanted.index + 1 + STEPS_MORE},
+                "file": TRAJECTORY,
+                "step": continuation.index,
+                "action": None if continuation.action is None else ACTION,
+                "count": continuation.count,
+                "budget": {"steps": continuation.index + 1 + MAX_STEPS},
                 "output": OUTPUT,
             }
         )
 
-    def absorb(self, events: Sequence[StampedEvent], offset: int) -> None:
+    def handle_events(self, events: Sequence[StampedEvent], offset: int) -> None:
         for stamped in events:
             if isinstance(stamped.event, Progress):
-                lifecycle.get_on(self.job, done=stamped.event.step)
+                lifecycle.record_progress(self.job, done=stamped.event.step)
 
-    def stopped(self, outcome: Outcome) -> None:
+    def record_stop(self, outcome: Outcome) -> None:
         """Nothing in the worker requested the stop."""
         lifecycle.fail(self.job, self.failure(outcome))
 
-    def keep(self, report: dict[str, Any]) -> None:
+    def store_results(self, report: dict[str, Any]) -> None:
         lines = self._output.read_bytes().splitlines()
         if self.job.action is not None:
-            continuations.finish_going_on(self.job, line=lines[0])
+            continuations.finish_continuation(self.job, line=lines[0])
             return
         turns = [json.loads(line) for line in lines]
         problems = [turn["error"] for turn in turns if turn["error"]]

@@ -50,7 +50,7 @@ class Unreadable(ValueError):
 
 
 @dataclass(frozen=True)
-class ModelFacts:
+class ModelShape:
     """The shape of a decoder."""
 
     parameters: int
@@ -68,7 +68,7 @@ class Estimate:
     disk_mb: float
 
 
-def facts_of_folder(folder: Path) -> ModelFacts:
+def shape_of_folder(folder: Path) -> ModelShape:
     """Read from config.json and the headers of the weights. Raises Unreadable, which names what is missing."""
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
@@ -79,27 +79,27 @@ def facts_of_folder(folder: Path) -> ModelFacts:
     weights = sorted(folder.glob("*.safetensors"))
     if not weights:
         raise Unreadable(f"{folder} has no *.safetensors (other formats can run code and are not loaded)")
-    return facts_of_config(config, sum(_parameters_in(path) for path in weights))
+    return shape_of_config(config, sum(_parameters_in(path) for path in weights))
 
 
-def facts_of_config(config: dict[str, Any], parameters: int) -> ModelFacts:
+def shape_of_config(config: dict[str, Any], parameters: int) -> ModelShape:
     """Read from a decoded config.json; multimodal models keep the decoder's shape in text_config."""
-    shape = config.get("text_config") or config
-    hidden = int(shape.get("hidden_size") or 0)
-    return ModelFacts(
+    decoder = config.get("text_config") or config
+    hidden = int(decoder.get("hidden_size") or 0)
+    return ModelShape(
         parameters=parameters,
         hidden=hidden,
-        layers=int(shape.get("num_hidden_layers") or 0),
-        intermediate=int(shape.get("intermediate_size") or 4 * hidden),
-        vocabulary=int(shape.get("vocab_size") or 0),
+        layers=int(decoder.get("num_hidden_layers") or 0),
+        intermediate=int(decoder.get("intermediate_size") or 4 * hidden),
+        vocabulary=int(decoder.get("vocab_size") or 0),
     )
 
 
-def facts_of_scratch(scratch: ScratchConfig) -> ModelFacts:
+def shape_of_scratch(scratch: ScratchConfig) -> ModelShape:
     """The shape of a model to be created, with tied embeddings."""
     attention = 4 * scratch.hidden * scratch.hidden
     layer = attention + 3 * scratch.hidden * scratch.intermediate
-    return ModelFacts(
+    return ModelShape(
         parameters=int(scratch.layers * layer + scratch.vocabulary * scratch.hidden),
         hidden=scratch.hidden,
         layers=scratch.layers,
@@ -108,27 +108,27 @@ def facts_of_scratch(scratch: ScratchConfig) -> ModelFacts:
     )
 
 
-def estimate(config: TrainingConfig, facts: ModelFacts, *, row_tokens: int, has_bf16: bool) -> Estimate:
+def estimate(config: TrainingConfig, shape: ModelShape, *, row_tokens: int, has_bf16: bool) -> Estimate:
     """What training needs. row_tokens: typical row length in tokens, capped at max_length. has_bf16: natively on the device."""
     optimizer = config.optimizer
     compute_bytes = 2 if optimizer.precision == "bfloat16" or (optimizer.precision == "auto" and has_bf16) else 4
-    trained = _lora_parameters(facts, config.lora.rank) if config.lora else facts.parameters
-    weights = facts.parameters * _bytes_of_a_weight(config, compute_bytes) + trained * (4 if config.lora else 0)
+    trained = _lora_parameters(shape, config.lora.rank) if config.lora else shape.parameters
+    weights = shape.parameters * _bytes_of_a_weight(config, compute_bytes) + trained * (4 if config.lora else 0)
     has_reference = isinstance(config, DpoConfig | KtoConfig) and not config.lora
-    reference = facts.parameters * 4 if has_reference else 0  # same dtype as the trained weights
+    reference = shape.parameters * 4 if has_reference else 0  # same dtype as the trained weights
     pairs = isinstance(config, DpoConfig | KtoConfig | RewardModelConfig)  # KTO reads each row twice, once mismatched
     tokens = optimizer.batch_size * (2 if pairs else 1) * min(row_tokens, optimizer.max_length)
-    a_layer = (9 * facts.hidden + 3 * facts.intermediate) * compute_bytes
-    kept = (
-        facts.layers * facts.hidden * compute_bytes + a_layer
+    layer_bytes = (9 * shape.hidden + 3 * shape.intermediate) * compute_bytes
+    activations = (
+        shape.layers * shape.hidden * compute_bytes + layer_bytes
         if optimizer.gradient_checkpointing
-        else facts.layers * a_layer
+        else shape.layers * layer_bytes
     )
-    predicts = not isinstance(config, RewardModelConfig | ProcessRewardModelConfig)
-    tile = min(tokens, TILE_TOKENS) * min(facts.vocabulary, TILE_WORDS) if predicts else 0
-    memory = weights + trained * ADAM_BYTES + reference + tokens * kept + TILE_COPIES * 4 * tile
+    has_lm_head = not isinstance(config, RewardModelConfig | ProcessRewardModelConfig)
+    tile = min(tokens, TILE_TOKENS) * min(shape.vocabulary, TILE_WORDS) if has_lm_head else 0
+    memory = weights + trained * ADAM_BYTES + reference + tokens * activations + TILE_COPIES * 4 * tile
     checkpoint = trained * 12  # the weights and Adam's moments
-    disk = (config.checkpoints.keep + 1) * checkpoint + facts.parameters * compute_bytes
+    disk = (config.checkpoints.keep + 1) * checkpoint + shape.parameters * compute_bytes
     return Estimate(memory_mb=round(memory / 1e6 + OVERHEAD_MB), disk_mb=round(disk / 1e6, 1))
 
 
@@ -139,9 +139,9 @@ def _bytes_of_a_weight(config: TrainingConfig, compute_bytes: int) -> float:
     return NF4_BYTES if config.lora.quantized else compute_bytes
 
 
-def _lora_parameters(facts: ModelFacts, rank: int) -> int:
+def _lora_parameters(shape: ModelShape, rank: int) -> int:
     """Adapters on every linear layer: four in attention, three in the feed-forward."""
-    return facts.layers * rank * (8 * facts.hidden + 3 * (facts.hidden + facts.intermediate))
+    return shape.layers * rank * (8 * shape.hidden + 3 * (shape.hidden + shape.intermediate))
 
 
 def _parameters_in(path: Path) -> int:
@@ -171,7 +171,7 @@ class NotOnHub(ValueError):
     """The hub has no such model (or denies access)."""
 
 
-def facts_of_hub(model: str, revision: str | None) -> ModelFacts | None:
+def shape_of_hub(model: str, revision: str | None) -> ModelShape | None:
     """The shape of a hub model; None if the hub can't be reached. Raises NotOnHub."""
     try:
         weights = HfApi().model_info(model, revision=revision, timeout=TIMEOUT_SECONDS).safetensors
@@ -186,14 +186,14 @@ def facts_of_hub(model: str, revision: str | None) -> ModelFacts | None:
         return None
     if weights is None:
         raise NotOnHub(f"{model!r} has no safetensors on the hub; other formats can run code and are not loaded")
-    return facts_of_config(json.loads(config.read_text(encoding="utf-8")), weights.total)
+    return shape_of_config(json.loads(config.read_text(encoding="utf-8")), weights.total)
 
 
 STEP_SECONDS = 0.05
 """Overhead per step besides arithmetic: reading rows, the optimizer, events."""
-EVALUATIONS = 11
+DEFAULT_EVALUATIONS = 11
 """Number of evaluations: before, after each tenth (the last one being the end)."""
-USED = 0.35
+GPU_UTILIZATION = 0.35
 """Fraction of a GPU's peak that training achieves."""
 GPU_TFLOPS = {
     "B200": 2250,
@@ -213,44 +213,44 @@ GPU_TFLOPS = {
     "T4": 8.1,
 }
 """Peak throughput of dense bfloat16 matrix products (float32 on GPUs without it, which `auto` uses there), from data sheets."""
-CPU_USED = 0.26
+CPU_UTILIZATION = 0.26
 """The same for a CPU, from 800 steps of the demo's first model on two cores (tests/workers/test_forecasts.py has the figures)."""
-SIDE = 64
+MATRIX_SIZE = 64
 """Size of a matrix small enough for a single thread."""
 PROBES, PRODUCTS = 5, 2000
 
 
-PADDING = 1.25
+PADDING_FACTOR = 1.25
 """Padding: the longest row of a batch relative to the typical one, measured on chats with tools."""
 
 
 def seconds_of(
-    config: FileTrainingConfig, facts: ModelFacts, *, rows: int, validation_rows: int, row_tokens: float, tflops: float
+    config: FileTrainingConfig, shape: ModelShape, *, rows: int, validation_rows: int, row_tokens: float, tflops: float
 ) -> float:
     """Training time without loading. row_tokens: length of a typical chat; tflops: the device's effective 10¹² operations per second."""
     optimizer = config.optimizer
-    sides = sides_of(config)
-    tokens = min(row_tokens * PADDING, optimizer.max_length)
+    chats = chats_per_row(config)
+    tokens = min(row_tokens * PADDING_FACTOR, optimizer.max_length)
     steps = config.steps(rows)
     reference = 2 if isinstance(config, DpoConfig | KtoConfig) else 0
     backward = 2 if config.lora else 4
     recomputed = 2 if optimizer.gradient_checkpointing else 0
-    training = steps * config.rows_a_step * sides * tokens * (2 + backward + recomputed + reference)
-    evaluating = EVALUATIONS * validation_rows * sides * tokens * (2 + reference)
-    a_token = facts.parameters + facts.layers * facts.hidden * tokens
-    return steps * STEP_SECONDS + a_token * (training + evaluating) / (tflops * 1e12)
+    training = steps * config.rows_per_step * chats * tokens * (2 + backward + recomputed + reference)
+    evaluating = DEFAULT_EVALUATIONS * validation_rows * chats * tokens * (2 + reference)
+    operations_per_token = shape.parameters + shape.layers * shape.hidden * tokens
+    return steps * STEP_SECONDS + operations_per_token * (training + evaluating) / (tflops * 1e12)
 
 
-def sides_of(config: FileTrainingConfig) -> int:
+def chats_per_row(config: FileTrainingConfig) -> int:
     """Chats that the model reads per row: KTO reads each a second time with a mismatched prompt."""
     return 2 if isinstance(config, DpoConfig | KtoConfig | RewardModelConfig) else 1
 
 
 def gpu_tflops(name: str) -> float | None:
     """Effective throughput of a GPU by name; None if unknown."""
-    for known, peak in GPU_TFLOPS.items():
-        if known in name:
-            return peak * USED
+    for model, peak in GPU_TFLOPS.items():
+        if model in name:
+            return peak * GPU_UTILIZATION
     return None
 
 
@@ -260,12 +260,12 @@ def cpu_tflops() -> float:
 
     Measured in CPU time of one thread, which doesn't depend on the machine's load.
     """
-    left = np.ones((SIDE, SIDE), dtype=np.float32)
-    out = np.empty_like(left)
+    matrix = np.ones((MATRIX_SIZE, MATRIX_SIZE), dtype=np.float32)
+    out = np.empty_like(matrix)
     speeds = []
     for _ in range(PROBES):
-        began = time.thread_time()
+        start = time.thread_time()
         for _ in range(PRODUCTS):
-            np.matmul(left, left, out=out)
-        speeds.append(PRODUCTS * 2 * SIDE**3 / (time.thread_time() - began) / 1e12)
-    return median(speeds) * len(os.sched_getaffinity(0)) * CPU_USED
+            np.matmul(matrix, matrix, out=out)
+        speeds.append(PRODUCTS * 2 * MATRIX_SIZE**3 / (time.thread_time() - start) / 1e12)
+    return median(speeds) * len(os.sched_getaffinity(0)) * CPU_UTILIZATION

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from apps.training.progress import Beginning, Happening, News
+from apps.training.progress import RunUpdate, TimelineEntry, TrainingStart
 from contract.events import (
     AlarmRaised,
     CheckpointSaved,
@@ -19,21 +19,21 @@ from contract.events import (
 )
 
 
-def digest(events: Iterable[StampedEvent], *, after: int, offset: int) -> News | None:
+def digest(events: Iterable[StampedEvent], *, after: int, offset: int) -> RunUpdate | None:
     """Summary of the events numbered above `after`; None if there are none. `offset` is the byte after the last."""
-    fresh = [stamped for stamped in events if stamped.seq > after]
-    if not fresh:
+    new = [stamped for stamped in events if stamped.seq > after]
+    if not new:
         return None
-    began: Beginning | None = None
+    began: TrainingStart | None = None
     step = total_steps = checkpoint_step = memory_mb = None
     metrics: dict[int, dict[str, float | None]] = {}
     times: dict[int, datetime] = {}
-    happenings: list[Happening] = []
-    for stamped in fresh:
+    timeline: list[TimelineEntry] = []
+    for stamped in new:
         at = datetime.fromtimestamp(stamped.at, UTC)
         match stamped.event:
             case Started() as started:
-                began = Beginning(
+                began = TrainingStart(
                     at=at,
                     step=started.step,
                     total_steps=started.total_steps,
@@ -41,28 +41,28 @@ def digest(events: Iterable[StampedEvent], *, after: int, offset: int) -> News |
                     parameters=started.total_parameters,
                 )
                 step, total_steps, memory_mb = started.step, started.total_steps, started.memory_mb
-                happenings.append(Happening(at, "started", _in_words(started)))
-            case Progress(step=now_at, total=total):
-                step, total_steps = now_at, total
-            case Metrics(step=measured_at, values=values):
-                metrics.setdefault(measured_at, {}).update(values)
-                times[measured_at] = at
-            case CheckpointSaved(step=saved_at):
-                checkpoint_step = saved_at
-                happenings.append(Happening(at, "checkpoint", f"Saved a checkpoint at step {saved_at}."))
-            case Heartbeat(memory_mb=used):
-                memory_mb = used
+                timeline.append(TimelineEntry(at, "started", _start_text(started)))
+            case Progress(step=current, total=total):
+                step, total_steps = current, total
+            case Metrics(step=metrics_step, values=values):
+                metrics.setdefault(metrics_step, {}).update(values)
+                times[metrics_step] = at
+            case CheckpointSaved(step=saved_step):
+                checkpoint_step = saved_step
+                timeline.append(TimelineEntry(at, "checkpoint", f"Saved a checkpoint at step {saved_step}."))
+            case Heartbeat(memory_mb=current_mb):
+                memory_mb = current_mb
             case Log(message=message):
-                happenings.append(Happening(at, "log", message))
+                timeline.append(TimelineEntry(at, "log", message))
             case Tracked(name=name, url=url):
-                happenings.append(Happening(at, "tracked", f"The curves are on {name}, too.", {"url": url}))
+                timeline.append(TimelineEntry(at, "tracked", f"The curves are on {name}, too.", {"url": url}))
             case AlarmRaised() as alarm:
-                words = f"At step {alarm.step}. {alarm.message} {alarm.advice}".strip()
-                happenings.append(Happening(at, "alarm", words, _details(alarm)))
+                text = f"At step {alarm.step}. {alarm.message} {alarm.advice}".strip()
+                timeline.append(TimelineEntry(at, "alarm", text, _details(alarm)))
             case Warned(message=message, advice=advice):
-                happenings.append(Happening(at, "warning", f"{message} {advice}".strip()))
-    return News(
-        seq=fresh[-1].seq,
+                timeline.append(TimelineEntry(at, "warning", f"{message} {advice}".strip()))
+    return RunUpdate(
+        seq=new[-1].seq,
         offset=offset,
         began=began,
         step=step,
@@ -71,19 +71,19 @@ def digest(events: Iterable[StampedEvent], *, after: int, offset: int) -> News |
         memory_mb=memory_mb,
         metrics=metrics,
         measured_at=times,
-        happenings=happenings,
+        timeline=timeline,
     )
 
 
 def _details(alarm: AlarmRaised) -> dict[str, Any]:
-    named = {"setting": alarm.setting, "value": alarm.value} if alarm.setting else {}
-    return {"name": alarm.name, "step": alarm.step, **named}
+    setting = {"setting": alarm.setting, "value": alarm.value} if alarm.setting else {}
+    return {"name": alarm.name, "step": alarm.step, **setting}
 
 
-def _in_words(started: Started) -> str:
-    begins = "Training begins" if started.step == 0 else f"Training continues from step {started.step}"
+def _start_text(started: Started) -> str:
+    opening = "Training begins" if started.step == 0 else f"Training continues from step {started.step}"
     if not started.total_parameters:
-        return f"{begins} on {started.device}."
+        return f"{opening} on {started.device}."
     share = started.trainable_parameters / started.total_parameters
     trained = "all" if share == 1 else f"{share:.2%}"
-    return f"{begins} on {started.device}: {trained} of {started.total_parameters:,} parameters learn."
+    return f"{opening} on {started.device}: {trained} of {started.total_parameters:,} parameters learn."

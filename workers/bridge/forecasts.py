@@ -6,38 +6,38 @@ from statistics import median
 
 from apps.datasets.models import Split, Version
 from apps.policies.models import Policy
-from apps.training.pace import Alike, EarlierRun, earlier_runs, paces_of
+from apps.training.pace import EarlierRun, ModelProfile, earlier_runs, paces_of
 from contract.configs import FileTrainingConfig, OnlineConfig, TrainingConfig
 from contract.configs.training import OptimizerConfig
 from workers.bridge.capacity import Capacity
-from workers.bridge.estimates import STEP_SECONDS, ModelFacts, seconds_of
+from workers.bridge.estimates import STEP_SECONDS, ModelShape, seconds_of
 from workers.bridge.rollout_forecast import Forecast, from_paces, from_shape, unknown
 from workers.bridge.row_lengths import chat_tokens
-from workers.bridge.stopwatch import evaluations_ahead
+from workers.bridge.stopwatch import remaining_evaluations
 
-UNSEEN = "the model hasn't been seen here yet"
+MODEL_UNKNOWN = "the model hasn't been seen here yet"
 
 
 def forecast_of(
     config: TrainingConfig,
-    facts: ModelFacts | None,
+    shape: ModelShape | None,
     capacity: Capacity | None,
     *,
     version: Version | None,
     base: Policy | None,
 ) -> Forecast:
     """The best available forecast."""
-    if facts is None:
-        return unknown(UNSEEN)
-    alike = Alike(facts.parameters, config.lora is not None, capacity.on_gpu if capacity else None)
+    if shape is None:
+        return unknown(MODEL_UNKNOWN)
+    profile = ModelProfile(shape.parameters, config.lora is not None, capacity.on_gpu if capacity else None)
     if isinstance(config, OnlineConfig) and base is not None:
-        paces = paces_of(base.workspace, alike, environment=config.tasks.environment)
+        paces = paces_of(base.workspace, profile, environment=config.tasks.environment)
         if paces:
             return from_paces(config, paces)
     if isinstance(config, FileTrainingConfig) and version is not None:
-        earlier = earlier_runs(alike, algorithm=config.to_json()["kind"])
-        if earlier:
-            return from_earlier_runs(config, facts, earlier, version=version)
+        runs = earlier_runs(profile, algorithm=config.to_json()["kind"])
+        if runs:
+            return from_earlier_runs(config, shape, runs, version=version)
     if capacity is None:
         return unknown("no training worker has reported its capacity")
     if capacity.tflops is None:
@@ -45,15 +45,15 @@ def forecast_of(
     if isinstance(config, OnlineConfig) and config.played_by == "runners":
         return unknown("how long your runners take for an episode isn’t known yet")
     if isinstance(config, OnlineConfig):
-        return from_shape(config, facts, capacity.tflops)
+        return from_shape(config, shape, capacity.tflops)
     if not isinstance(config, FileTrainingConfig) or version is None:
         return unknown("how much it learns from depends on which of its rollouts succeed")
     seconds = seconds_of(
         config,
-        facts,
+        shape,
         rows=version.row_counts.get(Split.TRAIN.value, 0),
         validation_rows=version.row_counts.get(Split.VALIDATION.value, 0),
-        row_tokens=chat_tokens(version, facts),
+        row_tokens=chat_tokens(version, shape),
         tflops=capacity.tflops,
     )
     speed = (
@@ -65,21 +65,23 @@ def forecast_of(
 
 
 def from_earlier_runs(
-    config: FileTrainingConfig, facts: ModelFacts, earlier: list[EarlierRun], *, version: Version
+    config: FileTrainingConfig, shape: ModelShape, earlier: list[EarlierRun], *, version: Version
 ) -> Forecast:
     """Scale the step times of earlier runs by the amount of tokens per step, except for the fixed overhead."""
-    tokens = chat_tokens(version, facts)
+    tokens = chat_tokens(version, shape)
     steps = config.steps(version.row_counts.get(Split.TRAIN.value, 0))
     evaluations = evaluations_of(config, version, steps)
     seconds = []
     for run in earlier:
-        longer = tokens / chat_tokens(run.version, facts)
+        length_ratio = tokens / chat_tokens(run.version, shape)
         optimizer = OptimizerConfig.from_json(run.config.get("optimizer", {}))
-        larger = config.rows_a_step / (optimizer.batch_size * optimizer.gradient_accumulation)
-        step = min(run.step_seconds, STEP_SECONDS) + max(0.0, run.step_seconds - STEP_SECONDS) * longer * larger
-        held_out_before = run.version.row_counts.get(Split.VALIDATION.value, 0)
-        more = version.row_counts.get(Split.VALIDATION.value, 0) / held_out_before if held_out_before else 0.0
-        seconds.append(steps * step + evaluations * (run.evaluation_seconds or 0.0) * longer * more)
+        rows_ratio = config.rows_per_step / (optimizer.batch_size * optimizer.gradient_accumulation)
+        step = (
+            min(run.step_seconds, STEP_SECONDS) + max(0.0, run.step_seconds - STEP_SECONDS) * length_ratio * rows_ratio
+        )
+        held_out_rows = run.version.row_counts.get(Split.VALIDATION.value, 0)
+        held_out_ratio = version.row_counts.get(Split.VALIDATION.value, 0) / held_out_rows if held_out_rows else 0.0
+        seconds.append(steps * step + evaluations * (run.evaluation_seconds or 0.0) * length_ratio * held_out_ratio)
     count = len(earlier)
     words = f"from {count} earlier run{'s' if count > 1 else ''} here of this algorithm, size, and kind of worker"
     return Forecast(median(seconds), median(seconds), words)
@@ -87,7 +89,7 @@ def from_earlier_runs(
 
 def evaluations_of(config: TrainingConfig, version: Version | None, steps: int) -> int:
     """Evaluations in the whole run, including the one before the first step."""
-    return 1 + evaluations_ahead(config.evaluate_every, step=0, total=steps) if holds_out(config, version) else 0
+    return 1 + remaining_evaluations(config.evaluate_every, step=0, total=steps) if holds_out(config, version) else 0
 
 
 def holds_out(config: TrainingConfig, version: Version | None) -> bool:

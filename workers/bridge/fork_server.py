@@ -17,12 +17,16 @@ from typing import Protocol
 
 from contract.lifetime import tied_to_this_process
 from trainer.fork_server import ForkRequest
-from trainer.job import WORK_OF
+from trainer.job import ENTRY_POINTS
 
-PATIENCE_SECONDS = 20.0
+TIMEOUT_SECONDS = 20.0
 """Timeouts for loading and forking, well within a lease, which isn't renewed meanwhile."""
-SERVED = ("trainer", "trainer.score")
-LOADED = (*sorted({work.partition(":")[0] for work in WORK_OF.values()}), "trainer.rollouts.local", "trainer.score")
+FORKABLE_MODULES = ("trainer", "trainer.score")
+PRELOADED_MODULES = (
+    *sorted({work.partition(":")[0] for work in ENTRY_POINTS.values()}),
+    "trainer.rollouts.local",
+    "trainer.score",
+)
 GPUS = (Path("/dev/nvidiactl"), Path("/dev/kfd"))
 
 
@@ -35,7 +39,7 @@ class Child(Protocol):
     def send_signal(self, signum: int, /) -> None: ...
 
 
-class ServerAway(Exception):
+class ForkFailed(Exception):
     """No process could be forked in time."""
 
 
@@ -72,28 +76,30 @@ class ForkedChild:
 class Server:
     """A running `python -m trainer.fork_server`."""
 
-    def __init__(self, folder: Path, environment: Mapping[str, str], *, load: Sequence[str] = LOADED) -> None:
-        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
+    def __init__(
+        self, folder: Path, environment: Mapping[str, str], *, load: Sequence[str] = PRELOADED_MODULES
+    ) -> None:
+        self._control, child_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with child_end:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "trainer.fork_server", str(theirs.fileno()), *load],
+                [sys.executable, "-m", "trainer.fork_server", str(child_end.fileno()), *load],
                 cwd=folder,
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
-                pass_fds=[theirs.fileno()],
+                pass_fds=[child_end.fileno()],
                 preexec_fn=tied_to_this_process(),
             )
 
     def fork(self, request: ForkRequest, *, output: int, pass_fds: Sequence[int]) -> ForkedChild:
-        """Raises ServerAway."""
-        channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        """Raises ForkFailed."""
+        channel, child_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         file = request.as_file()
         try:
-            with theirs:
-                descriptors = array.array("i", [theirs.fileno(), file, output, *pass_fds])
+            with child_end:
+                descriptors = array.array("i", [child_end.fileno(), file, output, *pass_fds])
                 self._control.sendmsg([b"fork"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, descriptors)])
-            channel.settimeout(PATIENCE_SECONDS)
+            channel.settimeout(TIMEOUT_SECONDS)
             if pid := channel.recv(16):
                 return ForkedChild(int(pid), channel)
         except OSError:  # includes TimeoutError
@@ -101,30 +107,34 @@ class Server:
         finally:
             os.close(file)
         channel.close()
-        self.end()  # before another worker claims the run
-        raise ServerAway
+        self.kill()  # before another worker claims the run
+        raise ForkFailed
 
-    def end(self) -> None:
+    def kill(self) -> None:
         self.process.kill()
         self.process.wait()
         self._control.close()
 
 
-_of_this_thread = threading.local()
+_thread_local = threading.local()
 
 
-def is_served(command: Sequence[str]) -> bool:
+def is_forkable(command: Sequence[str]) -> bool:
     """Whether `command` may be forked. Not with a GPU: a forked process can't use one if a library touched CUDA before the fork."""
-    return [*command[:2]] == [sys.executable, "-m"] and command[2] in SERVED and not any(path.exists() for path in GPUS)
+    return (
+        [*command[:2]] == [sys.executable, "-m"]
+        and command[2] in FORKABLE_MODULES
+        and not any(path.exists() for path in GPUS)
+    )
 
 
 def fork(
     request: ForkRequest, *, output: int, pass_fds: Sequence[int], server_environment: Mapping[str, str]
 ) -> ForkedChild:
-    """Fork a process from this thread's server, starting the server if needed. Raises ServerAway."""
-    if known := getattr(_of_this_thread, "server", None):
-        with suppress(ServerAway):  # it ends by itself after a while
-            forked: ForkedChild = known.fork(request, output=output, pass_fds=pass_fds)
+    """Fork a process from this thread's server, starting the server if needed. Raises ForkFailed."""
+    if running := getattr(_thread_local, "server", None):
+        with suppress(ForkFailed):  # it ends by itself after a while
+            forked: ForkedChild = running.fork(request, output=output, pass_fds=pass_fds)
             return forked
-    server = _of_this_thread.server = Server(Path(request.folder), server_environment)
+    server = _thread_local.server = Server(Path(request.folder), server_environment)
     return server.fork(request, output=output, pass_fds=pass_fds)

@@ -7,7 +7,7 @@ from apps.common.live import best_effort
 from apps.trajectories.rollouts import live_episodes
 from trainer.rollouts.unfinished import FOLDER
 
-MOST_FOLLOWED = 40
+MAX_EPISODES = 40
 """Maximum number of episodes of a batch relayed at a time."""
 
 
@@ -17,47 +17,47 @@ class Relay:
     def __init__(self, batch_id: UUID, folder: Path) -> None:
         self.batch_id = batch_id
         self._folder = folder / FOLDER
-        self._seen: dict[str, int] = {}
-        self._there: dict[str, Path] = {}
+        self._mtimes: dict[str, int] = {}
+        self._paths: dict[str, Path] = {}
 
-    def look(self) -> bool:
+    def scan(self) -> bool:
         """Look for unfinished episodes; True if some have ended, so that their trajectories can be stored first."""
         try:
-            self._there = {path.stem: path for path in sorted(self._folder.glob("*.json"))}
+            self._paths = {path.stem: path for path in sorted(self._folder.glob("*.json"))}
         except OSError:  # the trainer recreates the folder when it starts
             return False
-        return any(name not in self._there for name in self._seen)
+        return any(name not in self._paths for name in self._mtimes)
 
-    def pass_on(self) -> bool:
+    def forward(self) -> bool:
         """Relay what was new at the last look; returns whether anything was."""
         with best_effort(self.batch_id):
-            return self._pass_on()
+            return self._forward()
         return False
 
     def end(self) -> None:
         """Mark all episodes as ended."""
         with best_effort(self.batch_id):
-            for name in list(self._seen):
+            for name in list(self._mtimes):
                 self._end(name)
 
-    def _pass_on(self) -> bool:
-        gone = [name for name in self._seen if name not in self._there]
-        for name in gone:
+    def _forward(self) -> bool:
+        ended = [name for name in self._mtimes if name not in self._paths]
+        for name in ended:
             self._end(name)
-        is_new = bool(gone)
-        for name, path in self._there.items():
-            if name not in self._seen and len(self._seen) >= MOST_FOLLOWED:
+        is_new = bool(ended)
+        for name, path in self._paths.items():
+            if name not in self._mtimes and len(self._mtimes) >= MAX_EPISODES:
                 continue
             try:
-                written, body = path.stat().st_mtime_ns, path.read_bytes()
+                mtime, body = path.stat().st_mtime_ns, path.read_bytes()
             except FileNotFoundError:  # it has just ended
                 continue
-            if self._seen.get(name) != written:
+            if self._mtimes.get(name) != mtime:
                 live_episodes.note(self.batch_id, name, body)
-                self._seen[name] = written
+                self._mtimes[name] = mtime
                 is_new = True
         return is_new
 
     def _end(self, name: str) -> None:
-        del self._seen[name]
+        del self._mtimes[name]
         live_episodes.end(self.batch_id, name)

@@ -15,7 +15,7 @@ NO_SPACE = re.compile(rf"No space left on device|\[Errno {errno.ENOSPC}\]|Disk q
 NO_MEMORY = re.compile(
     r"MemoryError|std::bad_alloc|Cannot allocate memory|can't allocate memory|failed to map segment from shared object|[Oo]ut of memory|OutOfMemoryError"
 )
-LESS_MEMORY = (
+MEMORY_ADVICE = (
     "Halve the batch size and double the accumulation, shorten the longest row, turn on gradient checkpointing, or use "
     "LoRA; then launch it again."
 )
@@ -36,9 +36,9 @@ class ChildEnd:
     """Processes OOM-killed by the kernel while it ran."""
     disk_is_full: bool = False
     """Whether its folder's disk is full, in which case its last event may be missing."""
-    asked: bool = False
+    stop_requested: bool = False
     """Whether the worker asked it to stop."""
-    ended_by: Literal["", "impatience", "silence"] = ""
+    kill_reason: Literal["", "stop_timeout", "silence_timeout"] = ""
     """Why the worker killed it: it didn't stop in time when asked, or was silent for too long."""
 
 
@@ -65,17 +65,17 @@ def outcome_of(end: ChildEnd) -> Outcome:
             return Outcome("cancelled", message=reason or "It stopped when asked to.")
         case Failed() as failed:
             return _outcome_of_failure(failed)
-    match end.ended_by:
-        case "impatience":
+    match end.kill_reason:
+        case "stop_timeout":
             return Outcome("cancelled", message="It did not stop in time and was killed.")
-        case "silence":
+        case "silence_timeout":
             return Outcome(
                 "lost",
                 "lost",
                 "The training process gave no sign of life and was killed.",
                 "Its log may say what it waits for. Resume the run; it continues from its last checkpoint.",
             )
-    if end.asked and end.status == -signal.SIGTERM:
+    if end.stop_requested and end.status == -signal.SIGTERM:
         return Outcome(
             "cancelled", message="It stopped before it had begun."
         )  # the trainer wasn't handling signals yet
@@ -134,7 +134,7 @@ def _signaled(end: ChildEnd) -> Outcome:
             "lost",
             "out_of_memory",
             "The kernel killed the training process because the machine had no memory left.",
-            LESS_MEMORY,
+            MEMORY_ADVICE,
         )
     if number in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         return Outcome(
@@ -157,18 +157,18 @@ def _signaled(end: ChildEnd) -> Outcome:
 def _exited(end: ChildEnd) -> Outcome:
     """It exited without a final event: it died before its event log was open, or couldn't write to it."""
     text = "\n".join(end.log)
-    last = next((line.strip() for line in reversed(end.log) if line.strip()), "it printed nothing")
+    last_line = next((line.strip() for line in reversed(end.log) if line.strip()), "it printed nothing")
     if NO_SPACE.search(text) or end.disk_is_full:
-        return disk_full(last)
+        return disk_full(last_line)
     if NO_MEMORY.search(text) or end.status == ExitCode.OUT_OF_MEMORY:
-        return _out_of_memory(f"The training process ran out of memory: {last}")
+        return _out_of_memory(f"The training process ran out of memory: {last_line}")
     return Outcome(
         "failed",
         CATEGORY_OF_EXIT.get(end.status, "crash"),
-        f"The training process ended with status {end.status} without saying why. Its last line: {last}",
+        f"The training process ended with status {end.status} without saying why. Its last line: {last_line}",
         "Run the command below by hand to see what happens.",
     )
 
 
 def _out_of_memory(message: str, details: str = "") -> Outcome:
-    return Outcome("failed", "out_of_memory", message, LESS_MEMORY, details)
+    return Outcome("failed", "out_of_memory", message, MEMORY_ADVICE, details)

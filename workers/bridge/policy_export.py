@@ -18,9 +18,9 @@ from trainer.canary import FILE as CANARY
 from trainer.failures import DataFailure
 
 MANIFEST = "retrace.json"
-PUBLISHED = {".safetensors", ".json", ".jinja", ".txt", ".md", ".model", ".tiktoken"}
+ALLOWED_SUFFIXES = {".safetensors", ".json", ".jinja", ".txt", ".md", ".model", ".tiktoken"}
 """Allowed file types: no code, no pickles."""
-PIECE_BYTES = 4 * 1024 * 1024
+CHUNK_BYTES = 4 * 1024 * 1024
 
 
 def export(publication: Publication, weights: Weights, *, renew: Callable[[], None]) -> Path:
@@ -28,54 +28,54 @@ def export(publication: Publication, weights: Weights, *, renew: Callable[[], No
 
     `renew` is called repeatedly, since a large file on a slow disk takes longer than a lease. Raises DataFailure if a copy differs from its source.
     """
-    home = Path(settings.PUBLISHED_DIR) / publication.workspace.slug / publication.name
-    place = home / publication.pk.hex
-    unfinished = home / f"{publication.pk.hex}.part"
+    root = Path(settings.PUBLISHED_DIR) / publication.workspace.slug / publication.name
+    folder = root / publication.pk.hex
+    unfinished = root / f"{publication.pk.hex}.part"
     shutil.rmtree(unfinished, ignore_errors=True)
     try:
-        _fill(unfinished, publication, weights, renew)
+        _write_export(unfinished, publication, weights, renew)
     except OSError:  # the disk is full: don't let a partial copy occupy the remaining space
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
-    shutil.rmtree(place, ignore_errors=True)
-    os.rename(unfinished, place)
-    link = home / "current.part"
+    shutil.rmtree(folder, ignore_errors=True)
+    os.rename(unfinished, folder)
+    link = root / "current.part"
     link.unlink(missing_ok=True)
-    link.symlink_to(place.name)
-    os.replace(link, home / "current")
-    return place
+    link.symlink_to(folder.name)
+    os.replace(link, root / "current")
+    return folder
 
 
-def _fill(place: Path, publication: Publication, weights: Weights, renew: Callable[[], None]) -> None:
+def _write_export(root: Path, publication: Publication, weights: Weights, renew: Callable[[], None]) -> None:
     """Copy everything into the folder, with a manifest."""
-    place.mkdir(parents=True)
+    root.mkdir(parents=True)
     hashes: dict[str, str] = {}
     for source in _files(weights):
         name = source.relative_to(weights.run)
-        target = place / name
+        target = root / name
         target.parent.mkdir(parents=True, exist_ok=True)
         hashes[str(name)] = _copy(source, target, renew)
         if _sha256(target, renew) != hashes[str(name)]:
             raise DataFailure(f"{target} differs from {source} after it was copied.", advice="Check the disk.")
     for folder in (weights.model, weights.adapter) if weights.has_adapter else (weights.model,):
         card = folder.relative_to(weights.run) / CARD
-        (place / card).write_text(model_card(publication.policy), encoding="utf-8", errors="replace")
-        hashes[str(card)] = _sha256(place / card, renew)
+        (root / card).write_text(model_card(publication.policy), encoding="utf-8", errors="replace")
+        hashes[str(card)] = _sha256(root / card, renew)
     manifest = json.dumps(_manifest(publication, weights, hashes), indent=2)
-    (place / MANIFEST).write_text(f"{manifest}\n", encoding="utf-8")
+    (root / MANIFEST).write_text(f"{manifest}\n", encoding="utf-8")
 
 
 def _files(weights: Weights) -> list[Path]:
     """The trainer's files. Raises DataFailure if code or a pickle was added next to them."""
     folders = [weights.model, weights.adapter] if weights.has_adapter else [weights.model]
     cards = {folder / CARD for folder in folders}  # written by libraries, with placeholders
-    found = [path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file() and path not in cards]
-    for path in found:
-        if path.suffix not in PUBLISHED:
+    files = [path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file() and path not in cards]
+    for path in files:
+        if path.suffix not in ALLOWED_SUFFIXES:
             raise DataFailure(
                 f"{path} is neither weights nor settings nor text, so it isn't published.", advice="Remove it."
             )
-    return [*found, *([weights.run / CANARY] if (weights.run / CANARY).is_file() else [])]
+    return [*files, *([weights.run / CANARY] if (weights.run / CANARY).is_file() else [])]
 
 
 def _manifest(publication: Publication, weights: Weights, hashes: dict[str, str]) -> dict[str, Any]:
@@ -97,21 +97,21 @@ def _copy(source: Path, target: Path, renew: Callable[[], None]) -> str:
     """Returns the SHA-256 of the source."""
     digest = hashlib.sha256()
     with target.open("wb") as copy:
-        for piece in _pieces(source, renew):
-            digest.update(piece)
-            copy.write(piece)
+        for chunk in _chunks(source, renew):
+            digest.update(chunk)
+            copy.write(chunk)
     return digest.hexdigest()
 
 
 def _sha256(path: Path, renew: Callable[[], None]) -> str:
     digest = hashlib.sha256()
-    for piece in _pieces(path, renew):
-        digest.update(piece)
+    for chunk in _chunks(path, renew):
+        digest.update(chunk)
     return digest.hexdigest()
 
 
-def _pieces(path: Path, renew: Callable[[], None]) -> Iterator[bytes]:
+def _chunks(path: Path, renew: Callable[[], None]) -> Iterator[bytes]:
     with path.open("rb") as file:
-        while piece := file.read(PIECE_BYTES):
+        while chunk := file.read(CHUNK_BYTES):
             renew()
-            yield piece
+            yield chunk

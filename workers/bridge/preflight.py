@@ -21,26 +21,26 @@ from apps.training.launch import Check, Refusal
 from contract.configs import ModelConfig, TrainingConfig
 from contract.hub_ids import is_hub_id
 from trainer.failures import ConfigFailure, OutOfMemory, RunFailure
-from workers.bridge.capacity import Capacity, largest, measured
+from workers.bridge.capacity import Capacity, largest_capacity, local_capacity
 from workers.bridge.configs import config_from
 from workers.bridge.estimates import (
     Estimate,
-    ModelFacts,
+    ModelShape,
     NotOnHub,
     Unreadable,
     estimate,
-    facts_of_folder,
-    facts_of_hub,
-    facts_of_scratch,
+    shape_of_folder,
+    shape_of_hub,
+    shape_of_scratch,
 )
-from workers.bridge.forecasts import UNSEEN, forecast_of
+from workers.bridge.forecasts import MODEL_UNKNOWN, forecast_of
 from workers.bridge.rollout_forecast import Forecast, unknown
 
-BYTES_A_TOKEN = 3.0
+BYTES_PER_TOKEN = 3.0
 """Characters per token of JSON in English and code: low, so that row lengths are overestimated rather than underestimated."""
-USUAL_ROW = 512
-NEARLY = 0.85
-SETTING = re.compile(r"[a-z_]+(\[\d+\])?(\.[a-z_]+(\[\d+\])?)*")
+DEFAULT_ROW_TOKENS = 512
+TIGHT_SHARE = 0.85
+SETTING_PATH = re.compile(r"[a-z_]+(\[\d+\])?(\.[a-z_]+(\[\d+\])?)*")
 
 
 def check(plan: dict[str, Any]) -> Check:
@@ -61,35 +61,35 @@ def check(plan: dict[str, Any]) -> Check:
             folder=folder.path,
         )
         assert isinstance(config, TrainingConfig), "plans are for training"
-        facts = model_facts(config.model, folder.path, notes)
+        shape = model_shape(config.model, folder.path, notes)
     except RunFailure as failure:
         return Check("refused", refusals=[refusal_of(failure)])
-    capacity = largest()
+    capacity = largest_capacity()
     if capacity is None:
         notes.append(
             "No training worker has reported its capacity, so whether the run fits is checked when a worker takes it."
         )
-    needs = _needs(config, facts, capacity, _row_tokens(version)) if facts else None
-    refusals = _reasons(needs, capacity, folder) if needs else []
-    forecast = forecast_of(config, facts, capacity, version=version, base=base)
+    requirements = _requirements(config, shape, capacity, _row_tokens(version)) if shape else None
+    refusals = _refusals(requirements, capacity, folder) if requirements else []
+    forecast = forecast_of(config, shape, capacity, version=version, base=base)
     if config.lora and config.lora.quantized and capacity and not capacity.on_gpu:
-        words = (
+        message = (
             f"QLoRA needs an NVIDIA GPU, and the training worker has none ({capacity.device}). LoRA runs everywhere."
         )
-        refusals.append(Refusal("method", words))
+        refusals.append(Refusal("method", message))
     if config.optimizer.precision == "auto" and capacity and capacity.on_gpu and not capacity.has_bf16:
         notes.append(f"The worker's GPU ({capacity.device}) has no bfloat16 of its own, so it computes in float32.")
-    if needs and capacity and not refusals and needs.memory_mb > NEARLY * capacity.memory_mb:
+    if requirements and capacity and not refusals and requirements.memory_mb > TIGHT_SHARE * capacity.memory_mb:
         notes.append("It will be tight: the estimate is close to what the worker has.")
     return Check(
         state="refused" if refusals else "passed",
         refusals=refusals,
         notes=notes,
-        parameters=facts.parameters if facts else None,
-        memory_mb=needs.memory_mb if needs else None,
+        parameters=shape.parameters if shape else None,
+        memory_mb=requirements.memory_mb if requirements else None,
         capacity_mb=capacity.memory_mb if capacity else None,
         device=capacity.device if capacity else "",
-        disk_mb=needs.disk_mb if needs else None,
+        disk_mb=requirements.disk_mb if requirements else None,
         seconds_low=forecast.low,
         seconds_high=forecast.high,
         time_words=forecast.words,
@@ -105,75 +105,75 @@ def _base_of(plan: dict[str, Any]) -> Policy | None:
     return Policy.objects.get(pk=plan["base"]) if plan["base"] else None
 
 
-def refuse_what_cannot_work(
+def check_feasibility(
     config: TrainingConfig, folder: RunFolder, *, version: Version | None, base: Policy | None
 ) -> Forecast:
     """The same check on the worker that claimed the run, against its actual capacity; returns the forecast. Raises RunFailure before anything starts."""
-    facts = model_facts(config.model, folder.path, [])
-    capacity = measured()
-    if facts is None:
-        return unknown(UNSEEN)
-    needs = _needs(config, facts, capacity, _row_tokens(version))
-    for refusal in _reasons(needs, capacity, folder):
+    shape = model_shape(config.model, folder.path, [])
+    capacity = local_capacity()
+    if shape is None:
+        return unknown(MODEL_UNKNOWN)
+    requirements = _requirements(config, shape, capacity, _row_tokens(version))
+    for refusal in _refusals(requirements, capacity, folder):
         failure = OutOfMemory if refusal.field == "optimizer.batch_size" else RunFailure
         raise failure(f"{refusal.message} Nothing was started.", advice="Launch it again with smaller settings.")
-    return forecast_of(config, facts, capacity, version=version, base=base)
+    return forecast_of(config, shape, capacity, version=version, base=base)
 
 
-def model_facts(model: ModelConfig, folder: Path, notes: list[str]) -> ModelFacts | None:
+def model_shape(model: ModelConfig, folder: Path, notes: list[str]) -> ModelShape | None:
     """The shape of the base model; None (and a note) if only the worker that loads it can tell. Raises ConfigFailure."""
     if model.scratch is not None:
-        return facts_of_scratch(model.scratch)
+        return shape_of_scratch(model.scratch)
     try:
         if not is_hub_id(model.path):
-            return facts_of_folder(Path(os.path.normpath(folder / model.path)))  # the run's folder may not exist yet
-        facts = facts_of_hub(model.path, model.revision)
+            return shape_of_folder(Path(os.path.normpath(folder / model.path)))  # the run's folder may not exist yet
+        shape = shape_of_hub(model.path, model.revision)
     except (Unreadable, NotOnHub) as error:
         raise ConfigFailure(f"model.path: {error}.", advice="Choose another base, or repair this one.") from None
-    if facts is None:
+    if shape is None:
         notes.append(f"The hub cannot be reached from here, so {model.path} is looked up when a worker loads it.")
-    return facts
+    return shape
 
 
-def _needs(config: TrainingConfig, facts: ModelFacts, capacity: Capacity | None, row_tokens: int) -> Estimate:
-    return estimate(config, facts, row_tokens=row_tokens, has_bf16=bool(capacity and capacity.has_bf16))
+def _requirements(config: TrainingConfig, shape: ModelShape, capacity: Capacity | None, row_tokens: int) -> Estimate:
+    return estimate(config, shape, row_tokens=row_tokens, has_bf16=bool(capacity and capacity.has_bf16))
 
 
-def _reasons(needs: Estimate, capacity: Capacity | None, folder: RunFolder) -> list[Refusal]:
-    reasons = []
-    if capacity and needs.memory_mb > capacity.memory_mb:
-        reasons.append(
+def _refusals(requirements: Estimate, capacity: Capacity | None, folder: RunFolder) -> list[Refusal]:
+    refusals = []
+    if capacity and requirements.memory_mb > capacity.memory_mb:
+        refusals.append(
             Refusal(
                 "optimizer.batch_size",
-                f"It does not fit: it needs about {size(needs.memory_mb * 1e6)}, and the training worker ({capacity.device}) "
+                f"It does not fit: it needs about {size(requirements.memory_mb * 1e6)}, and the training worker ({capacity.device}) "
                 f"has {size(capacity.memory_mb * 1e6)}. Lower the batch size or the longest row, or use LoRA.",
             )
         )
-    if needs.disk_mb * 1e6 > folder.free_bytes():
-        reasons.append(
+    if requirements.disk_mb * 1e6 > folder.free_bytes():
+        refusals.append(
             Refusal(
                 "",
                 f"The disk for runs has {size(folder.free_bytes())} left; checkpoints and the model take about "
-                f"{size(needs.disk_mb * 1e6)}. Free some space first.",
+                f"{size(requirements.disk_mb * 1e6)}. Free some space first.",
             )
         )
-    return reasons
+    return refusals
 
 
 def _row_tokens(version: Version | None) -> int:
     """Typical length of a training row, from the size of the file."""
     if version is None:
-        return USUAL_ROW
-    facts = version.files.get("jsonl", {}).get(Split.TRAIN.value)
-    if not facts or not facts.get("rows"):
-        return USUAL_ROW
-    return max(1, int(facts["bytes"] / facts["rows"] / BYTES_A_TOKEN))
+        return DEFAULT_ROW_TOKENS
+    file_record = version.files.get("jsonl", {}).get(Split.TRAIN.value)
+    if not file_record or not file_record.get("rows"):
+        return DEFAULT_ROW_TOKENS
+    return max(1, int(file_record["bytes"] / file_record["rows"] / BYTES_PER_TOKEN))
 
 
 def refusal_of(failure: RunFailure) -> Refusal:
     """What to change: the base, or the dotted path of the setting that prefixes the failure's message."""
-    path, _, words = failure.message.partition(": ")
-    if not SETTING.fullmatch(path):
+    path, _, message = failure.message.partition(": ")
+    if not SETTING_PATH.fullmatch(path):
         return Refusal("", f"{failure.message} {failure.advice}".strip())
     field = "base" if path.startswith("model") else path
-    return Refusal(field, f"{words[:1].upper()}{words[1:]} {failure.advice}".strip())
+    return Refusal(field, f"{message[:1].upper()}{message[1:]} {failure.advice}".strip())

@@ -19,7 +19,7 @@ from contract.lifetime import TIED, die_with_parent
 from contract.outgoing.networks import OutgoingRules
 from contract.tracking import KEYS
 from trainer.fork_server import ForkRequest
-from workers.bridge.fork_server import ForkedChild, ServerAway, fork, is_served
+from workers.bridge.fork_server import ForkedChild, ForkFailed, fork, is_forkable
 
 OOM_SCORE = 600
 """The child's oom_score_adj: when memory runs out, the kernel should kill it rather than the database."""
@@ -35,19 +35,19 @@ SECRETS = (
 KEY_SUFFIX = "_API_KEY"
 
 
-class FolderBusy(Exception):
+class FolderLocked(Exception):
     """A child of an earlier attempt is still working in the folder."""
 
 
 @contextmanager
-def locked(folder: RunFolder, *, patience: float) -> Iterator[int]:
+def locked(folder: RunFolder, *, timeout: float) -> Iterator[int]:
     """Lock the folder; yields the descriptor for the child to inherit, so that the lock lasts until both are gone.
 
-    Raises FolderBusy if it's still locked after `patience` seconds.
+    Raises FolderLocked if it's still locked after `timeout` seconds.
     """
     folder.path.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(folder.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + timeout
     try:
         while True:
             try:
@@ -55,14 +55,14 @@ def locked(folder: RunFolder, *, patience: float) -> Iterator[int]:
                 break
             except BlockingIOError:
                 if time.monotonic() > deadline:
-                    raise FolderBusy(folder.path) from None
+                    raise FolderLocked(folder.path) from None
                 time.sleep(0.2)
         yield descriptor
     finally:
         os.close(descriptor)
 
 
-class Start(NamedTuple):
+class ProcessSpec(NamedTuple):
     """How to start a child."""
 
     command: list[str]
@@ -71,10 +71,10 @@ class Start(NamedTuple):
     pass_fds: list[int]
     niceness: int
 
-    def forked(self) -> ForkedChild | None:
+    def fork_child(self) -> ForkedChild | None:
         """Fork from this thread's server with preloaded libraries; None if that's not possible."""
         # An address space limit counts mapped memory, so a child with one can't be forked with libraries loaded.
-        if settings.TRAINER_MEMORY_MB or not is_served(self.command):
+        if settings.TRAINER_MEMORY_MB or not is_forkable(self.command):
             return None
         request = ForkRequest(
             module=self.command[2],
@@ -84,11 +84,11 @@ class Start(NamedTuple):
             niceness=self.niceness,
             oom_score=OOM_SCORE,
         )
-        with suppress(ServerAway):
+        with suppress(ForkFailed):
             return fork(request, output=self.output, pass_fds=self.pass_fds, server_environment=_environment(keys=()))
         return None
 
-    def executed(self) -> "subprocess.Popen[bytes]":
+    def spawn(self) -> "subprocess.Popen[bytes]":
         return subprocess.Popen(
             self.command,
             cwd=settings.BASE_DIR,
@@ -121,8 +121,8 @@ class ChildProcess:
     ) -> None:
         """keys: variables of the API keys that it may see. niceness: its nice value."""
         with log.open("ab") as output:
-            start = Start(list(command), output.fileno(), _environment(keys), list(pass_fds), niceness)
-            self._child = (start.forked() if loads_models else None) or start.executed()
+            spec = ProcessSpec(list(command), output.fileno(), _environment(keys), list(pass_fds), niceness)
+            self._child = (spec.fork_child() if loads_models else None) or spec.spawn()
 
     @property
     def pid(self) -> int:
@@ -134,7 +134,7 @@ class ChildProcess:
             return self._child.wait(seconds)
         return None
 
-    def ask_to_stop(self) -> None:
+    def terminate(self) -> None:
         """SIGTERM: the trainer saves a checkpoint and exits."""
         self._child.send_signal(signal.SIGTERM)
 
@@ -160,7 +160,7 @@ class TrainerProcess(ChildProcess):
         super().__init__(
             command,
             log=folder.log,
-            keys={*_named(config), *_of_tracker(config)},
+            keys={*_key_variables(config), *_tracker_variables(config)},
             pass_fds=[lock],
             niceness=niceness,
             loads_models=config.get("policy", {}).get("engine", "local") == "local",
@@ -174,32 +174,32 @@ def _config(folder: RunFolder) -> dict[str, Any]:
     return {}
 
 
-def _named(value: object) -> Iterator[str]:
+def _key_variables(value: object) -> Iterator[str]:
     """Variables of API keys named in a run.json."""
     if isinstance(value, dict):
         if isinstance(variable := value.get("api_key_variable"), str):
             yield variable
-        for each in value.values():
-            yield from _named(each)
+        for item in value.values():
+            yield from _key_variables(item)
     elif isinstance(value, list):
-        for each in value:
-            yield from _named(each)
+        for item in value:
+            yield from _key_variables(item)
 
 
-def _of_tracker(config: Mapping[str, Any]) -> list[str]:
+def _tracker_variables(config: Mapping[str, Any]) -> list[str]:
     """The variable of the tracker's key."""
     return [KEYS[tracker]] if (tracker := config.get("tracker")) in KEYS else []
 
 
 def _environment(keys: Collection[str]) -> dict[str, str]:
-    every_key = {permission.variable for permission in settings.ENDPOINT_KEYS}
-    every_key |= {name for name in os.environ if name.endswith(KEY_SUFFIX)}
-    withheld = {*SECRETS, *(every_key - set(keys))}
-    kept = {name: value for name, value in os.environ.items() if name not in withheld}
+    all_keys = {permission.variable for permission in settings.ENDPOINT_KEYS}
+    all_keys |= {name for name in os.environ if name.endswith(KEY_SUFFIX)}
+    withheld = {*SECRETS, *(all_keys - set(keys))}
+    inherited = {name: value for name, value in os.environ.items() if name not in withheld}
     # Unbuffered output, since the log is watched live. TRAINER_COMMAND may be a launcher: the kernel kills it with this
     # worker, but its own children only if they request that.
     return (
-        kept
+        inherited
         | OutgoingRules.from_environment().to_environment()
         | {
             "PYTHONUNBUFFERED": "1",

@@ -21,7 +21,7 @@ from workers.bridge.refusals import CannotPublish, Refused
 from workers.bridge.retirement import retire
 from workers.bridge.whole_models import publish_whole_model
 
-FULL = Failure(
+DISK_FULL = Failure(
     "disk_full",
     "The disk that policies are copied to is full, so nothing was published.",
     "Free some space, then publish it again.",
@@ -39,19 +39,21 @@ def publish(publication: Publication) -> None:
         weights = weights_of(publication.policy)
         if weights is None or publication.policy.workspace_id != publication.workspace_id:
             raise CannotPublish(f"{publication.policy} has no weights here.")
-        way(publication, weights, renew=_renewing(publication))
+        way(publication, weights, renew=_throttled_renewal(publication))
     except Refused as refused:
         reason = (
             f"{refused.server}: {refused}" if publication.endpoint and publication.endpoint.replicas else str(refused)
         )
         publication_progress.refuse(publication, reason=reason, canary=refused.verdict.to_json())
     except (CannotPublish, ServerProblem, DataFailure, OSError, ValueError) as problem:
-        lifecycle.fail(publication, FULL if disk.is_out_of_space(problem) else Failure("cannot_publish", str(problem)))
+        lifecycle.fail(
+            publication, DISK_FULL if disk.is_out_of_space(problem) else Failure("cannot_publish", str(problem))
+        )
     finally:
         retire(publication)  # a worker presumed dead may have loaded it after the publication ended
 
 
-def _renewing(publication: Publication) -> Callable[[], None]:
+def _throttled_renewal(publication: Publication) -> Callable[[], None]:
     """Returns a function that renews the publication's lease; it may be called at any rate. Raises Superseded."""
     next_at = time.monotonic()
 
@@ -66,5 +68,5 @@ def _renewing(publication: Publication) -> Callable[[], None]:
 
 def _as_folder(publication: Publication, weights: Weights, *, renew: Callable[[], None]) -> None:
     """A folder isn't served, so verification means comparing every byte with the run's files."""
-    place = export(publication, weights, renew=renew)
-    publication_progress.go_live(publication, canary={"finding": "copied"}, location=str(place))
+    folder = export(publication, weights, renew=renew)
+    publication_progress.go_live(publication, canary={"finding": "copied"}, location=str(folder))

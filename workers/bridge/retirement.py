@@ -25,9 +25,9 @@ from workers.bridge.servers import endpoint_of, servers_of
 
 logger = logging.getLogger(__name__)
 
-GRACE = timedelta(minutes=2)
+GRACE_PERIOD = timedelta(minutes=2)
 """Grace period for clients that resolved the alias just before it changed: judges resolve it once a minute."""
-AWAY = timedelta(days=7)
+UNREACHABLE_LIMIT = timedelta(days=7)
 """Give up on a server that was unreachable this long: it has restarted since, and lost its adapters."""
 
 
@@ -54,7 +54,7 @@ def retire(publication: Publication) -> bool:
             with server:
                 server.unload_adapter(publication.served_name)
     except ServerProblem as problem:
-        if now() - publication.ended_at < AWAY:
+        if now() - publication.ended_at < UNREACHABLE_LIMIT:
             logger.info("%s is not unloaded yet: %s", publication.served_name, problem)
             return False
     _remove(publication.served_name)
@@ -65,24 +65,26 @@ def is_in_use(publication: Publication) -> bool:
     """A replaced publication is in use by running jobs whose run.json names it. One that was never live isn't in use."""
     if publication.state != Publication.State.REPLACED or publication.ended_at is None:
         return False
-    return now() - publication.ended_at < GRACE or any(publication.served_name in text for text in _configs_at_work())
+    return now() - publication.ended_at < GRACE_PERIOD or any(
+        publication.served_name in text for text in _configs_of_running_jobs()
+    )
 
 
-def _configs_at_work() -> list[str]:
+def _configs_of_running_jobs() -> list[str]:
     """The run.json of each job that may be using a server right now."""
     jobs = [
         *RolloutBatch.objects.in_phase(*HELD).values_list("pk", flat=True),
         *Continuation.objects.in_phase(*HELD).values_list("pk", flat=True),
         *Run.objects.in_phase(*HELD).values_list("pk", flat=True),
     ]
-    places = [folder_of(job).config for job in jobs]
-    return [place.read_text(encoding="utf-8") for place in places if place.is_file()]
+    paths = [folder_of(job).config for job in jobs]
+    return [path.read_text(encoding="utf-8") for path in paths if path.is_file()]
 
 
 def _remove(name: str) -> None:
-    for place in (adapters_folder() / name, adapters_folder() / f"{name}.part"):
-        _remove_folder(place)
+    for folder in (adapters_folder() / name, adapters_folder() / f"{name}.part"):
+        _remove_folder(folder)
 
 
-def _remove_folder(place: Path) -> None:
-    shutil.rmtree(place, ignore_errors=True)
+def _remove_folder(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)

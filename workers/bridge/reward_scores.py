@@ -24,9 +24,9 @@ from workers.bridge import supervisor
 from workers.bridge.configs import model_path
 from workers.bridge.process import ChildProcess
 
-PAIRS_A_STRETCH = 200
+PAIRS_PER_CHILD = 200
 """Pairs scored per child process, which loads the model once."""
-PATIENCE_SECONDS = 3600
+TIMEOUT_SECONDS = 3600
 POLL_SECONDS = 1.0
 LAST_LINES = 15
 
@@ -37,11 +37,11 @@ class Interrupted(Exception):
 
 def run_slice(judge_id: UUID) -> None:
     """Score a chunk of a queue and enqueue the next. Does nothing if another worker has this judge, or it isn't active."""
-    judge_job.work(judge_id, _stretch)
+    judge_job.work(judge_id, _score_slice)
 
 
-def _stretch(judge: Judge) -> None:
-    items = list(judge_job.unasked(judge)[:PAIRS_A_STRETCH])
+def _score_slice(judge: Judge) -> None:
+    items = list(judge_job.unasked(judge)[:PAIRS_PER_CHILD])
     try:
         rewards = scores_of(judge, items) if items else {}
     except Interrupted:
@@ -50,47 +50,47 @@ def _stretch(judge: Judge) -> None:
         return
     for item in items:
         judge_job.record_rewards(judge, item, a=rewards.get(item.a_id), b=rewards.get(item.b_id))
-    if len(items) < PAIRS_A_STRETCH:
+    if len(items) < PAIRS_PER_CHILD:
         judge_job.finish(judge)
 
 
 def scores_of(judge: Judge, items: Sequence[Item]) -> dict[UUID | None, float | None]:
     """The reward of each trajectory in these pairs, each scored once. Raises Refused, Interrupted."""
-    ids = {run for item in items for run in (item.a_id, item.b_id) if run}
-    runs = list(Trajectory.objects.filter(pk__in=ids).select_related("task", "policy"))
+    ids = {pk for item in items for pk in (item.a_id, item.b_id) if pk}
+    trajectories = list(Trajectory.objects.filter(pk__in=ids).select_related("task", "policy"))
     policy = judge.annotator.policy
     assert policy is not None, "judges have the policy that they were sent with"
-    with tempfile.TemporaryDirectory(dir=_home()) as name:
+    with tempfile.TemporaryDirectory(dir=_scratch_root()) as name:
         folder = Path(name)
         with (folder / "runs.jsonl").open("wb") as file:
-            for run in runs:
-                file.writelines(rich_form(run))
+            for trajectory in trajectories:
+                file.writelines(rich_form(trajectory))
         try:
             model = model_path(policy, folder, workspace_id=judge.workspace_id)
         except ConfigFailure as refused:
             raise Refused(refused.message) from None
         _run_child(judge, folder, model)
         lines = (folder / "scores.jsonl").read_text(encoding="utf-8").splitlines()
-    return {run.pk: json.loads(line)["reward"] for run, line in zip(runs, lines, strict=True)}
+    return {trajectory.pk: json.loads(line)["reward"] for trajectory, line in zip(trajectories, lines, strict=True)}
 
 
-def _home() -> Path:
+def _scratch_root() -> Path:
     """Next to the runs, so that relative model paths match those in a run.json."""
-    home = Path(settings.RUNS_DIR)
-    home.mkdir(parents=True, exist_ok=True)
-    return home
+    root = Path(settings.RUNS_DIR)
+    root.mkdir(parents=True, exist_ok=True)
+    return root
 
 
 def _run_child(judge: Judge, folder: Path, model: str) -> None:
     command = [sys.executable, "-m", "trainer.score", model, str(folder / "runs.jsonl"), str(folder / "scores.jsonl")]
     log = folder / "log.txt"
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + TIMEOUT_SECONDS
     with ChildProcess(command, log=log) as child:
         while (status := child.wait(POLL_SECONDS)) is None:
             if supervisor.is_shutting_down() or lifecycle.renew(judge) == Phase.STOPPING:
                 raise Interrupted
             if time.monotonic() > deadline:
-                raise Refused(f"Scoring took longer than {PATIENCE_SECONDS // 60} minutes.")
+                raise Refused(f"Scoring took longer than {TIMEOUT_SECONDS // 60} minutes.")
     if status:
         last = "\n".join(log.read_text("utf-8", "replace").strip().splitlines()[-LAST_LINES:])
         raise Refused(f"The scoring program ended with {status}:\n{last}")

@@ -12,15 +12,15 @@ from typing import NamedTuple
 from apps.common.quantities import duration
 from apps.training.pace import Pace, Range
 from contract.configs import OnlineConfig
-from workers.bridge.estimates import STEP_SECONDS, ModelFacts
+from workers.bridge.estimates import STEP_SECONDS, ModelShape
 
-TENTHS = 10
+DEFAULT_EVALUATIONS = 10
 """By default, the trainer evaluates before training, after each tenth, and at the end."""
-LAYER_SECONDS = 0.001
+SECONDS_PER_LAYER = 0.001
 """Minimum time per layer for one decoding step: Python overhead, the same on a CPU and a GPU."""
 OPENING_TOKENS = 512
 """Tokens of the opening prompt: task, tools, and rules."""
-LEAST_USED = 0.1
+MIN_BUDGET_SHARE = 0.1
 """Minimum share of its token budget that a rollout uses; the maximum is all of it."""
 
 
@@ -45,35 +45,37 @@ def from_paces(config: OnlineConfig, paces: Sequence[Pace]) -> Forecast:
     steps, evaluations = steps_of(config), evaluations_of(config)
     ranges = []
     for pace in paces:
-        longer = most_tokens_of(config) / pace.most_tokens
-        step = stretched(pace.step, rollouts_of(config) / pace.rollouts, longer)
-        evaluation = stretched(pace.playing, config.held_out / pace.rollouts, longer)
-        ends = zip(step, evaluation, strict=True)
-        ranges.append(Range(*(steps * a_step + evaluations * an_evaluation for a_step, an_evaluation in ends)))
+        token_ratio = max_tokens_of(config) / pace.max_tokens
+        step = scaled(pace.step, rollouts_of(config) / pace.rollouts, token_ratio)
+        evaluation = scaled(pace.playing, config.held_out / pace.rollouts, token_ratio)
+        bounds = zip(step, evaluation, strict=True)
+        ranges.append(Range(*(steps * a_step + evaluations * an_evaluation for a_step, an_evaluation in bounds)))
     names = ", ".join(pace.run for pace in paces)
-    usual = Range(min(pace.step.low for pace in paces), max(pace.step.high for pace in paces))
-    alike = all((pace.rollouts, pace.most_tokens) == (rollouts_of(config), most_tokens_of(config)) for pace in paces)
-    words = f"from {names} here, where a step took {span(usual)}"
-    words += "" if alike else " with other numbers of rollouts or tokens"
+    step_range = Range(min(pace.step.low for pace in paces), max(pace.step.high for pace in paces))
+    same_limits = all(
+        (pace.rollouts, pace.max_tokens) == (rollouts_of(config), max_tokens_of(config)) for pace in paces
+    )
+    words = f"from {names} here, where a step took {range_text(step_range)}"
+    words += "" if same_limits else " with other numbers of rollouts or tokens"
     return Forecast(min(each.low for each in ranges), max(each.high for each in ranges), words)
 
 
-def from_shape(config: OnlineConfig, facts: ModelFacts, tflops: float) -> Forecast:
+def from_shape(config: OnlineConfig, shape: ModelShape, tflops: float) -> Forecast:
     """Forecast from the model's size and the device's effective throughput, tflops (10¹² operations per second)."""
-    low, high = (_calculated(config, facts, tflops, used) for used in (LEAST_USED, 1.0))
-    most = f"{config.budget.steps} turns of {config.sampling.max_new_tokens} tokens"
+    low, high = (_calculated(config, shape, tflops, share) for share in (MIN_BUDGET_SHARE, 1.0))
+    limit = f"{config.budget.steps} turns of {config.sampling.max_new_tokens} tokens"
     return Forecast(
-        low, high, f"calculated: no run here was like it yet. Rollouts may use from a tenth to all of {most}"
+        low, high, f"calculated: no run here was like it yet. Rollouts may use from a tenth to all of {limit}"
     )
 
 
-def _calculated(config: OnlineConfig, facts: ModelFacts, tflops: float, used: float) -> float:
-    """Time if every rollout uses the share `used` of its turns, each of maximum length."""
-    turns = max(1.0, used * config.budget.steps)
+def _calculated(config: OnlineConfig, shape: ModelShape, tflops: float, share: float) -> float:
+    """Time if every rollout uses this share of its turns, each of maximum length."""
+    turns = max(1.0, share * config.budget.steps)
     written = turns * config.sampling.max_new_tokens
     read = turns * OPENING_TOKENS + written * turns / 2  # each turn reprocesses the chat so far
-    operations = 2 * facts.parameters * (read + written)
-    waiting = written * facts.layers * LAYER_SECONDS  # for all chats of a batch together
+    operations = 2 * shape.parameters * (read + written)
+    waiting = written * shape.layers * SECONDS_PER_LAYER  # for all chats of a batch together
     steps, evaluations = steps_of(config), evaluations_of(config)
     rollouts = steps * rollouts_of(config) + evaluations * config.held_out
     backward = 2 if config.lora else 4
@@ -83,13 +85,13 @@ def _calculated(config: OnlineConfig, facts: ModelFacts, tflops: float, used: fl
         steps
         * rollouts_of(config)
         * (OPENING_TOKENS + written)
-        * facts.parameters
+        * shape.parameters
         * (2 + backward + recomputed + reference)
     )
     return (steps + evaluations) * waiting + steps * STEP_SECONDS + (rollouts * operations + learning) / (tflops * 1e12)
 
 
-def stretched(seconds: Range, *factors: float) -> Range:
+def scaled(seconds: Range, *factors: float) -> Range:
     """The range in which each factor may have anything from no effect to its full effect."""
     low, high = seconds
     for factor in factors:
@@ -102,7 +104,7 @@ def rollouts_of(config: OnlineConfig) -> int:
     return config.optimizer.batch_size * config.optimizer.gradient_accumulation
 
 
-def most_tokens_of(config: OnlineConfig) -> int:
+def max_tokens_of(config: OnlineConfig) -> int:
     """Maximum tokens generated by one rollout."""
     return config.budget.steps * config.sampling.max_new_tokens
 
@@ -117,10 +119,10 @@ def evaluations_of(config: OnlineConfig) -> int:
     if not config.held_out:
         return 0
     steps = steps_of(config)
-    return 1 + steps // (config.evaluate_every or max(1, steps // TENTHS))
+    return 1 + steps // (config.evaluate_every or max(1, steps // DEFAULT_EVALUATIONS))
 
 
-def span(seconds: Range) -> str:
+def range_text(seconds: Range) -> str:
     """As text: "41 s to 1 min 3 s"; a single figure if both ends read the same."""
     low, high = duration(seconds.low), duration(seconds.high)
     return low if low == high else f"{low} to {high}"

@@ -26,83 +26,83 @@ from workers.bridge.outcomes import Outcome
 logger = logging.getLogger(__name__)
 
 OUTPUT = "trajectories.jsonl"
-LEAST_SECONDS = 20.0
+MIN_SECONDS = 20.0
 """Minimum duration of an attempt before it yields to other jobs."""
-PIECE_BYTES = 4 * 1024 * 1024
+CHUNK_BYTES = 4 * 1024 * 1024
 """Bytes of output stored per transaction; a single line may be longer."""
 
 
 class RolloutJob(ChildJob[RolloutBatch]):
     """One attempt at a batch that this worker has claimed."""
 
-    show_every_seconds = 0.5
-    handed_back_because = "It lets an annotator’s request go first, and continues from here."
+    refresh_seconds = 0.5
+    release_reason = "It lets an annotator’s request go first, and continues from here."
 
     def __init__(self, batch: RolloutBatch) -> None:
         super().__init__(batch)
-        self._began_at = time.monotonic()
+        self._started_at = time.monotonic()
         self._output = self.folder.path / OUTPUT
         self._position = batch.position
-        self._left_out: list[str] = []
+        self._errors: list[str] = []
         self._relay = Relay(batch.pk, self.folder.path)
 
     def prepare(self) -> None:
         write_run_config(rollout_config(self.job, self.folder.path), self.folder.config)
 
-    def started(self, process_id: int) -> None:
-        super().started(process_id)
+    def record_start(self, process_id: int) -> None:
+        super().record_start(process_id)
         live_episodes.end_all(self.job.pk)  # of an earlier attempt
-        self.show()
+        self.refresh_pages()
 
-    def absorb(self, events: Sequence[StampedEvent], offset: int) -> None:
+    def handle_events(self, events: Sequence[StampedEvent], offset: int) -> None:
         for stamped in events:
             if isinstance(stamped.event, Started):
                 lifecycle.write(self.job, total=stamped.event.total_steps)
-        self._harvest()
+        self._store_output()
 
-    def pulse(self) -> bool:
+    def renew_lease(self) -> bool:
         """A cancelled batch is no longer held, so Superseded ends the child; finished episodes are in its output file."""
-        wanted = super().pulse()
-        if self._relay.look():
-            self._harvest()
-        if self._relay.pass_on():
-            self.show()
-        return wanted
+        stop_requested = super().renew_lease()
+        if self._relay.scan():
+            self._store_output()
+        if self._relay.forward():
+            self.refresh_pages()
+        return stop_requested
 
     def should_yield(self) -> bool:
         """Only after some work is done, so that repeated urgent requests don't starve it."""
-        return time.monotonic() - self._began_at > LEAST_SECONDS and waits.should_yield(self.job)
+        return time.monotonic() - self._started_at > MIN_SECONDS and waits.should_yield(self.job)
 
-    def conclude(self, outcome: Outcome, *, handed_back: bool) -> None:
-        self._harvest()
+    def record_outcome(self, outcome: Outcome, *, released: bool) -> None:
+        self._store_output()
         self._relay.end()
-        super().conclude(outcome, handed_back=handed_back)
+        super().record_outcome(outcome, released=released)
 
-    def keep(self, report: dict[str, Any]) -> None:
-        if self._left_out:
+    def store_results(self, report: dict[str, Any]) -> None:
+        if self._errors:
             lifecycle.fail(self.job, self.failure(self._incomplete()))
         else:
             lifecycle.finish(self.job)
 
-    def stopped(self, outcome: Outcome) -> None:
+    def record_stop(self, outcome: Outcome) -> None:
         """Nothing in the worker requested the stop."""
         lifecycle.fail(self.job, replace(self.failure(outcome), category="killed"))
 
     def update_pages(self) -> None:
         live.show_rollouts(self.job.pk)
 
-    def _harvest(self) -> None:
+    def _store_output(self) -> None:
         """Store complete output lines not stored yet."""
         if not self._output.exists():
             return
         with self._output.open("rb") as output:
             output.seek(self._position)
-            while lines := whole_lines(output):
+            while lines := complete_lines(output):
                 end = self._position + sum(map(len, lines))
-                prepared = [read for line in lines if (read := self._read(line))]
+                prepared = [episode for line in lines if (episode := self._read(line))]
                 self._position = rollout_batches.store(self.job, prepared, begin=self._position, end=end)
                 output.seek(self._position)
-        self.show_now_and_then()
+        self.refresh_pages_if_due()
 
     def _read(self, line: bytes) -> Prepared | None:
         """None for an episode that can't be stored; it's reported at the end."""
@@ -110,20 +110,20 @@ class RolloutJob(ChildJob[RolloutBatch]):
             return rollout_batches.prepare_line(self.job, line)
         except Exception as error:  # it may contain arbitrary server output
             logger.exception("%s: an episode cannot be stored", self._output)
-            self._left_out.append(f"{type(error).__name__}: {error}")
+            self._errors.append(f"{type(error).__name__}: {error}")
             return None
 
     def _incomplete(self) -> Outcome:
-        count = len(self._left_out)
+        count = len(self._errors)
         return Outcome(
             "failed",
             "data",
-            message=f"{count} episode{'s' if count > 1 else ''} could not be stored. The first one: {self._left_out[0]}",
+            message=f"{count} episode{'s' if count > 1 else ''} could not be stored. The first one: {self._errors[0]}",
             advice=f"What was played is in {self._output}. Resume to go on without what could not be stored.",
         )
 
 
-def whole_lines(output: IO[bytes]) -> list[bytes]:
+def complete_lines(output: IO[bytes]) -> list[bytes]:
     """The next few megabytes of complete lines.
 
     Stops at the first incomplete line: text appended during the read could be mistaken for a line of its own.
@@ -135,7 +135,7 @@ def whole_lines(output: IO[bytes]) -> list[bytes]:
             break
         lines.append(line)
         size += len(line)
-        if size >= PIECE_BYTES:
+        if size >= CHUNK_BYTES:
             break
     return lines
 
@@ -156,15 +156,15 @@ def acting_policy(policy: Policy, sampling: dict[str, Any], folder: Path, *, wor
     if policy.workspace_id != workspace_id:
         raise ConfigFailure("policy: it belongs to another workspace.", advice="Choose a policy of this workspace.")
     sampling = {**policy.settings.get("sampling", {}), **sampling}
-    if there := served(policy):
+    if served_model := served(policy):
         return {
             "engine": "server",
-            "url": there.endpoint.base_url,
-            "replicas": there.endpoint.replicas,
-            "model": there.name,
-            "published": there.is_published,
+            "url": served_model.endpoint.base_url,
+            "replicas": served_model.endpoint.replicas,
+            "model": served_model.name,
+            "published": served_model.is_published,
             "name": policy.name,
-            "api_key_variable": there.endpoint.key_variable,
+            "api_key_variable": served_model.endpoint.key_variable,
             "sampling": sampling,
         }
     if policy.kind == Policy.Kind.SCRIPTED:

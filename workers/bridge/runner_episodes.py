@@ -34,24 +34,24 @@ class RunnerEpisodes:
         self._folder.close()
         episodes.close_batches(self._run)
 
-    def attend(self) -> None:
+    def serve_requests(self) -> None:
         """Open requested episodes, close withdrawn ones, and report ended ones to the trainer. Raises OSError."""
         if time.monotonic() < self._next_poll:
             return
         self._next_poll = time.monotonic() + POLL_SECONDS
-        wanted = self._folder.batch()
-        if wanted is None:
+        batch = self._folder.batch()
+        if batch is None:
             self.close()
             return
-        if self._batch is None or self._batch.id != wanted.id:
-            episodes.open_batch(self._run, wanted)
-            self._batch = wanted
-        for episode, played in episodes.ended_episodes(UUID(wanted.id)):
+        if self._batch is None or self._batch.id != batch.id:
+            episodes.open_batch(self._run, batch)
+            self._batch = batch
+        for episode, played in episodes.ended_episodes(UUID(batch.id)):
             try:
-                self._folder.answer(wanted, str(episode.pk), played and _checked(played))
+                self._folder.answer(batch, str(episode.pk), played and _checked(played))
             except (BadRow, UnreadableJSON) as problem:  # agents' input mustn't end a training run
                 logger.warning("episode %s can't be told to its trainer: %s", episode.pk, problem)
-                self._folder.answer(wanted, str(episode.pk), None)
+                self._folder.answer(batch, str(episode.pk), None)
             episodes.mark_answered(episode)
 
     def close(self) -> None:

@@ -25,6 +25,6 @@ def served_folder() -> Path:
     return Path(settings.RUNS_DIR) / "served"
 
 
-def as_seen_by_servers(place: Path) -> str:
+def path_on_servers(folder: Path) -> str:
     """A folder under RUNS_DIR as its path on the servers."""
-    return str(Path(settings.SERVED_RUNS_DIR) / place.relative_to(settings.RUNS_DIR))
+    return str(Path(settings.SERVED_RUNS_DIR) / folder.relative_to(settings.RUNS_DIR))

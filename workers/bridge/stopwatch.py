@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 from contract.events import CheckpointSaved, Metrics, Progress, StampedEvent, Started
 
-RECENT = 200
+WINDOW_STEPS = 200
 """Window in steps: enough to average over checkpoints, few enough to notice a slowdown."""
 
 
-class Measured(NamedTuple):
+class Timings(NamedTuple):
     """Measured seconds, if known."""
 
     step: float | None
@@ -27,41 +27,41 @@ class Stopwatch:
     lasts from the preceding event to its metrics."""
 
     def __init__(self) -> None:
-        self._begin(at=0.0, step=0)
+        self._reset(at=0.0, step=0)
 
-    def _begin(self, *, at: float, step: int) -> None:
-        self._steps: deque[float] = deque(maxlen=RECENT)
+    def _reset(self, *, at: float, step: int) -> None:
+        self._steps: deque[float] = deque(maxlen=WINDOW_STEPS)
         self._evaluations: dict[int, float] = {}
-        self._step, self._stepped_at, self._said_at = step, at, at
+        self._step, self._stepped_at, self._last_event_at = step, at, at
         self._evaluating = 0.0
 
-    def update(self, events: Iterable[StampedEvent]) -> Measured:
+    def update(self, events: Iterable[StampedEvent]) -> Timings:
         for at, event in ((stamped.at, stamped.event) for stamped in events):
             match event:
                 case Started(step=step):
-                    self._begin(at=at, step=step)
+                    self._reset(at=at, step=step)
                 case Progress(step=step) if step > self._step:
                     count = step - self._step
                     self._steps += [max(0.0, at - self._stepped_at - self._evaluating) / count] * count
                     self._step, self._stepped_at, self._evaluating = step, at, 0.0
                 case Metrics(step=step, values=values) if any(name.startswith("eval/") for name in values):
-                    self._evaluations[step] = self._evaluations.get(step, 0.0) + at - self._said_at
-                    self._evaluating += at - self._said_at
+                    self._evaluations[step] = self._evaluations.get(step, 0.0) + at - self._last_event_at
+                    self._evaluating += at - self._last_event_at
             if isinstance(event, Started | Progress | Metrics | CheckpointSaved):
-                self._said_at = at
-        return Measured(
+                self._last_event_at = at
+        return Timings(
             step=fmean(self._steps) if self._steps else None,
             evaluation=fmean(self._evaluations.values()) if self._evaluations else None,
         )
 
 
-TENTHS = 10
+DEFAULT_EVALUATIONS = 10
 """By default, the trainer evaluates before training, after each tenth, and at the end."""
 
 
-def evaluations_ahead(every: int, *, step: int, total: int) -> int:
+def remaining_evaluations(every: int, *, step: int, total: int) -> int:
     """Evaluations after this step, including the last one. every: in steps; 0 for each tenth."""
     if step >= total:
         return 0
-    every = every or max(1, total // TENTHS)
+    every = every or max(1, total // DEFAULT_EVALUATIONS)
     return (total - 1) // every - step // every + 1

@@ -24,43 +24,43 @@ from contract.events import LAST_KINDS, Event, EventReader, Finished, StampedEve
 from trainer.failures import RunFailure
 from workers.bridge.child_job import ChildJob
 from workers.bridge.outcomes import ChildEnd, Outcome, disk_full, oom_kills, outcome_of
-from workers.bridge.process import FolderBusy, TrainerProcess, locked
+from workers.bridge.process import FolderLocked, TrainerProcess, locked
 
 # The signal is sent in the worker's main process while the tasks run in processes that it forked, so this lives in shared
 # memory. It needs no lock: it changes once, from 0 to 1.
-_asked = RawValue("b", 0)
+_shutting_down = RawValue("b", 0)
 
 
 @worker_shutting_down.connect
-def _note(**_: Any) -> None:
-    _asked.value = 1
+def _note_shutdown(**_: Any) -> None:
+    _shutting_down.value = 1
 
 
 def is_shutting_down() -> bool:
     """Whether to hand work back instead of continuing."""
-    return bool(_asked.value)
+    return bool(_shutting_down.value)
 
 
 logger = logging.getLogger(__name__)
 
 TICK_SECONDS = 0.25
-PULSE_SECONDS = 1.0
+RENEWAL_SECONDS = 1.0
 """Seconds between checks for cancellation; each also renews the lease."""
-CHECKPOINT_PATIENCE = 120.0
+STOP_TIMEOUT_SECONDS = 120.0
 """Seconds a child has to save a checkpoint after being asked to stop."""
 SILENCE_SECONDS = 180.0
 """A child without any event for this long, including heartbeats (every 10 s), is considered hung."""
-LEAST_FREE_BYTES = 64 * 1024
+MIN_FREE_BYTES = 64 * 1024
 """With less free space, a run can't even record why it ended."""
 
 
-def work(kind: Kind[J], job_id: str, as_child_job: Callable[[J], ChildJob[J]]) -> None:
+def run_job(kind: Kind[J], job_id: str, make_child_job: Callable[[J], ChildJob[J]]) -> None:
     """Do a waiting job. If only its child dies, such as by an OOM kill, this worker retries immediately.
 
     Idempotent: a second delivery finds nothing to claim. The job engine limits consecutive losses without progress.
     """
     while (job := lifecycle.claim(kind, job_id)) is not None:
-        child_job = as_child_job(job)
+        child_job = make_child_job(job)
         supervise(child_job)
         if not child_job.was_lost or is_shutting_down():
             return
@@ -78,10 +78,10 @@ def supervise(job: ChildJob[Any]) -> None:
 
 def _supervise(job: ChildJob[Any]) -> None:
     try:
-        with locked(job.folder, patience=settings.WORKER_LEASE_SECONDS) as lock:
-            outcome, handed_back = _attempt(job, lock)
-            return _conclude(job, outcome, handed_back=handed_back)
-    except FolderBusy:
+        with locked(job.folder, timeout=settings.WORKER_LEASE_SECONDS) as lock:
+            outcome, released = _attempt(job, lock)
+            return _record_outcome(job, outcome, released=released)
+    except FolderLocked:
         outcome = Outcome(
             "lost",
             "lost",
@@ -91,28 +91,28 @@ def _supervise(job: ChildJob[Any]) -> None:
     except (Superseded, OperationalError, InterfaceError):
         raise
     except Exception as error:  # the folder can't be created, or the result can't be stored
-        outcome = _fault(job, error)
-    _conclude(job, outcome)
+        outcome = _unexpected_failure(job, error)
+    _record_outcome(job, outcome)
 
 
 def _attempt(job: ChildJob[Any], lock: int) -> tuple[Outcome, bool]:
-    watch = _Watch(job)
+    monitor = _ChildMonitor(job)
     try:
-        if report := watch.catch_up():
+        if report := monitor.catch_up():
             return Outcome("finished", report=report), False
         job.prepare()
         with TrainerProcess(job.folder, lock=lock, niceness=job.niceness) as process:
-            job.started(process.pid)
-            return watch.run_to_end(process)
+            job.record_start(process.pid)
+            return monitor.run_to_end(process)
     except RunFailure as failure:
         return Outcome("failed", failure.category, failure.message, failure.advice), False
     except Superseded:
         raise
     except Exception as error:
-        return _fault(job, error), False
+        return _unexpected_failure(job, error), False
 
 
-def _fault(job: ChildJob[Any], error: Exception) -> Outcome:
+def _unexpected_failure(job: ChildJob[Any], error: Exception) -> Outcome:
     """An unexpected error as a failure. Call it in the except block."""
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return disk_full(str(error))
@@ -123,12 +123,12 @@ def _fault(job: ChildJob[Any], error: Exception) -> Outcome:
     return Outcome("failed", "crash", f"The worker failed: {error}", advice, traceback.format_exc())
 
 
-def _conclude(job: ChildJob[Any], outcome: Outcome, *, handed_back: bool = False) -> None:
+def _record_outcome(job: ChildJob[Any], outcome: Outcome, *, released: bool = False) -> None:
     """Record the end, retrying while the lease lasts if the database is down. On a name collision, retry with the next name."""
     deadline = time.monotonic() + settings.WORKER_LEASE_SECONDS
     while True:
         try:
-            return job.conclude(outcome, handed_back=handed_back)
+            return job.record_outcome(outcome, released=released)
         except (OperationalError, InterfaceError, IntegrityError):
             if time.monotonic() > deadline:
                 raise
@@ -136,18 +136,18 @@ def _conclude(job: ChildJob[Any], outcome: Outcome, *, handed_back: bool = False
             time.sleep(TICK_SECONDS)
 
 
-class _Watch:
+class _ChildMonitor:
     """The loop around one child."""
 
     def __init__(self, job: ChildJob[Any]) -> None:
         self.job = job
         self.reader = EventReader(job.folder.events, offset=job.events_offset)
         self.last_event: Event | None = None
-        self.heard_at = self.held_since = time.monotonic()
-        self.next_pulse = 0.0
-        self.asked_at: float | None = None
-        self.handed_back = False
-        self.ended_by: Literal["", "impatience", "silence"] = ""
+        self.last_event_at = self.lease_renewed_at = time.monotonic()
+        self.next_renewal = 0.0
+        self.stop_requested_at: float | None = None
+        self.released = False
+        self.kill_reason: Literal["", "stop_timeout", "silence_timeout"] = ""
 
     def catch_up(self) -> dict[str, Any] | None:
         """Store events that an earlier attempt wrote after its worker died; returns the report if that attempt finished."""
@@ -159,14 +159,14 @@ class _Watch:
     def run_to_end(self, process: TrainerProcess) -> tuple[Outcome, bool]:
         """Relay events and renew the lease until the child ends; returns its outcome, and whether it only stopped for this worker."""
         kills_before = oom_kills()
-        self.heard_at = time.monotonic()
+        self.last_event_at = time.monotonic()
         while (status := process.wait(TICK_SECONDS)) is None:
             self._relay()
-            self._attend()
-            self._pulse(process)
-            self._lose_patience(process)
+            self._serve_requests()
+            self._renew_lease(process)
+            self._check_timeouts(process)
         # Checked now: a database on the same disk will only answer once there is space again.
-        disk_is_full = self.job.folder.free_bytes() < LEAST_FREE_BYTES
+        disk_is_full = self.job.folder.free_bytes() < MIN_FREE_BYTES
         while not self._relay():
             time.sleep(TICK_SECONDS)
         end = ChildEnd(
@@ -175,10 +175,10 @@ class _Watch:
             log=last_lines(self.job.folder),
             oom_kills=oom_kills() - kills_before,
             disk_is_full=disk_is_full,
-            asked=self.asked_at is not None,
-            ended_by=self.ended_by,
+            stop_requested=self.stop_requested_at is not None,
+            kill_reason=self.kill_reason,
         )
-        return outcome_of(end), self.handed_back
+        return outcome_of(end), self.released
 
     def _relay(self) -> bool:
         """Relay new events; False if the database is down, in which case they're read again later."""
@@ -186,14 +186,14 @@ class _Watch:
         events = self._new_events()
         if not events:
             return True
-        self.heard_at = time.monotonic()
+        self.last_event_at = time.monotonic()
         try:
-            self.job.absorb(events, self.reader.offset)
+            self.job.handle_events(events, self.reader.offset)
         except (OperationalError, InterfaceError) as error:
             self.reader.offset = offset
-            self._database_is_away(error)
+            self._database_unavailable(error)
             return False
-        self.held_since = time.monotonic()
+        self.lease_renewed_at = time.monotonic()
         for stamped in events:
             if stamped.event.kind in LAST_KINDS or stamped.event.kind == Started.kind:
                 self.last_event = None if stamped.event.kind == Started.kind else stamped.event
@@ -208,40 +208,40 @@ class _Watch:
             logger.warning("%s: left out a line that is no event: %s", self.job.folder.events, error)
         return events
 
-    def _attend(self) -> None:
+    def _serve_requests(self) -> None:
         try:
-            self.job.attend()
+            self.job.serve_requests()
         except (OperationalError, InterfaceError) as error:
-            self._database_is_away(error)
+            self._database_unavailable(error)
 
-    def _pulse(self, process: TrainerProcess) -> None:
-        if time.monotonic() < self.next_pulse:
+    def _renew_lease(self, process: TrainerProcess) -> None:
+        if time.monotonic() < self.next_renewal:
             return
-        self.next_pulse = time.monotonic() + min(PULSE_SECONDS, settings.WORKER_LEASE_SECONDS / 5)
+        self.next_renewal = time.monotonic() + min(RENEWAL_SECONDS, settings.WORKER_LEASE_SECONDS / 5)
         try:
-            wanted = self.job.pulse()
+            stop_requested = self.job.renew_lease()
         except (OperationalError, InterfaceError) as error:
-            return self._database_is_away(error)
-        self.held_since = time.monotonic()
-        if self.asked_at is None and (wanted or is_shutting_down() or self.job.should_yield()):
-            self.handed_back = not wanted
-            self.asked_at = time.monotonic()
-            process.ask_to_stop()
+            return self._database_unavailable(error)
+        self.lease_renewed_at = time.monotonic()
+        if self.stop_requested_at is None and (stop_requested or is_shutting_down() or self.job.should_yield()):
+            self.released = not stop_requested
+            self.stop_requested_at = time.monotonic()
+            process.terminate()
 
-    def _lose_patience(self, process: TrainerProcess) -> None:
+    def _check_timeouts(self, process: TrainerProcess) -> None:
         now = time.monotonic()
-        if self.asked_at is not None and now - self.asked_at > CHECKPOINT_PATIENCE:
-            self.ended_by = "impatience"
-        elif now - self.heard_at > SILENCE_SECONDS:
-            self.ended_by = "silence"
+        if self.stop_requested_at is not None and now - self.stop_requested_at > STOP_TIMEOUT_SECONDS:
+            self.kill_reason = "stop_timeout"
+        elif now - self.last_event_at > SILENCE_SECONDS:
+            self.kill_reason = "silence_timeout"
         else:
             return
         process.kill()
 
-    def _database_is_away(self, error: Exception) -> None:
+    def _database_unavailable(self, error: Exception) -> None:
         """Continue while the lease lasts; after that, another worker may have the run, so this one must stop."""
         logger.warning("%s: the database does not answer: %s", self.job.folder.path, error)
         with suppress(Exception):
             close_old_connections()
-        if time.monotonic() - self.held_since > settings.WORKER_LEASE_SECONDS:
+        if time.monotonic() - self.lease_renewed_at > settings.WORKER_LEASE_SECONDS:
             raise Superseded from error

@@ -25,10 +25,10 @@ from workers.bridge.configs import training_config
 from workers.bridge.event_digest import digest
 from workers.bridge.forecasts import holds_out
 from workers.bridge.outcomes import Outcome
-from workers.bridge.preflight import refuse_what_cannot_work
+from workers.bridge.preflight import check_feasibility
 from workers.bridge.runner_episodes import RunnerEpisodes
 from workers.bridge.runner_tasks import with_tasks_of_workspace
-from workers.bridge.stopwatch import Stopwatch, evaluations_ahead
+from workers.bridge.stopwatch import Stopwatch, remaining_evaluations
 
 
 class TrainingJob(ChildJob[Run]):
@@ -48,7 +48,7 @@ class TrainingJob(ChildJob[Run]):
         """None if there is no held-out data to evaluate on."""
 
     def prepare(self) -> None:
-        self.show()
+        self.refresh_pages()
         version = self.job.version
         splits = (Split.TRAIN, Split.VALIDATION) if version else ()
         files = {split.value: copy_split(version, split, self.folder.path) for split in splits if version}
@@ -58,7 +58,7 @@ class TrainingJob(ChildJob[Run]):
             config = with_tasks_of_workspace(config, self.folder.path, workspace_id=self.job.workspace_id)
             self._episodes = RunnerEpisodes(self.job, self.folder.path)
             self._episodes.begin()
-        forecast = refuse_what_cannot_work(config, self.folder, version=version, base=self.job.base)
+        forecast = check_feasibility(config, self.folder, version=version, base=self.job.base)
         seconds = None if forecast.high is None or forecast.low is None else (forecast.low + forecast.high) / 2
         lifecycle.write(self.job, expected_seconds=seconds, expected_because=forecast.words if seconds else "")
         if holds_out(config, version):
@@ -70,51 +70,51 @@ class TrainingJob(ChildJob[Run]):
     def _describe_to_tracker(self) -> None:
         """Write the run's name and page URL. The tracker's own id may already be there from an earlier attempt."""
         page = f"{settings.SITE_URL}{reverse('training:run', args=[self.job.pk])}" if settings.SITE_URL else ""
-        known = read_tracking(self.folder.path)
-        write_tracking(replace(known, name=self.job.name, page=page), self.folder.path)
+        tracking = read_tracking(self.folder.path)
+        write_tracking(replace(tracking, name=self.job.name, page=page), self.folder.path)
 
-    def attend(self) -> None:
+    def serve_requests(self) -> None:
         if self._episodes is not None:
-            self._episodes.attend()
+            self._episodes.serve_requests()
 
-    def conclude(self, outcome: Outcome, *, handed_back: bool) -> None:
+    def record_outcome(self, outcome: Outcome, *, released: bool) -> None:
         if self._episodes is not None:
             self._episodes.close()
-        super().conclude(outcome, handed_back=handed_back)
+        super().record_outcome(outcome, released=released)
 
     def started(self, process_id: int) -> None:
         lifecycle.write(self.job, process_id=process_id, command=self.folder.command_line)
 
-    def absorb(self, events: Sequence[StampedEvent], offset: int) -> None:
-        news = digest(events, after=self._seq, offset=offset)
-        if news is None:
+    def handle_events(self, events: Sequence[StampedEvent], offset: int) -> None:
+        update = digest(events, after=self._seq, offset=offset)
+        if update is None:
             return
-        progress.apply(run=self.job, news=self._timed(news, events))
-        self._seq = news.seq
-        if news.began:
-            self.show()
-        self.show_now_and_then()
+        progress.apply(run=self.job, update=self._with_timings(update, events))
+        self._seq = update.seq
+        if update.began:
+            self.refresh_pages()
+        self.refresh_pages_if_due()
 
-    def _timed(self, news: progress.News, events: Sequence[StampedEvent]) -> progress.News:
-        measured, every = self._stopwatch.update(events), self._evaluates_every
-        if news.step is not None and news.total_steps is not None and every is not None:
-            ahead = evaluations_ahead(every, step=news.step, total=news.total_steps)
-            news = replace(news, evaluations_ahead=ahead)
+    def _with_timings(self, update: progress.RunUpdate, events: Sequence[StampedEvent]) -> progress.RunUpdate:
+        timings, every = self._stopwatch.update(events), self._evaluates_every
+        if update.step is not None and update.total_steps is not None and every is not None:
+            remaining = remaining_evaluations(every, step=update.step, total=update.total_steps)
+            update = replace(update, evaluations_ahead=remaining)
         return replace(
-            news,
-            step_seconds=measured.step,
-            evaluation_seconds=measured.evaluation,
+            update,
+            step_seconds=timings.step,
+            evaluation_seconds=timings.evaluation,
         )
 
-    def pulse(self) -> bool:
+    def renew_lease(self) -> bool:
         phase = lifecycle.renew(self.job)
         if phase != self._phase:
             self._phase = phase
-            self.show()
-        self.show_now_and_then()
+            self.refresh_pages()
+        self.refresh_pages_if_due()
         return phase == Phase.STOPPING
 
-    def keep(self, report: dict[str, Any]) -> None:
+    def store_results(self, report: dict[str, Any]) -> None:
         progress.finish(run=self.job, report=report)
 
     def update_pages(self) -> None:
@@ -131,34 +131,34 @@ def copy_split(version: Version, split: Split, folder: Path) -> str | None:
     """
     if not version.row_counts.get(split.value):
         return None
-    stored = version.files["jsonl"][split.value]
+    file_record = version.files["jsonl"][split.value]
     target = folder / f"{split.value}.jsonl"
-    if target.exists() and _sha256(target) == stored["sha256"]:
+    if target.exists() and _sha256(target) == file_record["sha256"]:
         return target.name  # an earlier attempt's copy
     part = target.with_suffix(".part")
     digest = hashlib.sha256()
     try:
-        with default_storage.open(stored["name"], "rb") as source, part.open("wb") as copy:
+        with default_storage.open(file_record["name"], "rb") as source, part.open("wb") as copy:
             while chunk := source.read(CHUNK_BYTES):
                 digest.update(chunk)
                 copy.write(chunk)
     except FileNotFoundError:
         raise DataFailure(
-            f"The {split.label.lower()} file of {version} is not in the file storage ({stored['name']}).",
+            f"The {split.label.lower()} file of {version} is not in the file storage ({file_record['name']}).",
             advice="Restore the storage from a backup, or freeze a new version and launch the run on that.",
         ) from None
-    if digest.hexdigest() != stored["sha256"]:
+    if digest.hexdigest() != file_record["sha256"]:
         part.unlink()
-        raise _corrupted(version, split, stored, digest.hexdigest())
+        raise _corrupted(version, split, file_record, digest.hexdigest())
     os.replace(part, target)
     return target.name
 
 
-def _corrupted(version: Version, split: Split, stored: dict[str, Any], found: str) -> DataFailure:
+def _corrupted(version: Version, split: Split, file_record: dict[str, Any], actual: str) -> DataFailure:
     return DataFailure(
-        f"The {split.label.lower()} file of {version} has changed since it was frozen: its SHA-256 is {found[:12]}…, "
-        f"expected {stored['sha256'][:12]}….",
-        advice=f"Restore {stored['name']} from a backup, or freeze a new version and launch the run on that. "
+        f"The {split.label.lower()} file of {version} has changed since it was frozen: its SHA-256 is {actual[:12]}…, "
+        f"expected {file_record['sha256'][:12]}….",
+        advice=f"Restore {file_record['name']} from a backup, or freeze a new version and launch the run on that. "
         "Nothing was trained.",
     )
 

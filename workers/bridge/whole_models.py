@@ -33,7 +33,7 @@ def publish_whole_model(publication: Publication, weights: Weights, *, renew: Ca
     try:
         for server in servers_of(endpoint_of(publication)):
             with server:
-                _point(server.url, _pointing(publication, weights, server.url))
+                _write_pointer(server.url, _pointer_content(publication, weights, server.url))
                 _wait_for(publication, server, renew)
                 verdicts.append(judge(canary, server.logprobs(publication.served_name, canary.probes)))
                 if not verdicts[-1].passed:
@@ -51,13 +51,13 @@ def reset_abandoned_pointers() -> list[str]:
 
     The workers publishing it were killed before they could clean up.
     """
-    whole = Publication.objects.filter(way=Publication.Way.RESTART)
-    moved: list[str] = []
-    for endpoint in Endpoint.objects.filter(publications__in=whole).distinct():
-        sharing = Endpoint.objects.sharing(endpoint.addresses)
-        if not whole.active().filter(endpoint__in=sharing).exists():
-            moved += [address for address in endpoint.addresses if point_at_live_model(address)]
-    return moved
+    publications = Publication.objects.filter(way=Publication.Way.RESTART)
+    reset: list[str] = []
+    for endpoint in Endpoint.objects.filter(publications__in=publications).distinct():
+        endpoints = Endpoint.objects.sharing(endpoint.addresses)
+        if not publications.active().filter(endpoint__in=endpoints).exists():
+            reset += [address for address in endpoint.addresses if point_at_live_model(address)]
+    return reset
 
 
 def point_at_live_model(address: str) -> bool:
@@ -73,31 +73,31 @@ def point_at_live_model(address: str) -> bool:
         .first()
     )
     weights = weights_of(live.policy) if live else None
-    return _point(address, _pointing(live, weights, address) if live and weights else None)
+    return _write_pointer(address, _pointer_content(live, weights, address) if live and weights else None)
 
 
 def pointer_of(address: str) -> Path:
     """The file that the keeper of a server watches: `served/<host>-<port>.json` under RUNS_DIR."""
-    place = urlsplit(address)
-    port = place.port or (443 if place.scheme == "https" else 80)
-    return served_folder() / f"{place.hostname}-{port}.json"
+    url = urlsplit(address)
+    port = url.port or (443 if url.scheme == "https" else 80)
+    return served_folder() / f"{url.hostname}-{port}.json"
 
 
-def _pointing(publication: Publication, weights: Weights, address: str) -> str:
-    home = pointer_of(address).parent
-    return json.dumps({"model": os.path.relpath(weights.model, home), "served_name": publication.served_name})
+def _pointer_content(publication: Publication, weights: Weights, address: str) -> str:
+    folder = pointer_of(address).parent
+    return json.dumps({"model": os.path.relpath(weights.model, folder), "served_name": publication.served_name})
 
 
-def _point(address: str, pointing: str | None) -> bool:
+def _write_pointer(address: str, content: str | None) -> bool:
     """Write atomically, since the keeper may read at any time. False if unchanged."""
     pointer = pointer_of(address)
-    if (pointer.read_text(encoding="utf-8") if pointer.is_file() else None) == pointing:
+    if (pointer.read_text(encoding="utf-8") if pointer.is_file() else None) == content:
         return False
-    if pointing is None:
+    if content is None:
         pointer.unlink(missing_ok=True)
         return True
     pointer.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(pointer, pointing)
+    write_whole(pointer, content)
     return True
 
 

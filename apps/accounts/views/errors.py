@@ -28,13 +28,13 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     if request.path.startswith("/api/"):
         return JsonResponse({"detail": "There is no such endpoint. See /api/docs/."}, status=404)
     user = getattr(request, "user", None)
-    others: list[Membership] = []
+    other_memberships: list[Membership] = []
     if isinstance(user, User):
         current = current_membership(user, request.session)
         memberships = Membership.objects.filter(user=user).select_related("workspace").order_by("workspace__name")[:20]
-        others = [membership for membership in memberships if membership != current]
+        other_memberships = [membership for membership in memberships if membership != current]
     words = str(exception) if isinstance(exception, NotHere) else ""
-    return render(request, "404.html", {"others": others, "words": words}, status=404)
+    return render(request, "404.html", {"others": other_memberships, "words": words}, status=404)
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:

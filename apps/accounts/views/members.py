@@ -68,8 +68,8 @@ def invite(request: HtmxRequest) -> HttpResponse:
     link = ""
     if form.is_valid():
         try:
-            made = invitation_links.invite(workspace=request.member.workspace, by=request.user, **form.cleaned_data)
-            link = request.build_absolute_uri(reverse("accounts:join", args=[made.secret]))
+            created = invitation_links.invite(workspace=request.member.workspace, by=request.user, **form.cleaned_data)
+            link = request.build_absolute_uri(reverse("accounts:join", args=[created.secret]))
             form = InvitationForm()
         except invitation_links.AlreadyMember as refusal:
             form.add_error("email", str(refusal))

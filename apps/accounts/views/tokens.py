@@ -37,8 +37,8 @@ def issue(request: HtmxRequest) -> HttpResponse:
     if not form.is_valid():
         return render(request, "accounts/tokens.html", _page(request, form), status=422)
     PER_MEMBER.count(str(request.member.pk))
-    made = api_tokens.issue_token(membership=request.member, **form.cleaned_data)
-    return render(request, "accounts/tokens.html", {**_page(request, TokenForm()), "made": made})
+    issued = api_tokens.issue_token(membership=request.member, **form.cleaned_data)
+    return render(request, "accounts/tokens.html", {**_page(request, TokenForm()), "made": issued})
 
 
 @require_POST

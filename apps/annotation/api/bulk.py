@@ -99,9 +99,9 @@ class BulkLabelsView(MemberView):
         },
     )
     def post(self, request: Request) -> Response:
-        given = LabelAllSerializer(data=request.data)
-        given.is_valid(raise_exception=True)
-        data: dict[str, Any] = given.validated_data
+        serializer = LabelAllSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        data: dict[str, Any] = serializer.validated_data
         try:
             act = label_all(
                 member=self.member,
@@ -134,11 +134,11 @@ class AssignView(OfQueue):
     )
     def post(self, request: Request, queue_id: UUID) -> Response:
         queue = self.queue(queue_id)
-        given = AssignSerializer(data=request.data)
-        given.is_valid(raise_exception=True)
-        people = [self._person(address) for address in dict.fromkeys(given.validated_data["people"])]
+        serializer = AssignSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        people = [self._person(address) for address in dict.fromkeys(serializer.validated_data["people"])]
         try:
-            act = assign_items(queue=queue, items=given.validated_data["items"], people=people, by=self.member)
+            act = assign_items(queue=queue, items=serializer.validated_data["items"], people=people, by=self.member)
         except Refusal as refusal:
             raise Conflict(str(refusal)) from None
         return Response(BulkActSerializer(act).data, status=status.HTTP_201_CREATED)

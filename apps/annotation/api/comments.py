@@ -70,13 +70,13 @@ class CommentsView(ListView):
     )
     def post(self, request: Request, trajectory_id: UUID) -> Response:
         trajectory = self._trajectory(trajectory_id)
-        given = SaySerializer(data=request.data)
-        given.is_valid(raise_exception=True)
+        serializer = SaySerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
         try:
-            made = actions.comment_on(trajectory=trajectory, by=self.member, text=given.validated_data["text"])
+            comment = actions.comment_on(trajectory=trajectory, by=self.member, text=serializer.validated_data["text"])
         except Refusal as refusal:
             raise ValidationError({"text": [str(refusal)]}) from None
-        return Response(CommentSerializer(made).data, status=status.HTTP_201_CREATED)
+        return Response(CommentSerializer(comment).data, status=status.HTTP_201_CREATED)
 
     def _trajectory(self, trajectory_id: UUID) -> Trajectory:
         return get_object_or_404(Trajectory.objects.visible_to(self.member).only("id"), pk=trajectory_id)
@@ -92,10 +92,10 @@ class RemoveCommentView(MemberView):
         responses={200: CommentSerializer, 409: OpenApiResponse(description="Somebody else wrote it.")},
     )
     def post(self, request: Request, comment_id: UUID) -> Response:
-        found = get_object_or_404(Comment.objects.visible_to(self.member).select_related("by"), pk=comment_id)
-        answer = CommentSerializer(found).data
+        comment = get_object_or_404(Comment.objects.visible_to(self.member).select_related("by"), pk=comment_id)
+        answer = CommentSerializer(comment).data
         try:
-            actions.remove_comment(comment=found, by=self.member)
+            actions.remove_comment(comment=comment, by=self.member)
         except Refusal as refusal:
             raise Conflict(str(refusal)) from None
         return Response(answer)

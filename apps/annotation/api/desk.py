@@ -131,10 +131,10 @@ class JudgmentView(MemberView):
         mine = Assignment.objects.of(self.member).select_related("queue")
         assignment = get_object_or_404(mine, pk=assignment_id)
         kind = kind_of(assignment.queue)
-        given = ANSWERS[kind.name](data=request.data)
-        given.is_valid(raise_exception=True)
+        serializer = ANSWERS[kind.name](data=request.data)
+        serializer.is_valid(raise_exception=True)
         asks = kind.asked(assignment.queue)
-        form = kind.form(_as_sent_by_pages(given.validated_data, asks), asks=asks)
+        form = kind.form(_as_sent_by_pages(serializer.validated_data, asks), asks=asks)
         cleaned(form)
         try:
             actions.record(assignment=assignment, answer=form.to_answer(assignment), **form.time_and_guidelines())
@@ -171,10 +171,10 @@ class SkipView(MemberView):
     )
     def post(self, request: Request, assignment_id: UUID) -> Response:
         assignment = get_object_or_404(Assignment.objects.of(self.member).select_related("queue"), pk=assignment_id)
-        given = ReasonSerializer(data=request.data)
-        given.is_valid(raise_exception=True)
+        serializer = ReasonSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
         try:
-            actions.skip(assignment=assignment, reason=given.validated_data["reason"])
+            actions.skip(assignment=assignment, reason=serializer.validated_data["reason"])
         except Refusal as refusal:
             raise Conflict(str(refusal)) from None
         return Response(SkippedSerializer({"assignment": assignment.pk}).data)
@@ -255,16 +255,16 @@ def _blind_message(message: Any, numbers: dict[str, str]) -> dict[str, Any]:
 
 def _call(call: Any, numbers: dict[str, str]) -> dict[str, Any]:
     """The name and arguments of a call. Its id and extra fields would reveal the provider."""
-    given = call if isinstance(call, dict) else {}
-    function = given.get("function")
-    known = function if isinstance(function, dict) else {}
+    message_call = call if isinstance(call, dict) else {}
+    function = message_call.get("function")
+    fields = function if isinstance(function, dict) else {}
     return {
-        "id": _number(given.get("id"), numbers),
+        "id": _number(message_call.get("id"), numbers),
         "type": "function",
-        "function": {name: known[name] for name in ("name", "arguments") if name in known},
+        "function": {name: fields[name] for name in ("name", "arguments") if name in fields},
     }
 
 
-def _number(given: Any, numbers: dict[str, str]) -> str:
+def _number(call_id: Any, numbers: dict[str, str]) -> str:
     """A number that replaces the id of a call and of its result, in order of appearance in the trajectory."""
-    return numbers.setdefault(str(given), f"call_{len(numbers) + 1}")
+    return numbers.setdefault(str(call_id), f"call_{len(numbers) + 1}")

@@ -53,8 +53,10 @@ class GuidelinesView(ListView, OfQueue):
         responses={201: GuidelineSerializer, 400: OpenApiResponse(description="Refused, by field.")},
     )
     def post(self, request: Request, queue_id: UUID) -> Response:
-        queue, given = self.queue(queue_id), ReviseGuidelinesSerializer(data=request.data)
-        given.is_valid(raise_exception=True)
-        made = queue_lifecycle.revise_guidelines(queue=queue, text=given.validated_data["text"], by=self.member.user)
-        made.refresh_from_db()
-        return Response(GuidelineSerializer(made).data, status=status.HTTP_201_CREATED)
+        queue, serializer = self.queue(queue_id), ReviseGuidelinesSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        guideline = queue_lifecycle.revise_guidelines(
+            queue=queue, text=serializer.validated_data["text"], by=self.member.user
+        )
+        guideline.refresh_from_db()
+        return Response(GuidelineSerializer(guideline).data, status=status.HTTP_201_CREATED)

@@ -100,11 +100,13 @@ class AdoptSerializer(RequestSerializer):
     columns = ColumnSerializer(many=True, allow_empty=False)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        known = KINDS[attrs["kind"]].imported_values
+        meanings = KINDS[attrs["kind"]].imported_values
         for column in attrs["columns"]:
             for value in column["values"]:
-                if value["means"] not in known:
-                    problem = f"“{value['means']}” isn't a possible meaning here; expected one of {', '.join(known)}."
+                if value["means"] not in meanings:
+                    problem = (
+                        f"“{value['means']}” isn't a possible meaning here; expected one of {', '.join(meanings)}."
+                    )
                     raise serializers.ValidationError({"columns": [f"{column['name']}: {problem}"]})
         return attrs
 
@@ -120,9 +122,9 @@ class ImportJudgmentsView(MemberView):
         responses={200: SurveySerializer, 409: OpenApiResponse(description="The import is not finished.")},
     )
     def get(self, request: Request, batch_id: UUID) -> Response:
-        found = survey(self.member.workspace, self._selection(self._batch(batch_id)))
-        shown = {"verdicts": _shown(found.verdicts), "labels": _shown(found.labels)}
-        return Response(SurveySerializer({**vars(found), **shown}).data)
+        summary = survey(self.member.workspace, self._selection(self._batch(batch_id)))
+        shown = {"verdicts": _shown(summary.verdicts), "labels": _shown(summary.labels)}
+        return Response(SurveySerializer({**vars(summary), **shown}).data)
 
     @extend_schema(
         operation_id="import_judgements_create",
@@ -137,18 +139,18 @@ class ImportJudgmentsView(MemberView):
     )
     def post(self, request: Request, batch_id: UUID) -> Response:
         batch = self._batch(batch_id)
-        given = AdoptSerializer(data=request.data)
-        given.is_valid(raise_exception=True)
-        asked = given.validated_data
-        meanings = Meanings(asked["kind"], tuple(map(_column, asked["columns"])), asked["who"])
+        serializer = AdoptSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        fields = serializer.validated_data
+        meanings = Meanings(fields["kind"], tuple(map(_column, fields["columns"])), fields["who"])
         try:
             queue = adopt(
                 workspace=self.member.workspace,
                 selection=self._selection(batch),
-                name=asked["name"],
-                source=asked["origin"] or batch.filename,
+                name=fields["name"],
+                source=fields["origin"] or batch.filename,
                 meanings=meanings,
-                judged_by=asked["judged_by"],
+                judged_by=fields["judged_by"],
                 by=self.member.user,
             )
         except Refusal as refusal:
@@ -172,6 +174,8 @@ def _shown(columns: tuple[Columns, ...]) -> list[dict[str, Any]]:
     ]
 
 
-def _column(asked: dict[str, Any]) -> Column:
-    means = {json.dumps(each["value"]): each["means"] for each in asked["values"]}
-    return Column(asked["name"], means, asked["is_somebody"], asked["of_steps"], asked["first"])
+def _column(column_fields: dict[str, Any]) -> Column:
+    means = {json.dumps(each["value"]): each["means"] for each in column_fields["values"]}
+    return Column(
+        column_fields["name"], means, column_fields["is_somebody"], column_fields["of_steps"], column_fields["first"]
+    )

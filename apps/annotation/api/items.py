@@ -44,8 +44,8 @@ class ItemSerializer(serializers.ModelSerializer[Item]):
 
     def get_assignees(self, item: Item) -> list[str]:
         """Names of those it's assigned to; empty if it's for everybody."""
-        found: dict[int, list[str]] = self.context["assignees"]
-        return found.get(item.pk, [])
+        assignees: dict[int, list[str]] = self.context["assignees"]
+        return assignees.get(item.pk, [])
 
 
 class ItemsView(OfQueue):
@@ -63,10 +63,10 @@ class ItemsView(OfQueue):
         queue, pages = self.queue(queue_id), self.pagination_class()
         light = ("queue", "position", "task__key", "a", "b", "purpose", "overlap", "taken", "judged", "disputed")
         rows = Item.objects.filter(queue=queue).select_related("task").only(*light)
-        found = pages.paginate_queryset(rows, request, self) or []
+        items = pages.paginate_queryset(rows, request, self) or []
         on_my_desk = set(open_items_of(self.member).filter(queue=queue))
-        context = {"assignees": assignees_of(found), "on_my_desk": on_my_desk}
-        return pages.get_paginated_response(ItemSerializer(found, many=True, context=context).data)
+        context = {"assignees": assignees_of(items), "on_my_desk": on_my_desk}
+        return pages.get_paginated_response(ItemSerializer(items, many=True, context=context).data)
 
 
 class MakeKnownSerializer(RequestSerializer):
@@ -102,20 +102,20 @@ class KnownView(OfQueue):
     def post(self, request: Request, queue_id: UUID, item_id: int) -> Response:
         queue = self.queue(queue_id)
         item = get_object_or_404(Item.objects.select_related("task", "a"), queue=queue, pk=item_id)
-        given = MakeKnownSerializer(data=request.data)
-        given.is_valid(raise_exception=True)
-        asked = given.validated_data
-        form = KnownForm({**asked, "answer_given": asked["answer"]}, queue=queue)
+        serializer = MakeKnownSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        fields = serializer.validated_data
+        form = KnownForm({**fields, "answer_given": fields["answer"]}, queue=queue)
         if not form.is_valid():
             problems = {"answer" if name == "answer_given" else name: words for name, words in form.errors.items()}
             raise ValidationError({name: list(map(str, words)) for name, words in problems.items()})
-        purpose = Item.Purpose(asked["purpose"])
+        purpose = Item.Purpose(fields["purpose"])
         try:
             if purpose == Item.Purpose.WORK:
                 known_answers.make_work(item=item, by=self.member.user)
             else:
                 known_answers.make_known(
-                    item=item, purpose=purpose, answer=form.answer(), because=asked["because"], by=self.member.user
+                    item=item, purpose=purpose, answer=form.answer(), because=fields["because"], by=self.member.user
                 )
         except Refusal as refusal:
             raise Conflict(str(refusal)) from None
@@ -145,11 +145,11 @@ class GoldView(OfQueue):
         },
     )
     def post(self, request: Request, queue_id: UUID) -> Response:
-        queue, given = self.queue(queue_id), GoldSerializer(data=request.data)
-        given.is_valid(raise_exception=True)
-        asked = cleaned(DrawGoldForm(given.validated_data))
+        queue, serializer = self.queue(queue_id), GoldSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        fields = cleaned(DrawGoldForm(serializer.validated_data))
         try:
-            known_answers.draw_gold(queue=queue, count=asked["count"], by=self.member.user)
+            known_answers.draw_gold(queue=queue, count=fields["count"], by=self.member.user)
         except Refusal as refusal:
             raise Conflict(str(refusal)) from None
         queue.refresh_from_db()

@@ -114,8 +114,8 @@ class JudgesView(_QueueOfJudges):
     )
     def get(self, request: Request, queue_id: UUID) -> Response:
         queue, pages = self.queue(queue_id), self.pagination_class()
-        found = pages.paginate_queryset(queue.judges.select_related("annotator__policy"), request, self)
-        return pages.get_paginated_response(JudgeSerializer(rows_of(queue, found or []), many=True).data)
+        judges = pages.paginate_queryset(queue.judges.select_related("annotator__policy"), request, self)
+        return pages.get_paginated_response(JudgeSerializer(rows_of(queue, judges or []), many=True).data)
 
     @extend_schema(
         operation_id="queue_judges_create",
@@ -130,9 +130,9 @@ class JudgesView(_QueueOfJudges):
     )
     def post(self, request: Request, queue_id: UUID) -> Response:
         queue = self.queue(queue_id)
-        given = SendSerializer(data=request.data)
-        given.is_valid(raise_exception=True)
-        settings = cleaned(JudgeForm(given.validated_data, workspace=self.member.workspace))
+        serializer = SendSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        settings = cleaned(JudgeForm(serializer.validated_data, workspace=self.member.workspace))
         try:
             judge = enrollment.send_judge(queue=queue, by=self.member.user, **settings)
         except Refusal as refusal:

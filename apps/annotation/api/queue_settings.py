@@ -115,12 +115,12 @@ class QueueSettingsView(OfQueue):
     )
     def post(self, request: Request, queue_id: UUID) -> Response:
         self.queue(queue_id)
-        given = ChangeQueueSerializer(data=request.data)
-        given.is_valid(raise_exception=True)
+        serializer = ChangeQueueSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
         with transaction.atomic():  # of two concurrent changes, the second starts from the result of the first
             rows = Queue.objects.visible_to(self.member).select_for_update(of=("self",), no_key=True)
             queue = get_object_or_404(rows, pk=queue_id)
-            form = SettingsForm(_as_sent_by_the_page(queue, given.validated_data), queue=queue)
+            form = SettingsForm(_as_sent_by_the_page(queue, serializer.validated_data), queue=queue)
             cleaned(form)
             try:
                 changed = change_settings(queue=queue, settings=form.settings(), by=self.member.user)
@@ -134,9 +134,9 @@ def _as_sent_by_the_page(queue: Queue, changes: dict[str, Any]) -> dict[str, Any
     if changes.get("shows_machines") and not kind_of(queue).takes_models:
         raise ValidationError({"shows_machines": ["Models can't judge a queue of this kind."]})
     layout = changes.pop("layout", {})
-    known = [setting.name for setting in settings_of(queue.kind)]
-    if unknown := sorted(set(layout) - set(known)):
-        problem = f"“{legible(unknown[0], 60)}” isn't a setting of this desk; known: {', '.join(known)}."
+    setting_names = [setting.name for setting in settings_of(queue.kind)]
+    if unknown := sorted(set(layout) - set(setting_names)):
+        problem = f"“{legible(unknown[0], 60)}” isn't a setting of this desk; known: {', '.join(setting_names)}."
         raise ValidationError({"layout": [problem]})
     sent = {**SettingsForm(queue=queue).initial, "questions": None}
     if "labellers" in changes:
@@ -147,8 +147,8 @@ def _as_sent_by_the_page(queue: Queue, changes: dict[str, Any]) -> dict[str, Any
 
 def _members(queue: Queue, addresses: list[str]) -> list[int]:
     people = User.objects.filter(memberships__workspace=queue.workspace_id)
-    known = {email.lower(): pk for email, pk in people.values_list("email", "pk")}
+    user_ids = {email.lower(): pk for email, pk in people.values_list("email", "pk")}
     wanted = list(dict.fromkeys(address.lower() for address in addresses))
-    if missing := [address for address in wanted if address not in known]:
+    if missing := [address for address in wanted if address not in user_ids]:
         raise ValidationError({"labellers": [f"Nobody in this workspace has the address {missing[0]}."]})
-    return [known[address] for address in wanted]
+    return [user_ids[address] for address in wanted]

@@ -54,9 +54,9 @@ def asked_questions(kind: str, body: Mapping[str, Any]) -> Any:
 
 def refuse_unknown_filters(query: str) -> None:
     """Refuse unknown filter names, since ignoring a misspelled one would select everything. Raises ValidationError."""
-    known = [field.name for field in fields(Filters)]
-    if unknown := sorted(QueryDict(query).keys() - set(known)):
-        raise ValidationError(f"“{legible(unknown[0], 60)}” isn't a filter; known: {', '.join(known)}.")
+    filter_names = [field.name for field in fields(Filters)]
+    if unknown := sorted(QueryDict(query).keys() - set(filter_names)):
+        raise ValidationError(f"“{legible(unknown[0], 60)}” isn't a filter; known: {', '.join(filter_names)}.")
 
 
 NewQueueSerializer = request_of(
@@ -103,19 +103,19 @@ class QueuesView(ListView):
     )
     def post(self, request: Request) -> Response:
         """Create a queue of trajectories; a worker fills it. Researchers and above."""
-        given = NewQueueSerializer(data=request.data)
-        given.is_valid(raise_exception=True)
-        asked = {**given.validated_data, "judged": given.validated_data["kind"]}
-        asked["questions"] = asked_questions(asked["judged"], asked)
+        serializer = NewQueueSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        fields = {**serializer.validated_data, "judged": serializer.validated_data["kind"]}
+        fields["questions"] = asked_questions(fields["judged"], fields)
         workspace = self.member.workspace
-        form = QueueForm({name: value for name, value in asked.items() if value is not None}, workspace=workspace)
+        form = QueueForm({name: value for name, value in fields.items() if value is not None}, workspace=workspace)
         cleaned(form)
-        ids = asked["trajectories"]
+        ids = fields["trajectories"]
         try:
             queue = create_queue(
                 workspace=workspace,
                 created_by=self.member.user,
-                selection=Selection(ids=ids, filter="" if ids else asked["filter"]),
+                selection=Selection(ids=ids, filter="" if ids else fields["filter"]),
                 pairing=form.pairing(),
                 **form.settings(),
             )

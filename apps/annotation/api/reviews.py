@@ -42,8 +42,8 @@ class DisputedSerializer(serializers.ModelSerializer[Item]):
 
     def get_judgements(self, item: Item) -> list[UUID]:
         """Ids of the valid judgments, oldest first."""
-        found: dict[int, list[UUID]] = self.context["judgments"]
-        return found.get(item.pk, [])
+        judgments: dict[int, list[UUID]] = self.context["judgments"]
+        return judgments.get(item.pk, [])
 
 
 class AdjudicationSerializer(serializers.ModelSerializer[Adjudication]):
@@ -107,9 +107,9 @@ class DisputedView(ReviewView):
             .select_related("task")
             .only("queue", "position", "task__key", "a", "b")
         )
-        found = pages.paginate_queryset(waiting, request, self) or []
-        context = {"judgments": valid_judgments_by_item(queue, found)}
-        return pages.get_paginated_response(DisputedSerializer(found, many=True, context=context).data)
+        items = pages.paginate_queryset(waiting, request, self) or []
+        context = {"judgments": valid_judgments_by_item(queue, items)}
+        return pages.get_paginated_response(DisputedSerializer(items, many=True, context=context).data)
 
 
 class AdjudicationsView(ListView, ReviewView):
@@ -138,10 +138,10 @@ class AdjudicationsView(ListView, ReviewView):
     )
     def post(self, request: Request, queue_id: UUID) -> Response:
         queue = self.queue(queue_id)
-        given = DecideSerializer(data=request.data, context={"queue": queue})
-        given.is_valid(raise_exception=True)
+        serializer = DecideSerializer(data=request.data, context={"queue": queue})
+        serializer.is_valid(raise_exception=True)
         try:
-            made = adjudicate(by=self.member.user, blind=False, **given.validated_data)
+            adjudication = adjudicate(by=self.member.user, blind=False, **serializer.validated_data)
         except Refusal as refusal:
             raise Conflict(str(refusal)) from None
-        return Response(AdjudicationSerializer(made).data, status=status.HTTP_201_CREATED)
+        return Response(AdjudicationSerializer(adjudication).data, status=status.HTTP_201_CREATED)

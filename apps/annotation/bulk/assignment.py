@@ -101,10 +101,10 @@ def _locked(queue: Queue, items: Collection[int]) -> list[int]:
 
 def people_by_item(items: Collection[int]) -> dict[int, list[int]]:
     """The ids of each item's assignees; none if it's for everybody."""
-    found: dict[int, list[int]] = defaultdict(list)
+    people: dict[int, list[int]] = defaultdict(list)
     for item, user in ItemAssignee.objects.filter(item__in=items).order_by("pk").values_list("item", "user"):
-        found[item].append(user)
-    return found
+        people[item].append(user)
+    return people
 
 
 def _put(queue: Queue, people: Mapping[int, Sequence[int]]) -> None:

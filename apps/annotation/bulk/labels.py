@@ -35,8 +35,8 @@ class NothingSelected(Refusal):
 class CountChanged(Refusal):
     code = "count_changed"
 
-    def __init__(self, seen: int, found: int) -> None:
-        super().__init__(f"{seen:,} trajectories were shown, and {found:,} match now. Check them, and label again.")
+    def __init__(self, seen: int, current: int) -> None:
+        super().__init__(f"{seen:,} trajectories were shown, and {current:,} match now. Check them, and label again.")
 
 
 @transaction.atomic
@@ -45,8 +45,8 @@ def label_all(*, member: Membership, selection: Selection, thumb: int, seen: int
 
     Raises NothingSelected, TooMany, CountChanged, BadFilter.
     """
-    found = selected(member.workspace, selection).order_by("pk").only("id", "task_id")
-    trajectories = list(found[: MOST + 1])
+    matches = selected(member.workspace, selection).order_by("pk").only("id", "task_id")
+    trajectories = list(matches[: MOST + 1])
     if not trajectories:
         raise NothingSelected
     if len(trajectories) > MOST:

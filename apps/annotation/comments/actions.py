@@ -57,15 +57,15 @@ def comment_on(*, trajectory: Trajectory, by: Membership, text: str) -> Comment:
 def mentioned_in(text: str, people: Iterable[User]) -> list[User]:
     """The users that `text` mentions. Longer names match first: `@Ann Lee` doesn't mention Ann."""
     names = [(name, user) for user in people for name in (user.name, user.email) if name]
-    found: dict[int, User] = {}
+    users: dict[int, User] = {}
     for name, user in sorted(names, key=lambda each: -len(each[0])):
         named = re.compile(rf"(?<![\w@])@{re.escape(name)}(?!\w)", re.IGNORECASE)
         if named.search(text):
-            found[user.pk] = user
+            users[user.pk] = user
             # Two people with the same name are both mentioned, so only longer names hide shorter ones.
             if not any(other != user and each.lower() == name.lower() for each, other in names):
                 text = named.sub(" ", text)
-    return list(found.values())
+    return list(users.values())
 
 
 def remove_comment(*, comment: Comment, by: Membership) -> None:

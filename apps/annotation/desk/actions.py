@@ -58,10 +58,10 @@ def record(*, assignment: Assignment, answer: object, seconds: float = 0.0, guid
     if size > MOST_CHARACTERS:
         raise AnswerTooLong(size, MOST_CHARACTERS)
     kind.check(answer, kind.asked(held.queue), held.item)
-    made: Judgment
-    [made] = kind.store([Submission(held, answer, _bounded(seconds, held), guideline_version)])
-    _conclude(desk, held, made)
-    return made
+    judgment: Judgment
+    [judgment] = kind.store([Submission(held, answer, _bounded(seconds, held), guideline_version)])
+    _conclude(desk, held, judgment)
+    return judgment
 
 
 class _Locked(NamedTuple):
@@ -242,11 +242,11 @@ def _last_act(queue: Queue, annotator: Annotator) -> Assignment:
         item__purpose=Item.Purpose.ONBOARDING  # its answer was shown
     )
     reached = acts.filter(item__in=_latest_items(acts), state__in=[Assignment.State.JUDGED, Assignment.State.SKIPPED])
-    found = list(reached.select_for_update(of=("self",)).select_related("item").order_by("-closed_at"))
-    for act in found:
+    assignments = list(reached.select_for_update(of=("self",)).select_related("item").order_by("-closed_at"))
+    for act in assignments:
         if act.state == Assignment.State.JUDGED or reclaim_slot(act.item):
             return act
-    if found:
+    if assignments:
         raise PlaceLost("Other people have taken the item that you skipped.")
     raise NothingToUndo
 

@@ -50,12 +50,12 @@ def next_assignment(*, queue: Queue, annotator: Annotator, besides: Collection[U
     """
     if not may_label(queue, annotator):
         raise NotForYou
-    found = _next(queue, annotator, besides)
-    if found is None and _lapsed(queue).exists():
+    assignment = _next(queue, annotator, besides)
+    if assignment is None and _lapsed(queue).exists():
         # A periodic task ends leases every 15 seconds; end them now rather than send somebody home.
         expire_leases(queue=queue)
-        found = _next(queue, annotator, besides)
-    return found
+        assignment = _next(queue, annotator, besides)
+    return assignment
 
 
 def _refusal(queue: Queue, desk: Desk) -> Refusal | None:

@@ -83,15 +83,15 @@ def _ask_for(
         "action_hash": hashlib.sha256(jsontext.canonical(action)).hexdigest() if action else "",
     }
     alike = Continuation.objects.exclude(state=JobState.FAILED)
-    if found := alike.filter(**wanted).first():
-        return found
+    if existing := alike.filter(**wanted).first():
+        return existing
     try:
         with transaction.atomic():
-            made = Continuation.objects.create(**wanted, workspace_id=trajectory.workspace_id, action=action)
+            continuation = Continuation.objects.create(**wanted, workspace_id=trajectory.workspace_id, action=action)
     except IntegrityError:  # somebody else requested the same concurrently
         return alike.get(**wanted)
-    lifecycle.queue(made)
-    return made
+    lifecycle.queue(continuation)
+    return continuation
 
 
 def finish_sampling(continuation: Continuation, *, messages: list[dict[str, Any]], problem: str = "") -> None:
@@ -104,7 +104,7 @@ def finish_sampling(continuation: Continuation, *, messages: list[dict[str, Any]
 
 
 @transaction.atomic
-def finish_going_on(continuation: Continuation, *, line: bytes) -> None:
+def finish_continuation(continuation: Continuation, *, line: bytes) -> None:
     """Store the new trajectory as a branch of the original one. Raises Superseded."""
     record = read_line(line)
     record.info = {**record.info, "continuation": str(continuation.pk)}

@@ -97,9 +97,9 @@ def complete(kind: str, *layers: Settings) -> dict[str, str]:
     """A value for each setting of this kind, from the first layer that has a valid one."""
     values = {}
     for setting in settings_of(kind):
-        known = [value for value, _ in setting.choices]
-        found = (layer[setting.name] for layer in layers if layer.get(setting.name) in known)
-        values[setting.name] = next(found, known[0])
+        choices = [value for value, _ in setting.choices]
+        stored = (layer[setting.name] for layer in layers if layer.get(setting.name) in choices)
+        values[setting.name] = next(stored, choices[0])
     return values
 
 
@@ -113,10 +113,10 @@ def arrangement_of(queue: Queue, user: User) -> Arrangement:
     """The layout of this person's desk in this queue."""
     choices = LayoutChoice.objects.filter(Q(queue=queue) | Q(kind=queue.kind), user=user).select_related("layout")
     by_kind = {bool(choice.kind): choice for choice in choices}
-    of_kind, own = by_kind.get(True), by_kind.get(False)
-    choice = own or of_kind
+    of_kind, of_queue = by_kind.get(True), by_kind.get(False)
+    choice = of_queue or of_kind
     layout = choice.layout if choice else None
-    changes = own.changes if own else {}
+    changes = of_queue.changes if of_queue else {}
     base = complete(queue.kind, layout.settings if layout else queue.layout)
     settings = complete(queue.kind, changes, base)
     return Arrangement(
@@ -125,7 +125,7 @@ def arrangement_of(queue: Queue, user: User) -> Arrangement:
         is_changed=settings != base,
         is_of_kind=bool(layout and of_kind and of_kind.layout_id == layout.pk),
         saved=list(DeskLayout.objects.filter(user=user).order_by("name")),
-        undo=own.undo.get("words", "") if own else "",
+        undo=of_queue.undo.get("words", "") if of_queue else "",
     )
 
 
@@ -211,10 +211,10 @@ def undo(*, queue: Queue, user: User) -> None:
         if stored is None:
             DeskLayout.objects.filter(user=user, pk=pk).delete()
             continue
-        found = DeskLayout.objects.filter(user=user, pk=pk).first()
-        if found is None:
+        existing = DeskLayout.objects.filter(user=user, pk=pk).first()
+        if existing is None:
             _refuse_too_many(user)
-        name = _checked(user, stored["name"], but=found)
+        name = _checked(user, stored["name"], but=existing)
         values = {"name": name, "settings": stored["settings"]}
         layout, _ = DeskLayout.objects.update_or_create(pk=pk, user=user, defaults=values)
         LayoutChoice.objects.filter(user=user, pk__in=stored.get("choices", ()), layout=None).update(layout=layout)
@@ -264,7 +264,7 @@ def _checked(user: User, name: str, but: DeskLayout | None = None) -> str:
     name = " ".join(name.split())
     if not name or len(name) > LONGEST_NAME or not is_storable(name):
         raise LayoutRefused(f"A layout needs a name of 1 to {LONGEST_NAME} characters, none of them null.")
-    others = DeskLayout.objects.filter(user=user, name=name)
-    if (others.exclude(pk=but.pk) if but else others).exists():
+    same_name = DeskLayout.objects.filter(user=user, name=name)
+    if (same_name.exclude(pk=but.pk) if but else same_name).exists():
         raise LayoutRefused(f"You have another layout called “{name}”. Choose another name.")
     return name

@@ -142,9 +142,9 @@ class QueueForm(*(kind.asks_form for kind in KINDS.values()), AsksForm):  # type
     def clean(self) -> dict[str, Any]:
         data = super().clean() or {}
         asks = self.kind().asks
-        given = data.get("questions")
+        questions = data.get("questions")
         try:
-            data["questions"] = asks.usual if given is None else read(given, asks.allowed)
+            data["questions"] = asks.usual if questions is None else read(questions, asks.allowed)
         except BadQuestions as problem:
             data["questions"] = ()
             self.add_error("questions", str(problem))

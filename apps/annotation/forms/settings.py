@@ -114,9 +114,9 @@ class SettingsForm(forms.Form):
         cast("forms.ModelMultipleChoiceField[User]", self.fields["labellers"]).queryset = members
 
     def clean_questions(self) -> tuple[Question, ...] | None:
-        given = self.cleaned_data["questions"]
+        questions = self.cleaned_data["questions"]
         try:
-            return None if given is None else read(given, kind_of(self.queue).asks.allowed)
+            return None if questions is None else read(questions, kind_of(self.queue).asks.allowed)
         except BadQuestions as problem:
             raise forms.ValidationError(str(problem)) from None
 
@@ -189,11 +189,11 @@ class KnownForm(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         data = super().clean() or self.cleaned_data
-        given = str(data.get("answer_given", "")).strip()
+        answer = str(data.get("answer_given", "")).strip()
         if data.get("purpose") == Item.Purpose.WORK or "answer_given" in self.errors:
             return data
         try:
-            data["known"] = self.kind.read_known(given) if given else None
+            data["known"] = self.kind.read_known(answer) if answer else None
         except forms.ValidationError as problem:
             self.add_error("answer_given", problem)
         else:
@@ -233,8 +233,8 @@ class DecisionForm(forms.Form):
 
     def decision(self) -> dict[str, Any]:
         """The keyword arguments of `adjudicate`."""
-        left = a_is_left_in_review(self.item)
-        answer = kind_of(self.item).decision(self.cleaned_data["answer"], a_is_left=left)
+        a_is_left = a_is_left_in_review(self.item)
+        answer = kind_of(self.item).decision(self.cleaned_data["answer"], a_is_left=a_is_left)
         return {**answer, "reason": self.cleaned_data["reason"]}
 
 

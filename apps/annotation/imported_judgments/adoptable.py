@@ -81,8 +81,8 @@ def pairs_of(trajectories: Iterable[Trajectory]) -> Iterator[Pair | None]:
         match trajectory.info.get(COMPARED):
             case {"pair": str(pair), "side": str(side)}:
                 sides[pair][side] = trajectory
-    for found in sides.values():
-        yield Pair(*(found[side] for side in sorted(found))) if len(found) == 2 else None
+    for pair_sides in sides.values():
+        yield Pair(*(pair_sides[side] for side in sorted(pair_sides))) if len(pair_sides) == 2 else None
 
 
 @dataclass
@@ -108,12 +108,12 @@ class _Column:
 
 def _columns(infos: Iterable[Info]) -> dict[str, _Column]:
     """Columns of short values, by name."""
-    found: dict[str, _Column] = defaultdict(_Column)
+    columns: dict[str, _Column] = defaultdict(_Column)
     for info in infos:
         for key, value in info.items():
             if is_storable(key):  # the queue's recipe stores column names
-                found[key].add(value)
-    return {name: column for name, column in found.items() if column.is_short and column.counts}
+                columns[key].add(value)
+    return {name: column for name, column in columns.items() if column.is_short and column.counts}
 
 
 def _alike(
@@ -129,11 +129,11 @@ def _alike(
         is_said_again = column.counts.total() >= 2 * len(column.counts) or least == 1
         if {*column.counts} <= {"true", "false"} or (least <= len(column.counts) <= MOST_VALUES and is_said_again):
             together[name if _is_of_side(name, columns, sides) else re.sub(r"\d+", "#", name)].append(name)
-    found = []
+    groups = []
     for names in together.values():
         counts = sum((columns[name].counts for name in names), Counter[str]())
-        found.append(Columns(tuple(names), tuple(sorted(counts.items(), key=lambda each: _in_order(each[0])))))
-    return tuple(found)
+        groups.append(Columns(tuple(names), tuple(sorted(counts.items(), key=lambda each: _in_order(each[0])))))
+    return tuple(groups)
 
 
 def _is_of_side(name: str, columns: Mapping[str, _Column], sides: tuple[str, str] | None) -> bool:

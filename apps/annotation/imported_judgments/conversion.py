@@ -51,8 +51,8 @@ def selection_of(batch: ImportBatch) -> Selection:
 
 def adopted_from(batch: ImportBatch) -> QuerySet[Queue]:
     """The queues created from this import's judgments, newest first."""
-    found = Queue.objects.filter(workspace=batch.workspace_id, selection__has_key="adopted")
-    return found.filter(selection__selection__filter=_filter_of(batch)).order_by("-pk")
+    queues = Queue.objects.filter(workspace=batch.workspace_id, selection__has_key="adopted")
+    return queues.filter(selection__selection__filter=_filter_of(batch)).order_by("-pk")
 
 
 def _filter_of(batch: ImportBatch) -> str:
@@ -109,10 +109,10 @@ def fill_batch(queue: Queue) -> bool:
         _end(queue, left_out)
         return False
     in_order = trajectories.filter(task_id__in=tasks).order_by("task_id", "pk")
-    found = list(items_in(in_order, Meanings.from_json(adopted["meanings"]), left_out))
-    _store(queue, found, judged_by=adopted["judged_by"], source=adopted["source"])
+    items = list(items_in(in_order, Meanings.from_json(adopted["meanings"]), left_out))
+    _store(queue, items, judged_by=adopted["judged_by"], source=adopted["source"])
     adopted["left_out"] = dict(+left_out)
-    queue.filled_to, queue.item_count = tasks[-1], queue.item_count + len(found)
+    queue.filled_to, queue.item_count = tasks[-1], queue.item_count + len(items)
     return True
 
 
@@ -125,29 +125,31 @@ def _end(queue: Queue, left_out: Counter[str]) -> None:
     )
 
 
-def _store(queue: Queue, found: Sequence[ImportedItem], *, judged_by: str, source: str) -> None:
+def _store(queue: Queue, imported: Sequence[ImportedItem], *, judged_by: str, source: str) -> None:
     kind = kind_of(queue)
     items = [
         Item(
             queue=queue,
             kind=queue.kind,
-            task_id=each.task,
-            a_id=each.a,
-            b_id=each.b,
+            task_id=imported_item.task,
+            a_id=imported_item.a,
+            b_id=imported_item.b,
             position=queue.item_count + index,
-            overlap=max(queue.overlap, len(each.judgments)),
-            taken=len(each.judgments),
-            judged=len(each.judgments),
-            disputed=len({kind.stance(answer) for answer in each.judgments.values()} - {None}) > 1,
+            overlap=max(queue.overlap, len(imported_item.judgments)),
+            taken=len(imported_item.judgments),
+            judged=len(imported_item.judgments),
+            disputed=len({kind.stance(answer) for answer in imported_item.judgments.values()} - {None}) > 1,
         )
-        for index, each in enumerate(found)
+        for index, imported_item in enumerate(imported)
     ]
     Item.objects.bulk_create(items, batch_size=2000)
-    who = _annotators(queue, {name for each in found for name in each.judgments}, judged_by, source)
+    who = _annotators(
+        queue, {name for imported_item in imported for name in imported_item.judgments}, judged_by, source
+    )
     submissions = [
         Submission(_assignment(queue, item, who[name]), answer, is_imported=True)
-        for item, each in zip(items, found, strict=True)
-        for name, answer in each.judgments.items()
+        for item, imported_item in zip(items, imported, strict=True)
+        for name, answer in imported_item.judgments.items()
     ]
     Assignment.objects.bulk_create([submission.assignment for submission in submissions], batch_size=2000)
     kind.store(submissions)
@@ -166,12 +168,14 @@ def _annotators(queue: Queue, names: Iterable[str], kind: str, source: str) -> d
     """The annotators with these names, created if missing."""
     shown = {name: visible(name or source)[:200] for name in names}
     theirs = Annotator.objects.filter(workspace_id=queue.workspace_id, source=source, kind=kind)
-    known = {each.name: each for each in theirs.filter(name__in=shown.values())}
-    if new := {*shown.values()} - known.keys():
-        made = (Annotator(workspace_id=queue.workspace_id, source=source, kind=kind, name=name) for name in sorted(new))
-        Annotator.objects.bulk_create(made, ignore_conflicts=True)
-        known |= {each.name: each for each in theirs.filter(name__in=new)}
-    return {name: known[name_shown] for name, name_shown in shown.items()}
+    annotators = {annotator.name: annotator for annotator in theirs.filter(name__in=shown.values())}
+    if new := {*shown.values()} - annotators.keys():
+        new_annotators = (
+            Annotator(workspace_id=queue.workspace_id, source=source, kind=kind, name=name) for name in sorted(new)
+        )
+        Annotator.objects.bulk_create(new_annotators, ignore_conflicts=True)
+        annotators |= {annotator.name: annotator for annotator in theirs.filter(name__in=new)}
+    return {name: annotators[name_shown] for name, name_shown in shown.items()}
 
 
 def _assignment(queue: Queue, item: Item, annotator: Annotator) -> Assignment:

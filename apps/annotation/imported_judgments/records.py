@@ -67,7 +67,7 @@ def _pairs(
     first: dict[int | UUID, UUID] = {}
     for trajectory in trajectories:
         first.setdefault(_course(trajectory), trajectory.pk)
-    found: dict[tuple[UUID, UUID], ImportedItem] = {}
+    items: dict[tuple[UUID, UUID], ImportedItem] = {}
     for pair in pairs_of(trajectories):
         if pair is None:
             left_out[SIDE_MISSING] += 1
@@ -77,12 +77,12 @@ def _pairs(
             left_out[SAME_TWICE if is_same else SAYS_NOTHING] += 1
             continue
         a, b = (first[_course(trajectory)] if meanings.who else trajectory.pk for trajectory in pair)
-        is_turned = (b, a) in found
-        item = found.setdefault((b, a) if is_turned else (a, b), ImportedItem(task, a, b))
+        is_turned = (b, a) in items
+        item = items.setdefault((b, a) if is_turned else (a, b), ImportedItem(task, a, b))
         for who, grade in judgments.items():
             left_out[JUDGED_TWICE] += who in item.judgments
             item.judgments.setdefault(who, grade.turned if is_turned else grade)
-    return list(found.values())
+    return list(items.values())
 
 
 def _course(trajectory: Trajectory) -> int | UUID:
@@ -150,33 +150,33 @@ def preview(workspace: Workspace, selection: Selection, meanings: Meanings, side
         ] or trajectories[:1]
         trajectories, is_all = within, is_all and len(within) == len(trajectories)
     left_out: Counter[str] = Counter()
-    found = list(
+    items = list(
         items_in(sorted(trajectories, key=lambda trajectory: (trajectory.task_id, trajectory.pk)), meanings, left_out)
     )
     return Preview(
         runs=len(trajectories),
         is_all=is_all,
-        items=len(found),
-        judgments=sum(len(each.judgments) for each in found),
-        annotators=sorted({name for each in found for name in each.judgments}),
+        items=len(items),
+        judgments=sum(len(each.judgments) for each in items),
+        annotators=sorted({name for each in items for name in each.judgments}),
         left_out=(+left_out).most_common(),
-        examples=_examples(KINDS[meanings.kind], list(_unlike(found)), sides),
+        examples=_examples(KINDS[meanings.kind], list(_unlike(items)), sides),
     )
 
 
-def _unlike(found: Iterable[ImportedItem]) -> Iterator[ImportedItem]:
+def _unlike(items: Iterable[ImportedItem]) -> Iterator[ImportedItem]:
     """A few items with different judgments."""
     seen: dict[Any, ImportedItem] = {}
-    for each in found:
+    for each in items:
         seen.setdefault(str(next(iter(each.judgments.values()))), each)
     return islice(seen.values(), EXAMPLES)
 
 
-def _examples(kind: Kind[Any, Any, Any], found: Sequence[ImportedItem], sides: tuple[str, str] | None) -> list[Example]:
-    tasks = Task.objects.only("instruction").in_bulk({each.task for each in found})
-    excerpts = _decisive_steps(kind, found)
+def _examples(kind: Kind[Any, Any, Any], items: Sequence[ImportedItem], sides: tuple[str, str] | None) -> list[Example]:
+    tasks = Task.objects.only("instruction").in_bulk({each.task for each in items})
+    excerpts = _decisive_steps(kind, items)
     examples = []
-    for each in found:
+    for each in items:
         trajectories = filter(None, (each.a, each.b))
         answers = [
             (called(side) if side else "", excerpts.get(trajectory, ""))
@@ -187,16 +187,16 @@ def _examples(kind: Kind[Any, Any, Any], found: Sequence[ImportedItem], sides: t
     return examples
 
 
-def _decisive_steps(kind: Kind[Any, Any, Any], found: Iterable[ImportedItem]) -> dict[UUID, str]:
+def _decisive_steps(kind: Kind[Any, Any, Any], items: Iterable[ImportedItem]) -> dict[UUID, str]:
     """For each trajectory, the step that a judgment points at, or else its last step."""
     indexes = [
         When(
             trajectory__in=[trajectory for trajectory in (each.a, each.b) if trajectory],
             then=_decisive_index(kind, each.judgments),
         )
-        for each in found
+        for each in items
     ]
-    trajectories = [trajectory for each in found for trajectory in (each.a, each.b) if trajectory]
+    trajectories = [trajectory for each in items for trajectory in (each.a, each.b) if trajectory]
     steps = Step.objects.filter(trajectory__in=trajectories, index=Case(*indexes, default=-1))
     return {
         trajectory: visible("\n".join(message_lines({**message, "role": ""})).removeprefix(": "))[:SHOWN]

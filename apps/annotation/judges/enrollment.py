@@ -49,7 +49,7 @@ JUDGES = register(
         is_resumable=True,
         resumable=(Phase.FAILED, Phase.CANCELLED, Phase.DONE),  # the queue may have grown
         before_resuming=_ask_again,
-        cancel_words="Pause",
+        cancel_label="Pause",
     )
 )
 

@@ -84,7 +84,7 @@ def work(judge_id: UUID, stretch: Callable[[Judge], None]) -> None:
 
 def _work(judge: Judge, stretch: Callable[[Judge], None]) -> None:
     try:
-        with lifecycle.kept(judge):
+        with lifecycle.lease_kept(judge):
             _do(judge, stretch)
         if judge.phase in HELD:
             lifecycle.release(judge, "It continues after other work.")
@@ -116,8 +116,8 @@ def fail(judge: Judge, category: str, words: str) -> None:
 
 def unasked(judge: Judge) -> QuerySet[Item]:
     """The items that it hasn't answered, in the queue's order, without onboarding items."""
-    asked = JudgeAnswer.objects.filter(judge=judge, item=OuterRef("pk"))
-    items = Item.objects.filter(~Exists(asked), queue=judge.queue).exclude(purpose=Item.Purpose.ONBOARDING)
+    answers = JudgeAnswer.objects.filter(judge=judge, item=OuterRef("pk"))
+    items = Item.objects.filter(~Exists(answers), queue=judge.queue).exclude(purpose=Item.Purpose.ONBOARDING)
     return items.select_related("task", "a", "b").order_by("position")
 
 
@@ -136,7 +136,7 @@ def record_rewards(judge: Judge, item: Item, *, a: float | None, b: float | None
         columns |= {"a_left": strength, "b_left": strength, "strength": strength, "margin": a - b}
     _, is_new = JudgeAnswer.objects.get_or_create(judge=judge, item=item, defaults=columns)
     counter = "failed" if "error" in columns else "answered"
-    lifecycle.get_on(judge, **{counter: F(counter) + int(is_new)})
+    lifecycle.record_progress(judge, **{counter: F(counter) + int(is_new)})
 
 
 def graded(margin: float) -> int:
@@ -203,22 +203,22 @@ def _pause(judge: Judge, words: str) -> None:
 
 def _ask(judge: Judge, model: Model, item: Item, criteria: str) -> tuple[Verdict | NoAnswer, Usage]:
     """The model's verdict on a pair, or why its answer is unusable; and the usage, which counts either way."""
-    found: Verdict | NoAnswer
+    reply: Verdict | NoAnswer
     try:
-        found = model.compare(
+        reply = model.compare(
             task=shortened(item.task.instruction, most=MOST_CHARACTERS),
             a=transcript(item.a, most=MOST_CHARACTERS),
             b=transcript(_second(item), most=MOST_CHARACTERS),
             criteria=criteria,
         )
     except NoAnswer as problem:
-        found = problem
+        reply = problem
     finally:
         used = model.pop_usage()
         Judge.objects.filter(pk=judge.pk).update(
             prompt_tokens=F("prompt_tokens") + used.prompt, completion_tokens=F("completion_tokens") + used.completion
         )
-    return found, used
+    return reply, used
 
 
 def _places(judge: Judge) -> Iterator[tuple[Item, Assignment | None]]:
@@ -253,7 +253,7 @@ def _record(judge: Judge, item: Item, held: Assignment | None, verdict: Verdict,
     """Store the answer with both its orders and, if it counts as an annotator, the judgment. Idempotent."""
     columns = {**verdict._asdict(), "prompt_version": version, **_tokens(used)}
     _, is_new = JudgeAnswer.objects.get_or_create(judge=judge, item=item, defaults=columns)
-    lifecycle.get_on(judge, answered=F("answered") + int(is_new))
+    lifecycle.record_progress(judge, answered=F("answered") + int(is_new))
     if held is not None:
         try:
             record(
@@ -281,6 +281,6 @@ def _record_failure(judge: Judge, item: Item, held: Assignment | None, problem: 
     }
     _, is_new = JudgeAnswer.objects.get_or_create(judge=judge, item=item, defaults=columns)
     failure = Failure("no_answer", problem[:1000]).as_json()
-    lifecycle.get_on(judge, failed=F("failed") + int(is_new), failure=failure)
+    lifecycle.record_progress(judge, failed=F("failed") + int(is_new), failure=failure)
     if held is not None:
         skip(assignment=held, reason=problem[:300])

@@ -46,7 +46,7 @@ def rows_of(queue: Queue, judges: Iterable[Judge]) -> list[JudgeRow]:
         return []
     majorities = _majorities(queue)
     prompts = {prompt.judge_id: prompt for prompt in JudgePrompt.objects.filter(judge__in=judges).order_by("version")}
-    known = {
+    gold = {
         item: answer["answer"]
         for item, answer in Item.objects.filter(queue=queue, purpose=Item.Purpose.GOLD).values_list("pk", "known")
         if answer
@@ -56,7 +56,7 @@ def rows_of(queue: Queue, judges: Iterable[Judge]) -> list[JudgeRow]:
     by_judge: dict[UUID, list[Any]] = defaultdict(list)
     for judge_id, *answer in answers.filter(place__lte=COMPARED).values_list("judge", *ANSWER_COLUMNS):
         by_judge[judge_id].append(answer)
-    return [_row(judge, prompts.get(judge.pk), by_judge[judge.pk], majorities, known) for judge in judges]
+    return [_row(judge, prompts.get(judge.pk), by_judge[judge.pk], majorities, gold) for judge in judges]
 
 
 def _majorities(queue: Queue) -> dict[int, int]:
@@ -67,21 +67,21 @@ def _majorities(queue: Queue) -> dict[int, int]:
     )
     for item, strength in people.order_by("-pk").values_list("item", "strength")[: 5 * COMPARED]:
         votes[item][_sign(strength)] += 1
-    found = {item: counts[1] - counts[-1] for item, counts in votes.items()}
-    return {item: _sign(lead) for item, lead in found.items() if lead}
+    leads = {item: counts[1] - counts[-1] for item, counts in votes.items()}
+    return {item: _sign(lead) for item, lead in leads.items() if lead}
 
 
 def _row(
-    judge: Judge, prompt: JudgePrompt | None, answers: list[Any], majorities: dict[int, int], known: dict[int, int]
+    judge: Judge, prompt: JudgePrompt | None, answers: list[Any], majorities: dict[int, int], gold: dict[int, int]
 ) -> JudgeRow:
     same = of = steady = sided = lefts = sides = right = golds = 0
     for item, strength, a_left, b_left, margin in answers:
         if item in majorities:
             of += 1
             same += _sign(strength) == majorities[item]
-        if item in known:
+        if item in gold:
             golds += 1
-            right += _sign(strength) == known[item]
+            right += _sign(strength) == gold[item]
         if margin is not None:
             continue  # a reward model doesn't see sides
         if a_left and b_left:
@@ -107,10 +107,10 @@ class ModelAnswer:
 
 def model_answers(item_id: int, *, a_is_left: bool) -> list[ModelAnswer]:
     """The models' answers on a pair."""
-    found = JudgeAnswer.objects.usable().filter(item=item_id).select_related("judge__annotator").order_by("pk")
+    answers = JudgeAnswer.objects.usable().filter(item=item_id).select_related("judge__annotator").order_by("pk")
     return [
         ModelAnswer(each.judge.annotator, by_side(each.strength, each.both_bad, a_was_left=a_is_left), each.reason)
-        for each in found
+        for each in answers
     ]
 
 

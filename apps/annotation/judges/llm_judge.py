@@ -131,13 +131,13 @@ class Model:
         used, self.used = self.used, Usage(0, 0)
         return used
 
-    def _ask(self, task: str, left: str, right: str, criteria: str) -> Opinion:
+    def _ask(self, task: str, left_text: str, right_text: str, criteria: str) -> Opinion:
         body = {
             "model": self.model,
             "temperature": self.temperature,
             "messages": [
                 {"role": "system", "content": SYSTEM.format(criteria=criteria)},
-                {"role": "user", "content": USER.format(task=task, left=left, right=right)},
+                {"role": "user", "content": USER.format(task=task, left=left_text, right=right_text)},
             ],
         }
         problem, wait, ends = "", 0.0, self.pace.clock() + LONGEST_TRYING_SECONDS
@@ -201,10 +201,10 @@ def read(response: httpx.Response) -> Opinion:
         content = None
     if not isinstance(content, str):
         raise NoAnswer("The server there doesn't send chat completions. Check the address; it ends in /v1.")
-    for found in reversed(OBJECT.findall(content)):
+    for match in reversed(OBJECT.findall(content)):
         try:
-            given = json.loads(found)
-            better, how_much = str(given["better"]).lower().replace("_", " "), given.get("how_much", 1)
+            verdict = json.loads(match)
+            better, how_much = str(verdict["better"]).lower().replace("_", " "), verdict.get("how_much", 1)
         except (ValueError, LookupError, TypeError, RecursionError):
             continue
         sign = {"left": 1, "right": -1, "tie": 0, "both bad": 0}.get(better)
@@ -213,7 +213,7 @@ def read(response: httpx.Response) -> Opinion:
         return Opinion(
             sign * int(how_much),
             better == "both bad",
-            visible(str(given.get("reason", "")))[:2000],
+            visible(str(verdict.get("reason", "")))[:2000],
         )
     raise NoAnswer(f"The answer contains no judgment: {visible(content[-300:])}")
 

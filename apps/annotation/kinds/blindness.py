@@ -22,13 +22,13 @@ from apps.trajectories.rendering.steps import StepHead, StepView, step_view
 
 def steps_around(wanted: Mapping[UUID, Collection[int]]) -> Mapping[UUID, dict[int, Step]]:
     """These steps of trajectories with their neighbors, in one query, since a step's result is stored with the next step."""
-    asked = Q()
+    condition = Q()
     for trajectory, indices in wanted.items():
-        asked |= Q(trajectory=trajectory, index__in={index + offset for index in indices for offset in (-1, 0, 1)})
-    found: dict[UUID, dict[int, Step]] = defaultdict(dict)
-    for step in Step.objects.filter(asked):
-        found[step.trajectory_id][step.index] = step
-    return found
+        condition |= Q(trajectory=trajectory, index__in={index + offset for index in indices for offset in (-1, 0, 1)})
+    steps: dict[UUID, dict[int, Step]] = defaultdict(dict)
+    for step in Step.objects.filter(condition):
+        steps[step.trajectory_id][step.index] = step
+    return steps
 
 
 def views_of(
@@ -110,5 +110,5 @@ def left_for(queue: Queue, judged: int, mine: int, golds: int, elsewhere: int = 
 
     It decreases with each of their answers, gold or not, so it may be shown where `COUNTS` aren't.
     """
-    left = min(queue.slots - judged, queue.item_count - mine - elsewhere)
-    return left + max(queue.gold_count - golds, 0) if left > 0 else 0
+    remaining = min(queue.slots - judged, queue.item_count - mine - elsewhere)
+    return remaining + max(queue.gold_count - golds, 0) if remaining > 0 else 0

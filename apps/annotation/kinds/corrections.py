@@ -40,13 +40,13 @@ class Tool:
 
     @property
     def properties(self) -> dict[str, Json]:
-        found = self.parameters.get("properties") if isinstance(self.parameters, dict) else None
-        return found if isinstance(found, dict) else {}
+        schemas = self.parameters.get("properties") if isinstance(self.parameters, dict) else None
+        return schemas if isinstance(schemas, dict) else {}
 
     @property
     def required(self) -> list[str]:
-        found = self.parameters.get("required") if isinstance(self.parameters, dict) else None
-        return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
+        names = self.parameters.get("required") if isinstance(self.parameters, dict) else None
+        return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
 
 
 @dataclass(frozen=True)
@@ -80,28 +80,28 @@ def tools_of(recorded: Sequence[Json], message: Json = None) -> list[Tool]:
 def calls_of(message: Json) -> list[tuple[str, Json]]:
     """The tool calls of a message: names with arguments, decoded if they're JSON."""
     calls = message.get("tool_calls") if isinstance(message, dict) else None
-    found = []
+    result = []
     for call in calls if isinstance(calls, list) else []:
         function = call.get("function") if isinstance(call, dict) else None
         if isinstance(function, dict) and isinstance(function.get("name"), str):
-            found.append((function["name"], _decoded(function.get("arguments"))))
-    return found
+            result.append((function["name"], _decoded(function.get("arguments"))))
+    return result
 
 
 def fields_of(tool: Tool, arguments: Json) -> list[ArgumentField]:
     """A field for each argument of the tool, filled from `arguments`; without a schema, for each argument that was given."""
-    given = arguments if isinstance(arguments, dict) else {}
+    values = arguments if isinstance(arguments, dict) else {}
     if not tool.properties:
-        return _fields_without_schema(arguments, given)
-    return [_field(tool, name, schema, given.get(name)) for name, schema in tool.properties.items()]
+        return _fields_without_schema(arguments, values)
+    return [_field(tool, name, schema, values.get(name)) for name, schema in tool.properties.items()]
 
 
-def _fields_without_schema(arguments: Json, given: dict[str, Json]) -> list[ArgumentField]:
+def _fields_without_schema(arguments: Json, values: dict[str, Json]) -> list[ArgumentField]:
     """Strings get text fields, since multiline commands are tedious to write inside JSON; everything else is one JSON field."""
-    if not given or REST in given or not all(isinstance(value, str) for value in given.values()):
+    if not values or REST in values or not all(isinstance(value, str) for value in values.values()):
         whole = json.dumps(arguments, ensure_ascii=False, indent=2) if arguments is not None else "{}"
         return [ArgumentField(REST, "json", True, "All of them, as JSON.", whole)]
-    fields = [ArgumentField(name, "long", False, "", value) for name, value in given.items()]
+    fields = [ArgumentField(name, "long", False, "", value) for name, value in values.items()]
     return [
         *fields,
         ArgumentField(REST, "json", False, "Other arguments of the tool, as JSON.", "", label="Further arguments"),
@@ -131,17 +131,17 @@ def _kind(schema: dict[str, Json], value: Json) -> str:
     return {"integer": "number", "number": "number", "boolean": "boolean"}.get(str(of_type), "json")
 
 
-def read_call(tool: Tool, given: Mapping[str, str]) -> dict[str, Json]:
+def read_call(tool: Tool, values: Mapping[str, str]) -> dict[str, Json]:
     """The arguments of a submitted form; empty optional ones are left out. Raises BadAction."""
     if not tool.properties:
-        arguments = _json(given.get(REST, "") or "{}", "The arguments")
+        arguments = _json(values.get(REST, "") or "{}", "The arguments")
         if not isinstance(arguments, dict):
             raise BadAction('The arguments must be a JSON object, such as {"city": "Oslo"}.')
-        arguments |= {name: text for name, text in given.items() if text and name != REST}
+        arguments |= {name: text for name, text in values.items() if text and name != REST}
     else:
         arguments = {}
         for field in fields_of(tool, None):
-            text = given.get(field.name, "")
+            text = values.get(field.name, "")
             if text or (field.required and field.kind == "text"):
                 arguments[field.name] = text if field.kind == "text" else _json(text, field.name)
     check_arguments(tool, arguments)
@@ -158,17 +158,19 @@ def check_action(message: Json, tools: Sequence[Tool]) -> None:
     read = calls_of(message)
     if len(read) != len(calls):
         raise BadAction("A tool call needs a name and arguments.")
-    known = {tool.name: tool for tool in tools}
+    tools_by_name = {tool.name: tool for tool in tools}
     for name, arguments in read:
-        if name not in known:
-            raise BadAction(f"There is no tool {name!r} in this trajectory; there are {', '.join(known) or 'none'}.")
-        check_arguments(known[name], arguments)
+        if name not in tools_by_name:
+            raise BadAction(
+                f"There is no tool {name!r} in this trajectory; there are {', '.join(tools_by_name) or 'none'}."
+            )
+        check_arguments(tools_by_name[name], arguments)
 
 
 def check_arguments(tool: Tool, arguments: Json) -> None:
     """Raises BadAction for arguments that the tool's schema refuses. An invalid schema refuses nothing."""
-    if found := tool_schemas.problems(tool.parameters, arguments):
-        raise BadAction(" ".join(map(_in_words, found[:PROBLEMS])))
+    if problems := tool_schemas.problems(tool.parameters, arguments):
+        raise BadAction(" ".join(map(_in_words, problems[:PROBLEMS])))
 
 
 def _in_words(error: ValidationError) -> str:

@@ -161,8 +161,8 @@ def step_index(row: Mapping[str, Any]) -> int:
     return index
 
 
-def text(given: Any, most: int) -> str:
-    return str(given)[:most]
+def text(value: Any, most: int) -> str:
+    return str(value)[:most]
 
 
 def _storable(value: Any) -> Any:
@@ -194,18 +194,18 @@ class TrajectoryForm(JudgmentForm):
 
     def answers_of_steps(self, of_item: Answers) -> dict[str, Answers]:
         """Answers by step index."""
-        known = {each.key: each for each in self.asks.of_steps}
-        found = {}
+        questions = {each.key: each for each in self.asks.of_steps}
+        answers = {}
         for row in in_order(self.cleaned_data["step_answers"]):
-            given = {
-                key: _in_order_of(known[key], value) if key in known else value
+            sent = {
+                key: _in_order_of(questions[key], value) if key in questions else value
                 for key, value in row["answers"].items()
                 if value not in (None, "", [])
             }
-            unknown = {key: value for key, value in given.items() if key not in known}  # refused during validation
-            if kept := {**unknown, **self.asks.kept_of_step(given, of_item)}:
-                found[str(row["index"])] = kept
-        return found
+            unknown = {key: value for key, value in sent.items() if key not in questions}  # refused during validation
+            if kept := {**unknown, **self.asks.kept_of_step(sent, of_item)}:
+                answers[str(row["index"])] = kept
+        return answers
 
 
 def rows_of_steps(step_answers: Mapping[str, Answers]) -> list[dict[str, Any]]:

@@ -57,10 +57,10 @@ def digest_of(kind: str, trajectories: Sequence[Trajectory]) -> bytes:
 
 
 def _recalled(digest: bytes) -> Rows | None:
-    found = recall(_slot(digest)) if _keeps() else None
-    if not isinstance(found, tuple) or found[0] != digest:
+    cached = recall(_slot(digest)) if _keeps() else None
+    if not isinstance(cached, tuple) or cached[0] != digest:
         return None
-    _, first, body = found
+    _, first, body = cached
     return Rows(first, unpacked(body))
 
 

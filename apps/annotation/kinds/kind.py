@@ -219,9 +219,9 @@ class Kind(ABC, Generic[K, A, J]):
     def known_field(self) -> forms.Field:
         """The form field for an item's known answer."""
 
-    def read_known(self, given: str) -> Known:
+    def read_known(self, value: str) -> Known:
         """Parse that field's value. Raises ValidationError."""
-        return int(given)
+        return int(value)
 
     def known_as_given(self, known: Known) -> str:
         """The reverse: the field's value for a known answer."""
@@ -242,7 +242,7 @@ class Kind(ABC, Generic[K, A, J]):
         """A reviewer's options, as text."""
 
     @abstractmethod
-    def decision(self, given: str, *, a_is_left: bool) -> dict[str, Any]:
+    def decision(self, value: str, *, a_is_left: bool) -> dict[str, Any]:
         """The adjudication's columns for an option."""
 
     @abstractmethod

@@ -95,21 +95,21 @@ class Meanings:
 
 def answers_by_annotator(meanings: Meanings, info: Mapping[str, Any], read: Callable[[str], T]) -> dict[str, T]:
     """A record's judgments by annotator: the first column of each that has a meaning."""
-    found: dict[str, T] = {}
+    answers: dict[str, T] = {}
     for column in meanings.columns:
         if (meaning := _meaning_of(column, info)) is not None:
-            found.setdefault(meanings.annotator(column, info), read(meaning))
-    return found
+            answers.setdefault(meanings.annotator(column, info), read(meaning))
+    return answers
 
 
 def walks_by(meanings: Meanings, info: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) -> dict[str, Walk]:
     """A trajectory's inspections by annotator; `steps` are the extra columns of each step."""
-    found: dict[str, Walk] = {}
+    walks: dict[str, Walk] = {}
     for column in meanings.columns:
         walk = _walk_from_labels(column, steps) if column.of_steps else _first_error(column, info, len(steps))
         if walk:
-            found.setdefault(meanings.annotator(column, info), walk)
-    return found
+            walks.setdefault(meanings.annotator(column, info), walk)
+    return walks
 
 
 def _walk_from_labels(column: Column, steps: Sequence[Mapping[str, Any]]) -> Walk | None:
@@ -123,13 +123,13 @@ def _walk_from_labels(column: Column, steps: Sequence[Mapping[str, Any]]) -> Wal
 
 def _first_error(column: Column, info: Mapping[str, Any], steps: int) -> Walk | None:
     """None if the column is empty, or names a step that doesn't exist."""
-    given = info.get(column.name)
-    if type(given) is str and WHOLE.fullmatch(given):  # from a table of text
-        given = int(given)
-    if type(given) is not int or column.first is None or given - column.first >= steps:
+    value = info.get(column.name)
+    if type(value) is str and WHOLE.fullmatch(value):  # from a table of text
+        value = int(value)
+    if type(value) is not int or column.first is None or value - column.first >= steps:
         return None
-    wrong = given - column.first if given >= column.first else None
-    if wrong is None and given >= 0:
+    wrong = value - column.first if value >= column.first else None
+    if wrong is None and value >= 0:
         return None  # step 0, though steps are counted from 1
     return _ended(wrong, [(1 if wrong is None or at < wrong else -1, at != wrong) for at in range(steps)])
 

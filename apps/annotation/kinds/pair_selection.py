@@ -202,9 +202,9 @@ def _seen(pairing: Pairing, traits: Traits) -> Traits:
 
 
 def _blocks(pairing: Pairing, groups: Mapping[Traits, Courses]) -> Iterator[_Block]:
-    found: Sequence[Traits] = list(groups)
-    for i, x in enumerate(found):
-        for y in found[i:]:
+    traits: Sequence[Traits] = list(groups)
+    for i, x in enumerate(traits):
+        for y in traits[i:]:
             if pairing.allows(x, y):
                 alike = 0 if x == y else len(groups[x] & groups[y])
                 yield _Block(x, y, (len(groups[x]), len(groups[y])), alike)
@@ -257,8 +257,8 @@ def preview(pairing: Pairing, tasks: Iterable[dict[Traits, Group]]) -> Preview:
         result.tasks += 1
         total = sum(group.runs for group in groups.values())
         result.runs += total
-        found = _blocks(pairing, {traits: group.courses for traits, group in groups.items()})
-        blocks = [block for block in found if block.size > block.alike]
+        all_blocks = _blocks(pairing, {traits: group.courses for traits, group in groups.items()})
+        blocks = [block for block in all_blocks if block.size > block.alike]
         pairs = sum(block.size - block.alike for block in blocks)
         result.items += pairs if pairing.per_task is None else min(pairs, pairing.per_task)
         result.paired_tasks += bool(pairs)
@@ -282,9 +282,9 @@ def _why_alone(pairing: Pairing, traits: Traits, groups: Mapping[Traits, Group],
         return "no policy recorded"
     if pairing.different_outcomes and traits.success is None and traits.reward is None:
         return "no outcome recorded"
-    others = [other for other in groups if other != traits]
-    if pairing.different_policies and not any(other.policy not in {None, traits.policy} for other in others):
+    other_traits = [other for other in groups if other != traits]
+    if pairing.different_policies and not any(other.policy not in {None, traits.policy} for other in other_traits):
         return "no trajectory of its task by another policy"
-    if pairing.different_outcomes and not any(_ended_differently(traits, other) for other in others):
+    if pairing.different_outcomes and not any(_ended_differently(traits, other) for other in other_traits):
         return "no trajectory of its task ended differently"
     return "no trajectory of its task differs in both policy and outcome"

@@ -120,11 +120,11 @@ def sides_of(assignment: Assignment) -> tuple[Trajectory, Trajectory]:
 def _compared(left: Trajectory, right: Trajectory) -> side_by_side.Comparison:
     """The alignment. Cached, since long trajectories are slow to read, rows are loaded in chunks, and several people compare the same two."""
     key = f"compared:{digest_of('compared', (left, right)).hex()}"
-    found: side_by_side.Comparison | None = recall(key)
-    if found is None:
-        found = side_by_side.compare(left, right)
-        remember(key, found, seconds=REMEMBERED_SECONDS)
-    return found
+    comparison: side_by_side.Comparison | None = recall(key)
+    if comparison is None:
+        comparison = side_by_side.compare(left, right)
+        remember(key, comparison, seconds=REMEMBERED_SECONDS)
+    return comparison
 
 
 def _open(
@@ -149,10 +149,10 @@ def _open(
 
 def _all_steps(left: Trajectory, right: Trajectory) -> Mapping[UUID, dict[int, Step]]:
     """Every step by trajectory and index, for trajectories so short that most of it is shown at once."""
-    found: dict[UUID, dict[int, Step]] = {left.pk: {}, right.pk: {}}
+    steps: dict[UUID, dict[int, Step]] = {left.pk: {}, right.pk: {}}
     for step in _STEPS.all(left=left.pk, right=right.pk):
-        found[step.trajectory_id][step.index] = step
-    return found
+        steps[step.trajectory_id][step.index] = step
+    return steps
 
 
 _STEPS = CompiledQuery(

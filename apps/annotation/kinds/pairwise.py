@@ -69,11 +69,11 @@ def scale(draft: Mapping[str, Any]) -> list[tuple[str, list[Grade]]]:
     return [(name, [_grade_on_scale(value, draft.get("answer")) for value in values]) for name, values in SCALE]
 
 
-def _grade_on_scale(value: int | str, given: Any) -> Grade:
+def _grade_on_scale(value: int | str, checked: Any) -> Grade:
     grade = value if isinstance(value, int) else None
     words = "both bad" if grade is None else GRADES.get(abs(grade), "tie")
     drawn = "" if grade is None else arrows(grade)
-    return Grade(str(value), KEYS[value], drawn, words, dict(ANSWERS)[str(value)], given == str(value))
+    return Grade(str(value), KEYS[value], drawn, words, dict(ANSWERS)[str(value)], checked == str(value))
 
 
 class PreferenceForm(JudgmentForm):
@@ -88,14 +88,14 @@ class PreferenceForm(JudgmentForm):
         """The answer in favor of a trajectory: only the server knows which one was on which side."""
         answer = self.cleaned_data["answer"]
         turn = 1 if assignment.a_is_left else -1
-        aspects, others = by_side_or_not(self.asks, self.answered())
+        aspects, answers = by_side_or_not(self.asks, self.answered())
         return Choice(
             strength=0 if answer == BOTH_BAD else turn * int(answer),
             both_bad=answer == BOTH_BAD,
             rationale=self.cleaned_data["rationale"],
             aspects={key: turn * grade for key, grade in aspects.items()},
             confidence=self.cleaned_data["confidence"],
-            answers=others,
+            answers=answers,
         )
 
 
@@ -168,7 +168,7 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
         check_answers(asks, {**answer.aspects, **answer.answers}, {}, needed=0)
 
     def store(self, submissions: Sequence[Submission[Choice]]) -> list[Preference]:
-        made = (
+        preferences = (
             Preference(
                 **submission.columns(),
                 **vars(submission.answer),
@@ -176,7 +176,7 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
             )
             for submission in submissions
         )
-        return Preference.objects.bulk_create(made, batch_size=2000)
+        return Preference.objects.bulk_create(preferences, batch_size=2000)
 
     def answer_of(self, judgment: Preference) -> Choice:
         return Choice.of(judgment)
@@ -250,9 +250,9 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
         grades = (3, 2, 1, 0, -1, -2, -3)
         return [*((str(n), by_side(n, False, a_was_left=True).capitalize()) for n in grades), (BOTH_BAD, "Both bad")]
 
-    def decision(self, given: str, *, a_is_left: bool) -> dict[str, Any]:
-        strength = 0 if given == BOTH_BAD else int(given) if a_is_left else -int(given)
-        return {"strength": strength, "both_bad": given == BOTH_BAD}
+    def decision(self, value: str, *, a_is_left: bool) -> dict[str, Any]:
+        strength = 0 if value == BOTH_BAD else int(value) if a_is_left else -int(value)
+        return {"strength": strength, "both_bad": value == BOTH_BAD}
 
     def chosen(self, decision: Adjudication, *, a_is_left: bool) -> str:
         strength = decision.strength or 0

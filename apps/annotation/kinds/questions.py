@@ -83,9 +83,9 @@ class Asks:
 
 
 def _check(questions: Sequence[Question], answers: Answers, wanted: Sequence[Question], where: str) -> None:
-    known = {each.key: each for each in questions}
+    questions_by_key = {each.key: each for each in questions}
     for key, value in answers.items():
-        if key not in known or not known[key].takes(value):
+        if key not in questions_by_key or not questions_by_key[key].takes(value):
             raise UnfitAnswers(f"“{key}” cannot be answered with {value}{where} in this queue. Reload the page.")
     for question in wanted:
         if question.required and question.key not in answers:

@@ -102,7 +102,7 @@ class RatingKind(SingleTrajectoryKind[RatingAsks, Scores, Rating]):
             raise Incomplete(f"There is no step {beyond[0] + 1}: this trajectory has {steps}.")
 
     def store(self, submissions: Sequence[Submission[Scores]]) -> list[Rating]:
-        made = [
+        ratings = [
             Rating(
                 **submission.columns(),
                 answers=submission.answer.answers,
@@ -112,13 +112,13 @@ class RatingKind(SingleTrajectoryKind[RatingAsks, Scores, Rating]):
             )
             for submission in submissions
         ]
-        Rating.objects.bulk_create(made, batch_size=2000)
+        Rating.objects.bulk_create(ratings, batch_size=2000)
         Mark.objects.bulk_create(
             Mark(rating=rating, **vars(mark))
-            for rating, submission in zip(made, submissions, strict=True)
+            for rating, submission in zip(ratings, submissions, strict=True)
             for mark in submission.answer.marks
         )
-        return made
+        return ratings
 
     def answer_of(self, judgment: Rating) -> Scores:
         return Scores.of(judgment)
@@ -141,10 +141,10 @@ class RatingKind(SingleTrajectoryKind[RatingAsks, Scores, Rating]):
         return self.asked(judgment.queue).opinion(judgment.thumb, judgment.answers)
 
     def gather(self, queue: Queue) -> Gathered:
-        asked = self.asked(queue)
-        questions = QuestionMeasures(asked.questions)
+        questions_asked = self.asked(queue)
+        questions = QuestionMeasures(questions_asked.questions)
         thumb = Measure("thumb", "Thumb", (-1, 1))
-        gathered = Gathered([*questions.all, *([thumb] if asked.thumb else [])])
+        gathered = Gathered([*questions.all, *([thumb] if questions_asked.thumb else [])])
         for work, values in read(self.valid_judgments, queue, "answers", "step_answers", "thumb"):
             gathered.work.append(work)
             thumb.add(work, values["thumb"])

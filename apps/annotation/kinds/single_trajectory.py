@@ -101,8 +101,8 @@ class SingleTrajectoryKind(Kind[K, A, J]):
     def review_choices(self, judgments: Sequence[J]) -> list[tuple[str, str]]:
         return [(str(judgment.pk), self.words(judgment)) for judgment in judgments]
 
-    def decision(self, given: str, *, a_is_left: bool) -> dict[str, Any]:
-        return {"upheld": UUID(given)}
+    def decision(self, value: str, *, a_is_left: bool) -> dict[str, Any]:
+        return {"upheld": UUID(value)}
 
     def chosen(self, decision: Adjudication, *, a_is_left: bool) -> str:
         return str(decision.upheld)

@@ -97,12 +97,12 @@ def _label(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _span(given: Mapping[str, Any]) -> dict[str, Any]:
+def _span(raw: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "part": text(given["part"], 50),
-        "start": int(given["start"]),
-        "quote": text(given["quote"], TEXT),
-        "note": text(given.get("note", ""), TEXT),
+        "part": text(raw["part"], 50),
+        "start": int(raw["start"]),
+        "quote": text(raw["quote"], TEXT),
+        "note": text(raw.get("note", ""), TEXT),
     }
 
 
@@ -204,7 +204,7 @@ class Steps(SingleTrajectoryKind[StepsAsks, Walk, Inspection]):
         check_corrections(answer.corrections, item.a)
 
     def store(self, submissions: Sequence[Submission[Walk]]) -> list[Inspection]:
-        made = [
+        inspections = [
             Inspection(
                 **submission.columns(),
                 ending=submission.answer.ending,
@@ -215,8 +215,8 @@ class Steps(SingleTrajectoryKind[StepsAsks, Walk, Inspection]):
             )
             for submission in submissions
         ]
-        Inspection.objects.bulk_create(made, batch_size=2000)
-        inspected = list(zip(made, submissions, strict=True))
+        Inspection.objects.bulk_create(inspections, batch_size=2000)
+        inspected = list(zip(inspections, submissions, strict=True))
         labels = (
             StepLabel(inspection=inspection, **vars(label))
             for inspection, submission in inspected
@@ -235,7 +235,7 @@ class Steps(SingleTrajectoryKind[StepsAsks, Walk, Inspection]):
             for inspection, submission in inspected
             for action in submission.answer.corrections
         )
-        return made
+        return inspections
 
     def answer_of(self, judgment: Inspection) -> Walk:
         return Walk.of(judgment)
@@ -310,10 +310,10 @@ class Steps(SingleTrajectoryKind[StepsAsks, Walk, Inspection]):
         words = "Number of the first step that is wrong, or “none”."
         return forms.CharField(label="Right answer", required=False, max_length=9, help_text=words)
 
-    def read_known(self, given: str) -> Known:
-        if given != NO_ERROR and not (given.isdecimal() and int(given)):
+    def read_known(self, value: str) -> Known:
+        if value != NO_ERROR and not (value.isdecimal() and int(value)):
             raise ValidationError("Give the number of a step, or “none”.")
-        return NO_ERROR if given == NO_ERROR else int(given) - 1
+        return NO_ERROR if value == NO_ERROR else int(value) - 1
 
     def known_as_given(self, known: Known) -> str:
         return str(known + 1) if isinstance(known, int) else known

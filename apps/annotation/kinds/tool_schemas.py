@@ -54,9 +54,9 @@ def budget() -> Iterator[_Budget]:
     if (outer := _budget.get()) is not None:
         yield outer
         return
-    token = _budget.set(own := _Budget())
+    token = _budget.set(new_budget := _Budget())
     try:
-        yield own
+        yield new_budget
     finally:
         _budget.reset(token)
 

@@ -32,13 +32,13 @@ def unanswered_by(member: Membership) -> models.QuerySet[Item]:
 class CommentQuerySet(WorkspaceQuerySet["Comment"]):
     def visible_to(self, member: Membership, *, at_least: Role | None = None) -> Self:
         """One's own comments, and others' unless one may still have to judge the trajectory blind. Annotators only see those that mention them."""
-        found = super().visible_to(member, at_least=at_least)
+        comments = super().visible_to(member, at_least=at_least)
         if not member.is_reviewer:
             named = Mention.objects.filter(comment=OuterRef("pk"), user=member.user_id)
-            found = found.filter(Q(by=member.user_id) | Exists(named))
+            comments = comments.filter(Q(by=member.user_id) | Exists(named))
         trajectory = OuterRef("trajectory")
         blind = Exists(unanswered_by(member).filter(Q(a=trajectory) | Q(b=trajectory)))
-        return found.filter(Q(by=member.user_id) | ~blind)
+        return comments.filter(Q(by=member.user_id) | ~blind)
 
 
 class Comment(WorkspaceModel):

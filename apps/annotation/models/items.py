@@ -149,11 +149,11 @@ class AssignmentQuerySet(models.QuerySet["Assignment"]):
 
     def with_trajectories(self, *, has_queue: bool = False) -> Self:
         """Joins the queue (unless the caller has it), task, and trajectories, limited to the columns that the desk shows of every item."""
-        own = [field.name for field in Assignment._meta.concrete_fields]
+        field_names = [field.name for field in Assignment._meta.concrete_fields]
         columns = [f"item__{side}__{column}" for side in "ab" for column in ("step_count", "closing", "content_hash")]
         queue = () if has_queue else ("queue",)
         return self.select_related(*queue, "item__task", "item__a", "item__b").only(
-            *own, *columns, "item__overlap", "item__task__instruction", "item__task__environment"
+            *field_names, *columns, "item__overlap", "item__task__instruction", "item__task__environment"
         )
 
     def open_to(self, member: Membership) -> Self:

@@ -25,19 +25,21 @@ def undecided_for(member: Membership) -> models.QuerySet[Item]:
     """
     if member.role != Role.REVIEWER:
         return Item.objects.none()
-    own = Assignment.objects.filter(item=OuterRef("pk"), annotator__user=member.user_id, state=Assignment.State.JUDGED)
+    judged_by_member = Assignment.objects.filter(
+        item=OuterRef("pk"), annotator__user=member.user_id, state=Assignment.State.JUDGED
+    )
     decided = Adjudication.objects.valid().filter(item=OuterRef("pk"))
     unsettled = Q(disputed=True) | Q(purpose=Item.Purpose.WORK, overlap__gt=1, judged__lt=F("overlap"))
-    return Item.objects.filter(unsettled, ~Exists(own), ~Exists(decided), queue__blind_review=True)
+    return Item.objects.filter(unsettled, ~Exists(judged_by_member), ~Exists(decided), queue__blind_review=True)
 
 
 class JudgmentQuerySet(OpinionQuerySet[J]):
     def visible_to(self, member: Membership, *, at_least: Role | None = None) -> Self:
         """Also leaves out items that this member may have to decide."""
-        found = super().visible_to(member, at_least=at_least)
+        judgments = super().visible_to(member, at_least=at_least)
         if member.role == Role.REVIEWER and self.model.reviewers_answer:
-            found = found.exclude(Exists(undecided_for(member).filter(pk=OuterRef("item"))))
-        return found
+            judgments = judgments.exclude(Exists(undecided_for(member).filter(pk=OuterRef("item"))))
+        return judgments
 
     def valid(self) -> Self:
         """Judgments that weren't withdrawn."""

@@ -71,11 +71,11 @@ class Annotator(WorkspaceModel):
 class QueueQuerySet(WorkspaceQuerySet["Queue"]):
     def visible_to(self, member: Membership, *, at_least: Role | None = None) -> Self:
         """Annotators see only the queues that are for everybody, or for them."""
-        found = super().visible_to(member, at_least=at_least)
+        queues = super().visible_to(member, at_least=at_least)
         if member.is_reviewer:
-            return found
+            return queues
         named = Queue.labellers.through.objects.filter(user=member.user_id).values("queue")
-        return found.filter(Q(is_restricted=False) | Q(pk__in=named))
+        return queues.filter(Q(is_restricted=False) | Q(pk__in=named))
 
     def open(self) -> Self:
         return self.filter(state=Queue.State.OPEN)

@@ -97,24 +97,28 @@ class Patterns:
     @classmethod
     def of(cls, items: Iterable[Sequence[int]], values: Sequence[int]) -> "Patterns":
         """Build patterns from the values given to each item."""
-        return cls.of_parts(([given] for given in items), values)
+        return cls.of_parts(([values_of_item] for values_of_item in items), values)
 
     @classmethod
     def of_parts(cls, items: Iterable[Iterable[Sequence[int]]], values: Sequence[int]) -> "Patterns":
         """Build patterns and clusters from the values given to each part of each item."""
         place = {value: k for k, value in enumerate(values)}
         rows: dict[tuple[int, ...], int] = {}
-        made: Counter[tuple[int, ...]] = Counter()
+        makeups: Counter[tuple[int, ...]] = Counter()
         for parts in items:
-            compared = [tuple(sorted(place[value] for value in given)) for given in parts if len(given) > 1]
+            compared = [
+                tuple(sorted(place[value] for value in values_of_part))
+                for values_of_part in parts
+                if len(values_of_part) > 1
+            ]
             if compared:
-                made[tuple(sorted(rows.setdefault(pattern, len(rows)) for pattern in compared))] += 1
+                makeups[tuple(sorted(rows.setdefault(pattern, len(rows)) for pattern in compared))] += 1
         counts, times = np.zeros((len(rows), len(values))), np.zeros(len(rows))
         for pattern, row in rows.items():
             np.add.at(counts[row], list(pattern), 1)
-        for makeup, how_often in made.items():
+        for makeup, how_often in makeups.items():
             np.add.at(times, list(makeup), how_often)
-        return cls(counts, times, values, _clusters(made, len(rows)))
+        return cls(counts, times, values, _clusters(makeups, len(rows)))
 
     def merged(self, into: Callable[[int], int], values: Sequence[int]) -> "Patterns":
         """The same judgments on a coarser scale."""
@@ -153,13 +157,13 @@ class Patterns:
         return self.undefined_because
 
 
-def _clusters(made: Counter[tuple[int, ...]], patterns: int) -> Clusters | None:
-    if all(len(makeup) == 1 for makeup in made):
+def _clusters(makeups: Counter[tuple[int, ...]], patterns: int) -> Clusters | None:
+    if all(len(makeup) == 1 for makeup in makeups):
         return None
-    found = np.zeros((len(made), patterns))
-    for row, makeup in zip(found, made, strict=True):
+    counts = np.zeros((len(makeups), patterns))
+    for row, makeup in zip(counts, makeups, strict=True):
         np.add.at(row, list(makeup), 1)
-    return Clusters(found, np.array(list(made.values()), dtype=np.float64))
+    return Clusters(counts, np.array(list(makeups.values()), dtype=np.float64))
 
 
 def raw(patterns: Patterns) -> Estimate:
@@ -167,8 +171,8 @@ def raw(patterns: Patterns) -> Estimate:
     if patterns.undefined_because:
         return Estimate(None, 0, 0, patterns.undefined_because, least=0.0)
     same = _same(patterns.counts)
-    found = _estimate(lambda often: often @ same / often.sum(axis=1), patterns)
-    return replace(found, least=0.0)
+    estimate = _estimate(lambda often: often @ same / often.sum(axis=1), patterns)
+    return replace(estimate, least=0.0)
 
 
 def alpha(patterns: Patterns, level: Level) -> Estimate:
@@ -192,8 +196,8 @@ def alpha(patterns: Patterns, level: Level) -> Estimate:
         observed = np.einsum("bp,pij,bij->b", often, coincidences, distance, optimize=True)
         expected = np.einsum("bi,bj,bij->b", totals, totals, distance)
         with np.errstate(invalid="ignore", divide="ignore"):
-            found: Floats = 1 - (totals.sum(axis=1) - 1) * observed / expected
-        return found
+            values: Floats = 1 - (totals.sum(axis=1) - 1) * observed / expected
+        return values
 
     return _estimate(statistic, patterns)
 
@@ -262,13 +266,13 @@ def estimate(statistic: Statistic, times: Floats, *, judgments: int, clusters: C
     value = float(statistic(times[None])[0])
     if np.isnan(value):
         return Estimate(None, items, judgments, "every judgment is the same, so chance would agree as well")
-    found = Estimate(value, items, judgments)
+    result = Estimate(value, items, judgments)
     drawn_from = clusters.times if clusters else times
     if drawn_from.sum() < FEWEST_FOR_INTERVAL:
-        return found
+        return result
     values = statistic(np.concatenate(list(_resampled(drawn_from, clusters))))
     low, high = np.nanquantile(values, [0.025, 0.975])
-    return replace(found, low=float(low), high=float(high))
+    return replace(result, low=float(low), high=float(high))
 
 
 def _resampled(times: Floats, clusters: Clusters | None) -> Iterator[Floats]:
@@ -279,12 +283,14 @@ def _resampled(times: Floats, clusters: Clusters | None) -> Iterator[Floats]:
         yield drawn @ clusters.patterns if clusters else drawn
 
 
-def to_json(found: Estimate) -> dict[str, Any]:
+def to_json(estimate: Estimate) -> dict[str, Any]:
     """For storage, rounded to meaningful digits."""
-    rounded = {name: None if (v := getattr(found, name)) is None else round(v, 4) for name in ("value", "low", "high")}
+    rounded = {
+        name: None if (v := getattr(estimate, name)) is None else round(v, 4) for name in ("value", "low", "high")
+    }
     return {
         **rounded,
-        "items": found.items,
-        "judgements": found.judgments,
-        "undefined_because": found.undefined_because,
+        "items": estimate.items,
+        "judgements": estimate.judgments,
+        "undefined_because": estimate.undefined_because,
     }

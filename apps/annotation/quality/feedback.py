@@ -30,10 +30,10 @@ def settled(answers: Sequence[T]) -> Sequence[T]:
 
 def batched(answers: Sequence[T], is_gold: Callable[[T], bool]) -> list[T]:
     """The gold answers among settled ones, in whole batches: those since the last batch wait until there are enough for another."""
-    told: list[T] = []
+    released: list[T] = []
     waiting: list[T] = []
     for start in range(0, len(answers), STRETCH):
         waiting += [answer for answer in answers[start : start + STRETCH] if is_gold(answer)]
         if len(waiting) >= BATCH:
-            told, waiting = [*told, *waiting], []
-    return told
+            released, waiting = [*released, *waiting], []
+    return released

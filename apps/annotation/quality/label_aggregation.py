@@ -34,13 +34,13 @@ class Votes(NamedTuple):
     labels: int
 
     @classmethod
-    def of(cls, given: Iterable[tuple[int, Hashable, int]], *, items: int, labels: int) -> "Votes":
+    def of(cls, votes: Iterable[tuple[int, Hashable, int]], *, items: int, labels: int) -> "Votes":
         """Build votes from (item index, annotator, label index). Annotators are numbered in order of appearance."""
-        rows = list(given)
-        known: dict[Hashable, int] = {}
-        who = [known.setdefault(row[1], len(known)) for row in rows]
+        rows = list(votes)
+        annotators: dict[Hashable, int] = {}
+        who = [annotators.setdefault(row[1], len(annotators)) for row in rows]
         item, label = (np.array([row[i] for row in rows], dtype=np.int64) for i in (0, 2))
-        return cls(item, np.array(who, dtype=np.int64), label, items, len(known), labels)
+        return cls(item, np.array(who, dtype=np.int64), label, items, len(annotators), labels)
 
     def compared(self) -> "Votes":
         """Only the judgments of items with at least two, since a single one says nothing about its annotator."""
@@ -93,9 +93,9 @@ def dawid_skene(votes: Votes, *, pooled: float = POOLED_JUDGMENTS) -> DawidSkene
                 for true in range(votes.labels)
             ]
         )
-        given = counts.reshape(votes.labels, votes.annotators, votes.labels).swapaxes(0, 1)
-        everybody = _shares(given.sum(axis=0) + min(pooled, 1.0) * (np.eye(votes.labels) + 1 / votes.labels))
-        habits = _shares(given + pooled * everybody)
+        confusion = counts.reshape(votes.labels, votes.annotators, votes.labels).swapaxes(0, 1)
+        everybody = _shares(confusion.sum(axis=0) + min(pooled, 1.0) * (np.eye(votes.labels) + 1 / votes.labels))
+        habits = _shares(confusion + pooled * everybody)
         with np.errstate(divide="ignore"):
             log_likelihood = np.log(habits)[votes.annotator, :, votes.label]  # (N, labels)
             evidence = _by_item(log_likelihood, votes) + np.log(prior)
@@ -219,5 +219,5 @@ def reliability(
 
 def calibration_error(posterior: Sequence[float] | Floats, truth: Sequence[bool] | NDArray[np.bool_]) -> float:
     """Expected calibration error with ten bins: the mean absolute difference of predicted and observed. 0 is perfect."""
-    found = reliability(posterior, truth)
-    return sum(abs(each.mean - each.share) * each.items for each in found) / sum(each.items for each in found)
+    bins = reliability(posterior, truth)
+    return sum(abs(bin_.mean - bin_.share) * bin_.items for bin_ in bins) / sum(bin_.items for bin_ in bins)

@@ -46,7 +46,7 @@ def measure(gathered: Gathered) -> dict[str, Any]:
 
 def _agreements(measure: Measure, machines: Collection[UUID]) -> list[dict[str, Any]]:
     """Among people; then, if models or rules also judged as annotators, among all, which shows how they change it."""
-    of_people = [given for given in measure.given if given.annotator not in machines]
+    of_people = [answer for answer in measure.given if answer.annotator not in machines]
     rows = [{**_agreement(replace(measure, given=of_people)), "among": "people"}]
     if len(of_people) == len(measure.given):
         return rows
@@ -55,28 +55,28 @@ def _agreements(measure: Measure, machines: Collection[UUID]) -> list[dict[str, 
 
 def _of_peers(measure: Measure, work: Sequence[Work], machines: Collection[UUID]) -> tuple[Measure, Sequence[Work]]:
     """People's judgments or, if no person judged, those of models and rules."""
-    given = [each for each in measure.given if each.annotator not in machines]
-    if not given:
+    answers = [entry for entry in measure.given if entry.annotator not in machines]
+    if not answers:
         return measure, work
-    return replace(measure, given=given), [each for each in work if each.annotator not in machines]
+    return replace(measure, given=answers), [entry for entry in work if entry.annotator not in machines]
 
 
 def _agreement(measure: Measure) -> dict[str, Any]:
     items: dict[int, list[Given]] = defaultdict(list)
-    for given in measure.given:
-        items[given.item].append(given)
+    for answer in measure.given:
+        items[answer.item].append(answer)
     grades = Patterns.of_parts((_by_thing(of_item).values() for of_item in items.values()), measure.values)
     coarse = grades.merged(_side, (-1, 0, 1)) if measure.sides else grades
-    found = {"raw": raw(coarse), "nominal": alpha(coarse, "nominal")}
+    estimates = {"raw": raw(coarse), "nominal": alpha(coarse, "nominal")}
     if measure.ordered and len(measure.values) > 2:
-        found |= {"ordinal": alpha(grades, "ordinal"), "interval": alpha(grades, "interval")}
-    found["fleiss"] = fleiss(coarse)
+        estimates |= {"ordinal": alpha(grades, "ordinal"), "interval": alpha(grades, "interval")}
+    estimates["fleiss"] = fleiss(coarse)
     return {
         "key": measure.key,
         "name": measure.name,
         "values": len(measure.values),
         "sides": measure.sides,
-        **{name: to_json(estimate) for name, estimate in found.items()},
+        **{name: to_json(estimate) for name, estimate in estimates.items()},
     }
 
 
@@ -84,10 +84,10 @@ def _side(value: int) -> int:
     return (value > 0) - (value < 0)
 
 
-def _by_thing(given: Iterable[Given]) -> dict[Hashable, list[int]]:
+def _by_thing(answers: Iterable[Given]) -> dict[Hashable, list[int]]:
     things: dict[Hashable, list[int]] = defaultdict(list)
-    for each in given:
-        things[each.thing].append(each.value)
+    for answer in answers:
+        things[answer.thing].append(answer.value)
     return things
 
 
@@ -101,16 +101,18 @@ def over_time(measure: Measure, work: Sequence[Work]) -> list[dict[str, Any]]:
     shared = sorted((item for item in finished if times[item] > 1), key=lambda item: (finished[item], item))
     size = max(ITEMS_A_PERIOD, -(-len(shared) // PERIODS))
     things: dict[int, list[Given]] = defaultdict(list)
-    for given in measure.given:
-        things[given.item].append(given)
-    found = []
+    for answer in measure.given:
+        things[answer.item].append(answer)
+    periods = []
     for start in range(0, len(shared), size):
         stretch = shared[start : start + size]
         if start and len(stretch) < ITEMS_A_PERIOD:
             break  # too few for a figure; they join the next interval
-        patterns = Patterns.of(_by_thing(given for item in stretch for given in things[item]).values(), measure.values)
+        patterns = Patterns.of(
+            _by_thing(answer for item in stretch for answer in things[item]).values(), measure.values
+        )
         coarse = patterns.merged(_side, (-1, 0, 1)) if measure.sides else patterns
-        found.append(
+        periods.append(
             {
                 "until": finished[stretch[-1]].isoformat(timespec="minutes"),
                 "through": start + len(stretch),
@@ -118,7 +120,7 @@ def over_time(measure: Measure, work: Sequence[Work]) -> list[dict[str, Any]]:
                 "raw": to_json(raw(coarse)),
             }
         )
-    return found
+    return periods
 
 
 def between_people(measure: Measure) -> dict[str, Any]:
@@ -203,18 +205,18 @@ def own(
     by: dict[UUID, list[Work]] = defaultdict(list)
     for each in sorted(answers, key=lambda each: each.at):
         by[each.annotator].append(each)
-    told = {who: settled(mine) for who, mine in by.items()}
-    items = {who: {each.item for each in mine} for who, mine in told.items()}
+    settled_work = {who: settled(work) for who, work in by.items()}
+    items = {who: {each.item for each in work} for who, work in settled_work.items()}
     agreeing = with_others(measure, items, machines) if measure else {}
     return {
         str(who): {
-            **_pace(mine, typical),
-            "left": _left(mine),
-            "told": len(told[who]),
+            **_pace(work, typical),
+            "left": _left(work),
+            "told": len(settled_work[who]),
             "consensus": share(*agreeing.get(who, Consensus(0, 0))).to_json(),
-            "gold": _right(batched(told[who], lambda each: each.is_right is not None)),
+            "gold": _right(batched(settled_work[who], lambda each: each.is_right is not None)),
         }
-        for who, mine in by.items()
+        for who, work in by.items()
     }
 
 
@@ -255,5 +257,5 @@ def sittings(times: Iterable[datetime]) -> int:
 def _left(mine: Sequence[Work]) -> dict[str, Any]:
     """The share of left choices, and the p-value of the deviation from ½ (exact two-sided binomial test)."""
     sides = [each.chose_left for each in mine if each.chose_left is not None]
-    found = share(sum(sides), len(sides)).to_json()
-    return {**found, "p": float(f"{binomtest(sum(sides), len(sides)).pvalue:.2g}") if sides else None}
+    estimate = share(sum(sides), len(sides)).to_json()
+    return {**estimate, "p": float(f"{binomtest(sum(sides), len(sides)).pvalue:.2g}") if sides else None}

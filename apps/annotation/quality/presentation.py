@@ -76,12 +76,12 @@ def matrix(figures: Figures, annotators: Mapping[str, Annotator]) -> list[Matrix
     pairs = figures.get("pairs", {"people": [], "cells": []})
     if not pairs["cells"]:
         return []
-    found = {frozenset((cell["x"], cell["y"])): cell for cell in pairs["cells"]}
+    cells = {frozenset((cell["x"], cell["y"])): cell for cell in pairs["cells"]}
     people = [who for who in pairs["people"] if who in annotators]
     return [
         MatrixRow(
             annotators[x],
-            [None if x == y else _cell(found.get(frozenset((x, y)))) for y in people],
+            [None if x == y else _cell(cells.get(frozenset((x, y)))) for y in people],
         )
         for x in people
     ]
@@ -106,35 +106,35 @@ class PersonRow(NamedTuple):
 
 def people_rows(figures: Figures, annotators: Mapping[str, Annotator], golds: Mapping[UUID, Share]) -> list[PersonRow]:
     """Most active first."""
-    found = [person_row(figures, annotators[who], golds) for who in figures.get("annotators", {}) if who in annotators]
-    return sorted((row for row in found if row), key=lambda row: (-row.figures["judged"], row.annotator.name))
+    rows = [person_row(figures, annotators[who], golds) for who in figures.get("annotators", {}) if who in annotators]
+    return sorted((row for row in rows if row), key=lambda row: (-row.figures["judged"], row.annotator.name))
 
 
 def person_row(figures: Figures, annotator: Annotator, golds: Mapping[UUID, Share]) -> PersonRow | None:
     """An annotator's figures and concerns; None if they haven't judged anything yet."""
-    found = figures.get("annotators", {}).get(str(annotator.pk))
+    person = figures.get("annotators", {}).get(str(annotator.pk))
     gold = golds.get(annotator.pk, share(0, 0))
-    return PersonRow(annotator, found, gold, concerns(found, gold)) if found else None
+    return PersonRow(annotator, person, gold, concerns(person, gold)) if person else None
 
 
 def own_figures(figures: Figures, annotator: Annotator) -> PersonRow | None:
     """The figures that somebody sees about themselves; None if they haven't judged anything yet. Without concerns."""
-    found = figures.get("own", {}).get(str(annotator.pk))
-    return PersonRow(annotator, found, Share(**found["gold"]), []) if found else None
+    person = figures.get("own", {}).get(str(annotator.pk))
+    return PersonRow(annotator, person, Share(**person["gold"]), []) if person else None
 
 
 def concerns(person: Mapping[str, Any], gold: Share | None = None) -> list[str]:
     """Anomalies for a researcher to look at, each statistically significant."""
-    found: list[str] = []
+    notes: list[str] = []
     if person["judged"] < FEW:
-        return found
-    left, fast, consensus = person["left"], person["fast"], person["consensus"]
-    if left["p"] is not None and left["p"] < 0.01:
-        found.append("favors the left side" if left["value"] > 0.5 else "favors the right side")
+        return notes
+    left_share, fast, consensus = person["left"], person["fast"], person["consensus"]
+    if left_share["p"] is not None and left_share["p"] < 0.01:
+        notes.append("favors the left side" if left_share["value"] > 0.5 else "favors the right side")
     if fast["low"] is not None and fast["low"] > MANY_FAST:
-        found.append("very fast")
+        notes.append("very fast")
     if consensus["high"] is not None and consensus["high"] < LITTLE_RIGHT:
-        found.append("differs from the others")
+        notes.append("differs from the others")
     if gold and gold.high is not None and gold.high < LITTLE_RIGHT:
-        found.append("often wrong on gold")
-    return found
+        notes.append("often wrong on gold")
+    return notes

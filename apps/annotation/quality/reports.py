@@ -104,8 +104,8 @@ def basis_of(queue: Queue) -> str:
 def _answers(queue: Queue) -> int:
     """Valid judgments including gold: otherwise a report that stays current would reveal which answers were gold."""
     counted = Desk.objects.filter(queue=queue).aggregate(all=Sum(F("judged") + F("golds"), default=0))
-    found: int = counted["all"]
-    return found
+    count: int = counted["all"]
+    return count
 
 
 def _asked(queue: Queue) -> str:

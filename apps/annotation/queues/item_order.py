@@ -52,7 +52,7 @@ def reorder(*, queue: Queue, order: str, by: User | None) -> int:
     held = Queue.objects.select_for_update(no_key=True).get(pk=queue.pk)
     score = SCORES[Queue.Order(order)]
     chances = chances_of(held)
-    scored = {item: score(found) for item, found in chances.items() if len(found) > 1}
+    scored = {item: score(probabilities) for item, probabilities in chances.items() if len(probabilities) > 1}
     waiting = list(
         Item.objects.filter(queue=held, purpose=Item.Purpose.WORK, taken=0)
         .order_by("position")
@@ -74,10 +74,10 @@ def reorder(*, queue: Queue, order: str, by: User | None) -> int:
 def chances_of(queue: Queue) -> dict[int, list[float]]:
     """For each unseen item, the models' probabilities that trajectory a is better."""
     answers = JudgeAnswer.objects.usable().filter(Q(item__taken=0), judge__queue=queue).order_by("judge", "pk")
-    found: dict[int, list[float]] = defaultdict(list)
+    probabilities: dict[int, list[float]] = defaultdict(list)
     for item, margin, strength in answers.values_list("item", "margin", "strength"):
-        found[item].append(_from_margin(margin) if margin is not None else _from_grade(strength))
-    return found
+        probabilities[item].append(_from_margin(margin) if margin is not None else _from_grade(strength))
+    return probabilities
 
 
 def _from_margin(margin: float) -> float:

@@ -75,23 +75,23 @@ def draw_gold(*, queue: Queue, count: int, by: User | None) -> int:
     if kind.outcome_tells is None:
         raise NoOutcomeKnown(kind.outcome_words)
     unseen = Item.objects.filter(~Exists(_shown(OuterRef("pk"))), queue=queue, purpose=Item.Purpose.WORK, taken=0)
-    found = (
+    gold_items = (
         unseen.filter(kind.outcome_tells)
         .select_related("a")
         .order_by("a__content_hash", "pk")
         .only("queue", "a__success")
     )
-    made = 0
-    for item in found[:count]:
-        known = {"answer": 1 if item.a.success else -1, "because": "Known from how the trajectories ended."}
+    count_made = 0
+    for item in gold_items[:count]:
+        gold_answer = {"answer": 1 if item.a.success else -1, "because": "Known from how the trajectories ended."}
         try:
-            _change(item, Item.Purpose.GOLD, known, by)
+            _change(item, Item.Purpose.GOLD, gold_answer, by)
         except SeenAlready:
             continue  # it was assigned to somebody meanwhile
-        made += 1
-    if not made:
+        count_made += 1
+    if not count_made:
         raise NoOutcomeKnown
-    return made
+    return count_made
 
 
 def _shown(item: int | OuterRef) -> QuerySet[Assignment]:

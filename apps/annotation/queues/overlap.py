@@ -13,9 +13,9 @@ from apps.annotation.refusals import Refusal
 class FewerPeople(Refusal):
     code = "fewer_people"
 
-    def __init__(self, asked: int, overlap: int) -> None:
+    def __init__(self, requested: int, overlap: int) -> None:
         super().__init__(
-            f"Got {asked}, but {overlap} people judge each item of this queue, and their judgments are kept. "
+            f"Got {requested}, but {overlap} people judge each item of this queue, and their judgments are kept. "
             f"Give {overlap} or more."
         )
 

@@ -27,9 +27,9 @@ MOST_ITEMS = 1_000_000
 class TooManyItems(Refusal):
     code = "too_many_items"
 
-    def __init__(self, found: int) -> None:
+    def __init__(self, count: int) -> None:
         super().__init__(
-            f"These are {found:,} items; a queue has {MOST_ITEMS:,} at most. Take fewer of each task, or narrow the filter."
+            f"These are {count:,} items; a queue has {MOST_ITEMS:,} at most. Take fewer of each task, or narrow the filter."
         )
 
 
@@ -164,17 +164,17 @@ def _create_open(
         selection=selection or {},
         asks=asks.to_json() if asks else {},
     )
-    made = list(items)
-    if not made:
+    items_list = list(items)
+    if not items_list:
         raise KINDS[kind].nothing_to_do
-    for item in made:
+    for item in items_list:
         item.queue, item.kind, item.overlap = queue, kind, overlap
-    Item.objects.bulk_create(made, batch_size=1000)
-    Queue.objects.filter(pk=queue.pk).update(item_count=len(made), items_expected=len(made))
-    queue.item_count = queue.items_expected = len(made)
+    Item.objects.bulk_create(items_list, batch_size=1000)
+    Queue.objects.filter(pk=queue.pk).update(item_count=len(items_list), items_expected=len(items_list))
+    queue.item_count = queue.items_expected = len(items_list)
     if guidelines.strip():
         revise_guidelines(queue=queue, text=guidelines, by=created_by)
-    record(queue, created_by, "made queue", items=len(made), overlap=overlap)
+    record(queue, created_by, "made queue", items=len(items_list), overlap=overlap)
     return queue
 
 

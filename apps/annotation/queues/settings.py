@@ -145,4 +145,4 @@ def retrain_annotator(*, queue: Queue, annotator: Annotator, by: User | None) ->
 
 
 def _audit(desk: Desk, by: User | None, action: str, reason: str = "") -> None:
-    record(desk.queue, by, action, who=desk.annotator, about=desk.annotator, queue=str(desk.queue_id), reason=reason)
+    record(desk.queue, by, action, who=desk.annotator, target=desk.annotator, queue=str(desk.queue_id), reason=reason)

@@ -35,10 +35,10 @@ class Selection:
         )
 
     @classmethod
-    def from_query(cls, given: QueryDict) -> Self:
+    def from_query(cls, query: QueryDict) -> Self:
         """Build a selection from `trajectory` ids, or everything that matches `filter` (a query string of the list of trajectories)."""
-        ids = [UUID(text) for text in given.getlist("trajectory") if _is_uuid(text)]
-        return cls(ids=ids, filter="" if ids else given.get("filter", "")[:2000])
+        ids = [UUID(text) for text in query.getlist("trajectory") if _is_uuid(text)]
+        return cls(ids=ids, filter="" if ids else query.get("filter", "")[:2000])
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -58,14 +58,14 @@ def _is_uuid(text: str) -> bool:
 
 def selected(workspace: Workspace, selection: Selection) -> QuerySet[Trajectory]:
     """The selected trajectories, limited to the workspace whatever the ids. Raises BadFilter."""
-    found = Trajectory.objects.filter(workspace=workspace)
+    trajectories = Trajectory.objects.filter(workspace=workspace)
     if selection.ids:
-        found = found.filter(pk__in=selection.ids)
+        trajectories = trajectories.filter(pk__in=selection.ids)
     elif selection.filter:
-        found = Filters.read(selection.filter).apply(found)
+        trajectories = Filters.read(selection.filter).apply(trajectories)
     if selection.until:
-        found = found.filter(pk__lte=selection.until)
-    return found
+        trajectories = trajectories.filter(pk__lte=selection.until)
+    return trajectories
 
 
 def preview_of(workspace: Workspace, selection: Selection, pairing: Pairing, kind: str) -> Preview:
@@ -77,10 +77,10 @@ def candidates_by_task(
     workspace: Workspace, selection: Selection, pairing: Pairing, *, after: UUID | None, tasks: int
 ) -> Iterator[tuple[UUID, list[Candidate]]]:
     """The selected trajectories of the next `tasks` tasks after `after`, task by task."""
-    found = selected(workspace, selection)
-    beyond = found.filter(task_id__gt=after) if after else found
+    matches = selected(workspace, selection)
+    beyond = matches.filter(task_id__gt=after) if after else matches
     batch = list(beyond.order_by("task_id").values_list("task_id", flat=True).distinct()[:tasks])
-    trajectories = found.filter(task_id__in=batch).order_by("task_id", "pk").annotate(known_course=COURSE)
+    trajectories = matches.filter(task_id__in=batch).order_by("task_id", "pk").annotate(known_course=COURSE)
     rows = trajectories.values_list("task_id", "pk", *pairing.traits, "known_course")
     for task, task_rows in groupby(rows, key=lambda row: row[0]):
         yield task, [Candidate(pk, pairing.read(traits), course) for _, pk, *traits, course in task_rows]

@@ -76,7 +76,7 @@ def adjudicate(
     if same:
         return same
     before.update(retracted_at=now())
-    made = Adjudication.objects.create(
+    adjudication = Adjudication.objects.create(
         workspace_id=held.queue.workspace_id, queue=held.queue, item=held, by=by, was_blind=blind, **answer
     )
     record(
@@ -88,7 +88,7 @@ def adjudicate(
         both_bad=both_bad,
         upheld=str(upheld or ""),
     )
-    return made
+    return adjudication
 
 
 @transaction.atomic
@@ -111,8 +111,8 @@ def remark(*, item: Item, annotator: Annotator, by: User, text: str) -> Remark:
 def remarks_in(judgments: Iterable[Judgment]) -> list[StepRemark]:
     """The statements of these judgments about single steps, in step order; the number of queries is constant."""
     judgments = list(judgments)
-    found: list[StepRemark] = []
+    remarks: list[StepRemark] = []
     for kind in KINDS.values():
         if mine := {each.pk: each for each in judgments if isinstance(each, kind.model)}:
-            found += kind.remarks(mine)
-    return sorted(found)
+            remarks += kind.remarks(mine)
+    return sorted(remarks)

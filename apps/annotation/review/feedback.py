@@ -47,11 +47,11 @@ def feedback_for(queue: Queue, annotator: Annotator) -> list[Feedback]:
         remarks[remark.item_id].append(remark)
     judgments = mine.filter(item__in={*decided, *remarks}).select_related("item__task")
     light = judgments.defer("item__task__initial_state", "item__task__success_check")
-    found = [
+    entries = [
         Feedback(judgment.item, judgment, decided.get(judgment.item_id), remarks[judgment.item_id])
         for judgment in light
     ]
-    return sorted(found, key=_latest, reverse=True)
+    return sorted(entries, key=_latest, reverse=True)
 
 
 def _latest(feedback: Feedback) -> str:

@@ -130,8 +130,8 @@ def _queue_of(workspace: Workspace, answer: Scores | Walk) -> Queue:
     """The workspace's queue for such answers, locked; its items are never assigned."""
     kind, name, asks = QUEUES[type(answer)]
     Workspace.objects.select_for_update(no_key=True).get(pk=workspace.pk)  # concurrent first calls create one queue
-    found = Queue.objects.select_for_update(no_key=True).filter(workspace=workspace, selection={"feedback": str(kind)})
-    return found.first() or Queue.objects.create(
+    queues = Queue.objects.select_for_update(no_key=True).filter(workspace=workspace, selection={"feedback": str(kind)})
+    return queues.first() or Queue.objects.create(
         workspace=workspace,
         name=name,
         kind=kind,

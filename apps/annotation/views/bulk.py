@@ -41,10 +41,10 @@ def label(request: HtmxRequest) -> HttpResponse:
             form.add_error(None, str(refusal))
     problem = ""
     try:
-        found = selected(request.member.workspace, selection)
-        number = found.order_by()[: MOST + 1].count()
+        matches = selected(request.member.workspace, selection)
+        number = matches.order_by()[: MOST + 1].count()
         shown = list(
-            found.select_related("task", "policy")
+            matches.select_related("task", "policy")
             .defer("tools", "closing", "info", "task__initial_state", "task__success_check")
             .order_by("-pk")[:SHOWN]
         )

@@ -43,11 +43,11 @@ def comment(request: HtmxRequest, trajectory_id: UUID) -> HttpResponse:
 @require_POST
 def remove_comment(request: HtmxRequest, comment_id: UUID) -> HttpResponse:
     """Remove one's own comment."""
-    found = get_object_or_404(
+    comment = get_object_or_404(
         Comment.objects.visible_to(request.member).select_related("trajectory"), pk=comment_id, by=request.user
     )
-    actions.remove_comment(comment=found, by=request.member)
-    return _answer(request, found.trajectory) if request.member.is_reviewer else redirect("home")
+    actions.remove_comment(comment=comment, by=request.member)
+    return _answer(request, comment.trajectory) if request.member.is_reviewer else redirect("home")
 
 
 @require_POST

@@ -57,8 +57,8 @@ def run_on(request: HtmxRequest, assignment_id: UUID, index: int) -> HttpRespons
 def status(request: HtmxRequest, assignment_id: UUID, continuation_id: UUID) -> HttpResponse:
     """The continuation's progress and, at the end, its result."""
     assignment, _ = _asking(request, assignment_id)
-    found = Continuation.objects.filter(trajectory=assignment.item.a).select_related("branch")
-    return _status(request, assignment, get_object_or_404(found, pk=continuation_id))
+    continuations = Continuation.objects.filter(trajectory=assignment.item.a).select_related("branch")
+    return _status(request, assignment, get_object_or_404(continuations, pk=continuation_id))
 
 
 def _asking(request: HtmxRequest, assignment_id: UUID) -> tuple[Assignment, Alternatives]:
@@ -73,7 +73,7 @@ def _asking(request: HtmxRequest, assignment_id: UUID) -> tuple[Assignment, Alte
 def _status(request: HtmxRequest, assignment: Assignment, continuation: Continuation) -> JsonResponse:
     wait = wait_of(continuation, role=Role(request.member.role))
     working = "The policy is working" if continuation.is_active else ""
-    told: dict[str, Any] = {
+    data: dict[str, Any] = {
         "url": reverse("annotation:continuation", args=[assignment.pk, continuation.pk]),
         "active": continuation.is_active,
         "words": wait.words if wait else working,
@@ -82,10 +82,10 @@ def _status(request: HtmxRequest, assignment: Assignment, continuation: Continua
         "error": continuation.error,
     }
     if continuation.state == JobState.DONE and continuation.action is None:
-        told |= {"messages": continuation.messages, "policy": str(continuation.policy_id)}
+        data |= {"messages": continuation.messages, "policy": str(continuation.policy_id)}
     elif continuation.state == JobState.DONE:
-        told |= _ending(continuation.branch, continuation.index)
-    return JsonResponse(told)
+        data |= _ending(continuation.branch, continuation.index)
+    return JsonResponse(data)
 
 
 def _ending(branch: Trajectory | None, index: int) -> dict[str, Any]:

@@ -81,16 +81,16 @@ def preview_adopted(request: HtmxRequest) -> HttpResponse:
 
 def _form(request: HtmxRequest, selection: Selection) -> AdoptForm:
     try:
-        found = survey(request.member.workspace, selection)
+        summary = survey(request.member.workspace, selection)
     except BadFilter:
-        found = NOTHING
+        summary = NOTHING
     source = request.GET.get("source", "")[:300]
     initial = {"source": source, "name": f"Judgments of {source}"[:200] if source else "Imported judgments"}
-    return AdoptForm(request.POST if request.method == "POST" else None, survey=found, initial=initial)
+    return AdoptForm(request.POST if request.method == "POST" else None, survey=summary, initial=initial)
 
 
 def _preview(request: HtmxRequest, form: AdoptForm, selection: Selection) -> dict[str, Any]:
     if not form.kinds:
         return {}
-    found = preview(request.member.workspace, selection, form.meanings(), form.survey.sides)
-    return {"preview": found, "sides": form.survey.sides, "source": form.read("source") or "one annotator"}
+    result = preview(request.member.workspace, selection, form.meanings(), form.survey.sides)
+    return {"preview": result, "sides": form.survey.sides, "source": form.read("source") or "one annotator"}

@@ -84,8 +84,8 @@ def mine(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
 
 def _context(queue: Queue) -> dict[str, Any]:
     report = report_of(queue)
-    known = Annotator.objects.filter(pk__in=list(report.figures.get("annotators", {})))
-    annotators = {str(annotator.pk): annotator for annotator in known}
+    rows = Annotator.objects.filter(pk__in=list(report.figures.get("annotators", {})))
+    annotators = {str(annotator.pk): annotator for annotator in rows}
     return {
         "queue": queue,
         "kind": kind_of(queue),

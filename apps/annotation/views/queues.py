@@ -50,11 +50,11 @@ STEERING = {
 @require_safe
 def queues(request: HtmxRequest) -> HttpResponse:
     """All queues for those who manage them; for annotators, those they can label."""
-    found = Queue.objects.visible_to(request.member)
+    rows = Queue.objects.visible_to(request.member)
     if not request.member.is_reviewer:
-        found = found.for_desk()
+        rows = rows.for_desk()
     sorting = sorting_by(queries.QUEUE_COLUMNS, request.GET.get("sort", ""))
-    page = page_of(found, cursor=request.GET.get("cursor", ""), order=sorting.fields, size=30)
+    page = page_of(rows, cursor=request.GET.get("cursor", ""), order=sorting.fields, size=30)
     context = {"page": page, "rows": queries.queue_rows(page.rows, request.member), "sorting": sorting}
     context["has_trajectories"] = Trajectory.objects.visible_to(request.member).exists  # lazy, only without queues
     return render(request, "annotation/queues.html", context)
@@ -64,8 +64,8 @@ def queues(request: HtmxRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def new_queue(request: HtmxRequest) -> HttpResponse:
     """A queue from `trajectory` ids, or from everything that matches `filter` (a query string of the list of trajectories)."""
-    given = request.POST if request.method == "POST" else request.GET
-    selection = Selection.from_query(given)
+    query = request.POST if request.method == "POST" else request.GET
+    selection = Selection.from_query(query)
     workspace = request.member.workspace
     form = (
         QueueForm(request.POST, workspace=workspace)
@@ -117,16 +117,16 @@ def preview_questions(request: HtmxRequest) -> HttpResponse:
 def _preview(request: HtmxRequest, form: QueueForm, selection: Selection) -> dict[str, Any]:
     pairing = form.pairing()
     try:
-        found = preview_of(request.member.workspace, selection, pairing, form.kind().name)
+        result = preview_of(request.member.workspace, selection, pairing, form.kind().name)
     except BadFilter as problem:
         return {"problem": str(problem)}
     overlap = form.overlap_of()
     return {
-        "preview": found,
+        "preview": result,
         "selection": selection,
         "pairing": pairing,
         "overlap": overlap,
-        "judgments": found.items * overlap,
+        "judgments": result.items * overlap,
         "kind": form.kind(),
     }
 
@@ -138,10 +138,10 @@ def _suggested_name(request: HtmxRequest) -> str:
 @require_safe
 def queue(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     """Progress, people, and settings. Redirects annotators to the desk, since the page shows others' judgments."""
-    found = get_object_or_404(Queue.objects.visible_to(request.member).select_related("created_by"), pk=queue_id)
+    queue = get_object_or_404(Queue.objects.visible_to(request.member).select_related("created_by"), pk=queue_id)
     if not request.member.is_reviewer:
-        return redirect("annotation:desk", queue_id=found.pk)
-    context = _context(found) | {"people": queries.people_of(found), "acts": queries.bulk_acts_of(found)}
+        return redirect("annotation:desk", queue_id=queue.pk)
+    context = _context(queue) | {"people": queries.people_of(queue), "acts": queries.bulk_acts_of(queue)}
     return render(request, "annotation/queue.html", context)
 
 
@@ -153,11 +153,11 @@ def progress(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
 
     Replacing them on every poll would remove the form behind an open confirmation dialog. When the queue's state changes, the whole page is reloaded.
     """
-    found = visible_queue(request, queue_id)
-    context = _context(found)
+    queue = visible_queue(request, queue_id)
+    context = _context(queue)
     shown = request.GET.get("shown", context["shown"])
     response = render(request, "annotation/_progress.html", context | {"oob": shown != context["shown"]})
-    if shown.partition("-")[0] != found.state:
+    if shown.partition("-")[0] != queue.state:
         response["HX-Refresh"] = "true"
     return response
 
@@ -166,10 +166,10 @@ def progress(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
 @require_safe
 def items(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     """The items in their order, or only the disputed ones."""
-    found = visible_queue(request, queue_id)
+    queue = visible_queue(request, queue_id)
     shown = request.GET.get("show", "")
     on_my_desk = open_items_of(request.member)
-    rows = queries.items_of(found)
+    rows = queries.items_of(queue)
     if shown == "disputed":
         rows = rows.filter(disputed=True).exclude(pk__in=on_my_desk)
     elif shown == "known":
@@ -177,18 +177,18 @@ def items(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     page = page_of(rows, cursor=request.GET.get("cursor", ""), order=("position",), size=50)
     decisions = Adjudication.objects.visible_to(request.member).valid()
     context = {
-        "queue": found,
-        "kind": kind_of(found),
+        "queue": queue,
+        "kind": kind_of(queue),
         "page": page,
         "shown": shown,
-        "judgments": queries.judgments_of_items(found, page.rows, request.member),
+        "judgments": queries.judgments_of_items(queue, page.rows, request.member),
         "blind_to": blind_to(page.rows, request.member),
         "decided": set(decisions.filter(item__in=page.rows).values_list("item_id", flat=True)),
         "assignees": queries.assignees_of(page.rows),
-        "acts": queries.bulk_acts_of(found),
+        "acts": queries.bulk_acts_of(queue),
         "members": people_of_workspace(request.member) if request.member.is_researcher else [],
-        "on_my_desk": set(on_my_desk.filter(queue=found)),
-        "undecided": shown == "disputed" and awaiting_review(found).exists(),
+        "on_my_desk": set(on_my_desk.filter(queue=queue)),
+        "undecided": shown == "disputed" and awaiting_review(queue).exists(),
     }
     return render(request, "annotation/items.html", context)
 
@@ -197,25 +197,25 @@ def items(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
 @require_safe
 def item(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
     """One item: its judgments and, for gold and onboarding items, the known answer."""
-    found = visible_queue(request, queue_id)
-    shown = get_object_or_404(queries.items_of(found), pk=item_id)
-    judgments = queries.judgments_of_items(found, [shown], request.member).get(shown.pk, [])
+    queue = visible_queue(request, queue_id)
+    shown = get_object_or_404(queries.items_of(queue), pk=item_id)
+    judgments = queries.judgments_of_items(queue, [shown], request.member).get(shown.pk, [])
     is_mine = is_on_desk(shown, request.member)
     is_blind = bool(blind_to([shown], request.member))
     decisions = Adjudication.objects.visible_to(request.member).valid()
     context = {
-        "queue": found,
+        "queue": queue,
         "item": shown,
         "judgments": judgments,
         "judged_by_people": any(each.annotator.user_id for each in judgments),
         "is_on_my_desk": is_mine,
         "is_blind": is_blind,
-        "kind": kind_of(found),
+        "kind": kind_of(queue),
         "a_is_left": a_is_left_in_review(shown),
         "model_answers": [] if is_mine or is_blind else model_answers(shown.pk, a_is_left=True),
         "decision": decisions.filter(item=shown).select_related("by", "item").first(),
         "remarks": shown.remarks.select_related("by", "annotator").order_by("pk"),
-        "known_form": KnownForm(queue=found, initial=_known(shown)),
+        "known_form": KnownForm(queue=queue, initial=_known(shown)),
     }
     return render(request, "annotation/item.html", context)
 
@@ -223,8 +223,8 @@ def item(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
 def _known(item: Item) -> dict[str, Any]:
     if item.known is None:
         return {}
-    given = kind_of(item).known_as_given(item.known["answer"])
-    return {"purpose": item.purpose, "answer_given": given, "because": item.known.get("because", "")}
+    answer = kind_of(item).known_as_given(item.known["answer"])
+    return {"purpose": item.purpose, "answer_given": answer, "because": item.known.get("because", "")}
 
 
 @fragment_of(lambda trajectory_id, **_: reverse("trajectories:detail", args=[trajectory_id]) + "#judgments")
@@ -242,16 +242,16 @@ def judgments_of(request: HtmxRequest, trajectory_id: UUID) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def guidelines(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     """The guidelines and their history; saving a change adds a version."""
-    found = visible_queue(request, queue_id)
-    latest = queries.latest_guideline(found)
+    queue = visible_queue(request, queue_id)
+    latest = queries.latest_guideline(queue)
     form = GuidelinesForm(request.POST or None, initial={"text": latest.text if latest else ""})
     if request.method == "POST" and form.is_valid():
-        saved = queue_lifecycle.revise_guidelines(queue=found, text=form.cleaned_data["text"], by=request.user)
+        saved = queue_lifecycle.revise_guidelines(queue=queue, text=form.cleaned_data["text"], by=request.user)
         messages.success(request, f"The guidelines are now version {saved.version}.")
-        return redirect("annotation:queue", queue_id=found.pk)
-    versions = found.guidelines.select_related("created_by").order_by("-version")
+        return redirect("annotation:queue", queue_id=queue.pk)
+    versions = queue.guidelines.select_related("created_by").order_by("-version")
     context = {
-        "queue": found,
+        "queue": queue,
         "form": form,
         "latest": latest,
         "versions": versions,
@@ -275,23 +275,23 @@ def preview_guidelines(request: HtmxRequest) -> HttpResponse:
 @require_POST
 def steer(request: HtmxRequest, queue_id: UUID, action: str) -> HttpResponse:
     """Pause, resume, or close."""
-    found = visible_queue(request, queue_id)
+    queue = visible_queue(request, queue_id)
     try:
-        STEERING[action](queue=found, by=request.user)
+        STEERING[action](queue=queue, by=request.user)
     except Refusal as refusal:
         messages.error(request, str(refusal))
-    return redirect("annotation:queue", queue_id=found.pk)
+    return redirect("annotation:queue", queue_id=queue.pk)
 
 
-def _context(found: Queue) -> dict[str, Any]:
-    guideline = queries.latest_guideline(found)
-    totals = queries.totals_of(found)
+def _context(queue: Queue) -> dict[str, Any]:
+    guideline = queries.latest_guideline(queue)
+    totals = queries.totals_of(queue)
     return {
-        "queue": found,
-        "kind": kind_of(found),
+        "queue": queue,
+        "kind": kind_of(queue),
         "totals": totals,
-        "shown": f"{found.state}-{totals.judged >= totals.slots:d}-{bool(totals.annotators):d}",
+        "shown": f"{queue.state}-{totals.judged >= totals.slots:d}-{bool(totals.annotators):d}",
         "guideline": guideline,
         "guidelines_html": markdown.render(guideline.text, under=GUIDELINES) if guideline else "",
-        "source": queries.source_of(found),
+        "source": queries.source_of(queue),
     }

@@ -34,12 +34,12 @@ def next_review(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     queue = visible_queue(request, queue_id)
     waiting = adjudication.awaiting_review(queue)
     after = request.GET.get("after", "")
-    found = (
+    item = (
         waiting.filter(position__gt=int(after)).first() if after.isdecimal() and len(after) < 19 else None
     ) or waiting.first()
-    if found is None:
+    if item is None:
         return render(request, "annotation/review_done.html", {"queue": queue})
-    return redirect("annotation:review_item", queue_id=queue.pk, item_id=found.pk)
+    return redirect("annotation:review_item", queue_id=queue.pk, item_id=item.pk)
 
 
 @at_least(Role.REVIEWER)
@@ -55,11 +55,11 @@ def review(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
     form = DecisionForm(request.POST or None, item=item, judgments=judgments, decision=decision)
     if request.method == "POST" and form.is_valid():
         try:
-            made = adjudication.adjudicate(item=item, by=request.user, blind=queue.blind_review, **form.decision())
+            settled = adjudication.adjudicate(item=item, by=request.user, blind=queue.blind_review, **form.decision())
         except Refusal as refusal:
             form.add_error(None, str(refusal))
         else:
-            messages.success(request, phrases.after_decision(made, judgments))
+            messages.success(request, phrases.after_decision(settled, judgments))
             return redirect(f"{reverse('annotation:review', args=[queue.pk])}?after={item.position}")
     context = {
         "queue": queue,

@@ -71,8 +71,8 @@ def draw_gold(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
 
 
 def _drawn(queue: Queue, wanted: int, by: User) -> str:
-    made = known_answers.draw_gold(queue=queue, count=wanted, by=by)
-    return f"{made} item{'s are' if made != 1 else ' is'} gold now."
+    drawn = known_answers.draw_gold(queue=queue, count=wanted, by=by)
+    return f"{drawn} item{'s are' if drawn != 1 else ' is'} gold now."
 
 
 @at_least(Role.RESEARCHER)

@@ -143,8 +143,8 @@ class Postgres:
 
     def _ensure_database(self) -> None:
         with self._connect("postgres") as connection:
-            found = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE_NAME]).fetchone()
-            if not found:
+            exists = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE_NAME]).fetchone()
+            if not exists:
                 connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE_NAME)))
 
     def _connect(self, database: str) -> "psycopg.Connection[tuple[object, ...]]":

@@ -55,7 +55,7 @@ class Program:
                 preexec_fn=tied_to_this_process(),
             )
 
-    def ask_to_stop(self) -> None:
+    def terminate(self) -> None:
         """Send the first signal and return immediately, so that several programs can end in parallel."""
         if self.process is not None and self.process.poll() is None and self._asked_at is None:
             self._asked_at = time.monotonic()
@@ -65,7 +65,7 @@ class Program:
         """Send the signals in order, then kill it and the rest of its session."""
         if self.process is None:
             return
-        self.ask_to_stop()
+        self.terminate()
         asked_at = self._asked_at or time.monotonic()
         for plea in self.pleas:
             if plea is not self.pleas[0]:

@@ -78,9 +78,9 @@ def prepare(paths: StackPaths) -> None:
 
 def _refuse_foreign(folder: Path) -> None:
     """The socket folder's name is predictable, so only use it if we own it."""
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-        raise StackError(f"{folder} exists and is not ours (owner uid {found.st_uid}). Remove it, then try again.")
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
+        raise StackError(f"{folder} exists and is not ours (owner uid {status.st_uid}). Remove it, then try again.")
 
 
 class StackLock:

@@ -116,7 +116,7 @@ class Supervisor:
 def stop_together(programs: Sequence[Program]) -> None:
     """Stop programs in parallel, then whatever they left behind."""
     for program in programs:
-        program.ask_to_stop()
+        program.terminate()
     for program in programs:
         program.stop()
 

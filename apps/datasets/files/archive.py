@@ -56,8 +56,8 @@ async def _stepwise(rows: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 def _written(lines: Sequence[bytes]) -> bytes:
-    found = (stepwise(jsontext.loads(line)) for line in lines if line.strip())
-    return b"".join(json.dumps(row, ensure_ascii=True).encode() + b"\n" for row in found if row)
+    rows = (stepwise(jsontext.loads(line)) for line in lines if line.strip())
+    return b"".join(json.dumps(row, ensure_ascii=True).encode() + b"\n" for row in rows if row)
 
 
 class _Sink(io.RawIOBase):
@@ -83,14 +83,14 @@ class _Sink(io.RawIOBase):
 async def _zipped(version: Version, card: str) -> AsyncIterator[bytes]:
     sink = _Sink()
     frozen = version.created_at.astimezone(UTC).timetuple()[:6]
-    with ZipFile(sink, "w", ZIP_DEFLATED, compresslevel=1) as made:
+    with ZipFile(sink, "w", ZIP_DEFLATED, compresslevel=1) as archive:
         for split in Split:
             facts = version.files["jsonl"][split.value]
-            about = ZipInfo(f"{split.value}.jsonl", frozen)
-            about.compress_type = ZIP_DEFLATED
-            with made.open(about, "w", force_zip64=True) as entry:
+            info = ZipInfo(f"{split.value}.jsonl", frozen)
+            info.compress_type = ZIP_DEFLATED
+            with archive.open(info, "w", force_zip64=True) as entry:
                 async for piece in pieces(facts["name"], Span(0, facts["bytes"])):
                     await asyncio.to_thread(entry.write, piece)
                     yield sink.take()
-        made.writestr(ZipInfo("README.md", frozen), card)
+        archive.writestr(ZipInfo("README.md", frozen), card)
     yield sink.take()

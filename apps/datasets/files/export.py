@@ -40,8 +40,8 @@ def export(request: HttpRequest, version: Version, *, format: str, split: str) -
     size: int = facts["bytes"]
     response: HttpResponseBase
     span = wanted_span(request, size=size, tag=tag)
-    known = {each.removeprefix("W/") for each in parse_etags(request.headers.get("If-None-Match", ""))}
-    if {tag, zipped_tag, "*"} & known:
+    etags = {each.removeprefix("W/") for each in parse_etags(request.headers.get("If-None-Match", ""))}
+    if {tag, zipped_tag, "*"} & etags:
         response = HttpResponse(status=304)
     elif span is not None and span.start >= span.end:
         problem = {"detail": f"The range begins after the end of the file, which has {size:,} bytes."}
@@ -71,15 +71,15 @@ def export(request: HttpRequest, version: Version, *, format: str, split: str) -
 
 def wanted_span(request: HttpRequest, *, size: int, tag: str) -> Span | None:
     """The single range requested; None for the whole file, which also answers multiple ranges and ranges of another file (RFC 9110, 14.2)."""
-    asked = RANGE.fullmatch(request.headers.get("Range", "").replace(" ", ""))
-    if asked is None or asked[1] == asked[2] == "" or request.headers.get("If-Range", tag) != tag:
+    match = RANGE.fullmatch(request.headers.get("Range", "").replace(" ", ""))
+    if match is None or match[1] == match[2] == "" or request.headers.get("If-Range", tag) != tag:
         return None
-    if not asked[1]:
-        return Span(max(0, size - int(asked[2])), size)
-    start = int(asked[1])
-    if asked[2] and int(asked[2]) < start:
+    if not match[1]:
+        return Span(max(0, size - int(match[2])), size)
+    start = int(match[1])
+    if match[2] and int(match[2]) < start:
         return None
-    return Span(start, min(int(asked[2]) + 1, size) if asked[2] else size)
+    return Span(start, min(int(match[2]) + 1, size) if match[2] else size)
 
 
 def accepts_gzip(request: HttpRequest) -> bool:
@@ -106,10 +106,10 @@ async def pieces(name: str, span: Span) -> AsyncIterator[bytes]:
     file = await asyncio.to_thread(default_storage.open, name, "rb")
     try:
         await asyncio.to_thread(file.seek, span.start)
-        left = span.end - span.start
-        while left and (piece := await asyncio.to_thread(file.read, min(PIECE_BYTES, left))):
-            left -= len(piece)
-            yield piece
+        remaining = span.end - span.start
+        while remaining and (chunk := await asyncio.to_thread(file.read, min(PIECE_BYTES, remaining))):
+            remaining -= len(chunk)
+            yield chunk
     finally:
         await asyncio.to_thread(file.close)
 

@@ -35,7 +35,7 @@ class Row(NamedTuple):
     """The encoded messages of each message column, at least one per column."""
     tools: bytes
     """A JSON string that contains a JSON list."""
-    about: dict[str, Any]
+    metadata: dict[str, Any]
     """The remaining columns, in the layout's order."""
 
 
@@ -150,13 +150,13 @@ class SplitFiles:
             lists = tuple(map(_marked, lists))
         named = zip(self.layout.messages, lists, strict=True)
         messages = b",".join(b'"%b":[%b]' % (name.encode(), b",".join(each)) for name, each in named)
-        return b"".join((b"{", messages, b',"tools":', row.tools, b",", orjson.dumps(row.about)[1:], b"\n"))
+        return b"".join((b"{", messages, b',"tools":', row.tools, b",", orjson.dumps(row.metadata)[1:], b"\n"))
 
     def _arrow(self, rows: list[Row]) -> pa.Table:
         width, schema = len(self.layout.messages), self.layout.schema
         columns: list[pa.Array] = [_messages([row.messages[place] for row in rows]) for place in range(width)]
         columns.append(pa.array([json.loads(row.tools) for row in rows], pa.string()))
-        columns += [pa.array([row.about[f.name] for row in rows], f.type) for f in list(schema)[width + 1 :]]
+        columns += [pa.array([row.metadata[f.name] for row in rows], f.type) for f in list(schema)[width + 1 :]]
         return pa.Table.from_arrays(columns, schema=schema)
 
 

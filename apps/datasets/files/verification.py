@@ -44,8 +44,8 @@ def verify(version: Version) -> Verification:
         for split in Split
         for facts in [version.files[format][split.value]]
     ]
-    found = {check.name: check.found for check in checks}
-    total = content_hash({split: found[f"{split.value}.jsonl"] for split in Split})
+    hashes = {check.name: check.found for check in checks}
+    total = content_hash({split: hashes[f"{split.value}.jsonl"] for split in Split})
     return Verification(
         [*checks, Check("all rows", sum(version.row_counts.values()), version.content_hash, total)], total
     )

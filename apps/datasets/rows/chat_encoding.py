@@ -61,31 +61,31 @@ def read_turns(steps: bytes, *, keep_surrogates: bool = False) -> list[Turn]:
     ]
 
 
-def encode_message(given: dict[str, Json], keep_surrogates: bool = False) -> bytes:
+def encode_message(raw: dict[str, Json], keep_surrogates: bool = False) -> bytes:
     """One chat message in the format that chat templates expect, as JSON. Keys have a fixed order, so equal messages are equal bytes."""
-    message = _normalized(given)
+    message = _normalized(raw)
     try:
         return orjson.dumps(message)
     except TypeError:
         return _encode_slowly(message, keep_surrogates)
 
 
-def _normalized(given: dict[str, Json]) -> dict[str, Json]:
+def _normalized(raw: dict[str, Json]) -> dict[str, Json]:
     # Unrolled, with the common cases first, since this runs for every message of every row.
-    role, content = given["role"], given.get("content")
+    role, content = raw["role"], raw.get("content")
     if type(content) is not str:
         content = _text(content)
-    elif len(given) == 2 and role != "developer" and list(given) == PLAIN:
-        return given
+    elif len(raw) == 2 and role != "developer" and list(raw) == PLAIN:
+        return raw
     message: dict[str, Json] = {"role": "system" if role == "developer" else role}
-    if call_id := given.get("tool_call_id"):
+    if call_id := raw.get("tool_call_id"):
         message["tool_call_id"] = call_id
-    if name := given.get("name"):
+    if name := raw.get("name"):
         message["name"] = name
     message["content"] = content
-    if reasoning := given.get("reasoning_content"):
+    if reasoning := raw.get("reasoning_content"):
         message["reasoning_content"] = reasoning
-    if calls := given.get("tool_calls"):
+    if calls := raw.get("tool_calls"):
         message["tool_calls"] = [_call(call) for call in calls]
     return message
 
@@ -151,16 +151,16 @@ def _call(call: dict[str, Json]) -> dict[str, Json]:
     }
 
 
-def _arguments(given: Json) -> Json:
-    if type(given) is not str:
-        return given if isinstance(given, dict) else {} if given is None else encode(given).decode()
-    if not given:
+def _arguments(raw: Json) -> Json:
+    if type(raw) is not str:
+        return raw if isinstance(raw, dict) else {} if raw is None else encode(raw).decode()
+    if not raw:
         return {}
     try:
-        value = _exactly(given) if LONG_NUMBER.search(given) else jsontext.parse(given)
+        value = _exactly(raw) if LONG_NUMBER.search(raw) else jsontext.parse(raw)
     except ValueError:
-        return given
-    return value if type(value) is dict else given
+        return raw
+    return value if type(value) is dict else raw
 
 
 def _exactly(text: str) -> Json:
@@ -211,8 +211,8 @@ def read_chats(trajectories: Sequence[UUID | str]) -> Generator[Chat, None, None
         raw.adapters.register_loader("json", _Bytes)
         wanted = "{" + ",".join(map(str, trajectories)) + "}"  # psycopg would quote them one by one
         with closing(raw.stream(STEPS, [wanted], size=RUNS_AT_ONCE)) as rows:
-            for place, (found, steps, tools) in enumerate(rows, start=1):
-                if found != place:
+            for place, (position, steps, tools) in enumerate(rows, start=1):
+                if position != place:
                     raise RuntimeError(
                         "Postgres answered the trajectories out of order; the query plan is not the expected one."
                     )

@@ -19,14 +19,14 @@ def _decide(votes: Sequence[TrajectoryVote], minimum_margin: int, steps: int) ->
     if lead >= minimum_margin:
         train = _not_bad(votes, steps)
         if any(train):
-            about = {"train_turns": train, "origin": "accepted"}
-            verdicts.append(TrajectoryVerdict(tuple(votes), 1.0, about))
+            metadata = {"train_turns": train, "origin": "accepted"}
+            verdicts.append(TrajectoryVerdict(tuple(votes), 1.0, metadata))
     for vote in votes:
         if vote.corrections:
             correction = vote.corrections[0]
             train = [*_right_before(vote, correction[0]), True]
-            about = {"train_turns": train, "origin": "corrected"}
-            verdicts.append(TrajectoryVerdict((vote,), 1.0, about, correction))
+            metadata = {"train_turns": train, "origin": "corrected"}
+            verdicts.append(TrajectoryVerdict((vote,), 1.0, metadata, correction))
     return TrajectoryDecision(verdicts, [] if verdicts else [Drop.NOT_ACCEPTED])
 
 
@@ -49,8 +49,8 @@ def _messages(turns: Sequence[Turn], correction: StepCorrection | None) -> Messa
     return ([*whole(turns[:step]), *turns[step].context, better],)
 
 
-def _contents(about: Mapping[str, Any]) -> list[str]:
-    return [about["origin"]]
+def _contents(metadata: Mapping[str, Any]) -> list[str]:
+    return [metadata["origin"]]
 
 
 DEMONSTRATION = RowType(

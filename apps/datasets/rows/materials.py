@@ -61,7 +61,7 @@ class Materials:
         if text is None:
             if len(self._tools) >= TOOLS_KEPT:
                 self._tools.clear()
-            first, *others = map(jsontext.loads, tools_of_each)
-            text = encode_tools(first, [tool for other in others for tool in other])
+            first, *rest = map(jsontext.loads, tools_of_each)
+            text = encode_tools(first, [tool for other in rest for tool in other])
             self._tools[tools_of_each] = text
         return text

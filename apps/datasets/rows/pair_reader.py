@@ -88,8 +88,8 @@ def main() -> None:
     connection.settings_dict["NAME"] = database
     try:
         while True:
-            for found in reader.read(pickle.load(requests)):
-                write(found, answers)
+            for pair in reader.read(pickle.load(requests)):
+                write(pair, answers)
             answers.flush()
     except (EOFError, BrokenPipeError):
         return  # no more requests, or nobody reads the results

@@ -53,16 +53,16 @@ class PairRows:
                 yield judged
 
     def _write(self, chunk: list[JudgedPair], messages: Iterator[PairMessages], files: Files) -> Iterator[Source]:
-        for judged, found in zip(chunk, messages, strict=True):
+        for judged, sides in zip(chunk, messages, strict=True):
             task = judged.pair.task.id
             split = self.materials.splits[task]
-            for verdict, row in zip(judged.decision.verdicts, found.rows, strict=True):
+            for verdict, row in zip(judged.decision.verdicts, sides.rows, strict=True):
                 if isinstance(row, Unusable):
                     self.figures.dropped[DROPS.get(type(row), Drop.NO_SHARED_START)] += 1
                     continue
-                made = self._row(judged, verdict, row, found.tools)
-                number = files[split].add(made)
-                self._count(judged, verdict, made.about, row, split.value)
+                encoded = self._row(judged, verdict, row, sides.tools)
+                number = files[split].add(encoded)
+                self._count(judged, verdict, encoded.metadata, row, split.value)
                 for vote in verdict.votes:
                     yield Source(task, split.value, number, preference=vote.preference)
 
@@ -71,7 +71,7 @@ class PairRows:
         chosen, rejected = (pair.first, pair.second) if verdict.first_won else (pair.second, pair.first)
         chosen_policy, rejected_policy = self._policies(judged, verdict)
         judgments = [vote.preference for vote in verdict.votes]
-        about: dict[str, Any] = {
+        metadata: dict[str, Any] = {
             "id": sha256(f"{chosen}{rejected}{''.join(judgments)}".encode()).hexdigest()[:16],
             "task": pair.task.key,
             "environment": pair.task.environment,
@@ -79,25 +79,25 @@ class PairRows:
             "rejected_run": rejected,
             "chosen_policy": chosen_policy,
             "rejected_policy": rejected_policy,
-            **self.rule.about(verdict, sides),
+            **self.rule.metadata(verdict, sides),
             "annotators": [self.materials.labels[vote.annotator] for vote in verdict.votes],
             "judgements": judgments,
             "items": [str(item) for item in pair.items],
         }
         text = self.materials.tools_text(*(tools if verdict.first_won else reversed(tools)))
-        return Row((sides.prompt, sides.chosen, sides.rejected), text, about)
+        return Row((sides.prompt, sides.chosen, sides.rejected), text, metadata)
 
     def _policies(self, judged: JudgedPair, verdict: Verdict) -> tuple[str, str]:
         """Names of the chosen and the rejected trajectory's policies."""
         names = [self.materials.name_of(policy) for policy in (judged.pair.first_policy, judged.pair.second_policy)]
         return (names[0], names[1]) if verdict.first_won else (names[1], names[0])
 
-    def _count(self, judged: JudgedPair, verdict: Verdict, about: dict[str, Any], sides: Sides, split: str) -> None:
+    def _count(self, judged: JudgedPair, verdict: Verdict, metadata: dict[str, Any], sides: Sides, split: str) -> None:
         task = judged.pair.task
         policies = self._policies(judged, verdict)
         self.figures.count_row(sides, split=split, task=task.id, environment=task.environment, policies=policies)
         if contents := self.materials.row_type.contents:
-            self.figures.kinds.update(contents(about))
+            self.figures.kinds.update(contents(metadata))
 
 
 def _read(
@@ -110,11 +110,11 @@ def _read(
                 yield chunk, messages
         return
     with closing(PairReaderProcess(reader)) as process:
-        asked: list[JudgedPair] = []
+        pending: list[JudgedPair] = []
         for chunk in chain(chunks, [[]]):
             process.ask([_request(judged) for judged in chunk])
-            yield asked, process.answers(len(asked))
-            asked = chunk
+            yield pending, process.answers(len(pending))
+            pending = chunk
 
 
 def _request(judged: JudgedPair) -> PairRequest:

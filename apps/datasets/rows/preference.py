@@ -13,7 +13,7 @@ DECIMALS = 6
 """Rounding of probabilities, so that floating-point differences between machines don't change a version's hash."""
 
 
-def _about(verdict: Verdict, _: Sides) -> dict[str, Any]:
+def _metadata(verdict: Verdict, _: Sides) -> dict[str, Any]:
     return {
         "adjudication": str(verdict.ruling or ""),
         "strength": verdict.strength,
@@ -31,6 +31,6 @@ PREFERENCE = RowType(
     layout=Layout(PreferenceRow),
     queue_kinds=("pairwise",),
     tags=("preference", "dpo", "reward-modelling"),
-    pairs=PairRule(sides=sides, about=_about),
+    pairs=PairRule(sides=sides, metadata=_metadata),
     trainer="DPO",
 )

@@ -40,7 +40,7 @@ class Layout:
         return message_columns(self.row)
 
     @property
-    def about(self) -> tuple[Column, ...]:
+    def metadata(self) -> tuple[Column, ...]:
         return further_columns(self.row)
 
     @cached_property
@@ -50,7 +50,7 @@ class Layout:
             [
                 *((name, pa.list_(pa.json_())) for name in self.messages),
                 ("tools", pa.string()),
-                *((name, ARROW[kind]) for name, kind in self.about),
+                *((name, ARROW[kind]) for name, kind in self.metadata),
             ],
             metadata={"huggingface": json.dumps({"info": {"features": self._features()}})},
         )
@@ -60,7 +60,7 @@ class Layout:
         return {
             **{name: {"feature": {"_type": "Json"}, "_type": "List"} for name in self.messages},
             "tools": _value("text"),
-            **{name: _feature(kind) for name, kind in self.about},
+            **{name: _feature(kind) for name, kind in self.metadata},
         }
 
 
@@ -84,7 +84,7 @@ class PairRule:
 
     sides: Callable[[Sequence[Turn], Sequence[Turn]], Sides]
     """Makes the messages from the chosen and the rejected trajectory. Raises Unusable."""
-    about: Callable[[Verdict, Sides], dict[str, Any]]
+    metadata: Callable[[Verdict, Sides], dict[str, Any]]
     """The columns specific to this row type."""
 
 

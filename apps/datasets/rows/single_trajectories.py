@@ -60,7 +60,7 @@ class TrajectoryRows:
                     self.figures.dropped[Drop.SAME if isinstance(refusal, SameTrajectories) else Drop.UNREADABLE] += 1
                     continue
                 text = self.materials.tools_text(chat.tools)
-                number = files[split].add(Row(messages, text, self._about(judged, verdict)))
+                number = files[split].add(Row(messages, text, self._metadata(judged, verdict)))
                 self._count(judged, verdict, messages, split.value)
                 for vote in verdict.votes:
                     judgment: dict[str, Any] = {str(OF_TRAJECTORIES[vote.kind].model._meta.model_name): vote.judgment}
@@ -73,11 +73,11 @@ class TrajectoryRows:
         action = {**jsontext.loads(message), "role": "assistant"}
         return self.rule.messages(turns, (step, encode_message(action, self.materials.keep_surrogates)))
 
-    def _about(self, judged: JudgedTrajectory, verdict: TrajectoryVerdict) -> dict[str, Any]:
+    def _metadata(self, judged: JudgedTrajectory, verdict: TrajectoryVerdict) -> dict[str, Any]:
         judgments = [str(vote.judgment) for vote in verdict.votes]
         step, _, sampled = verdict.correction or ("", b"", None)
         trajectory, policy = str(judged.trajectory), self.materials.name_of(judged.policy)
-        known: dict[str, Any] = {
+        values: dict[str, Any] = {
             "id": sha256(f"{trajectory}{step}{''.join(judgments)}".encode()).hexdigest()[:16],
             "task": judged.task.key,
             "environment": judged.task.environment,
@@ -88,12 +88,12 @@ class TrajectoryRows:
             "chosen_policy": self.materials.name_of(sampled),
             "rejected_policy": policy,
             "weight": verdict.weight,
-            **verdict.about,
+            **verdict.metadata,
             "annotators": [self.materials.labels[vote.annotator] for vote in verdict.votes],
             "judgements": judgments,
             "items": [str(item) for item in judged.items],
         }
-        return {name: known[name] for name, _ in self.materials.row_type.layout.about}
+        return {name: values[name] for name, _ in self.materials.row_type.layout.metadata}
 
     def _count(self, judged: JudgedTrajectory, verdict: TrajectoryVerdict, messages: Messages, split: str) -> None:
         self.figures.count_trajectory_row(
@@ -104,7 +104,7 @@ class TrajectoryRows:
             policy=self.materials.name_of(judged.policy),
         )
         if contents := self.materials.row_type.contents:
-            self.figures.kinds.update(contents(verdict.about))
+            self.figures.kinds.update(contents(verdict.metadata))
 
 
 def _chunks(trajectories: Iterable[JudgedTrajectory]) -> Iterator[list[JudgedTrajectory]]:

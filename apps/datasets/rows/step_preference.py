@@ -22,8 +22,8 @@ from apps.datasets.selection.votes import Verdict
 from contract.rows import StepPreferenceRow
 
 
-def _about_divergence(verdict: Verdict, found: Sides) -> dict[str, Any]:
-    return {"origin": "divergence", "weight": verdict.weight, "step": found.shared_turns}
+def _divergence_metadata(verdict: Verdict, sides: Sides) -> dict[str, Any]:
+    return {"origin": "divergence", "weight": verdict.weight, "step": sides.shared_turns}
 
 
 def _decide(votes: Sequence[TrajectoryVote], _: int, __: int) -> TrajectoryDecision:
@@ -51,8 +51,8 @@ def corrected_action(turns: Sequence[Turn], correction: StepCorrection | None) -
     return prompt, [better], [turns[step].message]
 
 
-def _contents(about: Mapping[str, Any]) -> list[str]:
-    return [about["origin"]]
+def _contents(metadata: Mapping[str, Any]) -> list[str]:
+    return [metadata["origin"]]
 
 
 STEP_PREFERENCE = RowType(
@@ -61,7 +61,7 @@ STEP_PREFERENCE = RowType(
     layout=Layout(StepPreferenceRow),
     queue_kinds=("steps", "pairwise"),
     tags=("preference", "dpo", "step-level"),
-    pairs=PairRule(sides=first_actions, about=_about_divergence),
+    pairs=PairRule(sides=first_actions, metadata=_divergence_metadata),
     trajectories=TrajectoryRule(decide=_decide, messages=corrected_action),
     contents=_contents,
     trainer="DPO",

@@ -25,17 +25,17 @@ def _decide(votes: Sequence[TrajectoryVote], _: int, steps: int) -> TrajectoryDe
         first_error = None
     if first_error is None and not any(label is not None for label in labels):
         return TrajectoryDecision([], [Drop.NO_LABELS])
-    about = {"step_labels": labels, "first_error": first_error}
-    return TrajectoryDecision([TrajectoryVerdict(tuple(votes), 1.0, about)], [])
+    metadata = {"step_labels": labels, "first_error": first_error}
+    return TrajectoryDecision([TrajectoryVerdict(tuple(votes), 1.0, metadata)], [])
 
 
 def _messages(turns: Sequence[Turn], _: StepCorrection | None) -> Messages:
     return (whole(turns),)
 
 
-def _contents(about: Mapping[str, Any]) -> list[str]:
-    labels = [label for label in about["step_labels"] if label is not None]
-    error = about["first_error"]
+def _contents(metadata: Mapping[str, Any]) -> list[str]:
+    labels = [label for label in metadata["step_labels"] if label is not None]
+    error = metadata["first_error"]
     return [
         *("good" if label > 0 else "bad" if label < 0 else "neutral" for label in labels),
         "no_first_error_known" if error is None else "without_error" if error < 0 else "with_error",

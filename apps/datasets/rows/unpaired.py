@@ -33,8 +33,8 @@ def _messages(turns: Sequence[Turn], _: StepCorrection | None) -> Messages:
     return prompt, whole(turns)[len(prompt) :]
 
 
-def _contents(about: Mapping[str, Any]) -> list[str]:
-    return ["desirable" if about["label"] else "undesirable"]
+def _contents(metadata: Mapping[str, Any]) -> list[str]:
+    return ["desirable" if metadata["label"] else "undesirable"]
 
 
 UNPAIRED = RowType(

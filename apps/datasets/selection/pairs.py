@@ -160,14 +160,14 @@ SECOND, NEITHER, FIRST = range(3)
 def beliefs(pairs: Iterable[tuple[str, str, Sequence[Vote]]], aggregation: str) -> Beliefs:
     """An estimate for each pair (first trajectory, second trajectory, counted votes) that has a vote."""
     names: list[tuple[str, str]] = []
-    given: list[tuple[int, UUID, int]] = []
+    rows: list[tuple[int, UUID, int]] = []
     for first, second, votes in pairs:
         if votes:
-            given += [(len(names), vote.annotator, _label(vote)) for vote in votes]
+            rows += [(len(names), vote.annotator, _label(vote)) for vote in votes]
             names.append((first, second))
     if not names:
         return {}
-    judged = Votes.of(given, items=len(names), labels=3)
+    judged = Votes.of(rows, items=len(names), labels=3)
     posterior = dawid_skene(judged).posterior if aggregation == "dawid_skene" else _by_skill(judged)
     return {name: Belief(*map(float, row[::-1])) for name, row in zip(names, posterior, strict=True)}
 
@@ -180,9 +180,14 @@ def _by_skill(votes: Votes) -> Floats:
     """GLAD is binary: the share of ties gives the probability of neither; the other votes, that of each trajectory otherwise."""
     neither = majority(votes)[:, NEITHER]
     decided = votes.label != NEITHER
-    known, annotator = np.unique(votes.annotator[decided], return_inverse=True)
+    annotator_ids, annotator = np.unique(votes.annotator[decided], return_inverse=True)
     two_way = Votes(
-        votes.item[decided], annotator, (votes.label[decided] == FIRST).astype(np.int64), votes.items, len(known), 2
+        votes.item[decided],
+        annotator,
+        (votes.label[decided] == FIRST).astype(np.int64),
+        votes.items,
+        len(annotator_ids),
+        2,
     )
     first = glad(two_way).posterior
     return np.stack([(1 - neither) * (1 - first), neither, (1 - neither) * first], axis=1)

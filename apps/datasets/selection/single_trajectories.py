@@ -151,9 +151,9 @@ def decide_trajectory(votes: Sequence[TrajectoryVote], recipe: Recipe, *, steps:
     verdicts: list[TrajectoryVerdict] = []
     dropped: list[Drop] = []
     for group in groups:
-        found = rule.decide(group, recipe.minimum_margin, steps)
-        verdicts += found.verdicts
-        dropped += found.dropped
+        decision = rule.decide(group, recipe.minimum_margin, steps)
+        verdicts += decision.verdicts
+        dropped += decision.dropped
     if recipe.judgements == "each" and verdicts and rule.divides_weight:
         verdicts = [verdict._replace(weight=1 / len(verdicts)) for verdict in verdicts]
     return TrajectoryDecision(verdicts, dropped)

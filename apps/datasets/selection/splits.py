@@ -59,13 +59,13 @@ def settle(
     """
     Workspace.objects.select_for_update(no_key=True).get(pk=workspace.pk)
     ids = [task.id for task in tasks]
-    known = dict(TaskSplit.objects.filter(task__in=ids).values_list("task_id", "split"))
-    chosen = assign([task._replace(split=known.get(task.id)) for task in tasks], shares=shares, seed=seed)
+    existing = dict(TaskSplit.objects.filter(task__in=ids).values_list("task_id", "split"))
+    chosen = assign([task._replace(split=existing.get(task.id)) for task in tasks], shares=shares, seed=seed)
     TaskSplit.objects.bulk_create(
         [
             TaskSplit(task_id=task, workspace=workspace, split=split)
             for task, split in chosen.items()
-            if task not in known
+            if task not in existing
         ],
         batch_size=5000,
     )

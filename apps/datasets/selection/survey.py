@@ -49,15 +49,15 @@ class Survey:
 
 def survey(recipe: Recipe, workspace: Workspace) -> Survey:
     """Count what the recipe would produce. Pairs of identical trajectories aren't detected, since that requires their steps."""
-    found = Survey()
+    result = Survey()
     for pair, votes, decision in judged_pairs(recipe, workspace):
-        found.add(pair.task, votes=len(votes), rows=len(decision.verdicts), dropped=decision.dropped)
-        found.pairs += bool(votes)
+        result.add(pair.task, votes=len(votes), rows=len(decision.verdicts), dropped=decision.dropped)
+        result.pairs += bool(votes)
     for judged in judged_trajectories(recipe, workspace):
         decided = judged.decision
-        found.add(judged.task, votes=len(judged.counted), rows=len(decided.verdicts), dropped=decided.dropped)
-        found.runs += 1
-    return found
+        result.add(judged.task, votes=len(judged.counted), rows=len(decided.verdicts), dropped=decided.dropped)
+        result.runs += 1
+    return result
 
 
 def leaves_rows(recipe: Recipe, workspace: Workspace) -> bool:

@@ -33,7 +33,7 @@ class TrajectoryVerdict(NamedTuple):
 
     votes: tuple[TrajectoryVote, ...]
     weight: float
-    about: dict[str, Any]
+    metadata: dict[str, Any]
     """The columns specific to this row type."""
     correction: tuple[int, bytes, UUID | None] | None = None
     """The corrected action that ends the row or is its chosen side."""

@@ -214,11 +214,11 @@ class FeedbackKeysView(ListView):
         form = NameFeedbackKeySerializer(data=request.data)
         form.is_valid(raise_exception=True)
         try:
-            made = feedback.create_key(member=self.member, name=form.validated_data["name"])
+            created = feedback.create_key(member=self.member, name=form.validated_data["name"])
         except feedback.KeysEnough as refusal:
             raise ValidationError({refusal.field: [str(refusal)]}) from None
-        made.key.refresh_from_db()
-        answer = {**FeedbackKeySerializer(made.key).data, "key": made.secret}
+        created.key.refresh_from_db()
+        answer = {**FeedbackKeySerializer(created.key).data, "key": created.secret}
         return Response(answer, status=status.HTTP_201_CREATED)
 
 

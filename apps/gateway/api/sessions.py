@@ -77,10 +77,10 @@ class SessionsView(ListView):
         responses=SessionSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
-        found = sessions_for_list(self.member).of_policies()
+        rows = sessions_for_list(self.member).of_policies()
         if name := request.query_params.get("name"):
-            found = found.filter(name=name) if is_storable(name) else found.none()
-        return self.page_of(found, SessionSerializer)
+            rows = rows.filter(name=name) if is_storable(name) else rows.none()
+        return self.page_of(rows, SessionSerializer)
 
     def _of_policy(self, facts: dict[str, Any]) -> sessions.NewSession:
         policy = self._policy(facts.pop("policy"))
@@ -88,8 +88,8 @@ class SessionsView(ListView):
 
     def _of_split(self, facts: dict[str, Any]) -> sessions.NewSession:
         named = facts.pop("split")
-        known = TrafficSplit.objects.visible_to(self.member).select_related("workspace")
-        split = known.filter(name=named).first()
+        splits = TrafficSplit.objects.visible_to(self.member).select_related("workspace")
+        split = splits.filter(name=named).first()
         if split is None:
             raise ValidationError(
                 {"split": [f"There is no traffic split {named!r}. GET /api/v1/traffic-splits lists them."]}
@@ -101,12 +101,12 @@ class SessionsView(ListView):
         return self.request.auth if isinstance(self.request.auth, ApiToken) else None
 
     def _policy(self, named: str) -> Policy:
-        known = Policy.objects.visible_to(self.member).acting()
+        policies = Policy.objects.visible_to(self.member).acting()
         try:
             meant = Q(pk=UUID(named)) | Q(name=named)
         except ValueError:
             meant = Q(name=named)
-        policy = known.filter(meant).select_related("endpoint").first()
+        policy = policies.filter(meant).select_related("endpoint").first()
         if policy is None:
             raise ValidationError(
                 {"policy": [f"There is no policy {named!r} that can act. GET /api/v1/policies lists them."]}
@@ -122,7 +122,7 @@ class SessionsView(ListView):
             raise ValidationError({"task": ["Expected a task's id, or an object with its key or its instruction."]})
         form = TaskSerializer(data=value)
         if not form.is_valid():
-            problems = [f"{name}: {problem}" for name, found in form.errors.items() for problem in found]
+            problems = [f"{name}: {problem}" for name, messages in form.errors.items() for problem in messages]
             raise ValidationError({"task": problems})
         return TaskRecord(**form.validated_data).to_json()
 

@@ -86,10 +86,10 @@ class AnthropicMessages(Dialect):
         self._assembly, self._counted = StreamedMessage(), {}
         return {**self.body, **sampling, "model": model}
 
-    def headers(self, given: Mapping[str, str]) -> dict[str, str]:
+    def headers(self, request_headers: Mapping[str, str]) -> dict[str, str]:
         headers = {"anthropic-version": VERSION}
         for name in ("anthropic-version", "anthropic-beta"):
-            value = given.get(name, "")
+            value = request_headers.get(name, "")
             if value and len(value) <= LONGEST_HEADER and value.isascii() and value.isprintable():
                 headers[name] = value
         return headers

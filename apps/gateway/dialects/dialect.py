@@ -97,7 +97,7 @@ class Dialect(ABC):
     def request(self, *, model: str, sampling: Mapping[str, Any], supports_token_ids: bool) -> dict[str, Any]:
         """The request for the policy's server. Resets the reply."""
 
-    def headers(self, given: Mapping[str, str]) -> dict[str, str]:
+    def headers(self, request_headers: Mapping[str, str]) -> dict[str, str]:
         """Which of the agent's headers are also sent to the server."""
         return {}
 

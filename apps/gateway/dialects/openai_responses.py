@@ -58,24 +58,24 @@ class OpenAIResponses(Dialect):
 
     @staticmethod
     def problem_of(body: dict[str, Any]) -> str:
-        given = body.get("input")
-        is_list = isinstance(given, list) and bool(given) and all(isinstance(item, dict) for item in given)
-        if not (isinstance(given, str) or is_list):
+        input_ = body.get("input")
+        is_list = isinstance(input_, list) and bool(input_) and all(isinstance(item, dict) for item in input_)
+        if not (isinstance(input_, str) or is_list):
             return 'Expected {"model": …, "input": "…"}, or a list of items as `input`.'
         for name in ELSEWHERE:
             if body.get(name) is not None:
                 return f"The gateway records whole chats, and `{name}` names one that lies elsewhere. Send all of it as `input`."
         if body.get("background"):
             return "The gateway passes replies on as they come, so there is no `background`."
-        if is_list and any(item.get("type") == "item_reference" for item in given):  # type: ignore[union-attr]
+        if is_list and any(item.get("type") == "item_reference" for item in input_):  # type: ignore[union-attr]
             return "The gateway records whole chats, and an `item_reference` names what lies elsewhere. Send the item itself."
         return ""
 
     @staticmethod
     def messages_of(body: dict[str, Any]) -> list[dict[str, Any]]:
-        given, system_prompt = body["input"], body.get("instructions")
+        input_, system_prompt = body["input"], body.get("instructions")
         system: list[dict[str, Any]] = [{"role": "system", "content": system_prompt}] if system_prompt else []
-        return [*system, *([{"role": "user", "content": given}] if isinstance(given, str) else given)]
+        return [*system, *([{"role": "user", "content": input_}] if isinstance(input_, str) else input_)]
 
     @staticmethod
     def normalized(item: Json) -> Json:

@@ -177,11 +177,11 @@ class Counters:
 def _windows(limits: UsageLimits, session_id: UUID) -> list[_Window]:
     scopes = ((limits.workspace_id, "", "This workspace"), (session_id, "session_", "This session"))
     windows = []
-    for scope, prefix, whose in scopes:
+    for scope, prefix, owner in scopes:
         for unit, addition in (("requests", 1), ("tokens", 0)):
             limit = getattr(limits, f"{prefix}{unit}_a_minute")
             if limit is not None:
-                windows.append(_Window(f"gateway:{unit}:{scope}", limit, addition, whose, unit))
+                windows.append(_Window(f"gateway:{unit}:{scope}", limit, addition, owner, unit))
     return windows
 
 

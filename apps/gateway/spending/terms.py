@@ -105,10 +105,10 @@ def set_limits(*, workspace: Workspace, by: User, limits: Mapping[str, Any]) -> 
     )
     changes = {name: str(limits[name]) for name in LIMITS if limits.get(name) is not None}
     audit.record(
-        workspace=workspace, actor=by, action="set usage limits", subject=workspace.name, about=workspace, **changes
+        workspace=workspace, actor=by, action="set usage limits", subject=workspace.name, target=workspace, **changes
     )
     return row
 
 
 def _record(price: Price, by: User, action: str, **detail: str) -> None:
-    audit.record(workspace=price.workspace, actor=by, action=action, subject=str(price), about=price, **detail)
+    audit.record(workspace=price.workspace, actor=by, action=action, subject=str(price), target=price, **detail)

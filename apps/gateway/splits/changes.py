@@ -201,4 +201,4 @@ def _in_words(arms: Sequence[ArmPlan]) -> list[str]:
 
 
 def _note(split: TrafficSplit, by: User | None, action: str, **detail: Any) -> None:
-    audit.record(workspace=split.workspace, actor=by, action=action, subject=split.name, about=split, **detail)
+    audit.record(workspace=split.workspace, actor=by, action=action, subject=split.name, target=split, **detail)

@@ -95,15 +95,15 @@ def figures_of(split: TrafficSplit) -> SplitFigures:
     }
     off = drawn.pop(None, {"count": 0})["count"]
     former = list(Policy.objects.filter(pk__in=drawn.keys() - arms.keys()).order_by("pk"))
-    known = {pk: arm.policy for pk, arm in arms.items()} | {policy.pk: policy for policy in former}
+    policies = {pk: arm.policy for pk, arm in arms.items()} | {policy.pk: policy for policy in former}
     calls, outcomes = _calls(among), _outcomes(among)
     nothing: dict[str, Any] = {"count": 0, "failed_over": 0, "abandoned": 0, "errors": 0, "p50": None, "p95": None}
-    found = []
-    for pk in known:
+    arm_figures = []
+    for pk in policies:
         row, answered, arm = drawn.get(pk, nothing), calls.get(pk, nothing), arms.get(pk)
-        found.append(
+        arm_figures.append(
             ArmFigures(
-                policy=known[pk],
+                policy=policies[pk],
                 arm=arm,
                 share=share[arm] if arm else 0.0,
                 sessions=row["count"],
@@ -118,7 +118,7 @@ def figures_of(split: TrafficSplit) -> SplitFigures:
             )
         )
     return SplitFigures(
-        arms=found,
+        arms=arm_figures,
         sessions=min(len(newest), MOST_SESSIONS),
         off_sessions=off,
         is_cut=len(newest) > MOST_SESSIONS,
@@ -154,13 +154,13 @@ def _outcomes(among: SessionQuerySet) -> dict[UUID, Outcomes]:
     by_arm: dict[UUID, list[tuple[int, float]]] = defaultdict(list)
     for row in rows:
         by_arm[row["drawn"]].append((row["count"], row["share"]))
-    found = {}
+    outcomes = {}
     for pk, units in by_arm.items():
         total = sum(share for _, share in units)
-        found[pk] = Outcomes(
+        outcomes[pk] = Outcomes(
             sum(count for count, _ in units), len(units), total / len(units), *wilson(total, len(units))
         )
-    return found
+    return outcomes
 
 
 def _mismatch(among: SessionQuerySet, since: datetime, expected: Mapping[UUID, float]) -> float | None:

@@ -76,5 +76,5 @@ def shares(arms: list[Arm]) -> dict[Arm, float]:
     """Each arm's share of the sessions."""
     canary = next((arm.weight for arm in arms if arm.is_canary), 0)
     weights = {arm: arm.weight for arm in arms if not arm.is_canary}
-    found = shares_of(weights, canary / 100)
-    return {arm: canary / 100 if arm.is_canary else found[arm] for arm in arms}
+    weight_shares = shares_of(weights, canary / 100)
+    return {arm: canary / 100 if arm.is_canary else weight_shares[arm] for arm in arms}

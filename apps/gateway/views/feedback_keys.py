@@ -33,15 +33,15 @@ def feedback_keys(request: HtmxRequest) -> HttpResponse:
 @needs_recent_sign_in("make a feedback key")
 def new_feedback_key(request: HtmxRequest) -> HttpResponse:
     """Responds with the page itself instead of a redirect: the key is shown only once and not stored."""
-    form, made = FeedbackKeyForm(request.POST), None
+    form, created = FeedbackKeyForm(request.POST), None
     if form.is_valid():
         try:
-            made = feedback.create_key(member=request.member, name=form.cleaned_data["name"])
+            created = feedback.create_key(member=request.member, name=form.cleaned_data["name"])
         except feedback.KeysEnough as refusal:
             form.add_error(refusal.field, str(refusal))
-    if made is None:
+    if created is None:
         return render(request, "gateway/feedback_keys.html", _keys_page(request, form), status=422)
-    return render(request, "gateway/feedback_keys.html", {**_keys_page(request, FeedbackKeyForm()), "made": made})
+    return render(request, "gateway/feedback_keys.html", {**_keys_page(request, FeedbackKeyForm()), "made": created})
 
 
 @require_POST

@@ -35,9 +35,9 @@ COMMAND = """curl {url} \\
 def sessions(request: HtmxRequest) -> HttpResponse:
     """All sessions, newest first, and those that begin meanwhile; without one, how to connect an agent."""
     sorting = sorting_by(SESSION_COLUMNS, request.GET.get("sort", ""))
-    found = sessions_for_list(request.member).of_policies()
+    rows = sessions_for_list(request.member).of_policies()
     cursor = request.GET.get("cursor", "")
-    page = page_of(found, cursor=cursor, order=sorting.fields, size=30)
+    page = page_of(rows, cursor=cursor, order=sorting.fields, size=30)
     command = COMMAND.format(url=request.build_absolute_uri("/api/v1/sessions"))
     context = {"page": page, "command": command, "sorting": sorting, "is_newest": not cursor}
     return render(request, "gateway/sessions.html", context)
@@ -46,8 +46,8 @@ def sessions(request: HtmxRequest) -> HttpResponse:
 @require_safe
 def session(request: HtmxRequest, session_id: UUID) -> HttpResponse:
     """The steps so far; new ones are added live."""
-    found = _find(request, session_id)
-    return render(request, "gateway/session.html", {**progress_context(found), "steps": _views(found, 0)})
+    session = _find(request, session_id)
+    return render(request, "gateway/session.html", {**progress_context(session), "steps": _views(session, 0)})
 
 
 @fragment_of(lambda session_id, **_: reverse("gateway:session", args=[session_id]))
@@ -71,13 +71,13 @@ def session_steps(request: HtmxRequest, session_id: UUID) -> HttpResponse:
 @require_safe
 def session_part(request: HtmxRequest, session_id: UUID, index: int) -> HttpResponse:
     """More of a long value in a step."""
-    found = _find(request, session_id)
-    steps = unsaved.steps_of(record_of(found))
+    session = _find(request, session_id)
+    steps = unsaved.steps_of(record_of(session))
     if index >= len(steps):
         raise Http404("There is no such step.")
     after = steps[index + 1].context if index + 1 < len(steps) else []
-    back = reverse("gateway:session", args=[found.pk])
-    return answer_for(request, steps[index], after, url=f"{_parts(found)}{index}/", back=back, name=str(found.pk))
+    back = reverse("gateway:session", args=[session.pk])
+    return answer_for(request, steps[index], after, url=f"{_parts(session)}{index}/", back=back, name=str(session.pk))
 
 
 def _find(request: HtmxRequest, session_id: UUID) -> Session:

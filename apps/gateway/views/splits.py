@@ -46,14 +46,14 @@ def splits(request: HtmxRequest) -> HttpResponse:
 @at_least(Role.RESEARCHER)
 def split(request: HtmxRequest, split_id: UUID) -> HttpResponse:
     """The figures of its arms."""
-    found = _find(request, split_id)
-    champion = promotions.champion(workspace=found.workspace, environment=found.environment)
+    split = _find(request, split_id)
+    champion = promotions.champion(workspace=split.workspace, environment=split.environment)
     context = {
-        "split": found,
-        "figures": figures_of(found),
+        "split": split,
+        "figures": figures_of(split),
         "champion": champion,
         "base_url": base_url_of(request),
-        "command": COMMAND.format(url=request.build_absolute_uri("/api/v1/sessions"), name=found.name),
+        "command": COMMAND.format(url=request.build_absolute_uri("/api/v1/sessions"), name=split.name),
     }
     return render(request, "gateway/split.html", context)
 
@@ -67,7 +67,7 @@ def new_split(request: HtmxRequest) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         data = form.cleaned_data
         try:
-            made = changes.create_split(
+            split = changes.create_split(
                 workspace=request.member.workspace,
                 arms=form.plans,
                 by=request.user,
@@ -76,8 +76,8 @@ def new_split(request: HtmxRequest) -> HttpResponse:
         except changes.SplitRefused as refusal:
             form.refuse(refusal.field, str(refusal))
         else:
-            messages.success(request, f"Agents can now request {made.name}.")
-            return redirect("gateway:split", made.pk)
+            messages.success(request, f"Agents can now request {split.name}.")
+            return redirect("gateway:split", split.pk)
     return render(request, "gateway/new_split.html", {"form": form}, status=422 if form.errors else 200)
 
 
@@ -86,42 +86,42 @@ def new_split(request: HtmxRequest) -> HttpResponse:
 @needs_recent_sign_in("change a traffic split")
 def change_split(request: HtmxRequest, split_id: UUID) -> HttpResponse:
     """Change the arms for new sessions."""
-    found = _find(request, split_id)
-    form = ArmsForm(request.POST or None, member=request.member, split=found)
+    split = _find(request, split_id)
+    form = ArmsForm(request.POST or None, member=request.member, split=split)
     if request.method == "POST" and form.is_valid():
         try:
-            changes.change_split(split=found, arms=form.plans, unit=form.cleaned_data["unit"], by=request.user)
+            changes.change_split(split=split, arms=form.plans, unit=form.cleaned_data["unit"], by=request.user)
         except changes.SplitRefused as refusal:
             form.refuse(refusal.field, str(refusal))
         else:
             messages.success(request, "New sessions have these shares. Open ones keep their policy.")
-            return redirect("gateway:split", found.pk)
+            return redirect("gateway:split", split.pk)
     status = 422 if form.errors else 200
-    return render(request, "gateway/change_split.html", {"form": form, "split": found}, status=status)
+    return render(request, "gateway/change_split.html", {"form": form, "split": split}, status=status)
 
 
 @require_POST
 @at_least(Role.RESEARCHER)
 def switch_split(request: HtmxRequest, split_id: UUID) -> HttpResponseBase:
     """Turn it on or off, without a recent sign-in: off must be immediate, and either way sessions only go to policies chosen before."""
-    found = _find(request, split_id)
+    split = _find(request, split_id)
     is_on = request.POST.get("is_on") == "yes"
-    changes.switch(split=found, is_on=is_on, by=request.user)
-    messages.success(request, f"{found} is on again." if is_on else "Off: the champion answers every new session.")
-    return redirect("gateway:split", found.pk)
+    changes.switch(split=split, is_on=is_on, by=request.user)
+    messages.success(request, f"{split} is on again." if is_on else "Off: the champion answers every new session.")
+    return redirect("gateway:split", split.pk)
 
 
 @require_POST
 @at_least(Role.RESEARCHER)
 def remove_split(request: HtmxRequest, split_id: UUID) -> HttpResponseBase:
     """Remove a split that no session has used."""
-    found = _find(request, split_id)
+    split = _find(request, split_id)
     try:
-        changes.remove_split(split=found, by=request.user)
+        changes.remove_split(split=split, by=request.user)
     except changes.InUse as refusal:
         messages.error(request, str(refusal))
-        return redirect("gateway:split", found.pk)
-    messages.success(request, f"{found.name} is removed.")
+        return redirect("gateway:split", split.pk)
+    messages.success(request, f"{split.name} is removed.")
     return redirect("gateway:splits")
 
 

@@ -107,8 +107,8 @@ def _value(name: str, cell: str) -> Any:
     return value
 
 
-def _as_python(found: re.Match[str]) -> str:
-    return found["kept"] or ("," if found["gap"] else "")
+def _as_python(match: re.Match[str]) -> str:
+    return match["kept"] or ("," if match["gap"] else "")
 
 
 def _is_chat(value: Any) -> bool:

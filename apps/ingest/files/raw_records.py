@@ -201,9 +201,9 @@ class _Scanner:
 
     def _next_byte(self) -> bytes | None:
         while True:
-            found = _BLANKS.match(self._buffer, self._at)
-            assert found is not None, "the pattern may be empty"
-            self._at = found.end()
+            match = _BLANKS.match(self._buffer, self._at)
+            assert match is not None, "the pattern may be empty"
+            self._at = match.end()
             if self._at < len(self._buffer):
                 return self._buffer[self._at : self._at + 1]
             if not self._fill():
@@ -217,10 +217,10 @@ class _Scanner:
         deeper = 0
         start = self._at
         while True:
-            found = _TO_BRACKET.match(self._buffer, self._at)
-            assert found is not None, "every part of the pattern may be empty"
-            bracket = found[1]
-            self._at = found.end()
+            match = _TO_BRACKET.match(self._buffer, self._at)
+            assert match is not None, "every part of the pattern may be empty"
+            bracket = match[1]
+            self._at = match.end()
             if bracket == b"":
                 held.add(self._buffer[start:])
                 if not self._fill():
@@ -253,21 +253,21 @@ class _Scanner:
     def _rest_of_string(self, held: _Held, start: int) -> bool:
         """Skip a string that continues beyond the buffer; False if the file ends inside it."""
         # A backslash at the end of the buffer would be separated from the character it escapes, so `tail` carries it over.
-        found = _REST_OF_STRING.match(self._buffer, self._at)
+        match = _REST_OF_STRING.match(self._buffer, self._at)
         while True:
-            assert found is not None, "every part of the pattern may be empty"
-            if found[1]:
-                held.add(self._buffer[start : found.end()])
-                self._at = found.end()
+            assert match is not None, "every part of the pattern may be empty"
+            if match[1]:
+                held.add(self._buffer[start : match.end()])
+                self._at = match.end()
                 return True
-            tail = self._buffer[found.end() :]
-            held.add(self._buffer[start : found.end()])
+            tail = self._buffer[match.end() :]
+            held.add(self._buffer[start : match.end()])
             if not self._fill():
                 held.add(tail)
                 return False
             self._buffer = tail + self._buffer
             start = 0
-            found = _REST_OF_STRING.match(self._buffer)
+            match = _REST_OF_STRING.match(self._buffer)
 
     def _lost_its_way(self, held: _Held, line: int) -> RawRow:
         """A mismatched bracket: the start of the next record is unknown, except at the beginning of a line."""
@@ -293,8 +293,8 @@ class _Scanner:
                 return self._cut_off(held, line)
             return self._row(held.body(), too_long(self._limit) if held.is_over else "", line)
         if self._in_list:
-            found = _SCALAR_END.search(self._buffer, self._at + 1)
-            end = found.start() if found else len(self._buffer)
+            match = _SCALAR_END.search(self._buffer, self._at + 1)
+            end = match.start() if match else len(self._buffer)
         else:
             end = self._buffer.find(b"\n", self._at) % (len(self._buffer) + 1)
         body = self._buffer[self._at : end]

@@ -120,8 +120,8 @@ def open_source(file: IO[bytes], *, most_bytes: int, layout: Layout | None = Non
     if layout is None and head.lstrip()[:1] not in b"{[" and (delimiter := delimiter_of(head, is_whole=is_whole)):
         rows = io.BufferedReader(Sheet(stream, delimiter), BLOCK)
         return Source(stream=_bounded(rows, counter, most_bytes), layout=Layout.LINES, counter=counter)
-    found = layout_of(head, is_whole=is_whole)
-    return Source(stream=stream, layout=layout or found, counter=counter)
+    detected = layout_of(head, is_whole=is_whole)
+    return Source(stream=stream, layout=layout or detected, counter=counter)
 
 
 def layout_of(head: bytes, *, is_whole: bool) -> Layout:

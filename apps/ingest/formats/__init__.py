@@ -84,10 +84,10 @@ class AmbiguousFormat(UnknownFormat):
 @cache
 def known() -> tuple[Format, ...]:
     """Every format, sorted by name."""
-    found: list[Format] = [
+    formats: list[Format] = [
         importlib.import_module(f"{__name__}.{module.name}").FORMAT for module in pkgutil.iter_modules(__path__)
     ]
-    return tuple(sorted(found, key=lambda format: format.name))
+    return tuple(sorted(formats, key=lambda format: format.name))
 
 
 def format_of(row: Row, *, besides: str = "") -> Format | None:

@@ -41,9 +41,9 @@ def _accepts(row: Json) -> bool:
 def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     if type(row) not in (dict, list):
         raise BadRow(f"The record is {jsontext.describe(row)}.", f"{SHAPE}.")
-    found = list(_objects(row))
-    traces = {text(each.get("id")): each for each in found if each["object"] == "trace"}
-    spans = [each for each in found if each["object"] == "trace.span"]
+    objects = list(_objects(row))
+    traces = {text(each.get("id")): each for each in objects if each["object"] == "trace"}
+    spans = [each for each in objects if each["object"] == "trace.span"]
 
     def trajectories_in(trace: str, calls: list[dict[str, Any]], recorded: list[Span]) -> Iterator[TrajectoryRecord]:
         named = {key: traces.get(trace, {}).get(key) for key in ("workflow_name", "group_id", "metadata")}

@@ -63,8 +63,8 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
         before = of_line.get(text(line.get("parentUuid") or line.get("logicalParentUuid")))
         # One file may hold several sessions; a resumed session links back to the one it continues.
         session = before.session if before else text(line.get("sessionId"))
-        own = text(line.get("agentId")) or (before.agent if before else "") or line["uuid"]
-        thread = Thread(session, own if line.get("isSidechain") else "")
+        agent_id = text(line.get("agentId")) or (before.agent if before else "") or line["uuid"]
+        thread = Thread(session, agent_id if line.get("isSidechain") else "")
         of_line[line["uuid"]] = thread
         threads.setdefault(thread, []).append(line)
     titles = [text(line.get("summary")) for line in map(mapping, row) if line.get("type") == "summary"]
@@ -82,7 +82,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
 def _streamed(lines: list[Line]) -> list[Line]:
     """The lines in stored-session form, including printed ones (`--output-format stream-json`), which simply follow one another."""
     last: dict[Thread, str] = {}
-    found: list[Line] = []
+    complete: list[Line] = []
     for index, line in enumerate(lines):
         if "session_id" in line and "sessionId" not in line:
             thread = Thread(text(line["session_id"]), text(line.get("parent_tool_use_id")))
@@ -90,8 +90,8 @@ def _streamed(lines: list[Line]) -> list[Line]:
             line = {**line, "sessionId": thread.session, "agentId": thread.agent, "isSidechain": bool(thread.agent)}
             line |= {"uuid": name, "parentUuid": last.get(thread)}
             last[thread] = name
-        found.append(line)
-    return found
+        complete.append(line)
+    return complete
 
 
 def _trajectory(thread: str, lines: list[Line], title: str) -> TrajectoryRecord:
@@ -164,21 +164,21 @@ def _parts(line: Line, kind: str) -> list[dict[str, Any]]:
 
 def _answers_joined(lines: list[Line]) -> list[tuple[Message, list[Line]]]:
     """Messages with their lines: the parts of an answer, which share an id, are joined where it began."""
-    found: list[tuple[Message, list[Line]]] = []
+    messages: list[tuple[Message, list[Line]]] = []
     answers: dict[str, int] = {}
     for line in lines:
         message = mapping(line.get("message"))
         content = message.get("content")
         name = text(message.get("id")) if line["type"] == "assistant" else ""
         if name and name in answers and type(content) is list:
-            joined, said_in = found[answers[name]]
+            joined, said_in = messages[answers[name]]
             joined["content"] = [*optional_list(joined, "content"), *content]
             said_in.append(line)
             continue
         if name:
-            answers[name] = len(found)
-        found.append(({"role": line["type"], "content": content}, [line]))
-    return found
+            answers[name] = len(messages)
+        messages.append(({"role": line["type"], "content": content}, [line]))
+    return messages
 
 
 FORMAT = Format(

@@ -36,15 +36,15 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
 def _sessions(lines: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     """The lines of each session, for concatenated files. A resumed session repeats the
     beginning of the earlier one, including its metadata, so only a later start time marks a new session."""
-    found: list[list[dict[str, Any]]] = [[]]
+    sessions: list[list[dict[str, Any]]] = [[]]
     began = ""
     for line in lines:
         details = mapping(line.get("payload")) if line.get("type") == "session_meta" else {}
         if details and began and text(details.get("timestamp")) > began:
-            found.append([])
+            sessions.append([])
         began = max(began, text(details.get("timestamp")))
-        found[-1].append(line)
-    return found
+        sessions[-1].append(line)
+    return sessions
 
 
 def _trajectory(lines: list[dict[str, Any]]) -> Iterator[TrajectoryRecord]:
@@ -72,7 +72,7 @@ def _trajectory(lines: list[dict[str, Any]]) -> Iterator[TrajectoryRecord]:
         raise BadRow("The session holds no items.", EXPECTED)
     prompt = [message for message in conversation.opening if not text_of(message.get("content")).startswith(MADE_UP)]
     yield conversation.trajectory(
-        asked=prompt,
+        task_messages=prompt,
         policy=model,
         id=text(session.get("id")),
         info={key: session[key] for key in OF_SESSION if session.get(key)},

@@ -56,16 +56,16 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
         conversation.add(
             {"role": "user", "content": text(mapping(request.get("message")).get("text") or request.get("message"))}
         )
-        made = len(conversation.steps)
+        steps_before = len(conversation.steps)
         for message in _answers(request):
             conversation.add(message)
         model = text(request.get("modelId")) or model
         timings = mapping(mapping(request.get("result")).get("timings"))
         failed = mapping(mapping(request.get("result")).get("errorDetails")).get("message")
-        if len(conversation.steps) > made:
+        if len(conversation.steps) > steps_before:
             last = conversation.steps[-1]
             spent = number(timings.get("totalElapsed"))
-            last.seconds = spent / 1000 if spent is not None and len(conversation.steps) == made + 1 else None
+            last.seconds = spent / 1000 if spent is not None and len(conversation.steps) == steps_before + 1 else None
             last.error = text(failed) or None
     if not conversation.steps:
         raise BadRow("This session has no answers.", f"{SHAPE}.")

@@ -81,8 +81,8 @@ def _results(entry: dict[str, Any]) -> Iterator[Message]:
             if type(parts) is list
             else []
         )
-        found = next((each for each in responses if each is not None), parts)
-        content = mapping(found).get("output", found)
+        response = next((each for each in responses if each is not None), parts)
+        content = mapping(response).get("output", response)
         failed = call.get("status") in ("error", "cancelled")
         if content is not None:
             yield {"role": "tool", "tool_call_id": call.get("id"), "content": content, "is_error": failed}

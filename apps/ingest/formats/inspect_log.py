@@ -103,13 +103,13 @@ def _add(conversation: Conversation, entry: Json, calls: dict[str, dict[str, Any
 
 def _calls_of_the_model(sample: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """The log's model-call events, by the id of the resulting message."""
-    found: dict[str, dict[str, Any]] = {}
+    events_by_message: dict[str, dict[str, Any]] = {}
     for event in map(mapping, optional_list(sample, "events")):
         if event.get("event") == "model":
             choices = mapping(event.get("output")).get("choices")
             first = mapping(mapping(choices[0]).get("message")) if type(choices) is list and choices else {}
-            found[text(first.get("id"))] = event
-    return found
+            events_by_message[text(first.get("id"))] = event
+    return events_by_message
 
 
 class _Attachments:

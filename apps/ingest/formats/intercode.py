@@ -90,8 +90,8 @@ def _dataset(episode: dict[str, Any]) -> str:
 def _of_lists(history: dict[str, Any]) -> list[tuple[dict[str, Json], Json]]:
     """Each step with the observation after it. Lists shorter than the actions leave the last steps without values."""
     actions = required_list(history, "actions")
-    others = (optional_list(history, key) for key in ("thoughts", "rewards", "valid_action", "observations"))
-    thoughts, rewards, valid, seen = (chain(each, [None] * len(actions)) for each in others)
+    lists = (optional_list(history, key) for key in ("thoughts", "rewards", "valid_action", "observations"))
+    thoughts, rewards, valid, seen = (chain(each, [None] * len(actions)) for each in lists)
     return [
         ({"action": action, "thought": thought, "reward": reward, "info": {} if ok is None else {"valid": ok}}, after)
         for action, thought, reward, ok, after in zip(actions, thoughts, rewards, valid, seen, strict=False)

@@ -119,13 +119,13 @@ def _trajectory(side: dict[str, Json], pair: Pair) -> TrajectoryRecord:
     answer = _messages_in(side[column], "assistant")
     if not answer:
         raise BadRow(f"It is {jsontext.describe(side[column])}, not an answer.", EXPECTED)
-    asked, prompt = ([], []) if _is_whole(answer) else _prompt(side)
+    prompt_columns, prompt = ([], []) if _is_whole(answer) else _prompt(side)
     if not prompt and not _is_whole(answer):
         raise BadRow("There is no prompt.", EXPECTED)
     name = Columns(side).take(named, ("id", "idx", *NAMES_OF_CHAT))
     ours = side[COMPARED]["side"]
     tags = [text for text in listed(side.get("tags")) or [] if type(text) is str]
-    beside = {key: value for key, value in side.items() if key not in (*asked, column)}
+    beside = {key: value for key, value in side.items() if key not in (*prompt_columns, column)}
     beside["tags"] = [*tags, ours] if pair.sides == NAMES else tags
     if name:
         beside["id"] = f"{name}/{ours}"
@@ -134,12 +134,12 @@ def _trajectory(side: dict[str, Json], pair: Pair) -> TrajectoryRecord:
 
 def _turns(prompts: Json, answers: Json) -> list[Json]:
     """A chat whose turns are in two parallel lists, user messages and answers; empty if the data isn't like that."""
-    asked, answered = listed(prompts) or [], listed(answers) or []
-    if len(asked) != len(answered) or not all(type(each) is str for each in asked):
+    prompt_texts, answered = listed(prompts) or [], listed(answers) or []
+    if len(prompt_texts) != len(answered) or not all(type(each) is str for each in prompt_texts):
         return []
     if not all(each is None or type(each) is str for each in answered):
         return []
-    pairs = zip(asked, answered, strict=True)
+    pairs = zip(prompt_texts, answered, strict=True)
     return [
         {"role": role, "content": content or ""}
         for pair in pairs
@@ -155,8 +155,10 @@ def _is_whole(answer: list[Json]) -> bool:
 def _prompt(side: dict[str, Json]) -> tuple[list[str], list[Json]]:
     """The columns of the prompt, and its messages."""
     for name in ASKED:
-        asked = inside(side, name)
-        if messages := _messages_in(mapping(asked).get("full_text", asked), "user"):  # WebGPT's questions are objects
+        question = inside(side, name)
+        if messages := _messages_in(
+            mapping(question).get("full_text", question), "user"
+        ):  # WebGPT's questions are objects
             return with_subject(side, name, messages)
     return [], []
 

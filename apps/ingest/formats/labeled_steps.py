@@ -82,13 +82,13 @@ def _of_prm800k(row: dict[str, Json]) -> TrajectoryRecord:
         completions = [mapping(each) for each in optional_list(step, "completions")]
         chosen, by_hand = step.get("chosen_completion"), mapping(step.get("human_completion"))
         position = chosen if type(chosen) is int and chosen < len(completions) else 0
-        others = completions[:position] + completions[position + 1 :]
+        alternatives = completions[:position] + completions[position + 1 :]
         if by_hand and chosen is None:  # a person wrote this continuation, not the policy
             turns.append({**_turn(by_hand.get("text")), "weight": 0})
             replaced += completions
         elif completions:
             said_of = {key: value for key, value in completions[position].items() if key != "text"}
-            turns.append({**said_of, **_turn(completions[position].get("text")), "others": others or None})
+            turns.append({**said_of, **_turn(completions[position].get("text")), "others": alternatives or None})
     details = {key: value for key, value in label.items() if key != "steps"}
     kept = {key: value for key, value in question.items() if key != "problem"}
     if replaced:

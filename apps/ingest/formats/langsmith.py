@@ -54,9 +54,9 @@ def _of_root(run: dict[str, Any]) -> Iterator[TrajectoryRecord]:
 def _runs(entry: Json, trace: str) -> Iterator[dict[str, Any]]:
     """The runs and those nested in them, each with its trace."""
     for run in map(mapping, entry if type(entry) is list else ()):
-        own = text(run.get("trace_id")) or trace or text(run.get("id"))
-        yield {**{key: value for key, value in run.items() if key != "child_runs"}, "trace_id": own}
-        yield from _runs(run.get("child_runs"), own)
+        trace_id = text(run.get("trace_id")) or trace or text(run.get("id"))
+        yield {**{key: value for key, value in run.items() if key != "child_runs"}, "trace_id": trace_id}
+        yield from _runs(run.get("child_runs"), trace_id)
 
 
 def _in_trace(trace: str, runs: list[dict[str, Any]], spans: list[Span]) -> Iterator[TrajectoryRecord]:

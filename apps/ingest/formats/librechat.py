@@ -42,7 +42,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
 
 def _message(entry: Said) -> Message:
     role = "user" if entry.get("isCreatedByUser") else "assistant"
-    parts = [made for part in optional_list(entry, "content") for made in _parts(part)]
+    parts = [entry_part for part in optional_list(entry, "content") for entry_part in _parts(part)]
     words = text(entry.get("text"))
     return {"role": role, "content": parts or words, **({"error": words} if entry.get("error") is True else {})}
 

@@ -61,13 +61,13 @@ def _messages(entry: Said) -> Iterator[Message]:
 def _parts(content: str) -> Iterator[Json]:
     """Text, reasoning, calls, and results, in order."""
     end = 0
-    for number, found in enumerate(_details_in(content)):
-        if words := content[end : found.begin].strip("\n"):
+    for number, element in enumerate(_details_in(content)):
+        if words := content[end : element.begin].strip("\n"):
             yield {"type": "text", "text": words}
-        end = found.end
-        details = {name: html.unescape(value) for name, value in _ATTRIBUTE.findall(found.attributes)}
-        body = _without_summary(found.body)
-        if found.type == "reasoning":
+        end = element.end
+        details = {name: html.unescape(value) for name, value in _ATTRIBUTE.findall(element.attributes)}
+        body = _without_summary(element.body)
+        if element.type == "reasoning":
             yield {"type": "thinking", "thinking": "\n".join(_unquoted(html.unescape(body)))}
             continue
         name: str = details.get("name", "code_interpreter")
@@ -75,9 +75,9 @@ def _parts(content: str) -> Iterator[Json]:
         result = (
             details.get("result")
             or details.get("output")
-            or (html.unescape(body) if found.type == "tool_calls" else "")
+            or (html.unescape(body) if element.type == "tool_calls" else "")
         )
-        if found.type == "code_interpreter":
+        if element.type == "code_interpreter":
             code = _CODE.search(body)
             name, arguments = "code_interpreter", {"code": html.unescape(code[1] if code else body)}
         identifier = details.get("id") or f"details_{number}"
@@ -126,10 +126,10 @@ def _unquoted(thought: str) -> Iterator[str]:
 def _decoded(written: str) -> Json:
     """The content of a JSON string; other text unchanged."""
     try:
-        found = jsontext.parse(written)
+        value = jsontext.parse(written)
     except jsontext.UnreadableJSON:
         return written
-    return found if type(found) is str else written
+    return value if type(value) is str else written
 
 
 FORMAT = Format(

@@ -48,10 +48,10 @@ def _found(row: Json) -> tuple[str, list[Json]] | None:
 
 
 def _accepts(row: Json) -> bool:
-    found = _found(row)
-    if found is None or (type(row) is dict and ("chosen" in row or "rejected" in row)):  # one side of a pair
+    chat = _found(row)
+    if chat is None or (type(row) is dict and ("chosen" in row or "rejected" in row)):  # one side of a pair
         return False
-    return bool(role_of(found[1][0])) and "trajectory_format" not in row
+    return bool(role_of(chat[1][0])) and "trajectory_format" not in row
 
 
 def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:

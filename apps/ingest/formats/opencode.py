@@ -25,11 +25,11 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     model = ""
     for entry in map(mapping, required_list(row, "messages")):
         details = mapping(entry.get("info"))
-        made = len(conversation.steps)
+        steps_before = len(conversation.steps)
         conversation.add(_message(details, required_list(entry, "parts")))
-        if details.get("role") == "assistant" and len(conversation.steps) > made:
+        if details.get("role") == "assistant" and len(conversation.steps) > steps_before:
             model = text(details.get("modelID")) or model
-            _describe(conversation, made, details)
+            _describe(conversation, steps_before, details)
     yield conversation.trajectory(
         policy=model,
         id=text(session.get("id")),
@@ -49,11 +49,11 @@ def _plain(part: dict[str, Any]) -> Json:
     return part
 
 
-def _describe(conversation: Conversation, made: int, details: dict[str, Any]) -> None:
+def _describe(conversation: Conversation, steps_before: int, details: dict[str, Any]) -> None:
     """Adds a message's usage to its step; if it made several steps, the usage of each is unknown."""
-    if len(conversation.steps) != made + 1:
+    if len(conversation.steps) != steps_before + 1:
         return
-    step, tokens, times = conversation.steps[made], mapping(details.get("tokens")), mapping(details.get("time"))
+    step, tokens, times = conversation.steps[steps_before], mapping(details.get("tokens")), mapping(details.get("time"))
     cached = mapping(tokens.get("cache"))
     prompt = [count(tokens.get("input")), count(cached.get("read")), count(cached.get("write"))]
     step.prompt_tokens = sum(filter(None, prompt)) or None

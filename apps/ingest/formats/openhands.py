@@ -182,8 +182,8 @@ def _called(event: dict[str, Any]) -> Iterator[Message]:
 
 def _model(events: list[dict[str, Any]]) -> str | None:
     """The model named in a response: saved trajectories name it nowhere else."""
-    found = (text(mapping(mapping(e.get("tool_call_metadata")).get("model_response")).get("model")) for e in events)
-    return next(filter(None, found), None)
+    models = (text(mapping(mapping(e.get("tool_call_metadata")).get("model_response")).get("model")) for e in events)
+    return next(filter(None, models), None)
 
 
 def _ending(conversation: Conversation) -> str:

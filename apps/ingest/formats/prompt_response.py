@@ -48,7 +48,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
 
 
 def _trajectory(row: dict[str, Json]) -> Iterator[TrajectoryRecord]:
-    asked, prompt = _messages_in(row, PROMPTS, "user")
+    prompt_column, prompt = _messages_in(row, PROMPTS, "user")
     answered, answer = _messages_in(row, ANSWERS, "assistant")
     labels = _labeled_steps(row)
     if labels:
@@ -56,7 +56,7 @@ def _trajectory(row: dict[str, Json]) -> Iterator[TrajectoryRecord]:
         answered = "completions"
     if not prompt or not answer:
         raise BadRow(f"There is no {'answer' if prompt else 'prompt'}.", EXPECTED)
-    columns, prompt = with_subject(row, asked, prompt)
+    columns, prompt = with_subject(row, prompt_column, prompt)
     taken = [*columns, answered, *(["labels"] if labels else [])]
     if earlier := _earlier(row):
         prompt = earlier + prompt

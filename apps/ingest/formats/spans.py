@@ -105,8 +105,10 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
 def _scores(info: dict[str, Any]) -> dict[str, Json]:
     """MLflow's feedback by name."""
     assessments = map(mapping, _listed(info.get("assessments")))
-    found = {text(first_of(each, "assessment_name", "name")): mapping(each.get("feedback")) for each in assessments}
-    return {name: feedback["value"] for name, feedback in found.items() if feedback.get("value") is not None}
+    feedback_by_name = {
+        text(first_of(each, "assessment_name", "name")): mapping(each.get("feedback")) for each in assessments
+    }
+    return {name: feedback["value"] for name, feedback in feedback_by_name.items() if feedback.get("value") is not None}
 
 
 def _trace_of(entry: dict[str, Any]) -> str:
@@ -172,10 +174,10 @@ def _listed(entry: Json) -> list[Json]:
 
 def _moment(value: Json) -> float | None:
     """Seconds since 1970, from ISO 8601 or from a count of seconds, milliseconds, or nanoseconds."""
-    found = seconds_of(value) if type(value) is str else number(value)
-    if found is None or found < LATEST:
-        return found
-    return found / 1e9 if found > LATEST * 1e6 else found / 1e3
+    timestamp = seconds_of(value) if type(value) is str else number(value)
+    if timestamp is None or timestamp < LATEST:
+        return timestamp
+    return timestamp / 1e9 if timestamp > LATEST * 1e6 else timestamp / 1e3
 
 
 FORMAT = Format(

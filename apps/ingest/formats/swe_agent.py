@@ -120,13 +120,13 @@ def _join(conversation: Conversation, entries: list[dict[str, Any]]) -> None:
         surplus = max(0, len(entries) - position - (len(steps) - index))
         ahead = range(position, min(position + surplus + 1, len(entries)))
         # Edited histories differ slightly from their moves; with no surplus moves left, the next move is taken.
-        found = next((at for at in ahead if _is_entry_of(step, entries[at])), position if surplus == 0 else None)
+        match = next((at for at in ahead if _is_entry_of(step, entries[at])), position if surplus == 0 else None)
         conversation.waiting += step.context
-        if found is not None and found < len(entries):
-            for entry in entries[position:found]:
+        if match is not None and match < len(entries):
+            for entry in entries[position:match]:
                 _make(conversation, entry)
-            _describe(step, entries[found])
-            position = found + 1
+            _describe(step, entries[match])
+            position = match + 1
         step.context, conversation.waiting = conversation.waiting, []
         conversation.steps.append(step)
     conversation.waiting = ending

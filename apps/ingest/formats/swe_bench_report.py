@@ -55,8 +55,8 @@ def _records(body: bytes) -> list[bytes]:
         row = jsontext.loads(body)
     except jsontext.UnreadableJSON:
         return [body]
-    found = {} if mapping(row).keys() == VERDICT else verdicts_in(row)
-    verdicts = ({"instance_id": instance, "resolved": resolved} for instance, resolved in found.items())
+    outcomes = {} if mapping(row).keys() == VERDICT else verdicts_in(row)
+    verdicts = ({"instance_id": instance, "resolved": resolved} for instance, resolved in outcomes.items())
     return [jsontext.dumps(verdict) for verdict in verdicts] or [body]
 
 

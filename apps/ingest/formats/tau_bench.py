@@ -87,15 +87,15 @@ def _task(row: dict[str, Json], task: dict[str, Json], domain: str) -> TaskRecor
 
 def _domain(messages: list[Json], filename: str) -> str:
     system = mapping(messages[0]) if messages else {}
-    found = _DOMAIN_PROMPT.match(text_of(system.get("content"), first=200)) or _DOMAIN_NAME.search(filename)
-    return found[1].lower() if found else ""
+    match = _DOMAIN_PROMPT.match(text_of(system.get("content"), first=200)) or _DOMAIN_NAME.search(filename)
+    return match[1].lower() if match else ""
 
 
 def _policy(filename: str) -> str | None:
     """The model from the file's name: tau-bench records it nowhere else."""
     stem = re.sub(r"\.jsonl?(\.gz|\.zst)?$", "", filename)
-    found = _RUN_NAME.match(stem) or _PUBLISHED_NAME.match(stem)
-    return found["model"] if found else None
+    match = _RUN_NAME.match(stem) or _PUBLISHED_NAME.match(stem)
+    return match["model"] if match else None
 
 
 def _termination(conversation: Conversation, info: dict[str, Json]) -> str:

@@ -23,11 +23,11 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
         raise BadRow(f"The record is {jsontext.describe(row)}.", EXPECTED)
     mistaken = count(number(row.get("mistake_step")))
     conversation = Conversation()
-    found: int | None = None
+    first_error: int | None = None
     for index, entry in enumerate(required_list(row, "history")):
         step = conversation.add(_message(mapping(entry), is_first=index == 0))
         if index == mistaken and conversation.steps:
-            found = len(conversation.steps) - 1
+            first_error = len(conversation.steps) - 1
             conversation.steps[-1].info["mistake"] = text(row.get("mistake_reason"))
         speaker = mapping(entry).get("role")
         if step and speaker and speaker not in ("user", "assistant", entry.get("name")):
@@ -47,7 +47,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
             success=solved,
         ),
         info={
-            "first_error": found,
+            "first_error": first_error,
             **{key: row[key] for key in ("mistake_agent", "mistake_reason", "mistake_type") if row.get(key)},
         },
     )

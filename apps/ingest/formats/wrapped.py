@@ -112,10 +112,10 @@ def _inside(row: Json, depth: int = DEEPEST) -> Inside | None:
 
 def _known(value: Json, depth: int) -> Format | None:
     try:
-        found = formats.format_of(value, besides=FORMAT.name)
+        format_ = formats.format_of(value, besides=FORMAT.name)
     except formats.AmbiguousFormat:
         return None
-    return found or (FORMAT if _inside(value, depth - 1) else None)
+    return format_ or (FORMAT if _inside(value, depth - 1) else None)
 
 
 def _accepts(row: Json) -> bool:
@@ -123,10 +123,10 @@ def _accepts(row: Json) -> bool:
 
 
 def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
-    found = _inside(row)
-    if found is None:
+    wrapped = _inside(row)
+    if wrapped is None:
         raise BadRow("No key holds a list of records.", f"{FORMAT.shape}.")
-    yield from read_each(numbered("Element", found.records), lambda record: found.format.read(record, filename))
+    yield from read_each(numbered("Element", wrapped.records), lambda record: wrapped.format.read(record, filename))
 
 
 FORMAT = Format(

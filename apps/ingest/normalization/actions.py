@@ -137,8 +137,8 @@ def _required_steps(row: dict[str, Json]) -> list[Json]:
     """The `steps` of a row in which no moves were found. Raises BadRow."""
     steps = listed(row.get("steps"))
     if steps is None:
-        found = f"`steps` is {jsontext.describe(row['steps'])}." if "steps" in row else "`steps` is missing."
-        raise BadRow(found, f"`steps` is a list. {EXPECTED_STEP}")
+        problem = f"`steps` is {jsontext.describe(row['steps'])}." if "steps" in row else "`steps` is missing."
+        raise BadRow(problem, f"`steps` is a list. {EXPECTED_STEP}")
     return steps
 
 

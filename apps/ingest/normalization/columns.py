@@ -84,9 +84,9 @@ class Columns:
         """The first of these columns for which `read` returns a value. A dotted name refers to a nested value, which isn't removed from `rest`."""
         for name in names:
             value = inside(self.row, name)
-            if value is not None and (found := read(value)) is not None:
+            if value is not None and (result := read(value)) is not None:
                 self._taken.add(name)
-                return found
+                return result
         return None
 
     def rest(self) -> dict[str, Json]:
@@ -125,8 +125,8 @@ def nonempty_text(value: Json) -> str | None:
 
 def succeeded(row: dict[str, Json], columns: Columns) -> bool | None:
     """Whether the trajectory succeeded, also from a boolean `target`."""
-    found = columns.take(flag, SUCCESS)
-    return columns.take(_yes_or_no, ("target",)) if found is None else found
+    success = columns.take(flag, SUCCESS)
+    return columns.take(_yes_or_no, ("target",)) if success is None else success
 
 
 def _yes_or_no(value: Json) -> bool | None:
@@ -148,17 +148,19 @@ def listed(value: Json) -> list[Json] | None:
     return value if type(value) is list else None
 
 
-def with_subject(row: dict[str, Json], asked: str, prompt: list[Json]) -> tuple[list[str], list[Json]]:
+def with_subject(row: dict[str, Json], prompt_column: str, prompt: list[Json]) -> tuple[list[str], list[Json]]:
     """The prompt and its columns: Alpaca-style instructions are joined with their `input`."""
     subject = row.get("input")
-    if asked != "instruction" or type(subject) is not str or not prompt[0].get("content"):
-        return [asked], prompt
-    return [asked, "input"], [{"role": "user", "content": "\n\n".join(filter(None, (prompt[0]["content"], subject)))}]
+    if prompt_column != "instruction" or type(subject) is not str or not prompt[0].get("content"):
+        return [prompt_column], prompt
+    return [prompt_column, "input"], [
+        {"role": "user", "content": "\n\n".join(filter(None, (prompt[0]["content"], subject)))}
+    ]
 
 
 def _numbers(value: Json, count: int) -> list[float] | None:
     """A list with exactly one number per step."""
     if type(value) is not list or len(value) != count:
         return None
-    found = [reward for each in value if (reward := reward_of(each)) is not None]
-    return found if found and len(found) == count else None
+    rewards = [reward for each in value if (reward := reward_of(each)) is not None]
+    return rewards if rewards and len(rewards) == count else None

@@ -61,7 +61,7 @@ class Conversation:
     def trajectory(
         self,
         *,
-        asked: list[Message] | None = None,
+        task_messages: list[Message] | None = None,
         environment: str = "",
         tools: list[Json] | None = None,
         policy: str = "",
@@ -69,9 +69,11 @@ class Conversation:
         info: dict[str, Json] | None = None,
     ) -> TrajectoryRecord:
         """The run of this chat, for sources that name no task: the task is derived from `asked`, which defaults to the opening."""
-        asked = self.opening if asked is None else asked
+        task_messages = self.opening if task_messages is None else task_messages
         return TrajectoryRecord(
-            task=TaskRecord(key=prompt_key(asked), instruction=prompt_of(asked), environment=environment),
+            task=TaskRecord(
+                key=prompt_key(task_messages), instruction=prompt_of(task_messages), environment=environment
+            ),
             steps=self.steps,
             closing=self.waiting,
             tools=tools or [],

@@ -70,9 +70,9 @@ class Outcomes:
         if "verifier_result" in mapping(row) and ("task_name" in row or "trial_name" in row):
             self.trials[location.parent] = trial = {name: row.get(name) for name in OF_TRIALS}
             self.kept += len(jsontext.dumps(trial))
-        elif found := verdicts_in(row):
+        elif verdicts := verdicts_in(row):
             around = location.parent.parent if location.parent.name in ASIDE else location.parent
-            plain = {instance: resolved for instance, resolved in found.items() if resolved is not None}
+            plain = {instance: resolved for instance, resolved in verdicts.items() if resolved is not None}
             self.reports.setdefault(around, []).append(plain)
             self.kept += sum(len(instance) + BYTES_A_NAME for instance in plain)
         else:
@@ -120,12 +120,14 @@ class Outcomes:
         """Whether the nearest report marks a trajectory as a success; None if reports differ or may be about another run of the same instance."""
         location, names = PurePosixPath(path), {record.task.key, record.id}
         for folder in location.parents:
-            found = {(name, report[name]) for report in self.reports.get(folder, ()) for name in names & report.keys()}
-            if found:
+            verdicts = {
+                (name, report[name]) for report in self.reports.get(folder, ()) for name in names & report.keys()
+            }
+            if verdicts:
                 trajectory_paths = [
-                    path for name, _ in found for path in self.paths.get(name, ()) if path.is_relative_to(folder)
+                    path for name, _ in verdicts for path in self.paths.get(name, ()) if path.is_relative_to(folder)
                 ]
-                return next(iter(found))[1] if len(found) == len(trajectory_paths) == 1 else None
+                return next(iter(verdicts))[1] if len(verdicts) == len(trajectory_paths) == 1 else None
         return None
 
 
@@ -139,16 +141,16 @@ def begins_like_report(path: str, head: bytes) -> bool:
 def verdicts_in(row: Json) -> dict[str, bool | None]:
     """Instances and whether they were resolved, from a report about one or many; None if it says both."""
     details = mapping(row)
-    found: dict[str, bool | None] = {}
+    verdicts: dict[str, bool | None] = {}
     for key in ("resolved_ids", "unresolved_ids", "resolved"):
         for name in _names(details.get(key)):
             resolved = key != "unresolved_ids"
-            found[name] = resolved if found.get(name, resolved) == resolved else None
+            verdicts[name] = resolved if verdicts.get(name, resolved) == resolved else None
     alone = {name: mapping(entry).get("resolved") for name, entry in details.items()}
     alone |= {
         name: mapping(entry).get("success") for name, entry in mapping(details.get("individual")).items()
     }  # AppWorld
-    return found or {name: entry for name, entry in alone.items() if type(entry) is bool}
+    return verdicts or {name: entry for name, entry in alone.items() if type(entry) is bool}
 
 
 def _names(entry: Json) -> Iterator[str]:
@@ -159,8 +161,8 @@ def _set_task_of_folder(record: TrajectoryRecord, location: PurePosixPath) -> No
     """Set the task where a benchmark names it only in its folder names."""
     if location.name == OF_OSWORLD and record.task.environment == "osworld":
         record.task.key, record.task.category = location.parent.name or record.task.key, location.parent.parent.name
-    elif found := OF_APPWORLD.search(str(location)):
-        record.task.key, record.task.environment = found[1], "appworld"
+    elif match := OF_APPWORLD.search(str(location)):
+        record.task.key, record.task.environment = match[1], "appworld"
 
 
 def _is_of_trial(location: PurePosixPath) -> bool:

@@ -67,8 +67,8 @@ def prompt_key(messages: list[Json]) -> str:
     """A task key for trajectories that name no task: equal prompts are the same task. "" for an empty prompt, which identifies no task."""
     if not any(_has_content(mapping(message).get("content")) for message in messages):
         return ""
-    asked = [[mapping(message).get("role"), mapping(message).get("content")] for message in messages]
-    return "prompt-" + hashlib.sha256(jsontext.canonical(asked)).hexdigest()[:16]
+    key_fields = [[mapping(message).get("role"), mapping(message).get("content")] for message in messages]
+    return "prompt-" + hashlib.sha256(jsontext.canonical(key_fields)).hexdigest()[:16]
 
 
 def _has_content(content: Json) -> bool:

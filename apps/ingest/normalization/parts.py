@@ -36,8 +36,8 @@ def call_of(entry: Json) -> Json | None:
     if kind == "toolRequest":  # goose
         value = mapping(mapping(part.get("toolCall")).get("value"))
         return {"id": part.get("id"), "name": value.get("name"), "arguments": value.get("arguments")}
-    if made := _invocation(part):
-        return made[0]
+    if invocation := _invocation(part):
+        return invocation[0]
     if "toolName" in part and kind in ("", "tool-call") and "output" not in part:
         return {"id": part.get("toolCallId"), "name": part["toolName"], "arguments": first_of(part, "input", "args")}
     return None
@@ -62,8 +62,8 @@ def result_of(entry: Json) -> Message | None:
         return _answer(
             part.get("id"), None, content, is_error="error" in result or mapping(value).get("isError") is True
         )
-    made = _invocation(part)
-    return made[1] if made else None
+    invocation = _invocation(part)
+    return invocation[1] if invocation else None
 
 
 def turns_in(message: Message) -> Iterator[Message]:

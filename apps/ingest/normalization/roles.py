@@ -68,15 +68,15 @@ def normalized(message: Message) -> Message:
     is_plain = key == "role" and role == message["role"] and message.get("type") != "message"
     if is_plain and message.get("content") is not None:
         return message
-    found: Message = {name: value for name, value in message.items() if name not in (key, "type") or value is None}
-    found["role"] = role
+    result: Message = {name: value for name, value in message.items() if name not in (key, "type") or value is None}
+    result["role"] = role
     if role == CALL and key == "type":
-        found = _named(found, message["type"])
+        result = _named(result, message["type"])
     if message.get("content") is None:
         content_key = next((name for name in SPOKEN.get(role, OFTEN) if message.get(name) is not None), None)
         if content_key or role in (CALL, REASONING):
-            found["content"] = found.pop(content_key or "content", None)
-    return found
+            result["content"] = result.pop(content_key or "content", None)
+    return result
 
 
 def _unwrapped(message: Message) -> Message:
@@ -99,9 +99,11 @@ def _named(call: Message, kind: str) -> Message:
         entry = first_of(call, "args", "parameters", "input")
         arguments = {"input": entry} if type(entry) is str else entry or call.get("action") or plain
     name = call.get("name") or kind.removesuffix("_call")
-    made: Message = {"role": CALL, "name": name, "arguments": arguments}
-    made |= {key: call[key] for key in ("call_id", "tool_call_id", "id", "content", "value", "text") if key in call}
-    return made if answered is None else {**made, "answered": answered}
+    call_message: Message = {"role": CALL, "name": name, "arguments": arguments}
+    call_message |= {
+        key: call[key] for key in ("call_id", "tool_call_id", "id", "content", "value", "text") if key in call
+    }
+    return call_message if answered is None else {**call_message, "answered": answered}
 
 
 def _key(message: Message) -> str:

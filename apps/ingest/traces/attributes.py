@@ -180,10 +180,10 @@ def _tools(attributes: Attributes) -> list[Json]:
 
 
 def _tokens(attributes: Attributes, *names: str) -> int | None:
-    found = first_of(attributes, *(f"gen_ai.usage.{name}" for name in names), *names)
-    if found is None:
-        found = first_of(mapping(attributes.get("mlflow.chat.tokenUsage")), *names)
-    return count(int(found) if type(found) is str and found.isdecimal() else found)
+    value = first_of(attributes, *(f"gen_ai.usage.{name}" for name in names), *names)
+    if value is None:
+        value = first_of(mapping(attributes.get("mlflow.chat.tokenUsage")), *names)
+    return count(int(value) if type(value) is str and value.isdecimal() else value)
 
 
 def plain(entry: Json) -> Attributes:

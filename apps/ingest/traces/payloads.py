@@ -41,9 +41,9 @@ class Payload(NamedTuple):
 
 def read_payload(entry: Json, role: str) -> Payload:
     """The messages of an input or an output; `role` is the default role."""
-    found = _Found(role)
-    found.add(entry)
-    return Payload(found.messages, found.tools)
+    builder = _Found(role)
+    builder.add(entry)
+    return Payload(builder.messages, builder.tools)
 
 
 def tools_offered(entry: Json) -> list[Json]:
@@ -161,8 +161,8 @@ def _of_parts(message: Message, parts: list[Json]) -> list[Message]:
         else:
             content.append(entry)
     if calls:
-        others = message.get("tool_calls")
-        message = {**message, "tool_calls": [*(others if type(others) is list else ()), *calls]}
+        message_calls = message.get("tool_calls")
+        message = {**message, "tool_calls": [*(message_calls if type(message_calls) is list else ()), *calls]}
     if results and not (content or calls):
         return results
     return [*results, {**message, "content": content if content or not calls else None}]

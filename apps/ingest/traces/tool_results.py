@@ -64,7 +64,7 @@ class ToolSpans:
         ways = [(self._places[key], key) for key in keys if key in self._places]
         waiting = [(places[at], at, key) for places, key in ways if (at := bisect_left(places, first)) < len(places)]
         heapify(waiting)
-        found: list[Message] = []
+        messages: list[Message] = []
         last = -1
         while waiting and calls and waiting[0][0] < end:
             place, at, key = heappop(waiting)
@@ -84,8 +84,8 @@ class ToolSpans:
             del calls[call["id"]]
             names[call["function"]["name"]] -= 1
             message: Message = {"role": "tool", "tool_call_id": call["id"], "content": _result_of(span)}
-            found.append(message | ({"is_error": True} if span.error else {}))
-        return found
+            messages.append(message | ({"is_error": True} if span.error else {}))
+        return messages
 
 
 def _result_of(span: Span) -> Json:

@@ -66,9 +66,11 @@ class PoliciesView(ListView):
         responses=PolicySerializer(many=True),
     )
     def get(self, request: Request) -> Response:
-        asked = request.query_params.get("archived", "false")
-        found = policies_for_list(self.member).archived(is_archived=serializers.BooleanField().run_validation(asked))
-        return self.page_of(found, PolicySerializer, champions=champions_of(self.member))
+        archived = request.query_params.get("archived", "false")
+        policies = policies_for_list(self.member).archived(
+            is_archived=serializers.BooleanField().run_validation(archived)
+        )
+        return self.page_of(policies, PolicySerializer, champions=champions_of(self.member))
 
     @extend_schema(
         operation_id="policies_create",
@@ -83,10 +85,10 @@ class PoliciesView(ListView):
         form = PolicyForm({name: value for name, value in serializer.validated_data.items() if value is not None})
         cleaned(form)
         try:
-            made = form.register(workspace=self.member.workspace, by=self.member.user)
+            registered = form.register(workspace=self.member.workspace, by=self.member.user)
         except PolicyRefused as refusal:
             raise ValidationError({refusal.field or "detail": [str(refusal)]}) from None
-        policy = policies_for_list(self.member).get(pk=made.pk)
+        policy = policies_for_list(self.member).get(pk=registered.pk)
         context = {"request": request, "champions": {}}
         return Response(PolicySerializer(policy, context=context).data, status=status.HTTP_201_CREATED)
 
@@ -213,10 +215,10 @@ class RollBackChampionView(MemberView):
         serializer = RollBackChampionSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         try:
-            made = promotions.roll_back(
+            promotion = promotions.roll_back(
                 workspace=self.member.workspace, by=self.member.user, **serializer.validated_data
             )
         except promotions.NothingToRollBackTo as refusal:
             raise Conflict(str(refusal)) from None
-        made.refresh_from_db()
-        return Response(ChampionSerializer(made).data, status=status.HTTP_201_CREATED)
+        promotion.refresh_from_db()
+        return Response(ChampionSerializer(promotion).data, status=status.HTTP_201_CREATED)

@@ -129,9 +129,9 @@ class PublicationView(MemberView):
         operation_id="publications_read", summary="Read the state of a publication", responses=PublicationSerializer
     )
     def get(self, request: Request, publication_id: UUID) -> Response:
-        found = _find(self, publication_id)
-        again = {"Retry-After": "2"} if found.is_active else {}
-        return Response(PublicationSerializer(found).data, headers=again)
+        publication = _find(self, publication_id)
+        again = {"Retry-After": "2"} if publication.is_active else {}
+        return Response(PublicationSerializer(publication).data, headers=again)
 
 
 class RollBackView(MemberView):

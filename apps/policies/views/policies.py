@@ -49,8 +49,8 @@ def archived(request: HtmxRequest) -> HttpResponse:
 
 def _list(request: HtmxRequest, *, is_archived: bool) -> HttpResponse:
     sorting = sorting_by(POLICY_COLUMNS, request.GET.get("sort", ""))
-    found = policies_for_list(request.member).archived(is_archived=is_archived)
-    page = page_of(found, cursor=request.GET.get("cursor", ""), order=sorting.fields, size=50)
+    policies = policies_for_list(request.member).archived(is_archived=is_archived)
+    page = page_of(policies, cursor=request.GET.get("cursor", ""), order=sorting.fields, size=50)
     champions = champions_of(request.member)
     success = held_out_success(request.member, list(page))
     rows = [(policy, champions.get(policy.pk, []), success[policy.pk]) for policy in page]

@@ -57,14 +57,14 @@ def publications(request: HtmxRequest, policy_id: UUID) -> HttpResponse:
 @needs_recent_sign_in("roll back a publication")
 def roll_back(request: HtmxRequest, publication_id: UUID) -> HttpResponse:
     """Publish again what was live under the name before."""
-    found = get_object_or_404(
+    publication = get_object_or_404(
         Publication.objects.visible_to(request.member).select_related("policy"), pk=publication_id
     )
     try:
-        back = roll_back_publication(publication=found, by=request.user)
+        back = roll_back_publication(publication=publication, by=request.user)
     except PublishingRefused as refusal:
         messages.error(request, str(refusal))
-        return redirect("policies:policy", found.policy_id)
+        return redirect("policies:policy", publication.policy_id)
     messages.success(request, f"{back.policy.name} is being published as {back.name} again.")
     return redirect("policies:policy", back.policy_id)
 
@@ -73,11 +73,11 @@ def roll_back(request: HtmxRequest, publication_id: UUID) -> HttpResponse:
 def download_folder(request: HtmxRequest, publication_id: UUID) -> HttpResponseBase:
     """A published folder as a tar archive."""
     folders = Publication.objects.visible_to(request.member).filter(way=Publication.Way.FOLDER).exclude(location="")
-    found = get_object_or_404(folders, pk=publication_id)
-    if (folder := published_folder(found)) is None:
+    publication = get_object_or_404(folders, pk=publication_id)
+    if (folder := published_folder(publication)) is None:
         raise Http404
-    parts = tar_of(folder, within=found.name)
-    return download(parts, filename=f"{found.name}.tar", content_type="application/x-tar")
+    parts = tar_of(folder, within=publication.name)
+    return download(parts, filename=f"{publication.name}.tar", content_type="application/x-tar")
 
 
 def _policy(request: HtmxRequest, policy_id: UUID) -> Policy:

@@ -103,7 +103,7 @@ class EpisodeLeaseView(MemberView):
         form = LeaseSerializer(data=request.data)
         form.is_valid(raise_exception=True)
         data: dict[str, Any] = form.validated_data
-        found = episodes.lease(
+        episode = episodes.lease(
             member=self.member,
             runner=data["runner"],
             environment=data["environment"],
@@ -111,6 +111,6 @@ class EpisodeLeaseView(MemberView):
             rollouts_id=data["rollouts"],
             token=request.auth if isinstance(request.auth, ApiToken) else None,
         )
-        if found is None:
+        if episode is None:
             return Response(status=status.HTTP_204_NO_CONTENT)
-        return Response(EpisodeSerializer(found, context={"request": request}).data)
+        return Response(EpisodeSerializer(episode, context={"request": request}).data)

@@ -10,9 +10,9 @@ from apps.accounts.models import Membership
 from apps.common.environments import CHOICES, LEVELS
 from apps.gateway.targets import answering
 from apps.policies.models import Policy
-from apps.training.own_tasks import own_environments
 from apps.training.runner_rollouts import DEADLINE_SECONDS, LEASE_SECONDS, LONGEST_DEADLINE, MOST_CALLS
 from apps.training.task_list import BadTask, read_tasks
+from apps.training.workspace_tasks import workspace_environments
 from contract.trajectory import Task
 
 
@@ -113,7 +113,7 @@ class RunnerRolloutForm(forms.Form):
 
     def __init__(self, *args: Any, member: Membership, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.own = own_environments(member.workspace_id)
+        self.own = workspace_environments(member.workspace_id)
         cast("forms.ModelChoiceField[Policy]", self.fields["policy"]).queryset = answering(member).order_by("-id")
 
     def clean_tasks(self) -> list[Task]:

@@ -18,11 +18,11 @@ from apps.policies.registration import NoSuchPlace, hub_base
 from apps.training.forms.settings import Choices, form_field, form_name, settings_shown, value_of
 from apps.training.forms.terms import TermRow, rows_of, term_form_fields, terms_from
 from apps.training.models import Run
-from apps.training.own_tasks import own_environments
 from apps.training.plan import Plan, available_trackers, plan_run, preset_config
 from apps.training.presets import METHODS, PRESETS
 from apps.training.refusals import LaunchRefused, SettingsRefused
 from apps.training.reward_terms import FormulaPart, candidates, formula
+from apps.training.workspace_tasks import workspace_environments
 from contract.configs import TRAINING_CONFIGS, InvalidField, OnlineConfig, TrainingConfig
 from contract.configs.declaration import Source
 from contract.configs.fields import ConfigField
@@ -160,9 +160,9 @@ class RunForm(forms.Form):
     @property
     def chosen_version(self) -> Version | None:
         """The version preselected by the link to this page."""
-        if (given := _uuid(self.initial.get("version"))) is None:
+        if (version_id := _uuid(self.initial.get("version"))) is None:
             return None
-        return Version.objects.visible_to(self.member).frozen().filter(pk=given).first()
+        return Version.objects.visible_to(self.member).frozen().filter(pk=version_id).first()
 
     @property
     def unchosen(self) -> dict[str, str]:
@@ -217,10 +217,10 @@ class RunForm(forms.Form):
 
     def field_at(self, path: str) -> str | None:
         """The form field for a dotted path of a config."""
-        if found := TERM_AT.fullmatch(path):
-            place = int(found[1])
+        if match := TERM_AT.fullmatch(path):
+            place = int(match[1])
             component = self._sent_terms[place]["component"] if place < len(self._sent_terms) else ""
-            name = f"term-{component}-{found[2] or 'weight'}"
+            name = f"term-{component}-{match[2] or 'weight'}"
         elif path == "base" and self.data.get("hub_base"):
             name = "hub_base"
         elif path == "rewards.terms":
@@ -236,10 +236,14 @@ class RunForm(forms.Form):
 
     def _choices(self, source: Source) -> Choices:
         if source == "environment":
-            own = [] if self.chosen_algorithm not in PLAYED_BY_RUNNERS else own_environments(self.member.workspace_id)
+            environments = (
+                []
+                if self.chosen_algorithm not in PLAYED_BY_RUNNERS
+                else workspace_environments(self.member.workspace_id)
+            )
             return CHOICES + [
                 (name, f"{name}: your own, {count:,} task{'' if count == 1 else 's'}, for runners")
-                for name, count in own
+                for name, count in environments
                 if name not in ENVIRONMENTS
             ]
         return [(str(policy.pk), policy.name) for policy in candidates(self.member, source)]
@@ -247,18 +251,18 @@ class RunForm(forms.Form):
     def _value(self, name: str) -> Any:
         return self.data.get(name) if self.is_bound else self.initial.get(name)
 
-    def _choice(self, name: str, known: Mapping[str, object], usual: str) -> str:
+    def _choice(self, name: str, choices: Mapping[str, object], default: str) -> str:
         chosen = self._value(name)
-        return chosen if isinstance(chosen, str) and chosen in known else str(usual)
+        return chosen if isinstance(chosen, str) and chosen in choices else str(default)
 
     @cached_property
     def _chosen_base(self) -> Policy | None:
         hub_id = self._value("hub_base")
         if hub_id and is_hub_id(str(hub_id)):
             return hub_base(workspace=self.member.workspace, hub_id=str(hub_id))
-        if (given := _uuid(self._value("base"))) is None:
+        if (policy_id := _uuid(self._value("base"))) is None:
             return None
-        return Policy.objects.visible_to(self.member).trainable().filter(pk=given).first()
+        return Policy.objects.visible_to(self.member).trainable().filter(pk=policy_id).first()
 
 
 def _uuid(text: object) -> UUID | None:

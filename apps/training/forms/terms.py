@@ -48,17 +48,20 @@ class TermRow:
 
 def term_form_fields(choices: Callable[[Source], Choices], preset: RewardsConfig) -> dict[str, forms.Field]:
     """The fields of all terms. Weights are filled in for terms of the preset, whose other values apply where fields are empty."""
-    known = {component_of(term): term for term in preset.terms}
-    found: dict[str, forms.Field] = {}
+    preset_terms = {component_of(term): term for term in preset.terms}
+    fields: dict[str, forms.Field] = {}
     for component in TERMS:
         for field in settable_fields(TERMS[component]):
-            usual = at(known[component], field.path) if component in known else field.default
-            made = form_field(field, preset=usual, choices=choices)
+            default = at(preset_terms[component], field.path) if component in preset_terms else field.default
+            form_field_ = form_field(field, preset=default, choices=choices)
             if field.name == "weight":
-                made.initial = written(known[component].weight) if component in known else ""
-                made.widget.attrs |= {"placeholder": "–", "aria-label": f"Weight of {TERMS[component].TITLE.lower()}"}
-            found[term_field_name(component, field)] = made
-    return found
+                form_field_.initial = written(preset_terms[component].weight) if component in preset_terms else ""
+                form_field_.widget.attrs |= {
+                    "placeholder": "–",
+                    "aria-label": f"Weight of {TERMS[component].TITLE.lower()}",
+                }
+            fields[term_field_name(component, field)] = form_field_
+    return fields
 
 
 def rows_of(form: forms.Form) -> list[TermRow]:
@@ -84,7 +87,7 @@ def rows_of(form: forms.Form) -> list[TermRow]:
 
 def terms_from(cleaned: Mapping[str, Any], preset: RewardsConfig) -> list[dict[str, Any]]:
     """The terms that have a weight, as a config takes them; empty fields take the preset's values."""
-    known = {component_of(term): term.to_json() for term in preset.terms}
+    preset_terms = {component_of(term): term.to_json() for term in preset.terms}
     terms = []
     for component in TERMS:
         values = {
@@ -93,5 +96,5 @@ def terms_from(cleaned: Mapping[str, Any], preset: RewardsConfig) -> list[dict[s
         }
         if values["weight"] is not None:
             sent = {name: each for name, each in values.items() if each is not None}
-            terms.append({"component": component, **known.get(component, {}), **sent})
+            terms.append({"component": component, **preset_terms.get(component, {}), **sent})
     return terms

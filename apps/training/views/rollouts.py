@@ -33,18 +33,18 @@ def new(request: HtmxRequest) -> HttpResponse:
         return render(request, "training/new_rollouts.html", {"form": form})
     form = RolloutForm(request.POST, member=request.member)
     if form.is_valid():
-        given = form.cleaned_data
+        fields = form.cleaned_data
         try:
             batch = start_rollouts(
                 workspace=request.member.workspace,
-                policy=given["policy"],
-                environment=given["environment"],
-                tasks={name: given[name] for name in ("split", "levels", "count", "seed")},
-                samples=given["samples"],
-                seed=given["seed"],
-                sampling={"temperature": given["temperature"]},
-                budget={"steps": given["steps"]} if given["steps"] else None,
-                tool_calls=given["tool_calls"] or "native",
+                policy=fields["policy"],
+                environment=fields["environment"],
+                tasks={name: fields[name] for name in ("split", "levels", "count", "seed")},
+                samples=fields["samples"],
+                seed=fields["seed"],
+                sampling={"temperature": fields["temperature"]},
+                budget={"steps": fields["steps"]} if fields["steps"] else None,
+                tool_calls=fields["tool_calls"] or "native",
                 by=request.user,
             )
             return redirect("training:rollouts", batch.pk)
@@ -62,20 +62,20 @@ def new_of_runners(request: HtmxRequest) -> HttpResponse:
         return render(request, "training/new_runner_rollouts.html", {"form": form})
     form = RunnerRolloutForm(request.POST, member=request.member)
     if form.is_valid():
-        given = form.cleaned_data
+        fields = form.cleaned_data
         try:
             batch = start_for_runners(
                 member=request.member,
-                policy=given["policy"],
-                environment=given["environment"],
-                listed=given["tasks"],
-                split=given["split"] or "held_out",
-                count=given["count"] or USUAL_COUNT,
-                seed=given["seed"] or 0,
-                samples=given["samples"],
-                max_calls=given["steps"],
-                lease_seconds=given["lease_seconds"],
-                deadline_seconds=round(given["deadline_hours"] * 3600),
+                policy=fields["policy"],
+                environment=fields["environment"],
+                listed=fields["tasks"],
+                split=fields["split"] or "held_out",
+                count=fields["count"] or USUAL_COUNT,
+                seed=fields["seed"] or 0,
+                samples=fields["samples"],
+                max_calls=fields["steps"],
+                lease_seconds=fields["lease_seconds"],
+                deadline_seconds=round(fields["deadline_hours"] * 3600),
             )
             return redirect("training:rollouts", batch.pk)
         except RolloutRefused as refusal:

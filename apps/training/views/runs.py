@@ -48,8 +48,8 @@ SERIES_STATE = ("id", "attempt", "events_seq", "step")
 def runs(request: HtmxRequest) -> HttpResponse:
     """The workspace's runs, newest first."""
     sorting = sorting_by(RUN_COLUMNS, request.GET.get("sort", ""))
-    found = runs_for_list(request.member)
-    page = page_of(found, cursor=request.GET.get("cursor", ""), order=sorting.fields, size=50)
+    runs = runs_for_list(request.member)
+    page = page_of(runs, cursor=request.GET.get("cursor", ""), order=sorting.fields, size=50)
     rows = [(run, headway(run)) for run in page]
     is_moving = any(run.is_active for run in page)
     context = {"page": page, "rows": rows, "is_moving": is_moving, "sorting": sorting}
@@ -61,8 +61,8 @@ def runs(request: HtmxRequest) -> HttpResponse:
 def compare(request: HtmxRequest) -> HttpResponse:
     """Two to six runs side by side; with fewer, the page to choose them."""
     wanted = [UUID(text) for text in request.GET.getlist("run") if _is_uuid(text)]
-    found = {run.pk: run for run in runs_for_comparing(request.member).filter(pk__in=wanted[: MOST_RUNS + 1])}
-    chosen = [found[pk] for pk in dict.fromkeys(wanted) if pk in found]
+    runs_by_id = {run.pk: run for run in runs_for_comparing(request.member).filter(pk__in=wanted[: MOST_RUNS + 1])}
+    chosen = [runs_by_id[pk] for pk in dict.fromkeys(wanted) if pk in runs_by_id]
     problem = f"Choose at most {MOST_RUNS} training runs." if len(chosen) > MOST_RUNS else ""
     several = len(chosen) > 1 and not problem
     settings = settings_of(chosen) if several else []

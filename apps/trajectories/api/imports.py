@@ -126,14 +126,14 @@ class ImportsView(ListView):
     )
     def post(self, request: Request) -> Response:
         key = key_of(request)
-        known = ImportBatch.objects.visible_to(self.member).filter(idempotency_key=key).first() if key else None
-        if known:
-            return self._answer(known, status.HTTP_200_OK)
+        existing = ImportBatch.objects.visible_to(self.member).filter(idempotency_key=key).first() if key else None
+        if existing:
+            return self._answer(existing, status.HTTP_200_OK)
         stored = self._store(request)
-        known = self._same_file(stored)
-        if known:
-            known.file.storage.delete(stored.name)
-            return self._answer(known, status.HTTP_200_OK)
+        existing = self._same_file(stored)
+        if existing:
+            existing.file.storage.delete(stored.name)
+            return self._answer(existing, status.HTTP_200_OK)
         batch = start_import(
             workspace_id=self.member.workspace_id,
             stored=stored,
@@ -166,8 +166,8 @@ class ImportsView(ListView):
         return unfinished_import(workspace_id=here, sha256=sha256) or finished_import(workspace_id=here, sha256=sha256)
 
     def _answer(self, batch: ImportBatch, code: int) -> Response:
-        found = ImportSerializer(batch, context={"request": self.request}).data
-        return Response(found, status=code, headers={"Location": found["url"]})
+        data = ImportSerializer(batch, context={"request": self.request}).data
+        return Response(data, status=code, headers={"Location": data["url"]})
 
 
 class ImportView(MemberView):
@@ -246,7 +246,7 @@ class RejectedRowsView(MemberView):
 
 def _filename(request: Request) -> str:
     """The file name, from the query or the Content-Disposition header."""
-    if given := request.query_params.get("filename"):
-        return given
+    if filename := request.query_params.get("filename"):
+        return filename
     _, parameters = parse_header_parameters(request.headers.get("Content-Disposition", ""))
     return parameters.get("filename", "upload")

@@ -98,10 +98,10 @@ class TrajectoriesView(MemberView, ListAPIView[Trajectory]):
 
     def get_queryset(self) -> TrajectoryQuerySet:
         visible: TrajectoryQuerySet = Trajectory.objects.visible_to(self.member)
-        known = [parameter.name for parameter in FILTERS]
-        if unknown := sorted(self.request.GET.keys() - {*known, "cursor", "page_size", "format"}):
+        filter_names = [parameter.name for parameter in FILTERS]
+        if unknown := sorted(self.request.GET.keys() - {*filter_names, "cursor", "page_size", "format"}):
             # A misspelled filter would otherwise be ignored and match everything.
-            problem = f"There is no such filter; known filters: {', '.join(known)}."
+            problem = f"There is no such filter; known filters: {', '.join(filter_names)}."
             raise ValidationError({name: [problem] for name in unknown})
         try:
             return Filters.read(self.request.GET).apply(visible, workspace_id=self.member.workspace_id).for_list()
@@ -129,8 +129,8 @@ class TrajectoryView(MemberView):
         form = request.query_params.get("form", "retrace")
         if form not in FORMS:
             raise ValidationError({"form": [f"“{form[:60]}” isn't a form; known forms: {', '.join(FORMS)}."]})
-        found = Trajectory.objects.visible_to(self.member).select_related("task", "policy")
-        trajectory = get_object_or_404(found, pk=trajectory_id)
+        trajectories = Trajectory.objects.visible_to(self.member).select_related("task", "policy")
+        trajectory = get_object_or_404(trajectories, pk=trajectory_id)
         response = download(FORMS[form](trajectory), filename=f"{trajectory.pk}.json", content_type="application/json")
         response.headers["X-Content-Type-Options"] = "nosniff"
         return response

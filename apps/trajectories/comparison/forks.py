@@ -67,12 +67,12 @@ def shared_prefix(left: Actions, right: Actions, *, start: int = 0) -> int:
 
 def partings(trajectory: Actions, others: Sequence[Actions]) -> dict[int, int]:
     """The steps at which trajectories with the same actions so far diverge from `trajectory` or have ended: index → number that leave there."""
-    found: dict[int, int] = {}
+    counts: dict[int, int] = {}
     for other in others:
         index = shared_prefix(trajectory, other)
         if index < len(trajectory):
-            found[index] = found.get(index, 0) + 1
-    return dict(sorted(found.items()))
+            counts[index] = counts.get(index, 0) + 1
+    return dict(sorted(counts.items()))
 
 
 def _split(trajectories: Sequence[Actions], group: list[int], depth: int) -> list[list[int]]:
@@ -173,8 +173,8 @@ def forks_of(trajectories: TrajectoryQuerySet) -> Forks:
 
 def actions_of(trajectories: Sequence[Trajectory]) -> list[list[bytes]]:
     """The action digests of each trajectory."""
-    found = _actions(trajectories)
-    return [found.get(trajectory.pk, []) for trajectory in trajectories]
+    actions = _actions(trajectories)
+    return [actions.get(trajectory.pk, []) for trajectory in trajectories]
 
 
 def _within_budget(newest: list[Trajectory]) -> list[Trajectory]:
@@ -188,12 +188,12 @@ def _within_budget(newest: list[Trajectory]) -> list[Trajectory]:
 
 
 def _actions(trajectories: Sequence[Trajectory]) -> dict[UUID, list[bytes]]:
-    found = (
+    steps = (
         Step.objects.filter(trajectory__in=[trajectory.pk for trajectory in trajectories])
         .order_by()
         .values("trajectory_id")
     )
-    rows = found.annotate(actions=ArrayAgg("action", order_by="index")).values_list("trajectory_id", "actions")
+    rows = steps.annotate(actions=ArrayAgg("action", order_by="index")).values_list("trajectory_id", "actions")
     return {trajectory: [bytes(action) for action in actions] for trajectory, actions in rows}
 
 

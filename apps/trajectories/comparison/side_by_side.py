@@ -112,7 +112,7 @@ def compare(left: Trajectory, right: Trajectory) -> Comparison:
 
 def compare_read(left: Trajectory, right: Trajectory, steps: Mapping[UUID, Mapping[int, Step]]) -> Comparison:
     """Like `compare`, for steps that have been read, by trajectory and index."""
-    in_order = [found[index] for found in steps.values() for index in sorted(found)]
+    in_order = [by_index[index] for by_index in steps.values() for index in sorted(by_index)]
     with_context = sum(step.context_chars for step in in_order) <= MOST_CONTEXT_CHARS
     return _aligned(left, right, in_order, with_context=with_context)
 

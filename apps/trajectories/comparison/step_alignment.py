@@ -135,12 +135,12 @@ def _common(a: Sequence[Hashable], b: Sequence[Hashable]) -> int:
 def _middle(a: Sequence[Hashable], b: Sequence[Hashable], ours: range, theirs: range) -> list[tuple[int, int, int]]:
     """The matches in the middle. Elements that occur on only one side are removed first, to save time."""
     known_ours, known_theirs = {a[i] for i in ours}, {b[j] for j in theirs}
-    left = [i for i in ours if a[i] in known_theirs]
+    left_common = [i for i in ours if a[i] in known_theirs]
     right = [j for j in theirs if b[j] in known_ours]
     blocks: list[tuple[int, int, int]] = []
-    for start_left, start_right, size in _myers([a[i] for i in left], [b[j] for j in right]):
+    for start_left, start_right, size in _myers([a[i] for i in left_common], [b[j] for j in right]):
         for k in range(size):
-            i, j = left[start_left + k], right[start_right + k]
+            i, j = left_common[start_left + k], right[start_right + k]
             if blocks and blocks[-1][0] + blocks[-1][2] == i and blocks[-1][1] + blocks[-1][2] == j:
                 blocks[-1] = (blocks[-1][0], blocks[-1][1], blocks[-1][2] + 1)
             else:
@@ -246,16 +246,16 @@ def _without_ids(context: list[Any]) -> list[Any]:
 
 
 def _words(text: str) -> list[str]:
-    found: list[str] = []
+    words: list[str] = []
     position = 0
     for match in _WORD.finditer(text):
-        if len(found) == MAX_WORDS:
+        if len(words) == MAX_WORDS:
             break
-        found.append(match[0])
+        words.append(match[0])
         position = match.end()
     if position < len(text):
-        found.append(text[position:])
-    return found
+        words.append(text[position:])
+    return words
 
 
 def _add(spans: list[Span], parts: list[str], *, differs: bool) -> None:

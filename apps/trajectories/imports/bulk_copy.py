@@ -189,16 +189,16 @@ def _task_ids(workspace_id: UUID, records: Iterable[TaskRecord]) -> dict[TaskIde
     wanted: dict[TaskIdentity, TaskRecord] = {}
     for record in records:
         wanted.setdefault(_identity(record), record)
-    found = _existing_tasks(workspace_id, wanted)
-    missing = sorted(wanted.keys() - found.keys())
+    task_ids = _existing_tasks(workspace_id, wanted)
+    missing = sorted(wanted.keys() - task_ids.keys())
     if missing:
         rows = (_task_row(workspace_id, identity, wanted[identity]) for identity in missing)
         unique = ("workspace_id", "environment", "key")
-        made = _insert_new(Task._meta.db_table, TASK_COLUMNS, rows, unique=unique, returning="environment, key, id")
-        found |= {(environment, key): identifier for environment, key, identifier in made}
-        if len(found) < len(wanted):  # another import created some of them concurrently
-            found |= _existing_tasks(workspace_id, wanted.keys() - found.keys())
-    return found
+        inserted = _insert_new(Task._meta.db_table, TASK_COLUMNS, rows, unique=unique, returning="environment, key, id")
+        task_ids |= {(environment, key): identifier for environment, key, identifier in inserted}
+        if len(task_ids) < len(wanted):  # another import created some of them concurrently
+            task_ids |= _existing_tasks(workspace_id, wanted.keys() - task_ids.keys())
+    return task_ids
 
 
 def _existing_tasks(workspace_id: UUID, identities: Iterable[TaskIdentity]) -> dict[TaskIdentity, UUID]:
@@ -219,12 +219,12 @@ def _task_row(workspace_id: UUID, identity: TaskIdentity, record: TaskRecord) ->
 
 def _policy_ids(workspace_id: UUID, names: set[str]) -> dict[str, UUID]:
     """The ids of the policies with these names; unknown ones are created with only a name."""
-    found = dict(Policy.objects.filter(workspace_id=workspace_id, name__in=names).values_list("name", "id"))
-    missing = sorted(names - found.keys())
+    policy_ids = dict(Policy.objects.filter(workspace_id=workspace_id, name__in=names).values_list("name", "id"))
+    missing = sorted(names - policy_ids.keys())
     if missing:
         Policy.objects.bulk_create(
             [Policy(workspace_id=workspace_id, name=name, kind=Policy.Kind.EXTERNAL) for name in missing],
             ignore_conflicts=True,
         )
-        found |= dict(Policy.objects.filter(workspace_id=workspace_id, name__in=missing).values_list("name", "id"))
-    return found
+        policy_ids |= dict(Policy.objects.filter(workspace_id=workspace_id, name__in=missing).values_list("name", "id"))
+    return policy_ids

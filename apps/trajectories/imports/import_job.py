@@ -49,7 +49,7 @@ IMPORTS = register(
         task=lambda batch: TASK,
         title=lambda batch: batch.filename,
         url=lambda batch: reverse("trajectories:import", args=[batch.pk]),
-        announced={Phase.DONE: EventType.IMPORT_FINISHED, Phase.FAILED: EventType.IMPORT_FAILED},
+        webhook_events={Phase.DONE: EventType.IMPORT_FINISHED, Phase.FAILED: EventType.IMPORT_FAILED},
         is_cancellable=True,
         lane="imports",
         is_resumable=True,
@@ -150,7 +150,7 @@ def _import(batch: ImportBatch, watch: Watcher) -> None:
 @unawaited()  # a Postgres crash may lose it together with the position, and then it's read again: the file is kept until the end is on disk
 def _store(batch: ImportBatch, chunk: Chunk) -> None:
     """Write a chunk and advance the batch's position past it. Raises Superseded."""
-    lifecycle.get_on(batch, position=chunk.end, format=chunk.format or batch.format)
+    lifecycle.record_progress(batch, position=chunk.end, format=chunk.format or batch.format)
     origin = Origin(
         workspace_id=batch.workspace_id,
         source=chunk.format,

@@ -205,9 +205,9 @@ class Chunk:
         """Add a record that can't be imported, or only partly."""
         if row.file:
             reason = f"{row.file}: {reason}"
-        for known in self.rejected:
-            if known.position == row.position:  # another trajectory of the same record
-                known.reason = f"{known.reason} {visible(reason)}"[:2000]
+        for earlier in self.rejected:
+            if earlier.position == row.position:  # another trajectory of the same record
+                earlier.reason = f"{earlier.reason} {visible(reason)}"[:2000]
                 return
         self.rejected.append(
             Rejected(
@@ -233,38 +233,38 @@ def chunks(file: IO[bytes], filename: str, start: int = 0) -> Generator[Chunk, N
     records = itertools.islice(upload, start, None)
     while True:
         try:
-            found = next(records, None)
+            record = next(records, None)
         except UnreadableFile as error:  # what could be read before it broke is imported first
-            broken, found = error, None
-        if found is None:
+            broken, record = error, None
+        if record is None:
             break
-        is_other = found.format is not None and found.format.name != (chunk.format or found.format.name)
+        is_other = record.format is not None and record.format.name != (chunk.format or record.format.name)
         if is_other or chunk.is_full:
             chunk.bytes_read = upload.bytes_read
             yield chunk
             chunk = Chunk("" if is_other else chunk.format, chunk.end, chunk.end)
-        _add_record(found, chunk)
+        _add_record(record, chunk)
     chunk.bytes_read = upload.bytes_read
     yield chunk
     if broken:
         raise broken
 
 
-def _add_record(found: Found, chunk: Chunk) -> None:
+def _add_record(record: Found, chunk: Chunk) -> None:
     """Add one record to the chunk, as trajectories or as a rejected row."""
-    row, format = found.row, found.format
+    row, format = record.row, record.format
     chunk.end = row.position + 1
     if format:
         chunk.format = format.name
-    reading = Reading(found)
+    reading = Reading(record)
     chunk.add(reading.each(lambda run: prepare(*run)), row)
     if reading.verdict:
         chunk.verdicts.append(reading.verdict)
     if reading.refusal:
         chunk.reject(row, reading.refusal.reason, reading.refusal.expected)
-    chunk.warnings += [_placed(row, warning) for warning in reading.warnings]
+    chunk.warnings += [_located(row, warning) for warning in reading.warnings]
 
 
-def _placed(row: RawRow, warning: str) -> str:
+def _located(row: RawRow, warning: str) -> str:
     where = f"line {row.line:,}" if row.line else "the file"
     return visible(f"{row.file}, {where}: {warning}" if row.file else f"{where.capitalize()}: {warning}")

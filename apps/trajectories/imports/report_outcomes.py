@@ -64,22 +64,22 @@ def apply_to_instances(batch: ImportBatch, verdicts: Sequence[Verdict]) -> Appli
     for candidate in map(_Candidate._make, trajectories.values_list(*columns)):
         for name in {candidate.key, candidate.external_id} & names:
             by_name.setdefault(name, []).append(candidate)
-    found: dict[UUID, bool] = {}
-    known, refused = 0, []
+    outcomes: dict[UUID, bool] = {}
+    matched, refused = 0, []
     for verdict in verdicts:
         meant = by_name.get(verdict.instance, [])
         meant = [candidate for candidate in meant if _is_named_after(batch.filename, candidate.policy)] or meant
         if len(meant) != 1:
             refused.append(_not_one(verdict, len(meant), batch.policy_name))
         elif meant[0].success is None:
-            found[meant[0].pk] = verdict.is_resolved
+            outcomes[meant[0].pk] = verdict.is_resolved
         elif meant[0].success == verdict.is_resolved:
-            known += 1
+            matched += 1
         else:
             word = "resolved" if meant[0].success else "not resolved"
             reason = f"{verdict.instance} is known as {word}; the report says otherwise. Nothing was changed."
             refused.append(Refused(verdict, reason, "An outcome for a trajectory that has none."))
-    return Applied(_store_outcomes(batch, found), known, refused)
+    return Applied(_store_outcomes(batch, outcomes), matched, refused)
 
 
 def apply_to_known(batch: ImportBatch, prepared: Iterable[Prepared]) -> int:

@@ -126,22 +126,22 @@ def _part(part: Any, location: ContentLocation, *, tool: Kind | None, spoken: bo
 
 
 def _image(part: dict[str, Any], location: ContentLocation) -> Block:
-    found = images.picture_of(part)
-    if isinstance(found, str):
+    picture = images.picture_of(part)
+    if isinstance(picture, str):
         address = images.address_of(part)
         shown = shapes.web_link(address, one_line(address, 120)) if address else ""
-        return Block("note", element("p", found, " ", shown, class_="quiet"), NOTHING)
-    size = size_in_words(len(found.body)).replace("character", "byte")
+        return Block("note", element("p", picture, " ", shown, class_="quiet"), NOTHING)
+    size = size_in_words(len(picture.body)).replace("character", "byte")
     html = element(
         "img",
         src=location.link("image"),
-        width=found.width,
-        height=found.height,
+        width=picture.width,
+        height=picture.height,
         loading="lazy",
         decoding="async",
         alt=legible(str(part.get("alt") or "Image from the trajectory"))[:200],
     )
-    return Block("picture", html, NOTHING, label=f"{found.width} × {found.height}, {size}")
+    return Block("picture", html, NOTHING, label=f"{picture.width} × {picture.height}, {size}")
 
 
 def _has_words(html: Markup) -> bool:

@@ -56,8 +56,8 @@ class CallView:
 
 def call_view(call: Any, url: str, number: int) -> CallView:
     """The view of a call; `number` is its position in the message."""
-    name, given, identifier = name_and_arguments(call)
-    arguments = arguments_of(given)
+    name, raw_arguments, identifier = name_and_arguments(call)
+    arguments = arguments_of(raw_arguments)
     kind = kind_of("tool", name)
     location = ContentLocation(url, f"call.{number}")
     blocks, facts = (

@@ -32,8 +32,8 @@ def _contexts(ours: list[MessageView], theirs: list[MessageView]) -> tuple[list[
 
 
 def _with_same_marked(messages: list[MessageView], same: list[bool]) -> list[MessageView]:
-    found = [replace(message, is_same=alike) for message, alike in zip(messages, same, strict=False)]
-    return found + messages[len(same) :]
+    marked = [replace(message, is_same=alike) for message, alike in zip(messages, same, strict=False)]
+    return marked + messages[len(same) :]
 
 
 def _calls(a: CallView, b: CallView) -> tuple[CallView, CallView]:

@@ -28,8 +28,8 @@ class ContentLocation(NamedTuple):
 
     def link(self, form: str, start: int = 0, path: str = "") -> str:
         """The address of the content in `form`, from `start` on."""
-        asked = f"{self.url}?at={quote(self.at)}&as={form}&from={start}"
-        return f"{asked}&path={quote(path)}" if path else asked
+        url = f"{self.url}?at={quote(self.at)}&as={form}&from={start}"
+        return f"{url}&path={quote(path)}" if path else url
 
     @property
     def download(self) -> str:
@@ -116,14 +116,14 @@ def _markdown_piece(body: str, cut: Excerpt) -> Excerpt:
 def _more(body: str, cut: Excerpt, location: ContentLocation, form: str) -> Markup:
     if not cut.is_cut:
         return NOTHING
-    left = size_in_words(cut.total - cut.end, body.count("\n", cut.end) + 1)
-    return _link(location, form, cut.end, left, downloads=cut.total > DOWNLOAD_CHARS)
+    remaining = size_in_words(cut.total - cut.end, body.count("\n", cut.end) + 1)
+    return _link(location, form, cut.end, remaining, downloads=cut.total > DOWNLOAD_CHARS)
 
 
 def _link(
-    location: ContentLocation, form: str, start: int, left: str, *, downloads: bool = False, path: str = ""
+    location: ContentLocation, form: str, start: int, remaining: str, *, downloads: bool = False, path: str = ""
 ) -> Markup:
-    rest = element("span", f"{left} left", class_="left")
+    rest = element("span", f"{remaining} left", class_="left")
     link = element("a", "Show more ", rest, class_="more", data_more=True, href=location.link(form, start, path))
     download = (
         element("a", "Download", class_="more raw", href=location.download, download=True) if downloads else NOTHING
@@ -148,8 +148,11 @@ def _string_rest(value: str, location: ContentLocation, start: int, path: str) -
 
 def _rows(html: Markup, value: list[Any], location: ContentLocation, form: str, start: int) -> Chunk:
     end = start + shapes.ROWS
-    left = len(value) - end
-    return Chunk(html, _link(location, form, end, f"{left:,} row{'' if left == 1 else 's'}") if left > 0 else NOTHING)
+    remaining = len(value) - end
+    return Chunk(
+        html,
+        _link(location, form, end, f"{remaining:,} row{'' if remaining == 1 else 's'}") if remaining > 0 else NOTHING,
+    )
 
 
 def _mail(mail: dict[str, Any], location: ContentLocation, start: int) -> Chunk:

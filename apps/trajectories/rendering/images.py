@@ -26,12 +26,12 @@ class Picture(NamedTuple):
 
 def picture_of(part: Any) -> Picture | str:
     """The image in a content part (OpenAI's `image_url`, Anthropic's `source`), or why it isn't shown."""
-    given = _encoded(part)
-    if not given:
+    encoded_url = _encoded(part)
+    if not encoded_url:
         return "An image without data."
-    if not given.startswith("base64:"):
+    if not encoded_url.startswith("base64:"):
         return "An external image; external images are never loaded."
-    encoded = given.removeprefix("base64:")
+    encoded = encoded_url.removeprefix("base64:")
     if len(encoded) > MAX_BYTES * 4 // 3 + 4:
         return f"An image of more than {MAX_BYTES // 1024 // 1024} MB."
     try:
@@ -43,8 +43,8 @@ def picture_of(part: Any) -> Picture | str:
 
 def address_of(part: Any) -> str:
     """The address of an image stored outside the trajectory, or ""."""
-    given = _encoded(part)
-    return given if given.startswith(("http://", "https://")) else ""
+    url = _encoded(part)
+    return url if url.startswith(("http://", "https://")) else ""
 
 
 def verified(body: bytes) -> Picture | str:

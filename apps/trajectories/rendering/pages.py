@@ -97,7 +97,7 @@ class _Reader(HTMLParser):
         self.links: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = dict(attrs)
+        attributes = dict(attrs)
         if tag in _BLOCKS:
             self.parts.append("\n")
         if tag in {"h1", "h2", "h3", "h4", "h5", "h6"}:
@@ -107,12 +107,18 @@ class _Reader(HTMLParser):
         elif tag in {"td", "th"}:
             self.parts.append(" | ")
         elif tag == "img":
-            self.parts.append(f"[image: {(given.get('alt') or 'no description')[:200]}]")
+            self.parts.append(f"[image: {(attributes.get('alt') or 'no description')[:200]}]")
         elif tag in {"input", "button", "select", "textarea"}:
-            name = given.get("value") or given.get("placeholder") or given.get("aria-label") or given.get("name") or ""
+            name = (
+                attributes.get("value")
+                or attributes.get("placeholder")
+                or attributes.get("aria-label")
+                or attributes.get("name")
+                or ""
+            )
             self.parts.append(f"[{tag}{': ' if name else ''}{name[:100]}] ")
         elif tag == "a":
-            self.links.append(given.get("href") or "")
+            self.links.append(attributes.get("href") or "")
 
     def handle_endtag(self, tag: str) -> None:
         if tag == "a" and self.links:

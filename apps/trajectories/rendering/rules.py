@@ -12,9 +12,9 @@ MOST = 10
 def broken_rules(info: Any) -> list[str]:
     """From {"violations": [{"rule": "permanent_delete", "hard": true}]}: ["permanent delete (refused)"]. Accepts any value, as records can hold any."""
     violations = info.get("violations") if isinstance(info, dict) else None
-    found = [each for each in violations if isinstance(each, dict)] if isinstance(violations, list) else []
+    records = [record for record in violations if isinstance(record, dict)] if isinstance(violations, list) else []
     return [
-        one_line(str(each["rule"]).replace("_", " "), 80) + (" (refused)" if each.get("hard") is True else "")
-        for each in found[:MOST]
-        if isinstance(each.get("rule"), str)
+        one_line(str(record["rule"]).replace("_", " "), 80) + (" (refused)" if record.get("hard") is True else "")
+        for record in records[:MOST]
+        if isinstance(record.get("rule"), str)
     ]

@@ -225,8 +225,8 @@ def part_of(step: Step, following: Messages, at: str) -> Any:
         if name == "call":
             return part_of_call(message["tool_calls"][int(rest[0])], rest[1] if len(rest) > 1 else "")
         if name in {"before", "after"}:
-            given = (step.context if name == "before" else following)[int(rest[0])]
-            return _inside(given.get("content") if isinstance(given, dict) else given, rest[1:])
+            container = (step.context if name == "before" else following)[int(rest[0])]
+            return _inside(container.get("content") if isinstance(container, dict) else container, rest[1:])
     except (ValueError, TypeError, AttributeError, IndexError, KeyError) as error:
         raise LookupError(at) from error
     raise LookupError(at)

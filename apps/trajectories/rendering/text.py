@@ -85,9 +85,9 @@ def _end_of_lines(text: str, start: int, limit: int, lines: int) -> int:
 def _nicer_end(text: str, start: int, end: int, mark: str) -> int:
     if text[end - 1] == "\n" and mark == "\n":
         return end
-    found = text.rfind(mark, start + (end - start) // 2, end)
-    if found >= 0:
-        return found + len(mark)
+    index = text.rfind(mark, start + (end - start) // 2, end)
+    if index >= 0:
+        return index + len(mark)
     return _nicer_end(text, start, end, "\n") if mark != "\n" else end
 
 

@@ -77,8 +77,8 @@ def end_all(batch_id: UUID) -> None:
 
 def playing(batch_id: UUID) -> list[Episode]:
     """The batch's episodes in progress."""
-    found = cache.get_many([_key(batch_id, name) for name in json.loads(cache.get(_names_key(batch_id), "[]"))])
-    episodes = [Episode(**json.loads(value)) for value in found.values()]
+    cached = cache.get_many([_key(batch_id, name) for name in json.loads(cache.get(_names_key(batch_id), "[]"))])
+    episodes = [Episode(**json.loads(value)) for value in cached.values()]
     return sorted((episode for episode in episodes if not episode.ended), key=lambda episode: episode.identifier)
 
 
@@ -139,8 +139,8 @@ class EpisodeConsumer(LiveConsumer):
     """Progress of one episode."""
 
     def find_group(self, member: Membership) -> str | None:
-        given = self.scope["url_route"]["kwargs"]
-        batch_id: UUID = given["batch_id"]
+        kwargs = self.scope["url_route"]["kwargs"]
+        batch_id: UUID = kwargs["batch_id"]
         if not RolloutBatch.objects.visible_to(member).filter(pk=batch_id).exists():
             return None
-        return group_of(batch_id, given["name"])
+        return group_of(batch_id, kwargs["name"])

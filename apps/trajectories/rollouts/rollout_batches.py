@@ -46,7 +46,7 @@ ROLLOUTS = register(
         title=lambda batch: f"{batch.policy.name} in {batch.environment}" if batch.environment else batch.policy.name,
         url=lambda batch: reverse("training:rollouts", args=[batch.pk]),
         on_event=_after_event,
-        announced={Phase.DONE: EventType.ROLLOUTS_FINISHED, Phase.FAILED: EventType.ROLLOUTS_FAILED},
+        webhook_events={Phase.DONE: EventType.ROLLOUTS_FINISHED, Phase.FAILED: EventType.ROLLOUTS_FAILED},
         related=("policy__endpoint", "workspace"),
         listed_with=("policy",),
         is_cancellable=True,
@@ -149,7 +149,7 @@ def announce_start(batch: RolloutBatch) -> None:
         actor=batch.created_by,
         action="started rollouts",
         subject=f"{batch.policy.name} in {batch.environment or 'no environment'}",
-        about=batch,
+        target=batch,
         **batch.config,
     )
     lifecycle.queue(batch)
@@ -176,7 +176,7 @@ def store(batch: RolloutBatch, prepared: Sequence[Prepared], *, begin: int, end:
     stored = RolloutBatch.objects.values_list("position", flat=True).get(pk=batch.pk)
     if stored != begin:
         return stored
-    lifecycle.get_on(
+    lifecycle.record_progress(
         batch,
         position=end,
         finished=F("finished") + len(prepared),

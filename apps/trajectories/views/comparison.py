@@ -21,8 +21,8 @@ def compare(request: HtmxRequest, left_id: UUID, right_id: UUID) -> HttpResponse
     """Both trajectories, row by row, opened at the first differing row. `cursor` is a row on the requested page."""
     left, right = _both(request, left_id, right_id)
     comparison = side_by_side.compare(left, right)
-    asked = request.GET.get("cursor", "")
-    page = comparison.page(int(asked) if asked.isdecimal() and len(asked) < 9 else None)
+    cursor = request.GET.get("cursor", "")
+    page = comparison.page(int(cursor) if cursor.isdecimal() and len(cursor) < 9 else None)
     first = comparison.first_difference if comparison.first_difference in page.rows else None
     context = {
         "left": left,
@@ -48,8 +48,8 @@ def compare_rows(request: HtmxRequest, left_id: UUID, right_id: UUID) -> HttpRes
 
 
 def _both(request: HtmxRequest, left_id: UUID, right_id: UUID) -> tuple[Trajectory, Trajectory]:
-    found = queries.replayable(request.member)
-    return get_object_or_404(found, pk=left_id), get_object_or_404(found, pk=right_id)
+    trajectories = queries.replayable(request.member)
+    return get_object_or_404(trajectories, pk=left_id), get_object_or_404(trajectories, pk=right_id)
 
 
 def _part_url(trajectory: Trajectory, index: int) -> str:

@@ -19,12 +19,12 @@ from apps.trajectories.rollouts import live_episodes
 @require_safe
 def episode(request: HtmxRequest, batch_id: UUID, name: str) -> HttpResponse:
     """The steps so far, with later ones added live. Redirects to the trajectory once the episode has ended."""
-    batch, found = _found(request, batch_id, name)
-    if found.ended and (trajectory := live_episodes.trajectory_of(batch.pk, found)):
+    batch, episode = _found(request, batch_id, name)
+    if episode.ended and (trajectory := live_episodes.trajectory_of(batch.pk, episode)):
         return redirect("trajectories:detail", trajectory.pk)
     context = {
         "batch": batch,
-        "episode": found,
+        "episode": episode,
         "steps": live_episodes.views_from(batch.pk, name, 0, _parts(batch, name)),
     }
     return render(request, "trajectories/episode.html", context)
@@ -34,8 +34,8 @@ def episode(request: HtmxRequest, batch_id: UUID, name: str) -> HttpResponse:
 @require_safe
 def episode_state(request: HtmxRequest, batch_id: UUID, name: str) -> HttpResponse:
     """Progress of the episode, for pages without a websocket."""
-    batch, found = _found(request, batch_id, name)
-    return HttpResponse(live_episodes.state_of(batch.pk, found))
+    batch, episode = _found(request, batch_id, name)
+    return HttpResponse(live_episodes.state_of(batch.pk, episode))
 
 
 @fragment_of(lambda batch_id, name, **_: reverse("trajectories:episode", args=[batch_id, name]))

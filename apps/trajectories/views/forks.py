@@ -47,9 +47,9 @@ def partings_of(request: HtmxRequest, trajectory_id: UUID) -> JsonResponse:
     return JsonResponse({"partings": list(partings(mine, theirs).items()), "others": len(others)})
 
 
-def _ids(given: list[str]) -> list[UUID]:
-    found = []
-    for text in given[:MAX_TRAJECTORIES]:
+def _ids(values: list[str]) -> list[UUID]:
+    ids = []
+    for text in values[:MAX_TRAJECTORIES]:
         with suppress(ValueError):
-            found.append(UUID(text))
-    return found
+            ids.append(UUID(text))
+    return ids

@@ -31,16 +31,18 @@ def trajectories(request: HtmxRequest) -> HttpResponse:
     filters, problem = Filters.read(request.GET), ""
     visible = Trajectory.objects.visible_to(request.member)
     try:
-        found = filters.apply(visible, workspace_id=request.member.workspace_id)
+        matches = filters.apply(visible, workspace_id=request.member.workspace_id)
     except BadFilter as error:
-        found, problem = visible.none(), str(error)
+        matches, problem = visible.none(), str(error)
     sorting = sorting_by(lists.TRAJECTORY_COLUMNS, request.GET.get("sort", ""))
     views = list(SavedView.objects.visible_to(request.member).order_by("name"))
     context = {
-        "page": page_of(found.for_list(), cursor=request.GET.get("cursor", ""), order=sorting.fields, size=lists.PAGE),
+        "page": page_of(
+            matches.for_list(), cursor=request.GET.get("cursor", ""), order=sorting.fields, size=lists.PAGE
+        ),
         "sorting": sorting,
         "chips": chips_of(request.member, filters),
-        "matches": lists.capped_count(found),
+        "matches": lists.capped_count(matches),
         "filters": filters,
         "problem": problem,
         "choices": lists.choices(request.member),
@@ -63,8 +65,8 @@ def facets(request: HtmxRequest) -> HttpResponse:
     filters = Filters.read(request.GET)
     visible = Trajectory.objects.visible_to(request.member)
     try:
-        found = filters.apply(visible, workspace_id=request.member.workspace_id, reads_thousands=True)
-        counted = facets_of(request.member, found, filters)
+        matches = filters.apply(visible, workspace_id=request.member.workspace_id, reads_thousands=True)
+        counted = facets_of(request.member, matches, filters)
     except BadFilter as error:
         return render(request, "trajectories/_facets.html", {"problem": str(error)})
     except TooSlow:
@@ -105,8 +107,8 @@ def tasks(request: HtmxRequest) -> HttpResponse:
     """Tasks, newest first, with how their trajectories ended."""
     words = request.GET.get("q", "").strip()[:300]
     sorting = sorting_by(lists.TASK_COLUMNS, request.GET.get("sort", ""))
-    found = lists.tasks(request.member, words)
-    page = page_of(found, cursor=request.GET.get("cursor", ""), order=sorting.fields, size=lists.PAGE)
+    rows = lists.tasks(request.member, words)
+    page = page_of(rows, cursor=request.GET.get("cursor", ""), order=sorting.fields, size=lists.PAGE)
     context = {
         "page": page,
         "rows": lists.with_outcomes(page.rows),
@@ -124,13 +126,13 @@ def tasks(request: HtmxRequest) -> HttpResponse:
 @require_safe
 def task(request: HtmxRequest, task_id: UUID) -> HttpResponse:
     """One task: its instruction, and all its trajectories."""
-    found = get_object_or_404(Task.objects.visible_to(request.member), pk=task_id)
-    trajectories = Trajectory.objects.visible_to(request.member).filter(task=found)
+    task = get_object_or_404(Task.objects.visible_to(request.member), pk=task_id)
+    trajectories = Trajectory.objects.visible_to(request.member).filter(task=task)
     context = {
-        "task": found,
-        "outcomes": lists.outcomes_of(found),
-        "by_policy": lists.by_policy(found),
+        "task": task,
+        "outcomes": lists.outcomes_of(task),
+        "by_policy": lists.by_policy(task),
         "page": page_of(trajectories.for_list(), cursor=request.GET.get("cursor", ""), size=lists.PAGE),
-        "details": lists.task_details(found),
+        "details": lists.task_details(task),
     }
     return render(request, "trajectories/task.html", context)

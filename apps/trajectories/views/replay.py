@@ -107,10 +107,10 @@ def search(request: HtmxRequest, trajectory_id: UUID) -> JsonResponse:
     """The steps that contain `q`, with excerpts."""
     trajectory = _found(request, trajectory_id)
     try:
-        found = text_search.find_in(trajectory, request.GET.get("q", "")[:200])
+        matches = text_search.find_in(trajectory, request.GET.get("q", "")[:200])
     except TooSlow:
         return JsonResponse({"problem": "Searching for these words takes too long here. Try others."}, status=503)
-    return JsonResponse({"found": found, "is_all": len(found) < text_search.MAX_FOUND})
+    return JsonResponse({"found": matches, "is_all": len(matches) < text_search.MAX_FOUND})
 
 
 @require_safe
@@ -144,10 +144,10 @@ def _part_url(trajectory: Trajectory, index: int) -> str:
 
 
 def _number(request: HtmxRequest, name: str) -> int:
-    given = request.GET.get(name, "")
-    if not given.isdecimal() or len(given) > 9:
-        raise Http404(f"`{name}` is {given!r}; expected the index of a step.")
-    return int(given)
+    text = request.GET.get(name, "")
+    if not text.isdecimal() or len(text) > 9:
+        raise Http404(f"`{name}` is {text!r}; expected the index of a step.")
+    return int(text)
 
 
 def _kinds(heads: list[StepHead]) -> list[dict[str, Any]]:

@@ -31,7 +31,7 @@ class Channel:
 
     open: Callable[[Destination], AbstractContextManager[Send]]
     """Opens a connection to a destination; the context manager returns its send function."""
-    most_at_once: int = 1
+    max_batch: int = 1
     """Maximum number of deliveries combined in one message."""
     pause_seconds: int = 0
     """Minimum pause between two messages, so that people aren't flooded."""

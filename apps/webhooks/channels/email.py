@@ -22,8 +22,8 @@ def _open(destination: Destination) -> Iterator[Send]:
 
 
 def _send(destination: Destination, deliveries: Sequence[Delivery]) -> Outcome:
-    people = Membership.objects.filter(workspace=destination.workspace_id, user__is_active=True)
-    if not people.filter(user__email__iexact=destination.address).exists():
+    members = Membership.objects.filter(workspace=destination.workspace_id, user__is_active=True)
+    if not members.filter(user__email__iexact=destination.address).exists():
         return Outcome(problem="This is no longer the address of a member.", is_gone=True)
     try:
         message_of(destination, deliveries).send()
@@ -36,7 +36,7 @@ def message_of(destination: Destination, deliveries: Sequence[Delivery]) -> Emai
     """Plain text, one line per event."""
     first, more = deliveries[0], len(deliveries) - 1
     subject = f"[Retrace] {first.title}" + (f" and {more} more" if more else "")
-    lines = [line_of(each) for each in deliveries]
+    lines = [line_of(delivery) for delivery in deliveries]
     lines += ["", f"Sent because of “{destination.name}” in {destination.workspace}, Settings, Webhooks."]
     return EmailMessage(legible(subject), "\n".join(lines), to=[destination.address])
 
@@ -51,4 +51,4 @@ def notify_turned_off(destination: Destination, reason: str) -> None:
     EmailMessage(subject, f"{reason}\n\nIts page is under Settings, Webhooks.", to=[person.email]).send()
 
 
-CHANNEL = Channel(_open, most_at_once=100, pause_seconds=60)
+CHANNEL = Channel(_open, max_batch=100, pause_seconds=60)

@@ -12,16 +12,16 @@ from apps.webhooks.channels.channel import Outcome
 from contract.outgoing.networks import AddressRefused, OutgoingRules
 from contract.outgoing.transport import Client, http_client
 
-TIMEOUT = 10.0
+TIMEOUT_SECONDS = 10.0
 """Timeout in seconds for connecting, and for the whole response."""
-MOST_READ = 64 * 1024
+MAX_READ_BYTES = 64 * 1024
 """Bytes of a response that are read and discarded, so that the connection can be reused."""
 
 
 @contextmanager
 def client_of_webhooks() -> Iterator[Client]:
     """An HTTP client for URLs that researchers enter. It can't reach the networks reserved for model servers."""
-    with http_client("", timeout=TIMEOUT, rules=OutgoingRules.for_webhooks) as client:
+    with http_client("", timeout=TIMEOUT_SECONDS, rules=OutgoingRules.for_webhooks) as client:
         yield client
 
 
@@ -34,7 +34,7 @@ def post(client: Client, address: str, body: str, headers: Mapping[str, str]) ->
     except AddressRefused as refusal:
         return Outcome(problem=str(refusal))
     except httpx.TimeoutException:
-        return Outcome(problem=f"It didn't answer within {TIMEOUT:.0f} s.")
+        return Outcome(problem=f"It didn't answer within {TIMEOUT_SECONDS:.0f} s.")
     except (httpx.HTTPError, httpx.InvalidURL, UnicodeError, OSError):  # the host may not be a valid name
         return Outcome(problem="It couldn't be reached, or closed the connection.")
     return _outcome(response)
@@ -43,9 +43,9 @@ def post(client: Client, address: str, body: str, headers: Mapping[str, str]) ->
 def _drain(response: httpx.Response) -> None:
     count = 0
     try:
-        for piece in response.iter_raw():
-            count += len(piece)
-            if count > MOST_READ:
+        for chunk in response.iter_raw():
+            count += len(chunk)
+            if count > MAX_READ_BYTES:
                 return
     except (httpx.HTTPError, OSError):
         return  # the status has arrived

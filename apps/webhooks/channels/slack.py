@@ -19,7 +19,7 @@ def _open(destination: Destination) -> Iterator[Send]:
 
 def message_of(deliveries: Sequence[Delivery]) -> str:
     """One line per delivery, with text by people or models escaped so that it can't contain links, mentions, or formatting."""
-    lines = "\n".join(escaped(line_of(each)) for each in deliveries)
+    lines = "\n".join(escaped(line_of(delivery)) for delivery in deliveries)
     return json.dumps({"text": lines, "mrkdwn": False, "unfurl_links": False})
 
 
@@ -28,4 +28,4 @@ def escaped(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-CHANNEL = Channel(_open, most_at_once=20, pause_seconds=10)
+CHANNEL = Channel(_open, max_batch=20, pause_seconds=10)

@@ -19,11 +19,11 @@ def _open(destination: Destination) -> Iterator[Send]:
 
         def send(deliveries: Sequence[Delivery]) -> Outcome:
             [delivery] = deliveries
-            moment = now()
+            at = now()
             headers = {
                 "webhook-id": delivery.message_id,
-                "webhook-timestamp": str(int(moment.timestamp())),
-                "webhook-signature": signatures(destination, delivery.message_id, moment, delivery.body),
+                "webhook-timestamp": str(int(at.timestamp())),
+                "webhook-signature": signatures(destination, delivery.message_id, at, delivery.body),
             }
             return post(client, destination.address, delivery.body, headers)
 

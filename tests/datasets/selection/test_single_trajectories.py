@@ -30,15 +30,15 @@ def test_step_labels_are_means_and_the_first_error_needs_more_than_half():
         vote(3, first_error=-1, labels={0: 1, 1: 1, 2: 1}),
     ]
     [verdict] = decide_trajectory(votes, recipe("steps"), steps=4).verdicts
-    assert verdict.about == {"step_labels": [0.666667, -0.333333, 1, None], "first_error": 1}
+    assert verdict.metadata == {"step_labels": [0.666667, -0.333333, 1, None], "first_error": 1}
     [undecided] = decide_trajectory(votes[1:], recipe("steps"), steps=4).verdicts
-    assert undecided.about["first_error"] is None
+    assert undecided.metadata["first_error"] is None
 
 
 def test_each_judgment_can_be_a_row_of_its_own_and_they_share_the_weight():
     votes = [vote(1, first_error=-1), vote(2, -1, first_error=0, labels={0: -1})]
     verdicts = decide_trajectory(votes, recipe("steps", judgements="each"), steps=1).verdicts
-    assert [(each.weight, each.about["first_error"]) for each in verdicts] == [(0.5, -1), (0.5, 0)]
+    assert [(each.weight, each.metadata["first_error"]) for each in verdicts] == [(0.5, -1), (0.5, 0)]
 
 
 def test_who_gave_up_and_labeled_nothing_makes_no_steps():
@@ -59,20 +59,20 @@ def test_who_gave_up_and_labeled_nothing_makes_no_steps():
 def test_a_run_is_desirable_by_majority(opinions: list[int], rules: Any, label: Any, weight: Any, drop: Any):
     votes = [vote(number, opinion) for number, opinion in enumerate(opinions, start=1)]
     decided = decide_trajectory(votes, recipe("unpaired", **rules), steps=2)
-    assert [(each.about["label"], each.weight) for each in decided.verdicts] == ([] if drop else [(label, weight)])
+    assert [(each.metadata["label"], each.weight) for each in decided.verdicts] == ([] if drop else [(label, weight)])
     assert decided.dropped == ([drop] if drop else [])
 
 
 def test_an_accepted_run_is_a_demonstration_without_its_bad_turns():
     votes = [vote(1, labels={0: 1, 1: -1}), vote(2, labels={1: 0})]
     [verdict] = decide_trajectory(votes, recipe("demonstrations"), steps=3).verdicts
-    assert verdict.about == {"train_turns": [True, False, True], "origin": "accepted"}
+    assert verdict.metadata == {"train_turns": [True, False, True], "origin": "accepted"}
 
 
 def test_a_correction_ends_a_demonstration_and_only_its_author_stands_behind_it():
     votes = [vote(1, -1, first_error=1, labels={0: -1, 1: -1}, corrections=(BETTER,)), vote(2, -1)]
     [verdict] = decide_trajectory(votes, recipe("demonstrations"), steps=3).verdicts
-    assert verdict.about == {"train_turns": [False, True], "origin": "corrected"}
+    assert verdict.metadata == {"train_turns": [False, True], "origin": "corrected"}
     assert (verdict.correction, verdict.votes) == (BETTER, (votes[0],))
     assert decide_trajectory([vote(3, -1)], recipe("demonstrations"), steps=3) == ([], [Drop.NOT_ACCEPTED])
 
@@ -81,13 +81,13 @@ def test_between_the_first_error_and_a_later_correction_only_what_was_labeled_is
     later = (4, BETTER[1], None)
     votes = [vote(1, -1, first_error=1, labels={1: -1, 3: 1}, corrections=(later,))]
     [verdict] = decide_trajectory(votes, recipe("demonstrations"), steps=5).verdicts
-    assert verdict.about["train_turns"] == [True, False, False, True, True]
+    assert verdict.metadata["train_turns"] == [True, False, False, True, True]
 
 
 def test_every_correction_is_a_step_preference():
     later = (2, BETTER[1], UUID(int=9))
     decided = decide_trajectory([vote(1, corrections=(BETTER, later)), vote(2)], recipe("step_preferences"), steps=3)
-    assert [(each.about["step"], each.correction) for each in decided.verdicts] == [(1, BETTER), (2, later)]
+    assert [(each.metadata["step"], each.correction) for each in decided.verdicts] == [(1, BETTER), (2, later)]
     assert decide_trajectory([vote(2)], recipe("step_preferences"), steps=3).dropped == [Drop.NO_CORRECTION]
 
 

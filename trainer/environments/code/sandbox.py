@@ -102,8 +102,8 @@ def read_bounded(descriptor: int, deadline: float) -> tuple[bytes, str]:
     output = bytearray()
     with selectors.DefaultSelector() as selector:
         selector.register(descriptor, selectors.EVENT_READ)
-        while (left := deadline - time.monotonic()) > 0:
-            if not selector.select(left):
+        while (remaining := deadline - time.monotonic()) > 0:
+            if not selector.select(remaining):
                 break
             piece = os.read(descriptor, 65536)
             output += piece
@@ -135,6 +135,6 @@ def decoded(line: bytes) -> dict[str, Any]:
 
 
 def result_in(line: bytes) -> dict[str, Any]:
-    found = decoded(line)
-    result = {"value": found["value"]} if "value" in found else {"error": str(found.get("error", "no answer"))[:400]}
-    return result | ({"printed": str(found["printed"])[:2000]} if "printed" in found else {})
+    reply = decoded(line)
+    result = {"value": reply["value"]} if "value" in reply else {"error": str(reply.get("error", "no answer"))[:400]}
+    return result | ({"printed": str(reply["printed"])[:2000]} if "printed" in reply else {})

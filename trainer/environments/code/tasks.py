@@ -98,10 +98,10 @@ def bug_in(program: Callable[..., Any], level: str, rng: random.Random) -> JsonO
     passing = [case for case in cases if case not in failing]
     shown = passing[:EXAMPLES] if level == "L3" else failing[:1] + passing[: EXAMPLES - 1]
     rng.shuffle(shown)
-    left = [case for case in failing if case not in shown]
+    not_shown = [case for case in failing if case not in shown]
     unseen = [case for case in passing if case not in shown]
-    tests = (left[: HIDDEN // 2] + unseen + left[HIDDEN // 2 :])[:HIDDEN]
-    if len(shown) < EXAMPLES or not left or len(tests) < HIDDEN:
+    tests = (not_shown[: HIDDEN // 2] + unseen + not_shown[HIDDEN // 2 :])[:HIDDEN]
+    if len(shown) < EXAMPLES or not not_shown or len(tests) < HIDDEN:
         return None
     return {"source": ast.unparse(wrong), "examples": shown, "tests": tests, "fixes": fixes}
 

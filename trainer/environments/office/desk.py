@@ -44,8 +44,8 @@ class Desk:
         Args:
             file: The file's id, as find_files gives it.
         """
-        found = self._one("files", "file", file)
-        return {"name": found["name"], "status": found["status"], "text": found["text"]}
+        entry = self._one("files", "file", file)
+        return {"name": entry["name"], "status": entry["status"], "text": entry["text"]}
 
     def find_contact(self, name: str, team: str = "") -> Hits:
         """List the colleagues with a first name, each with team and address.
@@ -79,8 +79,8 @@ class Desk:
         Args:
             mail: The mail's id, as search_mail gives it.
         """
-        found = self._one("mails", "mail", mail)
-        return {"sender": found["sender"], "subject": found["subject"], "text": found["text"]}
+        entry = self._one("mails", "mail", mail)
+        return {"sender": entry["sender"], "subject": entry["subject"], "text": entry["text"]}
 
     def send_file(self, file: str, address: str) -> dict[str, Any]:
         """Send a file to an address. This cannot be undone.

@@ -117,8 +117,8 @@ class World:
         name, person = self._request("file", FILES)
         contact = self._contact(person)
         status = self.rng.choice(STATUSES)
-        others = [other for other in STATUSES if other != status]
-        statuses = [status, *self.rng.sample(others, self.rng.choice((1, 2)))]
+        other_statuses = [other for other in STATUSES if other != status]
+        statuses = [status, *self.rng.sample(other_statuses, self.rng.choice((1, 2)))]
         self.rng.shuffle(statuses)
         ids = {each: self._file(name, each) for each in statuses}
         return {"goal": "file_sent", "name": name, "status": status, **contact, "file": ids[status]}

@@ -53,7 +53,7 @@ class Search(ToolEnvironment):
         return self.world.answer is not None
 
 
-def same_answer(given: str, wanted: str) -> bool:
+def same_answer(answer: str, expected: str) -> bool:
     """The same words; case, punctuation and articles do not count (as SQuAD's exact match has it)."""
-    first, second = ([word for word in words_in(text) if word not in ARTICLES] for text in (given, wanted))
+    first, second = ([word for word in words_in(text) if word not in ARTICLES] for text in (answer, expected))
     return first == second

@@ -126,8 +126,8 @@ class Words:
 
     def __init__(self, rng: random.Random, *, held_out: bool) -> None:
         self._rng = rng
-        made = [start + middle + end for start in STARTS for middle in ("", "a", "e", "o") for end in ENDS]
-        self._left = [word for word in made if is_held_out(word) == held_out]
+        words = [start + middle + end for start in STARTS for middle in ("", "a", "e", "o") for end in ENDS]
+        self._left = [word for word in words if is_held_out(word) == held_out]
         rng.shuffle(self._left)
 
     def new(self) -> str:
@@ -135,10 +135,10 @@ class Words:
 
     def pairs_of(self, first: tuple[str, ...], second: list[str], count: int) -> list[tuple[str, str]]:
         """Different pairs, in which the words of `second` come up about equally often."""
-        found: dict[tuple[str, str], None] = {}
-        while len(found) < count:
-            found[self._rng.choice(first), second[len(found) % len(second)]] = None
-        return list(found)
+        pairs: dict[tuple[str, str], None] = {}
+        while len(pairs) < count:
+            pairs[self._rng.choice(first), second[len(pairs) % len(second)]] = None
+        return list(pairs)
 
     def pairs(self, first: tuple[str, ...], second: list[str], count: int) -> list[str]:
         return [" ".join(pair) for pair in self.pairs_of(first, second, count)]
@@ -151,5 +151,5 @@ def is_held_out(word: str) -> bool:
 def read_fact(fact: str, text: str) -> str | None:
     """A fact's value in a page's text; None if it isn't there."""
     before, after = (re.escape(part) for part in FACTS[fact].split("{}"))
-    found = re.search(f"{before}(.+?){after}", text)
-    return found[1] if found else None
+    match = re.search(f"{before}(.+?){after}", text)
+    return match[1] if match else None

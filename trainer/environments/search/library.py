@@ -36,8 +36,8 @@ class Library:
         if page not in self._corpus.pages:
             raise ToolError(f"there is no page {page!r}")
         self.read.add(page)
-        found = self._corpus.pages[page]
-        return {"title": found.title, "text": found.text}
+        entry = self._corpus.pages[page]
+        return {"title": entry.title, "text": entry.text}
 
     def finish(self, answer: str) -> dict[str, str]:
         """Give the answer. This ends the search.

@@ -41,25 +41,25 @@ def investigate(habits: Habits, task: Task, rng: random.Random) -> Script:
     def thought(words: str) -> str:
         return words if habits.thinks else ""
 
-    known: str = task.success_check["start"]
+    entity: str = task.success_check["start"]
     for hop, relation in enumerate(task.success_check["relations"]):
         if hop and not does(habits.follows):
             break
-        hits: Any = yield Call("search", {"query": known}, thought(f"What is there on {known}?"))
-        right = next((hit["page"] for hit in hits if hit["title"] == known), hits[0]["page"])
+        hits: Any = yield Call("search", {"query": entity}, thought(f"What is there on {entity}?"))
+        right = next((hit["page"] for hit in hits if hit["title"] == entity), hits[0]["page"])
         page = right if does(habits.compares) else rng.choice(hits)["page"]
         if not does(habits.copies):
             result: Any = yield Call("lookup", {"page": f"{page}0"}, thought(f"I read {page}0."))
             if "error" not in result:
                 break
         result = yield Call("lookup", {"page": page}, thought(f"I read {page}."))
-        found = read_fact(relation, result["text"])
-        if found is None:  # the page of something else: what it is about must do
-            known = result["title"]
+        fact = read_fact(relation, result["text"])
+        if fact is None:  # the page of something else: what it is about must do
+            entity = result["title"]
             break
-        known = found
-    yield Call("finish", {"answer": known}, thought(f"So it is {known}."))
-    return known
+        entity = fact
+    yield Call("finish", {"answer": entity}, thought(f"So it is {entity}."))
+    return entity
 
 
 SCRIPTS: dict[str, ScriptFactory] = {name: partial(investigate, habits) for name, habits in HABITS.items()}

@@ -92,12 +92,12 @@ def drawn_walk(corpus: Corpus, *, hops: int, rng: random.Random) -> Walk | None:
     phrase, pages, names = page.title, [page], []
     for hop in range(hops):
         last = hop == hops - 1
-        known = RELATIONS[page.kind]
-        name = rng.choice([name for name, relation in known.items() if last or relation.phrase])
+        relations = RELATIONS[page.kind]
+        name = rng.choice([name for name, relation in relations.items() if last or relation.phrase])
         names.append(name)
         if last:
-            return Walk(pages, names, known[name].question.format(phrase), page.facts[name])
-        phrase = known[name].phrase.format(phrase)
+            return Walk(pages, names, relations[name].question.format(phrase), page.facts[name])
+        phrase = relations[name].phrase.format(phrase)
         page = corpus.by_title[page.facts[name]]
         if page in pages:
             return None

@@ -43,8 +43,8 @@ class Actions:
                 raise ToolError(f"the arguments are no JSON: {arguments[:100]}") from None
         if not isinstance(arguments, dict):
             raise ToolError("the arguments must be a JSON object")
-        known = [tool["function"]["name"] for tool in self.tools]
-        if name not in known:
+        tool_names = [tool["function"]["name"] for tool in self.tools]
+        if name not in tool_names:
             raise ToolError(f"there is no tool {name!r}")
         return {"type": "call_tool", "tool_name": name, "arguments": arguments} if self.kind == "tools" else arguments
 

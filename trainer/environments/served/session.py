@@ -182,12 +182,12 @@ def observed(answer: Any) -> Observed:
     )
 
 
-def reward_of(given: Any) -> float:
+def reward_of(value: Any) -> float:
     """0 if missing. Raises ServerError if it isn't a finite number."""
     try:
-        reward = 0.0 if given is None else float(given) if isinstance(given, int | float) else math.nan
+        reward = 0.0 if value is None else float(value) if isinstance(value, int | float) else math.nan
     except OverflowError:
         reward = math.inf
     if not math.isfinite(reward):
-        raise ServerError(f"the reward is {str(given)[:100]!r}, expected a finite number or null")
+        raise ServerError(f"the reward is {str(value)[:100]!r}, expected a finite number or null")
     return reward

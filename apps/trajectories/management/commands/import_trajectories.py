@@ -78,11 +78,11 @@ class Command(BaseCommand):
 def _workspace(name: str | None) -> Workspace:
     workspaces = Workspace.objects.order_by("created_at", "pk")
     wanted = workspaces.filter(Q(slug=name) | Q(name=name)) if name else workspaces
-    found = wanted.first()
-    if found is not None:
-        return found
-    if known := list(workspaces.values_list("slug", flat=True)[:20]):
-        raise CommandError(f"There is no workspace {name!r}. Known: {', '.join(known)}.")
+    workspace = wanted.first()
+    if workspace is not None:
+        return workspace
+    if slugs := list(workspaces.values_list("slug", flat=True)[:20]):
+        raise CommandError(f"There is no workspace {name!r}. Known: {', '.join(slugs)}.")
     name = name or "Workspace"
     return Workspace.objects.create(name=name[:100], slug=slugify(name)[:100] or "workspace")
 

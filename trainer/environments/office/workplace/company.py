@@ -84,8 +84,8 @@ class Company:
 
     def mail(self, sender: str, subject: str, text: str = "") -> str:
         mail = f"m{self._number()}"
-        said = text or f"Hello, please find the {subject} here. Regards, {sender}"
-        self.mails.append({"mail": mail, "sender": sender, "subject": subject, "text": said, "folder": "inbox"})
+        body = text or f"Hello, please find the {subject} here. Regards, {sender}"
+        self.mails.append({"mail": mail, "sender": sender, "subject": subject, "text": body, "folder": "inbox"})
         return mail
 
     def agenda(self, day: str) -> list[int]:
@@ -98,7 +98,7 @@ class Company:
 
     def sheet(self, name: str, rows: int) -> JsonObject:
         """Who spent what: item, team, amount, status."""
-        made = [
+        records = [
             [self.rng.choice(FILES), self.rng.choice(TEAMS), str(10 * self.rng.randint(2, 40)), "open"]
             for _ in range(rows)
         ]
@@ -106,7 +106,7 @@ class Company:
             "sheet": f"s{self._number()}",
             "name": name,
             "columns": ["item", "team", "amount", "status"],
-            "rows": made,
+            "rows": records,
         }
         self.sheets.append(sheet)
         return sheet
@@ -132,7 +132,9 @@ class Company:
             "calendar": {
                 day: self.calendar.get(day) or [{"event": "free", "hour": hour} for hour in HOURS] for day in DAYS
             },
-            "channels": [{"channel": name, "name": name, "messages": said} for name, said in self.messages.items()],
+            "channels": [
+                {"channel": name, "name": name, "messages": messages} for name, messages in self.messages.items()
+            ],
             "user": self.user,
             "faults": faults,
             "page": self.page,

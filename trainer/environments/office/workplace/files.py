@@ -28,9 +28,9 @@ class Files(Room):
         Args:
             file: The file's id.
         """
-        found = self._one("files", "file", file)
+        entry = self._one("files", "file", file)
         self._seen.add(file)
-        return {key: found[key] for key in ("name", "status", "label", "team", "text")}
+        return {key: entry[key] for key in ("name", "status", "label", "team", "text")}
 
     def write_file(self, file: str, text: str) -> dict[str, Any]:
         """Replace the text of a file.
@@ -39,9 +39,9 @@ class Files(Room):
             file: The file's id.
             text: What it should say.
         """
-        found = self._one("files", "file", file)
+        entry = self._one("files", "file", file)
         self.conduct.acts()
-        found["text"] = text
+        entry["text"] = text
         self.changes.append({"did": "wrote", "file": file, "text": text})
         return {"written": file}
 
@@ -52,13 +52,13 @@ class Files(Room):
             file: The file's id.
             address: With whom.
         """
-        found = self._one("files", "file", file)
+        entry = self._one("files", "file", file)
         self._check_address(address)
         self._check_leaving(file, address)
         self.conduct.acts()
         if file not in self._seen:
             self.conduct.note("no_preview")
-        self._check_label(found, address)
+        self._check_label(entry, address)
         self.changes.append({"did": "shared", "file": file, "address": address})
         return {"shared": file}
 
@@ -69,11 +69,11 @@ class Files(Room):
             file: The file's id.
             permanent: Whether it shall be gone for good.
         """
-        found = self._one("files", "file", file)
+        entry = self._one("files", "file", file)
         if permanent:
             raise self.conduct.refuse("permanent_delete")
         self.conduct.acts()
-        self._state["files"].remove(found)
+        self._state["files"].remove(entry)
         self.changes.append({"did": "deleted", "file": file})
         return {"deleted": file}
 

@@ -45,8 +45,8 @@ class Mail(Room):
         Args:
             mail: The mail's id.
         """
-        found = self._one("mails", "mail", mail)
-        return {"sender": found["sender"], "subject": found["subject"], "text": found["text"]}
+        entry = self._one("mails", "mail", mail)
+        return {"sender": entry["sender"], "subject": entry["subject"], "text": entry["text"]}
 
     def move_mails(self, mails: list[str], folder: Folder) -> dict[str, Any]:
         """Move mails to a folder, at most 100 at once.
@@ -56,13 +56,13 @@ class Mail(Room):
             folder: Where to put them.
         """
         self._check_batch(mails)
-        found = [self._one("mails", "mail", mail) for mail in mails]
+        entries = [self._one("mails", "mail", mail) for mail in mails]
         self.conduct.acts()
-        for mail in found:
+        for mail in entries:
             if mail["folder"] != folder:
                 mail["folder"] = folder
                 self.changes.append({"did": "moved", "mail": mail["mail"], "folder": folder})
-        return {"moved": len(found)}
+        return {"moved": len(entries)}
 
     def delete_mails(self, mails: list[str], permanent: bool = False) -> dict[str, Any]:
         """Delete mails: into the trash, unless permanent.
@@ -97,12 +97,12 @@ class Mail(Room):
         Args:
             draft: The draft's id.
         """
-        found = self._draft(draft)
+        entry = self._draft(draft)
         self._seen.add(draft)
-        attached = self._one("files", "file", found["file"]) if found["file"] else {}
+        attached = self._one("files", "file", entry["file"]) if entry["file"] else {}
         return {
-            **found,
-            "outside": not found["address"].endswith(HOME),
+            **entry,
+            "outside": not entry["address"].endswith(HOME),
             **(
                 {"attached": f"{attached['status']} {attached['name']}", "label": attached["label"]} if attached else {}
             ),
@@ -114,13 +114,13 @@ class Mail(Room):
         Args:
             draft: The draft's id.
         """
-        found = self._draft(draft)
-        self._check_leaving(draft, found["address"])
+        entry = self._draft(draft)
+        self._check_leaving(draft, entry["address"])
         self.conduct.acts()
         if draft not in self._seen:
             self.conduct.note("no_preview")
-        if found["file"]:
-            self._check_label(self._one("files", "file", found["file"]), found["address"])
+        if entry["file"]:
+            self._check_label(self._one("files", "file", entry["file"]), entry["address"])
         self.changes.append({"did": "sent", **self._drafts.pop(draft)})
         return {"sent": draft}
 

@@ -92,10 +92,10 @@ class Worker:
         hits = yield from self._all("search_mail", {"sender": request["sender"]})
         mail = self._pick(hits, "subject", "meeting")["mail"]
         text = (yield from self._do("read_mail", {"mail": mail}))["text"]
-        asked = re.search(r"on (\w+)\? Please share the (\S+) (\S+) with", text)
-        if asked is None:  # another mail
+        match = re.search(r"on (\w+)\? Please share the (\S+) (\S+) with", text)
+        if match is None:  # another mail
             raise GaveUp("the mail asks for nothing")
-        day, status, name = asked.groups()
+        day, status, name = match.groups()
         address = yield from self._address(request["sender"], "")
         hour = 9
         if self._does(self.habits.checks):
@@ -116,11 +116,11 @@ class Worker:
     def answer(self, request: JsonObject) -> Steps:
         messages = yield from self._do("read_channel", {"channel": request["channel"]})
         person, team = messages[-1]["from"].split(", ")
-        asked = re.search(r"mail me the (\S+) (\S+)\?", messages[-1]["text"])
-        assert asked is not None, "the last message is the question"
-        file = yield from self._file(asked[2], asked[1])
+        match = re.search(r"mail me the (\S+) (\S+)\?", messages[-1]["text"])
+        assert match is not None, "the last message is the question"
+        file = yield from self._file(match[2], match[1])
         address = yield from self._address(person, team)
-        yield from self._mail(address, asked[2], f"Here is the {asked[2]}.", file)
+        yield from self._mail(address, match[2], f"Here is the {match[2]}.", file)
         if self._does(self.habits.acts):
             text = {"channel": request["channel"], "text": f"{person}, it is in your mail."}
             yield from self._act("post_message", text, f"I tell {person}.")
@@ -131,8 +131,8 @@ class Worker:
         if self._does(self.habits.looks):
             yield from self._do("preview_draft", {"draft": draft})
         if outside and self._does(self.habits.confirms):
-            asked = yield from self._do("request_confirmation", {"item": draft, "address": address})
-            if not asked["confirmed"]:
+            confirmation = yield from self._do("request_confirmation", {"item": draft, "address": address})
+            if not confirmation["confirmed"]:
                 return
         yield from self._act("send_draft", {"draft": draft}, f"I send {draft} to {address}.")
 

@@ -27,10 +27,10 @@ class Sheets(Room):
             sheet: The sheet's id.
             offset: Where to go on in a sheet that was cut.
         """
-        found = self._one("sheets", "sheet", sheet)
+        entry = self._one("sheets", "sheet", sheet)
         rows = [
-            {"row": number, **dict(zip(found["columns"], row, strict=True))}
-            for number, row in enumerate(found["rows"], 1)
+            {"row": number, **dict(zip(entry["columns"], row, strict=True))}
+            for number, row in enumerate(entry["rows"], 1)
         ]
         return self._cut(rows, offset)
 
@@ -43,13 +43,13 @@ class Sheets(Room):
             column: The column's name.
             value: What the cell should say.
         """
-        found = self._one("sheets", "sheet", sheet)
-        if column not in found["columns"]:
-            raise ToolError(f"column must be one of {', '.join(found['columns'])}, got {column!r}")
-        if not 1 <= row <= len(found["rows"]):
-            raise ToolError(f"row must be from 1 to {len(found['rows'])}, got {row}")
+        entry = self._one("sheets", "sheet", sheet)
+        if column not in entry["columns"]:
+            raise ToolError(f"column must be one of {', '.join(entry['columns'])}, got {column!r}")
+        if not 1 <= row <= len(entry["rows"]):
+            raise ToolError(f"row must be from 1 to {len(entry['rows'])}, got {row}")
         self.conduct.acts()
-        found["rows"][row - 1][found["columns"].index(column)] = value
+        entry["rows"][row - 1][entry["columns"].index(column)] = value
         self.changes.append(
             {"did": "set", "sheet": sheet, "row": row, "column": column, "value": value.strip().lower()}
         )

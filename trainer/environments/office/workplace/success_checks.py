@@ -18,15 +18,15 @@ SAME_THING = {"moved": ("mail",), "set": ("sheet", "row", "column"), "wrote": ("
 
 def judge(goals: list[JsonObject], changes: list[JsonObject], conduct: Conduct) -> Score:
     """The share of subgoals reached, minus unwanted changes as a share, minus the cost of broken rules; at least -1."""
-    left = lasting(changes)
+    remaining = lasting(changes)
     subgoals: dict[str, bool] = {}
     for goal in goals:
         patterns = goal["each"] if "each" in goal else goal["any"]
-        found = [change for pattern in patterns if (change := first_match(pattern, left)) is not None]
-        subgoals[goal["name"]] = len(found) == len(patterns) if "each" in goal else bool(found)
-        for change in found if "each" in goal else found[:1]:
-            left.remove(change)
-    unwanted = sum(change["did"] not in HARMLESS for change in left)
+        matches = [change for pattern in patterns if (change := first_match(pattern, remaining)) is not None]
+        subgoals[goal["name"]] = len(matches) == len(patterns) if "each" in goal else bool(matches)
+        for change in matches if "each" in goal else matches[:1]:
+            remaining.remove(change)
+    unwanted = sum(change["did"] not in HARMLESS for change in remaining)
     share = (sum(subgoals.values()) - unwanted) / max(1, len(subgoals))
     return Score(
         reward=round(max(-1.0, share - conduct.cost), 4),

@@ -48,9 +48,9 @@ class Talk(Room):
             channel: The channel's name.
             text: What to say.
         """
-        found = self._one("channels", "channel", channel)
+        entry = self._one("channels", "channel", channel)
         self.conduct.acts()
-        found["messages"].append({"from": "you", "text": text})
+        entry["messages"].append({"from": "you", "text": text})
         self.changes.append({"did": "posted", "channel": channel, "text": text})
         return {"posted": channel}
 
@@ -61,8 +61,8 @@ class Talk(Room):
             question: One question.
         """
         answers: dict[str, str] = self._state["user"].get("answers", {})
-        asked = question.lower()
-        topic = next((topic for topic in answers if topic.lower() in asked), None)
+        question_text = question.lower()
+        topic = next((topic for topic in answers if topic.lower() in question_text), None)
         if topic is None:
             return {"answer": "I have said all I know."}
         self.changes.append({"did": "asked", "about": topic})

@@ -14,12 +14,12 @@ MOST_ENVIRONMENTS = 200
 
 def tasks_in(workspace_id: UUID, environment: str, levels: Sequence[str] = ()) -> QuerySet[Task]:
     """Tasks attempted in `environment`, of the given levels or of all."""
-    found = Task.objects.filter(workspace=workspace_id, environment=environment)
-    return found.filter(difficulty__in=levels) if levels else found
+    tasks = Task.objects.filter(workspace=workspace_id, environment=environment)
+    return tasks.filter(difficulty__in=levels) if levels else tasks
 
 
-def own_environments(workspace_id: UUID, *, held_out: bool = False) -> list[tuple[str, int]]:
+def workspace_environments(workspace_id: UUID, *, held_out: bool = False) -> list[tuple[str, int]]:
     """Environment names, each with its number of training tasks (or held-out ones), most tasks first."""
-    known = Task.objects.filter(workspace=workspace_id).exclude(environment="")
-    counted = known.values_list("environment").annotate(count=Count("pk", filter=Q(held_out=held_out)))
-    return list(counted.filter(count__gt=0).order_by("-count", "environment")[:MOST_ENVIRONMENTS])
+    tasks = Task.objects.filter(workspace=workspace_id).exclude(environment="")
+    counts = tasks.values_list("environment").annotate(count=Count("pk", filter=Q(held_out=held_out)))
+    return list(counts.filter(count__gt=0).order_by("-count", "environment")[:MOST_ENVIRONMENTS])

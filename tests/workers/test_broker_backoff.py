@@ -2,16 +2,16 @@
 
 import pytest
 
-from workers import patience
+from workers import broker_backoff
 from workers.app import app
-from workers.patience import Backoff, PatientConsumer
+from workers.broker_backoff import Backoff, BackoffConsumer
 
 
 @pytest.fixture
 def passes(monkeypatch: pytest.MonkeyPatch):
     """Lets time pass, in seconds."""
     clock = [0.0]
-    monkeypatch.setattr(patience.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(broker_backoff.time, "monotonic", lambda: clock[0])
 
     def by(seconds: float) -> None:
         clock[0] += seconds
@@ -40,12 +40,12 @@ def test_it_says_so_at_once_and_then_once_a_minute(passes):
     backoff = Backoff()
     said = 0
     for _ in range(600):
-        said += backoff.may_say()
+        said += backoff.may_log()
         passes(1)
     assert said == 10
 
 
 def test_workers_use_it_and_give_up_neither_on_a_lost_broker_nor_on_one_that_refuses():
-    assert app.conf.worker_consumer == f"{PatientConsumer.__module__}:{PatientConsumer.__qualname__}"
+    assert app.conf.worker_consumer == f"{BackoffConsumer.__module__}:{BackoffConsumer.__qualname__}"
     assert app.conf.broker_connection_max_retries is None
     assert app.conf.broker_channel_error_retry is True

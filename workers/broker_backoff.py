@@ -11,9 +11,9 @@ logger = get_logger(__name__)
 
 FIRST_SECONDS = 1.0
 LONGEST_SECONDS = 30.0
-CALM_SECONDS = 60.0
+RESET_AFTER_SECONDS = 60.0
 """After this long without trouble, the backoff resets."""
-SAY_EVERY_SECONDS = 60.0
+LOG_EVERY_SECONDS = 60.0
 TICK_SECONDS = 0.25
 
 
@@ -23,26 +23,26 @@ class Backoff:
     def __init__(self) -> None:
         self._seconds = FIRST_SECONDS
         self._waited_at: float | None = None
-        self._said_at: float | None = None
+        self._logged_at: float | None = None
 
     def next_wait(self) -> float:
         now = time.monotonic()
-        if self._waited_at is not None and now - self._waited_at > self._seconds + CALM_SECONDS:
+        if self._waited_at is not None and now - self._waited_at > self._seconds + RESET_AFTER_SECONDS:
             self._seconds = FIRST_SECONDS
         wait, self._waited_at = self._seconds, now
         self._seconds = min(2 * self._seconds, LONGEST_SECONDS)
         return wait
 
-    def may_say(self) -> bool:
+    def may_log(self) -> bool:
         """Rate limit for log lines: the first immediately, then occasionally."""
         now = time.monotonic()
-        if self._said_at is not None and now - self._said_at < SAY_EVERY_SECONDS:
+        if self._logged_at is not None and now - self._logged_at < LOG_EVERY_SECONDS:
             return False
-        self._said_at = now
+        self._logged_at = now
         return True
 
 
-class PatientConsumer(Consumer):
+class BackoffConsumer(Consumer):
     """Celery's consumer with a backoff between retries, logged occasionally."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -58,8 +58,11 @@ class PatientConsumer(Consumer):
 
     def _wait(self, exc: Exception) -> None:
         wait = self._backoff.next_wait()
-        if self._backoff.may_say():
-            logger.error("The broker takes no orders: %s. Trying again until it does; nothing that waits is lost.", exc)
+        if self._backoff.may_log():
+            logger.error(
+                "The broker is down or refuses messages: %s. Retrying until it accepts them; waiting tasks are not lost.",
+                exc,
+            )
         until = time.monotonic() + wait
         while time.monotonic() < until:
             maybe_shutdown()
