@@ -16,7 +16,7 @@ from bench.freezing import fill, frozen
 from bench.harness import Figure, Serving, Size, elapsed, serving, watch_memory
 
 MB_A_SECOND = 100
-LEAST_BYTES = 500_000_000
+MIN_BYTES = 500_000_000
 """Downloads are repeated up to this total, to make the overhead of a request negligible."""
 
 
@@ -58,7 +58,7 @@ def measure(size: Size) -> Iterator[Figure]:
 def _measured(version: Version, member: Membership, server: Serving) -> Iterator[Figure]:
     facts = version.files["jsonl"]["train"]
     path = f"/api/v1/datasets/{version.dataset_id}/versions/{version.number}/rows"
-    times = max(1, -(-LEAST_BYTES // facts["bytes"]))
+    times = max(1, -(-MIN_BYTES // facts["bytes"]))
     megabytes = facts["bytes"] * times / 1e6
     info = {"file_mb": round(facts["bytes"] / 1e6), "times": times}
     secret = issue_token(membership=member, name="bench").secret

@@ -21,7 +21,7 @@ from apps.datasets.recipe import Recipe
 from bench.harness import Figure, Size, elapsed, watch_memory
 
 TASKS = 500
-MOST_PAIRS = 50_000
+MAX_PAIRS = 50_000
 ROWS_A_SECOND = 2000
 READ = "SELECT trajectory_id, context::text, message::text FROM trajectories_step"
 
@@ -116,7 +116,7 @@ def frozen(member: Membership, queue: Queue) -> Version:
 
 def measure(size: Size) -> Iterator[Figure]:
     """Freeze up to 50,000 pairs. Memory is one row group per split plus the libraries, regardless of the number of pairs."""
-    pairs = min(size.items, MOST_PAIRS)
+    pairs = min(size.items, MAX_PAIRS)
     member, queue = fill(pairs, size)
     facts = {"rows": pairs, "steps_a_row": 2 * size.steps, "bytes_a_step": size.step_bytes}
     with elapsed() as bare:

@@ -24,7 +24,7 @@ from bench.labeling import Annotator, make_queue, make_runs, member
 
 ANNOTATORS = 200
 OVERLAP = 3
-MOST_ITEMS = 600
+MAX_ITEMS = 600
 LEASE_SECONDS = 30
 """The minimum: an abandoned item is blocked for this long."""
 SKIPS, WALKS_AWAY, SUBMITS_TWICE, UNDOES, SECOND_TAB = 0.03, 0.02, 0.1, 0.05, 0.1
@@ -67,7 +67,7 @@ class Audit(NamedTuple):
 def measure(size: Size) -> Iterator[Figure]:
     workspace = Workspace.objects.create(name="bench", slug="bench")
     members = [member(workspace, n) for n in range(ANNOTATORS)]
-    items = min(size.items, MOST_ITEMS)
+    items = min(size.items, MAX_ITEMS)
     make_runs(workspace, size._replace(items=items, steps=2))
     queue = make_queue(workspace, "hammered", items, overlap=OVERLAP)
     Queue.objects.filter(pk=queue.pk).update(lease_seconds=LEASE_SECONDS)

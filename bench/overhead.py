@@ -39,7 +39,7 @@ from trainer.rows import read_demonstrations, read_preferences
 STEPS = 46
 WARM_UP = 6
 """Steps of each side that aren't counted: memory is allocated in them."""
-MOST_PERCENT = 3.0
+MAX_PERCENT = 3.0
 TASKS = 150
 SAMPLES = 8
 TURN_TOKENS = 32
@@ -82,7 +82,7 @@ def figures(algorithm: str, ours: list[Spent], bare: list[Spent]) -> Iterator[Fi
             name=f"overhead.{algorithm}.{clock}",
             value=percent(comparison.ratio),
             unit="%",
-            limit=MOST_PERCENT if clock == "processor" else None,
+            limit=MAX_PERCENT if clock == "processor" else None,
             with_={
                 "interval": [round(percent(comparison.low), 2), round(percent(comparison.high), 2)],
                 "steps": len(our_times),

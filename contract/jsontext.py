@@ -28,7 +28,7 @@ MAX_DIGITS = 300
 """Maximum digits of an integer. No count or measurement has more, and no float can hold more."""
 
 
-MOST_VALUES = 100_000
+MAX_VALUES = 100_000
 """Maximum number of values and names in JSON sent with a request. No form, list of ids, or message has as many."""
 
 

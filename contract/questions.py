@@ -21,9 +21,9 @@ Value = int | str | list[str]
 Answers = dict[str, Value]
 """Key of a question -> its answer."""
 
-MOST = 50
-LONGEST_TEXT = 300
-LONGEST_ANSWER = 5000
+MAX_QUESTIONS = 50
+MAX_TEXT_LENGTH = 300
+MAX_ANSWER_LENGTH = 5000
 POINTS = range(2, 11)
 OPTIONS = range(2, 11)
 """At most as many as there are digit keys to answer with."""
@@ -94,7 +94,7 @@ class Question:
             case "choices":
                 return type(value) is list and bool(value) and value == [each for each in self.options if each in value]
             case "text":
-                return type(value) is str and 0 < len(value) <= LONGEST_ANSWER
+                return type(value) is str and 0 < len(value) <= MAX_ANSWER_LENGTH
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> Self:
@@ -167,8 +167,8 @@ def read(source: str | Sequence[Any], allowed: Allowed) -> tuple[Question, ...]:
         values, lines = list(source), [None] * len(source)
     else:
         raise BadQuestions(f"Got {jsontext.describe(source)}; expected {EXPECTED}.")
-    if len(values) > MOST:
-        raise BadQuestions(f"Got {len(values)} questions; expected at most {MOST}.")
+    if len(values) > MAX_QUESTIONS:
+        raise BadQuestions(f"Got {len(values)} questions; expected at most {MAX_QUESTIONS}.")
     questions: list[Question] = []
     for number, (value, line) in enumerate(zip(values, lines, strict=True), start=1):
         name = value.get("name") if isinstance(value, dict) else None
@@ -199,7 +199,9 @@ def _parsed(text: str) -> tuple[list[Any], list[int]]:
     if not isinstance(whole, list):
         raise BadQuestions(f"Line 1: got {jsontext.describe(whole)}; expected {EXPECTED}.")
     decoder, lines, at = json.JSONDecoder(), [], text.index("[") + 1
-    for _ in whole[:MOST]:  # more are refused anyway, and finding each one's line takes time proportional to the text
+    for _ in whole[
+        :MAX_QUESTIONS
+    ]:  # more are refused anyway, and finding each one's line takes time proportional to the text
         at += len(text[at:]) - len(text[at:].lstrip(" \t\r\n,"))
         lines.append(text.count("\n", 0, at) + 1)
         at = decoder.raw_decode(text, at)[1]
@@ -226,7 +228,7 @@ class _Reader:
         if unknown := [name for name in self.value if name not in field_names]:
             raise self.problem(legible(str(unknown[0]), 60), "no field of a question", f"only {', '.join(field_names)}")
         kind: Type = self.one_of("type", get_args(Type), "scale")
-        name = self.words("name", LONGEST_TEXT)
+        name = self.words("name", MAX_TEXT_LENGTH)
         if not name:
             raise self.problem("name", "empty", "the question's text")
         question = Question(

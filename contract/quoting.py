@@ -1,9 +1,9 @@
 """Quoting untrusted text in messages."""
 
-LONGEST = 300
+MAX_LENGTH = 300
 
 
-def legible(text: str, most: int = LONGEST) -> str:
+def legible(text: str, most: int = MAX_LENGTH) -> str:
     r"""`text` as it may be quoted in an error: on one line, every character visible (`\x00`, `\ud800`, `\u202e`), at most `most` characters."""
     shown = " ".join(text[: 4 * most].split())
     if not shown.isprintable():

@@ -20,7 +20,7 @@ TASK: dict[str, Any] = {
     "instruction": "Refund the order of the blue lamp. Look at the orders first, and refund no other.",
 }
 ORDERS = {"16": "red lamp", "17": "blue lamp", "18": "blue chair"}
-MOST_STEPS = 20
+MAX_STEPS = 20
 
 
 def play(model: ChatOpenAI, instruction: str) -> list[str]:
@@ -50,7 +50,7 @@ def play(model: ChatOpenAI, instruction: str) -> list[str]:
     graph.add_edge(START, "act")
     graph.add_conditional_edges("act", tools_condition)
     graph.add_edge("tools", "act")
-    graph.compile().invoke({"messages": [("user", instruction)]}, {"recursion_limit": MOST_STEPS})
+    graph.compile().invoke({"messages": [("user", instruction)]}, {"recursion_limit": MAX_STEPS})
     return refunded
 
 

@@ -26,7 +26,7 @@ TASK: dict[str, Any] = {
 PROGRAM = "def add(a, b):\n    return a * b\n"
 SYSTEM = "You solve tasks on a computer. Each reply calls the tool bash at least once."
 INSTANCE = "{{task}}\nWhen it's done, run: echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
-MOST_STEPS = 10
+MAX_STEPS = 10
 
 
 def play(base_url: str, api_key: str, instruction: str) -> bool:
@@ -42,7 +42,7 @@ def play(base_url: str, api_key: str, instruction: str) -> bool:
             LocalEnvironment(cwd=folder),
             system_template=SYSTEM,
             instance_template=INSTANCE,
-            step_limit=MOST_STEPS,
+            step_limit=MAX_STEPS,
         )
         agent.run(instruction)
         check = [sys.executable, "-c", "import sum; assert sum.add(2, 3) == 5"]

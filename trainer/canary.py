@@ -27,7 +27,7 @@ ROUNDED = 0.25
 """Nats per token by which a 4-bit base may differ from the same base served unquantized; other models differ more."""
 ENGINE = 0.1
 """The same for an unquantized base: the effect of other kernels and precisions."""
-LEAST_APART = 1e-3
+MIN_DISTANCE = 1e-3
 """Nats per token. A run that moved its model by less can't be distinguished from its base."""
 
 FROM_CACHE = 0.02
@@ -122,7 +122,7 @@ def judge(
     def verdict(finding: Finding, message: str) -> Verdict:
         return Verdict(finding, message, to_policy, to_base, apart, cached.to_fresh if cached else None)
 
-    if apart < LEAST_APART:
+    if apart < MIN_DISTANCE:
         return verdict(
             "unprovable",
             f"Training moved the model by {apart:.2g} nats a token, too little to tell it from its base. {WHAT_TO_DO}",

@@ -24,7 +24,7 @@ from contract.lifetime import die_with_parent
 from trainer.job import set_up_libraries
 
 IDLE_SECONDS = 600.0
-MOST_DESCRIPTORS = 8
+MAX_DESCRIPTORS = 8
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class ForkServer:
                 if key.fd != self.control.fileno():
                     self._report_end(key.fd)
                     continue
-                message, descriptors, _, _ = socket.recv_fds(self.control, 16, MOST_DESCRIPTORS)
+                message, descriptors, _, _ = socket.recv_fds(self.control, 16, MAX_DESCRIPTORS)
                 if not message:  # the client is gone
                     return
                 if request := self._fork(*descriptors):

@@ -10,7 +10,7 @@ from celery.worker.state import maybe_shutdown
 logger = get_logger(__name__)
 
 FIRST_SECONDS = 1.0
-LONGEST_SECONDS = 30.0
+MAX_SECONDS = 30.0
 RESET_AFTER_SECONDS = 60.0
 """After this long without trouble, the backoff resets."""
 LOG_EVERY_SECONDS = 60.0
@@ -30,7 +30,7 @@ class Backoff:
         if self._waited_at is not None and now - self._waited_at > self._seconds + RESET_AFTER_SECONDS:
             self._seconds = FIRST_SECONDS
         wait, self._waited_at = self._seconds, now
-        self._seconds = min(2 * self._seconds, LONGEST_SECONDS)
+        self._seconds = min(2 * self._seconds, MAX_SECONDS)
         return wait
 
     def may_log(self) -> bool:

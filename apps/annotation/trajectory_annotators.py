@@ -11,7 +11,7 @@ from apps.annotation.models import Annotator, Assignment, Item
 from apps.trajectories.annotators import Judged
 from apps.trajectories.filters import FEW
 
-MOST = 200
+MAX_ANNOTATORS = 200
 
 
 class TrajectoryAnnotators:
@@ -31,7 +31,9 @@ class TrajectoryAnnotators:
 
     def counts(self, member: Membership, trajectories: Sequence[UUID]) -> list[Judged]:
         with connection.cursor() as cursor:
-            cursor.execute(_COUNT, {"runs": list(trajectories), "workspace": member.workspace_id, "most": MOST})
+            cursor.execute(
+                _COUNT, {"runs": list(trajectories), "workspace": member.workspace_id, "most": MAX_ANNOTATORS}
+            )
             return [Judged(*row) for row in cursor.fetchall()]
 
 

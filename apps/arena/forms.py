@@ -13,9 +13,9 @@ from apps.gateway.splits.models import TrafficSplit
 from apps.policies.models import Policy, PolicyQuerySet
 from apps.training.workspace_tasks import workspace_environments
 from apps.trajectories.models import Task
-from apps.trajectories.rollouts.rollout_batches import MOST_EPISODES
+from apps.trajectories.rollouts.rollout_batches import MAX_EPISODES
 
-MOST_ENVIRONMENTS = 200
+MAX_ENVIRONMENTS = 200
 
 
 class _RuleForm(forms.Form):
@@ -127,10 +127,10 @@ class ExperimentForm(_PlanForm):
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean()
         episodes = (cleaned.get("tasks") or 0) * (cleaned.get("samples") or 0)
-        if episodes > MOST_EPISODES:
+        if episodes > MAX_EPISODES:
             self.add_error(
                 "samples",
-                f"These are {episodes:,} rollouts of each policy. Ask for {MOST_EPISODES:,} at most: tasks × attempts.",
+                f"These are {episodes:,} rollouts of each policy. Ask for {MAX_EPISODES:,} at most: tasks × attempts.",
             )
         environment = cleaned.get("environment") or ""
         if environment not in ENVIRONMENTS:
@@ -160,7 +160,7 @@ class RecordedExperimentForm(_PlanForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         here = Task.objects.visible_to(self.member).order_by("environment").values_list("environment", flat=True)
-        names = list(here.distinct()[:MOST_ENVIRONMENTS])
+        names = list(here.distinct()[:MAX_ENVIRONMENTS])
         self.fields["environment"].required = "" not in names
         cast("forms.ChoiceField", self.fields["environment"]).choices = [
             (name, name or "Tasks without an environment") for name in names

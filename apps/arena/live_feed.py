@@ -26,7 +26,7 @@ from apps.policies import promotions
 
 BATCH = 500
 """Sessions processed per transaction."""
-MOST_BATCHES = 10
+MAX_BATCHES = 10
 """Batches per call, since other experiments wait for the same worker."""
 Side = LiveAttempt.Side
 
@@ -91,7 +91,7 @@ def _refuse_what_cannot_feed(split: TrafficSplit, arms: list[Arm]) -> None:
 def feed(experiment: Experiment) -> int:
     """Process the sessions that have ended since the last call; returns how many. A concurrent call finds nothing left to do."""
     total = 0
-    for _ in range(MOST_BATCHES):
+    for _ in range(MAX_BATCHES):
         taken = _feed_batch(experiment.pk)
         total += taken
         if taken < BATCH:

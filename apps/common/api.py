@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from apps.accounts.models import Membership
 
 
-MOST_FIELDS = 50
+MAX_FIELDS = 50
 CSRF_FIELD = "csrfmiddlewaretoken"
 """How session requests send their CSRF token."""
 UNSTORABLE = "It holds a null character or half of a surrogate pair, which can't be stored."
-LONGEST_PROBLEM = 1000
+MAX_PROBLEM_LENGTH = 1000
 """Maximum length of one message about a field, since some quote the input."""
 
 
@@ -143,11 +143,11 @@ def answer_error(error: Exception, context: dict[str, Any]) -> Response | None:
 
 def _of_fields(problems: Any) -> dict[str, Any]:
     if isinstance(problems, list):
-        return {"detail": " ".join(islice(_words(problems), MOST_FIELDS))}
+        return {"detail": " ".join(islice(_words(problems), MAX_FIELDS))}
     if set(problems) == {"detail"}:
         return {"detail": next(_words(problems["detail"]))}
-    named = list(problems.items())[:MOST_FIELDS]
-    fields = {legible(str(name), 100): list(islice(_words(problem), MOST_FIELDS)) for name, problem in named}
+    named = list(problems.items())[:MAX_FIELDS]
+    fields = {legible(str(name), 100): list(islice(_words(problem), MAX_FIELDS)) for name, problem in named}
     return {"detail": " ".join(f"{name}: {words[0]}" for name, words in fields.items() if words), "fields": fields}
 
 
@@ -160,4 +160,4 @@ def _words(problem: Any) -> Iterator[str]:
         for inner in problem:
             yield from _words(inner)
     else:
-        yield legible(str(problem), LONGEST_PROBLEM)
+        yield legible(str(problem), MAX_PROBLEM_LENGTH)

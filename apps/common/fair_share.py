@@ -16,7 +16,7 @@ from apps.common.request_threads import release_connections
 
 AT_ONCE = 4
 """Half of DATABASE_POOL."""
-MOST_WAITING = 36
+MAX_WAITING = 36
 """Together with AT_ONCE, well below the threads of a process (`request_threads`)."""
 WAIT_SECONDS = 15.0
 RETRY_AFTER = 2
@@ -38,7 +38,7 @@ class FairShare:
             self._under_way[person] += 1
 
     def _wait(self, person: int) -> None:
-        if self._waiting[person] >= MOST_WAITING:
+        if self._waiting[person] >= MAX_WAITING:
             raise TooManyTries(RETRY_AFTER)
         release_connections()
         self._waiting[person] += 1

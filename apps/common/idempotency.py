@@ -25,9 +25,9 @@ from apps.common.text_encoding import is_storable
 
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotency-Replayed"
-MOST_CHARACTERS = 200
+MAX_CHARACTERS = 200
 """Longer keys are refused: if truncated, two keys could collide, and the second request would be lost."""
-MOST_KEPT = 64 << 10
+MAX_KEPT = 64 << 10
 """Maximum characters of a stored response. Some contain whole trajectories, and many requests would fill the database's disk."""
 NOT_KEPT = "This request was carried out when it came first. Its answer was too long to be kept: ask for what it made or changed."
 PATIENCE_SECONDS = 10.0
@@ -53,8 +53,8 @@ class KeyReused(APIException):
 def key_of(request: Request) -> str:
     """The request's key, empty if it has none. Raises ValidationError."""
     key: str = request.headers.get(HEADER, "")
-    if len(key) > MOST_CHARACTERS:
-        raise ValidationError({HEADER: [f"It has {len(key)} characters; {MOST_CHARACTERS} fit."]})
+    if len(key) > MAX_CHARACTERS:
+        raise ValidationError({HEADER: [f"It has {len(key)} characters; {MAX_CHARACTERS} fit."]})
     if not is_storable(key):
         raise ValidationError({HEADER: ["It has a character that can't be stored. Use letters, digits, and hyphens."]})
     return key
@@ -85,7 +85,7 @@ def _answer(answer: Callable[[], Response], request_row: AnsweredRequest) -> Res
     response = answer()
     request_row.status = response.status_code
     body = json.dumps(response.data, cls=JSONEncoder)
-    request_row.body = body if len(body) <= MOST_KEPT else json.dumps({"detail": NOT_KEPT})
+    request_row.body = body if len(body) <= MAX_KEPT else json.dumps({"detail": NOT_KEPT})
     request_row.location = response.headers.get("Location", "")
     request_row.save(force_insert=True)
     return response

@@ -12,7 +12,7 @@ from django.conf import settings
 from rest_framework.exceptions import ParseError
 from rest_framework.parsers import JSONParser
 
-from contract.jsontext import MAX_DIGITS, MOST_VALUES, has_more_values
+from contract.jsontext import MAX_DIGITS, MAX_VALUES, has_more_values
 from contract.quoting import legible
 
 
@@ -28,8 +28,8 @@ class StrictJSONParser(JSONParser):
         self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
     ) -> Any:
         body = stream.read()
-        if has_more_values(body, MOST_VALUES):
-            raise ParseError(f"The body has more than {MOST_VALUES:,} values. Send less at once.")
+        if has_more_values(body, MAX_VALUES):
+            raise ParseError(f"The body has more than {MAX_VALUES:,} values. Send less at once.")
         try:
             text = body.decode("utf-8-sig")
         except UnicodeDecodeError as error:

@@ -10,13 +10,13 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework.serializers import CharField
 
-from apps.common.idempotency import HEADER, MOST_CHARACTERS
+from apps.common.idempotency import HEADER, MAX_CHARACTERS
 
 KEY = OpenApiParameter(
     HEADER,
-    {"type": "string", "maxLength": MOST_CHARACTERS},
+    {"type": "string", "maxLength": MAX_CHARACTERS},
     OpenApiParameter.HEADER,
-    description=f"At most {MOST_CHARACTERS} characters. The same request with the same key within a day is done once, and answered alike.",
+    description=f"At most {MAX_CHARACTERS} characters. The same request with the same key within a day is done once, and answered alike.",
 )
 
 

@@ -14,7 +14,7 @@ from rest_framework.request import Request
 M = TypeVar("M", bound=Model)
 
 
-MOST_BYTES = 16 << 20
+MAX_BYTES = 16 << 20
 """Approximate maximum bytes of one API page. Some rows contain agents' input: a thousand sessions could be 600 MB."""
 AT_ONCE = 101
 """Rows fetched before measuring: a default page, plus the row that shows whether there is another page."""
@@ -75,7 +75,7 @@ class _Measured:
             batch = list(self._rows[start : min(start + AT_ONCE, window.stop)])
             for row in batch:
                 items.append(row)
-                if size > MOST_BYTES:
+                if size > MAX_BYTES:
                     self._pages.page_size = len(items) - 1
                     return items
                 size += sum(len(repr(value)) for name, value in vars(row).items() if name[0] != "_")

@@ -12,7 +12,7 @@ from django.db import connections
 from django.http.response import HttpResponseBase
 from django.urls import set_script_prefix
 
-MOST_AT_ONCE = 64
+MAX_AT_ONCE = 64
 """Concurrent requests per process; others wait. Far more than database connections, since some requests only wait themselves."""
 
 
@@ -26,7 +26,7 @@ class OneTripHandler(ASGIHandler):
 
     def __init__(self) -> None:
         super().__init__()
-        threads = ThreadPoolExecutor(MOST_AT_ONCE, thread_name_prefix="request")
+        threads = ThreadPoolExecutor(MAX_AT_ONCE, thread_name_prefix="request")
         self._answer = sync_to_async(self._answer_in_thread, thread_sensitive=False, executor=threads)
 
     def load_middleware(self, is_async: bool = False) -> None:

@@ -32,7 +32,7 @@ from apps.trajectories.models import RolloutBatch, Trajectory
 from apps.trajectories.rollouts.rollout_batches import start_rollouts
 
 ENVIRONMENT = "office"
-MOST_TRIES = 3
+MAX_TRIES = 3
 """Of rollouts and runs that fail: a machine that was short of memory for a moment must not end the story."""
 JUDGMENTS_AT_ONCE = 200
 """Of a rule, before others get their turn."""
@@ -97,7 +97,7 @@ def rollouts(
 def _try_again(scene: Scene, *batches: RolloutBatch | None) -> None:
     """Resume those that failed. What somebody cancelled stays so."""
     for batch in batches:
-        if batch is not None and batch.state == JobState.FAILED and batch.attempt < MOST_TRIES:
+        if batch is not None and batch.state == JobState.FAILED and batch.attempt < MAX_TRIES:
             lifecycle.resume(batch, by=scene.researcher.user)
 
 
@@ -178,7 +178,7 @@ def run(
     """
     existing = Run.objects.filter(workspace=scene.workspace, name=name).first()
     if existing is not None:
-        if existing.state == Run.State.FAILED and existing.attempt < MOST_TRIES:
+        if existing.state == Run.State.FAILED and existing.attempt < MAX_TRIES:
             lifecycle.resume(existing, by=scene.researcher.user)
         return existing.state == Run.State.FINISHED
     frozen = Version.objects.get(workspace=scene.workspace, dataset__name=dataset, number=number) if dataset else None

@@ -35,7 +35,7 @@ PREFIX = "/gateway/v1"
 RETRY_COUNT = "x-stainless-retry-count"
 """The header with which OpenAI's and Anthropic's libraries mark retries."""
 ADDRESSES = ", ".join(f"POST {PREFIX}/{dialect.path}" for dialect in DIALECTS.values()) + f", and GET {PREFIX}/models"
-MOST_VALUES = 250_000
+MAX_VALUES = 250_000
 """Values in one request's JSON: a long chat has some ten thousand. Scanning more would delay all other calls."""
 Answer = Callable[[Request], Coroutine[Any, Any, Response]]
 
@@ -158,8 +158,8 @@ async def body_of(request: Request, dialect: type[Dialect]) -> dict[str, Any]:
             content = await _read(request)
     except TimeoutError:
         raise BadRequest(f"The request wasn't complete after {settings.GATEWAY_DEADLINE_SECONDS:g} s.") from None
-    if jsontext.has_more_values(content, MOST_VALUES):
-        raise TooLarge(f"The request has more values than the {MOST_VALUES:,} that the gateway takes.")
+    if jsontext.has_more_values(content, MAX_VALUES):
+        raise TooLarge(f"The request has more values than the {MAX_VALUES:,} that the gateway takes.")
     try:
         body = jsontext.loads(content)
         jsontext.dumps(body)  # refuse what couldn't be stored

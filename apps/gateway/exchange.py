@@ -38,7 +38,7 @@ from contract.outgoing.replies import problem_of
 
 logger = logging.getLogger(__name__)
 BYTES_A_TOKEN = 4
-MOST_AFTER_END = 100
+MAX_AFTER_END = 100
 """Chunks accepted after the reply has ended, such as the one with the usage; then the stream is closed."""
 SSE = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-store", "x-accel-buffering": "no"}
 SAMPLED_AGAIN = {"x-retrace-sampled-again": "true"}
@@ -301,7 +301,7 @@ class Exchange:
                     held.append(piece)
                 elif piece:
                     yield piece
-                if dialect.is_over or len(held) > MOST_AFTER_END:
+                if dialect.is_over or len(held) > MAX_AFTER_END:
                     break
             if not dialect.has_ended:
                 raise UpstreamAway("The policy's server ended its reply before it was complete.")

@@ -19,10 +19,10 @@ from apps.redaction.rules import redacted
 
 MARK = "rf_"
 PREFIX_LENGTH = len(MARK) + 6
-LONGEST_COMMENT = 2_000
-LONGEST_ANSWER = 20_000
-MOST_PER_SESSION = 50
-MOST_KEYS = 100
+MAX_COMMENT_LENGTH = 2_000
+MAX_ANSWER_LENGTH = 20_000
+MAX_PER_SESSION = 50
+MAX_KEYS = 100
 """Active keys per workspace."""
 
 
@@ -55,8 +55,8 @@ class NewFeedbackKey(NamedTuple):
 def create_key(*, member: Membership, name: str) -> NewFeedbackKey:
     """Create a key that is safe to embed in web pages. Raises KeysEnough."""
     Workspace.objects.select_for_update(no_key=True).get(pk=member.workspace_id)  # serializes the count
-    if FeedbackKey.objects.filter(workspace=member.workspace_id, revoked_at=None).count() >= MOST_KEYS:
-        raise KeysEnough(f"This workspace has {MOST_KEYS} feedback keys, which is the maximum. Revoke one first.")
+    if FeedbackKey.objects.filter(workspace=member.workspace_id, revoked_at=None).count() >= MAX_KEYS:
+        raise KeysEnough(f"This workspace has {MAX_KEYS} feedback keys, which is the maximum. Revoke one first.")
     secret = MARK + secrets.token_urlsafe(32)
     key = FeedbackKey.objects.create(
         workspace=member.workspace,
@@ -90,8 +90,8 @@ def record_feedback(
     if thumb is None and not comment and not edited:
         raise SaysNothing("Give a thumb, a comment, or an edited answer.")
     Session.objects.select_for_update(no_key=True).only("pk").get(pk=session.pk)  # serializes the count
-    if session.feedback.count() >= MOST_PER_SESSION:
-        raise SaidEnough(f"This session has feedback {MOST_PER_SESSION} times already; no more is kept.")
+    if session.feedback.count() >= MAX_PER_SESSION:
+        raise SaidEnough(f"This session has feedback {MAX_PER_SESSION} times already; no more is kept.")
     if call_id is not None and not Call.objects.filter(session=session, pk=call_id).exists():
         raise NoSuchCall(f"This session has no call {call_id}.")
     comment, edited = redacted(session.workspace_id, [comment, edited])

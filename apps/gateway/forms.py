@@ -8,15 +8,15 @@ from django import forms
 
 from apps.accounts.models import Membership
 from apps.gateway.spending.models import DECIMALS, LIMITS, WHOLE_DIGITS
-from apps.gateway.splits.changes import MOST_ARMS, ArmPlan
+from apps.gateway.splits.changes import MAX_ARMS, ArmPlan
 from apps.gateway.splits.models import LARGEST_CANARY, LARGEST_WEIGHT, TrafficSplit
 from apps.gateway.targets import answering
 from apps.policies.models import Endpoint, Policy
 
-ARM_NUMBERS = range(1, MOST_ARMS)
+ARM_NUMBERS = range(1, MAX_ARMS)
 """Indices of the form's arms; the canary has separate fields."""
 USUAL_CANARY = 5
-MOST_PRICED = 500
+MAX_PRICED = 500
 """Maximum number of policies and endpoints to choose from; others can be priced with REST."""
 
 
@@ -154,8 +154,8 @@ class PriceForm(forms.Form):
 
     def __init__(self, *args: Any, member: Membership, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        policies = _served(member)[:MOST_PRICED]
-        endpoints = Endpoint.objects.visible_to(member).order_by("name")[:MOST_PRICED]
+        policies = _served(member)[:MAX_PRICED]
+        endpoints = Endpoint.objects.visible_to(member).order_by("name")[:MAX_PRICED]
         self._named = {f"policy {each.pk}": each for each in policies} | {
             f"endpoint {each.pk}": each for each in endpoints
         }

@@ -22,8 +22,8 @@ from apps.gateway.splits.routing import open_split_session, task_in, unit_in, un
 from apps.gateway.targets import answering
 from apps.policies.models import Policy
 
-LONGEST_NAME = 200
-MOST_MODELS = 1000
+MAX_NAME_LENGTH = 200
+MAX_MODELS = 1000
 TRACE_PARENT = re.compile(r"[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?")
 """W3C trace context: version, trace, parent, and flags. An all-zero trace id is invalid."""
 
@@ -38,8 +38,8 @@ class SessionName(NamedTuple):
 
 def session_name(session_id: str, trace_parent: str) -> SessionName:
     """From the headers X-Session-Id and traceparent. Raises BadRequest."""
-    if len(session_id) > LONGEST_NAME:
-        raise BadRequest(f"X-Session-Id has {len(session_id):,} characters; at most {LONGEST_NAME} are allowed.")
+    if len(session_id) > MAX_NAME_LENGTH:
+        raise BadRequest(f"X-Session-Id has {len(session_id):,} characters; at most {MAX_NAME_LENGTH} are allowed.")
     if session_id:
         return SessionName(session_id, is_guessed=False)
     if trace := TRACE_PARENT.fullmatch(trace_parent.strip().lower()):
@@ -91,16 +91,16 @@ def named_session(token: str, name: SessionName, body: Mapping[str, Any]) -> str
 def models_of(token: str) -> list[TrafficSplit | Policy]:
     """The models that a token may call: splits, and served policies. Raises NoSession."""
     member = member_with(token)
-    splits = TrafficSplit.objects.visible_to(member).order_by("-id")[:MOST_MODELS]
+    splits = TrafficSplit.objects.visible_to(member).order_by("-id")[:MAX_MODELS]
     return [*splits, *_served_policies(member)]
 
 
 def _served_policies(member: Membership) -> list[Policy]:
-    return list(answering(member).order_by("-id")[:MOST_MODELS])
+    return list(answering(member).order_by("-id")[:MAX_MODELS])
 
 
 def _storable(model: object) -> str:
-    return model if isinstance(model, str) and len(model) <= LONGEST_NAME and is_storable(model) else ""
+    return model if isinstance(model, str) and len(model) <= MAX_NAME_LENGTH and is_storable(model) else ""
 
 
 def _policy(member: Membership, named: str) -> Policy:

@@ -15,7 +15,7 @@ from apps.accounts.models import Membership, Workspace
 from apps.common.ids import first_id_at
 from apps.gateway.models import Call, Join, Path, Session, SessionQuerySet
 from apps.gateway.session_trajectories import (
-    MOST_CHARACTERS,
+    MAX_CHARACTERS,
     outlines_of,
     paths_of,
     size_of,
@@ -27,7 +27,7 @@ from apps.gateway.spending.costs import Cost, cost_in, sums
 from contract.episodes import PlayedEpisode
 from contract.trajectory import Trajectory as TrajectoryRecord
 
-MOST_OTHERS = 64
+MAX_OTHERS = 64
 """Paths of a training run's session that are learned from besides its main one, the longest first."""
 
 
@@ -113,15 +113,15 @@ def _record(session: Session, paths: Sequence[list[Call]]) -> TrajectoryRecord:
     """The main path, as far as it can be held in memory: all of it, but for hostile ones."""
     main = paths[0] if paths else []
     sizes = accumulate(size_of([call]) for call in main)
-    [held] = with_content([[call for call, size in zip(main, sizes, strict=True) if size <= MOST_CHARACTERS]])
+    [held] = with_content([[call for call, size in zip(main, sizes, strict=True) if size <= MAX_CHARACTERS]])
     return trajectory_of(session, held, list(session.events.all()))
 
 
 def episode_of(session: Session) -> PlayedEpisode | None:
-    """What a finished session of a training run can teach: its main path, and the tokens of MOST_OTHERS more; None without steps."""
+    """What a finished session of a training run can teach: its main path, and the tokens of MAX_OTHERS more; None without steps."""
     paths = paths_of(outlines_of(session))
     record = _record(session, paths)
-    return PlayedEpisode(record, tuple(with_tokens(paths[1 : 1 + MOST_OTHERS]))) if record.steps else None
+    return PlayedEpisode(record, tuple(with_tokens(paths[1 : 1 + MAX_OTHERS]))) if record.steps else None
 
 
 def progress_context(session: Session) -> dict[str, Any]:

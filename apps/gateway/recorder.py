@@ -39,7 +39,7 @@ from apps.redaction.rules import rules_of
 from contract import jsontext
 from contract.values import Json
 
-MOST_SESSIONS = 10_000
+MAX_SESSIONS = 10_000
 RELATED = ("endpoint", "policy", "split")
 """Relations of a session that calls need."""
 OVERLAP = timedelta(seconds=3)
@@ -149,7 +149,7 @@ class Recorder:
                 raise RecorderAway(AWAY) from None
             digest = self._digests[source]
         self._digests[source] = digest
-        if len(self._digests) > MOST_SESSIONS:
+        if len(self._digests) > MAX_SESSIONS:
             self._digests.popitem(last=False)
         return await self._session_with(digest)
 
@@ -183,7 +183,7 @@ class Recorder:
             )
         self._sessions[digest] = cached
         self._sessions.move_to_end(digest)
-        if len(self._sessions) > MOST_SESSIONS:
+        if len(self._sessions) > MAX_SESSIONS:
             self._sessions.popitem(last=False)
         self.spool.start_flush()
         return cached

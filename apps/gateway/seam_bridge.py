@@ -31,7 +31,7 @@ RENDER = "chat/completions/render"
 GENERATE = "/inference/v1/generate"
 DERENDER = "chat/completions/derender"
 RENDER_SECONDS = 10.0
-MOST_AFTER_END = 8
+MAX_AFTER_END = 8
 """Tokens that a chat template may write after the token that ends a turn, such as a line break."""
 UNSUPPORTED = (403, 404, 405, 501)
 """Statuses of a server that never answers such a request. vLLM without `--enable-scale-out` says 403."""
@@ -142,10 +142,10 @@ def bridged(continued: Continued, rendered: Ids, shared: Ids) -> Ids | None:
     rendered: the whole chat. shared: the chat up to the reply that is continued.
     """
     sequence, known = continued.sequence, continued.rendered
-    ends = np.flatnonzero(shared[-1 - MOST_AFTER_END :] == sequence[-1])
+    ends = np.flatnonzero(shared[-1 - MAX_AFTER_END :] == sequence[-1])
     if not len(ends):
         return None
-    joint = max(len(shared) - 1 - MOST_AFTER_END, 0) + int(ends[-1]) + 1
+    joint = max(len(shared) - 1 - MAX_AFTER_END, 0) + int(ends[-1]) + 1
     is_prefix = np.array_equal(rendered[:joint], shared[:joint])
     is_same_beginning = np.array_equal(rendered[:known], sequence[:known])
     if not (is_prefix and is_same_beginning) or joint == len(rendered):

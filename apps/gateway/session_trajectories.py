@@ -24,13 +24,13 @@ from contract.values import mapping
 ENDED = {Session.State.FINISHED: "done", Session.State.ABANDONED: "abandoned"}
 
 
-MOST_STEPS = 20_000
+MAX_STEPS = 20_000
 """Total for all paths of a session besides its longest: a chat that branches a thousand times at its thousandth step has a million."""
-MOST_PATHS = 1000
+MAX_PATHS = 1000
 """All are stored within the request that ends the session: a few milliseconds each, and more for long ones."""
-MOST_CHARACTERS = 64 << 20
+MAX_CHARACTERS = 64 << 20
 """Of the longest path, and of all others together: what a path shares with others is stored with each."""
-MOST_IDS = 8 << 20
+MAX_IDS = 8 << 20
 """Token ids and log-probabilities of one path. A prompt that is a new beginning has all of its ids, so a path may have gigabytes of them."""
 BYTES_OF_ID = 4
 CHARACTERS_OF_ID = 8
@@ -48,9 +48,9 @@ def outlines_of(session: Session) -> list[Call]:
 
 
 def with_content(paths: Sequence[Sequence[Call]]) -> list[list[Call]]:
-    """The same paths from `outlines_of`, of calls with everything that a trajectory needs; those after MOST_IDS are without ids."""
+    """The same paths from `outlines_of`, of calls with everything that a trajectory needs; those after MAX_IDS are without ids."""
     needed = {call.pk for path in paths for call in path}
-    fit = {call.pk for path in paths for call in _within(path, MOST_IDS)}
+    fit = {call.pk for path in paths for call in _within(path, MAX_IDS)}
     calls = Call.objects.defer("request").in_bulk(fit)
     for call in Call.objects.defer("request", *IDS).in_bulk(needed - fit).values():
         call.untrainable = TOO_MANY_IDS  # not stored: the call keeps its ids
@@ -87,18 +87,18 @@ def whole_size_of(path: Sequence[Call]) -> int:
 
 
 def paths_of(calls: Iterable[Call]) -> list[list[Call]]:
-    """The answered calls of each path, from root to leaf; the longest path first, then others up to MOST_STEPS and MOST_CHARACTERS in total, and
-    MOST_PATHS paths in all.
+    """The answered calls of each path, from root to leaf; the longest path first, then others up to MAX_STEPS and MAX_CHARACTERS in total, and
+    MAX_PATHS paths in all.
     """
     answered = _answered(calls)
     lengths = _lengths(answered)
     paths: list[list[Call]] = []
-    room, characters = MOST_STEPS, MOST_CHARACTERS
+    room, characters = MAX_STEPS, MAX_CHARACTERS
     for leaf in sorted(leaves_of(answered.values()), key=lambda leaf: (-lengths[leaf.pk], leaf.pk)):
         path = _back_from(leaf, answered)
         if paths:
             room, characters = room - len(path), characters - whole_size_of(path)
-            if room < 0 or characters < 0 or len(paths) == MOST_PATHS:
+            if room < 0 or characters < 0 or len(paths) == MAX_PATHS:
                 break
         paths.append(path)
     return paths

@@ -20,7 +20,7 @@ from apps.common.broker import enqueue
 from apps.gateway import live
 from apps.gateway.models import Call, Path, Session, SessionEvent
 from apps.gateway.session_trajectories import (
-    MOST_CHARACTERS,
+    MAX_CHARACTERS,
     leaves_of,
     outlines_of,
     paths_of,
@@ -43,7 +43,7 @@ MARK = "rs_"
 PREFIX_LENGTH = len(MARK) + 6
 SOURCE = "gateway"
 IDLE_SECONDS = 3600
-LONGEST_IDLE = 7 * 24 * 3600
+MAX_IDLE_SECONDS = 7 * 24 * 3600
 ABANDONED_AT_ONCE = 200
 COUNT_TASK = "runners.count"
 """Counts the results of a batch of rollouts whose episodes are sessions."""
@@ -322,8 +322,8 @@ def store_trajectories(session: Session) -> None:
     stored_leaves = set(Path.objects.filter(session=session).values_list("leaf_id", flat=True))
     paths = paths_of(calls)
     main = paths[0] if paths else []
-    if size_of(main) > MOST_CHARACTERS:
-        _note_problem(session, f"Its chat has more than {MOST_CHARACTERS >> 20} MiB, so it didn't become a trajectory.")
+    if size_of(main) > MAX_CHARACTERS:
+        _note_problem(session, f"Its chat has more than {MAX_CHARACTERS >> 20} MiB, so it didn't become a trajectory.")
         return
     for together in _a_few_at_a_time([path for path in paths if path[-1].pk not in stored_leaves], main):
         is_main = together[0] is main

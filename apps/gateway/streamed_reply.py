@@ -8,12 +8,12 @@ from typing import Any
 DONE = b"[DONE]"
 JOINED = ("content", "refusal", "reasoning", "reasoning_content")
 """Message texts that are streamed in parts."""
-MOST_VALUES = 2_000_000
+MAX_VALUES = 2_000_000
 """Values in one reply or event, including token ids and log-probabilities. More would delay all other calls."""
-MOST_LINES = 10_000
+MAX_LINES = 10_000
 """Data lines per event. A one-byte line takes about fifty bytes of memory."""
-MOST_CHOICES = 128
-MOST_TOOL_CALLS = 1000
+MAX_CHOICES = 128
+MAX_TOOL_CALLS = 1000
 """Per message."""
 
 
@@ -34,7 +34,7 @@ async def events_in(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         for line in lines:
             if line.startswith(b"data:"):
                 data.append(line[5:].strip())
-                if len(data) > MOST_LINES:
+                if len(data) > MAX_LINES:
                     raise NoEvent
             elif not line and data:
                 yield b"\n".join(data)
@@ -73,7 +73,7 @@ class StreamedReply:
             index = int(piece.get("index", 0))
             choice = self._choices.get(index)
             if choice is None:
-                if len(self._choices) == MOST_CHOICES:
+                if len(self._choices) == MAX_CHOICES:
                     raise NoEvent
                 choice = self._choices[index] = _Choice()
                 self._unended += 1
@@ -111,7 +111,7 @@ class _Choice:
     def _add_calls(self, parts: list[dict[str, Any]]) -> None:
         for part in parts:
             call = self._calls.setdefault(part.get("index"), _Call())
-            if len(self._calls) > MOST_TOOL_CALLS:
+            if len(self._calls) > MAX_TOOL_CALLS:
                 raise NoEvent
             call.add(part)
 

@@ -11,7 +11,7 @@ from apps.gateway.call_graph import Ids
 
 NO_IDS = "The server doesn't return token ids."
 SEVERAL = "The agent asked for several replies at once."
-MOST_LOGPROB = 1e-3
+MAX_LOGPROB = 1e-3
 """Maximum log-probability, allowing for rounding errors above 0."""
 
 
@@ -41,7 +41,7 @@ class Tokens:
             self.problem = f"{len(self.sampled)} tokens came with {len(self.logprobs)} log-probabilities."
         elif not (np.abs(self.logprobs) <= np.finfo(np.float32).max).all():  # the dtype that they're stored as
             self.problem = "A log-probability isn't finite."
-        elif max(self.logprobs) > MOST_LOGPROB:
+        elif max(self.logprobs) > MAX_LOGPROB:
             self.problem = "A log-probability is above 0."
 
     @property

@@ -19,7 +19,7 @@ from apps.trajectories.models import Trajectory
 from contract import jsontext
 from contract.trajectory import Trajectory as TrajectoryRecord
 
-MOST_ITEMS = 10
+MAX_ITEMS = 10
 LOOKED_AT = 400
 """How many of the newest trajectories pairs are looked for among."""
 NAME = "First labels"
@@ -51,7 +51,7 @@ def first_queue(*, member: Membership) -> Queue:
     common = {"workspace": workspace, "created_by": member.user, "name": NAME}
     if pairs := _pairs_among(workspace, Selection(ids=newest)):
         return create_queue_of_pairs(pairs=pairs, guidelines=GUIDELINES, **common)
-    trajectories = Trajectory.objects.filter(pk__in=newest[:MOST_ITEMS]).order_by("-pk")
+    trajectories = Trajectory.objects.filter(pk__in=newest[:MAX_ITEMS]).order_by("-pk")
     return create_queue_of_trajectories(kind=Queue.Kind.RATING, trajectories=trajectories, **common)
 
 
@@ -62,9 +62,9 @@ def _pairs_among(workspace: Workspace, selection: Selection) -> list[Pair]:
     )
     for pairing in (Pairing(per_task=1, different_outcomes=True), Pairing(per_task=1)):
         pairs = [pair for task, candidates in tasks for pair in draw(pairing, task, candidates)]
-        if len(pairs) >= MOST_ITEMS or not pairing.different_outcomes:
+        if len(pairs) >= MAX_ITEMS or not pairing.different_outcomes:
             break
-    return list(islice(pairs, MOST_ITEMS))
+    return list(islice(pairs, MAX_ITEMS))
 
 
 def _store_sample(workspace: Workspace) -> None:

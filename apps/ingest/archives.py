@@ -21,7 +21,7 @@ import zstandard
 from apps.ingest.files.conversion import Unusable
 from apps.ingest.files.inspect_archive import HEADERS, ZIP, open_zip, opened
 from apps.ingest.files.source import GZIP, RATIO, RATIO_FROM, ZSTD, UnreadableFile
-from apps.ingest.normalization.evaluation_reports import HEAD, MOST_BYTES, SCORE, Outcomes, begins_like_report
+from apps.ingest.normalization.evaluation_reports import HEAD, MAX_BYTES, SCORE, Outcomes, begins_like_report
 
 DATA = (".json", ".jsonl", ".ndjson", ".traj", ".eval", ".parquet", ".csv", ".tsv")
 PACKED = (".gz", ".zst")
@@ -30,13 +30,13 @@ IN_MEMORY = 16 << 20
 
 BLOCK = 1 << 20
 TAR_BLOCK = 512
-MOST_FILES = 200_000
-MOST_ENTRIES = 2 * MOST_FILES
+MAX_FILES = 200_000
+MAX_ENTRIES = 2 * MAX_FILES
 """Limit for a tar archive, folders and links included."""
-MOST_HEADER_BYTES = 1 << 16
-MOST_PATHS = 128 << 20
+MAX_HEADER_BYTES = 1 << 16
+MAX_PATHS = 128 << 20
 """Total characters of all paths in a tar archive. They are kept in memory, and a compressed archive can hold very long ones."""
-MOST_REPORT_BYTES = 2 << 30
+MAX_REPORT_BYTES = 2 << 30
 """Total bytes unpacked from an archive's evaluation reports."""
 LONG_HEADERS = (
     *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK),
@@ -52,7 +52,7 @@ class _Header(tarfile.TarInfo):
     """A tar header with a size limit: names and comments can be of any size, and tarfile reads them whole into memory."""
 
     def _proc_member(self, archive: tarfile.TarFile) -> Any:
-        if self.size < 0 or (self.type in LONG_HEADERS and self.size > MOST_HEADER_BYTES):
+        if self.size < 0 or (self.type in LONG_HEADERS and self.size > MAX_HEADER_BYTES):
             raise tarfile.ReadError(f"a header of {self.size:,} bytes")
         return super()._proc_member(archive)  # type: ignore[misc]  # no public way in, the same in every version
 
@@ -92,7 +92,7 @@ class Folder:
         paths: list[str] = []
         passed = reported = 0
         try:
-            for member in itertools.islice(self._members(), MOST_FILES):
+            for member in itertools.islice(self._members(), MAX_FILES):
                 passed += member.passing
                 if passed > self._most:
                     break
@@ -102,14 +102,14 @@ class Folder:
                     paths.append(member.path)
                     if member.path.endswith(".json"):
                         reported += _add_report(outcomes, member)
-                        if reported > MOST_REPORT_BYTES or outcomes.is_full:
+                        if reported > MAX_REPORT_BYTES or outcomes.is_full:
                             break
                 elif PurePosixPath(member.path).name == SCORE:
                     with member.open() as packed:
                         outcomes.add_score(member.path, packed.read(HEAD))
         except (Unusable, UnreadableFile, *BROKEN):
             pass
-        if reported > MOST_REPORT_BYTES or outcomes.is_full:
+        if reported > MAX_REPORT_BYTES or outcomes.is_full:
             raise UnreadableFile("The archive's evaluation reports are too large. Split it.")
         outcomes.see([path for path in paths if path not in outcomes.read])
         return outcomes
@@ -118,8 +118,8 @@ class Folder:
         """Each data file by its path: unpacked, or why it can't be. Raises UnreadableFile if the archive itself is damaged."""
         try:
             for count, member in enumerate(self._members()):
-                if count == MOST_FILES:
-                    raise UnreadableFile(f"The archive holds more than {MOST_FILES:,} files. Split it.")
+                if count == MAX_FILES:
+                    raise UnreadableFile(f"The archive holds more than {MAX_FILES:,} files. Split it.")
                 if _is_data(member.path) and not _is_hidden(member.path):
                     yield from self._unpack(member)
                     continue
@@ -156,8 +156,8 @@ def _add_report(outcomes: Outcomes, member: Member) -> int:
     with member.open() as packed:
         head, rest = packed.read(HEAD), b""
         if begins_like_report(member.path, head):
-            rest = packed.read(MOST_BYTES)
-            if len(rest) < MOST_BYTES:
+            rest = packed.read(MAX_BYTES)
+            if len(rest) < MAX_BYTES:
                 outcomes.add(member.path, head + rest)
     return len(head) + len(rest)
 
@@ -213,11 +213,11 @@ def _of_tar(file: IO[bytes], begun: int, magic: bytes) -> Callable[[], Iterator[
                 archive.members.clear()  # type: ignore[attr-defined]  # it keeps every header
                 archive.pax_headers.clear()  # type: ignore[attr-defined]  # and what headers say of all files
                 count += 1
-                if count > MOST_ENTRIES:
-                    raise tarfile.ReadError(f"more than {MOST_ENTRIES:,} entries")
+                if count > MAX_ENTRIES:
+                    raise tarfile.ReadError(f"more than {MAX_ENTRIES:,} entries")
                 length += len(each.name)
-                if length > MOST_PATHS:
-                    raise tarfile.ReadError(f"paths of more than {MOST_PATHS:,} characters")
+                if length > MAX_PATHS:
+                    raise tarfile.ReadError(f"paths of more than {MAX_PATHS:,} characters")
                 if each.isfile():
                     yield Member(each.name, partial(_extracted, archive, each), each.size)
 

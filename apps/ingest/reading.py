@@ -18,10 +18,10 @@ T = TypeVar("T")
 
 TIMES = 25
 """Limit for the size of a record's trajectories together, as a multiple of the record's: each of them repeats what they share."""
-LEAST_ROOM, MOST_ROOM = 32 << 20, 256 << 20
-"""Bounds for that limit, for small and for large records, unless MOST_TIMES the record's own size is more."""
-MOST_TIMES = 4
-MOST_TRAJECTORIES = 100_000
+MIN_ROOM, MAX_ROOM = 32 << 20, 256 << 20
+"""Bounds for that limit, for small and for large records, unless MAX_TIMES the record's own size is more."""
+MAX_TIMES = 4
+MAX_TRAJECTORIES = 100_000
 """Per record, since they're in memory together."""
 FEW_TRAJECTORIES, BYTES_A_TRAJECTORY = 200, 10
 """Every record may hold this many, plus one for each BYTES_A_TRAJECTORY of its bytes: pairing all answers to a prompt multiplies them."""
@@ -121,8 +121,8 @@ class _Room:
     """How many more trajectories a record may produce, and their total bytes."""
 
     def __init__(self, size: int) -> None:
-        self.trajectories = min(MOST_TRAJECTORIES, max(FEW_TRAJECTORIES, size // BYTES_A_TRAJECTORY))
-        self.bytes = max(LEAST_ROOM, min(TIMES * size, MOST_ROOM), MOST_TIMES * size)
+        self.trajectories = min(MAX_TRAJECTORIES, max(FEW_TRAJECTORIES, size // BYTES_A_TRAJECTORY))
+        self.bytes = max(MIN_ROOM, min(TIMES * size, MAX_ROOM), MAX_TIMES * size)
         self.taken = 1
 
     def admit(self, record: TrajectoryRecord, original: bytes) -> None:

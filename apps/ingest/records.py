@@ -41,7 +41,7 @@ class TrajectoryRecord(Trajectory):
 
 
 T = TypeVar("T")
-MOST_NAMED = 20
+MAX_NAMED = 20
 """Trajectories of one record whose errors are reported individually."""
 
 
@@ -70,7 +70,7 @@ def read_each(
                 yield record
         except BadRow as refusal:
             refused += 1
-            if len(refusals) < MOST_NAMED:
+            if len(refusals) < MAX_NAMED:
                 refusals.append(BadRow(f"{name}: {refusal.reason}", refusal.expected))
     if refusals:
         reasons = " ".join(refusal.reason for refusal in refusals)

@@ -17,7 +17,7 @@ from apps.ingest.reading import Found
 from apps.ingest.records import Json
 from contract import jsontext
 
-MOST_NAMED = 20
+MAX_NAMED = 20
 """How many files a message names."""
 
 REPORTS_ALONE = "The archive holds only evaluation reports. Pack them with the trajectories that they judge."
@@ -106,8 +106,8 @@ def _passed_over(paths: list[str]) -> str:
 
 
 def _named(paths: list[str]) -> str:
-    more = len(paths) - MOST_NAMED
-    return ", ".join(paths[:MOST_NAMED]) + (f" and {more:,} more" if more > 0 else "")
+    more = len(paths) - MAX_NAMED
+    return ", ".join(paths[:MAX_NAMED]) + (f" and {more:,} more" if more > 0 else "")
 
 
 SAMPLES = 20

@@ -242,7 +242,7 @@ def _lose(job: J, lost: JobQuerySet[J], reason: str, failure: Failure | None = N
         text = f"{reason} while it was being cancelled, so it counts as cancelled."
         kind.on_event(job, Event("cancelled", text))
         return True
-    if losses >= job.MOST_LOSSES:
+    if losses >= job.MAX_LOSSES:
         failure = failure or _failure_after_losses(job, losses)
         ended = _ended_columns(kind, Phase.FAILED)
         if not lost.update(losses=losses, loss=reason, failure=failure.as_json(), **ended):

@@ -115,7 +115,7 @@ class Job(WorkspaceModel):
 
     PHASES: ClassVar[Mapping[str, Phase]] = {state.value: Phase(state.value) for state in JobState}
     """The states of each phase. A job enters a phase in its first state."""
-    MOST_LOSSES: ClassVar[int] = 3
+    MAX_LOSSES: ClassVar[int] = 3
     """Consecutive attempts that may be lost without progress before the job fails."""
 
     state = models.CharField(max_length=12)
@@ -195,7 +195,7 @@ class Job(WorkspaceModel):
             return ""
         return (
             f"{self.loss}. It continues automatically from {self.resumes_from}. "
-            f"Attempts lost in a row: {self.losses}; at {self.MOST_LOSSES} it fails."
+            f"Attempts lost in a row: {self.losses}; at {self.MAX_LOSSES} it fails."
         )
 
     @property

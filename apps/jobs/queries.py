@@ -19,7 +19,7 @@ from apps.common.sorting import by_age
 from apps.jobs.models import ACTIVE, Job, JobQuerySet, Kind, Phase, kind_named, kinds
 from apps.jobs.waits import approximate_duration
 
-MOST_ACTIVE = 200
+MAX_ACTIVE = 200
 """Maximum jobs per kind."""
 ENDED = (Phase.FAILED, Phase.CANCELLED)
 ENDED_COLUMNS = (by_age("Created"),)
@@ -166,7 +166,7 @@ def find_job(member: Membership, kind_name: str, job_id: UUID) -> Job:
 
 def _active(kind: Kind[Any]) -> Iterable[Row]:
     rows = kind.rows.in_phase(*ACTIVE).select_related(*kind.listed_with).order_by("queued_at")
-    return (Row(kind, job) for job in rows[:MOST_ACTIVE])
+    return (Row(kind, job) for job in rows[:MAX_ACTIVE])
 
 
 def _worker_queue(name: str, rows: list[Row], workspace_id: UUID, *, has_worker: bool) -> WorkerQueue:

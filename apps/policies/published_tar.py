@@ -10,7 +10,7 @@ from django.conf import settings
 
 from apps.policies.models import Publication
 
-PIECE_BYTES = 1 << 20
+CHUNK_BYTES = 1 << 20
 
 
 def published_folder(publication: Publication) -> Path | None:
@@ -29,7 +29,7 @@ def tar_of(place: Path, *, within: str) -> Iterator[bytes]:
         yield entry.tobuf(format=GNU_FORMAT)
         remaining = entry.size
         with path.open("rb") as file:
-            while remaining and (chunk := file.read(min(PIECE_BYTES, remaining))):
+            while remaining and (chunk := file.read(min(CHUNK_BYTES, remaining))):
                 remaining -= len(chunk)
                 yield chunk
         yield b"\0" * (remaining + -entry.size % BLOCKSIZE)

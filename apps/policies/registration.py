@@ -18,7 +18,7 @@ from contract.endpoint_keys import BadAddress, KeyRefused, address_of, check_key
 from contract.hub_ids import is_hub_id
 
 KEY_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*_API_KEY")
-MOST_REPLICAS = 31
+MAX_REPLICAS = 31
 """Each replica is contacted on every publication and once a minute."""
 
 
@@ -125,8 +125,8 @@ def register_server(
     first, *replica_addresses = [_checked_address(address, key_variable) for address in (base_url, *replicas)]
     if len({first, *replica_addresses}) <= len(replica_addresses):
         raise BadEndpoint("The same server is given twice. Give each address once.")
-    if len(replica_addresses) > MOST_REPLICAS:
-        raise BadEndpoint(f"Got {len(replica_addresses) + 1} servers; expected {MOST_REPLICAS + 1} at most.")
+    if len(replica_addresses) > MAX_REPLICAS:
+        raise BadEndpoint(f"Got {len(replica_addresses) + 1} servers; expected {MAX_REPLICAS + 1} at most.")
     endpoint, _ = Endpoint.objects.get_or_create(
         workspace=workspace,
         base_url=first,

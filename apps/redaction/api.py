@@ -17,7 +17,7 @@ from apps.common.api import ListView, MemberView, RequestSerializer
 from apps.redaction import rules
 from apps.redaction.detectors import DETECTORS
 from apps.redaction.models import RedactionRule
-from apps.redaction.patterns import LONGEST_PATTERN
+from apps.redaction.patterns import MAX_PATTERN_LENGTH
 
 
 class RedactionRuleSerializer(serializers.ModelSerializer[RedactionRule]):
@@ -35,7 +35,7 @@ class NewRedactionRuleSerializer(RequestSerializer):
     detector = serializers.ChoiceField(choices=list(DETECTORS), required=False, default="")
     name = serializers.CharField(max_length=40, required=False, default="")
     pattern = serializers.CharField(
-        max_length=LONGEST_PATTERN,
+        max_length=MAX_PATTERN_LENGTH,
         required=False,
         default="",
         trim_whitespace=False,
@@ -46,8 +46,8 @@ class NewRedactionRuleSerializer(RequestSerializer):
 class RedactionSampleSerializer(RequestSerializer):
     """A text, and optionally a pattern to try instead of the rules."""
 
-    sample = serializers.CharField(max_length=rules.LONGEST_SAMPLE, trim_whitespace=False)
-    pattern = serializers.CharField(max_length=LONGEST_PATTERN, required=False, default="", trim_whitespace=False)
+    sample = serializers.CharField(max_length=rules.MAX_SAMPLE_LENGTH, trim_whitespace=False)
+    pattern = serializers.CharField(max_length=MAX_PATTERN_LENGTH, required=False, default="", trim_whitespace=False)
 
 
 class RedactionTriedSerializer(serializers.Serializer[None]):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from django import forms
 
 from apps.redaction.detectors import DETECTORS
-from apps.redaction.patterns import LONGEST_PATTERN
-from apps.redaction.rules import LONGEST_SAMPLE
+from apps.redaction.patterns import MAX_PATTERN_LENGTH
+from apps.redaction.rules import MAX_SAMPLE_LENGTH
 
 
 class DetectorForm(forms.Form):
@@ -16,7 +16,7 @@ class DetectorForm(forms.Form):
 class PatternForm(forms.Form):
     name = forms.CharField(max_length=40, help_text="The marker shows it: [redacted: ticket].")
     pattern = forms.CharField(
-        max_length=LONGEST_PATTERN,
+        max_length=MAX_PATTERN_LENGTH,
         strip=False,
         help_text="A regular expression as RE2 reads it, such as \\bT-\\d{6}\\b.",
     )
@@ -25,13 +25,13 @@ class PatternForm(forms.Form):
 class SampleForm(forms.Form):
     prefix = "test"
     sample = forms.CharField(
-        max_length=LONGEST_SAMPLE,
+        max_length=MAX_SAMPLE_LENGTH,
         strip=False,
         widget=forms.Textarea(attrs={"rows": 6}),
         help_text="It isn’t kept.",
     )
     pattern = forms.CharField(
-        max_length=LONGEST_PATTERN,
+        max_length=MAX_PATTERN_LENGTH,
         strip=False,
         required=False,
         help_text="To try one that isn’t a rule yet. Without it, all rules are tried.",

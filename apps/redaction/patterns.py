@@ -8,12 +8,12 @@ from typing import Any
 
 import re2
 
-LONGEST_PATTERN = 500
+MAX_PATTERN_LENGTH = 500
 LARGEST_PROGRAM = 10_000
 """Maximum number of instructions. A short pattern may have very many: (?:\\pL{100}){100}."""
-MOST_MEMORY = 4 << 20
+MAX_MEMORY = 4 << 20
 """Memory limit in bytes of one compiled pattern with its cached DFA states."""
-MOST_STEPS = 200_000_000
+MAX_STEPS = 200_000_000
 """Limit per search of a user-supplied pattern: instructions times characters. RE2 needs that many in its NFA fallback, at 5 to 12 ns each."""
 EVERYTHING = r"(?s).+"
 _ANCHORS = re.compile(r"[\^$]|\\[Az]")
@@ -32,7 +32,7 @@ class Pattern:
         self.has_anchors = bool(_ANCHORS.search(source))
         """Whether its matches in a text may change if the text is joined with other lines."""
         options = re2.Options()
-        options.max_mem, options.log_errors, options.never_capture = MOST_MEMORY, False, True
+        options.max_mem, options.log_errors, options.never_capture = MAX_MEMORY, False, True
         try:
             self._compiled: Any = re2.compile(source, options)
         except re2.error as problem:
@@ -61,9 +61,9 @@ class Pattern:
 
 def checked(source: str) -> Pattern:
     """Compile a user-supplied pattern. Raises PatternRefused if it's invalid, too large, or also matches empty text."""
-    if len(source) > LONGEST_PATTERN:
-        raise PatternRefused(f"The pattern has {len(source):,} characters; at most {LONGEST_PATTERN} are allowed.")
-    pattern = Pattern(source, most_steps=MOST_STEPS)
+    if len(source) > MAX_PATTERN_LENGTH:
+        raise PatternRefused(f"The pattern has {len(source):,} characters; at most {MAX_PATTERN_LENGTH} are allowed.")
+    pattern = Pattern(source, most_steps=MAX_STEPS)
     if pattern.size > LARGEST_PROGRAM:
         raise PatternRefused(
             f"The pattern amounts to {pattern.size:,} instructions; at most {LARGEST_PROGRAM:,} are allowed."

@@ -12,12 +12,12 @@ from apps.redaction.detectors import Check, Span
 from apps.redaction.patterns import Pattern
 from contract import jsontext
 
-MOST_CPU_SECONDS = 2.0
-"""CPU time limit of one call or span. RE2 needs linear time per match, which can't be interrupted (`patterns.MOST_STEPS`), and patterns can be
+MAX_CPU_SECONDS = 2.0
+"""CPU time limit of one call or span. RE2 needs linear time per match, which can't be interrupted (`patterns.MAX_STEPS`), and patterns can be
 crafted that need it for each of very many matches.
 """
 BLOCK_CHARACTERS = 2_000
-MOST_NESTED = 3
+MAX_NESTED = 3
 """Levels of JSON strings nested in JSON that are decoded."""
 UNCHECKED = "unchecked text"
 PROTOCOL = frozenset({"role", "type", "object", "finish_reason", "stop_reason", "status"})
@@ -66,7 +66,7 @@ class Redaction:
     lines and checked together, and individually only if something was found.
     """
 
-    def __init__(self, rules: Sequence[Rule], *, cpu_seconds: float = MOST_CPU_SECONDS) -> None:
+    def __init__(self, rules: Sequence[Rule], *, cpu_seconds: float = MAX_CPU_SECONDS) -> None:
         self.found: Counter[str] = Counter()
         """Replaced spans by rule name."""
         self._rules = rules
@@ -82,7 +82,7 @@ class Redaction:
         """
         lines: dict[str, None] = {}
         for text in _texts(value, is_kept):
-            if level < MOST_NESTED and text.lstrip()[:1] in ("{", "["):
+            if level < MAX_NESTED and text.lstrip()[:1] in ("{", "["):
                 self._note(text, self._replaced(self._json(text, level + 1), self._rules), level)
             elif not BASE64.match(text):
                 lines[text] = None

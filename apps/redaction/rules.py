@@ -14,11 +14,11 @@ from apps.accounts import audit
 from apps.accounts.models import User, Workspace
 from apps.redaction.detectors import DETECTORS, whole
 from apps.redaction.models import RedactionRule, RuleVersion
-from apps.redaction.patterns import EVERYTHING, MOST_STEPS, Pattern, PatternRefused, checked
+from apps.redaction.patterns import EVERYTHING, MAX_STEPS, Pattern, PatternRefused, checked
 from apps.redaction.redaction import Redaction, Rule
 
-MOST_RULES = 50
-LONGEST_SAMPLE = 20_000
+MAX_RULES = 50
+MAX_SAMPLE_LENGTH = 20_000
 SAMPLE_CPU_SECONDS = 1.0
 NAME = re.compile(r"[\w][\w .-]*")
 _ready: dict[UUID, tuple[int, tuple[Rule, ...]]] = {}
@@ -50,8 +50,8 @@ def add_rule(
     rules = RedactionRule.objects.filter(workspace=workspace)
     if rules.filter(name=name).exists():
         raise RuleRefused("detector" if detector else "name", f"There is a rule {name!r} already.")
-    if rules.count() >= MOST_RULES:
-        raise RuleRefused("pattern", f"A workspace has {MOST_RULES} rules at most. Join patterns with |.")
+    if rules.count() >= MAX_RULES:
+        raise RuleRefused("pattern", f"A workspace has {MAX_RULES} rules at most. Join patterns with |.")
     rule = RedactionRule.objects.create(
         workspace=workspace, name=name, detector=detector, pattern=pattern, created_by=by
     )
@@ -89,9 +89,9 @@ def redacted(workspace_id: UUID, value: Any) -> Any:
 
 def preview(*, workspace: Workspace, sample: str, pattern: str = "") -> tuple[str, Redaction]:
     """Apply the rules, or only `pattern`, to a sample. Nothing is stored. Raises RuleRefused."""
-    if len(sample) > LONGEST_SAMPLE:
+    if len(sample) > MAX_SAMPLE_LENGTH:
         raise RuleRefused(
-            "sample", f"The sample has {len(sample):,} characters; at most {LONGEST_SAMPLE:,} are allowed."
+            "sample", f"The sample has {len(sample):,} characters; at most {MAX_SAMPLE_LENGTH:,} are allowed."
         )
     rules: Sequence[Rule] = rules_of(workspace.pk)
     if pattern:
@@ -120,7 +120,7 @@ def _rule(name: str, detector: str, pattern: str) -> Rule:
     try:
         if detector:
             return Rule(name, Pattern(DETECTORS[detector].pattern), DETECTORS[detector].check)
-        return Rule(name, Pattern(pattern, most_steps=MOST_STEPS), whole)
+        return Rule(name, Pattern(pattern, most_steps=MAX_STEPS), whole)
     except (PatternRefused, KeyError):
         return Rule(name, Pattern(EVERYTHING), whole)
 

@@ -16,7 +16,7 @@ from rest_framework.response import Response
 from apps.accounts.models import Role
 from apps.common.api import Conflict, ListView, MemberView, RequestSerializer, cleaned
 from apps.removal import deletion, removal_job, retention
-from apps.removal.forms import MOST_DAYS, RuleForm
+from apps.removal.forms import MAX_DAYS, RuleForm
 from apps.removal.models import Removal, RetentionRule
 
 
@@ -152,13 +152,13 @@ class NewRuleSerializer(RequestSerializer):
     """A source that has trajectories, and how long they're kept."""
 
     source = serializers.CharField(max_length=50)  # type: ignore[assignment]  # an attribute of every field is called so
-    days = serializers.IntegerField(min_value=1, max_value=MOST_DAYS)
+    days = serializers.IntegerField(min_value=1, max_value=MAX_DAYS)
 
 
 class ChangeRuleSerializer(RequestSerializer):
     """The changes; omitted fields stay the same."""
 
-    days = serializers.IntegerField(min_value=1, max_value=MOST_DAYS, required=False)
+    days = serializers.IntegerField(min_value=1, max_value=MAX_DAYS, required=False)
     is_on = serializers.BooleanField(
         required=False, help_text="Whether the rule is on. Read `would_go` before you turn it on."
     )

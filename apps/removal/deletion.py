@@ -35,12 +35,12 @@ from apps.datasets.files.storage import discard
 from apps.datasets.models import Dataset, Version, VersionJudgement, VersionPreference
 from apps.gateway.models import Call, Feedback, Path, Session
 from apps.removal import blockers, dependents
-from apps.removal.blockers import MOST, NEVER, Blocker
+from apps.removal.blockers import MAX_BLOCKERS, NEVER, Blocker
 from apps.removal.models import Removal
 from apps.traces.models import Source, Span, Trace
 from apps.trajectories.models import ImportBatch, Original, Step, Task, Trajectory
 
-MOST_AT_ONCE = 50_000
+MAX_AT_ONCE = 50_000
 """Maximum number of a task's trajectories that one transaction deletes."""
 
 WORDS: dict[type[Model], str] = {
@@ -73,8 +73,8 @@ class StillNeeded(Exception):
     """Something depends on the target. `blockers` lists what."""
 
     def __init__(self, blockers: Sequence[Blocker]) -> None:
-        self.blockers = list(blockers[:MOST])
-        self.has_more = len(blockers) > MOST
+        self.blockers = list(blockers[:MAX_BLOCKERS])
+        self.has_more = len(blockers) > MAX_BLOCKERS
         more = "; and more" if self.has_more else ""
         super().__init__(f"It can’t be deleted: {'; '.join(each.words for each in self.blockers)}{more}.")
 
@@ -84,7 +84,7 @@ class TooMany(Exception):
 
     def __init__(self, count: int) -> None:
         super().__init__(
-            f"This task has {count:,} trajectories; {MOST_AT_ONCE:,} at most are deleted with it. Delete some of them first."
+            f"This task has {count:,} trajectories; {MAX_AT_ONCE:,} at most are deleted with it. Delete some of them first."
         )
 
 
@@ -156,7 +156,7 @@ def outlook(target: Any) -> Outlook:
         counts = dependents.count(rows, spared=_spared(target))
         if isinstance(target, Trajectory | Task):
             counts |= dependents.count(_sessions_left_alone(_ids(target)), spared=NEVER)
-    return Outlook(title_of(target), in_words(counts), blocking[:MOST], len(blocking) > MOST)
+    return Outlook(title_of(target), in_words(counts), blocking[:MAX_BLOCKERS], len(blocking) > MAX_BLOCKERS)
 
 
 def in_words(counts: dict[type[Model], int]) -> dict[str, int]:
@@ -235,7 +235,7 @@ def _discard_afterward(version: Version) -> None:
 def _ids(target: Trajectory | Task) -> list[UUID]:
     if isinstance(target, Trajectory):
         return [target.pk]
-    return list(Trajectory.objects.filter(task=target).values_list("pk", flat=True)[: MOST_AT_ONCE + 1])
+    return list(Trajectory.objects.filter(task=target).values_list("pk", flat=True)[: MAX_AT_ONCE + 1])
 
 
 def _sessions_left_alone(ids: Collection[UUID]) -> Any:
@@ -270,7 +270,7 @@ def _spared(target: Any) -> frozenset[type[Model]]:
 def _delete_task(task: Task) -> dict[type[Model], int]:
     list(Task.objects.select_for_update().filter(pk=task.pk).values_list("pk"))  # blocks new trajectories
     ids = _ids(task)
-    if len(ids) > MOST_AT_ONCE:
+    if len(ids) > MAX_AT_ONCE:
         raise TooMany(Trajectory.objects.filter(task=task).count())
     if blocking := blockers.on_task(task, ids):
         raise StillNeeded(blocking)

@@ -9,7 +9,7 @@ from django import forms
 from apps.accounts.models import Workspace
 from apps.trajectories.models import Trajectory
 
-MOST_DAYS = 3650
+MAX_DAYS = 3650
 
 
 class RuleForm(forms.Form):
@@ -19,7 +19,7 @@ class RuleForm(forms.Form):
     days = forms.IntegerField(
         label="Days",
         min_value=1,
-        max_value=MOST_DAYS,
+        max_value=MAX_DAYS,
         initial=90,
         help_text="Counted from the arrival of the trajectory.",
     )

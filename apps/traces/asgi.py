@@ -34,11 +34,11 @@ T = TypeVar("T")
 PATH = "/v1/traces"
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
 READ_SECONDS = 60
-MOST_AT_ONCE = 24
+MAX_AT_ONCE = 24
 """Maximum number of request bodies that one process holds. Exporters retry the others."""
-MOST_OF_A_WORKSPACE = 6
+MAX_PER_WORKSPACE = 6
 """The share of one workspace, so that slow uploads, on purpose or over a bad connection, only delay the same workspace."""
-MOST_MEMBERS = 16
+MAX_MEMBERS = 16
 """Maximum number of gzip members in one body, since each one copies the rest of it."""
 INVALID_ARGUMENT, RESOURCE_EXHAUSTED, UNAVAILABLE, UNAUTHENTICATED, UNIMPLEMENTED = 3, 8, 14, 16, 12
 """Codes of google.rpc.Status."""
@@ -111,7 +111,7 @@ class TracesEndpoint:
             raise Refusal(
                 415, INVALID_ARGUMENT, f"The Content-Type is {media_type[:60]!r}; expected {PROTOBUF} or {JSON}."
             )
-        if self._at_once[workspace_id] >= MOST_OF_A_WORKSPACE or self._at_once.total() >= MOST_AT_ONCE:
+        if self._at_once[workspace_id] >= MAX_PER_WORKSPACE or self._at_once.total() >= MAX_AT_ONCE:
             raise Refusal(503, UNAVAILABLE, "Too many requests at once. Try again in a moment.", retry_after=1)
         self._at_once[workspace_id] += 1
         try:
@@ -186,7 +186,7 @@ def _store(workspace_id: UUID, body: bytes, encoding: str, media_type: str) -> A
 def _unpacked(body: bytes) -> bytes:
     """Decompress gzip with one or more members. Raises Refusal."""
     pieces, room = [], settings.TRACES_MAX_BYTES
-    for _ in range(MOST_MEMBERS):
+    for _ in range(MAX_MEMBERS):
         unpacker = zlib.decompressobj(wbits=31)
         try:
             piece = unpacker.decompress(body, room + 1)
@@ -201,7 +201,7 @@ def _unpacked(body: bytes) -> bytes:
         body = unpacker.unused_data
         if not body:
             return b"".join(pieces)
-    raise Refusal(400, INVALID_ARGUMENT, f"The body has more than {MOST_MEMBERS} gzip members.")
+    raise Refusal(400, INVALID_ARGUMENT, f"The body has more than {MAX_MEMBERS} gzip members.")
 
 
 def _too_large() -> Refusal:

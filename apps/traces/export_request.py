@@ -23,19 +23,19 @@ from apps.traces.span_redaction import redacted_source, redacted_span
 from contract import jsontext
 from contract.values import Json
 
-MOST_SPANS = 50_000
+MAX_SPANS = 50_000
 """Maximum number of spans per request. The Collector's batches have 8,192, those of SDKs 512."""
-MOST_JSON_VALUES = 4_000_000
-MOST_SPAN_BYTES = 8 << 20
+MAX_JSON_VALUES = 4_000_000
+MAX_SPAN_BYTES = 8 << 20
 """Maximum size of one span, as received and as JSON: a chat of a million tokens has about 4 MiB."""
-MOST_SOURCE_BYTES = 256 << 10
+MAX_SOURCE_BYTES = 256 << 10
 """Maximum size of a resource with its scope, as JSON."""
 REDACTION_CPU_SECONDS = 10.0
 """CPU time for redacting all spans of one request."""
 LATEST = 2**63 - 1
 """Maximum timestamp in Unix nanoseconds: in the year 2262."""
 TRACE_ID, SPAN_ID = re.compile(r"[0-9a-f]{32}"), re.compile(r"[0-9a-f]{16}")
-MOST_REASONS = 5
+MAX_REASONS = 5
 """Maximum number of reasons reported per request."""
 COMPRESSION = 1
 
@@ -93,7 +93,7 @@ class Batch:
 
     def reject(self, reason: str, count: int = 1) -> None:
         self.rejected += count
-        if reason not in self.reasons and len(self.reasons) < MOST_REASONS:
+        if reason not in self.reasons and len(self.reasons) < MAX_REASONS:
             self.reasons.append(reason)
 
     @property
@@ -114,8 +114,8 @@ def read_protobuf(body: bytes, rules: Sequence[Rule] = ()) -> Batch:
 
 
 def _protobuf_source(resource: bytes, scope: bytes) -> Callable[[], Json]:
-    if len(resource) + len(scope) > MOST_SOURCE_BYTES:
-        raise Unreadable(f"A resource with its scope has more than {MOST_SOURCE_BYTES >> 10} KiB.")
+    if len(resource) + len(scope) > MAX_SOURCE_BYTES:
+        raise Unreadable(f"A resource with its scope has more than {MAX_SOURCE_BYTES >> 10} KiB.")
     return lambda: {"resource": protobuf.resource_of(resource), "scope": protobuf.scope_of(scope)}
 
 
@@ -123,7 +123,7 @@ def protobuf_span(body: memoryview) -> Callable[[], dict[str, Json]]:
     """A function that parses a span. It raises Rejected."""
 
     def read() -> dict[str, Json]:
-        if len(body) > MOST_SPAN_BYTES:
+        if len(body) > MAX_SPAN_BYTES:
             raise Rejected(_too_large(len(body)))
         try:
             return protobuf.span_of(body)
@@ -135,8 +135,8 @@ def protobuf_span(body: memoryview) -> Callable[[], dict[str, Json]]:
 
 def read_json(body: bytes, rules: Sequence[Rule] = ()) -> Batch:
     """rules: the redaction rules for spans and their sources. Raises Unreadable."""
-    if jsontext.has_more_values(body, MOST_JSON_VALUES):
-        raise Unreadable(f"The body has more than {MOST_JSON_VALUES:,} values. Send smaller batches.")
+    if jsontext.has_more_values(body, MAX_JSON_VALUES):
+        raise Unreadable(f"The body has more than {MAX_JSON_VALUES:,} values. Send smaller batches.")
     batch = Batch(rules=rules)
     try:
         record = jsontext.loads(body)
@@ -154,8 +154,8 @@ def read_json(body: bytes, rules: Sequence[Rule] = ()) -> Batch:
 def _parse_spans(batch: Batch, resource: Callable[[], Json], spans: Iterator[Callable[[], dict[str, Json]]]) -> None:
     source: Source | None = None
     for read in spans:
-        if len(batch.spans) + batch.rejected >= MOST_SPANS:
-            raise Unreadable(f"The request has more than {MOST_SPANS:,} spans. Send smaller batches.")
+        if len(batch.spans) + batch.rejected >= MAX_SPANS:
+            raise Unreadable(f"The request has more than {MAX_SPANS:,} spans. Send smaller batches.")
         source = source or _source(resource(), batch)
         try:
             batch.spans.append(_span(read(), source, batch))
@@ -166,8 +166,8 @@ def _parse_spans(batch: Batch, resource: Callable[[], Json], spans: Iterator[Cal
 def _source(resource: Json, batch: Batch) -> Source:
     resource = redacted_source(resource, batch.rules, cpu_seconds=batch.cpu_seconds) if batch.rules else resource
     body = jsontext.dumps(resource)
-    if len(body) > MOST_SOURCE_BYTES:
-        raise Unreadable(f"A resource with its scope has more than {MOST_SOURCE_BYTES >> 10} KiB.")
+    if len(body) > MAX_SOURCE_BYTES:
+        raise Unreadable(f"A resource with its scope has more than {MAX_SOURCE_BYTES >> 10} KiB.")
     service = text(plain(mapping(mapping(resource).get("resource")).get("attributes")).get("service.name"))
     return Source(hashlib.sha256(body).digest()[:16], compressed(body), service)
 
@@ -190,7 +190,7 @@ def _span(raw: dict[str, Any], source: Source, batch: Batch) -> Span:
         body = jsontext.dumps(raw)
     except jsontext.UnreadableJSON as problem:
         raise Rejected(f"The span {span_id} can't be kept: {problem}") from None
-    if len(body) > MOST_SPAN_BYTES:
+    if len(body) > MAX_SPAN_BYTES:
         raise Rejected(_too_large(len(body)))
     return Span(
         trace_id=trace_id,
@@ -213,7 +213,7 @@ def _moment(raw: dict[str, Any], name: str) -> int:
 
 
 def _too_large(size: int) -> str:
-    return f"A span has {size:,} bytes; {MOST_SPAN_BYTES:,} fit."
+    return f"A span has {size:,} bytes; {MAX_SPAN_BYTES:,} fit."
 
 
 def compressed(body: bytes) -> bytes:

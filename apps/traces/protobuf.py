@@ -29,7 +29,7 @@ RESOURCE, SCOPE_SPANS = 1, 2  # of ResourceSpans
 SCOPE, SPANS = 1, 2  # of ScopeSpans
 VARINT, EIGHT_BYTES, DELIMITED, FOUR_BYTES = 0, 1, 2, 5
 """Wire types."""
-MOST_FIELDS = 500_000
+MAX_FIELDS = 500_000
 """Maximum number of fields per request outside its spans: each is scanned, and 20 MiB could have ten million."""
 
 
@@ -63,8 +63,8 @@ def _parts(message: memoryview, seen: Iterator[int]) -> Iterator[tuple[int, memo
     """The length-delimited fields of a message, with their numbers. `seen` counts the fields of the whole request."""
     position, end = 0, len(message)
     while position < end:
-        if next(seen) > MOST_FIELDS:
-            raise NotProtobuf(f"It has more than {MOST_FIELDS:,} fields around its spans.")
+        if next(seen) > MAX_FIELDS:
+            raise NotProtobuf(f"It has more than {MAX_FIELDS:,} fields around its spans.")
         tag, position = _varint(message, position)
         kind = tag & 7
         if kind == DELIMITED:

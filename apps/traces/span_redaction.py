@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from apps.redaction.redaction import MOST_CPU_SECONDS, Redaction, Rule
+from apps.redaction.redaction import MAX_CPU_SECONDS, Redaction, Rule
 from contract.values import Json
 
 OF_PROTOCOL = frozenset({"traceId", "spanId", "parentSpanId", "startTimeUnixNano", "endTimeUnixNano", "timeUnixNano"})
@@ -26,7 +26,7 @@ def redacted_source(source: Json, rules: Sequence[Rule], *, cpu_seconds: float) 
 
 
 def _redacted(value: Json, rules: Sequence[Rule], cpu_seconds: float) -> Any:
-    run = Redaction(rules, cpu_seconds=min(cpu_seconds, MOST_CPU_SECONDS))
+    run = Redaction(rules, cpu_seconds=min(cpu_seconds, MAX_CPU_SECONDS))
     redacted = run.value(value, is_kept=_is_id_or_time)
     return _as_text(redacted) if run.found else redacted
 

@@ -17,11 +17,11 @@ from apps.traces.export_request import Batch, Span
 from apps.traces.models import Trace
 from apps.trajectories.outlines import clip
 
-MOST_SPANS = 20_000
+MAX_SPANS = 20_000
 """Maximum number of spans per trace."""
 SETTLE_SECONDS = 10
 """Wait after the root span for the trace's other spans: SDKs send every 5 seconds, each service separately."""
-MOST_SOURCE_COPIES = 32 << 20
+MAX_SOURCE_COPIES = 32 << 20
 """Limit in bytes of the resources and scopes of one request over all of its traces: each trace stores its own copy, so one of 256 KiB
 would take gigabytes in a request with 50,000 traces.
 """
@@ -128,8 +128,8 @@ def _within_limits(batch: Batch, spans: list[Span], traces: dict[str, Trace]) ->
     """Leaves out spans that exceed their trace's limit, or that arrive after its spans were deleted."""
     taken: list[Span] = []
     copies: dict[tuple[str, bytes], int] = {}
-    copies_left = MOST_SOURCE_COPIES
-    room = {trace_id: MOST_SPANS - trace.span_count for trace_id, trace in traces.items()}
+    copies_left = MAX_SOURCE_COPIES
+    room = {trace_id: MAX_SPANS - trace.span_count for trace_id, trace in traces.items()}
     bytes_left = {trace_id: settings.TRACES_MAX_TRACE_BYTES - trace.size for trace_id, trace in traces.items()}
     for span in spans:
         name = span.trace_id
@@ -138,9 +138,9 @@ def _within_limits(batch: Batch, spans: list[Span], traces: dict[str, Trace]) ->
             batch.reject(f"The trace {name} is closed: its last span arrived long ago.")
         elif room[name] <= 0 or bytes_left[name] < span.size:
             mebibytes = settings.TRACES_MAX_TRACE_BYTES >> 20
-            batch.reject(f"The trace {name} is full: {MOST_SPANS:,} spans, or {mebibytes:,} MiB of them, is the limit.")
+            batch.reject(f"The trace {name} is full: {MAX_SPANS:,} spans, or {mebibytes:,} MiB of them, is the limit.")
         elif copy > copies_left:
-            mebibytes = MOST_SOURCE_COPIES >> 20
+            mebibytes = MAX_SOURCE_COPIES >> 20
             batch.reject(f"The resources of so many traces take more than {mebibytes} MiB. Send fewer traces at once.")
         else:
             room[name] -= 1

@@ -8,7 +8,7 @@ from typing import Any
 
 from apps.training.models import Run
 
-MOST_RUNS = 6
+MAX_RUNS = 6
 
 
 @dataclass(frozen=True)

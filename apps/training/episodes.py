@@ -32,7 +32,7 @@ from apps.training.models import Episode, EpisodeBatch, Run
 from apps.trajectories.models import RolloutBatch
 from contract.episodes import Batch, PlayedEpisode
 
-MOST_LOSSES = 3
+MAX_LOSSES = 3
 """Times an episode may be lost before it's no longer leased: whatever crashes its runners isn't the policy's doing."""
 KEPT_BATCHES = 2
 """Batches kept per run, with their sessions: the open one and the previous one, so that late runners are still told it's over."""
@@ -85,7 +85,7 @@ def close_batches(run: Run) -> None:
 def ended_episodes(batch_id: UUID) -> Iterator[tuple[Episode, PlayedEpisode | None]]:
     """Episodes whose end hasn't been reported to the trainer, each with what happened, or None if it was given up."""
     unanswered = Episode.objects.filter(batch=batch_id, answered_at=None).select_related("session")
-    for episode in unanswered.filter(Q(session__state=Session.State.FINISHED) | Q(losses__gte=MOST_LOSSES)):
+    for episode in unanswered.filter(Q(session__state=Session.State.FINISHED) | Q(losses__gte=MAX_LOSSES)):
         is_finished = episode.session is not None and episode.session.state == Session.State.FINISHED
         yield episode, episode_of(episode.session) if is_finished and episode.session else None
 
@@ -113,7 +113,7 @@ def lease(
                 return None
             if episode.session is not None and not _is_lost(episode):
                 continue  # it ended or was renewed after the query
-            if episode.losses >= MOST_LOSSES:
+            if episode.losses >= MAX_LOSSES:
                 episode.save()
                 continue
             leased = _leased(episode, member=member, runner=runner, token=token)
@@ -132,7 +132,7 @@ def _waiting(member: Membership, environment: str, run_id: UUID | None, rollouts
         rollouts__workspace=member.workspace_id, rollouts__state__in=RolloutBatch.states_in(Phase.RUNNING)
     )
     batches = EpisodeBatch.objects.filter(going_on, closed_at=None)
-    episodes = Episode.objects.filter(free, batch__in=batches, answered_at=None, losses__lt=MOST_LOSSES)
+    episodes = Episode.objects.filter(free, batch__in=batches, answered_at=None, losses__lt=MAX_LOSSES)
     if environment:
         episodes = episodes.filter(environment=environment)
     if run_id is not None:

@@ -22,8 +22,8 @@ from apps.policies.models import Policy
 from apps.training.models import Run, RunReward
 
 DEEPEST = 30
-MOST_POLICIES = 200
-MOST_LINES = 200
+MAX_POLICIES = 200
+MAX_LINES = 200
 
 PARENTS = """
     WITH RECURSIVE above (policy, depth) AS (
@@ -124,7 +124,7 @@ def _origins(roots: Sequence[tuple[Policy, RunReward | None]]) -> list[Origin]:
         for below in rewards[run.pk] if run else ():
             yield from lines(below.policy_id, below, depth + 1)
 
-    return [line for policy, reward in roots for line in lines(policy.pk, reward, 0)][:MOST_LINES]
+    return [line for policy, reward in roots for line in lines(policy.pk, reward, 0)][:MAX_LINES]
 
 
 def learners_from(policy: Policy) -> list[Learner]:
@@ -136,7 +136,7 @@ def learners_from_versions(versions: Collection[UUID]) -> list[Learner]:
     """Every run trained on the versions, and recursively what was trained from theirs."""
     if not versions:
         return []
-    return _learners(list(_runs().filter(version__in=versions).order_by("pk")[:MOST_LINES]), [])
+    return _learners(list(_runs().filter(version__in=versions).order_by("pk")[:MAX_LINES]), [])
 
 
 def _learners(first: Sequence[Run], roots: Sequence[UUID]) -> list[Learner]:
@@ -144,11 +144,11 @@ def _learners(first: Sequence[Run], roots: Sequence[UUID]) -> list[Learner]:
     by_base, by_reward = defaultdict(list), defaultdict(list)
     unmade = defaultdict(list)
     if ids:
-        for run in _runs().filter(base__in=ids).order_by("pk")[:MOST_LINES]:
+        for run in _runs().filter(base__in=ids).order_by("pk")[:MAX_LINES]:
             by_base[run.base_id].append(run)
-        for reward in _rewards().filter(policy__in=ids).order_by("pk")[:MOST_LINES]:
+        for reward in _rewards().filter(policy__in=ids).order_by("pk")[:MAX_LINES]:
             by_reward[reward.policy_id].append(reward)
-        for policy in Policy.objects.filter(base__in=ids, made_by=None).order_by("pk")[:MOST_LINES]:
+        for policy in Policy.objects.filter(base__in=ids, made_by=None).order_by("pk")[:MAX_LINES]:
             unmade[policy.base_id].append(policy)
     shown: set[UUID] = set()
 
@@ -174,7 +174,7 @@ def _learners(first: Sequence[Run], roots: Sequence[UUID]) -> list[Learner]:
 
     of_versions = (lines(Learner(0, run, run.result, version=run.version)) for run in first)
     of_policies = (below(root, 0) for root in roots)
-    return [line for part in (*of_versions, *of_policies) for line in part][:MOST_LINES]
+    return [line for part in (*of_versions, *of_policies) for line in part][:MAX_LINES]
 
 
 def _walk(query: str, roots: Iterable[UUID]) -> list[UUID]:
@@ -182,7 +182,7 @@ def _walk(query: str, roots: Iterable[UUID]) -> list[UUID]:
     if not visited:
         return []
     with connection.cursor() as cursor:
-        cursor.execute(query, [visited, DEEPEST, MOST_POLICIES])
+        cursor.execute(query, [visited, DEEPEST, MAX_POLICIES])
         return [policy for (policy,) in cursor.fetchall()]
 
 
@@ -235,7 +235,7 @@ def use_of(*, judgment: UUID | None = None, item: int | None = None, trajectory:
         pk__in=VersionJudgement.objects.filter(single).values("version")
     )
     light = Version.objects.select_related("dataset").defer("card", "recipe", "files")
-    versions = list(light.filter(used).order_by("pk")[:MOST_LINES])
+    versions = list(light.filter(used).order_by("pk")[:MAX_LINES])
     return Use(versions, learners_from_versions([version.pk for version in versions]))
 
 

@@ -26,13 +26,13 @@ from apps.jobs import lifecycle
 from apps.jobs.models import Failure, Phase, Superseded
 from apps.policies.models import Policy
 from apps.training import live
-from apps.training.episodes import MOST_LOSSES, close_batch
+from apps.training.episodes import MAX_LOSSES, close_batch
 from apps.training.models import Episode, EpisodeBatch
 from apps.training.workspace_tasks import tasks_in
 from apps.trajectories.export import task_record
 from apps.trajectories.models import RolloutBatch, Trajectory
 from apps.trajectories.rollouts.rollout_batches import (
-    MOST_EPISODES,
+    MAX_EPISODES,
     ROLLOUTS,
     CannotAct,
     RolloutRefused,
@@ -45,9 +45,9 @@ from contract.trajectory import Task
 
 LEASE_SECONDS = 120
 DEADLINE_SECONDS = 24 * 3600
-LONGEST_DEADLINE = 7 * 24 * 3600
-MOST_CALLS = 20
-MOST_BYTES = 64_000_000
+MAX_DEADLINE_SECONDS = 7 * 24 * 3600
+MAX_CALLS = 20
+MAX_BYTES = 64_000_000
 """Total size of the tasks of all episodes; each episode stores its own copy."""
 USUAL_COUNT = 30
 """Default number of tasks to draw."""
@@ -114,7 +114,7 @@ def start_runner_rollouts(
     seed: int = 0,
     levels: Sequence[str] = (),
     samples: int = 1,
-    max_calls: int = MOST_CALLS,
+    max_calls: int = MAX_CALLS,
     lease_seconds: int = LEASE_SECONDS,
     deadline_seconds: int = DEADLINE_SECONDS,
 ) -> RolloutBatch:
@@ -171,9 +171,9 @@ def start_runner_rollouts(
 
 
 def _refuse_too_much(tasks: Sequence[Task], samples: int) -> None:
-    if not 1 <= len(tasks) * samples <= MOST_EPISODES:
+    if not 1 <= len(tasks) * samples <= MAX_EPISODES:
         raise TooMany(
-            f"{len(tasks):,} tasks × {samples} attempts is {len(tasks) * samples:,} episodes; a batch has 1 to {MOST_EPISODES:,}."
+            f"{len(tasks):,} tasks × {samples} attempts is {len(tasks) * samples:,} episodes; a batch has 1 to {MAX_EPISODES:,}."
         )
     seen: set[str] = set()
     for task in tasks:
@@ -183,9 +183,9 @@ def _refuse_too_much(tasks: Sequence[Task], samples: int) -> None:
             )
         seen.add(task.key)
     size = samples * sum(len(jsontext.dumps(task.to_json())) for task in tasks)
-    if size > MOST_BYTES:
+    if size > MAX_BYTES:
         raise TooMany(
-            f"The tasks of all episodes are {quantities.size(size)}; a batch has {quantities.size(MOST_BYTES)} at most. Start several batches."
+            f"The tasks of all episodes are {quantities.size(size)}; a batch has {quantities.size(MAX_BYTES)} at most. Start several batches."
         )
 
 
@@ -233,7 +233,7 @@ def _count(batch_id: UUID) -> bool:
     if job.phase != Phase.RUNNING:
         close_batch(batch, "These rollouts were stopped.")
     ended = Episode.objects.filter(batch=batch, answered_at=None)
-    ended = ended.filter(Q(session__state=Session.State.FINISHED) | Q(losses__gte=MOST_LOSSES))
+    ended = ended.filter(Q(session__state=Session.State.FINISHED) | Q(losses__gte=MAX_LOSSES))
     Episode.objects.filter(pk__in=ended.values("pk")).update(answered_at=now())
     counts = Trajectory.objects.filter(rollout_batch=job).aggregate(
         finished=Count("pk"), succeeded=Count("pk", filter=Q(success=True))

@@ -16,7 +16,7 @@ from apps.training.kept_rollouts import sampled
 from apps.training.models import Metric, Run
 from apps.training.spreads import BUCKET, Ends, ends_of
 
-MOST_AVERAGED = 32
+MAX_AVERAGED = 32
 
 
 class Point(NamedTuple):
@@ -41,7 +41,7 @@ class Point(NamedTuple):
 def metric_points(run_id: UUID, *, after: int = -1, most: int) -> list[Point]:
     """The run's metrics after step `after`, as at most `most` points; if there are more steps, neighbors are averaged.
 
-    A mean covers at most MOST_AVERAGED evenly spaced steps, plus every evaluation, since those are few. So a run of 100,000 steps
+    A mean covers at most MAX_AVERAGED evenly spaced steps, plus every evaluation, since those are few. So a run of 100,000 steps
     costs little more than one of 10,000. The database does the averaging.
     """
     metrics = Metric.objects.filter(run=run_id, step__gt=after)
@@ -68,7 +68,7 @@ def metric_points(run_id: UUID, *, after: int = -1, most: int) -> list[Point]:
                 GROUP BY 1, name
             ) AS buckets WINDOW bucket_of AS (PARTITION BY bucket) ORDER BY bucket, name
             """,
-            [first, width, run_id, after, first, max(1, width // MOST_AVERAGED)],
+            [first, width, run_id, after, first, max(1, width // MAX_AVERAGED)],
         )
         for step, at, name, mean, low, high in cursor.fetchall():
             point = points.setdefault(step, Point(step, at, {}, {}, {}))
@@ -76,8 +76,8 @@ def metric_points(run_id: UUID, *, after: int = -1, most: int) -> list[Point]:
     return list(points.values())
 
 
-MOST_POINTS = 400
-DECLARATION = hashlib.sha256(repr((GROUPS, WORDS, MOST_POINTS)).encode()).hexdigest()[:8]
+MAX_POINTS = 400
+DECLARATION = hashlib.sha256(repr((GROUPS, WORDS, MAX_POINTS)).encode()).hexdigest()[:8]
 """Changes when the same measurements would be displayed differently."""
 
 
@@ -101,7 +101,7 @@ def series_of(run: Run, *, after: int = -1) -> dict[str, Any]:
 
     A column without `rows` has a value in every row. Non-finite values are null; missing ones are left out.
     """
-    points = metric_points(run.pk, after=after, most=MOST_POINTS)
+    points = metric_points(run.pk, after=after, most=MAX_POINTS)
     began = _began(run) if points else 0.0
     measured = {name for point in points for name in point.means}
     charts = charts_of(measured, learned=list(run.rewards.order_by("term").values_list("term", flat=True)))

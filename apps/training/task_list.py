@@ -9,10 +9,10 @@ from contract import jsontext
 from contract.trajectory import Task
 from contract.values import BadRow
 
-MOST_TASKS = 5000
-LONGEST_TASK = 100_000
+MAX_TASKS = 5000
+MAX_TASK_LENGTH = 100_000
 """Characters of JSON."""
-LONGEST_KEY, LONGEST_NAME, LONGEST_LEVEL = 300, 100, 50
+MAX_KEY_LENGTH, MAX_NAME_LENGTH, MAX_LEVEL_LENGTH = 300, 100, 50
 FIELDS = ("key", "instruction", "initial_state", "success_check", "category", "difficulty", "held_out")
 
 
@@ -26,8 +26,8 @@ def read_tasks(text: str) -> list[Task]:
     for number, line in enumerate(text.splitlines(), start=1):
         if not (line := line.strip()):
             continue
-        if len(tasks) == MOST_TASKS:
-            raise BadTask(f"There are more than {MOST_TASKS:,} tasks. Start several batches.")
+        if len(tasks) == MAX_TASKS:
+            raise BadTask(f"There are more than {MAX_TASKS:,} tasks. Start several batches.")
         try:
             task_fields = (
                 jsontext.loads(line.encode("utf-8", "surrogatepass")) if line.startswith("{") else {"instruction": line}
@@ -55,9 +55,9 @@ def read_task(task_fields: Any, location: str) -> Task:
         size = len(jsontext.dumps(task.to_json()))
     except (BadRow, jsontext.UnreadableJSON) as problem:
         raise BadTask(f"{location}: {problem} {EXPECTED}") from None
-    if size > LONGEST_TASK:
-        raise BadTask(f"{location} is {size:,} characters as JSON; a task may have {LONGEST_TASK:,} at most.")
-    for name, most in (("key", LONGEST_KEY), ("category", LONGEST_NAME), ("difficulty", LONGEST_LEVEL)):
+    if size > MAX_TASK_LENGTH:
+        raise BadTask(f"{location} is {size:,} characters as JSON; a task may have {MAX_TASK_LENGTH:,} at most.")
+    for name, most in (("key", MAX_KEY_LENGTH), ("category", MAX_NAME_LENGTH), ("difficulty", MAX_LEVEL_LENGTH)):
         if len(getattr(task, name)) > most:
             raise BadTask(f"{location}: {name} has more than {most} characters.")
     return task

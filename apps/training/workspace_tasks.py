@@ -9,7 +9,7 @@ from django.db.models import Count, Q, QuerySet
 
 from apps.trajectories.models import Task
 
-MOST_ENVIRONMENTS = 200
+MAX_ENVIRONMENTS = 200
 
 
 def tasks_in(workspace_id: UUID, environment: str, levels: Sequence[str] = ()) -> QuerySet[Task]:
@@ -22,4 +22,4 @@ def workspace_environments(workspace_id: UUID, *, held_out: bool = False) -> lis
     """Environment names, each with its number of training tasks (or held-out ones), most tasks first."""
     tasks = Task.objects.filter(workspace=workspace_id).exclude(environment="")
     counts = tasks.values_list("environment").annotate(count=Count("pk", filter=Q(held_out=held_out)))
-    return list(counts.filter(count__gt=0).order_by("-count", "environment")[:MOST_ENVIRONMENTS])
+    return list(counts.filter(count__gt=0).order_by("-count", "environment")[:MAX_ENVIRONMENTS])

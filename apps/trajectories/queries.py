@@ -12,7 +12,7 @@ WINDOW = 8
 """Steps opened together: about two screens."""
 
 MAX_WINDOW = 40
-MOST_OTHERS = 30
+MAX_OTHERS = 30
 
 
 class Window(NamedTuple):
@@ -61,7 +61,7 @@ def other_trajectories(trajectory: Trajectory) -> list[Trajectory]:
     trajectories = Trajectory.objects.filter(task=trajectory.task_id, workspace=trajectory.workspace_id).exclude(
         pk=trajectory.pk
     )
-    return list(trajectories.for_list().order_by("-pk")[:MOST_OTHERS])
+    return list(trajectories.for_list().order_by("-pk")[:MAX_OTHERS])
 
 
 def has_original(trajectory: Trajectory) -> bool:

@@ -9,7 +9,7 @@ from apps.common.text_encoding import is_storable
 from apps.trajectories.filters import Filters
 from apps.trajectories.models import SavedView
 
-MOST = 30
+MAX_VIEWS = 30
 
 
 class ViewRefused(Exception):
@@ -36,8 +36,8 @@ def save_view(*, workspace: Workspace, name: str, filters: Filters, by: User) ->
         same.name = name
         same.save(update_fields=["name"])
         return same
-    if views.count() >= MOST:
-        raise ViewRefused(f"There are {MOST} views, the most that a workspace keeps. Remove one first.")
+    if views.count() >= MAX_VIEWS:
+        raise ViewRefused(f"There are {MAX_VIEWS} views, the most that a workspace keeps. Remove one first.")
     return SavedView.objects.create(workspace=workspace, name=name, query=filters.query, created_by=by)
 
 

@@ -25,11 +25,11 @@ from apps.transfer.refusals import BadArchive
 from apps.transfer.tables import LISTED, TABLES
 from contract import jsontext
 
-MOST_MEMBERS: Final = 100_000
-MOST_MANIFEST_BYTES: Final = 32 << 20
-MOST_ROW_BYTES: Final = 64 << 20
+MAX_MEMBERS: Final = 100_000
+MAX_MANIFEST_BYTES: Final = 32 << 20
+MAX_ROW_BYTES: Final = 64 << 20
 """Of a table. Lines of trajectories may be as long as in an import of a file."""
-MOST_VALUES: Final = 4_000_000
+MAX_VALUES: Final = 4_000_000
 """In one line, since parsed JSON takes many times the memory of its text."""
 BATCH_BYTES: Final = 4 << 20
 """Of the lines that are read together. A longer line is alone."""
@@ -107,7 +107,7 @@ class ArchiveReader:
             while block := entry.read(BLOCK):
                 yield block
 
-    def lines(self, name: str, *, most: int = MOST_ROW_BYTES) -> Iterator[bytes]:
+    def lines(self, name: str, *, most: int = MAX_ROW_BYTES) -> Iterator[bytes]:
         """The lines of a member; none if the archive has no such member. Raises BadArchive."""
         if name not in self._infos:
             return
@@ -119,7 +119,7 @@ class ArchiveReader:
                     raise BadArchive(f"{name}, line {number:,}", "The line is too long.", f"at most {most:,} bytes.")
                 yield line
 
-    def rows(self, name: str, *, most: int = MOST_ROW_BYTES) -> Iterator[tuple[str, dict[str, Any]]]:
+    def rows(self, name: str, *, most: int = MAX_ROW_BYTES) -> Iterator[tuple[str, dict[str, Any]]]:
         """The objects in a member, each with its place for messages. Raises BadArchive."""
         for number, line in enumerate(self.lines(name, most=most), start=1):
             where = f"{name}, line {number:,}"
@@ -151,8 +151,8 @@ class ArchiveReader:
 
     def _checked(self) -> dict[str, ZipInfo]:
         infos = self._zip.infolist()
-        if len(infos) > MOST_MEMBERS:
-            raise BadArchive("The file", f"It has {len(infos):,} members.", f"at most {MOST_MEMBERS:,}.")
+        if len(infos) > MAX_MEMBERS:
+            raise BadArchive("The file", f"It has {len(infos):,} members.", f"at most {MAX_MEMBERS:,}.")
         size = sum(info.file_size for info in infos)
         most = settings.IMPORT_MAX_UNPACKED_BYTES
         if size > most:
@@ -175,8 +175,8 @@ class ArchiveReader:
         info = self._infos.pop(MANIFEST, None)
         if info is None:
             raise BadArchive("The file", f"It has no {MANIFEST}.", "an archive as an export of a workspace writes it.")
-        if info.file_size > MOST_MANIFEST_BYTES:
-            raise BadArchive(MANIFEST, "It is too large.", f"at most {MOST_MANIFEST_BYTES:,} bytes.")
+        if info.file_size > MAX_MANIFEST_BYTES:
+            raise BadArchive(MANIFEST, "It is too large.", f"at most {MAX_MANIFEST_BYTES:,} bytes.")
         manifest = parsed(self._zip.read(info), MANIFEST)
         if manifest.get("format") != FORMAT:
             format_name = str(manifest.get("format"))[:60]
@@ -196,8 +196,8 @@ class ArchiveReader:
 
 def parsed(line: bytes, where: str) -> dict[str, Any]:
     """One object. Raises BadArchive."""
-    if jsontext.has_more_values(line, MOST_VALUES):
-        raise BadArchive(where, "It has too many values.", f"at most {MOST_VALUES:,} values and names.")
+    if jsontext.has_more_values(line, MAX_VALUES):
+        raise BadArchive(where, "It has too many values.", f"at most {MAX_VALUES:,} values and names.")
     try:
         value = jsontext.loads(line)
         jsontext.dumps(value)  # what is nested too deeply can't be stored

@@ -25,7 +25,7 @@ else:
 
 
 LARGEST: Final = 1e300
-LONGEST_SECONDS: Final = 1e10
+MAX_SECONDS: Final = 1e10
 
 
 class BadValue(ValueError):
@@ -96,7 +96,7 @@ def _parsed(column: AnyField, value: Any) -> Any:
 
 def _refuse_extremes(column: AnyField, number: float) -> None:
     """What would break sums and durations. Raises BadValue."""
-    most = LONGEST_SECONDS if "seconds" in column.name else LARGEST
+    most = MAX_SECONDS if "seconds" in column.name else LARGEST
     if not abs(number) <= most:
         raise BadValue(f"{number:g}", f"a number from {-most:g} to {most:g}")
 

@@ -13,14 +13,14 @@ from apps.arena.models import Experiment
 from apps.gateway.models import Feedback
 from apps.transfer.refusals import BadArchive
 
-MOST_UNDER_WAY: Final = 100
+MAX_ACTIVE: Final = 100
 """Experiments that are still being judged."""
-MOST_PAIRS: Final = 100_000
+MAX_PAIRS: Final = 100_000
 """Of these, together: their figures are computed anew after each judgment."""
 
-MOST_ENDING: Final = 1000
-MOST_OPEN: Final = 10_000
-MOST_FEEDBACK: Final = 2000
+MAX_ENDING: Final = 1000
+MAX_OPEN: Final = 10_000
+MAX_FEEDBACK: Final = 2000
 """Each is looked at by a chore, one after the other; these take a few minutes."""
 
 COUNT_PLACES: Final = """
@@ -46,17 +46,17 @@ def refuse_long_work(workspace: Workspace) -> None:
     under_way = Experiment.objects.filter(workspace=workspace, state=Experiment.State.LABELING)
     ending = Queue.objects.open().filter(Q(ends_at__isnull=False) | Q(ends_after__isnull=False), workspace=workspace)
     limits: tuple[tuple[QuerySet[Any], int, str], ...] = (
-        (under_way, MOST_UNDER_WAY, "experiments that are being judged"),
+        (under_way, MAX_ACTIVE, "experiments that are being judged"),
         (
             Item.objects.filter(queue__experiment__in=under_way),
-            MOST_PAIRS,
+            MAX_PAIRS,
             "pairs of experiments that are being judged",
         ),
-        (ending, MOST_ENDING, "open queues with an end"),
-        (Assignment.objects.filter(workspace=workspace, state=Assignment.State.OPEN), MOST_OPEN, "open assignments"),
+        (ending, MAX_ENDING, "open queues with an end"),
+        (Assignment.objects.filter(workspace=workspace, state=Assignment.State.OPEN), MAX_OPEN, "open assignments"),
         (
             Feedback.objects.filter(session__workspace=workspace, judged_at=None),
-            MOST_FEEDBACK,
+            MAX_FEEDBACK,
             "entries of feedback that aren't judgments yet",
         ),
     )

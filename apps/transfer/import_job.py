@@ -25,7 +25,7 @@ from apps.transfer.refusals import TransferRefused
 log = logging.getLogger(__name__)
 
 TASK = "transfer.import"
-MOST_PEOPLE = 1000
+MAX_PEOPLE = 1000
 """People to invite that an import lists."""
 
 IMPORTS = register(
@@ -157,7 +157,7 @@ def _carry_out(job: Import, archive: ArchiveReader, files: FrozenFiles, progress
     lifecycle.finish(
         job,
         counts={label: count for label, count in counts.items() if count},
-        people=loader.people.strangers[:MOST_PEOPLE],
+        people=loader.people.strangers[:MAX_PEOPLE],
         **progress.columns(),
     )
 

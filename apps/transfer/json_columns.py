@@ -19,7 +19,7 @@ from apps.annotation.models import (
     Rating,
     StepLabel,
 )
-from apps.annotation.models.queues import MOST_OVERLAP
+from apps.annotation.models.queues import MAX_OVERLAP
 from apps.arena.models import Experiment
 from apps.arena.stopping_rule import Outcome, StoppingRule
 from apps.datasets.models import Version
@@ -27,7 +27,7 @@ from apps.gateway.models import Call, Session, SessionEvent
 from apps.policies.models import Policy, Promotion
 from apps.policies.reports import calibration_of, report_rows
 from apps.training.models import Episode, Metric, Run, RunEvent
-from apps.trajectories.imports.import_job import MOST_WARNINGS
+from apps.trajectories.imports.import_job import MAX_WARNINGS
 from apps.trajectories.models import ImportBatch, RolloutBatch, Task
 from apps.transfer.shapes import (
     COUNTS,
@@ -48,9 +48,9 @@ from apps.transfer.shapes import (
     whole,
 )
 
-MOST_PAIRS: Final = 100_000
+MAX_PAIRS: Final = 100_000
 """Of an experiment that are counted as ties."""
-MOST_TASKS: Final = 2000
+MAX_TASKS: Final = 2000
 """Of an experiment, as in its form."""
 
 FAILURE: Final = having(category=text, message=text, advice=text, log=listed(text), command=text, details=text)
@@ -162,9 +162,9 @@ _verdict = having(
 )
 _plan = having(
     source=text,
-    tasks=_at_most(MOST_TASKS),
+    tasks=_at_most(MAX_TASKS),
     samples=whole,
-    overlap=_at_most(MOST_OVERLAP),
+    overlap=_at_most(MAX_OVERLAP),
     seed=whole,
     rule=_rule,
 )
@@ -207,7 +207,7 @@ _of_job: Final[Mapping[str, Shape]] = {"failure": nothing_or(FAILURE)}
 SHAPES: Final[Mapping[type[Model], Mapping[str, Shape]]] = {
     Policy: {"settings": having(sampling=maybe(mapping), parameters=maybe(whole)), "report": _report},
     Promotion: {"evidence": mapping},
-    ImportBatch: {**_of_job, "warnings": listed(text, most=MOST_WARNINGS)},
+    ImportBatch: {**_of_job, "warnings": listed(text, most=MAX_WARNINGS)},
     RolloutBatch: {**_of_job, "config": _rollout_config},
     Task: {"initial_state": anything, "success_check": anything},
     Session: {"task": mapping, "metadata": mapping, "rewards": NUMBERS, "sampling": mapping},
@@ -227,5 +227,5 @@ SHAPES: Final[Mapping[type[Model], Mapping[str, Shape]]] = {
     Metric: {"values": named(maybe(number))},
     RunEvent: {"details": having(setting=text)},
     Episode: {"task": mapping},
-    Experiment: {"plan": _plan, "alike": listed(_tie, most=MOST_PAIRS), "verdict": nothing_or(_verdict)},
+    Experiment: {"plan": _plan, "alike": listed(_tie, most=MAX_PAIRS), "verdict": nothing_or(_verdict)},
 }

@@ -20,7 +20,7 @@ from apps.transfer.refusals import BadArchive
 MEMBER = "people.jsonl"
 MOVED_FROM = "moved_from"
 """Where the preferences of a stand-in keep the person's address, so that a later export has it."""
-MOST = 20_000
+MAX_PEOPLE = 20_000
 
 
 class Writer:
@@ -73,8 +73,10 @@ class Reader:
             validate_email(email)
         except ValidationError:
             raise BadArchive(where, "The address is none.", expected) from None
-        if email in self._ids or len(self._ids) >= MOST:
-            raise BadArchive(where, "The person is named twice, or there are too many.", f"at most {MOST:,} people")
+        if email in self._ids or len(self._ids) >= MAX_PEOPLE:
+            raise BadArchive(
+                where, "The person is named twice, or there are too many.", f"at most {MAX_PEOPLE:,} people"
+            )
         user = self._members.get(email.lower()) or self._stand_in(email, name)
         self._ids[email] = user.pk
         if role is not None and email.lower() not in self._members:

@@ -54,15 +54,15 @@ from apps.gateway.models import Call, Feedback, FeedbackKey, Path, Price, Sessio
 from apps.gateway.splits.models import Arm, TrafficSplit
 from apps.jobs.models import ACTIVE, Job, Phase
 from apps.policies.models import Checkpoint, Endpoint, Policy, Promotion, Publication
-from apps.policies.registration import MOST_REPLICAS
+from apps.policies.registration import MAX_REPLICAS
 from apps.redaction.detectors import DETECTORS
 from apps.redaction.models import RedactionRule, RuleVersion
-from apps.redaction.rules import MOST_RULES, refuse_pattern
+from apps.redaction.rules import MAX_RULES, refuse_pattern
 from apps.removal.models import Removal, RetentionRule
 from apps.traces.models import Source, Span, Trace, TracePart
 from apps.training.models import Episode, EpisodeBatch, Metric, Run, RunEvent, RunReward
 from apps.trajectories.filters import Filters
-from apps.trajectories.imports.preparation import MOST_TAGS
+from apps.trajectories.imports.preparation import MAX_TAGS
 from apps.trajectories.models import (
     ImportBatch,
     Original,
@@ -73,7 +73,7 @@ from apps.trajectories.models import (
     Task,
     Trajectory,
 )
-from apps.trajectories.view_names import MOST as MOST_VIEWS
+from apps.trajectories.view_names import MAX_VIEWS
 from apps.transfer.models import Export, Import
 from apps.webhooks.models import Delivery, Destination
 from contract import questions
@@ -240,8 +240,8 @@ def _check_reply(row: Row) -> None:
 
 
 def _check_tags(row: Row) -> None:
-    if len(row["tags"]) > MOST_TAGS:
-        raise ValueError(f"a trajectory has at most {MOST_TAGS} tags.")
+    if len(row["tags"]) > MAX_TAGS:
+        raise ValueError(f"a trajectory has at most {MAX_TAGS} tags.")
 
 
 def _check_filters(row: Row) -> None:
@@ -250,8 +250,8 @@ def _check_filters(row: Row) -> None:
 
 
 def _check_endpoint(row: Row) -> None:
-    if len(row["replicas"]) > MOST_REPLICAS:
-        raise ValueError(f"an endpoint has at most {MOST_REPLICAS} more servers.")
+    if len(row["replicas"]) > MAX_REPLICAS:
+        raise ValueError(f"an endpoint has at most {MAX_REPLICAS} more servers.")
 
 
 def _check_rule(row: Row) -> None:
@@ -277,7 +277,7 @@ TABLES: Final = (
         harmless={"location": "As somebody typed it. Each use checks it against the rules of its installation."},
     ),
     Table(Promotion),
-    Table(RedactionRule, most=MOST_RULES, check=_check_rule),
+    Table(RedactionRule, most=MAX_RULES, check=_check_rule),
     Table(UsageLimits),
     Table(Price),
     _job(
@@ -294,7 +294,7 @@ TABLES: Final = (
         check=_check_tags,
         harmless={"content_hash": "Of what is in the archive."},
     ),
-    Table(SavedView, ids_in_text=("query",), check=_check_filters, most=MOST_VIEWS),
+    Table(SavedView, ids_in_text=("query",), check=_check_filters, most=MAX_VIEWS),
     Table(TrafficSplit, on_import={"is_on": False}),
     Table(Arm, of=("split__workspace",)),
     Table(

@@ -24,7 +24,7 @@ from apps.transfer.loader import NotEmpty, refuse_content
 from apps.transfer.models import Export, Import
 from apps.transfer.refusals import TransferRefused
 
-MOST_SHOWN = 20
+MAX_SHOWN = 20
 
 
 @require_safe
@@ -83,8 +83,8 @@ def new_import(request: HtmxRequest) -> HttpResponse:
 
 
 def _page(request: HtmxRequest, form: ImportForm, status: int = 200) -> HttpResponse:
-    exports = list(Export.objects.visible_to(request.member).select_related("created_by").order_by("-pk")[:MOST_SHOWN])
-    imports = list(Import.objects.visible_to(request.member).select_related("created_by").order_by("-pk")[:MOST_SHOWN])
+    exports = list(Export.objects.visible_to(request.member).select_related("created_by").order_by("-pk")[:MAX_SHOWN])
+    imports = list(Import.objects.visible_to(request.member).select_related("created_by").order_by("-pk")[:MAX_SHOWN])
     context = {
         "export_form": ExportForm(),
         "form": form,

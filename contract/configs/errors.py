@@ -21,7 +21,7 @@ NAMES = {
     "bool_type": "true or false",
     "tuple_type": "a list",
 }
-MOST_PROBLEMS = 50
+MAX_PROBLEMS = 50
 """Most mistakes reported. Formatting each takes a millisecond, and nobody reads more."""
 LIMITS = ("greater_than", "greater_than_equal", "less_than", "less_than_equal")
 
@@ -66,7 +66,7 @@ def refused(problem: str, *, field: str = "", advice: str = "") -> InvalidConfig
 def translated(error: ValidationError, cls: type[Config]) -> InvalidConfig:
     """pydantic's errors about a `cls` as our sentences; only the first ones if there are very many."""
     errors = error.errors(include_url=False)
-    problems = [_translated(each, cls) for each in errors[:MOST_PROBLEMS]]
+    problems = [_translated(each, cls) for each in errors[:MAX_PROBLEMS]]
     if remaining := len(errors) - len(problems):
         problems.append(InvalidField("", f"and {remaining:,} more mistakes"))
     return InvalidConfig(problems)

@@ -15,7 +15,7 @@ from contract.configs.errors import InvalidField
 RESOLVED = "the worker looks up where the policy's weights are"
 ON_SERVER = "the worker looks it up at the policy's endpoint"
 JUDGE_MODES = {"absolute": "Each rollout on its own", "ranking": "Rollouts of a group against each other"}
-MOST_TERMS = 50
+MAX_TERMS = 50
 Weight = Annotated[float, Field(ge=0, le=1000), Setting(basic=True)]
 
 
@@ -205,7 +205,7 @@ class RewardsConfig(Config):
     """What a run is rewarded for; by default, only the outcome."""
 
     terms: Annotated[
-        tuple[AnyTerm, ...], Field(strict=False, max_length=MOST_TERMS), Setting("Reward terms", basic=True)
+        tuple[AnyTerm, ...], Field(strict=False, max_length=MAX_TERMS), Setting("Reward terms", basic=True)
     ] = (OutcomeTerm(),)
     """The terms, each with its weight."""
 

@@ -12,7 +12,7 @@ import httpx
 from contract import jsontext
 from contract.quoting import legible
 
-MOST_VALUES = 2_000_000
+MAX_VALUES = 2_000_000
 """JSON values per reply, including token ids and log-probabilities. Parsing 64 MB of brackets would take minutes and gigabytes."""
 LARGEST_ERROR = 256 * 1024
 """Bytes. A longer body isn't parsed as an error."""
@@ -20,8 +20,8 @@ LARGEST_ERROR = 256 * 1024
 
 def json_of(response: httpx.Response) -> Any:
     """Parses the body of a reply. Raises ValueError, RecursionError."""
-    if jsontext.has_more_values(response.content, MOST_VALUES):
-        raise ValueError(f"more than {MOST_VALUES:,} values")
+    if jsontext.has_more_values(response.content, MAX_VALUES):
+        raise ValueError(f"more than {MAX_VALUES:,} values")
     return json.loads(response.content)
 
 

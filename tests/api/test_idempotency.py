@@ -62,7 +62,7 @@ def test_a_long_answer_is_given_once_and_what_was_asked_is_done_once(
     researcher: Membership, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise, repeatedly undoing judgments of long trajectories would fill the disk."""
-    monkeypatch.setattr(idempotency, "MOST_KEPT", 50)
+    monkeypatch.setattr(idempotency, "MAX_KEPT", 50)
     first, again = post(researcher, DATASETS, SAME), post(researcher, DATASETS, SAME)
     assert first.json()["name"] == "shop"
     assert (again.status_code, again.json()) == (first.status_code, {"detail": idempotency.NOT_KEPT})

@@ -10,7 +10,7 @@ from django.test import Client
 
 from apps.accounts.models import Role
 from apps.common import fair_share
-from apps.common.fair_share import AT_ONCE, MOST_WAITING, FairShare
+from apps.common.fair_share import AT_ONCE, MAX_WAITING, FairShare
 from apps.common.limits import TooManyTries
 from apps.gateway.models import Session
 from tests import factories
@@ -40,7 +40,7 @@ def test_who_waits_too_long_or_in_too_many_requests_is_refused(monkeypatch: pyte
         shares.enter(1)
     with pytest.raises(TooManyTries):
         shares.enter(1)
-    monkeypatch.setattr(fair_share, "MOST_WAITING", 0)
+    monkeypatch.setattr(fair_share, "MAX_WAITING", 0)
     monkeypatch.setattr(fair_share, "WAIT_SECONDS", 60.0)
     with pytest.raises(TooManyTries):
         shares.enter(1)
@@ -50,10 +50,10 @@ def test_who_waits_too_long_or_in_too_many_requests_is_refused(monkeypatch: pyte
 
 
 def test_no_more_than_half_of_the_connections_and_threads_are_one_persons(settings: Any) -> None:
-    from apps.common.request_threads import MOST_AT_ONCE
+    from apps.common.request_threads import MAX_AT_ONCE
 
     assert settings.DATABASES["default"]["OPTIONS"]["pool"]["max_size"] >= 2 * AT_ONCE
-    assert AT_ONCE + MOST_WAITING < MOST_AT_ONCE
+    assert AT_ONCE + MAX_WAITING < MAX_AT_ONCE
 
 
 @pytest.mark.django_db(transaction=True)
@@ -90,7 +90,7 @@ def test_requests_that_wait_for_a_row_hold_up_nobody_else() -> None:
 def test_a_page_beyond_the_share_says_when_to_try_again(monkeypatch: pytest.MonkeyPatch) -> None:
     member = factories.member(Role.OWNER)
     monkeypatch.setattr(fair_share, "SHARES", shares := FairShare())
-    monkeypatch.setattr(fair_share, "MOST_WAITING", 0)
+    monkeypatch.setattr(fair_share, "MAX_WAITING", 0)
     client = Client()
     client.force_login(member.user)
     for _ in range(AT_ONCE + 1):  # each ends its share

@@ -62,7 +62,7 @@ def test_a_page_over_rest_ends_where_its_rows_are_large(client: Client, monkeypa
         Dataset.objects.create(workspace=member.workspace, name=f"{number}" * 100)
     headers = {"Authorization": f"Bearer {factories.token(member)}"}
     monkeypatch.setattr(pages, "AT_ONCE", 2)
-    monkeypatch.setattr(pages, "MOST_BYTES", 600)
+    monkeypatch.setattr(pages, "MAX_BYTES", 600)
 
     def page(address: str) -> tuple[list[str], dict[str, str]]:
         answer = client.get(address, headers=headers).json()

@@ -352,7 +352,7 @@ def test_a_body_is_quoted_only_where_it_is_an_error_of_the_protocol(status, body
 
 
 def test_a_reply_of_very_many_values_is_refused_before_it_is_parsed(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(replies, "MOST_VALUES", 100)
+    monkeypatch.setattr(replies, "MAX_VALUES", 100)
     assert json_of(httpx.Response(200, content=b'{"a": [1]}')) == {"a": [1]}
     with pytest.raises(ValueError, match="more than 100 values"):
         json_of(httpx.Response(200, content=b"[" + b"[]," * 100 + b"[]]"))

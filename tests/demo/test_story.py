@@ -49,11 +49,11 @@ def scene(db: None) -> scenes.Scene:
 
 
 def test_rollouts_that_fail_are_tried_again_and_not_for_ever(scene: scenes.Scene):
-    for attempt in (1, 2, scenes.MOST_TRIES):
+    for attempt in (1, 2, scenes.MAX_TRIES):
         RolloutBatch.objects.update(state=JobState.FAILED, failure={"message": "Killed."}, attempt=attempt)
         assert not story.scripts_act(scene)
         states = set(RolloutBatch.objects.values_list("state", flat=True))
-        assert states == ({JobState.WAITING} if attempt < scenes.MOST_TRIES else {JobState.FAILED})
+        assert states == ({JobState.WAITING} if attempt < scenes.MAX_TRIES else {JobState.FAILED})
 
 
 def test_rollouts_that_somebody_cancelled_stay_so(scene: scenes.Scene):

@@ -139,7 +139,7 @@ def test_a_large_request_is_not_read(secret: str, session: Session) -> None:
 
 
 def test_a_session_keeps_so_much_and_no_more(secret: str, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feedback, "MOST_PER_SESSION", 2)
+    monkeypatch.setattr(feedback, "MAX_PER_SESSION", 2)
     statuses = [say(secret, session=session.pk, thumb="up").status_code for _ in range(3)]
     assert statuses == [201, 201, 400]
 
@@ -157,7 +157,7 @@ def test_a_workspace_has_so_many_keys_and_no_more(
     member: Membership, secret: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each has a rate of its own, so without end they'd have none together."""
-    monkeypatch.setattr(feedback, "MOST_KEYS", 1)
+    monkeypatch.setattr(feedback, "MAX_KEYS", 1)
     headers = {"authorization": f"Bearer {factories.token(member)}"}
     over_rest = Client().post(
         reverse("v1:feedback_keys"), {"name": "app"}, content_type="application/json", headers=headers

@@ -15,11 +15,11 @@ from apps.common.ids import new_id
 from apps.gateway import asgi, session_trajectories, sessions
 from apps.gateway.dialects.anthropic_messages import AnthropicMessages
 from apps.gateway.dialects.chat_completions import ChatCompletions
-from apps.gateway.dialects.dialect import MOST_ITEMS, Dialect, ReplyContext
+from apps.gateway.dialects.dialect import MAX_ITEMS, Dialect, ReplyContext
 from apps.gateway.dialects.openai_responses import OpenAIResponses
-from apps.gateway.exchange import MOST_AFTER_END
+from apps.gateway.exchange import MAX_AFTER_END
 from apps.gateway.models import Call
-from apps.gateway.streamed_reply import MOST_CHOICES, NoEvent, StreamedReply, events_in
+from apps.gateway.streamed_reply import MAX_CHOICES, NoEvent, StreamedReply, events_in
 from contract import jsontext
 from contract.outgoing.replies import LARGEST_ERROR
 from tests import factories
@@ -43,7 +43,7 @@ def test_a_stranger_is_refused_before_their_request_is_read(gateway_url: str, mo
 
 
 def test_a_request_of_very_many_values_is_refused_before_it_is_parsed(agent: Agent, upstream: Upstream) -> None:
-    body = b'{"messages": [' + b"{}," * asgi.MOST_VALUES + b"{}]}"
+    body = b'{"messages": [' + b"{}," * asgi.MAX_VALUES + b"{}]}"
     assert code_of(agent.http.post("chat/completions", content=body)) == (413, "request_too_large")
     assert upstream.requests == []
 
@@ -194,7 +194,7 @@ def test_a_status_that_no_protocol_has_is_a_bad_gateway(agent: Agent, upstream: 
 
 def test_a_stream_of_very_many_choices_is_none() -> None:
     with pytest.raises(NoEvent):
-        StreamedReply().add({"choices": [{"index": index, "delta": {}} for index in range(MOST_CHOICES + 1)]})
+        StreamedReply().add({"choices": [{"index": index, "delta": {}} for index in range(MAX_CHOICES + 1)]})
 
 
 async def test_a_line_that_never_ends_costs_no_more_than_its_length() -> None:
@@ -234,7 +234,7 @@ def test_what_comes_after_the_end_of_a_stream_without_end_is_not_waited_for(
     monkeypatch.setattr(spellings, "message_events", pinging)
     body = {"model": "any", "max_tokens": 9, "messages": [ASK], "stream": True}
     reply = agent.http.post("messages", json=body).text
-    assert reply.count('{"type":"ping"}') <= MOST_AFTER_END + 1
+    assert reply.count('{"type":"ping"}') <= MAX_AFTER_END + 1
     assert reply.endswith('event: message_stop\ndata: {"type":"message_stop"}\n\n')
     assert Call.objects.get().status == Call.Status.OK
 
@@ -268,8 +268,8 @@ def test_a_reply_of_very_many_items_is_none(
     """900,000 of them took each page of their session most of a minute, and its end more."""
     dialect = speaks({"messages": [ASK], "input": "x"}, ReplyContext(new_id(), "any", 0, is_blind=False))
     dialect.request(model="served", sampling={}, supports_token_ids=False)
-    dialect.process_reply(reply([{"type": "text", "text": ""}] * MOST_ITEMS))
-    many = reply([{"type": "text", "text": ""}] * (MOST_ITEMS + 1))
+    dialect.process_reply(reply([{"type": "text", "text": ""}] * MAX_ITEMS))
+    many = reply([{"type": "text", "text": ""}] * (MAX_ITEMS + 1))
     with pytest.raises(NoEvent):
         dialect.process_reply(many)
     if speaks is OpenAIResponses:  # the others' are counted as they come
@@ -287,7 +287,7 @@ def test_an_error_too_long_for_words_is_not_read(agent: Agent, upstream: Upstrea
     assert response.json()["error"]["message"] == "The policy's server gave no reply: it refused the request (400)."
 
 
-@pytest.mark.parametrize("bound", [("MOST_STEPS", 5), ("MOST_PATHS", 2), ("MOST_CHARACTERS", 500)])
+@pytest.mark.parametrize("bound", [("MAX_STEPS", 5), ("MAX_PATHS", 2), ("MAX_CHARACTERS", 500)])
 def test_a_chat_that_branches_without_end_becomes_only_so_many_trajectories(
     monkeypatch: pytest.MonkeyPatch, db: None, bound: tuple[str, int]
 ) -> None:

@@ -11,7 +11,7 @@ from django.db import OperationalError
 from apps.gateway import seam_bridge
 from apps.gateway.models import Call, Join, Session
 from apps.gateway.queries import counts_of
-from apps.gateway.seam_bridge import MOST_AFTER_END, Continued, bridged
+from apps.gateway.seam_bridge import MAX_AFTER_END, Continued, bridged
 from apps.gateway.session_trajectories import ids_from
 from tests.gateway.conftest import Agent
 from tests.gateway.upstream import DERENDER, END, GENERATE, LOGPROB, RENDER, TURN, Upstream, calls, ids_of, says
@@ -219,11 +219,11 @@ def test_the_reply_has_the_fields_of_any_other(agent: Agent) -> None:
         ([1, 2, 6, 9, 5, 6], [1, 2, 8, 9], None),  # the reply is rendered differently once something follows it
         ([1, 2, 8, 9], [1, 2, 8, 9], None),  # nothing follows
         (
-            [1, 2, 9, *[0] * MOST_AFTER_END, 5],
-            [1, 2, 9, *[0] * MOST_AFTER_END],
-            [1, 2, 3, 4, 9, *[0] * MOST_AFTER_END, 5],
+            [1, 2, 9, *[0] * MAX_AFTER_END, 5],
+            [1, 2, 9, *[0] * MAX_AFTER_END],
+            [1, 2, 3, 4, 9, *[0] * MAX_AFTER_END, 5],
         ),
-        ([1, 2, 9, *[0] * (MOST_AFTER_END + 1), 5], [1, 2, 9, *[0] * (MOST_AFTER_END + 1)], None),
+        ([1, 2, 9, *[0] * (MAX_AFTER_END + 1), 5], [1, 2, 9, *[0] * (MAX_AFTER_END + 1)], None),
         ([5], [], None),
     ],
 )

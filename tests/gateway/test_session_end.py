@@ -91,7 +91,7 @@ def test_the_end_of_a_large_session_and_a_call_after_it_hold_few_of_its_paths_at
 
 def test_a_chat_that_is_too_long_becomes_no_trajectory_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (sessions, queries):
-        monkeypatch.setattr(module, "MOST_CHARACTERS", 100)
+        monkeypatch.setattr(module, "MAX_CHARACTERS", 100)
     session = factories.session(messages=[ANSWER, ANSWER, ANSWER])
     sessions.finish_session(session=session)
     session.refresh_from_db()
@@ -123,7 +123,7 @@ def with_ids(session: Session, ids: int) -> None:
 
 def test_a_path_keeps_its_text_and_as_many_token_ids_as_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     """A hundred calls of two million ids each took 7 GB, in a web process."""
-    monkeypatch.setattr(session_trajectories, "MOST_IDS", 250)
+    monkeypatch.setattr(session_trajectories, "MAX_IDS", 250)
     session = factories.session(messages=[ANSWER, ANSWER, ANSWER])
     with_ids(session, 100)
     for steps in ([step.info for step in record_of(session).steps], _ended_steps(session)):
@@ -140,7 +140,7 @@ def _ended_steps(session: Session) -> list[Any]:
 
 def test_token_ids_count_among_what_shorter_paths_take(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each branch stores the ids of its beginning again: a thousand of them, gigabytes."""
-    monkeypatch.setattr(session_trajectories, "MOST_CHARACTERS", 10_000)
+    monkeypatch.setattr(session_trajectories, "MAX_CHARACTERS", 10_000)
     session = factories.session(messages=[ANSWER, ANSWER, ANSWER])
     first, second, _ = Call.objects.filter(session=session).order_by("id")
     copies(Call.objects.get(pk=second.pk), 4, parent=first)

@@ -127,7 +127,7 @@ def test_long_names_are_not_kept_without_end(kind):
 
 
 def test_an_archive_of_folders_without_end_is_refused(monkeypatch):
-    monkeypatch.setattr(archives, "MOST_ENTRIES", 50)
+    monkeypatch.setattr(archives, "MAX_ENTRIES", 50)
     body = b"".join(named(f"folder{number}", tarfile.DIRTYPE) for number in range(51))
     with pytest.raises(UnreadableFile, match="more than 50 entries"):
         read(body + tarred(("a.json", CHAT)))
@@ -145,7 +145,7 @@ def named(name: str, kind: bytes) -> bytes:
 
 
 def test_a_directory_of_a_zip_archive_that_is_too_large_is_not_read(monkeypatch):
-    monkeypatch.setattr(inspect_archive, "MOST_DIRECTORY_BYTES", 100)
+    monkeypatch.setattr(inspect_archive, "MAX_DIRECTORY_BYTES", 100)
     assert read(zipped(("a.json", CHAT))) == (1, [])
     with pytest.raises(UnreadableFile, match="larger than it can be"):
         read(zipped(*((f"{number}.json", CHAT) for number in range(5))))
@@ -162,15 +162,15 @@ def test_of_a_report_only_what_is_used_is_kept():
 
 
 def test_reports_of_evaluations_that_hold_too_much_are_refused(monkeypatch):
-    monkeypatch.setattr(evaluation_reports, "MOST_KEPT", 1000)
+    monkeypatch.setattr(evaluation_reports, "MAX_KEPT", 1000)
     reports = [
         (f"{n}/report.json", json.dumps({"resolved_ids": [f"task-{n}-{m}" for m in range(5)]}).encode())
         for n in range(5)
     ]
     with pytest.raises(UnreadableFile, match="are too large"):
         read(zipped(*reports, ("a.json", CHAT)))
-    monkeypatch.setattr(archives, "MOST_REPORT_BYTES", 100)
-    monkeypatch.setattr(evaluation_reports, "MOST_KEPT", 1 << 20)
+    monkeypatch.setattr(archives, "MAX_REPORT_BYTES", 100)
+    monkeypatch.setattr(evaluation_reports, "MAX_KEPT", 1 << 20)
     with pytest.raises(UnreadableFile, match="are too large"):
         read(zipped(*reports, ("a.json", CHAT)))
 

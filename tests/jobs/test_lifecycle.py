@@ -81,7 +81,7 @@ def test_a_renewed_lease_is_not_taken_away():
 
 def test_after_three_lost_workers_the_run_fails_and_says_so():
     run = factories.run()
-    for _ in range(Run.MOST_LOSSES):
+    for _ in range(Run.MAX_LOSSES):
         taken = lifecycle.claim(RUNS, run.pk, worker="here:1")
         assert taken is not None
         expire(taken)
@@ -94,7 +94,7 @@ def test_after_three_lost_workers_the_run_fails_and_says_so():
 
 def test_a_run_that_gets_on_between_the_losses_is_not_given_up():
     run = factories.run()
-    for attempt in range(1, Run.MOST_LOSSES + 2):
+    for attempt in range(1, Run.MAX_LOSSES + 2):
         taken = lifecycle.claim(RUNS, run.pk, worker="here:1")
         assert taken is not None
         progress.apply(run=taken, update=progress.RunUpdate(seq=attempt, offset=attempt, checkpoint_step=10 * attempt))
@@ -200,7 +200,7 @@ def test_pages_that_cannot_be_told_stop_no_job(monkeypatch, django_capture_on_co
 
 
 def lose_for_good(job: Job) -> None:
-    job.losses = job.MOST_LOSSES - 1
+    job.losses = job.MAX_LOSSES - 1
     lifecycle.lose(job, "The worker died")
 
 

@@ -86,7 +86,7 @@ def test_one_that_is_told_of_again_is_taken_from_a_worker_of_this_machine_that_i
 
 
 def test_after_too_many_losses_in_a_row_it_fails_and_says_so(job: Job, kind: Kind):
-    for _ in range(job.MOST_LOSSES):
+    for _ in range(job.MAX_LOSSES):
         claimed(job)
         silent(job)
         lifecycle.recover(kind)

@@ -63,7 +63,7 @@ def test_what_cannot_be_meant_is_refused_by_field(owner: Membership, given: dict
 
 
 def test_a_workspace_has_so_many_rules_and_no_more(owner: Membership, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rules, "MOST_RULES", 1)
+    monkeypatch.setattr(rules, "MAX_RULES", 1)
     add_rule(workspace=owner.workspace, by=owner.user, name="a", pattern="a")
     with pytest.raises(RuleRefused, match="1 rules at most"):
         add_rule(workspace=owner.workspace, by=owner.user, name="b", pattern="b")

@@ -23,7 +23,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from apps.accounts.models import ApiToken, Membership, Role
 from apps.redaction.rules import add_rule
 from apps.traces import asgi, export_request, span_store
-from apps.traces.asgi import MOST_OF_A_WORKSPACE, TracesEndpoint
+from apps.traces.asgi import MAX_PER_WORKSPACE, TracesEndpoint
 from apps.traces.models import Source, Span, Trace
 from tests import factories
 from tests.traces.conftest import chat_span, send, settle, span
@@ -151,7 +151,7 @@ def test_what_unpacks_to_more_than_a_request_may_have_is_refused(http: httpx.Cli
 
 
 def test_more_spans_than_a_request_may_have_are_refused(http: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(export_request, "MOST_SPANS", 3)
+    monkeypatch.setattr(export_request, "MAX_SPANS", 3)
     response = http.post("", content=request(4).SerializeToString(), headers=PROTOBUF)
     assert response.status_code == 400
     assert "more than 3 spans" in refused(response)
@@ -168,7 +168,7 @@ def test_more_fields_than_a_request_may_have_are_refused(http: httpx.Client, bod
 def test_a_huge_span_is_rejected_and_a_trace_takes_only_so_much(
     http: httpx.Client, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(export_request, "MOST_SPAN_BYTES", 10_000)
+    monkeypatch.setattr(export_request, "MAX_SPAN_BYTES", 10_000)
     settings.TRACES_MAX_TRACE_BYTES = 20_000
     answer = send(http, span(1, {"a": "x" * 10_000}), *(span(number, {"a": "x" * 9_000}) for number in (2, 3, 4)))
     partial = answer.json()["partialSuccess"]
@@ -248,7 +248,7 @@ def test_whoever_sends_slowly_keeps_no_other_workspace_out(http: httpx.Client, t
         for each in slow:
             each.sendall(f"{head}Content-Length: 9\r\n\r\n{{".encode())
         answered, _, _ = select.select(slow, [], [], 30)
-        while len(answered) < len(slow) - MOST_OF_A_WORKSPACE:
+        while len(answered) < len(slow) - MAX_PER_WORKSPACE:
             answered, _, _ = select.select(slow, [], [], 30)
         assert http.post("", json={}).status_code == 503
         assert http.post("", json={}, headers={"Authorization": theirs}).status_code == 200
@@ -262,7 +262,7 @@ def test_a_resource_that_many_traces_share_takes_only_so_much(
     http: httpx.Client, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each trace has its own copy: half a megabyte with one resource and 500 traces took 140 MB, which no limit counted."""
-    monkeypatch.setattr(span_store, "MOST_SOURCE_COPIES", 10_000)
+    monkeypatch.setattr(span_store, "MAX_SOURCE_COPIES", 10_000)
     resource = {"host": secrets.token_hex(3000)}
     spans = [span(1, trace=number) for number in range(1, 9)]
     partial = send(http, *spans, **resource).json()["partialSuccess"]

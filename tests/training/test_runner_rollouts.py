@@ -79,7 +79,7 @@ def test_runners_play_what_was_listed_and_the_trajectories_are_the_batchs(
     assert counted(batch).state == JobState.RUNNING
     first = leased(researcher, environment="talk", rollouts_id=batch.pk)
     assert first.episode.task["initial_state"] == {"floor": 3}
-    assert (first.opened.session.policy, first.opened.session.max_calls) == (policy, runner_rollouts.MOST_CALLS)
+    assert (first.opened.session.policy, first.opened.session.max_calls) == (policy, runner_rollouts.MAX_CALLS)
     play(first, success=False)
     for _ in range(2):
         sessions.finish_session(session=first.opened.session, success=False)
@@ -126,7 +126,7 @@ def test_a_lost_episode_is_played_again_and_leaves_no_trajectory(researcher: Mem
 
 def test_what_always_breaks_is_given_up_and_tried_again_when_resumed(researcher: Membership, policy: Policy) -> None:
     batch = started(policy, researcher, tasks=TASKS[:1])
-    for _ in range(episodes.MOST_LOSSES):
+    for _ in range(episodes.MAX_LOSSES):
         sessions.abandon_session(session=leased(researcher).opened.session, problem="KeyError: 'lamp'")
     assert episodes.lease(member=researcher, runner="r") is None
     assert counted(batch).state == JobState.FAILED

@@ -7,7 +7,7 @@ from django.urls import reverse
 from apps.accounts.models import Membership, Role
 from apps.trajectories.filters import Filters
 from apps.trajectories.models import SavedView
-from apps.trajectories.view_names import MOST, ViewRefused, save_view
+from apps.trajectories.view_names import MAX_VIEWS, ViewRefused, save_view
 from tests import factories
 
 pytestmark = pytest.mark.django_db
@@ -60,7 +60,7 @@ def test_refusals_say_what_to_do(reviewer, name, filters, words):
 
 
 def test_there_is_an_end_to_them(reviewer):
-    for number in range(MOST):
+    for number in range(MAX_VIEWS):
         save(reviewer, f"{number}", tag=f"{number}")
     with pytest.raises(ViewRefused, match="Remove one first"):
         save(reviewer, "one more", tag="more")

@@ -12,7 +12,7 @@ from apps.trajectories.imports.upload import start_import, store
 from apps.trajectories.models import ImportBatch
 from tests import factories
 
-MOST = 1 << 30
+MAX_BYTES = 1 << 30
 """Bytes, more than any file here has."""
 
 
@@ -23,13 +23,13 @@ def lines(*rows: object) -> bytes:
 
 def rows_of(body: bytes) -> list[dict[str, object]]:
     """The records that a file is read as."""
-    return [json.loads(row.body) for row in open_source(io.BytesIO(body), most_bytes=MOST).rows(limit=MOST)]
+    return [json.loads(row.body) for row in open_source(io.BytesIO(body), most_bytes=MAX_BYTES).rows(limit=MAX_BYTES)]
 
 
-def refused(body: bytes, *, most: int = MOST) -> str:
+def refused(body: bytes, *, most: int = MAX_BYTES) -> str:
     """Why a file cannot be read to its end, in the words of the refusal."""
     with pytest.raises(UnreadableFile) as error:
-        list(open_source(io.BytesIO(body), most_bytes=most).rows(limit=MOST))
+        list(open_source(io.BytesIO(body), most_bytes=most).rows(limit=MAX_BYTES))
     return str(error.value)
 
 

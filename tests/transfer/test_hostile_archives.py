@@ -203,7 +203,7 @@ def test_an_archive_that_unpacks_to_more_than_allowed_is_refused(members: Member
 
 
 def test_lines_have_a_limit_of_bytes_and_of_values(members: Members, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(archive_reader, "MOST_VALUES", 50)
+    monkeypatch.setattr(archive_reader, "MAX_VALUES", 50)
     assert "too many values" in refused(packed(members))
 
 

@@ -15,7 +15,7 @@ from apps.annotation.models import Assignment, Item
 from apps.arena.lifecycle import resume_failed
 from apps.arena.models import Experiment
 from apps.jobs import lifecycle
-from apps.redaction.rules import MOST_RULES
+from apps.redaction.rules import MAX_RULES
 from apps.trajectories.imports.upload import store
 from apps.trajectories.models import Trajectory
 from apps.transfer import archive_reader, consistency
@@ -112,12 +112,12 @@ def test_experiments_under_way_are_few_and_small(members: Members, monkeypatch: 
     owner = factories.member(Role.OWNER)
     assert imported(archive, owner).state == "done"
     assert Experiment.objects.filter(workspace=owner.workspace, state="labelling").count() == 3
-    monkeypatch.setattr(consistency, "MOST_UNDER_WAY", 2)
+    monkeypatch.setattr(consistency, "MAX_ACTIVE", 2)
     assert "3 experiments that are being judged" in refused(archive)
     monkeypatch.undo()
     queue = next(each["queue"] for each in table(members, "annotation.item"))
     more[0]["queue"] = queue
-    monkeypatch.setattr(consistency, "MOST_PAIRS", 0)
+    monkeypatch.setattr(consistency, "MAX_PAIRS", 0)
     assert "pairs of experiments that are being judged. Expected: at most 0" in refused(
         packed(_with_more(members, "arena.experiment", more))
     )
@@ -126,9 +126,9 @@ def test_experiments_under_way_are_few_and_small(members: Members, monkeypatch: 
 def test_redaction_rules_are_as_few_and_as_small_as_everywhere(members: Members):
     first = table(members, "redaction.redactionrule")[0]
     rule = {**first, "detector": "", "pattern": "a+"}
-    many = [{**rule, "id": _id(number), "name": f"rule {number}"} for number in range(MOST_RULES)]
+    many = [{**rule, "id": _id(number), "name": f"rule {number}"} for number in range(MAX_RULES)]
     error = refused(packed(_with_more(members, "redaction.redactionrule", many)))
-    assert f"more than {MOST_RULES} rows" in error
+    assert f"more than {MAX_RULES} rows" in error
     for pattern in ("(", "(a{1,1000}){1,1000}"):
         wrong = {**rule, "id": _id(1), "name": "odd", "pattern": pattern}
         assert "don't fit together" in refused(packed(_with_more(members, "redaction.redactionrule", [wrong])))
@@ -168,9 +168,9 @@ def test_of_a_workspace_one_export_or_import_or_deletion_is_worked_on_at_once(me
 @pytest.mark.parametrize(
     ("limit", "words"),
     [
-        ("MOST_ENDING", "open queues with an end"),
-        ("MOST_OPEN", "open assignments"),
-        ("MOST_FEEDBACK", "entries of feedback that aren't judgments yet"),
+        ("MAX_ENDING", "open queues with an end"),
+        ("MAX_OPEN", "open assignments"),
+        ("MAX_FEEDBACK", "entries of feedback that aren't judgments yet"),
     ],
 )
 def test_what_chores_look_at_one_by_one_is_limited(

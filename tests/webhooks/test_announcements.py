@@ -52,7 +52,7 @@ def test_a_training_run_that_finishes_and_one_that_fails(researcher: Membership)
 
 def test_a_job_whose_workers_all_vanish_is_told_of_once(researcher: Membership) -> None:
     run = factories.run(of=researcher.workspace, name="dpo-3")
-    for _ in range(run.MOST_LOSSES):
+    for _ in range(run.MAX_LOSSES):
         lifecycle.lose(held(RUNS, run), "It fell silent")
     assert told() == [("training_run.failed", "dpo-3")]
 

@@ -29,7 +29,7 @@ SHORT = 4
 """Window of a mean where ten measurements would be too late."""
 GROWN_ENTROPY = 1.6
 """Multiple of its initial value."""
-LEAST_ENTROPY = 0.05
+MIN_ENTROPY = 0.05
 """Nats per token: below this, a multiple isn't noise yet."""
 GROWN_LENGTH = 1.5
 """Multiple of its initial value."""
@@ -178,7 +178,7 @@ def rising_entropy(curves: Curves) -> Finding | None:
     if not curves.known(name, 2 * SHORT) or not curves.known("reward") or is_well(curves):
         return None
     first, last = curves.first(name, SHORT), curves.last(name, SHORT)
-    if last < GROWN_ENTROPY * max(first, LEAST_ENTROPY):
+    if last < GROWN_ENTROPY * max(first, MIN_ENTROPY):
         return None
     return Finding(
         f"Rising entropy: it grew from {first:.2g} to {last:.2g} nats a token, and success on held-out tasks has not risen.",

@@ -9,7 +9,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, Trainer
 from trainer.canary import Canary
 
 PROBES = 6
-LONGEST = 96
+PROBE_TOKENS = 96
 """Tokens per probe, taken from the ends of rows, where policies differ."""
 ID_COLUMNS = ("input_ids", "chosen_ids", "prompt_ids")
 
@@ -49,7 +49,7 @@ def probes_of(dataset: Any, tokenizer: Any) -> list[list[int]]:
 
 
 def cut(rows: list[list[int]]) -> list[list[int]]:
-    return [ids[-LONGEST:] for ids in rows if len(ids) > 1]
+    return [ids[-PROBE_TOKENS:] for ids in rows if len(ids) > 1]
 
 
 def ids_of(row: dict[str, Any], tokenizer: PreTrainedTokenizerBase) -> list[int]:

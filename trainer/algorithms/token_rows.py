@@ -14,7 +14,7 @@ from contract.episodes import CallTokens, Chat, PlayedEpisode
 
 CONTEXT = -1
 """The turn index of tokens that no turn wrote: tool results, and template tokens."""
-MOST_LENGTHS = 4
+MAX_LENGTHS = 4
 """A row's maximum length, as a multiple of the batch's longest single chat: memory grows with it."""
 
 
@@ -58,11 +58,11 @@ def token_rows(episodes: Sequence[PlayedEpisode], *, empty: int, ends: Set[int] 
     ends: if given, a turn that ends with none of these was cut off and counts as context, without loss.
 
     Each call is learned from once, even if several chats begin with it. Where a call's tokens don't extend those of the one before, or are unknown,
-    another piece begins. An episode's pieces are used until its row would exceed MOST_LENGTHS times the longest single piece of the batch.
+    another piece begins. An episode's pieces are used until its row would exceed MAX_LENGTHS times the longest single piece of the batch.
     """
     pieces = [list(_pieces(episode, ends)) for episode in episodes]
     longest = max((len(piece) for of_one in pieces for piece in of_one), default=0)
-    return [_row(_up_to(of_one, MOST_LENGTHS * longest), empty) for of_one in pieces]
+    return [_row(_up_to(of_one, MAX_LENGTHS * longest), empty) for of_one in pieces]
 
 
 def _up_to(pieces: Sequence[_Piece], room: int) -> list[_Piece]:

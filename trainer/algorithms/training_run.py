@@ -26,7 +26,7 @@ from trainer.algorithms.callback import RunCallback, metric_name
 from trainer.algorithms.canary_probes import Probing, can_probe
 from trainer.algorithms.learning_rate import RateOfConfig
 from trainer.algorithms.tracker import tracker_callback
-from trainer.canary import LEAST_APART, write_canary
+from trainer.canary import MIN_DISTANCE, write_canary
 from trainer.checkpoints import made_by, newest_complete, remove_unfinished
 from trainer.events import EventLog
 from trainer.failures import Cancelled, DataFailure
@@ -213,7 +213,7 @@ class TrainingRun:
             tokenizer.save_pretrained(place)
 
     def _warn_of_a_small_change(self, apart: float) -> None:
-        if apart < LEAST_APART:
+        if apart < MIN_DISTANCE:
             self.events.emit(
                 Warned(
                     f"Training moved the model by {apart:.2g} nats a token: no server can be proven to answer with it and not with its base.",

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 from contract.events import Warned
 from trainer.failures import DataFailure
 
-MOST = 0.1
+MAX_REFUSED_SHARE = 0.1
 """Maximum share of refused rows."""
 NAMED = 5
 """Number of rows whose reasons are reported."""
@@ -47,15 +47,15 @@ class Refusals:
                 yield result
 
     def warning(self, *, of: int) -> Warned | None:
-        """A warning about them; None if there are none. Raises DataFailure if they're more than MOST of all rows."""
+        """A warning about them; None if there are none. Raises DataFailure if they're more than MAX_REFUSED_SHARE of all rows."""
         if not self.refused:
             return None
         reasons = "; ".join(f"row {each.number}: {each.reason}" for each in self.refused[:NAMED])
         more = f"; and {len(self.refused) - NAMED} more" if len(self.refused) > NAMED else ""
         message = f"{self.name}: {len(self.refused)} of {of} rows cannot be rendered through the chat template ({reasons}{more})."
-        if len(self.refused) > MOST * of:
+        if len(self.refused) > MAX_REFUSED_SHARE * of:
             raise DataFailure(
                 message,
-                advice=f"Up to {MOST:.0%} would be left out. Correct these rows, or choose a model whose template takes them.",
+                advice=f"Up to {MAX_REFUSED_SHARE:.0%} would be left out. Correct these rows, or choose a model whose template takes them.",
             )
         return Warned(f"{message} They are left out.", advice="Correct them and export the version again to use them.")

@@ -10,7 +10,7 @@ from contract.completion_chunks import event_stream
 
 SESSION = "x-session-id"
 """The header with which the gateway identifies the session."""
-LONGEST_WORDS = 500
+MAX_MESSAGE_LENGTH = 500
 
 
 def reply_response(reply: dict[str, Any], *, is_streamed: bool) -> Response:
@@ -26,4 +26,4 @@ def error_response(status: int, message: str, code: str) -> Response:
 
 def unreadable(problem: Exception) -> str:
     """The error for a chat that the policy's template can't render."""
-    return f"The policy can't read this chat: {type(problem).__name__}: {problem}"[:LONGEST_WORDS]
+    return f"The policy can't read this chat: {type(problem).__name__}: {problem}"[:MAX_MESSAGE_LENGTH]

@@ -20,11 +20,11 @@ from contract.messages import Message, ToolSchema
 from trainer.rollouts.local import LocalAgent, LocalEngine
 from trainer.rollouts.policy import PolicyError, Turn
 
-MOST_CHATS = 10_000
+MAX_CHATS = 10_000
 """Maximum known chats; the oldest are evicted and rendered again when needed."""
-MOST_TOKENS = 4_000_000
+MAX_TOKENS = 4_000_000
 """Maximum tokens of all known chats."""
-MOST_REMEMBERED = 128
+MAX_REMEMBERED = 128
 """Maximum chats with a KV cache. The end of an episode isn't known, so the oldest are evicted."""
 
 
@@ -66,11 +66,11 @@ class Chats:
             self._tokens -= len(earlier.ids)
         self._agents[key] = agent
         self._tokens += len(agent.ids)
-        while len(self._agents) > MOST_CHATS or (self._tokens > MOST_TOKENS and len(self._agents) > 1):
+        while len(self._agents) > MAX_CHATS or (self._tokens > MAX_TOKENS and len(self._agents) > 1):
             _, oldest = self._agents.popitem(last=False)
             self._tokens -= len(oldest.ids)
         self._remembered.append(agent)
-        while len(self._remembered) > MOST_REMEMBERED or self._remembers_too_much():
+        while len(self._remembered) > MAX_REMEMBERED or self._remembers_too_much():
             self._remembered.popleft().forget()
 
     def _remembers_too_much(self) -> bool:

@@ -27,7 +27,7 @@ from trainer.rollouts.react import ReactPolicy
 from trainer.rollouts.scripted import ScriptedEngine
 from trainer.rollouts.unfinished import UnfinishedFolder
 
-MOST_DEATHS = 3
+MAX_DEATHS = 3
 """Maximum server failures during one episode."""
 
 
@@ -93,7 +93,7 @@ class Runner:
     async def _play(self, episode: Episode) -> Trajectory:
         """Play one episode to its end, restarting it if a server dies. Raises ServerDied, RunFailure."""
         problem = ""
-        for _ in range(MOST_DEATHS):
+        for _ in range(MAX_DEATHS):
             await self.policy.ready()
             environment = environment_named(episode.task.environment or self.config.tasks.environment)()
             agent = self.policy.begin(episode.task, episode_seed(self.config.seed, episode))
@@ -109,7 +109,7 @@ class Runner:
                 return played
             problem = self.policy.away
         raise ServerDied(
-            f"The server died {MOST_DEATHS} times during the same episode, {self._id(episode)}: {problem}",
+            f"The server died {MAX_DEATHS} times during the same episode, {self._id(episode)}: {problem}",
             advice="See the server's log: something in this episode may cause that. Finished episodes are kept; resume goes on.",
         )
 

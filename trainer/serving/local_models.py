@@ -34,18 +34,18 @@ from starlette.routing import Route
 from contract.configs import LocalPolicy, ModelConfig, Sampling
 from trainer.failures import ConfigFailure
 from trainer.interruption import StopRequest
-from trainer.rollouts.chat_replies import LONGEST_WORDS, SESSION, error_response, reply_response, unreadable
+from trainer.rollouts.chat_replies import MAX_MESSAGE_LENGTH, SESSION, error_response, reply_response, unreadable
 
 if TYPE_CHECKING:
     from trainer.rollouts.chats import Chats
 
 KEY = "LOCAL_MODELS_KEY"
 """The environment variable with the gateways' API key."""
-MOST_LOADED = 4
+MAX_LOADED = 4
 """Maximum models in memory; the least recently used idle one is evicted."""
 LARGEST_BYTES = 4 * 1024**3
 """Maximum bytes of a model's weights. Larger ones need a separate server."""
-MOST_BYTES = 6 * 1024**3
+MAX_BYTES = 6 * 1024**3
 """Maximum bytes of weights of all models in memory."""
 CACHE_BYTES = 2 * 1024**3
 """KV cache limit for the chats of one batch, and again for cached chats."""
@@ -53,7 +53,7 @@ TEMPLATE_SECONDS = 10.0
 """Time limit of a chat template, a program from the base model's author, for one turn."""
 SILENT_SECONDS = 120
 """If the event loop is blocked for so long, the process exits and its supervisor restarts it."""
-MOST_CHATS, MOST_OF_MODEL = 64, 32
+MAX_CHATS, MAX_PER_MODEL = 64, 32
 """Maximum concurrent chats, overall and per model. Beyond that, clients are told to retry."""
 NEUTRAL: dict[str, tuple[Any, ...]] = {
     "n": (1,),
@@ -164,14 +164,14 @@ class LocalModels:
     @contextmanager
     def _slot(self, model: str) -> Iterator[ModelSlot]:
         """The model's slot, held while it answers a chat. Raises Refused."""
-        if sum(slot.users for slot in self._slots.values()) >= MOST_CHATS:
+        if sum(slot.users for slot in self._slots.values()) >= MAX_CHATS:
             raise Refused(503, BUSY, "server_busy")
         slot = self._slots.get(model)
         if slot is None:
             slot = ModelSlot(_size(self._folder(model)))
             self._make_room(slot.size)
             self._slots[model] = slot
-        if slot.users >= MOST_OF_MODEL:
+        if slot.users >= MAX_PER_MODEL:
             raise Refused(503, BUSY, "server_busy")
         self._slots.move_to_end(model)
         slot.users += 1
@@ -184,7 +184,7 @@ class LocalModels:
 
     def _make_room(self, size: int) -> None:
         """Evict idle models. Raises Refused if too many are busy."""
-        while len(self._slots) >= MOST_LOADED or size + sum(each.size for each in self._slots.values()) > MOST_BYTES:
+        while len(self._slots) >= MAX_LOADED or size + sum(each.size for each in self._slots.values()) > MAX_BYTES:
             idle = next((name for name, slot in self._slots.items() if not slot.users), None)
             if idle is None:
                 raise Refused(503, BUSY, "server_busy")
@@ -197,7 +197,7 @@ class LocalModels:
                 try:
                     slot.chats = await asyncio.to_thread(load, self._folder(model), model, self.stop)
                 except (ConfigFailure, OSError, ValueError) as problem:
-                    words = f"The model can't be loaded: {problem}"[:LONGEST_WORDS]
+                    words = f"The model can't be loaded: {problem}"[:MAX_MESSAGE_LENGTH]
                     raise Refused(400, words, "model_not_loadable") from None
             return slot.chats
 

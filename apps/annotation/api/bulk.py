@@ -15,9 +15,8 @@ from rest_framework.response import Response
 from apps.accounts.models import Role, User
 from apps.annotation.api.of_queue import OfQueue
 from apps.annotation.api.queues import refuse_unknown_filters
-from apps.annotation.bulk.assignment import MOST as MOST_ITEMS
-from apps.annotation.bulk.assignment import assign_items
-from apps.annotation.bulk.labels import MOST, label_all
+from apps.annotation.bulk.assignment import MAX_ITEMS, assign_items
+from apps.annotation.bulk.labels import MAX_TRAJECTORIES, label_all
 from apps.annotation.bulk.undo import undo_bulk_act
 from apps.annotation.models import BulkAct
 from apps.annotation.queues.sources import Selection
@@ -40,7 +39,9 @@ class BulkActSerializer(serializers.ModelSerializer[BulkAct]):
 class LabelAllSerializer(RequestSerializer):
     """One label for many trajectories: those listed in `trajectories` or, without any, all that match `filter`."""
 
-    trajectories = serializers.ListField(child=serializers.UUIDField(), max_length=MOST, required=False, default=list)
+    trajectories = serializers.ListField(
+        child=serializers.UUIDField(), max_length=MAX_TRAJECTORIES, required=False, default=list
+    )
     filter = serializers.CharField(
         max_length=2000,
         required=False,
@@ -52,14 +53,16 @@ class LabelAllSerializer(RequestSerializer):
     thumb = serializers.ChoiceField(choices=[1, -1], help_text="1: good, -1: bad.")
     reason = serializers.CharField(max_length=5000, required=False, default="", allow_blank=True)
     count = serializers.IntegerField(
-        min_value=1, max_value=MOST, help_text="How many you expect. If another number matches, nothing is labeled."
+        min_value=1,
+        max_value=MAX_TRAJECTORIES,
+        help_text="How many you expect. If another number matches, nothing is labeled.",
     )
 
 
 class AssignSerializer(RequestSerializer):
     """Items of a queue, and the people they're assigned to."""
 
-    items = serializers.ListField(child=serializers.IntegerField(min_value=1), min_length=1, max_length=MOST_ITEMS)
+    items = serializers.ListField(child=serializers.IntegerField(min_value=1), min_length=1, max_length=MAX_ITEMS)
     people = serializers.ListField(
         child=serializers.EmailField(),
         max_length=100,

@@ -34,7 +34,7 @@ class CommentSerializer(serializers.ModelSerializer[Comment]):
 class SaySerializer(RequestSerializer):
     """A new comment. `@` before the name or email address of a member mentions them."""
 
-    text = serializers.CharField(max_length=actions.LONGEST)
+    text = serializers.CharField(max_length=actions.MAX_LENGTH)
 
 
 class MentionSerializer(serializers.ModelSerializer[Mention]):

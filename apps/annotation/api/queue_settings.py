@@ -20,13 +20,13 @@ from apps.annotation.desk.layouts import settings_of
 from apps.annotation.forms.settings import SettingsForm
 from apps.annotation.kinds import kind_of
 from apps.annotation.models import Queue
-from apps.annotation.models.queues import MOST_OVERLAP
+from apps.annotation.models.queues import MAX_OVERLAP
 from apps.annotation.queues.settings import change_settings
 from apps.annotation.refusals import Refusal
 from apps.common.api import Conflict, RequestSerializer, cleaned
 from contract.quoting import legible
 
-MOST_LABELERS = 1000
+MAX_LABELERS = 1000
 
 
 class QueueSettingsSerializer(serializers.ModelSerializer[Queue]):
@@ -64,13 +64,13 @@ class ChangeQueueSerializer(RequestSerializer):
     name = serializers.CharField(max_length=200, required=False)
     overlap = serializers.IntegerField(
         min_value=1,
-        max_value=MOST_OVERLAP,
+        max_value=MAX_OVERLAP,
         required=False,
         help_text="Different annotators for each item. It can only grow.",
     )
     labellers = serializers.ListField(
         child=serializers.EmailField(),
-        max_length=MOST_LABELERS,
+        max_length=MAX_LABELERS,
         required=False,
         allow_null=True,
         help_text="E-mail addresses of the members who may label; null: everybody.",

@@ -14,8 +14,8 @@ from apps.annotation.audit import record
 from apps.annotation.models import BulkAct, Item, ItemAssignee, Queue
 from apps.annotation.refusals import Refusal
 
-MOST = 5_000
-MOST_SLOTS = 50_000
+MAX_ITEMS = 5_000
+MAX_SLOTS = 50_000
 """Limit of items times people: each combination is a row, with a copy for undo."""
 
 
@@ -37,7 +37,7 @@ class TooManyPlaces(Refusal):
 
     def __init__(self, items: int, people: int) -> None:
         super().__init__(
-            f"{items:,} items for {people} people each are more than {MOST_SLOTS:,}. Assign fewer items at once, or name fewer people."
+            f"{items:,} items for {people} people each are more than {MAX_SLOTS:,}. Assign fewer items at once, or name fewer people."
         )
 
 
@@ -58,10 +58,10 @@ def assign_items(*, queue: Queue, items: Collection[int], people: Sequence[User]
     """
     _check_people(queue, people)
     wanted = set(items)
-    if len(wanted) * len(people) > MOST_SLOTS:
+    if len(wanted) * len(people) > MAX_SLOTS:
         raise TooManyPlaces(len(wanted), len(people))
     locked = _locked(queue, wanted)
-    if not wanted or len(locked) != len(wanted) or len(wanted) > MOST:
+    if not wanted or len(locked) != len(wanted) or len(wanted) > MAX_ITEMS:
         raise NoSuchItems
     before = people_by_item(wanted)
     _put(queue, {item: [user.pk for user in people] for item in locked})

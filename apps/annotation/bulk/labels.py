@@ -18,13 +18,13 @@ from apps.annotation.queues.queue_lifecycle import create_queue_of_trajectories
 from apps.annotation.queues.sources import Selection, selected
 from apps.annotation.refusals import Refusal
 
-MOST = 5_000
+MAX_TRAJECTORIES = 5_000
 THUMBS = {1: "good", -1: "bad"}
 
 
 class TooMany(Refusal):
     code = "too_many"
-    message = f"More than {MOST:,} trajectories match. Narrow the filter, and label them in parts."
+    message = f"More than {MAX_TRAJECTORIES:,} trajectories match. Narrow the filter, and label them in parts."
 
 
 class NothingSelected(Refusal):
@@ -46,10 +46,10 @@ def label_all(*, member: Membership, selection: Selection, thumb: int, seen: int
     Raises NothingSelected, TooMany, CountChanged, BadFilter.
     """
     matches = selected(member.workspace, selection).order_by("pk").only("id", "task_id")
-    trajectories = list(matches[: MOST + 1])
+    trajectories = list(matches[: MAX_TRAJECTORIES + 1])
     if not trajectories:
         raise NothingSelected
-    if len(trajectories) > MOST:
+    if len(trajectories) > MAX_TRAJECTORIES:
         raise TooMany
     if len(trajectories) != seen:
         raise CountChanged(seen, len(trajectories))

@@ -17,12 +17,12 @@ from apps.trajectories.models import Trajectory
 from apps.webhooks.events import EventType
 from apps.webhooks.outbox import announce
 
-LONGEST = 5000
+MAX_LENGTH = 5000
 
 
 class NothingSaid(Refusal):
     code = "nothing_said"
-    message = f"A comment needs text, at most {LONGEST:,} characters, none of them null."
+    message = f"A comment needs text, at most {MAX_LENGTH:,} characters, none of them null."
 
 
 class NotYours(Refusal):
@@ -34,7 +34,7 @@ class NotYours(Refusal):
 def comment_on(*, trajectory: Trajectory, by: Membership, text: str) -> Comment:
     """Store a comment; people mentioned by `@` and their name or email address see it on their home page. Raises NothingSaid."""
     text = text.strip()
-    if not text or len(text) > LONGEST or not is_storable(text):
+    if not text or len(text) > MAX_LENGTH or not is_storable(text):
         raise NothingSaid
     comment = Comment.objects.create(workspace_id=by.workspace_id, trajectory=trajectory, by=by.user, text=text)
     people = User.objects.filter(memberships__workspace=by.workspace_id).exclude(pk=by.user_id)

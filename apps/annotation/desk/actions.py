@@ -32,7 +32,7 @@ from apps.trajectories.rendering.text import one_line
 
 UNDO_REACH = 10
 TASK_CHARS = 60
-MOST_CHARACTERS = 1_000_000
+MAX_CHARACTERS = 1_000_000
 """Maximum length of an answer as JSON; lists of judgments hold a hundred of them."""
 
 
@@ -55,8 +55,8 @@ def record(*, assignment: Assignment, answer: object, seconds: float = 0.0, guid
         return judged
     _hold(held)
     size = len(json.dumps(asdict(answer), default=str, ensure_ascii=False))
-    if size > MOST_CHARACTERS:
-        raise AnswerTooLong(size, MOST_CHARACTERS)
+    if size > MAX_CHARACTERS:
+        raise AnswerTooLong(size, MAX_CHARACTERS)
     kind.check(answer, kind.asked(held.queue), held.item)
     judgment: Judgment
     [judgment] = kind.store([Submission(held, answer, _bounded(seconds, held), guideline_version)])

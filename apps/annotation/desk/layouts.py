@@ -16,11 +16,11 @@ from django.db.models import Q
 from apps.accounts.models import User
 from apps.annotation.kinds import KINDS
 from apps.annotation.models import DeskLayout, LayoutChoice, Queue
-from apps.annotation.models.layouts import LONGEST_NAME
+from apps.annotation.models.layouts import MAX_NAME_LENGTH
 from apps.annotation.refusals import Refusal
 from apps.common.text_encoding import is_storable
 
-MOST = 20
+MAX_LAYOUTS = 20
 """Maximum number of saved layouts per person."""
 
 Settings = Mapping[str, str]
@@ -255,15 +255,15 @@ def _stored(layout: DeskLayout) -> dict[str, Any]:
 
 
 def _refuse_too_many(user: User) -> None:
-    if DeskLayout.objects.filter(user=user).count() >= MOST:
-        raise LayoutRefused(f"You have {MOST} layouts, the most that are kept. Delete one first.")
+    if DeskLayout.objects.filter(user=user).count() >= MAX_LAYOUTS:
+        raise LayoutRefused(f"You have {MAX_LAYOUTS} layouts, the most that are kept. Delete one first.")
 
 
 def _checked(user: User, name: str, but: DeskLayout | None = None) -> str:
     """Validate a layout's name for this person. Raises LayoutRefused."""
     name = " ".join(name.split())
-    if not name or len(name) > LONGEST_NAME or not is_storable(name):
-        raise LayoutRefused(f"A layout needs a name of 1 to {LONGEST_NAME} characters, none of them null.")
+    if not name or len(name) > MAX_NAME_LENGTH or not is_storable(name):
+        raise LayoutRefused(f"A layout needs a name of 1 to {MAX_NAME_LENGTH} characters, none of them null.")
     same_name = DeskLayout.objects.filter(user=user, name=name)
     if (same_name.exclude(pk=but.pk) if but else same_name).exists():
         raise LayoutRefused(f"You have another layout called “{name}”. Choose another name.")

@@ -12,10 +12,10 @@ from apps.annotation.kinds.forms import AsksForm
 from apps.annotation.kinds.pair_selection import Pairing
 from apps.annotation.kinds.questions import Asks
 from apps.annotation.models import Queue
-from apps.annotation.models.queues import MOST_OVERLAP
+from apps.annotation.models.queues import MAX_OVERLAP
 from contract.questions import BadQuestions, Question, read
 
-LONGEST_QUESTIONS = 100_000
+MAX_QUESTIONS_LENGTH = 100_000
 PAIRS = [("all", "All"), ("some", "Some, drawn by chance"), ("one", "One")]
 
 
@@ -27,8 +27,8 @@ class QuestionsField(forms.JSONField):
         super().__init__(required=False, widget=textarea, **options)
 
     def clean(self, value: Any) -> Any:
-        if isinstance(value, str) and len(value) > LONGEST_QUESTIONS:
-            raise forms.ValidationError(f"That is longer than {LONGEST_QUESTIONS:,} characters.")
+        if isinstance(value, str) and len(value) > MAX_QUESTIONS_LENGTH:
+            raise forms.ValidationError(f"That is longer than {MAX_QUESTIONS_LENGTH:,} characters.")
         return value
 
     def bound_data(self, data: Any, initial: Any) -> Any:
@@ -80,7 +80,7 @@ class QueueForm(*(kind.asks_form for kind in KINDS.values()), AsksForm):  # type
     overlap = forms.IntegerField(
         label="Overlap",
         min_value=1,
-        max_value=MOST_OVERLAP,
+        max_value=MAX_OVERLAP,
         initial=1,
         help_text="How many different people judge each item. Two or more make agreement measurable.",
     )

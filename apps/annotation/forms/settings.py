@@ -14,7 +14,7 @@ from apps.annotation.judges.enrollment import DEFAULT_PROMPT, JUDGING
 from apps.annotation.kinds import kind_of
 from apps.annotation.kinds.kind import Known
 from apps.annotation.models import Adjudication, Item, Judge, Queue
-from apps.annotation.models.queues import MOST_OVERLAP
+from apps.annotation.models.queues import MAX_OVERLAP
 from apps.annotation.phrases import a_is_left_in_review
 from apps.annotation.queues.overlap import FewerPeople
 from apps.annotation.queues.question_changes import version_of
@@ -29,7 +29,7 @@ class SettingsForm(forms.Form):
     name = forms.CharField(max_length=200, help_text="Annotators see it, so don't name policies in it.")
     overlap = forms.IntegerField(
         label="People per item",
-        max_value=MOST_OVERLAP,
+        max_value=MAX_OVERLAP,
         help_text="How many different people judge each item. It can grow, but not shrink.",
     )
     who = forms.ChoiceField(

@@ -24,10 +24,10 @@ from apps.trajectories.models import Step, Trajectory
 LOOKED_AT = 3_000
 """Number of trajectories to examine: enough to see every value that matters."""
 STEPS_LOOKED_AT = 20_000
-MOST_VALUES = 12
+MAX_VALUES = 12
 """Maximum number of distinct values of a verdict column; with more it's a text, a name, or a measurement."""
-MOST_NAMES = 500
-LONGEST = 60
+MAX_NAMES = 500
+MAX_VALUE_LENGTH = 60
 """Maximum length of a value in characters."""
 
 SOMEBODY = re.compile("annotat|judge|rater|labell?er|worker|person|human|expert|reviewer|user")
@@ -98,9 +98,9 @@ class _Column:
     def add(self, value: Any) -> None:
         if value is None:
             return
-        if type(value) not in (str, bool, int, float) or len(str(value)) > LONGEST:
+        if type(value) not in (str, bool, int, float) or len(str(value)) > MAX_VALUE_LENGTH:
             self.is_short = False
-        elif len(self.counts) <= MOST_NAMES:
+        elif len(self.counts) <= MAX_NAMES:
             self.counts[json.dumps(value)] += 1
             self.whole_numbers += type(value) is int or (type(value) is str and bool(WHOLE.fullmatch(value)))
             self.fractions += type(value) is float and not value.is_integer()
@@ -127,7 +127,7 @@ def _alike(
     together: dict[str, list[str]] = defaultdict(list)
     for name, column in columns.items():
         is_said_again = column.counts.total() >= 2 * len(column.counts) or least == 1
-        if {*column.counts} <= {"true", "false"} or (least <= len(column.counts) <= MOST_VALUES and is_said_again):
+        if {*column.counts} <= {"true", "false"} or (least <= len(column.counts) <= MAX_VALUES and is_said_again):
             together[name if _is_of_side(name, columns, sides) else re.sub(r"\d+", "#", name)].append(name)
     groups = []
     for names in together.values():
@@ -157,7 +157,7 @@ def _names(columns: Mapping[str, _Column]) -> tuple[str, ...]:
     return tuple(
         name
         for name, column in columns.items()
-        if len(column.counts) <= MOST_NAMES
+        if len(column.counts) <= MAX_NAMES
         and column.counts.total() > len(column.counts)
         and not column.fractions
         and name != NAMES[0]

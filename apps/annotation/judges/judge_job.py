@@ -30,10 +30,10 @@ logger = logging.getLogger(__name__)
 
 STRETCH_SECONDS = 60.0
 """Time slice after which a worker hands the judge on, so that other tasks get their turn."""
-MOST_CHARACTERS = 24_000
+MAX_CHARACTERS = 24_000
 """Maximum length of each trajectory, and of the task."""
 FAILURES_IN_A_ROW = 5
-MOST_OF_WORKSPACE = 2
+MAX_PER_WORKSPACE = 2
 """Judges of one workspace that run concurrently, so that its unresponsive servers don't block other workspaces."""
 
 
@@ -57,7 +57,7 @@ def _claim(judge_id: UUID) -> Judge | None:
         return None
     Workspace.objects.select_for_update(no_key=True).get(pk=named.workspace_id)  # else two would both find room
     at_work = _served(named).in_phase(*HELD).filter(leased_until__gte=now()).exclude(pk=judge_id)
-    if at_work.count() >= MOST_OF_WORKSPACE:
+    if at_work.count() >= MAX_PER_WORKSPACE:
         return None  # each running judge wakes the workers when it ends or hands on
     return lifecycle.claim(JUDGES, (_waiting(named).first() or named).pk)
 
@@ -206,9 +206,9 @@ def _ask(judge: Judge, model: Model, item: Item, criteria: str) -> tuple[Verdict
     reply: Verdict | NoAnswer
     try:
         reply = model.compare(
-            task=shortened(item.task.instruction, most=MOST_CHARACTERS),
-            a=transcript(item.a, most=MOST_CHARACTERS),
-            b=transcript(_second(item), most=MOST_CHARACTERS),
+            task=shortened(item.task.instruction, most=MAX_CHARACTERS),
+            a=transcript(item.a, most=MAX_CHARACTERS),
+            b=transcript(_second(item), most=MAX_CHARACTERS),
             criteria=criteria,
         )
     except NoAnswer as problem:

@@ -21,10 +21,10 @@ from contract.outgoing.transport import http_client
 
 TRIES = 5
 FIRST_WAIT_SECONDS = 0.5
-LONGEST_WAIT_SECONDS = 60.0
-LONGEST_TRYING_SECONDS = 150.0
+MAX_WAIT_SECONDS = 60.0
+MAX_RETRY_SECONDS = 150.0
 """After this time a question isn't retried, since an unresponsive server blocks a worker."""
-MOST_TOKENS = 2**30
+MAX_TOKENS = 2**30
 """Token limit of one answer's usage; the sum of a pair's two answers fits the column."""
 RETRIED = {408, 409, 425, 429, 500, 502, 503, 504}
 REFUSED_FOR_ALL = {401, 403, 404}
@@ -140,7 +140,7 @@ class Model:
                 {"role": "user", "content": USER.format(task=task, left=left_text, right=right_text)},
             ],
         }
-        problem, wait, ends = "", 0.0, self.pace.clock() + LONGEST_TRYING_SECONDS
+        problem, wait, ends = "", 0.0, self.pace.clock() + MAX_RETRY_SECONDS
         for attempt in range(TRIES):
             if attempt and self.pace.clock() + wait > ends:
                 break
@@ -173,7 +173,7 @@ class Model:
 def retry_after(response: httpx.Response) -> float:
     """The wait in seconds that the server asks for; 0 if it doesn't say."""
     try:
-        return min(max(float(response.headers.get("Retry-After", "")), 0.0), LONGEST_WAIT_SECONDS)
+        return min(max(float(response.headers.get("Retry-After", "")), 0.0), MAX_WAIT_SECONDS)
     except ValueError:
         return 0.0
 
@@ -189,7 +189,7 @@ def usage_of(response: httpx.Response) -> Usage:
 
 def _count(value: Any) -> int:
     """0 for values that can't be a token count."""
-    return value if type(value) is int and 0 <= value < MOST_TOKENS else 0
+    return value if type(value) is int and 0 <= value < MAX_TOKENS else 0
 
 
 def read(response: httpx.Response) -> Opinion:

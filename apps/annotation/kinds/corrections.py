@@ -22,7 +22,7 @@ from contract import jsontext
 
 LONG_TEXT = 60
 """Text longer than this is edited in a multiline box."""
-MOST_CORRECTIONS = 500
+MAX_CORRECTIONS = 500
 """Maximum per answer: each becomes a row that repeats all steps before it, and is validated against the tools."""
 PROBLEMS = 5
 REST = "arguments"
@@ -212,8 +212,8 @@ def branch_after(trajectory: Trajectory, index: int, message: dict[str, Any]) ->
 
 def check_corrections(corrections: Sequence[BetterAction], trajectory: Trajectory) -> None:
     """Raises BadAction for a written action that the tools refuse, one marked as sampled that wasn't, or too many."""
-    if len(corrections) > MOST_CORRECTIONS:
-        raise BadAction(f"These are {len(corrections):,} corrections; an answer may have {MOST_CORRECTIONS} at most.")
+    if len(corrections) > MAX_CORRECTIONS:
+        raise BadAction(f"These are {len(corrections):,} corrections; an answer may have {MAX_CORRECTIONS} at most.")
     for action in corrections:
         if action.policy is not None and sampled_by(trajectory, action.index, action.message) != action.policy:
             raise BadAction(f"The action chosen at step {action.index + 1} isn't one of those sampled there.")

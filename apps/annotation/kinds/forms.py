@@ -14,7 +14,7 @@ from apps.accounts.models import Workspace
 from apps.annotation.kinds.questions import Asks, field_of
 from apps.annotation.models import Assignment
 from apps.common.text_encoding import UNSTORABLE
-from contract.questions import LONGEST_ANSWER, Answers, Question
+from contract.questions import MAX_ANSWER_LENGTH, Answers, Question
 
 TEXT = 20_000
 SECONDS = 86_400.0
@@ -97,7 +97,7 @@ def _form_field(question: Question) -> forms.Field:
         case "choices":
             return forms.MultipleChoiceField(choices=choices, required=False)
         case "text":
-            return forms.CharField(max_length=LONGEST_ANSWER, required=False)
+            return forms.CharField(max_length=MAX_ANSWER_LENGTH, required=False)
 
 
 class JudgmentForm(forms.Form):

@@ -3,7 +3,7 @@
 The cached markup is the same for everyone who sees these sides in this order: URLs are placeholders, and names, tokens, drafts, and
 answers aren't part of it. The key is a digest, keyed with the installation's secret, of the rendering code and both sides' content. An edit or a
 new release therefore misses the cache, and authors of trajectories can't forge the rendering of others.
-There are `SLOTS` slots of at most `MOST_BYTES`; a digest maps to one of them and overwrites its content, so the total size is
+There are `SLOTS` slots of at most `MAX_BYTES`; a digest maps to one of them and overwrites its content, so the total size is
 bounded. Without Valkey everything is rendered.
 """
 
@@ -24,7 +24,7 @@ from apps.common.markup import Markup, addressed, packed, unpacked
 from apps.trajectories.models import Trajectory
 
 SLOTS = 2048
-MOST_BYTES = 64 * 1024
+MAX_BYTES = 64 * 1024
 """Compressed size limit of an entry: 128 MiB for all slots. A typical pair takes 2 to 8 KiB."""
 KEPT_SECONDS = 3600
 _PART = re.compile(r"/([0-9a-f]{32})/([a-z]+)/([0-9]+)")
@@ -67,7 +67,7 @@ def _recalled(digest: bytes) -> Rows | None:
 def _rendered(digest: bytes, placeholder: str, render: Callable[[PartUrl], Rows]) -> Rows:
     rows = render(lambda side, index: f"/{placeholder}/{side}/{index}")
     body = packed(rows.markup) if _keeps() else b""
-    if 0 < len(body) <= MOST_BYTES:
+    if 0 < len(body) <= MAX_BYTES:
         remember(_slot(digest), (digest, rows.first, body), seconds=KEPT_SECONDS)
     return rows
 

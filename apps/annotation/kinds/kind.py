@@ -26,7 +26,7 @@ K = TypeVar("K", bound=Asks)
 A = TypeVar("A")
 J = TypeVar("J", bound=Judgment)
 
-MOST_REMARKS = 200
+MAX_REMARKS = 200
 
 PartUrl = Callable[[str, int], str]
 """The URL of a step's parts, by side and index."""

@@ -14,7 +14,7 @@ from rest_framework import serializers
 
 from apps.annotation.kinds.answers import MarkedStep, Scores, check_answers
 from apps.annotation.kinds.forms import AsksForm, RowsField, TrajectoryForm, asked_rows, rows_of_steps, step_index, text
-from apps.annotation.kinds.kind import MOST_REMARKS, OF_A_JUDGMENT, Known, StepRemark, Submission, known_choice
+from apps.annotation.kinds.kind import MAX_REMARKS, OF_A_JUDGMENT, Known, StepRemark, Submission, known_choice
 from apps.annotation.kinds.meanings import Info, Meanings, Survey, answers_by_annotator
 from apps.annotation.kinds.measures import Gathered, Measure, QuestionMeasures, read
 from apps.annotation.kinds.questions import RatingAsks, answer_texts, fields_of
@@ -161,7 +161,7 @@ class RatingKind(SingleTrajectoryKind[RatingAsks, Scores, Rating]):
         return "it is a good trajectory" if known == 1 else "it is a bad trajectory"
 
     def remarks(self, judgments: Mapping[UUID, Rating]) -> Iterator[StepRemark]:
-        for mark in Mark.objects.filter(rating__in=judgments)[:MOST_REMARKS]:
+        for mark in Mark.objects.filter(rating__in=judgments)[:MAX_REMARKS]:
             tone = "good" if mark.kind == Mark.Kind.SUBGOAL else "bad"
             name = judgments[mark.rating_id].annotator.name
             yield StepRemark(mark.index, mark.get_kind_display().lower(), tone, mark.note, name)

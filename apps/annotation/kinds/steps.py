@@ -27,7 +27,7 @@ from apps.annotation.kinds.forms import (
     step_index,
     text,
 )
-from apps.annotation.kinds.kind import MOST_REMARKS, OF_A_JUDGMENT, Known, StepRemark, Submission
+from apps.annotation.kinds.kind import MAX_REMARKS, OF_A_JUDGMENT, Known, StepRemark, Submission
 from apps.annotation.kinds.meanings import Info, Meanings, Survey, walks_by
 from apps.annotation.kinds.measures import AT_ONCE, Gathered, Given, Measure, QuestionMeasures, read
 from apps.annotation.kinds.questions import Alternatives, StepsAsks, fields_of
@@ -294,11 +294,11 @@ class Steps(SingleTrajectoryKind[StepsAsks, Walk, Inspection]):
     def remarks(self, judgments: Mapping[UUID, Inspection]) -> Iterator[StepRemark]:
         """Skips labels that were filled in from a first error."""
         labels = StepLabel.objects.filter(inspection__in=judgments, is_filled=False).defer("spans")
-        for label in labels[:MOST_REMARKS]:
+        for label in labels[:MAX_REMARKS]:
             judgment = judgments[label.inspection_id]
             words = "first error" if judgment.first_error == label.index else WORDS[label.value]
             yield StepRemark(label.index, words, TONES[label.value], label.critique, judgment.annotator.name)
-        for action in Correction.objects.filter(inspection__in=judgments).defer("message")[:MOST_REMARKS]:
+        for action in Correction.objects.filter(inspection__in=judgments).defer("message")[:MAX_REMARKS]:
             who = judgments[action.inspection_id].annotator
             is_users = who.kind == Annotator.Kind.USER
             note = "What the agent’s user made of it" if is_users else action.get_origin_display()

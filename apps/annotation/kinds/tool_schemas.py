@@ -21,7 +21,7 @@ from referencing.exceptions import Unresolvable
 Json = Any
 Keyword = Callable[[Validator, Json, Json, Json], Iterator[ValidationError] | None]
 
-MOST = 10_000
+MAX_KEYWORDS = 10_000
 """Budget of evaluated keywords for all arguments of one answer, about a second's work; a list costs as many as it has entries."""
 UNTRIED = (
     "pattern",
@@ -40,7 +40,7 @@ class _TooMuch(Exception):
 
 @dataclass
 class _Budget:
-    left: int = MOST
+    left: int = MAX_KEYWORDS
     schemas: dict[int, bool] = field(default_factory=dict)
     """Whether the schema with this object id is valid. Cached, since many answers use the same tools."""
 
@@ -50,7 +50,7 @@ _budget: ContextVar[_Budget | None] = ContextVar("budget", default=None)
 
 @contextmanager
 def budget() -> Iterator[_Budget]:
-    """Everything validated inside, including nested budgets, shares MOST keywords. The schemas must outlive it, since they're cached by id."""
+    """Everything validated inside, including nested budgets, shares MAX_KEYWORDS keywords. The schemas must outlive it, since they're cached by id."""
     if (outer := _budget.get()) is not None:
         yield outer
         return

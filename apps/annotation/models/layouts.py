@@ -9,7 +9,7 @@ from apps.accounts.models import User
 from apps.annotation.models.queues import Queue
 from apps.common.ids import new_id
 
-LONGEST_NAME = 60
+MAX_NAME_LENGTH = 60
 
 
 class DeskLayout(models.Model):
@@ -17,7 +17,7 @@ class DeskLayout(models.Model):
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="desk_layouts", db_index=False)
-    name = models.CharField(max_length=LONGEST_NAME)
+    name = models.CharField(max_length=MAX_NAME_LENGTH)
     settings = models.JSONField(default=dict, help_text="Format: see `desk.layouts`.")
 
     class Meta:

@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 from apps.accounts.models import Membership, Role, User, WorkspaceModel, WorkspaceQuerySet
 from apps.policies.models import Policy
 
-MOST_OVERLAP = 50
+MAX_OVERLAP = 50
 """Maximum overlap of a queue."""
 
 

@@ -20,7 +20,7 @@ Indices = NDArray[np.int64]
 POOLED_JUDGMENTS = 4.0
 """Weight of the prior on an annotator's confusion matrix, in judgments."""
 SETTLED = 1e-5
-MOST_ROUNDS = 500
+MAX_ROUNDS = 500
 
 
 class Votes(NamedTuple):
@@ -84,7 +84,7 @@ def dawid_skene(votes: Votes, *, pooled: float = POOLED_JUDGMENTS) -> DawidSkene
     cell = compared.annotator * votes.labels + compared.label
     seen = np.unique(compared.item)
     prior, habits = np.full(votes.labels, 1 / votes.labels), np.zeros(shape)
-    for _ in range(MOST_ROUNDS):
+    for _ in range(MAX_ROUNDS):
         prior = _shares(posterior[seen].sum(axis=0) + pooled / votes.labels)
         believed = posterior[compared.item]  # (N, labels)
         counts = np.stack(
@@ -148,7 +148,7 @@ def glad(votes: Votes) -> Glad:
         raise ValueError(f"GLAD is for 2 labels; these judgments have {votes.labels}.")
     start = np.concatenate([np.ones(votes.annotators), np.zeros(votes.items), [0.0]])
     fitted = minimize(
-        _glad_loss, start, args=(votes.compared(),), jac=True, method="L-BFGS-B", options={"maxiter": MOST_ROUNDS}
+        _glad_loss, start, args=(votes.compared(),), jac=True, method="L-BFGS-B", options={"maxiter": MAX_ROUNDS}
     )
     skill, log_ease, lean = _glad_parts(fitted.x, votes)
     return Glad(_glad_evidence(skill, log_ease, lean, votes).posterior, skill, np.exp(-log_ease), float(expit(lean)))

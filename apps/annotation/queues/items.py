@@ -23,7 +23,7 @@ ITEMS_A_BATCH = 20_000
 """Batch size for tasks with many items. Closing the queue waits for the batch, so a task may be split: `selection` records its progress."""
 ROWS = 2000
 """Items in memory at once, since the pairs of a task grow with the square of its trajectories."""
-MOST_TRIES = 3
+MAX_TRIES = 3
 """Consecutive attempts at one batch."""
 STALLED_AFTER = timedelta(minutes=1)
 
@@ -47,7 +47,7 @@ def fill(queue_id: UUID) -> int:
             break
         except IntegrityError:  # a trajectory of this batch was deleted meanwhile; the next read leaves it out
             tries += 1
-            if tries == MOST_TRIES:
+            if tries == MAX_TRIES:
                 raise
     queue = Queue.objects.get(pk=queue_id)
     if queue.state != Queue.State.FILLING:

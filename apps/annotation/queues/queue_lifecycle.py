@@ -21,7 +21,7 @@ from apps.trajectories.models import Trajectory
 from apps.webhooks.events import EventType
 from apps.webhooks.outbox import announce
 
-MOST_ITEMS = 1_000_000
+MAX_ITEMS = 1_000_000
 
 
 class TooManyItems(Refusal):
@@ -29,7 +29,7 @@ class TooManyItems(Refusal):
 
     def __init__(self, count: int) -> None:
         super().__init__(
-            f"These are {count:,} items; a queue has {MOST_ITEMS:,} at most. Take fewer of each task, or narrow the filter."
+            f"These are {count:,} items; a queue has {MAX_ITEMS:,} at most. Take fewer of each task, or narrow the filter."
         )
 
 
@@ -69,7 +69,7 @@ def create_queue(
     expected = preview_of(workspace, selection, pairing, kind).items
     if not expected:
         raise KINDS[kind].nothing_to_do
-    if expected > MOST_ITEMS:
+    if expected > MAX_ITEMS:
         raise TooManyItems(expected)
     queue = Queue.objects.create(
         workspace=workspace,
@@ -106,7 +106,7 @@ def add_pairs(*, queue: Queue, pairs: Sequence[Pair]) -> None:
     """Append pairs to a queue, whatever its progress. Raises TooManyItems."""
     locked = Queue.objects.select_for_update().get(pk=queue.pk)
     count = locked.item_count + len(pairs)
-    if count > MOST_ITEMS:
+    if count > MAX_ITEMS:
         raise TooManyItems(count)
     Item.objects.bulk_create(
         [

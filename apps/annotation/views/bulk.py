@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from apps.accounts.access import at_least
 from apps.accounts.models import Role, User
 from apps.annotation.bulk.assignment import assign_items
-from apps.annotation.bulk.labels import MOST, label_all
+from apps.annotation.bulk.labels import MAX_TRAJECTORIES, label_all
 from apps.annotation.bulk.undo import undo_bulk_act
 from apps.annotation.forms.bulk import LabelAllForm
 from apps.annotation.models import BulkAct
@@ -42,7 +42,7 @@ def label(request: HtmxRequest) -> HttpResponse:
     problem = ""
     try:
         matches = selected(request.member.workspace, selection)
-        number = matches.order_by()[: MOST + 1].count()
+        number = matches.order_by()[: MAX_TRAJECTORIES + 1].count()
         shown = list(
             matches.select_related("task", "policy")
             .defer("tools", "closing", "info", "task__initial_state", "task__success_check")
@@ -53,10 +53,10 @@ def label(request: HtmxRequest) -> HttpResponse:
     context = {
         "form": form,
         "selection": selection,
-        "count": Capped(min(number, MOST), number > MOST),
+        "count": Capped(min(number, MAX_TRAJECTORIES), number > MAX_TRAJECTORIES),
         "shown": shown,
         "problem": problem,
-        "most": MOST,
+        "most": MAX_TRAJECTORIES,
     }
     return render(request, "annotation/label_all.html", context, status=422 if form.is_bound else 200)
 

@@ -15,7 +15,7 @@ from apps.accounts.access import at_least
 from apps.accounts.models import Role
 from apps.annotation import queries
 from apps.annotation.comments.queries import people_of_workspace
-from apps.annotation.forms.queues import LONGEST_QUESTIONS, GuidelinesForm, QueueForm, builder_kinds
+from apps.annotation.forms.queues import MAX_QUESTIONS_LENGTH, GuidelinesForm, QueueForm, builder_kinds
 from apps.annotation.forms.settings import KnownForm
 from apps.annotation.judges.judge_performance import model_answers
 from apps.annotation.kinds import KINDS, PAIRWISE, kind_of
@@ -108,7 +108,7 @@ def preview_questions(request: HtmxRequest) -> HttpResponse:
     """The questions of a form as shown at the desk, or the first error in them."""
     kind = KINDS.get(request.POST.get("judged", ""), PAIRWISE)
     try:
-        asks = kind.asks(questions=read(request.POST.get("questions", "")[:LONGEST_QUESTIONS], kind.asks.allowed))
+        asks = kind.asks(questions=read(request.POST.get("questions", "")[:MAX_QUESTIONS_LENGTH], kind.asks.allowed))
     except BadQuestions as problem:
         return render(request, "annotation/_questions_preview.html", {"problem": str(problem)})
     return render(request, "annotation/_questions_preview.html", {"rows": asked_rows(asks, {})})

@@ -17,7 +17,7 @@ from apps.common.stack.logs import last_lines
 from apps.common.stack.programs import Program
 
 LOOK_EVERY = 0.25  # seconds
-LONGEST_WAIT = 60.0  # seconds between two restarts of a part that keeps ending
+MAX_WAIT = 60.0  # seconds between two restarts of a part that keeps ending
 STEADY_SECONDS = 120.0
 """After running this long, a part's restart backoff resets."""
 
@@ -48,7 +48,7 @@ class Restarts:
         """Record that the part ended; returns the backoff in seconds: 0, then 1, 2, 4, … up to a minute."""
         if self.due_at is None and now - self.started_at > STEADY_SECONDS:
             self.count = 0
-        wait = min(2.0 ** (self.count - 1), LONGEST_WAIT) if self.count else 0.0
+        wait = min(2.0 ** (self.count - 1), MAX_WAIT) if self.count else 0.0
         self.count += 1
         self.due_at = now + wait
         return wait

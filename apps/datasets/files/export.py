@@ -17,7 +17,7 @@ from django.utils.http import parse_etags
 from apps.datasets.models import Version
 
 CONTENT_TYPES = {"jsonl": "application/jsonl", "parquet": "application/vnd.apache.parquet"}
-PIECE_BYTES = 1024 * 1024
+CHUNK_BYTES = 1024 * 1024
 RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 
 
@@ -107,7 +107,7 @@ async def pieces(name: str, span: Span) -> AsyncIterator[bytes]:
     try:
         await asyncio.to_thread(file.seek, span.start)
         remaining = span.end - span.start
-        while remaining and (chunk := await asyncio.to_thread(file.read, min(PIECE_BYTES, remaining))):
+        while remaining and (chunk := await asyncio.to_thread(file.read, min(CHUNK_BYTES, remaining))):
             remaining -= len(chunk)
             yield chunk
     finally:

@@ -28,7 +28,7 @@ from apps.gateway import feedback
 from apps.gateway.models import Feedback, FeedbackKey, Session
 from apps.gateway.sessions import SessionRefused
 
-MOST_BYTES = 256 * 1024
+MAX_BYTES = 256 * 1024
 """Maximum request size: an edited answer of multi-byte characters, plus field names."""
 PER_KEY = Limit("feedback-key", tries=600, seconds=60)
 PER_SESSION = Limit("feedback-session", tries=20, seconds=60)
@@ -59,9 +59,9 @@ class BoundedJSONParser(StrictJSONParser):
     def parse(
         self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
     ) -> Any:
-        body = stream.read(MOST_BYTES + 1)
-        if len(body) > MOST_BYTES:
-            raise ParseError(f"The request is larger than {MOST_BYTES // 1024} kB.")
+        body = stream.read(MAX_BYTES + 1)
+        if len(body) > MAX_BYTES:
+            raise ParseError(f"The request is larger than {MAX_BYTES // 1024} kB.")
         return super().parse(BytesIO(body), media_type, parser_context)
 
 
@@ -71,10 +71,10 @@ class FeedbackSerializer(RequestSerializer):
     session = serializers.UUIDField()
     thumb = serializers.ChoiceField(choices=["up", "down"], required=False, allow_null=True, default=None)
     comment = serializers.CharField(
-        max_length=feedback.LONGEST_COMMENT, required=False, allow_blank=True, default="", trim_whitespace=True
+        max_length=feedback.MAX_COMMENT_LENGTH, required=False, allow_blank=True, default="", trim_whitespace=True
     )
     edited_answer = serializers.CharField(
-        max_length=feedback.LONGEST_ANSWER,
+        max_length=feedback.MAX_ANSWER_LENGTH,
         required=False,
         allow_blank=True,
         default="",

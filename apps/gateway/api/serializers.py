@@ -15,7 +15,7 @@ from apps.gateway.models import Session, SessionEvent
 from apps.gateway.session_trajectories import key_of
 from apps.policies.models import Policy
 
-LONGEST_JSON = 20_000
+MAX_JSON_LENGTH = 20_000
 LARGEST_REWARD = 1e300
 """Far below the 64-bit limit, so that the sum of a session's rewards can't overflow."""
 T = TypeVar("T")
@@ -83,7 +83,7 @@ class OpenSerializer(RequestSerializer):
         required=False,
         default=sessions.IDLE_SECONDS,
         min_value=10,
-        max_value=sessions.LONGEST_IDLE,
+        max_value=sessions.MAX_IDLE_SECONDS,
         help_text="Without a call or an event for this long, the session is abandoned.",
     )
 
@@ -268,11 +268,11 @@ def _finite(value: Any, name: str) -> float:
 
 
 def _small(name: str, value: T) -> T:
-    if len(str(value)) > LONGEST_JSON:
+    if len(str(value)) > MAX_JSON_LENGTH:
         raise ValidationError(
             {
                 name: [
-                    f"It's longer than {LONGEST_JSON:,} characters. Keep large things elsewhere, and name their address."
+                    f"It's longer than {MAX_JSON_LENGTH:,} characters. Keep large things elsewhere, and name their address."
                 ]
             }
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from apps.gateway.dialects.dialect import MOST_ITEMS, Dialect, ReplyContext, Usage, count, few, named_event
+from apps.gateway.dialects.dialect import MAX_ITEMS, Dialect, ReplyContext, Usage, count, few, named_event
 from apps.gateway.refusals import GatewayRefusal
 from apps.gateway.splits.blind_replies import hidden_words, keep
 from apps.gateway.streamed_reply import NoEvent
@@ -15,7 +15,7 @@ from contract.values import Json, mapping
 
 NO_IDS = "Anthropic's /v1/messages has no token ids."
 VERSION = "2023-06-01"
-LONGEST_HEADER = 500
+MAX_HEADER_LENGTH = 500
 JOINED = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
 BLOCK = {
     *("type", "text", "id", "name", "input", "thinking", "signature", "data", "citations"),
@@ -90,7 +90,7 @@ class AnthropicMessages(Dialect):
         headers = {"anthropic-version": VERSION}
         for name in ("anthropic-version", "anthropic-beta"):
             value = request_headers.get(name, "")
-            if value and len(value) <= LONGEST_HEADER and value.isascii() and value.isprintable():
+            if value and len(value) <= MAX_HEADER_LENGTH and value.isascii() and value.isprintable():
                 headers[name] = value
         return headers
 
@@ -218,7 +218,7 @@ class StreamedMessage:
             self._message = dict(event["message"])
             self._count(event["message"].get("usage"))
         elif kind == "content_block_start":
-            if len(self._blocks) == MOST_ITEMS:
+            if len(self._blocks) == MAX_ITEMS:
                 raise NoEvent
             self._blocks[int(event["index"])] = _Block(dict(event["content_block"]))
         elif kind == "content_block_delta":

@@ -7,7 +7,7 @@ from typing import Any
 
 from apps.gateway.dialects.dialect import Dialect, ReplyContext, Usage, count
 from apps.gateway.splits.blind_replies import hide
-from apps.gateway.streamed_reply import MOST_CHOICES, MOST_TOOL_CALLS, NoEvent, StreamedReply
+from apps.gateway.streamed_reply import MAX_CHOICES, MAX_TOOL_CALLS, NoEvent, StreamedReply
 from apps.gateway.token_capture import Capture, Tokens
 from contract.chat_digests import normalized
 from contract.completion_chunks import event, event_stream
@@ -62,7 +62,7 @@ class ChatCompletions(Dialect):
     def process_reply(self, reply: dict[str, Any]) -> None:
         try:
             is_reply = isinstance(reply["choices"][0]["message"], dict)
-            is_small = len(reply["choices"]) <= MOST_CHOICES and all(map(_has_few_calls, reply["choices"]))
+            is_small = len(reply["choices"]) <= MAX_CHOICES and all(map(_has_few_calls, reply["choices"]))
         except (LookupError, TypeError):
             is_reply = is_small = False
         if not (is_reply and is_small):
@@ -118,4 +118,4 @@ class ChatCompletions(Dialect):
 
 def _has_few_calls(choice: Json) -> bool:
     calls = mapping(mapping(choice).get("message")).get("tool_calls")
-    return not isinstance(calls, list) or len(calls) <= MOST_TOOL_CALLS
+    return not isinstance(calls, list) or len(calls) <= MAX_TOOL_CALLS

@@ -9,14 +9,14 @@ from uuid import UUID
 
 from apps.gateway.refusals import GatewayRefusal
 from apps.gateway.splits.blind_replies import hidden_error
-from apps.gateway.streamed_reply import MOST_VALUES, NoEvent
+from apps.gateway.streamed_reply import MAX_VALUES, NoEvent
 from apps.gateway.token_capture import Tokens
 from contract import jsontext
 from contract.outgoing.replies import error_in
 from contract.quoting import legible
 from contract.values import Json, mapping
 
-MOST_ITEMS = 1000
+MAX_ITEMS = 1000
 """Maximum blocks of a message, items of a response, or tool calls of a completion. With more, pages and finishing a session take minutes."""
 
 
@@ -183,7 +183,7 @@ class Dialect(ABC):
 
 def piece_from(data: bytes) -> dict[str, Any]:
     """A JSON object of bounded size. Raises NoEvent."""
-    if jsontext.has_more_values(data, MOST_VALUES):
+    if jsontext.has_more_values(data, MAX_VALUES):
         raise NoEvent
     try:
         piece = jsontext.loads(data)
@@ -196,7 +196,7 @@ def piece_from(data: bytes) -> dict[str, Any]:
 
 def few(items: Json) -> bool:
     """Whether it's a list within the size limit of a reply."""
-    return isinstance(items, list) and len(items) <= MOST_ITEMS
+    return isinstance(items, list) and len(items) <= MAX_ITEMS
 
 
 def named_event(piece: dict[str, Any]) -> bytes:

@@ -18,7 +18,7 @@ from apps.policies.models import Endpoint, Policy
 
 CACHE_SECONDS = 5.0
 """How long a process uses cached prices and limits."""
-MOST_CACHED = 10_000
+MAX_CACHED = 10_000
 MILLION = Decimal(1_000_000)
 _cache: dict[tuple[UUID, UUID | None, UUID | None], tuple[float, Terms]] = {}
 """By workspace, policy, and endpoint, with the time of expiry."""
@@ -62,7 +62,7 @@ def terms_of(workspace_id: UUID, policy_id: UUID | None, endpoint_id: UUID | Non
     rates = None
     if price is not None:
         rates = Rates(price.input, price.input if price.cached is None else price.cached, price.output)
-    if len(_cache) >= MOST_CACHED:
+    if len(_cache) >= MAX_CACHED:
         _cache.clear()
     _cache[key] = time.monotonic() + CACHE_SECONDS, Terms(limits, rates)
     return _cache[key][1]

@@ -17,7 +17,7 @@ from apps.policies import promotions
 from apps.policies.models import Policy
 from apps.policies.publication import NAME
 
-MOST_ARMS = 5
+MAX_ARMS = 5
 """Including the canary. With more arms, each would get too few sessions for conclusions."""
 
 
@@ -163,8 +163,8 @@ def _refuse_arms(arms: Sequence[ArmPlan]) -> None:
     policies = [arm.policy for arm in arms]
     if all(arm.is_canary for arm in arms):
         raise BadArms("Give at least one arm besides the canary, to answer most sessions.")
-    if len(arms) > MOST_ARMS:
-        raise BadArms(f"Got {len(arms)} arms; expected {MOST_ARMS} at most.")
+    if len(arms) > MAX_ARMS:
+        raise BadArms(f"Got {len(arms)} arms; expected {MAX_ARMS} at most.")
     if len({policy.pk for policy in policies}) < len(policies):
         raise BadArms("The same policy is given twice. Give it once, with its total weight.")
     if unserved := [policy.name for policy in policies if target_of(policy) is None]:

@@ -17,7 +17,7 @@ from apps.gateway.spending.costs import Cost, cost_in, sums
 from apps.gateway.splits.models import Arm, TrafficSplit, shares
 from apps.policies.models import Policy
 
-MOST_SESSIONS = 20_000
+MAX_SESSIONS = 20_000
 ALARM = 0.001
 """Below this p-value the observed shares don't match the intended ones. Far below 5 %, since it's looked at often."""
 
@@ -54,7 +54,7 @@ class ArmFigures(NamedTuple):
 
 
 class SplitFigures(NamedTuple):
-    """Figures of the newest sessions, up to MOST_SESSIONS."""
+    """Figures of the newest sessions, up to MAX_SESSIONS."""
 
     arms: list[ArmFigures]
     sessions: int
@@ -79,10 +79,8 @@ def figures_of(split: TrafficSplit) -> SplitFigures:
     """The figures, in five queries regardless of the number of arms."""
     arms = {arm.policy_id: arm for arm in split.arms.select_related("policy").order_by("pk")}
     share = shares(list(arms.values()))
-    newest = list(Session.objects.filter(split=split).order_by("-id").values_list("pk", flat=True)[: MOST_SESSIONS + 1])
-    among = (
-        Session.objects.filter(split=split, pk__gte=newest[:MOST_SESSIONS][-1]) if newest else Session.objects.none()
-    )
+    newest = list(Session.objects.filter(split=split).order_by("-id").values_list("pk", flat=True)[: MAX_SESSIONS + 1])
+    among = Session.objects.filter(split=split, pk__gte=newest[:MAX_SESSIONS][-1]) if newest else Session.objects.none()
     drawn: dict[Any, dict[str, Any]] = {
         row["drawn"]: dict(row)
         for row in among.values("drawn")
@@ -119,9 +117,9 @@ def figures_of(split: TrafficSplit) -> SplitFigures:
         )
     return SplitFigures(
         arms=arm_figures,
-        sessions=min(len(newest), MOST_SESSIONS),
+        sessions=min(len(newest), MAX_SESSIONS),
         off_sessions=off,
-        is_cut=len(newest) > MOST_SESSIONS,
+        is_cut=len(newest) > MAX_SESSIONS,
         mismatch=_mismatch(among, split.arms_changed_at, {pk: share[arm] for pk, arm in arms.items()}),
     )
 

@@ -23,7 +23,7 @@ from apps.policies import promotions
 from apps.policies.models import Policy
 from apps.redaction.rules import redacted
 
-LONGEST_UNIT = 200
+MAX_UNIT_LENGTH = 200
 SAMPLING = ("temperature", "top_p", "top_k", "min_p")
 """Settings of a policy that are also parameters of a chat."""
 logger = logging.getLogger(__name__)
@@ -116,7 +116,7 @@ def unit_of(split: TrafficSplit, *, task: Mapping[str, Any] | None, unit: str) -
     if task and split.unit == TrafficSplit.Unit.TASK and task.get("key"):
         return f"task {task.get('environment') or ''}\n{task['key']}"
     if split.unit == TrafficSplit.Unit.UNIT and unit:
-        return f"unit {unit[:LONGEST_UNIT]}"
+        return f"unit {unit[:MAX_UNIT_LENGTH]}"
     return f"session {new_id()}"
 
 

@@ -17,12 +17,12 @@ from apps.ingest.files.conversion import Pieces, Unusable
 from contract import jsontext
 
 DELIMITERS = (",", "\t", ";")
-MOST_CELL_BYTES = 64 << 20
+MAX_CELL_BYTES = 64 << 20
 """Keeps an unclosed quote from reading the rest of the file as one cell."""
 
-csv.field_size_limit(MOST_CELL_BYTES)  # process-wide
+csv.field_size_limit(MAX_CELL_BYTES)  # process-wide
 
-MOST_PRINTED = 1_000_000
+MAX_PRINTED = 1_000_000
 """Maximum characters of a cell parsed as Python: the parser takes some hundred bytes per character of short literals."""
 
 _WORDS = re.compile(
@@ -99,7 +99,7 @@ def _value(name: str, cell: str) -> Any:
         value = jsontext.parse(cell)
     except jsontext.UnreadableJSON:
         try:
-            value = decode_result(_PRINTED.sub(_as_python, cell), most_python=MOST_PRINTED)
+            value = decode_result(_PRINTED.sub(_as_python, cell), most_python=MAX_PRINTED)
         except Unreadable:
             return cell
     if not isinstance(value, dict | list) or (_WORDS.match(name) and not _is_chat(value)):

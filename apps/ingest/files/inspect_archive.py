@@ -26,8 +26,8 @@ ENCRYPTED = 1
 LOCAL_HEADER = struct.Struct("<26xHH")
 """Local header of a member: skips 26 bytes that the central directory repeats, then the lengths of the name and the extra field."""
 HEADERS = ("header.json", "_journal/start.json")
-MOST_HEADER_BYTES = 16 << 20
-MOST_DIRECTORY_BYTES = 128 << 20
+MAX_HEADER_BYTES = 16 << 20
+MAX_DIRECTORY_BYTES = 128 << 20
 """Size of a zip archive's central directory, which is read whole."""
 BLOCK = 1 << 20
 
@@ -44,7 +44,7 @@ def open_zip(file: IO[bytes]) -> zipfile.ZipFile:
 def refuse_large_directory(file: IO[bytes]) -> None:
     """Refuse a zip archive whose central directory is too large to read. Raises zipfile.BadZipFile."""
     end = zipfile._EndRecData(file)  # type: ignore[attr-defined]  # no public way in, the same in every version
-    if end and end[zipfile._ECD_SIZE] > MOST_DIRECTORY_BYTES:  # type: ignore[attr-defined]
+    if end and end[zipfile._ECD_SIZE] > MAX_DIRECTORY_BYTES:  # type: ignore[attr-defined]
         raise zipfile.BadZipFile("its directory is larger than it can be")
 
 
@@ -106,7 +106,7 @@ class EvalArchive(Pieces):
         name = next((name for name in HEADERS if name in names), None)
         if name is None:
             raise Unusable("a zip archive inside another. Unpack it once")
-        body = b"".join(self._unpacked(self._zip.getinfo(name), most=MOST_HEADER_BYTES))
+        body = b"".join(self._unpacked(self._zip.getinfo(name), most=MAX_HEADER_BYTES))
         try:
             header = jsontext.loads(body)
         except jsontext.UnreadableJSON as error:

@@ -26,7 +26,7 @@ PAGE_BYTES = 1 << 20
 BATCH_BYTES = 64 << 20
 """Limit for the rows unpacked at once, estimated from the average row size: wide rows are unpacked one by one."""
 
-MOST_VALUES = 16 << 20
+MAX_VALUES = 16 << 20
 """Maximum values of a column in a row group. Equal values take no space, so a kilobyte can hold billions in one row."""
 
 DICTIONARY_BYTES = 2 << 20
@@ -103,9 +103,9 @@ def _rows_at_once(metadata: Any) -> int:
     widest = 1
     for group in _row_groups(metadata):
         values = max((column.num_values for column in _columns(group)), default=0)
-        if values > MOST_VALUES:
+        if values > MAX_VALUES:
             raise Unusable(
-                f"a Parquet file with {values:,} values of one column in a row group, where {MOST_VALUES:,} fit. "
+                f"a Parquet file with {values:,} values of one column in a row group, where {MAX_VALUES:,} fit. "
                 "Write it with smaller row groups"
             )
         widest = max(widest, max(group.total_byte_size, 8 * values) // max(group.num_rows, 1))

@@ -29,7 +29,7 @@ EXPECTED = "An object with `eval` and `samples`, each with `id`, `epoch` and `me
 GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 """Correct, partially correct, incorrect, no answer."""
 ATTACHED = "attachment://"
-MOST_ATTACHED = 64 << 20
+MAX_ATTACHED = 64 << 20
 """Characters of a sample's attachments, counted per reference: a megabyte that is referenced ten thousand times is ten gigabytes."""
 OF_MESSAGE = ("id", "source", "role", "model", "metadata", "internal")
 OF_SAMPLE = ("epoch", "scores", "metadata", "model_usage", "total_time", "working_time", "error", "limit", "uuid")
@@ -117,7 +117,7 @@ class _Attachments:
 
     def __init__(self, texts: dict[str, Any]) -> None:
         self.texts = texts
-        self.room = MOST_ATTACHED
+        self.room = MAX_ATTACHED
 
     def resolve(self, value: Json) -> Json:
         """The value with every attachment in place, and images in the form of chat messages. Raises BadRow."""
@@ -137,7 +137,7 @@ class _Attachments:
             return name
         self.room -= len(attached)
         if self.room < 0:
-            reason = f"Its attachments, counted once per reference, have more than {MOST_ATTACHED:,} characters."
+            reason = f"Its attachments, counted once per reference, have more than {MAX_ATTACHED:,} characters."
             raise BadRow(reason, "Attachments that exist, and fit where they are referenced.")
         return attached
 

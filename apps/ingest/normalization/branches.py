@@ -8,9 +8,9 @@ from typing import TypeVar
 from apps.ingest.normalization.conversation import Conversation
 from apps.ingest.records import BadParts, BadRow, Json, Message, TrajectoryRecord
 
-MOST_BRANCHES = 200
+MAX_BRANCHES = 200
 """Paths per chat, since each is stored in full."""
-MOST_MESSAGES = 200_000
+MAX_MESSAGES = 200_000
 """Messages of all paths together, including those without an answer: a chat of 50,000 messages that branches at each has a billion."""
 
 T = TypeVar("T")
@@ -44,10 +44,10 @@ def trajectories_along(
     """
     number = length = 0
     for index, path in enumerate(paths):
-        if number == MOST_BRANCHES:
-            raise BadParts(f"The conversation has more than {MOST_BRANCHES} branches.", "The first ones were imported.")
-        if index and (length := length + len(path)) > MOST_MESSAGES:
-            reason = f"The conversation's branches have more than {MOST_MESSAGES:,} messages together."
+        if number == MAX_BRANCHES:
+            raise BadParts(f"The conversation has more than {MAX_BRANCHES} branches.", "The first ones were imported.")
+        if index and (length := length + len(path)) > MAX_MESSAGES:
+            reason = f"The conversation's branches have more than {MAX_MESSAGES:,} messages together."
             raise BadParts(reason, "The first ones were imported.")
         conversation = Conversation()
         for message in messages_of(path):

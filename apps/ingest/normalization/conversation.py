@@ -39,7 +39,7 @@ ASIDE = frozenset({"role", "name", "id", "tool_call_id", "call_id", "model", "ti
 """Metadata keys, which never hold message text."""
 
 
-MOST_OPEN = 1000
+MAX_OPEN = 1000
 """The most recent calls kept waiting for results, since each result searches them. A result with a call id doesn't need them."""
 
 
@@ -49,7 +49,7 @@ class Conversation:
     def __init__(self) -> None:
         self.steps: list[StepRecord] = []
         self.waiting: list[Message] = []
-        self._unanswered: deque[tuple[str, str]] = deque(maxlen=MOST_OPEN)  # (call id, tool name) in call order
+        self._unanswered: deque[tuple[str, str]] = deque(maxlen=MAX_OPEN)  # (call id, tool name) in call order
         self._calls = 0
         self._is_thinking = False  # the last entry was reasoning alone
 
@@ -203,7 +203,7 @@ class Conversation:
             identifier = message["id"]  # tau2; elsewhere `id` is the message's id
         if type(identifier) is str and identifier:
             still_open = (call for call in self._unanswered if call[0] != identifier)
-            self._unanswered = deque(still_open, maxlen=MOST_OPEN)
+            self._unanswered = deque(still_open, maxlen=MAX_OPEN)
             return identifier
         for index, (call_id, tool) in enumerate(self._unanswered):
             if not name or tool == name:

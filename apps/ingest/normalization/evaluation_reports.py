@@ -20,9 +20,9 @@ HEAD = 512
 BEGINNING = b'"total_instances"'
 """How SWE-bench reports begin, whatever their name."""
 NAMES = ("result.json", "report.json", "results.json")
-MOST_BYTES = 16 << 20
+MAX_BYTES = 16 << 20
 """Size of one report."""
-MOST_KEPT = 128 << 20
+MAX_KEPT = 128 << 20
 """Approximate bytes kept of all reports of an archive."""
 BYTES_A_NAME = 100
 OF_APPWORLD = re.compile(r"(?:^|/)tasks/([^/]+)/logs/lm_calls\.jsonl(?:\.gz)?$")
@@ -58,7 +58,7 @@ class Outcomes:
     @property
     def is_full(self) -> bool:
         """Nothing more may be taken: a small archive can hold a lot."""
-        return self.kept > MOST_KEPT
+        return self.kept > MAX_KEPT
 
     def add(self, path: str, body: bytes) -> None:
         """Add a file's outcomes, if it's a report."""

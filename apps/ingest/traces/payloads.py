@@ -26,8 +26,8 @@ KEPT = frozenset(
 """Keys of messages and of Responses items; all others are recording metadata."""
 LISTS = ("messages", "input", "contents", "prompt", "args", "output", "items")
 """Keys under which a request or a response keeps its messages."""
-MOST_WRAPPINGS = 6
-MOST_ENCODINGS = 3
+MAX_WRAPPINGS = 6
+MAX_ENCODINGS = 3
 NOTHING = {"content": "role"}
 """How one widely used exporter writes an empty prompt."""
 
@@ -63,7 +63,7 @@ class _Found:
         value = decoded(entry)
         if value is None:
             return
-        if depth > MOST_WRAPPINGS:
+        if depth > MAX_WRAPPINGS:
             self._add_text(text(value))
         elif type(value) is str:
             self._add_text(value)
@@ -194,7 +194,7 @@ def _is_part(value: Json) -> bool:
 
 def decoded(entry: Json) -> Json:
     """The value of JSON text, including doubly encoded JSON and Python literals; other text unchanged."""
-    for _ in range(MOST_ENCODINGS):
+    for _ in range(MAX_ENCODINGS):
         if type(entry) is not str or entry.lstrip()[:1] not in ("{", "[", '"'):
             break
         try:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
-from apps.ingest.normalization.conversation import MOST_OPEN, Conversation
+from apps.ingest.normalization.conversation import MAX_OPEN, Conversation
 from apps.ingest.normalization.fields import text
 from apps.ingest.records import Json, Message
 from apps.ingest.traces.payloads import read_payload
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class OpenCalls(Conversation):
-    """Takes the messages of a chat one by one and tracks the calls without a result: the latest MOST_OPEN of them."""
+    """Takes the messages of a chat one by one and tracks the calls without a result: the latest MAX_OPEN of them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class OpenCalls(Conversation):
         call = super()._call(entry)
         if call["id"] not in self._with_result:
             self.calls[call["id"]] = call
-            if len(self.calls) > MOST_OPEN:
+            if len(self.calls) > MAX_OPEN:
                 del self.calls[next(iter(self.calls))]
         return call
 

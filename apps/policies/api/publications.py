@@ -16,7 +16,7 @@ from apps.accounts.models import Role
 from apps.common.api import Conflict, ListView, MemberView, RequestSerializer
 from apps.policies.models import Policy, Publication
 from apps.policies.publication import PublishingRefused, publish_policy, roll_back_publication
-from apps.policies.registration import MOST_REPLICAS, PolicyRefused, register_server
+from apps.policies.registration import MAX_REPLICAS, PolicyRefused, register_server
 
 
 class PublicationSerializer(serializers.ModelSerializer[Publication]):
@@ -65,7 +65,7 @@ class PublishSerializer(RequestSerializer):
         child=serializers.CharField(max_length=300),
         required=False,
         default=list,
-        max_length=MOST_REPLICAS,
+        max_length=MAX_REPLICAS,
         help_text="Addresses of additional servers to serve the same policy.",
     )
     key_variable = serializers.CharField(

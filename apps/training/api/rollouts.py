@@ -17,8 +17,8 @@ from apps.accounts.models import Role
 from apps.common.api import Conflict, ListView, MemberView, RequestSerializer
 from apps.jobs import lifecycle
 from apps.policies.models import Policy
-from apps.training.runner_rollouts import DEADLINE_SECONDS, LEASE_SECONDS, LONGEST_DEADLINE, start_for_runners
-from apps.training.task_list import MOST_TASKS, BadTask, read_task
+from apps.training.runner_rollouts import DEADLINE_SECONDS, LEASE_SECONDS, MAX_DEADLINE_SECONDS, start_for_runners
+from apps.training.task_list import MAX_TASKS, BadTask, read_task
 from apps.trajectories.models import RolloutBatch
 from apps.trajectories.rollouts import rollout_batches
 from contract.trajectory import Task
@@ -72,7 +72,7 @@ class StartRolloutsSerializer(RequestSerializer):
     tasks = serializers.ListField(
         child=serializers.JSONField(),
         default=list,
-        max_length=MOST_TASKS,
+        max_length=MAX_TASKS,
         help_text="With runners: the tasks, each {key, instruction, initial_state, success_check, category, difficulty, held_out}. If omitted, drawn from the environment's tasks that the workspace has attempts at.",
     )
     lease_seconds = serializers.IntegerField(
@@ -84,7 +84,7 @@ class StartRolloutsSerializer(RequestSerializer):
     deadline_seconds = serializers.IntegerField(
         default=DEADLINE_SECONDS,
         min_value=10,
-        max_value=LONGEST_DEADLINE,
+        max_value=MAX_DEADLINE_SECONDS,
         help_text="With runners, from the first lease: episodes not played by then are left out.",
     )
 

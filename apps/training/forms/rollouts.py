@@ -10,7 +10,7 @@ from apps.accounts.models import Membership
 from apps.common.environments import CHOICES, LEVELS
 from apps.gateway.targets import answering
 from apps.policies.models import Policy
-from apps.training.runner_rollouts import DEADLINE_SECONDS, LEASE_SECONDS, LONGEST_DEADLINE, MOST_CALLS
+from apps.training.runner_rollouts import DEADLINE_SECONDS, LEASE_SECONDS, MAX_CALLS, MAX_DEADLINE_SECONDS
 from apps.training.task_list import BadTask, read_tasks
 from apps.training.workspace_tasks import workspace_environments
 from contract.trajectory import Task
@@ -94,7 +94,7 @@ class RunnerRolloutForm(forms.Form):
     )
     samples = forms.IntegerField(min_value=1, max_value=64, initial=1, label="Attempts at each")
     steps = forms.IntegerField(
-        min_value=1, max_value=1000, initial=MOST_CALLS, label="Most calls", help_text="Per episode."
+        min_value=1, max_value=1000, initial=MAX_CALLS, label="Most calls", help_text="Per episode."
     )
     lease_seconds = forms.IntegerField(
         min_value=10,
@@ -105,7 +105,7 @@ class RunnerRolloutForm(forms.Form):
     )
     deadline_hours = forms.FloatField(
         min_value=0.01,
-        max_value=LONGEST_DEADLINE / 3600,
+        max_value=MAX_DEADLINE_SECONDS / 3600,
         initial=DEADLINE_SECONDS // 3600,
         label="Deadline in hours",
         help_text="From the first lease. Episodes not played by then are left out.",

@@ -24,7 +24,7 @@ from apps.common.pages import page_of
 from apps.common.sorting import sorting_by
 from apps.jobs import lifecycle
 from apps.training.charts import charts_of
-from apps.training.comparison import MOST_RUNS, settings_of
+from apps.training.comparison import MAX_RUNS, settings_of
 from apps.training.folders import RunFolder, folder_of, read_log
 from apps.training.forms.runs import RunForm
 from apps.training.kept_rollouts import NotSampled, open_sampled, sampled
@@ -36,7 +36,7 @@ from apps.training.presets import PRESETS, rules_kept
 from apps.training.queries import RUN_COLUMNS, headway, lineage_of, run_for_page, runs_for_comparing, runs_for_list
 from apps.training.refusals import LaunchRefused
 from apps.training.remedies import RemedyRefused, resume_with_remedy
-from apps.training.series import MOST_POINTS, metric_points, series_of, state_of, table_of
+from apps.training.series import MAX_POINTS, metric_points, series_of, state_of, table_of
 
 CHECK_PATIENCE_SECONDS = 5.0
 CANDIDATES = 40
@@ -61,9 +61,9 @@ def runs(request: HtmxRequest) -> HttpResponse:
 def compare(request: HtmxRequest) -> HttpResponse:
     """Two to six runs side by side; with fewer, the page to choose them."""
     wanted = [UUID(text) for text in request.GET.getlist("run") if _is_uuid(text)]
-    runs_by_id = {run.pk: run for run in runs_for_comparing(request.member).filter(pk__in=wanted[: MOST_RUNS + 1])}
+    runs_by_id = {run.pk: run for run in runs_for_comparing(request.member).filter(pk__in=wanted[: MAX_RUNS + 1])}
     chosen = [runs_by_id[pk] for pk in dict.fromkeys(wanted) if pk in runs_by_id]
-    problem = f"Choose at most {MOST_RUNS} training runs." if len(chosen) > MOST_RUNS else ""
+    problem = f"Choose at most {MAX_RUNS} training runs." if len(chosen) > MAX_RUNS else ""
     several = len(chosen) > 1 and not problem
     settings = settings_of(chosen) if several else []
     newest = list(runs_for_comparing(request.member).order_by("-id")[:CANDIDATES])
@@ -71,7 +71,7 @@ def compare(request: HtmxRequest) -> HttpResponse:
         "runs": chosen if not problem else [],
         "sources": [{"name": run.name, "url": reverse("training:series", args=[run.pk])} for run in chosen],
         "problem": problem,
-        "most": MOST_RUNS,
+        "most": MAX_RUNS,
         "candidates": [*chosen, *(run for run in newest if run not in chosen)],
         "differing": [setting for setting in settings if setting.differs],
         "same": [setting for setting in settings if not setting.differs],
@@ -186,10 +186,10 @@ def series(request: HtmxRequest, run_id: UUID) -> HttpResponseBase:
 def tables(request: HtmxRequest, run_id: UUID) -> HttpResponse:
     """The curves as tables, for screen readers and browsers without JavaScript."""
     run = get_object_or_404(Run.objects.visible_to(request.member).select_related("version"), pk=run_id)
-    points = metric_points(run.pk, most=MOST_POINTS)
+    points = metric_points(run.pk, most=MAX_POINTS)
     charts = charts_of({name for point in points for name in point.means})
     shown = [(chart, list(table_of(chart, points))) for chart in charts]
-    return render(request, "training/tables.html", {"run": run, "charts": shown, "most": MOST_POINTS})
+    return render(request, "training/tables.html", {"run": run, "charts": shown, "most": MAX_POINTS})
 
 
 @require_POST

@@ -23,7 +23,7 @@ MAX_ROWS = 20
 PAGE_ROWS = 1_000
 """Rows per page. Each is half a kilobyte and takes half a millisecond: all rows of two trajectories with 20,000 steps took half a minute."""
 
-MOST_CONTEXT_CHARS = 8_000_000
+MAX_CONTEXT_CHARS = 8_000_000
 """Trajectories with more context than this are compared by their actions only: reading all messages would take seconds."""
 
 
@@ -106,14 +106,14 @@ class OpenRow(NamedTuple):
 
 def compare(left: Trajectory, right: Trajectory) -> Comparison:
     """Align two trajectories by their actions."""
-    with_context = _context_chars(left, right) <= MOST_CONTEXT_CHARS
+    with_context = _context_chars(left, right) <= MAX_CONTEXT_CHARS
     return _aligned(left, right, _read(left, right, with_context=with_context), with_context=with_context)
 
 
 def compare_read(left: Trajectory, right: Trajectory, steps: Mapping[UUID, Mapping[int, Step]]) -> Comparison:
     """Like `compare`, for steps that have been read, by trajectory and index."""
     in_order = [by_index[index] for by_index in steps.values() for index in sorted(by_index)]
-    with_context = sum(step.context_chars for step in in_order) <= MOST_CONTEXT_CHARS
+    with_context = sum(step.context_chars for step in in_order) <= MAX_CONTEXT_CHARS
     return _aligned(left, right, in_order, with_context=with_context)
 
 

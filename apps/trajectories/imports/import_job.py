@@ -64,10 +64,10 @@ PACKED = (b"PAR1", b"PK", b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 """Magic numbers of Parquet, zip, gzip, and zstd."""
 TAR_HEADER = 512
 
-MOST_REJECTED = 100_000
+MAX_REJECTED = 100_000
 """With more rejected rows than this, the file is clearly something else."""
 
-MOST_WARNINGS = 20
+MAX_WARNINGS = 20
 """Warnings stored as text; all are counted."""
 
 MANY = 10
@@ -137,9 +137,9 @@ def _import(batch: ImportBatch, watch: Watcher) -> None:
         for chunk in chunks:
             _store(batch, chunk)
             watch(batch)
-            if batch.rejected_count > MOST_REJECTED:
+            if batch.rejected_count > MAX_REJECTED:
                 raise UnreadableFile(
-                    f"More than {MOST_REJECTED:,} records couldn't be read, so this is probably another format "
+                    f"More than {MAX_REJECTED:,} records couldn't be read, so this is probably another format "
                     f"({chunk.format}). Look at the rejected rows, correct the file, and import it again."
                 )
     _count_tasks(batch)
@@ -171,7 +171,7 @@ def _store(batch: ImportBatch, chunk: Chunk) -> None:
         outcome_count=F("outcome_count") + outcomes,
         rejected_count=F("rejected_count") + len(chunk.rejected),
         warning_count=F("warning_count") + len(chunk.warnings),
-        warnings=[*batch.warnings, *chunk.warnings][:MOST_WARNINGS],
+        warnings=[*batch.warnings, *chunk.warnings][:MAX_WARNINGS],
     )
     batch.refresh_from_db()
 
@@ -191,7 +191,7 @@ def _count_tasks(batch: ImportBatch) -> None:
     ImportBatch.objects.held(batch.attempt).filter(pk=batch.pk).update(
         task_count=by_task.count(),
         warning_count=F("warning_count") + len(warnings) - len(batch.warnings),
-        warnings=warnings[:MOST_WARNINGS],
+        warnings=warnings[:MAX_WARNINGS],
     )
 
 

@@ -49,7 +49,7 @@ _int4 = struct.Struct("!ii").pack
 _EMPTY_OBJECT = _length(2) + b"{}"
 
 
-MOST_TAGS = 200
+MAX_TAGS = 200
 """Per trajectory; pages show all of them, and lists count them. The original record keeps the rest."""
 
 
@@ -96,7 +96,7 @@ def prepare(
             "error_count": sum(line.is_error for line in outlines),
             "token_count": sum(written) if written else None,
             "seconds": sum(spent) if spent else number(record.info.get("seconds")),
-            "tags": [clip(tag, 100) for tag in record.tags[:MOST_TAGS]],
+            "tags": [clip(tag, 100) for tag in record.tags[:MAX_TAGS]],
             "called": tools_called(line.tool for line in outlines),
             "tools": jsontext.dumps(record.tools).decode(),
             "closing": jsontext.dumps(record.closing).decode(),

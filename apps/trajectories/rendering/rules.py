@@ -6,7 +6,7 @@ from typing import Any
 
 from apps.trajectories.rendering.text import one_line
 
-MOST = 10
+MAX_VIOLATIONS = 10
 
 
 def broken_rules(info: Any) -> list[str]:
@@ -15,6 +15,6 @@ def broken_rules(info: Any) -> list[str]:
     records = [record for record in violations if isinstance(record, dict)] if isinstance(violations, list) else []
     return [
         one_line(str(record["rule"]).replace("_", " "), 80) + (" (refused)" if record.get("hard") is True else "")
-        for record in records[:MOST]
+        for record in records[:MAX_VIOLATIONS]
         if isinstance(record.get("rule"), str)
     ]

@@ -55,7 +55,7 @@ ROLLOUTS = register(
 )
 
 
-MOST_EPISODES = 20_000
+MAX_EPISODES = 20_000
 
 
 class RolloutRefused(Exception):
@@ -114,9 +114,9 @@ def start_rollouts(
         )
     if tasks.get("split", "held_out") not in ("held_out", "train"):
         raise UnknownTasks(f"The split is {tasks['split']!r}; expected held_out or train.")
-    if not 1 <= count * samples <= MOST_EPISODES:
+    if not 1 <= count * samples <= MAX_EPISODES:
         raise TooMany(
-            f"{count} tasks × {samples} attempts is {count * samples:,} episodes; a batch has 1 to {MOST_EPISODES:,}."
+            f"{count} tasks × {samples} attempts is {count * samples:,} episodes; a batch has 1 to {MAX_EPISODES:,}."
         )
     batch = RolloutBatch.objects.create(
         workspace=workspace,

@@ -25,11 +25,11 @@ Result = bool | float | Mapping[str, Any]
 """Success, a reward, or a mapping with any of success, reward, rewards, and metadata."""
 Agent = Callable[[Episode], Result | Awaitable[Result]]
 
-SHORTEST_PAUSE, LONGEST_PAUSE = 0.5, 5.0
+SHORTEST_PAUSE, MAX_PAUSE = 0.5, 5.0
 """Seconds between requests while no episode is available."""
 RENEWALS = 4
 """Per lease period."""
-LONGEST_PROBLEM = 2000
+MAX_PROBLEM_LENGTH = 2000
 logger = logging.getLogger("retrace")
 
 
@@ -115,7 +115,7 @@ class _Serving:
                     self.ended.set()
                     break
                 self.ended.wait(pause)
-                pause = min(LONGEST_PAUSE, 2 * pause)
+                pause = min(MAX_PAUSE, 2 * pause)
         return None
 
     def _leased(self) -> Episode | None:
@@ -150,7 +150,7 @@ class _Serving:
 
     def _give_up(self, episode: Episode, problem: Exception) -> None:
         logger.warning("the agent failed at episode %s", episode.id, exc_info=problem)
-        words = f"{type(problem).__name__}: {problem}"[:LONGEST_PROBLEM]
+        words = f"{type(problem).__name__}: {problem}"[:MAX_PROBLEM_LENGTH]
         with suppress(RetraceError):  # then the lease expires
             self._client.sessions.abandon(episode.session, problem=words)
 

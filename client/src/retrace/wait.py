@@ -14,7 +14,7 @@ from retrace.models.answer import Waitable
 
 W = TypeVar("W", bound=Waitable)
 FIRST_SECONDS = 0.2
-LONGEST_SECONDS = 5.0
+MAX_SECONDS = 5.0
 
 
 def wait_for(
@@ -33,7 +33,7 @@ def wait_for(
                 f"{job.path} wasn't over after {timeout:g} seconds. It goes on; wait again, or cancel it."
             )
         yield from pause(seconds)
-        seconds = min(LONGEST_SECONDS, seconds * 1.5)
+        seconds = min(MAX_SECONDS, seconds * 1.5)
         job = parsed(request, (yield from exchange(request, retries)), type(job))
     if is_checked and job.problem:
         raise JobFailed(job.problem, job)

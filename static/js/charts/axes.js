@@ -83,15 +83,15 @@ function unitFor(format, largest, step) {
   return UNITS.find(([size]) => largest >= size && largest >= 1e5 && step >= size / 100) ?? [1, ""];
 }
 
-const MOST_DECIMALS = 12; // domain() treats smaller differences as equal
+const MAX_DECIMALS = 12; // domain() treats smaller differences as equal
 
 // 0.5 needs one decimal, 0.25 two, 5 none.
 function decimals(step) {
-  for (let digits = 0; digits < MOST_DECIMALS; digits += 1) {
+  for (let digits = 0; digits < MAX_DECIMALS; digits += 1) {
     const scaled = step * 10 ** digits;
     if (Math.abs(scaled - Math.round(scaled)) < 1e-6 * scaled) return digits;
   }
-  return MOST_DECIMALS;
+  return MAX_DECIMALS;
 }
 
 /** One value of an x-axis, in full: "Step 1,200", "Tokens 1,204,511", "Time 2 h 5 min". */

@@ -12,7 +12,7 @@ import { lastMeasured, Readout } from "./readout.js";
 
 const FONT_SIZE = 12;
 const DASHES = [[], [6, 3], [2, 2], [8, 3, 2, 3], [12, 3], [1, 3]];
-const MOST_DOTS = 24;
+const MAX_DOTS = 24;
 
 export class Plot {
   #canvas;
@@ -251,7 +251,7 @@ export class Plot {
       width: 1.5,
       dash: DASHES[tone % DASHES.length],
       points: {
-        show: (self, index) => finiteCount(self.data[index]) <= MOST_DOTS,
+        show: (self, index) => finiteCount(self.data[index]) <= MAX_DOTS,
         filter: (self, index, isShown) => (isShown ? null : lone(self.data[index])),
         size: 5,
         width: 1,

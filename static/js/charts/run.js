@@ -3,7 +3,7 @@ import { attach } from "../core/attach.js";
 import { request } from "../core/requests.js";
 import { RunCurves } from "./run_curves.js";
 
-const MOST_LOG = 400_000;
+const MAX_LOG = 400_000;
 
 attach("[data-run]", (root, signal) => {
   const { seriesUrl, logUrl } = root.dataset;
@@ -45,7 +45,7 @@ async function extendLog(url, signal) {
   if (state("log") <= Number(log.dataset.end)) return;
   const part = await (await request(`${url}?after=${log.dataset.end}`, { signal })).json();
   const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 8;
-  if (part.skipped || log.textContent.length > MOST_LOG) {
+  if (part.skipped || log.textContent.length > MAX_LOG) {
     log.textContent = "";
     document.getElementById("run-log-skipped").hidden = false;
   }

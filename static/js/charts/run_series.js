@@ -1,7 +1,7 @@
 // A run's measurements in the page: fetched once, then extended incrementally.
 import { request } from "../core/requests.js";
 
-const MOST_ROWS = 2000; // a page that is open for days fetches the thinned curves again
+const MAX_ROWS = 2000; // a page that is open for days fetches the thinned curves again
 
 export class RunSeries {
   constructor(url) {
@@ -33,7 +33,7 @@ export class RunSeries {
     if (this.last < 0) return this.load(signal);
     const data = await this.#fetch(`?after=${this.last - 1}`, signal);
     const isNew = Object.keys(data.columns).some((metric) => !this.columns.has(metric));
-    if (isNew || this.steps.length > MOST_ROWS) return this.load(signal);
+    if (isNew || this.steps.length > MAX_ROWS) return this.load(signal);
     this.#add(data);
   }
 

@@ -13,7 +13,7 @@ import { request } from "./requests.js";
 import { preservingState } from "./view_state.js";
 
 const FIRST_WAIT_MS = 500;
-const LONGEST_WAIT_MS = 15_000;
+const MAX_WAIT_MS = 15_000;
 const POLL_MS = 3_000;
 const REFRESH_MS = 4_000;
 const TRIES_BEFORE_POLLING = 3;
@@ -137,6 +137,6 @@ attach("[data-live]", (root, signal) => {
 
 // Exponential backoff with jitter, so that clients don't all reconnect to a restarted server at once.
 function waitAfter(failures) {
-  const wait = Math.min(FIRST_WAIT_MS * 2 ** (failures - 1), LONGEST_WAIT_MS);
+  const wait = Math.min(FIRST_WAIT_MS * 2 ** (failures - 1), MAX_WAIT_MS);
   return wait * (0.75 + Math.random() / 2);
 }

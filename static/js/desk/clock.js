@@ -1,6 +1,6 @@
 // Active time on one item. A pause without input counts for at most a minute; a hidden tab doesn't count.
 
-const LONGEST_PAUSE_MS = 60_000;
+const MAX_PAUSE_MS = 60_000;
 const SIGNS_OF_LIFE = ["keydown", "pointerdown", "pointermove", "wheel", "touchmove", "scroll"];
 
 export class Clock {
@@ -31,7 +31,7 @@ export class Clock {
   }
 
   pending() {
-    return this.since === null ? 0 : Math.min(performance.now() - this.since, LONGEST_PAUSE_MS);
+    return this.since === null ? 0 : Math.min(performance.now() - this.since, MAX_PAUSE_MS);
   }
 
   tick() {
@@ -51,6 +51,6 @@ export class Clock {
 
   /** Whether there was input within the last minute. */
   get isAwake() {
-    return this.since !== null && performance.now() - this.since < LONGEST_PAUSE_MS;
+    return this.since !== null && performance.now() - this.since < MAX_PAUSE_MS;
   }
 }

@@ -149,7 +149,7 @@ def test_undo_gives_nothing_to_somebody_who_left(researcher: Membership, ada: Me
 def test_items_times_people_are_bounded(
     researcher: Membership, ada: Membership, ben: Membership, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(assignment, "MOST_SLOTS", 3)
+    monkeypatch.setattr(assignment, "MAX_SLOTS", 3)
     queue = making.queue(of=researcher.workspace, items=2)
     with pytest.raises(TooManyPlaces, match="2 items for 2 people each are more than 3"):
         assign_items(queue=queue, items=ids(queue), people=[ada.user, ben.user], by=researcher)

@@ -76,7 +76,7 @@ def test_too_many_and_none_at_all_are_refused(researcher: Membership, monkeypatc
     with pytest.raises(NothingSelected):
         label_all(member=researcher, selection=FAILURES, thumb=1, seen=1)
     runs_of(researcher, 2, success=False)
-    monkeypatch.setattr(labels, "MOST", 1)
+    monkeypatch.setattr(labels, "MAX_TRAJECTORIES", 1)
     with pytest.raises(TooMany):
         label_all(member=researcher, selection=FAILURES, thumb=1, seen=2)
 
@@ -108,7 +108,7 @@ def test_where_nothing_can_be_labeled_the_page_leads_back_to_the_filter(
     assert f"{back}Change the filter</a>" in shown()
     runs_of(researcher, 2, success=False)
     assert back not in shown()
-    monkeypatch.setattr("apps.annotation.views.bulk.MOST", 1)
+    monkeypatch.setattr("apps.annotation.views.bulk.MAX_TRAJECTORIES", 1)
     page = shown()
     assert f"{back}Narrow the filter</a>" in page
     assert "All of them get the same label" not in page

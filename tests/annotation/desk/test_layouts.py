@@ -160,7 +160,7 @@ def test_a_deleted_layout_leaves_the_default_wherever_it_was_chosen(annotator: M
 
 
 def test_one_person_keeps_twenty_layouts(annotator: Membership, queue: Queue):
-    for number in range(layouts.MOST):
+    for number in range(layouts.MAX_LAYOUTS):
         layouts.save_new(queue=queue, user=annotator.user, name=f"number {number}")
     with pytest.raises(LayoutRefused, match="You have 20 layouts"):
         layouts.save_new(queue=queue, user=annotator.user, name="one more")

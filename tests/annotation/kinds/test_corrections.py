@@ -8,7 +8,7 @@ from apps.accounts.models import Role
 from apps.annotation.desk.actions import record
 from apps.annotation.kinds.answers import BetterAction, Label, Walk
 from apps.annotation.kinds.corrections import (
-    MOST_CORRECTIONS,
+    MAX_CORRECTIONS,
     Tool,
     check_action,
     check_arguments,
@@ -179,7 +179,7 @@ def test_an_argument_called_content_is_not_what_is_said_with_the_call(client, as
 
 
 def test_an_answer_has_so_many_corrections_and_no_more(client, assignment):
-    corrections = tuple(BetterAction(0, {"role": "assistant", "content": "x"}) for _ in range(MOST_CORRECTIONS + 1))
+    corrections = tuple(BetterAction(0, {"role": "assistant", "content": "x"}) for _ in range(MAX_CORRECTIONS + 1))
     check_corrections(corrections[1:], assignment.item.a)
     with pytest.raises(BadAction, match="These are 501 corrections; an answer may have 500 at most"):
         check_corrections(corrections, assignment.item.a)

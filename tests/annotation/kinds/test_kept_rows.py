@@ -120,7 +120,7 @@ def test_another_pair_in_the_same_slot_takes_it_and_what_is_large_is_not_kept(qu
     cache.set(kept_rows._slot(b""), (b"another", 0, b""))
     assert rows_of(client, mine) == page
     cache.clear()
-    monkeypatch.setattr(kept_rows, "MOST_BYTES", 100)
+    monkeypatch.setattr(kept_rows, "MAX_BYTES", 100)
     assert rows_of(client, mine) == page
     assert cache.get(kept_rows._slot(b"")) is None
 

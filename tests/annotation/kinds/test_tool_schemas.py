@@ -3,7 +3,7 @@
 import pytest
 
 from apps.annotation.kinds import tool_schemas
-from apps.annotation.kinds.tool_schemas import MOST, budget, problems
+from apps.annotation.kinds.tool_schemas import MAX_KEYWORDS, budget, problems
 
 ASKS = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 
@@ -49,7 +49,7 @@ def test_a_schema_that_refers_to_itself_without_end_is_given_up():
 
 def test_all_arguments_of_an_answer_share_one_budget():
     with budget() as mine:
-        for _ in range(MOST):
+        for _ in range(MAX_KEYWORDS):
             problems(ASKS, {"city": "Oslo"})
         assert mine.left < 0
         assert problems(ASKS, {}) == []  # given up

@@ -116,7 +116,7 @@ def test_a_filling_that_ends_in_the_middle_of_a_task_goes_on_there(workspace, se
 
 
 def test_more_items_than_a_queue_has_are_refused_before_any_is_made(workspace, sent, monkeypatch):
-    monkeypatch.setattr(queue_lifecycle, "MOST_ITEMS", 9)
+    monkeypatch.setattr(queue_lifecycle, "MAX_ITEMS", 9)
     runs(workspace, tasks=1, each=5)
     with pytest.raises(queue_lifecycle.TooManyItems, match="These are 10 items; a queue has 9 at most"):
         new_queue(workspace)

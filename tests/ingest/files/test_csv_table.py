@@ -64,7 +64,7 @@ def test_a_table_that_breaks_says_where(monkeypatch: pytest.MonkeyPatch) -> None
         assert "breaks at line" in refused(body + b'"' + b"never closed\n" * 1000)
     finally:
         csv.field_size_limit(limit)
-    assert limit == csv_table.MOST_CELL_BYTES
+    assert limit == csv_table.MAX_CELL_BYTES
     assert "Unpacks to more than" in refused(table(["a", "b"], *[["x" * 1000, "y"]] * 5000), most=1 << 20)
 
 

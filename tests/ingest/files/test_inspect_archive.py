@@ -13,7 +13,7 @@ from apps.ingest.files.inspect_archive import ZSTD_METHOD
 from apps.ingest.files.source import open_source
 from apps.ingest.upload import recognize_file
 from tests.ingest.formats.examples import EXAMPLES
-from tests.trajectories.uploads import MOST, refused, rows_of
+from tests.trajectories.uploads import MAX_BYTES, refused, rows_of
 
 LOG = EXAMPLES["inspect"]
 HEADER = json.dumps({key: value for key, value in LOG.items() if key != "samples"}).encode()
@@ -54,8 +54,8 @@ def test_an_evaluation_that_still_runs_has_only_its_journal():
 
 def test_progress_is_that_of_the_archive():
     body = archive({"header.json": HEADER, "samples/a.json": SAMPLE})
-    opened = open_source(io.BytesIO(body), most_bytes=MOST)
-    list(opened.rows(limit=MOST))
+    opened = open_source(io.BytesIO(body), most_bytes=MAX_BYTES)
+    list(opened.rows(limit=MAX_BYTES))
     assert 0 < opened.bytes_read <= len(body)
 
 

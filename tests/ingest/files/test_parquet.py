@@ -10,7 +10,7 @@ import pytest
 
 from apps.ingest.files import parquet as reader
 from apps.ingest.files.source import UnreadableFile, open_source
-from tests.trajectories.uploads import MOST, counts, imported, rows_of
+from tests.trajectories.uploads import MAX_BYTES, counts, imported, rows_of
 
 CHAT = [{"role": "user", "content": "go"}, {"role": "assistant", "content": "gone"}]
 
@@ -46,8 +46,8 @@ def test_values_that_json_lacks_are_spelled_out(value, spelled):
 
 def test_rows_are_numbered_over_all_row_groups_and_progress_is_that_of_the_file():
     body = parquet(*({"n": n} for n in range(100)), row_group_size=7)
-    source = open_source(io.BytesIO(body), most_bytes=MOST)
-    rows = list(source.rows(limit=MOST))
+    source = open_source(io.BytesIO(body), most_bytes=MAX_BYTES)
+    rows = list(source.rows(limit=MAX_BYTES))
     assert [row.line for row in rows] == list(range(1, 101))
     assert json.loads(rows[99].body) == {"n": 99}
     assert source.bytes_read == len(body)
@@ -57,8 +57,8 @@ def test_a_row_group_is_never_in_memory_as_a_whole():
     rows = ({"text": f"{n}" + "x" * 200_000} for n in range(200))  # 40 MB in one row group, in pages of 8 rows
     body = parquet(*rows, use_dictionary=False, write_batch_size=8)
     before = pa.total_allocated_bytes()
-    source = open_source(io.BytesIO(body), most_bytes=MOST)
-    assert max(pa.total_allocated_bytes() - before for _ in source.rows(limit=MOST)) < 16 << 20
+    source = open_source(io.BytesIO(body), most_bytes=MAX_BYTES)
+    assert max(pa.total_allocated_bytes() - before for _ in source.rows(limit=MAX_BYTES)) < 16 << 20
 
 
 def test_what_is_damaged_is_said_to_be():
@@ -72,7 +72,7 @@ def test_a_bomb_is_stopped(monkeypatch):
     monkeypatch.setattr("apps.ingest.files.parquet.ROWS", 1000)
     body = parquet(*({"x": "x" * 100_000} for _ in range(200)))  # one entry of a dictionary
     with pytest.raises(UnreadableFile, match="Unpacks to more than"):
-        list(open_source(io.BytesIO(body), most_bytes=1 << 20).rows(limit=MOST))
+        list(open_source(io.BytesIO(body), most_bytes=1 << 20).rows(limit=MAX_BYTES))
 
 
 @pytest.mark.django_db
@@ -99,7 +99,7 @@ def test_a_long_value_that_all_rows_name_is_spelled_out_one_row_at_a_time() -> N
 
 
 def test_a_row_group_with_more_values_than_fit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader, "MOST_VALUES", 1000)
+    monkeypatch.setattr(reader, "MAX_VALUES", 1000)
     file = io.BytesIO()
     pq.write_table(pa.table({"prompt": ["q"], "response": ["a"], "zeros": [[0] * 1001]}), file)
     file.seek(0)

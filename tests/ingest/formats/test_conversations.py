@@ -79,7 +79,7 @@ def test_an_answer_that_was_asked_for_again_is_a_run_of_the_same_task_and_the_op
 
 
 def test_of_very_many_branches_the_first_come_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(branches, "MOST_BRANCHES", 3)
+    monkeypatch.setattr(branches, "MAX_BRANCHES", 3)
     ends = [node(f"x{number}", "d", words("assistant", str(number))) for number in range(5)]
     runs = formats.named("chatgpt").read(chatgpt(*NODES[:5], *ends), "")
     assert [next(runs).steps[-1].message["content"] for _ in range(3)] == ["0", "1", "2"]

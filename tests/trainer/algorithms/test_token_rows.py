@@ -4,7 +4,7 @@ from typing import Any
 
 from contract.episodes import CallTokens, PlayedEpisode
 from contract.trajectory import Step, Task, Trajectory
-from trainer.algorithms.token_rows import CONTEXT, MOST_LENGTHS, TokenRow, token_rows
+from trainer.algorithms.token_rows import CONTEXT, MAX_LENGTHS, TokenRow, token_rows
 
 
 def episode(*infos: dict[str, Any], others: tuple[list[CallTokens], ...] = (), calls: str = "") -> PlayedEpisode:
@@ -78,6 +78,6 @@ def test_a_row_is_at_most_so_many_times_as_long_as_the_longest_chat() -> None:
     """Memory would otherwise have no bound that batch sizes could be chosen by."""
     many = tuple([CallTokens(f"b{number}", [1], [2])] for number in range(100))
     row = row_of(episode(step([1], [2]), others=many, calls="a"))
-    assert row.chat_count == MOST_LENGTHS
+    assert row.chat_count == MAX_LENGTHS
     with_longer = token_rows([episode(step([1] * 9, [2])), episode(step([1], [2]), others=many, calls="a")], empty=0)
-    assert [each.chat_count for each in with_longer] == [1, 5 * MOST_LENGTHS]
+    assert [each.chat_count for each in with_longer] == [1, 5 * MAX_LENGTHS]

@@ -119,7 +119,7 @@ def test_a_streamed_reply_says_what_a_whole_one_does(runs: Path):
 
 
 def test_only_as_many_models_are_kept_as_fit(runs: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(local_models, "MOST_LOADED", 2)
+    monkeypatch.setattr(local_models, "MAX_LOADED", 2)
     models = LocalModels(runs, key=KEY)
     first, second, third = (trained(runs, seed) for seed in range(3))
     for run in (first, second, first, third):
@@ -133,7 +133,7 @@ def test_only_as_many_models_are_kept_as_fit(runs: Path, monkeypatch: pytest.Mon
 
 def test_models_that_answer_somebody_are_not_joined_by_more_than_fit(runs: Path, monkeypatch: pytest.MonkeyPatch):
     """A model that made room while it answered would stay in memory all the same."""
-    monkeypatch.setattr(local_models, "MOST_LOADED", 2)
+    monkeypatch.setattr(local_models, "MAX_LOADED", 2)
     models, loaded = LocalModels(runs, key=KEY), []
     monkeypatch.setattr(
         local_models, "load", lambda folder, name, stop: loaded.append(name) or load(folder, name, stop)
@@ -151,14 +151,14 @@ def test_models_that_answer_somebody_are_not_joined_by_more_than_fit(runs: Path,
 def test_weights_of_all_models_have_a_limit_together(runs: Path, monkeypatch: pytest.MonkeyPatch):
     first, second = trained(runs, 0), trained(runs, 1)
     size = sum(file.stat().st_size for file in (runs / first / "model").glob("*.safetensors"))
-    monkeypatch.setattr(local_models, "MOST_BYTES", size * 3 // 2)
+    monkeypatch.setattr(local_models, "MAX_BYTES", size * 3 // 2)
     models = LocalModels(runs, key=KEY)
     for run in (first, second):
         assert ask(models, chat(run)).is_success
     assert list(models._slots) == [second]
 
 
-@pytest.mark.parametrize("limit", ["MOST_CHATS", "MOST_OF_MODEL"])
+@pytest.mark.parametrize("limit", ["MAX_CHATS", "MAX_PER_MODEL"])
 def test_more_chats_than_it_takes_are_told_to_come_back(runs: Path, monkeypatch: pytest.MonkeyPatch, limit: str):
     monkeypatch.setattr(local_models, limit, 3)
     run = trained(runs)

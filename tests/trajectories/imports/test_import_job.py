@@ -304,7 +304,7 @@ def test_all_warnings_are_counted_and_the_first_are_kept():
 
 
 def test_a_file_that_is_plainly_something_else_is_given_up(monkeypatch):
-    monkeypatch.setattr(import_job, "MOST_REJECTED", 50)
+    monkeypatch.setattr(import_job, "MAX_REJECTED", 50)
     monkeypatch.setattr(preparation, "CHUNK_ROWS", 20)
     batch = imported(lines(rich(1)) + b"oops\n" * 500)
     assert batch.state == JobState.FAILED

@@ -102,7 +102,7 @@ def test_a_worker_of_this_host_that_is_gone_is_not_waited_for():
 
 def test_a_record_that_kills_its_workers_is_given_up_by_name():
     batch = upload(lines(rich(1)))
-    for _ in range(ImportBatch.MOST_LOSSES):
+    for _ in range(ImportBatch.MAX_LOSSES):
         assert lifecycle.claim(IMPORTS, batch.pk, worker="elsewhere:1") is not None
         ImportBatch.objects.update(leased_until=now() - timedelta(seconds=1))
     assert lifecycle.claim(IMPORTS, batch.pk, worker="elsewhere:1") is None

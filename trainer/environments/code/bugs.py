@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
-MOST_ROUNDS = 3000
+MAX_ROUNDS = 3000
 SWAPPED: dict[type[ast.AST], tuple[type[ast.AST], ...]] = {
     ast.Lt: (ast.LtE, ast.Gt),
     ast.LtE: (ast.Lt, ast.GtE),
@@ -80,7 +80,7 @@ def outcomes(tree: ast.Module, function: str, calls: list[list[Any]]) -> list[An
 
     def count() -> None:
         rounds[0] += 1
-        if rounds[0] > MOST_ROUNDS:
+        if rounds[0] > MAX_ROUNDS:
             raise TooManyRounds
 
     scope: dict[str, Any] = {"__count_round": count}

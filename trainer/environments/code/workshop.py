@@ -7,8 +7,8 @@ from trainer.environments.code.sandbox import run_calls
 from trainer.environments.code.tasks import same
 from trainer.environments.tools import ToolError
 
-MOST_CHARACTERS = 10_000
-MOST_ANSWER = 400
+MAX_CHARACTERS = 10_000
+MAX_ANSWER = 400
 
 
 class Workshop:
@@ -63,8 +63,8 @@ class Workshop:
         return shortened(run_calls(self.source, self.function, [arguments]).results[0])
 
     def _keep(self, source: str) -> None:
-        if len(source) > MOST_CHARACTERS:
-            raise ToolError(f"the source must have at most {MOST_CHARACTERS} characters, got {len(source)}")
+        if len(source) > MAX_CHARACTERS:
+            raise ToolError(f"the source must have at most {MAX_CHARACTERS} characters, got {len(source)}")
         self.source = source
 
 
@@ -75,6 +75,6 @@ def passes(result: JsonObject, test: JsonObject) -> bool:
 def shortened(result: JsonObject) -> dict[str, Any]:
     """The result as a policy sees it: {"got": …} or {"error": …}, and what was printed."""
     shown: dict[str, Any] = {"error": result["error"]} if "error" in result else {"got": result["value"]}
-    if len(text := repr(shown.get("got"))) > MOST_ANSWER:
-        shown["got"] = text[:MOST_ANSWER] + "…"
-    return shown | ({"printed": result["printed"][:MOST_ANSWER]} if "printed" in result else {})
+    if len(text := repr(shown.get("got"))) > MAX_ANSWER:
+        shown["got"] = text[:MAX_ANSWER] + "…"
+    return shown | ({"printed": result["printed"][:MAX_ANSWER]} if "printed" in result else {})
