@@ -38,9 +38,9 @@ def names() -> list[str]:
 
 def main(arguments: Sequence[str]) -> int:
     """Run the requested benchmarks. Returns 1 if a measurement failed; a missed limit is only shown."""
-    text, *wanted = arguments or ["small"]
+    text, *names_ = arguments or ["small"]
     size = Size.named(text)
-    if unknown := set(wanted) - set(names()):
+    if unknown := set(names_) - set(names()):
         sys.exit(f"No measurement named {', '.join(sorted(unknown))}. There are: {', '.join(names())}.")
     var = Path(tempfile.mkdtemp(prefix="retrace-bench-", dir=ROOT / "var" if (ROOT / "var").exists() else None))
     stack = paths.for_var(var)
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str]) -> int:
                 env={**env, "DATABASE_URL": stack.database_url},
                 check=True,
             )
-            for name in wanted or names():
+            for name in names_ or names():
                 copy = f"bench_{name}"
                 _copy_database(stack, copy)
                 taken, status = _measure(name, size, {**env, "DATABASE_URL": stack.database_url_for(copy)})

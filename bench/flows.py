@@ -101,7 +101,7 @@ def _stack(folder: Path) -> Iterator[Stack]:
         try:
             for part in parts:
                 part.start()
-            answer = readiness.workers_answer(dict.fromkeys(WORKERS, 1))
+            answer = readiness.workers_respond(dict.fromkeys(WORKERS, 1))
             readiness.wait_for(parts, readiness.page_answers(url), answer)
             yield Stack(url, [part.process.pid for part in crew if part.process])
         finally:
@@ -171,18 +171,18 @@ class Flows:
 
     def _played(self, script: str) -> list[str]:
         """Trajectories of a scripted policy from the trainer's command line; they differ per upload, so that none is a duplicate."""
-        place = self.folder / f"{script}-{self.uploads}"
-        place.mkdir()
+        folder = self.folder / f"{script}-{self.uploads}"
+        folder.mkdir()
         config = {
             "kind": "rollout",
             "policy": {"engine": "scripted", "script": script},
             "tasks": {"environment": "office", "split": "train", "count": PAIRS, "seed": self.uploads},
         }
-        (place / "run.json").write_text(json.dumps(config))
+        (folder / "run.json").write_text(json.dumps(config))
         quiet = {name: value for name, value in os.environ.items() if name != "FLOW_TRACE"}
-        command = [sys.executable, "-m", "trainer", str(place / "run.json")]
+        command = [sys.executable, "-m", "trainer", str(folder / "run.json")]
         subprocess.run(command, cwd=ROOT, env=quiet, check=True, stdout=subprocess.DEVNULL)
-        return (place / "trajectories.jsonl").read_text().splitlines()
+        return (folder / "trajectories.jsonl").read_text().splitlines()
 
     def _queue(self, pairs: int) -> Queue:
         """An open queue of the newest pairs; creating it isn't part of a flow."""

@@ -63,10 +63,10 @@ def measure(size: Any) -> Iterator[Any]:
                     taken[url] += asyncio.run(play(url, opened, is_streamed, turns=TURNS))
                     spans[url].append(time.perf_counter() - began)
             facts = {"sessions": SESSIONS, "calls": SESSIONS * ROUNDS * TURNS}
-            for part, place in (("to the first token", 0), ("to the end", 1)):
+            for part, index in (("to the first token", 0), ("to the end", 1)):
                 if part == "to the first token" and not is_streamed:
                     continue
-                alone, added = ([sample[place] * 1000 for sample in taken[url]] for url in (direct, through))
+                alone, added = ([sample[index] * 1000 for sample in taken[url]] for url in (direct, through))
                 for percent, limit in ((50, 5.0), (95, 15.0)):
                     extra = percentile(added, percent) - percentile(alone, percent)
                     yield Figure(

@@ -138,8 +138,8 @@ def compare(name: str, arguments: Sequence[str], both: Callable[[str, Path], tup
     if device == "cpu" and set(shapes) != {"tiny"}:
         sys.exit("There is no CUDA device here. `tiny` runs on the CPU, to see that the measurement works.")
     for shape in shapes:
-        with tempfile.TemporaryDirectory(prefix="retrace-gpu-") as place:
-            ours_, plain = both(shape, Path(place))
+        with tempfile.TemporaryDirectory(prefix="retrace-gpu-") as folder:
+            ours_, plain = both(shape, Path(folder))
         figures = {
             "name": name,
             "shape": shape,

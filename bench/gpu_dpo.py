@@ -23,11 +23,11 @@ def rows_of(shape: Shape) -> list[dict[str, Any]]:
     ]
 
 
-def both(name: str, place: Path) -> tuple[Side, Side]:
+def both(name: str, work_folder: Path) -> tuple[Side, Side]:
     """Run both sides, one after the other, each alone on the device."""
     shape = SHAPES[name]
-    make_policy(shape, place / "base")
-    (place / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows_of(shape)))
+    make_policy(shape, work_folder / "base")
+    (work_folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows_of(shape)))
     config = {
         "kind": "dpo",
         "model": {"path": "../base"},
@@ -41,17 +41,17 @@ def both(name: str, place: Path) -> tuple[Side, Side]:
         },
         "checkpoints": {"every": 10_000},
     }
-    plain = bare("bench.gpu_dpo", name, place)
+    plain = bare("bench.gpu_dpo", name, work_folder)
 
     def tokens_a_step(folder: Path) -> float:
         rows = json.loads((folder / "report.json").read_text())["rows"]
         return float(rows["tokens"] / rows["train"] * shape.batch)
 
-    ours_ = ours(config, place / "run", tokens_a_step=tokens_a_step)
+    ours_ = ours(config, work_folder / "run", tokens_a_step=tokens_a_step)
     return ours_, plain._replace(tokens_a_step=ours_.tokens_a_step)  # the same rows with the same template
 
 
-def train_bare(name: str, place: Path) -> None:
+def train_bare(name: str, folder: Path) -> None:
     """Train as in TRL's documentation."""
     import torch
     from datasets import Dataset
@@ -67,10 +67,10 @@ def train_bare(name: str, place: Path) -> None:
             ends.append(time.time())
 
     DPOTrainer(
-        model=AutoModelForCausalLM.from_pretrained(place / "base", dtype=torch.float32),
-        ref_model=AutoModelForCausalLM.from_pretrained(place / "base"),
+        model=AutoModelForCausalLM.from_pretrained(folder / "base", dtype=torch.float32),
+        ref_model=AutoModelForCausalLM.from_pretrained(folder / "base"),
         args=DPOConfig(
-            output_dir=str(place / "bare"),
+            output_dir=str(folder / "bare"),
             per_device_train_batch_size=shape.batch,
             max_steps=shape.steps,
             learning_rate=1e-6,
@@ -83,10 +83,10 @@ def train_bare(name: str, place: Path) -> None:
             report_to=[],
         ),
         train_dataset=Dataset.from_list(rows_of(shape)),
-        processing_class=AutoTokenizer.from_pretrained(place / "base"),
+        processing_class=AutoTokenizer.from_pretrained(folder / "base"),
         callbacks=[Clock()],
     ).train()
-    finish_bare(ends, 0.0, place)
+    finish_bare(ends, 0.0, folder)
 
 
 if __name__ == "__main__":

@@ -16,10 +16,10 @@ SAMPLES = 4
 LENGTH = "completions/mean_length"
 
 
-def both(name: str, place: Path) -> tuple[Side, Side]:
+def both(name: str, work_folder: Path) -> tuple[Side, Side]:
     """Run both sides, one after the other, each alone on the device."""
     shape = SHAPES[name]
-    make_policy(shape, place / "base")
+    make_policy(shape, work_folder / "base")
     config = {
         "kind": "grpo",
         "model": {"path": "../base"},
@@ -42,11 +42,11 @@ def both(name: str, place: Path) -> tuple[Side, Side]:
         lengths = [line.event.values.get(LENGTH) for line in events if isinstance(line.event, Metrics)]
         return shape.batch * fmean(length for length in lengths if length is not None)
 
-    plain = bare("bench.gpu_grpo", name, place)
-    return ours(config, place / "run", tokens_a_step=tokens_a_step), plain
+    plain = bare("bench.gpu_grpo", name, work_folder)
+    return ours(config, work_folder / "run", tokens_a_step=tokens_a_step), plain
 
 
-def train_bare(name: str, place: Path) -> None:
+def train_bare(name: str, folder: Path) -> None:
     """Train as in TRL's documentation, with a trivial reward."""
     import torch
     from datasets import Dataset
@@ -65,10 +65,10 @@ def train_bare(name: str, place: Path) -> None:
         return [float(len(str(completion)) % 7) for completion in completions]
 
     trainer = GRPOTrainer(
-        model=AutoModelForCausalLM.from_pretrained(place / "base", dtype=torch.float32),
+        model=AutoModelForCausalLM.from_pretrained(folder / "base", dtype=torch.float32),
         reward_funcs=[length],
         args=GRPOConfig(
-            output_dir=str(place / "bare"),
+            output_dir=str(folder / "bare"),
             per_device_train_batch_size=shape.batch,
             num_generations=SAMPLES,
             max_completion_length=shape.row_tokens // 2,
@@ -83,12 +83,12 @@ def train_bare(name: str, place: Path) -> None:
             report_to=[],
         ),
         train_dataset=Dataset.from_list([{"prompt": [{"role": "user", "content": TEXT}]}] * 200),
-        processing_class=AutoTokenizer.from_pretrained(place / "base"),
+        processing_class=AutoTokenizer.from_pretrained(folder / "base"),
         callbacks=[Clock()],
     )
     trainer.train()
     lengths = [entry[LENGTH] for entry in trainer.state.log_history if LENGTH in entry]
-    finish_bare(ends, shape.batch * fmean(lengths), place)
+    finish_bare(ends, shape.batch * fmean(lengths), folder)
 
 
 if __name__ == "__main__":

@@ -141,10 +141,10 @@ class Browser(Annotator):
     def handle(self, address: str) -> None:
         draw = self.chance.random
         if draw() < SECOND_TAB:
-            again = self.post(f"/desk/{self.queue.pk}/next/", {})["item"]
+            next_item = self.post(f"/desk/{self.queue.pk}/next/", {})["item"]
             with self.tally.lock:
                 self.tally.second_tabs += 1
-                self.tally.different_in_tabs += again != address
+                self.tally.different_in_tabs += next_item != address
         fate = draw()
         if fate < SKIPS:
             self.post(f"{address}skip/", {"reason": "I cannot tell"})

@@ -160,9 +160,11 @@ def measure(size: Size) -> Iterator[Figure]:
             with_=facts,
         )
         yield Figure(name="importing: memory", value=memory.growth, unit="MB", limit=MEMORY_MB, with_=facts)
-        with elapsed() as again:
+        with elapsed() as second_import:
             bring_in(path, workspace)
-        yield Figure(name="importing: the same file again", value=total / again.seconds, unit="steps/s", with_=facts)
+        yield Figure(
+            name="importing: the same file again", value=total / second_import.seconds, unit="steps/s", with_=facts
+        )
         yield Figure(name="importing: bare COPY", value=total / bare_copy(Path(name)), unit="steps/s", with_=facts)
         for stage, microseconds in stages(path, size.steps):
             yield Figure(name=f"importing: {stage}", value=microseconds, unit="µs/step", with_={"trajectories": SAMPLE})

@@ -37,11 +37,11 @@ def measure(size: Any) -> Iterator[Any]:
     base = Policy.objects.create(workspace=workspace, name="base", kind=Policy.Kind.MODEL, location="example/base")
     run = Run.objects.create(workspace=workspace, name="bench", algorithm="grpo", base=base, state="running")
     count = RUNNERS * ROUNDS
-    wanted = tuple(
+    columns = tuple(
         WantedEpisode(str(uuid4()), Task(f"t{number // 8}", "Find the lamp.", "shop"), number % 8)
         for number in range(count)
     )
-    batch = Batch(str(uuid4()), "step 1", "http://127.0.0.1:9/v1", 600, 12, wanted)
+    batch = Batch(str(uuid4()), "step 1", "http://127.0.0.1:9/v1", 600, 12, columns)
     episodes.open_batch(run, batch)
     with serving(2) as server:
         headers = {"Authorization": f"Bearer {secret}"}

@@ -51,16 +51,16 @@ def measure(_: Size) -> Iterator[Figure]:
     os.environ["OMP_NUM_THREADS"] = "1"
     set_up_libraries()
     with tempfile.TemporaryDirectory(prefix="retrace-overhead-") as name:
-        place = Path(name)
-        with (place / "log.txt").open("w") as log, redirect_stdout(log):
-            play_scripts(place)
-            make_base(place)
+        work_folder = Path(name)
+        with (work_folder / "log.txt").open("w") as log, redirect_stdout(log):
+            play_scripts(work_folder)
+            make_base(work_folder)
         for algorithm, ours, bare in (
             ("sft", our_sft, bare_sft),
             ("dpo", our_dpo, bare_dpo),
             ("grpo", our_grpo, bare_grpo),
         ):
-            folder = place / algorithm
+            folder = work_folder / algorithm
             folder.mkdir()
             yield from figures(algorithm, *side_by_side(partial(quietly, ours, folder), partial(quietly, bare, folder)))
 
@@ -109,13 +109,13 @@ class Paced(EventLog):
             self._ended()
 
 
-def play_scripts(place: Path) -> None:
+def play_scripts(work_folder: Path) -> None:
     """Run two scripts on the same tasks, for demonstrations and for pairs of them."""
     from trainer.rollouts.runner import run_rollout
 
     played = {}
     for script in ("expert", "careless"):
-        folder = place / script
+        folder = work_folder / script
         folder.mkdir()
         config = run_config_from_json(
             {
@@ -130,18 +130,18 @@ def play_scripts(place: Path) -> None:
         played[script] = {each.task.key: each for each in read_trajectories(folder / "trajectories.jsonl")}
     pairs = [pair(chosen, played["careless"][key]) for key, chosen in played["expert"].items()]
     useful = [row for row in pairs if row["chosen"] and row["rejected"]]
-    (place / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in useful))
+    (work_folder / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in useful))
 
 
-def make_base(place: Path) -> None:
+def make_base(folder: Path) -> None:
     """Create the demo's small model with random weights, and a tokenizer for the demonstrations."""
     from trainer.algorithms.sft import texts_of
     from trainer.models.scratch import make_model, train_tokenizer
 
     shape = ScratchConfig(**recipe.MODEL)
-    tokenizer = train_tokenizer(texts_of(read_demonstrations(place / "expert/trajectories.jsonl")), shape.vocabulary)
-    make_model(shape, tokenizer, 0).save_pretrained(place / "base")
-    tokenizer.save_pretrained(place / "base")
+    tokenizer = train_tokenizer(texts_of(read_demonstrations(folder / "expert/trajectories.jsonl")), shape.vocabulary)
+    make_model(shape, tokenizer, 0).save_pretrained(folder / "base")
+    tokenizer.save_pretrained(folder / "base")
 
 
 def configuration(kind: str, optimizer: dict[str, Any], **more: Any) -> Any:
@@ -223,7 +223,7 @@ def bare_sft(folder: Path, ended: Ended) -> None:
     SFTTrainer(
         model=model,
         args=TrlSftConfig(train_sampling_strategy="sequential", **arguments),
-        train_dataset=dataset([({"messages": rows[place].completion}, rows[place].tools) for place in order]),
+        train_dataset=dataset([({"messages": rows[index].completion}, rows[index].tools) for index in order]),
         processing_class=tokenizer,
         callbacks=[clock(ended)],
     ).train()
@@ -267,7 +267,7 @@ def bare_grpo(folder: Path, ended: Ended) -> None:
     arguments = common_arguments(config, folder / "bare", rows=len(tasks) * SAMPLES, has_validation=False)
 
     def right(completions: list[Any], answer: list[str], **_: Any) -> list[float | None]:
-        return [float(reply[0]["content"] == wanted) for reply, wanted in zip(completions, answer, strict=True)]
+        return [float(reply[0]["content"] == expected) for reply, expected in zip(completions, answer, strict=True)]
 
     GRPOTrainer(
         model=model,

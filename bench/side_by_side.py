@@ -126,9 +126,9 @@ def compared(first: Sequence[float], second: Sequence[float]) -> Comparison:
 
 def _left_out(count: int) -> int:
     """How many values at each end are outside the median's 95 % interval, by the sign test."""
-    tail, place = 2 * 0.5**count, 0
+    tail, index = 2 * 0.5**count, 0
     if tail > 0.05:
         raise ValueError(f"An interval needs 6 pairs or more; got {count}.")
-    while (tail := tail + 2 * comb(count, place + 1) * 0.5**count) <= 0.05:
-        place += 1
-    return place
+    while (tail := tail + 2 * comb(count, index + 1) * 0.5**count) <= 0.05:
+        index += 1
+    return index

@@ -113,14 +113,14 @@ def batch(first: int) -> bytes:
     scope_spans = resource_spans.scope_spans.add()
     scope_spans.scope.name = "bench"
     for number in range(first, first + BATCH // TRACE):
-        for place, attributes in enumerate(trace(number)):
+        for index, attributes in enumerate(trace(number)):
             span = scope_spans.spans.add(
                 trace_id=(number + 1).to_bytes(16, "big"),
-                span_id=(place + 1).to_bytes(8, "big"),
-                parent_span_id=b"" if place == 0 else (1).to_bytes(8, "big"),
-                name=f"span {place}",
-                start_time_unix_nano=int(time.time() * 1e9) + place * 10**6,
-                end_time_unix_nano=int(time.time() * 1e9) + place * 10**6 + 500_000,
+                span_id=(index + 1).to_bytes(8, "big"),
+                parent_span_id=b"" if index == 0 else (1).to_bytes(8, "big"),
+                name=f"span {index}",
+                start_time_unix_nano=int(time.time() * 1e9) + index * 10**6,
+                end_time_unix_nano=int(time.time() * 1e9) + index * 10**6 + 500_000,
             )
             for name, value in attributes.items():
                 span.attributes.add(key=name).value.string_value = value

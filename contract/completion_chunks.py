@@ -23,17 +23,17 @@ def chunks_of(completion: dict[str, Any], *, with_usage: bool) -> list[dict[str,
     """Two chunks per choice: its content and its end. A server's extra fields, such as token ids, go in the first, since readers concatenate them."""
     shared = {name: completion[name] for name in OF_EVERY_CHUNK if name in completion}
     shared["object"] = "chat.completion.chunk"
-    beside = {name: value for name, value in completion.items() if name not in ("choices", "usage", "object")}
+    extra = {name: value for name, value in completion.items() if name not in ("choices", "usage", "object")}
     chunks: list[dict[str, Any]] = []
     for choice in completion.get("choices", []):
         message = dict(choice.get("message") or {})
         if calls := message.get("tool_calls"):
             message["tool_calls"] = [{**call, "index": index} for index, call in enumerate(calls)]
         piece = {name: value for name, value in choice.items() if name not in ("message", "finish_reason")}
-        chunks.append({**beside, **shared, "choices": [{**piece, "delta": message, "finish_reason": None}]})
+        chunks.append({**extra, **shared, "choices": [{**piece, "delta": message, "finish_reason": None}]})
         end = {"index": choice.get("index", 0), "delta": {}, "finish_reason": choice.get("finish_reason")}
         chunks.append({**shared, "choices": [end]})
-        beside = {}
+        extra = {}
     if with_usage and completion.get("usage"):
         chunks.append({**shared, "choices": [], "usage": completion["usage"]})
     return chunks

@@ -77,14 +77,14 @@ def permissions(text: str) -> list[Permission]:
 
 def check_key(variable: str, address: str, allowed: Iterable[Permission]) -> None:
     """Raises KeyRefused if the key in `variable` may not be sent to `address`, or BadAddress."""
-    wanted = address_of(address)
+    normalized = address_of(address)
     for name, prefix in allowed:
-        same_server = wanted[:3] == prefix[:3]
-        if name == variable and same_server and f"{wanted.path}/".startswith(f"{prefix.path}/"):
+        same_server = normalized[:3] == prefix[:3]
+        if name == variable and same_server and f"{normalized.path}/".startswith(f"{prefix.path}/"):
             return
     raise KeyRefused(
         f"The key in {variable} is not sent to {address}. To allow it, set this for the web server and the workers: "
-        f"{variable}={_origin(wanted)} in {SETTING}."
+        f"{variable}={_origin(normalized)} in {SETTING}."
     )
 
 

@@ -128,8 +128,8 @@ class EpisodeFolder:
 
     def close(self) -> None:
         """Withdraw the request."""
-        for wanted in self.path.glob("*.json"):
-            wanted.unlink(missing_ok=True)
+        for request in self.path.glob("*.json"):
+            request.unlink(missing_ok=True)
         for answers in self.path.glob("*/"):
             for file in answers.iterdir():
                 file.unlink(missing_ok=True)
@@ -137,26 +137,26 @@ class EpisodeFolder:
 
     def batch(self) -> Batch | None:
         """The batch that the trainer is requesting now."""
-        for wanted in self.path.glob("*.json"):
+        for request in self.path.glob("*.json"):
             try:
-                return Batch.from_json(jsontext.loads(wanted.read_bytes()))
+                return Batch.from_json(jsontext.loads(request.read_bytes()))
             except FileNotFoundError:
                 return None
             except (BadRow, LookupError, TypeError, jsontext.UnreadableJSON) as problem:
-                raise ValueError(f"{wanted} isn't a batch of episodes: {problem}") from None
+                raise ValueError(f"{request} isn't a batch of episodes: {problem}") from None
         return None
 
     def answer(self, batch: Batch, episode_id: str, played: PlayedEpisode | None) -> None:
         """Give the trainer what happened in an episode; None if nobody could play it. Raises OSError."""
-        place = self.path / batch.id
+        folder = self.path / batch.id
         if not (self.path / f"{batch.id}.json").exists():
             return
-        place.mkdir(exist_ok=True)
+        folder.mkdir(exist_ok=True)
         payload: dict[str, Any] = {"trajectory": None}
         if played is not None:
             others = [[call.to_json() for call in chat] for chat in played.others]
             payload = {"trajectory": played.rollout.to_json(), "others": others}
-        write_whole(place / f"{episode_id}.json", jsontext.dumps(payload))
+        write_whole(folder / f"{episode_id}.json", jsontext.dumps(payload))
 
     def answered(self, batch: Batch) -> set[str]:
         """The ids of the answered episodes."""

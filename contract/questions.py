@@ -173,8 +173,8 @@ def read(source: str | Sequence[Any], allowed: Allowed) -> tuple[Question, ...]:
     for number, (value, line) in enumerate(zip(values, lines, strict=True), start=1):
         name = value.get("name") if isinstance(value, dict) else None
         quoted = f" (“{legible(name, 60)}”)" if isinstance(name, str) and name.strip() else ""
-        place = f"{f'Line {line}, q' if line else 'Q'}uestion {number}{quoted}"
-        questions.append(_Reader(value, place, allowed, questions).question())
+        location = f"{f'Line {line}, q' if line else 'Q'}uestion {number}{quoted}"
+        questions.append(_Reader(value, location, allowed, questions).question())
     return tuple(questions)
 
 
@@ -186,33 +186,33 @@ def _parsed(text: str) -> tuple[list[Any], list[int]]:
     if not text.strip():
         return [], []
     try:
-        whole = json.loads(text)
+        data = json.loads(text)
     except RecursionError:
         raise BadQuestions(f"It is nested too deeply; expected {EXPECTED}.") from None
     except json.JSONDecodeError as error:
         line = text.splitlines()[error.lineno - 1] if error.lineno <= len(text.splitlines()) else ""
-        place = f"Line {error.lineno}, column {error.colno}"
+        location = f"Line {error.lineno}, column {error.colno}"
         problem = f"{error.msg[:1].lower()}{error.msg[1:]}"
-        raise BadQuestions(f"{place}: {problem}, in “{legible(line, 80)}”. Expected {EXPECTED}.") from None
+        raise BadQuestions(f"{location}: {problem}, in “{legible(line, 80)}”. Expected {EXPECTED}.") from None
     except ValueError:
         raise BadQuestions(f"A number has too many digits; expected {EXPECTED}.") from None
-    if not isinstance(whole, list):
-        raise BadQuestions(f"Line 1: got {jsontext.describe(whole)}; expected {EXPECTED}.")
+    if not isinstance(data, list):
+        raise BadQuestions(f"Line 1: got {jsontext.describe(data)}; expected {EXPECTED}.")
     decoder, lines, at = json.JSONDecoder(), [], text.index("[") + 1
-    for _ in whole[
+    for _ in data[
         :MAX_QUESTIONS
     ]:  # more are refused anyway, and finding each one's line takes time proportional to the text
         at += len(text[at:]) - len(text[at:].lstrip(" \t\r\n,"))
         lines.append(text.count("\n", 0, at) + 1)
         at = decoder.raw_decode(text, at)[1]
-    return whole, lines
+    return data, lines
 
 
 class _Reader:
     """Parses one question, given its location and the questions before it."""
 
-    def __init__(self, value: Any, place: str, allowed: Allowed, before: Sequence[Question]) -> None:
-        self.place = place
+    def __init__(self, value: Any, location: str, allowed: Allowed, before: Sequence[Question]) -> None:
+        self.place = location
         self.allowed = allowed
         self.before = {each.key: each for each in before}
         if not isinstance(value, dict):
@@ -287,7 +287,7 @@ class _Reader:
             if not isinstance(option, str) or not option.strip() or len(option) > 100 or not _is_storable(option):
                 raise self.problem("options", f"a list with {self.shown(option)}", "texts of 1 to 100 characters")
         options = tuple(option.strip() for option in entries)
-        if twice := [each for place, each in enumerate(options) if each in options[:place]]:
+        if twice := [each for index, each in enumerate(options) if each in options[:index]]:
             raise self.problem("options", f"a list with “{legible(twice[0], 60)}” twice", "different texts")
         return options
 
@@ -305,11 +305,11 @@ class _Reader:
         key = condition["question"]
         earlier = self.before.get(key) if isinstance(key, str) else None
         if earlier is None or earlier.type not in CONDITIONED:
-            able = [each.key for each in self.before.values() if each.type in CONDITIONED]
+            conditional = [each.key for each in self.before.values() if each.type in CONDITIONED]
             raise self.problem(
                 "when.question",
                 self.shown(key),
-                f"an earlier scale, choice or choices: {', '.join(able) or 'there is none'}",
+                f"an earlier scale, choice or choices: {', '.join(conditional) or 'there is none'}",
             )
         if earlier.per == "step" and question.per == "item":
             raise self.problem(
@@ -323,8 +323,8 @@ class _Reader:
             raise self.problem("when.any_of", "empty", f"at least one answer of “{earlier.name}”")
         return Condition(key, tuple(each for each in earlier.values if each in condition["any_of"]))
 
-    def one_of(self, name: str, choices: Sequence[str], usual: str) -> Any:
-        value = self.value.get(name, usual)
+    def one_of(self, name: str, choices: Sequence[str], default: str) -> Any:
+        value = self.value.get(name, default)
         if value not in choices:
             raise self.problem(name, self.shown(value), f"one of {', '.join(choices)}")
         return value

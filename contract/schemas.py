@@ -69,7 +69,7 @@ def _event(cls: type[Event]) -> dict[str, Any]:
 def with_tables(page: str) -> str:
     """A docs page with its tables regenerated."""
     schemas_by_name = schemas()
-    return MARKED.sub(lambda place: f"{place[1]}\n{tables(schemas_by_name[place[2]])}\n\n{place[3]}", page)
+    return MARKED.sub(lambda match: f"{match[1]}\n{tables(schemas_by_name[match[2]])}\n\n{match[3]}", page)
 
 
 def tables(schema: dict[str, Any]) -> str:

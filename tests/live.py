@@ -41,7 +41,7 @@ class LiveStack:
 
     def wait(self) -> None:
         """Wait until every part answers."""
-        checks = readiness.page_answers(self.url), readiness.workers_answer(QUEUES)
+        checks = readiness.page_answers(self.url), readiness.workers_respond(QUEUES)
         readiness.wait_for(self.programs.values(), *checks)
 
 

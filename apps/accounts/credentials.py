@@ -33,8 +33,8 @@ def _has_role(scope: Any, role: Role) -> bool:
     request = ASGIRequest(dict(scope), BytesIO())
     scheme, _, secret = request.headers.get("Authorization", "").partition(" ")
     if scheme.lower() == "bearer":
-        able = ApiToken.objects.usable().filter(membership__user__is_active=True, membership__role__gte=role)
-        return able.filter(digest=digest_of(secret.strip())).exists()
+        tokens = ApiToken.objects.usable().filter(membership__user__is_active=True, membership__role__gte=role)
+        return tokens.filter(digest=digest_of(secret.strip())).exists()
     store = import_module(settings.SESSION_ENGINE).SessionStore
     request.session = store(request.COOKIES.get(settings.SESSION_COOKIE_NAME))
     member = current_membership(get_user(request), request.session)

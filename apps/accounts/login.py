@@ -58,10 +58,10 @@ def sign_in(request: HttpRequest, *, email: str, password: str) -> User:
     if not isinstance(user, User):
         raise WrongCredentials("No account has this e-mail address and password.")
     if browser:
-        PER_BROWSER.forgive(browser.browser)
+        PER_BROWSER.reset(browser.browser)
     else:
-        PER_ACCOUNT_AND_ADDRESS.forgive(f"{account}@{address}")
-        PER_ACCOUNT.forgive(account)
+        PER_ACCOUNT_AND_ADDRESS.reset(f"{account}@{address}")
+        PER_ACCOUNT.reset(account)
     login(request, user)
     return user
 

@@ -17,9 +17,12 @@ def current_membership(user: User | AnonymousUser, session: MutableMapping[str, 
     """The session's chosen membership, or else the oldest; None for anonymous users and people without a workspace."""
     if not user.is_authenticated:
         return None
-    mine = user.own_memberships
+    memberships = user.own_memberships
     chosen = session.get(SESSION_KEY)
-    return next((member for member in mine if str(member.workspace_id) == chosen), mine[0] if mine else None)
+    return next(
+        (member for member in memberships if str(member.workspace_id) == chosen),
+        memberships[0] if memberships else None,
+    )
 
 
 def enter(*, session: MutableMapping[str, Any], membership: Membership) -> None:

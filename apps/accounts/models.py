@@ -192,8 +192,8 @@ class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
         """A researcher's own; for an owner, all of the workspace, since owners are responsible for access."""
         if member.role < Role.RESEARCHER:
             return self.none()
-        mine = self.filter(membership__workspace=member.workspace_id)
-        return mine if member.is_owner else mine.filter(membership=member)
+        tokens = self.filter(membership__workspace=member.workspace_id)
+        return tokens if member.is_owner else tokens.filter(membership=member)
 
 
 class ApiToken(models.Model):

@@ -108,6 +108,6 @@ def _confirm(request: HtmxRequest, password: str, action: str) -> bool:
         audit_action = "password given again to" if is_right else "wrong password given to"
         record(workspace=request.member.workspace, actor=request.user, action=audit_action, subject=action)
     if is_right:
-        PER_PERSON.forgive(str(request.user.pk))
+        PER_PERSON.reset(str(request.user.pk))
         request.session[GIVEN_AT] = time()
     return is_right

@@ -113,8 +113,8 @@ def start_recorded_experiment(
 
 
 def _first_attempts(policy: Policy, tasks: list[UUID], samples: int) -> list[Attempt]:
-    place = Window(RowNumber(), partition_by=F("task"), order_by=F("id").asc())
-    rows = attempts_of(policy).filter(task__in=tasks).annotate(place=place).filter(place__lte=samples)
+    row_number = Window(RowNumber(), partition_by=F("task"), order_by=F("id").asc())
+    rows = attempts_of(policy).filter(task__in=tasks).annotate(place=row_number).filter(place__lte=samples)
     attempts = [Attempt(*row) for row in rows.values_list("task_id", "id", "course")]
     order = {task: number for number, task in enumerate(tasks)}
     return sorted(attempts, key=lambda attempt: (order[attempt.task], attempt.trajectory))

@@ -36,7 +36,7 @@ class StoppingRule:
                 return Outcome.B_BETTER
         return Outcome.NO_DIFFERENCE_SHOWN if win_rate.n >= tasks_planned else Outcome.UNDECIDED
 
-    def in_words(self) -> str:
+    def as_text(self) -> str:
         return (
             f"Stops when the {100 * (1 - self.alpha):g} % interval of the win rate excludes 50 %, after {self.min_tasks} "
             "judged tasks at the earliest, or when every task is judged."

@@ -75,9 +75,9 @@ def answer_once(answer: Callable[[], Response], request: Request, *, membership_
 
 
 def _answer(answer: Callable[[], Response], request_row: AnsweredRequest) -> Response:
-    mine = AnsweredRequest.objects.filter(membership=request_row.membership_id, key=request_row.key)
-    mine.expired().delete()
-    if stored := mine.first():
+    rows = AnsweredRequest.objects.filter(membership=request_row.membership_id, key=request_row.key)
+    rows.expired().delete()
+    if stored := rows.first():
         if stored.fingerprint != request_row.fingerprint:
             raise KeyReused
         headers = {REPLAYED: "true"} | ({"Location": stored.location} if stored.location else {})

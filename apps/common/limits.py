@@ -35,7 +35,7 @@ class Limit:
         if cache.incr(key) > self.tries:
             raise TooManyTries(retry_after=self.seconds - int(time()) % self.seconds)
 
-    def forgive(self, who: str) -> None:
+    def reset(self, who: str) -> None:
         """Reset the tries of `who` in this window."""
         cache.delete(self._key(who))
 

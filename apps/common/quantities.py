@@ -15,11 +15,11 @@ def duration(seconds: float | None) -> str:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 9.95:
         return f"{seconds:.1f} s"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return _two(whole, 60, "min", 1, "s")
+    rounded = round(seconds)
+    if rounded < 60:
+        return f"{rounded} s"
+    if rounded < 3600:
+        return _two(rounded, 60, "min", 1, "s")
     minutes = round(seconds / 60)
     if minutes < 24 * 60:
         return _two(minutes, 60, "h", 1, "min")

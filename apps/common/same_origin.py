@@ -28,7 +28,10 @@ def _is_at(origin: str, host: str) -> bool:
     """Whether an origin has this host and port. The scheme is ignored, since a proxy may have changed it."""
     try:
         theirs, ours = urlsplit(origin), urlsplit(f"//{host}")
-        usual = USUAL_PORTS.get(theirs.scheme)
-        return bool(theirs.hostname) and (theirs.hostname, theirs.port or usual) == (ours.hostname, ours.port or usual)
+        default_port = USUAL_PORTS.get(theirs.scheme)
+        return bool(theirs.hostname) and (theirs.hostname, theirs.port or default_port) == (
+            ours.hostname,
+            ours.port or default_port,
+        )
     except ValueError:  # an invalid address
         return False

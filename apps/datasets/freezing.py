@@ -38,7 +38,7 @@ from apps.datasets.rows.pairs import PairRows
 from apps.datasets.rows.single_trajectories import TrajectoryRows
 from apps.datasets.selection import splits
 from apps.datasets.selection.pairs import items_left_out
-from apps.datasets.selection.survey import leaves_rows, survey
+from apps.datasets.selection.survey import has_rows, survey
 from apps.jobs import lifecycle
 from apps.jobs.models import Event, Failure, Kind, Phase, Superseded, lease, register
 from apps.webhooks.events import EventType
@@ -116,7 +116,7 @@ def request_version(*, dataset: Dataset, recipe: Recipe, by: Membership) -> Vers
             "queues", f"{len(recipe.queues) - len(kinds)} of {len(recipe.queues)} queues aren't in this workspace."
         )
     check_kinds(recipe, kinds)
-    if not leaves_rows(recipe, dataset.workspace):
+    if not has_rows(recipe, dataset.workspace):
         raise NothingToFreeze("These rules leave no rows. Choose other queues, wait for judgments, or relax the rules.")
     Dataset.objects.select_for_update().get(pk=dataset.pk)  # concurrent requests get different numbers
     latest = dataset.versions.aggregate(latest=Max("number"))["latest"] or 0
@@ -269,11 +269,11 @@ class Builder:
             _copy("datasets_versionjudgement (version_id, inspection_id, rating_id, task_id, split, row)", judgments)
 
 
-def _copy(place: str, rows: Sequence[tuple[Any, ...]]) -> None:
+def _copy(destination: str, rows: Sequence[tuple[Any, ...]]) -> None:
     if not rows:
         return
     with connection.cursor() as cursor:
         raw: Any = cursor.cursor
-        with raw.copy(f"COPY {place} FROM STDIN") as copy:
+        with raw.copy(f"COPY {destination} FROM STDIN") as copy:
             for row in rows:
                 copy.write_row(row)

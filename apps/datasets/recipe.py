@@ -151,9 +151,9 @@ def check_kinds(recipe: Recipe, kinds: Iterable[str]) -> None:
     """Raises BadRecipe if a queue of one of these kinds makes no rows of the recipe's type."""
     fitting = ROW_TYPES[recipe.row_type].queue_kinds
     if unfit := sum(kind not in fitting for kind in kinds):
-        wanted = " or ".join(f"“{Queue.Kind(kind).label.lower()}”" for kind in fitting)
+        kind_labels = " or ".join(f"“{Queue.Kind(kind).label.lower()}”" for kind in fitting)
         raise BadRecipe(
-            "queues", f"{unfit} of the queues can't make such rows, which come from queues where people {wanted}."
+            "queues", f"{unfit} of the queues can't make such rows, which come from queues where people {kind_labels}."
         )
 
 

@@ -40,7 +40,7 @@ CHOICES: dict[str, dict[Any, str]] = {
 }
 
 
-def in_words(rule: str, value: Any) -> str:
+def rule_text(rule: str, value: Any) -> str:
     """A rule's value as text."""
     choices = CHOICES.get(rule, {})
     if isinstance(value, list):

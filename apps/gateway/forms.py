@@ -45,9 +45,9 @@ class ArmsForm(forms.Form):
         arms = list(split.arms.order_by("pk")) if split else []
         super().__init__(*args, **kwargs)
         served = _served(member)
-        usual = [arm for arm in arms if not arm.is_canary]
+        regular_arms = [arm for arm in arms if not arm.is_canary]
         for number in ARM_NUMBERS:
-            arm = usual[number - 1] if number <= len(usual) else None
+            arm = regular_arms[number - 1] if number <= len(regular_arms) else None
             self.fields[f"policy_{number}"] = forms.ModelChoiceField(
                 served,
                 required=number == 1,

@@ -31,13 +31,13 @@ class SessionQuerySet(WorkspaceQuerySet["Session"]):
 
         Sessions with a name have no key that anybody knows; their calls carry a token.
         """
-        able = Membership.objects.filter(
+        memberships = Membership.objects.filter(
             user=OuterRef("created_by"),
             workspace=OuterRef("workspace"),
             role__gte=Role.RESEARCHER,
             user__is_active=True,
         )
-        return self.exclude(token__revoked_at__isnull=False, name="").filter(Exists(able) | ~Q(name=""))
+        return self.exclude(token__revoked_at__isnull=False, name="").filter(Exists(memberships) | ~Q(name=""))
 
     def of_policies(self) -> Self:
         """Without those of training runs, which number in the thousands and are shown with their runs."""
@@ -344,13 +344,13 @@ class Path(models.Model):
 class FeedbackKeyQuerySet(WorkspaceQuerySet["FeedbackKey"]):
     def usable(self) -> Self:
         """Keys that aren't revoked and whose creators may still read feedback."""
-        able = Membership.objects.filter(
+        memberships = Membership.objects.filter(
             user=OuterRef("created_by"),
             workspace=OuterRef("workspace"),
             role__gte=Role.RESEARCHER,
             user__is_active=True,
         )
-        return self.filter(Exists(able), revoked_at=None)
+        return self.filter(Exists(memberships), revoked_at=None)
 
 
 class FeedbackKey(WorkspaceModel):

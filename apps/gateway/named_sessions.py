@@ -52,8 +52,10 @@ def session_name(session_id: str, trace_parent: str) -> SessionName:
 
 def member_with(token: str) -> Membership:
     """The token's member. Raises NoSession."""
-    able = ApiToken.objects.usable().filter(membership__user__is_active=True, membership__role__gte=Role.RESEARCHER)
-    token_row = able.filter(digest=digest_of(token)).select_related("membership__workspace", "membership__user").first()
+    tokens = ApiToken.objects.usable().filter(membership__user__is_active=True, membership__role__gte=Role.RESEARCHER)
+    token_row = (
+        tokens.filter(digest=digest_of(token)).select_related("membership__workspace", "membership__user").first()
+    )
     if token_row is None:
         raise NoSession("This token is unknown, revoked, or expired, or isn't a researcher's.")
     return token_row.membership

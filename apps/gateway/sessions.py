@@ -389,7 +389,7 @@ def _mark_branches(session: Session, paths: list[list[Call]]) -> None:
     main = [call.pk for call in paths[0]]
     branches: dict[int, list[UUID]] = defaultdict(list)
     for path in paths[1:]:
-        shared = sum(mine.pk == theirs for mine, theirs in zip(path, main, strict=False))
+        shared = sum(node.pk == main_pk for node, main_pk in zip(path, main, strict=False))
         branches[shared].append(trajectories[path[-1].pk])
     branches.pop(0, None)
     for shared, ids in branches.items():

@@ -160,14 +160,14 @@ class Upstreams:
         raise UpstreamAway(problem)
 
     def _client(self, destination: Destination, address: str) -> AsyncClient:
-        place = (address, destination.key_variable)
-        if place not in self._clients:
+        client_key = (address, destination.key_variable)
+        if client_key not in self._clients:
             try:
                 key = key_for(destination.key_variable, address)
                 if destination.is_own and not destination.is_training:
                     key = settings.LOCAL_MODELS_KEY
                 headers = {"Authorization": f"Bearer {key}"} if key else {}
-                self._clients[place] = async_http_client(
+                self._clients[client_key] = async_http_client(
                     address,
                     headers=headers,
                     timeout=settings.GATEWAY_DEADLINE_SECONDS,
@@ -177,8 +177,8 @@ class Upstreams:
             except (KeyRefused, AddressRefused) as refused:
                 raise UpstreamAway(f"{refused}") from None
             if destination.is_training:
-                self._forget_training(place)
-        return self._clients[place]
+                self._forget_training(client_key)
+        return self._clients[client_key]
 
     def _forget_training(self, newest: tuple[str, str]) -> None:
         """Weights in training have a new address at each step."""

@@ -98,16 +98,16 @@ def mentions_of(member: Membership) -> list[Mention]:
 
 def pace_of(member: Membership) -> Pace:
     """From the person's desks, and the judgments of one day."""
-    mine = {"annotator__workspace": member.workspace_id, "annotator__user": member.user_id}
-    done = Desk.objects.filter(**mine).aggregate(judged=Sum("judged"), golds=Sum("golds"), seconds=Sum("seconds"))
-    lately = sum(_lately(kind.model.objects, mine) for kind in KINDS.values())
+    by_member = {"annotator__workspace": member.workspace_id, "annotator__user": member.user_id}
+    done = Desk.objects.filter(**by_member).aggregate(judged=Sum("judged"), golds=Sum("golds"), seconds=Sum("seconds"))
+    lately = sum(_lately(kind.model.objects, by_member) for kind in KINDS.values())
     judged = (done["judged"] or 0) + (done["golds"] or 0)
     return Pace(judged, lately, done["seconds"] / judged if judged else None)
 
 
-def _lately(judgments: Any, mine: dict[str, Any]) -> int:
+def _lately(judgments: Any, by_member: dict[str, Any]) -> int:
     """Those of training items are not counted anywhere."""
-    valid = judgments.valid().filter(**mine, pk__gte=first_id_at(now() - timedelta(hours=24)))
+    valid = judgments.valid().filter(**by_member, pk__gte=first_id_at(now() - timedelta(hours=24)))
     count: int = valid.exclude(item__purpose=Item.Purpose.ONBOARDING).count()
     return count
 
@@ -117,9 +117,12 @@ def waiting_for(member: Membership) -> list[Waiting]:
     queues = list(Queue.objects.visible_to(member).open().order_by("-pk")[:SHOWN])
     desks = Desk.objects.filter(queue__in=queues)
     totals = dict(desks.order_by().values_list("queue").annotate(Sum("judged")))
-    mine = {desk.queue_id: desk for desk in desks.filter(annotator__user=member.user_id)}
+    desks_by_queue = {desk.queue_id: desk for desk in desks.filter(annotator__user=member.user_id)}
     elsewhere = assigned_elsewhere([queue.pk for queue in queues], member.user_id)
-    rows = [_row(queue, mine.get(queue.pk), totals.get(queue.pk, 0), elsewhere.get(queue.pk, 0)) for queue in queues]
+    rows = [
+        _row(queue, desks_by_queue.get(queue.pk), totals.get(queue.pk, 0), elsewhere.get(queue.pk, 0))
+        for queue in queues
+    ]
     return sorted(rows, key=lambda row: (row.left_for_me == 0, row.answered_by_me == 0))
 
 

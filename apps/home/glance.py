@@ -25,7 +25,7 @@ from apps.trajectories.models import ImportBatch, RolloutBatch, Trajectory
 
 
 @dataclass(frozen=True)
-class About:
+class EstimatedCount:
     """A count: exact while it is small, else the planner's estimate, which says "about"."""
 
     number: int
@@ -41,15 +41,15 @@ class About:
         return type(self)(self.number + other.number, exact=self.exact and other.exact)
 
 
-def about(rows: QuerySet[Any], *, cap: int = 10_000) -> About:
+def estimated_count(rows: QuerySet[Any], *, cap: int = 10_000) -> EstimatedCount:
     """Count `rows` up to `cap`; beyond that ask PostgreSQL's planner, which knows from its statistics."""
     keys = rows.order_by().values("pk")
     count = keys[: cap + 1].count()
     if count <= cap:
-        return About(count, exact=True)
+        return EstimatedCount(count, exact=True)
     plan = json.loads(keys.explain(format="json"))
     # Statistics may lag behind; what was counted is certain.
-    return About(max(int(plan[0]["Plan"]["Plan Rows"]), count), exact=False)
+    return EstimatedCount(max(int(plan[0]["Plan"]["Plan Rows"]), count), exact=False)
 
 
 RECENT = timedelta(hours=24)
@@ -64,8 +64,8 @@ class Station:
     name: str
     app: str
     """Whose pages show it: the navigation knows their address."""
-    there: About
-    fresh: About
+    there: EstimatedCount
+    fresh: EstimatedCount
     """Of those, made in the last 24 hours."""
     now: str
     """What is on its way, or what matters most of what is there; may be empty."""
@@ -89,7 +89,7 @@ def stations(member: Membership) -> list[Station]:
 def _station(
     name: str, app: str, rows: QuerySet[Any], now_: str, *, active: bool = False, has_result: bool = True
 ) -> Station:
-    return Station(name, app, about(rows), about(_fresh(rows)), now_, active, has_result)
+    return Station(name, app, estimated_count(rows), estimated_count(_fresh(rows)), now_, active, has_result)
 
 
 def _fresh(rows: QuerySet[Any]) -> QuerySet[Any]:
@@ -117,8 +117,8 @@ def _judgments(member: Membership) -> Station:
     judged = Desk.objects.filter(queue__in=queues).aggregate(judged=Sum("judged"))["judged"] or 0
     words = f"{count(judged)} of {count(requested)} in open queues" if requested else ""
     kinds = [kind.valid_judgments.visible_to(member) for kind in KINDS.values()]
-    there = reduce(add, map(about, kinds))
-    fresh = reduce(add, (about(_fresh(rows)) for rows in kinds))
+    there = reduce(add, map(estimated_count, kinds))
+    fresh = reduce(add, (estimated_count(_fresh(rows)) for rows in kinds))
     return Station("Judgments", "annotation", there, fresh, words)
 
 

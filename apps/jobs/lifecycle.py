@@ -113,8 +113,8 @@ def claim(kind: Kind[J], job_id: UUID | str, *, worker: str = "") -> J | None:
     ):
         return None
     job = kind.rows.select_related(*kind.related).get(pk=job.pk)
-    again = "" if job.attempt == 1 else f" (attempt {job.attempt})"
-    kind.on_event(job, Event("taken", f"Taken by {worker}{again}."))
+    attempt_text = "" if job.attempt == 1 else f" (attempt {job.attempt})"
+    kind.on_event(job, Event("taken", f"Taken by {worker}{attempt_text}."))
     return job
 
 

@@ -103,9 +103,11 @@ def levels_of(attempted: Iterable[OnTask]) -> list[AtLevel]:
     ]
 
 
-def _against(environment: str, champion: Policy, mine: dict[UUID, OnTask], its: dict[UUID, OnTask]) -> AgainstChampion:
-    shared = [task for task, each in mine.items() if task in its and each.environment == environment]
-    differences = [mine[task].share - its[task].share for task in shared]
+def _against(
+    environment: str, champion: Policy, results: dict[UUID, OnTask], champion_results: dict[UUID, OnTask]
+) -> AgainstChampion:
+    shared = [task for task, each in results.items() if task in champion_results and each.environment == environment]
+    differences = [results[task].share - champion_results[task].share for task in shared]
     if not differences:
         return AgainstChampion(environment, champion.name, 0, 0.0, -1.0, 1.0)
     mean = sum(differences) / len(differences)

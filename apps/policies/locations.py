@@ -71,27 +71,27 @@ def _existing_folder(location: str) -> Path:
     A location outside gets the same error whether it exists or not.
     """
     try:
-        place = Path(location).resolve()
-        _refuse_outside(place, location)
-        if not place.is_dir():
+        folder = Path(location).resolve()
+        _refuse_outside(folder, location)
+        if not folder.is_dir():
             raise LocationRefused(f"There is no folder {location}. Copy the model there, or correct the location.")
-        for path in place.rglob("*"):
+        for path in folder.rglob("*"):
             _refuse_outside(path.resolve(), location)
     except (OSError, RuntimeError):  # circular links, or a folder that this worker may not read
         raise LocationRefused(f"The folder {location} cannot be read. Check its permissions and links.") from None
-    return place
+    return folder
 
 
-def _refuse_outside(place: Path, location: str) -> None:
+def _refuse_outside(path: Path, location: str) -> None:
     ours = (settings.RUNS_DIR, settings.PUBLISHED_DIR)
-    if not _lies_in(place, [root.resolve() for root in settings.MODEL_ROOTS]):
+    if not _lies_in(path, [root.resolve() for root in settings.MODEL_ROOTS]):
         raise _outside(location)
-    if _lies_in(place, [Path(folder).resolve() for folder in ours]):  # workspaces share these folders
+    if _lies_in(path, [Path(folder).resolve() for folder in ours]):  # workspaces share these folders
         raise _outside(location)
 
 
-def _lies_in(place: Path, roots: list[Path]) -> bool:
-    return any(place.is_relative_to(root) for root in roots)
+def _lies_in(folder: Path, roots: list[Path]) -> bool:
+    return any(folder.is_relative_to(root) for root in roots)
 
 
 def _outside(location: str) -> LocationRefused:

@@ -18,12 +18,12 @@ State = Publication.State
 @transaction.atomic
 def go_live(publication: Publication, *, canary: dict[str, Any], location: str) -> None:
     """Mark it as verified and live, and what was live under its name as replaced. Raises Superseded."""
-    beside = Publication.objects.beside(publication).live()
+    same_alias = Publication.objects.beside(publication).live()
     if publication.way == Publication.Way.RESTART:  # the restart dropped all adapters on the server, of every workspace
         assert publication.endpoint is not None, "a constraint holds it"
         there = Endpoint.objects.sharing(publication.endpoint.addresses)
-        beside = Publication.objects.filter(endpoint__in=there).live()
-    beside.exclude(pk=publication.pk).update(state=State.REPLACED, ended_at=now())
+        same_alias = Publication.objects.filter(endpoint__in=there).live()
+    same_alias.exclude(pk=publication.pk).update(state=State.REPLACED, ended_at=now())
     lifecycle.finish(publication, canary=canary, location=location, live_at=now())
     audit.record(
         workspace=publication.workspace,

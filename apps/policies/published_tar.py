@@ -15,15 +15,15 @@ CHUNK_BYTES = 1 << 20
 
 def published_folder(publication: Publication) -> Path | None:
     """The folder that a worker wrote for this publication; None if `location` points anywhere else."""
-    place = Path(publication.location).resolve()
+    folder = Path(publication.location).resolve()
     root = Path(settings.PUBLISHED_DIR).resolve()
-    return place if place.is_relative_to(root) and place.name == publication.pk.hex and place.is_dir() else None
+    return folder if folder.is_relative_to(root) and folder.name == publication.pk.hex and folder.is_dir() else None
 
 
-def tar_of(place: Path, *, within: str) -> Iterator[bytes]:
+def tar_of(folder: Path, *, within: str) -> Iterator[bytes]:
     """The files of a folder, under the name `within`, without links. A file that grows meanwhile is cut at its original size."""
-    for path in sorted(each for each in place.rglob("*") if each.is_file() and not each.is_symlink()):
-        entry = TarInfo(f"{within}/{path.relative_to(place)}")
+    for path in sorted(each for each in folder.rglob("*") if each.is_file() and not each.is_symlink()):
+        entry = TarInfo(f"{within}/{path.relative_to(folder)}")
         entry.size = path.stat().st_size
         entry.mtime = int(path.stat().st_mtime)
         yield entry.tobuf(format=GNU_FORMAT)

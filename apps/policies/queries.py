@@ -43,12 +43,12 @@ def champions_of(member: Membership) -> dict[Any, list[str]]:
 def publications_of(policy: Policy) -> QuerySet[Publication]:
     """The publications of a policy, newest first, for its page. `depth` is the number of policies that a rollback could go back through."""
     place = Coalesce(OuterRef("endpoint"), NOWHERE)
-    beside = Publication.objects.alias(place=Coalesce("endpoint", NOWHERE)).filter(
+    same_alias = Publication.objects.alias(place=Coalesce("endpoint", NOWHERE)).filter(
         workspace=OuterRef("workspace"), name=OuterRef("name"), place=place, live_at__isnull=False
     )
     # A rollback removes the publication it undoes and stands for the one before that.
     gone, lived = (Count("pk", filter=Q(is_rollback=was)) for was in (True, False))
-    depth = beside.order_by().values("name").annotate(depth=lived - gone).values("depth")
+    depth = same_alias.order_by().values("name").annotate(depth=lived - gone).values("depth")
     shown = policy.publications.select_related("endpoint", "by", "policy").order_by("-id")
     return shown.annotate(depth=Subquery(depth))[:SHOWN_ROLLOUTS]
 

@@ -151,7 +151,7 @@ def _is_card(digits: str) -> bool:
         or (3528 <= head < 3590 and length in (16, 19))  # JCB
         or (digits[:2] == "62" and length in (16, 17, 18, 19))  # UnionPay
     )
-    doubled = (int(digit) * (2 if place % 2 else 1) for place, digit in enumerate(reversed(digits)))
+    doubled = (int(digit) * (2 if index % 2 else 1) for index, digit in enumerate(reversed(digits)))
     return issued and sum(value - 9 if value > 9 else value for value in doubled) % 10 == 0
 
 

@@ -55,7 +55,7 @@ def is_file(value: str) -> bool:
     return FILE.match(value) is not None
 
 
-def nothing_kept(name: str, value: Any) -> bool:
+def keep_nothing(name: str, value: Any) -> bool:
     return False
 
 
@@ -76,7 +76,7 @@ class Redaction:
         """(nesting level, text) -> redacted text, for texts with matches."""
         self._until = time.thread_time() + cpu_seconds
 
-    def value(self, value: Any, *, is_kept: Keep = nothing_kept, level: int = 0) -> Any:
+    def value(self, value: Any, *, is_kept: Keep = keep_nothing, level: int = 0) -> Any:
         """A JSON value with matches in its strings, keys, and numbers replaced. is_kept: which values stay unchanged, at any depth;
         if it's given, keys that look like identifiers count as the protocol's and stay, too.
         """
@@ -183,7 +183,7 @@ def _texts(value: Any, is_kept: Keep) -> Iterator[str]:
 
 def _is_name(name: str, is_kept: Keep) -> bool:
     """Whether it's a key of a protocol."""
-    return is_kept is not nothing_kept and WORD.fullmatch(name) is not None
+    return is_kept is not keep_nothing and WORD.fullmatch(name) is not None
 
 
 def _blocks(texts: Iterable[str]) -> Iterator[list[str]]:

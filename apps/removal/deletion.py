@@ -156,10 +156,10 @@ def outlook(target: Any) -> Outlook:
         counts = dependents.count(rows, spared=_spared(target))
         if isinstance(target, Trajectory | Task):
             counts |= dependents.count(_sessions_left_alone(_ids(target)), spared=NEVER)
-    return Outlook(title_of(target), in_words(counts), blocking[:MAX_BLOCKERS], len(blocking) > MAX_BLOCKERS)
+    return Outlook(title_of(target), counts_by_name(counts), blocking[:MAX_BLOCKERS], len(blocking) > MAX_BLOCKERS)
 
 
-def in_words(counts: dict[type[Model], int]) -> dict[str, int]:
+def counts_by_name(counts: dict[type[Model], int]) -> dict[str, int]:
     """The counts with the models' display names."""
     by_name: Counter[str] = Counter()
     for model, number in counts.items():
@@ -182,7 +182,7 @@ def delete(target: Any) -> dict[str, int]:
             counts = _delete_version(target)
         case _:
             counts = _delete_dataset(target)
-    return in_words(counts)
+    return counts_by_name(counts)
 
 
 def delete_trajectories(ids: Collection[UUID]) -> dict[type[Model], int]:

@@ -148,14 +148,14 @@ def _delete(ids: list[UUID]) -> dict[str, int]:
     """Delete these at once or, if something depends on one of them after all, one by one, skipping it."""
     try:
         with transaction.atomic():
-            return deletion.in_words(deletion.delete_trajectories(ids))
+            return deletion.counts_by_name(deletion.delete_trajectories(ids))
     except (deletion.StillNeeded, dependents.Rests):
         pass
     removed: Counter[str] = Counter()
     for each in ids:
         try:
             with transaction.atomic():
-                removed.update(deletion.in_words(deletion.delete_trajectories([each])))
+                removed.update(deletion.counts_by_name(deletion.delete_trajectories([each])))
         except (deletion.StillNeeded, dependents.Rests):
             continue
     return dict(removed)

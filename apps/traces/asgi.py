@@ -141,9 +141,9 @@ def _workspace_of(request: Request) -> UUID:
     scheme, _, secret = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not secret.strip():
         raise Refusal(401, UNAUTHENTICATED, "Send an API token as `Authorization: Bearer …`.")
-    able = ApiToken.objects.usable().filter(membership__user__is_active=True, membership__role__gte=Role.RESEARCHER)
+    tokens = ApiToken.objects.usable().filter(membership__user__is_active=True, membership__role__gte=Role.RESEARCHER)
     workspace_id = (
-        able.filter(digest=digest_of(secret.strip())).values_list("membership__workspace_id", flat=True).first()
+        tokens.filter(digest=digest_of(secret.strip())).values_list("membership__workspace_id", flat=True).first()
     )
     if workspace_id is None:
         raise Refusal(401, UNAUTHENTICATED, "This token is unknown, revoked, or expired, or isn't a researcher's.")

@@ -24,7 +24,7 @@ from apps.trajectories.imports.bulk_copy import Origin, copy_in, replace
 from apps.trajectories.imports.preparation import Prepared, prepare
 from apps.trajectories.models import Trajectory
 from apps.trajectories.outlines import visible
-from apps.trajectories.rests import rests_on
+from apps.trajectories.rests import referrer_of
 
 SOURCE = "otlp"
 AT_ONCE = 1000
@@ -142,12 +142,12 @@ def _matched(chats: list[Chat], parts: list[TracePart]) -> Iterable[tuple[Chat, 
     with_span: dict[str, list[int]] = defaultdict(
         list
     )  # a trace may have thousands of chats, so no chat is compared with all parts
-    for place, part in unmatched.items():
+    for index, part in unmatched.items():
         for span_id in part.span_ids:
-            with_span[span_id].append(place)
+            with_span[span_id].append(index)
     for chat in chats:
-        shared = Counter(place for each in chat.span_ids for place in with_span.get(each, ()) if place in unmatched)
-        best = max(shared, key=lambda place: (shared[place], -place), default=None)
+        shared = Counter(index for each in chat.span_ids for index in with_span.get(each, ()) if index in unmatched)
+        best = max(shared, key=lambda index: (shared[index], -index), default=None)
         yield chat, None if best is None else unmatched.pop(best)
     parts[:] = unmatched.values()
 
@@ -159,8 +159,8 @@ def _add(new: list[tuple[Trace, Chat]]) -> None:
         of_workspace.setdefault(trace.workspace_id, []).append((trace, chat, prepare(*chat.run)))
     for workspace_id, rows in of_workspace.items():
         copy_in([prepared for _, _, prepared in rows], Origin(workspace_id, SOURCE))
-        wanted = [prepared.id for _, _, prepared in rows]
-        added = set(Trajectory.objects.filter(pk__in=wanted).values_list("pk", flat=True))
+        ids = [prepared.id for _, _, prepared in rows]
+        added = set(Trajectory.objects.filter(pk__in=ids).values_list("pk", flat=True))
         for trace, _, prepared in rows:
             if prepared.id not in added:
                 trace.problem = trace.problem or KNOWN
@@ -201,5 +201,5 @@ def _change(trace: Trace, part: TracePart, chat: Chat) -> str:
 def _locked_because(trajectory_id: UUID) -> str:
     """What depends on a trajectory. Locks it first, so nothing can start to depend on it until this transaction ends."""
     Trajectory.objects.select_for_update().filter(pk=trajectory_id).values_list("pk").first()
-    resting = rests_on(trajectory_id, besides={TracePart})
+    resting = referrer_of(trajectory_id, besides={TracePart})
     return f"{resting} depends on the trajectory" if resting else ""

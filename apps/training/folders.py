@@ -36,7 +36,7 @@ class RunFolder:
 
     def kept_checkpoints(self) -> list[Path]:
         """The checkpoints that the trainer has kept: `checkpoints/checkpoint-<step>`."""
-        return sorted(place for place in (self.path / "checkpoints").glob("checkpoint-*") if place.name[11:].isdigit())
+        return sorted(path for path in (self.path / "checkpoints").glob("checkpoint-*") if path.name[11:].isdigit())
 
     @property
     def lock(self) -> Path:
@@ -45,10 +45,10 @@ class RunFolder:
 
     def free_bytes(self) -> int:
         """Free space on the disk that holds the folder (which may not exist yet)."""
-        place = self.path
-        while not place.exists():
-            place = place.parent
-        stat = os.statvfs(place)
+        folder = self.path
+        while not folder.exists():
+            folder = folder.parent
+        stat = os.statvfs(folder)
         return stat.f_bavail * stat.f_frsize
 
     @property

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from apps.training.models import Run
 from contract.configs import OnlineConfig, TrainingConfig
 from contract.configs.fields import field_at
-from contract.configs.paths import at, in_words, replaced
+from contract.configs.paths import at, replaced, value_text
 
 METHODS = {"full": "Every weight", "lora": "LoRA adapters", "qlora": "QLoRA: adapters on 4-bit weights"}
 SMALL_MODEL = 20_000_000
@@ -127,7 +127,7 @@ def rules_kept(config: TrainingConfig) -> list[RuleKept]:
         path = config.rewards.outcome_measure if rule.setting == OUTCOME_MEASURE else rule.setting
         field = field_at(config, path)
         if field is not None and at(config, path) == rule.value:
-            kept.append(RuleKept(field.title, in_words(rule.value), rule.why))
+            kept.append(RuleKept(field.title, value_text(rule.value), rule.why))
     return kept
 
 
@@ -157,10 +157,10 @@ PRESETS: Mapping[str, Preset] = {
 
 def _learning_rate(algorithm: str, method: str, *, small: bool) -> float:
     """Typical values: lower for preference learning than for imitation, higher for adapters than for full weights."""
-    small_one, adapters, whole = LEARNING_RATES[Run.Algorithm(algorithm)]
+    small_one, adapters, full_model = LEARNING_RATES[Run.Algorithm(algorithm)]
     if small:
         return small_one
-    return whole if method == "full" else adapters
+    return full_model if method == "full" else adapters
 
 
 LEARNING_RATES: Mapping[str, tuple[float, float, float]] = {

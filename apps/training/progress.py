@@ -160,9 +160,11 @@ def register_result(run: Run) -> Policy:
     )
     Checkpoint.objects.bulk_create(
         Checkpoint(
-            policy=policy, step=int(place.name.rpartition("-")[2]), location=f"{run.pk}/checkpoints/{place.name}"
+            policy=policy,
+            step=int(checkpoint.name.rpartition("-")[2]),
+            location=f"{run.pk}/checkpoints/{checkpoint.name}",
         )
-        for place in folder_of(run.pk).kept_checkpoints()
+        for checkpoint in folder_of(run.pk).kept_checkpoints()
     )
     run.result = policy
     run.save(update_fields=["result"])

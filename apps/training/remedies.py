@@ -14,7 +14,7 @@ from apps.training.models import Run, RunEvent
 from apps.training.plan import stored_config
 from contract.configs import InvalidConfig
 from contract.configs.fields import field_at
-from contract.configs.paths import at, in_words, replaced
+from contract.configs.paths import at, replaced, value_text
 
 
 class RemedyRefused(Exception):
@@ -62,19 +62,19 @@ def resume_with_remedy(*, run: Run, alarm: RunEvent, by: User) -> Run:
         raise NoRemedy("This alarm names no setting to try. Resume the run as it is, or launch a new one.")
     before = at(stored, setting)
     if before == value:
-        raise RemedyInUse(f"{field.title} is {in_words(value)} already. Resume the run as it is.")
+        raise RemedyInUse(f"{field.title} is {value_text(value)} already. Resume the run as it is.")
     rewards = {"rewards": stored.to_json()["rewards"]} if setting.startswith("rewards.") else {}
     config = replaced({**run.config, **rewards}, setting, value)  # a partial config may lack the list
     try:
         stored_config(run, config)
     except InvalidConfig as invalid:
-        raise NoRemedy(f"{field.title} can’t be {in_words(value)} in this run: {invalid.message}") from None
+        raise NoRemedy(f"{field.title} can’t be {value_text(value)} in this run: {invalid.message}") from None
     Run.objects.filter(pk=run.pk).update(config=config)
     step = run.checkpoint_step or 0
     RunEvent.objects.create(
         run=run,
         kind="changed",
-        text=f"{by} changed {field.title} from {in_words(before)} to {in_words(value)}, from step {step} on.",
+        text=f"{by} changed {field.title} from {value_text(before)} to {value_text(value)}, from step {step} on.",
         details={"setting": setting, "from": before, "to": value, "step": step},
     )
     audit.record(

@@ -92,7 +92,7 @@ def formula(rewards: RewardsConfig, learned: Sequence[LearnedReward] = ()) -> li
     """total = weight · term + …, for people. A success moves the total by the outcome's weight, which is therefore the size of its segment."""
     policies = {reward.term: reward.policy.name for reward in learned}
     influences = [term.weight if isinstance(term, OutcomeTerm) else term.influence for term in rewards.terms]
-    whole = sum(influences) or 1.0
+    total = sum(influences) or 1.0
     return [
         FormulaPart(
             weight=f"{term.weight:g}",
@@ -101,8 +101,8 @@ def formula(rewards: RewardsConfig, learned: Sequence[LearnedReward] = ()) -> li
             kind=kind_of(type(term)),
             low=f"{term.weight * lowest(term):g}".replace("-", "−"),
             high=f"{term.weight * term.HIGH:g}",
-            start=round(100 * sum(influences[:index]) / whole, 2),
-            width=round(100 * influences[index] / whole, 2),
+            start=round(100 * sum(influences[:index]) / total, 2),
+            width=round(100 * influences[index] / total, 2),
         )
         for index, term in enumerate(rewards.terms)
     ]

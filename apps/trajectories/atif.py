@@ -126,11 +126,11 @@ def _agent_step(message: Message) -> AtifStep:
     if reasoning := message.get("reasoning_content"):
         step["reasoning_content"] = reasoning if isinstance(reasoning, str) else text_of(reasoning)
     if calls := message.get("tool_calls"):
-        step["tool_calls"] = [_call(mapping(call), place) for place, call in enumerate(calls)]
+        step["tool_calls"] = [_call(mapping(call), index) for index, call in enumerate(calls)]
     return step
 
 
-def _call(call: dict[str, Any], place: int) -> dict[str, Json]:
+def _call(call: dict[str, Any], index: int) -> dict[str, Json]:
     """Arguments must be an object; anything else is put under `input`."""
     function = mapping(call.get("function"))
     arguments = function.get("arguments")
@@ -140,7 +140,7 @@ def _call(call: dict[str, Any], place: int) -> dict[str, Json]:
     if not isinstance(arguments, dict):
         arguments = {} if arguments is None else {"input": arguments}
     name = str(function.get("name") or "")
-    return {"tool_call_id": str(call.get("id") or f"call_{place}"), "function_name": name, "arguments": arguments}
+    return {"tool_call_id": str(call.get("id") or f"call_{index}"), "function_name": name, "arguments": arguments}
 
 
 def _content(content: Json) -> Json:

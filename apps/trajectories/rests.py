@@ -13,7 +13,7 @@ from apps.trajectories.models import Original, Step, Trajectory
 OWN: set[type[Model]] = {Step, Original}
 
 
-def rests_on(trajectory_id: UUID, *, besides: Collection[type[Model]] = ()) -> str:
+def referrer_of(trajectory_id: UUID, *, besides: Collection[type[Model]] = ()) -> str:
     """What refers to a trajectory besides its own steps, as "an item"; "" if nothing does.
 
     Found through foreign keys, so that apps later in the loop don't have to be known here.

@@ -102,16 +102,16 @@ class ArchiveWriter:
 
     def _table(self, table: Table) -> None:
         columns = table.columns
-        naming = [place for place, column in enumerate(columns) if column.related_model is User]
+        naming = [index for index, column in enumerate(columns) if column.related_model is User]
         values = table.rows(self._workspace).values_list(*(column.attname for column in columns))
         with self._member(table.name) as member:
             for batch in batched(values.iterator(chunk_size=AT_ONCE)):
-                named = {row[place] for row in batch for place in naming if row[place] is not None}
+                named = {row[index] for row in batch for index in naming if row[index] is not None}
                 addresses = self._people.addresses(named)
                 for row in batch:
                     fields = {column.name: written(column, value) for column, value in zip(columns, row, strict=True)}
-                    for place in naming:
-                        fields[columns[place].name] = addresses.get(row[place])
+                    for index in naming:
+                        fields[columns[index].name] = addresses.get(row[index])
                     table.settle(fields)
                     member.row(fields)
                 self._progress(len(batch))
@@ -176,7 +176,7 @@ class ArchiveWriter:
             "workspace": self._workspace.name,
             "members": self._members,
             "left_out": dict(_left_out(include_weights=self._include_weights)),
-            "elsewhere": {str(model._meta.label_lower): place for model, place in SPECIAL.items()},
+            "elsewhere": {str(model._meta.label_lower): member for model, member in SPECIAL.items()},
             "not_restored": {table.name: table.not_restored for table in LISTED},
         }
 

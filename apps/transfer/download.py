@@ -20,13 +20,13 @@ def archive_of(request: HttpRequest, export: Export) -> HttpResponseBase:
     if span is not None and span.start >= span.end:
         problem = {"detail": f"The range begins after the end of the archive, which has {export.size:,} bytes."}
         return JsonResponse(problem, status=416, headers={"Content-Range": f"bytes */{export.size}"})
-    wanted = span or Span(0, export.size)
-    body = _nothing() if request.method == "HEAD" else pieces(export.file, wanted)
+    byte_span = span or Span(0, export.size)
+    body = _nothing() if request.method == "HEAD" else pieces(export.file, byte_span)
     response = StreamingHttpResponse(body, status=206 if span else 200, content_type="application/zip")
     if span:
         response["Content-Range"] = f"bytes {span.start}-{span.end - 1}/{export.size}"
     name = f"{slugify(export.workspace.name)[:60] or 'workspace'}-{export.created_at:%Y-%m-%d}.zip"
-    response["Content-Length"] = wanted.end - wanted.start
+    response["Content-Length"] = byte_span.end - byte_span.start
     response["Content-Disposition"] = f'attachment; filename="{name}"'
     response["ETag"] = tag
     response["Accept-Ranges"] = "bytes"

@@ -113,16 +113,16 @@ class FrozenFiles:
         return f"{self._prefix}/{version}/{split}-{attempt}.{format}"
 
     def _restore(self, file: WeightFile, run: UUID) -> None:
-        place = folder_of(run).path
-        if place not in self._folders:
-            if (place / self._mark).exists():  # an attempt that was killed left some of it
-                shutil.rmtree(place)
-            if place.exists():  # never over what is there
+        folder = folder_of(run).path
+        if folder not in self._folders:
+            if (folder / self._mark).exists():  # an attempt that was killed left some of it
+                shutil.rmtree(folder)
+            if folder.exists():  # never over what is there
                 return
-            self._folders.append(place)
-            place.mkdir(parents=True)
-            (place / self._mark).touch()
-        path = place / file.folder / file.file
+            self._folders.append(folder)
+            folder.mkdir(parents=True)
+            (folder / self._mark).touch()
+        path = folder / file.folder / file.file
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("xb") as target:
             for block in self._archive.blocks(file.name):

@@ -111,8 +111,8 @@ class Numbers:
 
     def new(self, old: int) -> int | None:
         """The new one of a row that has been read."""
-        place = bisect_left(self._old, old)
-        return self._new[place] if place < len(self._old) and self._old[place] == old else None
+        index = bisect_left(self._old, old)
+        return self._new[index] if index < len(self._old) and self._old[index] == old else None
 
 
 def next_numbers(model: type[Model], count: int) -> list[int]:

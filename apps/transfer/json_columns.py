@@ -34,16 +34,16 @@ from apps.transfer.shapes import (
     NUMBERS,
     Shape,
     action,
-    anything,
-    either,
+    any_value,
     flag,
     having,
     listed,
     mapping,
-    maybe,
     named,
-    nothing_or,
+    nullable,
     number,
+    one_of,
+    or_empty_object,
     text,
     whole,
 )
@@ -54,10 +54,10 @@ MAX_TASKS: Final = 2000
 """Of an experiment, as in its form."""
 
 FAILURE: Final = having(category=text, message=text, advice=text, log=listed(text), command=text, details=text)
-ANSWER: Final = either(text, whole, listed(text))
+ANSWER: Final = one_of(text, whole, listed(text))
 ANSWERS: Final = named(ANSWER)
 MESSAGES: Final = listed(mapping)
-SHARE: Final = having({"share": maybe(number)}, count=whole, of=whole, low=maybe(number), high=maybe(number))
+SHARE: Final = having({"share": nullable(number)}, count=whole, of=whole, low=nullable(number), high=nullable(number))
 
 
 def _report(value: Any) -> None:
@@ -77,14 +77,14 @@ def _step_answers(value: Any) -> None:
 
 
 def _pairing(value: Any) -> None:
-    having(per_task=maybe(whole), different_outcomes=flag, different_policies=flag, seed=whole)(value)
+    having(per_task=nullable(whole), different_outcomes=flag, different_policies=flag, seed=whole)(value)
     Pairing.from_json(value)
 
 
 _selection = having(
-    selection=having({"ids": listed(text), "filter": text, "until": maybe(text)}),
+    selection=having({"ids": listed(text), "filter": text, "until": nullable(text)}),
     pairing=_pairing,
-    adopted=having({"source": text}, meanings=mapping, judged_by=anything, left_out=COUNTS),
+    adopted=having({"source": text}, meanings=mapping, judged_by=any_value, left_out=COUNTS),
     done=whole,
 )
 _alternatives = having({"policy": text, "count": whole, "temperature": number})
@@ -93,18 +93,18 @@ _asks = having(
     confidence=flag,
     every_step=flag,
     corrections=flag,
-    alternatives=maybe(_alternatives),
+    alternatives=nullable(_alternatives),
     thumb=flag,
     marks=flag,
 )
 _run_config = having(
     optimizer=having(batch_size=whole, gradient_accumulation=whole),
-    budget=having(steps=maybe(whole)),
-    sampling=having(max_new_tokens=maybe(whole)),
+    budget=having(steps=nullable(whole)),
+    sampling=having(max_new_tokens=nullable(whole)),
     tasks=having(environment=text),
     rewards=having(terms=listed(mapping)),
     model=having(scratch=mapping),
-    lora=maybe(mapping),
+    lora=nullable(mapping),
     played_by=text,
     tracker=text,
 )
@@ -126,10 +126,10 @@ def _rule(value: Any) -> None:
         raise ValueError("alpha lies between 0 and 1")
 
 
-_interval = having({"estimate": maybe(number), "low": number, "high": number, "n": whole})
+_interval = having({"estimate": nullable(number), "low": number, "high": number, "n": whole})
 _success = having({"runs": whole, "succeeded": whole, "rate": _interval})
 _cost = having(
-    {"sessions": whole, "calls": whole, "dollars": maybe(text), "mean": maybe(text)},
+    {"sessions": whole, "calls": whole, "dollars": nullable(text), "mean": nullable(text)},
     estimated_calls=whole,
     unknown_calls=whole,
 )
@@ -147,15 +147,15 @@ _verdict = having(
         "tasks_planned": whole,
         "items": whole,
         "items_judged": whole,
-        "side_bias": named(maybe(number)),
+        "side_bias": named(nullable(number)),
         "judgements_by_kind": COUNTS,
         "success_a": _success,
         "success_b": _success,
         "success_difference": _interval,
     },
     alike=whole,
-    cost_a=maybe(_cost),
-    cost_b=maybe(_cost),
+    cost_a=nullable(_cost),
+    cost_b=nullable(_cost),
     stopped_by_rule=flag,
     stopped_by=text,
     promoted=text,
@@ -171,7 +171,7 @@ _plan = having(
 
 
 def _tie(value: Any) -> None:
-    listed(anything)(value)
+    listed(any_value)(value)
     if len(value) != 2:
         raise ValueError("a tie is a task and a place")
     text(value[0])
@@ -202,19 +202,19 @@ _card = having(
 _span = having(part=text, start=whole, quote=text, note=text)
 
 _of_judgment: Final[Mapping[str, Shape]] = {"answers": ANSWERS}
-_of_job: Final[Mapping[str, Shape]] = {"failure": nothing_or(FAILURE)}
+_of_job: Final[Mapping[str, Shape]] = {"failure": or_empty_object(FAILURE)}
 
 SHAPES: Final[Mapping[type[Model], Mapping[str, Shape]]] = {
-    Policy: {"settings": having(sampling=maybe(mapping), parameters=maybe(whole)), "report": _report},
+    Policy: {"settings": having(sampling=nullable(mapping), parameters=nullable(whole)), "report": _report},
     Promotion: {"evidence": mapping},
     ImportBatch: {**_of_job, "warnings": listed(text, most=MAX_WARNINGS)},
     RolloutBatch: {**_of_job, "config": _rollout_config},
-    Task: {"initial_state": anything, "success_check": anything},
+    Task: {"initial_state": any_value, "success_check": any_value},
     Session: {"task": mapping, "metadata": mapping, "rewards": NUMBERS, "sampling": mapping},
     Call: {"request": mapping, "messages": MESSAGES, "tools": MESSAGES, "reply": mapping},
-    SessionEvent: {"value": anything},
+    SessionEvent: {"value": any_value},
     Queue: {"selection": _selection, "asks": _asks, "layout": named(text)},
-    Item: {"known": having({"answer": either(whole, text)}, because=text)},
+    Item: {"known": having({"answer": one_of(whole, text)}, because=text)},
     Preference: {**_of_judgment, "aspects": COUNTS},
     Rating: {**_of_judgment, "step_answers": _step_answers},
     Inspection: {**_of_judgment, "step_answers": _step_answers},
@@ -222,10 +222,10 @@ SHAPES: Final[Mapping[type[Model], Mapping[str, Shape]]] = {
     Correction: {"message": action},
     Continuation: {**_of_job, "action": action, "messages": listed(action)},
     Judge: _of_job,
-    Version: {**_of_job, "recipe": mapping, "row_counts": COUNTS, "files": mapping, "card": nothing_or(_card)},
+    Version: {**_of_job, "recipe": mapping, "row_counts": COUNTS, "files": mapping, "card": or_empty_object(_card)},
     Run: {**_of_job, "config": _run_config, "report": _report},
-    Metric: {"values": named(maybe(number))},
+    Metric: {"values": named(nullable(number))},
     RunEvent: {"details": having(setting=text)},
     Episode: {"task": mapping},
-    Experiment: {"plan": _plan, "alike": listed(_tie, most=MAX_PAIRS), "verdict": nothing_or(_verdict)},
+    Experiment: {"plan": _plan, "alike": listed(_tie, most=MAX_PAIRS), "verdict": or_empty_object(_verdict)},
 }

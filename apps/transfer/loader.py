@@ -192,7 +192,7 @@ class Reading:
             self._complete(where, row)
         self._loader.ids.look_up({identifier for _, row in batch for identifier in self._referred(row)})
         numbered = self._numbered(batch)
-        return [self._value(where, row, numbered.get(place)) for place, (where, row) in enumerate(batch)]
+        return [self._value(where, row, numbered.get(index)) for index, (where, row) in enumerate(batch)]
 
     def _complete(self, where: str, row: Row) -> None:
         """Refuse what is unknown, and add what is missing: the archive may be of an earlier version."""
@@ -316,21 +316,21 @@ class _Contents:
     def add(self, where: str, row: Row, values: Row) -> None:
         """Complete the values of a trajectory's row from its line. Raises BadArchive."""
         number, line = next(self._lines, (0, b""))
-        place = f"{TRAJECTORIES}, line {number:,}"
+        location = f"{TRAJECTORIES}, line {number:,}"
         if not line:
             raise BadArchive(where, f"There is no line for it in {TRAJECTORIES}.", "as many lines as trajectories.")
         original = self._original(row["id"])
         try:
-            record = TrajectoryRecord.from_json(parsed(line, place))
+            record = TrajectoryRecord.from_json(parsed(line, location))
             _leave_out_odd_rewards(record)
             prepared = prepare(record, original or b"", identifier=values["id"])
         except BadRow as bad:
-            raise BadArchive(place, str(bad), str(bad.expected)) from None
+            raise BadArchive(location, str(bad), str(bad.expected)) from None
         except jsontext.UnreadableJSON as error:
-            raise BadArchive(place, str(error), "JSON that can be stored.") from None
+            raise BadArchive(location, str(error), "JSON that can be stored.") from None
         if len(record.steps) != values["step_count"]:
             raise BadArchive(
-                place, f"It has {len(record.steps):,} steps.", f"{values['step_count']:,}, as its row says."
+                location, f"It has {len(record.steps):,} steps.", f"{values['step_count']:,}, as its row says."
             )
         self.size += len(line) + len(original or b"")
         values.update(tools=record.tools, closing=record.closing, info=record.info)

@@ -33,10 +33,10 @@ class Writer:
 
     def addresses(self, ids: Iterable[int]) -> dict[int, str]:
         """E-mail addresses by user id."""
-        wanted = set(ids)
-        for user in User.objects.filter(pk__in=wanted - self._people.keys()):
+        user_ids = set(ids)
+        for user in User.objects.filter(pk__in=user_ids - self._people.keys()):
             self._people[user.pk] = _named(user)
-        return {pk: self._people[pk]["email"] for pk in wanted}
+        return {pk: self._people[pk]["email"] for pk in user_ids}
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Everybody who was named."""

@@ -23,7 +23,7 @@ class Unfit(ValueError):
         super().__init__(f"it is {jsontext.describe(value)}, expected {expected}")
 
 
-def anything(value: Any) -> None:
+def any_value(value: Any) -> None:
     """JSON that is only ever shown as text, or passed on."""
 
 
@@ -57,7 +57,7 @@ def mapping(value: Any) -> None:
         raise Unfit(value, "an object")
 
 
-def either(*shapes: Shape) -> Shape:
+def one_of(*shapes: Shape) -> Shape:
     """One of these shapes; if none fits, the first says why."""
 
     def check(value: Any) -> None:
@@ -72,7 +72,7 @@ def either(*shapes: Shape) -> Shape:
     return check
 
 
-def maybe(shape: Shape) -> Shape:
+def nullable(shape: Shape) -> Shape:
     """The shape, or null."""
 
     def check(value: Any) -> None:
@@ -123,7 +123,7 @@ def having(needed: dict[str, Shape] | None = None, /, **optional: Shape) -> Shap
     return check
 
 
-def nothing_or(shape: Shape) -> Shape:
+def or_empty_object(shape: Shape) -> Shape:
     """The shape, or an empty object: there is nothing yet."""
 
     def check(value: Any) -> None:

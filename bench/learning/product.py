@@ -87,7 +87,7 @@ def product(stack: paths.StackPaths) -> Iterator[str]:
         try:
             for program in started:
                 program.start()
-            readiness.wait_for(started, readiness.page_answers(url), readiness.workers_answer(QUEUES))
+            readiness.wait_for(started, readiness.page_answers(url), readiness.workers_respond(QUEUES))
             yield url
         finally:
             stop_together(started)

@@ -27,10 +27,10 @@ def nested(values: Mapping[str, Any]) -> dict[str, Any]:
     tree: dict[str, Any] = {}
     for path, value in values.items():
         *parents, name = path.split(".")
-        place = tree
+        node = tree
         for parent in parents:
-            place = place.setdefault(parent, {})
-        place[name] = value
+            node = node.setdefault(parent, {})
+        node[name] = value
     return tree
 
 
@@ -53,7 +53,7 @@ def _name_and_index(part: str) -> tuple[str, int | None]:
     return match["name"], None if match["index"] is None else int(match["index"])
 
 
-def in_words(value: Any) -> str:
+def value_text(value: Any) -> str:
     """A setting's value in a sentence."""
     return ("on" if value else "off") if isinstance(value, bool) else written(value)
 

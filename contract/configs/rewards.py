@@ -222,8 +222,8 @@ class RewardsConfig(Config):
     @property
     def outcome_measure(self) -> str:
         """The config path of the outcome term's `measure`; "" if there is no outcome term."""
-        places = (index for index, term in enumerate(self.terms) if isinstance(term, OutcomeTerm) and term.weight)
-        return next((f"rewards.terms[{index}].measure" for index in places), "")
+        indices = (index for index, term in enumerate(self.terms) if isinstance(term, OutcomeTerm) and term.weight)
+        return next((f"rewards.terms[{index}].measure" for index in indices), "")
 
     @property
     def warning(self) -> str:

@@ -18,8 +18,8 @@ def run_schema(cls: type[Config]) -> dict[str, Any]:
 
 def launch_schema(cls: type[TrainingConfig]) -> dict[str, Any]:
     """Schema of the settings that people can change, all optional, in OpenAPI 3.0's dialect without `$ref`."""
-    whole = cls.model_json_schema()
-    schema = for_openapi(whole)
+    full_schema = cls.model_json_schema()
+    schema = for_openapi(full_schema)
     for name in (cls.tag, "data"):
         schema["properties"].pop(name, None)
     schema.pop("required", None)

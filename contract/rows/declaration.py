@@ -73,7 +73,7 @@ def message_columns(cls: type) -> tuple[str, ...]:
 
 
 @cache
-def further_columns(cls: type) -> tuple[Column, ...]:
+def extra_columns(cls: type) -> tuple[Column, ...]:
     """The columns after the messages and `tools`."""
     return tuple(Column(name, KINDS[_bare(hint)]) for name, hint in _hints(cls) if _bare(hint) in KINDS)
 

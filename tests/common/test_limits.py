@@ -40,7 +40,7 @@ def test_each_is_counted_alone():
 def test_forgiving_starts_afresh():
     for _ in range(3):
         THREE.count("ada")
-    THREE.forgive("ada")
+    THREE.reset("ada")
     THREE.count("ada")
 
 

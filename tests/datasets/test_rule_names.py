@@ -4,7 +4,7 @@ import pytest
 
 from apps.datasets.forms import RecipeForm
 from apps.datasets.recipe import CHOICES as VALUES
-from apps.datasets.rule_names import CHOICES, NAMES, in_words
+from apps.datasets.rule_names import CHOICES, NAMES, rule_text
 
 
 @pytest.mark.parametrize("rule", VALUES)
@@ -21,8 +21,8 @@ def test_the_form_asks_in_these_words(rule: str):
 
 
 def test_lists_numbers_and_shares_read_as_such():
-    assert in_words("annotator_kinds", ["person", "rule"]) == "People, Rules"
-    assert in_words("minimum_strength", 2) == "clearly better"
-    assert in_words("minimum_confidence", 80) == "80 %"
-    assert in_words("minimum_margin", 1) == "1"
-    assert in_words("aggregation", "made up later") == "made up later"
+    assert rule_text("annotator_kinds", ["person", "rule"]) == "People, Rules"
+    assert rule_text("minimum_strength", 2) == "clearly better"
+    assert rule_text("minimum_confidence", 80) == "80 %"
+    assert rule_text("minimum_margin", 1) == "1"
+    assert rule_text("aggregation", "made up later") == "made up later"

@@ -44,14 +44,14 @@ def test_an_address_of_another_machine_is_refused_plainly() -> None:
 
 
 def test_the_lock_names_its_holder_and_goes_with_it(tmp_path: Path) -> None:
-    with services.hold(tmp_path / "run.lock") as held:
+    with services.acquire(tmp_path / "run.lock") as held:
         held.announce("http://127.0.0.1:8123")
         with (
             pytest.raises(AlreadyRunning, match=rf"at http://127\.0\.0\.1:8123 \(process {os.getpid()}\)"),
-            services.hold(tmp_path / "run.lock"),
+            services.acquire(tmp_path / "run.lock"),
         ):
             pass
-    with services.hold(tmp_path / "run.lock"):
+    with services.acquire(tmp_path / "run.lock"):
         pass
 
 

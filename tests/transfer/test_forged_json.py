@@ -12,7 +12,7 @@ from apps.datasets.models import Split
 from apps.training.models import Run
 from apps.trajectories.models import Trajectory
 from apps.transfer.json_columns import SHAPES
-from apps.transfer.shapes import anything
+from apps.transfer.shapes import any_value
 from apps.transfer.tables import TABLES
 from tests import factories
 from tests.transfer.archives import Members, changed, imported, packed, refused, rows, table, with_rows
@@ -20,7 +20,10 @@ from tests.transfer.archives import Members, changed, imported, packed, refused,
 pytestmark = pytest.mark.django_db
 
 COLUMNS = [
-    (each.label, name) for each in TABLES for name, shape in SHAPES.get(each.model, {}).items() if shape is not anything
+    (each.label, name)
+    for each in TABLES
+    for name, shape in SHAPES.get(each.model, {}).items()
+    if shape is not any_value
 ]
 
 

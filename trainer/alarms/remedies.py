@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from contract.configs import OnlineConfig, TrainingConfig
 from contract.configs.fields import ConfigField, field_at
-from contract.configs.paths import at, in_words
+from contract.configs.paths import at, value_text
 from trainer.alarms.rules import AlarmName
 
 
@@ -73,7 +73,7 @@ def remedy_for(alarm: AlarmName, config: TrainingConfig) -> Remedy | None:
         now = at(config, setting)
         value = within(field, new(now))
         if value != now:
-            return Remedy(setting, value, f"To try: {field.title} {in_words(value)} instead of {in_words(now)}.")
+            return Remedy(setting, value, f"To try: {field.title} {value_text(value)} instead of {value_text(now)}.")
     return None
 
 

@@ -115,11 +115,11 @@ def kl_blow_up(curves: Curves) -> Finding | None:
         "reward"
     ):  # KTO's is summed over whole completions, where ten nats is normal
         return None
-    now, usual = fmean(values[-3:]), median(values[-WINDOW - 3 : -3] or values[:1])
-    jumped = now > 0.1 and now > 5 * max(usual, 1e-3)
-    if not jumped and now < 1.0:
+    current, baseline = fmean(values[-3:]), median(values[-WINDOW - 3 : -3] or values[:1])
+    jumped = current > 0.1 and current > 5 * max(baseline, 1e-3)
+    if not jumped and current < 1.0:
         return None
-    how = f"jumped from {usual:.2g} to {now:.2g}" if jumped else f"is {now:.2g}"
+    how = f"jumped from {baseline:.2g} to {current:.2g}" if jumped else f"is {current:.2g}"
     return Finding(
         f"KL blow-up: the divergence from the base {how} nats a token.",
         "A larger KL penalty holds it nearer to its base.",
@@ -165,7 +165,7 @@ def dead_groups(curves: Curves) -> Finding | None:
     )
 
 
-def is_well(curves: Curves) -> bool:
+def is_healthy(curves: Curves) -> bool:
     """Whether apparent noise is harmless: success rises, is high, or may turn out to have risen at the first evaluation after training started."""
     return curves.improves or curves.mastered or curves.awaits_evaluation
 
@@ -175,7 +175,7 @@ def rising_entropy(curves: Curves) -> Finding | None:
     entropy being spent in training; here it's gained).
     """
     name = "entropy"
-    if not curves.known(name, 2 * SHORT) or not curves.known("reward") or is_well(curves):
+    if not curves.known(name, 2 * SHORT) or not curves.known("reward") or is_healthy(curves):
         return None
     first, last = curves.first(name, SHORT), curves.last(name, SHORT)
     if last < GROWN_ENTROPY * max(first, MIN_ENTROPY):
@@ -191,7 +191,7 @@ def cut_off_turns(curves: Curves) -> Finding | None:
     are long, so they dominate the loss, and what they teach isn't the task.
     """
     name = "completions/clipped_ratio"
-    if not curves.known(name, 2 * SHORT) or is_well(curves):
+    if not curves.known(name, 2 * SHORT) or is_healthy(curves):
         return None
     first, last = curves.first(name, SHORT), curves.last(name, SHORT)
     if last < 0.15 or last - first < 0.1:

@@ -55,7 +55,7 @@ def common_arguments(config: TrainingConfig, folder: Path, *, rows: int, has_val
     }
 
 
-def lora_for(lora: LoraConfig | None, *, task: str, whole: tuple[str, ...] = ()) -> PeftLoraConfig | None:
+def lora_for(lora: LoraConfig | None, *, task: str, full_modules: tuple[str, ...] = ()) -> PeftLoraConfig | None:
     """PEFT's configuration; `whole` names layers that are fully trained and saved, such as a new reward head."""
     if lora is None:
         return None
@@ -64,6 +64,6 @@ def lora_for(lora: LoraConfig | None, *, task: str, whole: tuple[str, ...] = ())
         lora_alpha=lora.alpha,  # type: ignore[arg-type]  # PEFT divides it by the rank; any number does
         lora_dropout=lora.dropout,
         target_modules=lora.targets[0] if lora.targets == ("all-linear",) else list(lora.targets),
-        modules_to_save=list(whole) or None,
+        modules_to_save=list(full_modules) or None,
         task_type=task,
     )

@@ -40,8 +40,8 @@ def by_length(parts: Sequence[Rows]) -> list[Rows]:
     attended = [mask for name in ("prompt_mask", "completion_mask") if (mask := rows[name]) is not None]
     order = torch.cat(attended, dim=1).sum(1).argsort(descending=True)
     return [
-        {name: value[places] if value is not None and value.dim() else value for name, value in rows.items()}
-        for places in order.chunk(len(parts))
+        {name: value[indices] if value is not None and value.dim() else value for name, value in rows.items()}
+        for indices in order.chunk(len(parts))
     ]
 
 

@@ -69,7 +69,7 @@ def train_process_reward_model(
 
 def prepared(config: ProcessRewardModelConfig, folder: Path, dtype: torch.dtype, loading: dict[str, Any]) -> Any:
     model: Any = load_process_model(config.model, folder, dtype, **loading)
-    adapters = lora_for(config.lora, task="TOKEN_CLS", whole=("score",))
+    adapters = lora_for(config.lora, task="TOKEN_CLS", full_modules=("score",))
     if adapters is None:
         return model
     if config.optimizer.gradient_checkpointing:

@@ -46,7 +46,7 @@ def train_reward_model(config: RewardModelConfig, folder: Path, events: EventLog
         train_dataset=pair_dataset(data.train),
         eval_dataset=pair_dataset(data.validation) if data.validation else None,
         processing_class=tokenizer,
-        peft_config=lora_for(config.lora, task="SEQ_CLS", whole=("score",)),
+        peft_config=lora_for(config.lora, task="SEQ_CLS", full_modules=("score",)),
         callbacks=[run.callback],
     )
     trainer.settings = config

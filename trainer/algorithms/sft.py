@@ -116,8 +116,8 @@ def only_turns(rendered: Rendered, train: list[bool] | None) -> Rendered:
     if train is None:
         return rendered
     mask = [0] * len(rendered.mask)
-    for turn, wanted in zip(runs_of_ones(rendered.mask), train, strict=True):
-        mask[turn.start : turn.stop] = [int(wanted)] * len(turn)
+    for turn, is_trained in zip(runs_of_ones(rendered.mask), train, strict=True):
+        mask[turn.start : turn.stop] = [int(is_trained)] * len(turn)
     return Rendered(rendered.ids, mask)
 
 

@@ -122,7 +122,7 @@ def attempt(
 ) -> Path:
     """Roll the policy out on the round's tasks; returns the file of trajectories."""
     drawn = config.tasks
-    usual = TasksConfig(
+    tasks_config = TasksConfig(
         environment=drawn.environment,
         file=drawn.file and os.path.relpath(folder / drawn.file, round_folder),
         levels=drawn.levels,
@@ -132,7 +132,7 @@ def attempt(
     )
     rollout = RolloutConfig(
         policy=LocalPolicy(model=for_folder(policy, folder, round_folder), sampling=config.sampling, name="policy"),
-        tasks=tasks or usual,
+        tasks=tasks or tasks_config,
         samples=samples or config.samples,
         budget=config.budget,
         output=output,

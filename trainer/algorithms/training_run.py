@@ -208,9 +208,9 @@ class TrainingRun:
             self._warn_of_a_small_change(canary.apart)
         if model.can_generate():
             stop_at_turns(model.generation_config, tokenizer)
-        with WholeFolder(self.folder / "model") as place:
-            model.to(self.dtype).save_pretrained(place)
-            tokenizer.save_pretrained(place)
+        with WholeFolder(self.folder / "model") as folder:
+            model.to(self.dtype).save_pretrained(folder)
+            tokenizer.save_pretrained(folder)
 
     def _warn_of_a_small_change(self, apart: float) -> None:
         if apart < MIN_DISTANCE:
@@ -276,9 +276,9 @@ def as_metrics(entry: dict[str, float]) -> dict[str, float]:
 class WholeFolder:
     """A folder that appears under its name only when complete; on failure, nothing is left."""
 
-    def __init__(self, place: Path) -> None:
-        self.place = place
-        self.unfinished = place.with_name(place.name + ".part")
+    def __init__(self, target: Path) -> None:
+        self.place = target
+        self.unfinished = target.with_name(target.name + ".part")
 
     def __enter__(self) -> Path:
         shutil.rmtree(self.unfinished, ignore_errors=True)

@@ -36,7 +36,7 @@ def turn_advantages(rewards: Sequence[Sequence[float]], *, samples: int, scale: 
     advantages = [
         each
         for start in range(0, len(rewards), samples)
-        for each in centred([to_go(rollout) for rollout in rewards[start : start + samples]])
+        for each in centred([rewards_to_go(rollout) for rollout in rewards[start : start + samples]])
     ]
     if scale == "none":
         return advantages
@@ -48,7 +48,7 @@ def turn_advantages(rewards: Sequence[Sequence[float]], *, samples: int, scale: 
     return advantages
 
 
-def to_go(rewards: Sequence[float]) -> list[float]:
+def rewards_to_go(rewards: Sequence[float]) -> list[float]:
     """[1, 0, 4] -> [3, 4, 4]: the reward-to-go of each turn, including its own, where each reward after the next is discounted by LATER."""
     returns = [0.0]
     for reward in reversed(rewards):

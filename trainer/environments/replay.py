@@ -59,10 +59,10 @@ def replayed_to(trajectory: Trajectory, step: int, *, environment: Environment |
 
 def check(observed: list[Message], recorded: list[Message], *, at: int) -> list[Message]:
     """The recorded messages, if they match the observation. Raises Diverged."""
-    if [essence(message) for message in observed] == [essence(message) for message in recorded]:
+    if [comparable(message) for message in observed] == [comparable(message) for message in recorded]:
         return recorded
     differs = next(
-        (pair for pair in zip(observed, recorded, strict=False) if essence(pair[0]) != essence(pair[1])), None
+        (pair for pair in zip(observed, recorded, strict=False) if comparable(pair[0]) != comparable(pair[1])), None
     )
     answered = f"{len(observed)} messages" if differs is None else repr(differs[0].get("content"))
     expected = f"{len(recorded)}" if differs is None else repr(differs[1].get("content"))
@@ -72,6 +72,6 @@ def check(observed: list[Message], recorded: list[Message], *, at: int) -> list[
     )
 
 
-def essence(message: Message) -> tuple[object, ...]:
+def comparable(message: Message) -> tuple[object, ...]:
     """The part of a message that is compared; a trajectory from the database may have additional empty fields."""
     return tuple(message.get(key) or "" for key in COMPARED)

@@ -83,10 +83,10 @@ def load_process_model(config: ModelConfig, folder: Path, dtype: torch.dtype, **
 def load(auto: Any, source: ModelConfig, folder: Path, **settings: Any) -> Any:
     """`auto.from_pretrained`, with failures that say what to do."""
     try:
-        place = located(source, folder)
-        refuse_foreign(Path(place), with_code=source.trust_remote_code)
+        location = located(source, folder)
+        refuse_foreign(Path(location), with_code=source.trust_remote_code)
         loaded = auto.from_pretrained(
-            place, trust_remote_code=source.trust_remote_code, local_files_only=True, **settings
+            location, trust_remote_code=source.trust_remote_code, local_files_only=True, **settings
         )
     except (OSError, ValueError, ImportError, SafetensorError, HfHubHTTPError) as error:
         raise ConfigFailure(
@@ -95,7 +95,7 @@ def load(auto: Any, source: ModelConfig, folder: Path, **settings: Any) -> Any:
             "that this machine can reach. Models that bring code of their own need model.trust_remote_code.",
         ) from error
     if not source.trust_remote_code:
-        forget_code(loaded)
+        remove_custom_code(loaded)
     if (generation := getattr(loaded, "generation_config", None)) is not None:
         make_savable(generation)
     return loaded
@@ -210,7 +210,7 @@ def refuse_foreign(folder: Path, *, with_code: bool) -> None:
             raise _refusal(folder, f"config.json asks for the kernel {value!r} from the hub", f"Remove {name}.")
 
 
-def forget_code(loaded: Any) -> None:
+def remove_custom_code(loaded: Any) -> None:
     """Remove references to custom code from a model or tokenizer: it isn't used, and mustn't be in what is saved and published."""
     config = getattr(loaded, "config", None)
     for settings in (getattr(loaded, "init_kwargs", {}), vars(config) if config is not None else {}):

@@ -72,12 +72,12 @@ def make_model(config: ScratchConfig, tokenizer: PreTrainedTokenizerFast, seed: 
             bos_token_id=None,
         )
     )
-    copy_what_is_attended_to(model)
+    initialize_copying_heads(model)
     return model
 
 
 @torch.no_grad()
-def copy_what_is_attended_to(model: Qwen3ForCausalLM) -> None:
+def initialize_copying_heads(model: Qwen3ForCausalLM) -> None:
     """Initialize each head's output projection as its transposed value projection times COPYING, so that a head writes what it attends to.
 
     After the mimetic initialization of Trockman and Kolter (2023, arXiv:2305.09828), who initialize the products of value and

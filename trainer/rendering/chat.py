@@ -78,19 +78,19 @@ def render_completion(
 
     Ends with the last policy token: a tool result after it carries no loss, and rewards are read there.
     """
-    whole = render(tokenizer, prompt + completion, tools)
-    turns = runs_of_ones(whole.mask)
+    rendered = render(tokenizer, prompt + completion, tools)
+    turns = runs_of_ones(rendered.mask)
     assistants = [message["role"] == "assistant" for message in prompt + completion]
     if len(turns) != sum(assistants):
         raise ValueError(f"the template marks {len(turns)} assistant turns, expected {sum(assistants)}")
     completion_turns = turns[sum(assistants[: len(prompt)]) :]
-    texts = [str(tokenizer.decode(whole.ids[turn.start : turn.stop])) for turn in completion_turns]
+    texts = [str(tokenizer.decode(rendered.ids[turn.start : turn.stop])) for turn in completion_turns]
     check_turns(texts, [message for message in completion if message["role"] == "assistant"])
     if has_generation_markers(tokenizer.chat_template):
         check_prompts(tokenizer, prompt, completion, tools)
     begin, end = completion_turns[0].start, completion_turns[-1].stop
-    mask = [0] * begin + whole.mask[begin:end]
-    return Rendered(whole.ids[:end], mask)
+    mask = [0] * begin + rendered.mask[begin:end]
+    return Rendered(rendered.ids[:end], mask)
 
 
 def check_prompts(
@@ -102,7 +102,7 @@ def check_prompts(
     """
     messages = prompt + completion
     turns = [index for index, message in enumerate(messages) if message["role"] == "assistant" and index >= len(prompt)]
-    if not any(map(thinks, messages)):
+    if not any(map(has_reasoning, messages)):
         turns = turns[:1]
     chat = written(tokenizer, messages, tools)
     for index in filter(None, turns):  # nothing precedes a chat's first message
@@ -127,16 +127,16 @@ def render_continuation(
     """
     last = max(index for index, message in enumerate(messages) if message["role"] == "assistant")
     before = written(tokenizer, messages[: last + 1], tools)
-    whole = written(tokenizer, messages, tools, add_generation_prompt=True)
+    full = written(tokenizer, messages, tools, add_generation_prompt=True)
     begun = written(tokenizer, messages[:last], tools) if last else ""
     # Only in the last turn: calls and answers may end with different tokens (Llama 3.1).
     end = end_of_text(tokenizer, before, begin=len(begun) if before.startswith(begun) else 0)
-    if not whole.startswith(before[:end]):
+    if not full.startswith(before[:end]):
         raise ConfigFailure(
             "model: its chat template rewrites earlier turns, so a chat cannot go on from the tokens that were sampled.",
             advice="Use a template that only ever adds to the end of a chat.",
         )
-    ids: list[int] = tokenizer(whole[end:], add_special_tokens=False)["input_ids"]
+    ids: list[int] = tokenizer(full[end:], add_special_tokens=False)["input_ids"]
     return ids
 
 
@@ -268,7 +268,7 @@ def check_prompt(chat: str, prompt: str) -> None:
         )
 
 
-def thinks(message: Message) -> bool:
+def has_reasoning(message: Message) -> bool:
     return bool(reasoning_of(message))
 
 

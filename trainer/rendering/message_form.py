@@ -30,7 +30,10 @@ def in_template_form(tokenizer: PreTrainedTokenizerBase, messages: list[Message]
     if "message.thinking" in template:
         return [thinking(message) if message.get("reasoning_content") else message for message in messages]
     if opening := prompted_thought(tokenizer, template):
-        return [thought_aloud(message, opening) if message["role"] == "assistant" else message for message in messages]
+        return [
+            with_inlined_reasoning(message, opening) if message["role"] == "assistant" else message
+            for message in messages
+        ]
     return messages
 
 
@@ -61,7 +64,7 @@ def thinking(message: Message) -> Message:
     return {**rest, "content": content, "thinking": "\n".join(parts)}
 
 
-def thought_aloud(message: Message, opening: str) -> Message:
+def with_inlined_reasoning(message: Message, opening: str) -> Message:
     """The message with its reasoning in its content, starting with the template's thought prompt (DeepSeek R1 distillations):
     otherwise, the turn would be trained after a different prompt from the one at inference."""
     content = message.get("content") or ""

@@ -90,11 +90,11 @@ def same_format(tokenizer: PreTrainedTokenizerBase) -> str | None:
     originals = [templates[f"{name}_chat_template"] for name in names]
     if own_template in originals:
         return None
-    spellings = in_words(tokenizer, own_template)
-    return next((original for original in originals if in_words(tokenizer, original) == spellings), None)
+    spellings = renderings(tokenizer, own_template)
+    return next((original for original in originals if renderings(tokenizer, original) == spellings), None)
 
 
-def in_words(tokenizer: PreTrainedTokenizerBase, template: str) -> list[str]:
+def renderings(tokenizer: PreTrainedTokenizerBase, template: str) -> list[str]:
     """The rendered probes; "" for one that it refuses."""
     original, spellings = tokenizer.chat_template, []
     tokenizer.chat_template = template

@@ -41,14 +41,14 @@ def rewards_for(config: RewardsConfig, folder: Path, events: EventLog | None = N
 def refuse_unresolved(term: AnyTerm) -> None:
     """Raises ConfigFailure for a policy in Retrace without a location."""
     if isinstance(term, LearnedOutcomeTerm | LearnedProcessTerm) and not term.path:
-        place = "path"
+        field = "path"
     elif isinstance(term, JudgeTerm) and not term.url:
-        place = "url"
+        field = "url"
     else:
         return
     raise ConfigFailure(
-        f"rewards: {name_of(term)} names the policy {term.policy} but no {place}.",
-        advice=f"A worker of Retrace writes it; in a run.json of your own, add the {place}.",
+        f"rewards: {name_of(term)} names the policy {term.policy} but no {field}.",
+        advice=f"A worker of Retrace writes it; in a run.json of your own, add the {field}.",
     )
 
 

@@ -92,9 +92,9 @@ class _Server(uvicorn.Server):
 @contextmanager
 def _bound(host: str) -> Iterator[socket.socket]:
     try:
-        family, kind, protocol, _, place = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]
+        family, kind, protocol, _, address = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]
         listener = socket.socket(family, kind, protocol)
-        listener.bind(place)
+        listener.bind(address)
     except OSError as error:
         raise ConfigFailure(
             f"TRAINER_HOST: {host} is no address of this machine ({error.strerror or error}).",

@@ -19,7 +19,7 @@ from trainer.events import EventLog, memory_in_use_mb
 from trainer.failures import Cancelled, ConfigFailure, DataFailure, ServerDied
 from trainer.interruption import StopRequest
 from trainer.records import read_trajectories
-from trainer.rollouts.episode import play, react, step_of
+from trainer.rollouts.episode import play, respond, step_of
 from trainer.rollouts.output import TrajectoryFile
 from trainer.rollouts.policy import Policy, PolicyError, ServerAway, Turn
 from trainer.rollouts.runner import make_policy, with_tool_format
@@ -110,7 +110,7 @@ async def continue_recorded(
     action: Message = json.loads((folder / config.action).read_text(encoding="utf-8"))
     before = replayed_to(recorded, config.step)
     turn = Turn(action)
-    transition = await react(before.environment, turn)
+    transition = await respond(before.environment, turn)
     taken = step_of(before.context, turn, transition, seconds=0.0)
     after = Replayed(before.environment, [*before.steps, taken], transition.observation)
     agent = policy.begin(recorded.task, config.seed)

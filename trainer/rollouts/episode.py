@@ -61,7 +61,7 @@ async def play(
                 break
             try:
                 async with asyncio.timeout(deadline - time.monotonic()):
-                    transition = await react(world, turn)
+                    transition = await respond(world, turn)
             except (EnvironmentFailed, TimeoutError) as error:
                 problem = "the environment did not answer in time" if isinstance(error, TimeoutError) else str(error)
                 broken = Transition([], 0.0, False, {"error": problem})
@@ -153,7 +153,7 @@ async def in_thread(question: Callable[[], Answer]) -> Answer:
     return await future
 
 
-async def react(environment: Environment, turn: Turn) -> Transition:
+async def respond(environment: Environment, turn: Turn) -> Transition:
     """The environment's response. An unparsable call isn't passed to it: the policy gets an error and may try again."""
     if turn.error is None:
         return await ask_environment(environment, partial(environment.step, turn.message))

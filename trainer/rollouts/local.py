@@ -158,7 +158,7 @@ class LocalEngine:
         results: list[Sampled] = []
         while remaining := requests[len(results) :]:
             if self._at_once is not None:
-                remaining = [forgetful(request) for request in remaining]
+                remaining = [without_memory(request) for request in remaining]
             batch = remaining[: self._at_once]
             states = [request.rng.getstate() for request in batch]
             try:
@@ -191,7 +191,7 @@ def _is_awaited(futures: list[asyncio.Future[Sampled]]) -> bool:
     return not all(future.done() for future in futures)
 
 
-def forgetful(request: Request) -> Request:
+def without_memory(request: Request) -> Request:
     """The same without its memory, whoever else still holds that."""
     if request.memory is not None:
         request.memory.forget()

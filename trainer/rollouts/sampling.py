@@ -183,16 +183,16 @@ def choose(logprobs: torch.Tensor, sampling: Sampling, uniform: list[float]) -> 
         return logprobs.argmax(-1)
     probabilities = (logprobs.double() / sampling.temperature).softmax(-1)
     numbers = torch.tensor(uniform, dtype=torch.float64, device=logprobs.device)
-    chosen, is_drawn = among_likeliest(probabilities, sampling.top_p, numbers, LIKELIEST)
+    chosen, is_drawn = draw_from_top(probabilities, sampling.top_p, numbers, LIKELIEST)
     most = LIKELIEST
     while not is_drawn.all():
         most *= 8
         rest = (~is_drawn).nonzero().squeeze(1)
-        chosen[rest], is_drawn[rest] = among_likeliest(probabilities[rest], sampling.top_p, numbers[rest], most)
+        chosen[rest], is_drawn[rest] = draw_from_top(probabilities[rest], sampling.top_p, numbers[rest], most)
     return chosen
 
 
-def among_likeliest(
+def draw_from_top(
     probabilities: torch.Tensor, top_p: float, numbers: torch.Tensor, most: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The token drawn by each of B `numbers`, and whether it's among its row's `most` most likely tokens (otherwise it's undetermined): (B,) int64, bool."""

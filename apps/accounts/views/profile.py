@@ -37,7 +37,7 @@ def change_password(request: HtmxRequest) -> HttpResponse:
     form = PasswordForm(request.POST, user=request.user)
     if not form.is_valid():
         return _show(request, password_form=form, status=422)
-    PER_PERSON.forgive(str(request.user.pk))
+    PER_PERSON.reset(str(request.user.pk))
     profile_settings.change_password(user=request.user, password=form.cleaned_data["password"])
     update_session_auth_hash(request, request.user)
     messages.success(request, "Your password is changed; other browsers are signed out.")

@@ -14,7 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.annotation.desk import actions, assignments
-from apps.annotation.desk.known_answers import in_words, lesson_of
+from apps.annotation.desk.known_answers import feedback_text, lesson_of
 from apps.annotation.kinds import KINDS, kind_of
 from apps.annotation.kinds.questions import Asks, field_of
 from apps.annotation.models import Assignment, Queue
@@ -128,8 +128,8 @@ class JudgmentView(MemberView):
         responses={201: JudgedSerializer, 409: OpenApiResponse(description="It's no longer on this desk.")},
     )
     def post(self, request: Request, assignment_id: UUID) -> Response:
-        mine = Assignment.objects.of(self.member).select_related("queue")
-        assignment = get_object_or_404(mine, pk=assignment_id)
+        assignments = Assignment.objects.of(self.member).select_related("queue")
+        assignment = get_object_or_404(assignments, pk=assignment_id)
         kind = kind_of(assignment.queue)
         serializer = ANSWERS[kind.name](data=request.data)
         serializer.is_valid(raise_exception=True)
@@ -141,7 +141,10 @@ class JudgmentView(MemberView):
         except Refusal as refusal:
             raise Conflict(str(refusal)) from None
         training_feedback = lesson_of(assignment)
-        answer = {"assignment": assignment.pk, "feedback": in_words(training_feedback) if training_feedback else ""}
+        answer = {
+            "assignment": assignment.pk,
+            "feedback": feedback_text(training_feedback) if training_feedback else "",
+        }
         return Response(JudgedSerializer(answer).data, status=status.HTTP_201_CREATED)
 
 
@@ -192,10 +195,10 @@ class UndoView(MemberView):
     def post(self, request: Request, queue_id: UUID) -> Response:
         queue = get_object_or_404(Queue.objects.visible_to(self.member).for_desk(), pk=queue_id)
         try:
-            again = actions.undo_last(queue=queue, annotator=assignments.annotator_of(self.member))
+            assignment = actions.undo_last(queue=queue, annotator=assignments.annotator_of(self.member))
         except Refusal as refusal:
             raise Conflict(str(refusal)) from None
-        return Response(_shown(Assignment.objects.of(self.member).with_trajectories().get(pk=again.pk)))
+        return Response(_shown(Assignment.objects.of(self.member).with_trajectories().get(pk=assignment.pk)))
 
 
 def _as_sent_by_pages(judgment: dict[str, Any], asks: Asks) -> dict[str, Any]:

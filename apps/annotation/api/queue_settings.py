@@ -148,7 +148,7 @@ def _as_sent_by_the_page(queue: Queue, changes: dict[str, Any]) -> dict[str, Any
 def _members(queue: Queue, addresses: list[str]) -> list[int]:
     people = User.objects.filter(memberships__workspace=queue.workspace_id)
     user_ids = {email.lower(): pk for email, pk in people.values_list("email", "pk")}
-    wanted = list(dict.fromkeys(address.lower() for address in addresses))
-    if missing := [address for address in wanted if address not in user_ids]:
+    emails = list(dict.fromkeys(address.lower() for address in addresses))
+    if missing := [address for address in emails if address not in user_ids]:
         raise ValidationError({"labellers": [f"Nobody in this workspace has the address {missing[0]}."]})
-    return [user_ids[address] for address in wanted]
+    return [user_ids[address] for address in emails]

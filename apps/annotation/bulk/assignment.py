@@ -57,13 +57,13 @@ def assign_items(*, queue: Queue, items: Collection[int], people: Sequence[User]
     Raises NoSuchItems, NotTheirs, TooFewPeople, TooManyPlaces.
     """
     _check_people(queue, people)
-    wanted = set(items)
-    if len(wanted) * len(people) > MAX_SLOTS:
-        raise TooManyPlaces(len(wanted), len(people))
-    locked = _locked(queue, wanted)
-    if not wanted or len(locked) != len(wanted) or len(wanted) > MAX_ITEMS:
+    item_ids = set(items)
+    if len(item_ids) * len(people) > MAX_SLOTS:
+        raise TooManyPlaces(len(item_ids), len(people))
+    locked = _locked(queue, item_ids)
+    if not item_ids or len(locked) != len(item_ids) or len(item_ids) > MAX_ITEMS:
         raise NoSuchItems
-    before = people_by_item(wanted)
+    before = people_by_item(item_ids)
     _put(queue, {item: [user.pk for user in people] for item in locked})
     names = ", ".join(map(str, people)) or "everybody"
     words = f"Assigned {len(locked):,} item{'' if len(locked) == 1 else 's'} to {names}"[:300]
@@ -82,12 +82,12 @@ def assign_items(*, queue: Queue, items: Collection[int], people: Sequence[User]
 def _check_people(queue: Queue, people: Sequence[User]) -> None:
     if people and len(people) < queue.overlap:
         raise TooFewPeople(len(people), queue.overlap)
-    able = _able_to_label(queue)
-    if strangers := [user for user in people if user.pk not in able]:
+    labelers = _labelers_of(queue)
+    if strangers := [user for user in people if user.pk not in labelers]:
         raise NotTheirs(strangers)
 
 
-def _able_to_label(queue: Queue) -> set[int]:
+def _labelers_of(queue: Queue) -> set[int]:
     """The ids of the users to whom items of this queue can be assigned."""
     members = set(Membership.objects.filter(workspace=queue.workspace_id).values_list("user", flat=True))
     return members & set(queue.labellers.values_list("pk", flat=True)) if queue.is_restricted else members
@@ -123,6 +123,6 @@ def restore_people(act: BulkAct) -> None:
     If too few of them are left to judge an item as often as its queue asks for, it's for everybody.
     """
     locked = _locked(act.queue, [int(item) for item in act.before])
-    able = _able_to_label(act.queue)
-    people = {item: [user for user in act.before[str(item)] if user in able] for item in locked}
+    labelers = _labelers_of(act.queue)
+    people = {item: [user for user in act.before[str(item)] if user in labelers] for item in locked}
     _put(act.queue, {item: users if len(users) >= act.queue.overlap else [] for item, users in people.items()})

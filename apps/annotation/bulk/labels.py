@@ -105,12 +105,12 @@ def _judge_all(queue: Queue, member: Membership, answer: Scores) -> None:
 
 def withdraw_labels(act: BulkAct) -> None:
     """Mark all judgments of this action as withdrawn. The caller has locked it."""
-    mine = Assignment.objects.filter(
+    assignments = Assignment.objects.filter(
         queue=act.queue_id, annotator__user=act.by_id, state=Assignment.State.JUDGED, closed_at__lte=act.created_at
     )
     desks = Desk.objects.select_for_update().filter(queue=act.queue_id, annotator__user=act.by_id)
     for desk in desks:
-        ids = list(mine.values_list("pk", flat=True))
+        ids = list(assignments.values_list("pk", flat=True))
         retracted = Rating.objects.valid().filter(assignment__in=ids)
         upheld = list(retracted.values_list("pk", flat=True))
         retracted.update(retracted_at=now())

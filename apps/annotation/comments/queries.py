@@ -19,8 +19,8 @@ def comments_on(trajectory: Trajectory, member: Membership) -> QuerySet[Comment]
 def unread_mentions(member: Membership) -> QuerySet[Mention]:
     """This member's unread mentions, except those they may not read yet."""
     readable = Comment.objects.visible_to(member)
-    mine = Mention.objects.filter(user=member.user_id, read_at=None, comment__in=readable)
-    return mine.select_related("comment__by", "comment__trajectory__task").only(
+    mentions = Mention.objects.filter(user=member.user_id, read_at=None, comment__in=readable)
+    return mentions.select_related("comment__by", "comment__trajectory__task").only(
         *("user", "read_at", "comment__text", "comment__created_at", "comment__by__name", "comment__by__email"),
         *("comment__trajectory__task__key",),
     )

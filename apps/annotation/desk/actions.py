@@ -223,11 +223,11 @@ def undo_last(*, queue: Queue, annotator: Annotator) -> Assignment:
     )
 
 
-def undo_message(again: Assignment) -> str:
+def undo_message(assignment: Assignment) -> str:
     """Message about what an undo took back, for the person who did it. `again` is the resulting assignment."""
-    kind = kind_of(again.queue)
-    judgment = kind.model.objects.filter(assignment=again.replaces_id).first()
-    task = one_line(again.item.task.headline, TASK_CHARS).rstrip(".")  # the sentence goes on after it
+    kind = kind_of(assignment.queue)
+    judgment = kind.model.objects.filter(assignment=assignment.replaces_id).first()
+    task = one_line(assignment.item.task.headline, TASK_CHARS).rstrip(".")  # the sentence goes on after it
     of_task = f" on “{task}”" if task else ""
     what = f"your answer “{kind.words_as_given(judgment)}”" if judgment else "your skip"
     return f"Undone: {what}{of_task}. It's back on your desk."

@@ -152,10 +152,10 @@ def _left_unfinished(queue: Queue, annotator: Annotator) -> Slot | None:
 def _assign(slot: Slot, queue: Queue, annotator: Annotator) -> Assignment:
     """Assign the item. An expired assignment of the same person is reopened with its draft and its sides."""
     if slot.expired:
-        again = Assignment.objects.select_for_update().get(pk=slot.expired)
-        again.state, again.closed_at, again.leased_until = Assignment.State.OPEN, None, lease_end(queue)
-        again.save(update_fields=["state", "closed_at", "leased_until"])
-        return again
+        assignment = Assignment.objects.select_for_update().get(pk=slot.expired)
+        assignment.state, assignment.closed_at, assignment.leased_until = Assignment.State.OPEN, None, lease_end(queue)
+        assignment.save(update_fields=["state", "closed_at", "leased_until"])
+        return assignment
     return Assignment.objects.create(
         workspace_id=queue.workspace_id,
         queue=queue,

@@ -74,7 +74,7 @@ def _ask_for(
         )
     if not 0 <= index < trajectory.step_count:
         raise CannotContinue(f"There is no step {index + 1}: this trajectory has {trajectory.step_count}.")
-    wanted = {
+    fields = {
         "trajectory": trajectory,
         "index": index,
         "policy": policy,
@@ -83,20 +83,20 @@ def _ask_for(
         "action_hash": hashlib.sha256(jsontext.canonical(action)).hexdigest() if action else "",
     }
     alike = Continuation.objects.exclude(state=JobState.FAILED)
-    if existing := alike.filter(**wanted).first():
+    if existing := alike.filter(**fields).first():
         return existing
     try:
         with transaction.atomic():
-            continuation = Continuation.objects.create(**wanted, workspace_id=trajectory.workspace_id, action=action)
+            continuation = Continuation.objects.create(**fields, workspace_id=trajectory.workspace_id, action=action)
     except IntegrityError:  # somebody else requested the same concurrently
-        return alike.get(**wanted)
+        return alike.get(**fields)
     lifecycle.queue(continuation)
     return continuation
 
 
 def finish_sampling(continuation: Continuation, *, messages: list[dict[str, Any]], problem: str = "") -> None:
     """Store the distinct sampled actions; if there are none, it failed because of `problem`. Raises Superseded."""
-    different = [message for place, message in enumerate(messages) if message not in messages[:place]]
+    different = [message for index, message in enumerate(messages) if message not in messages[:index]]
     if different:
         lifecycle.finish(continuation, messages=different)
     else:

@@ -43,9 +43,9 @@ def is_gold_due(desk: Desk, queue: Queue) -> bool:
     compute which items are gold.
     """
     size = 20 if queue.gold_percent % 5 == 0 else 100
-    block, place = divmod(desk.offered, size)
+    block, offset = divmod(desk.offered, size)
     drawn_from = salted_hmac("places of gold items", f"{desk.pk} {block}", algorithm="sha256").digest()
-    return place in Random(drawn_from).sample(range(size), size * queue.gold_percent // 100)
+    return offset in Random(drawn_from).sample(range(size), size * queue.gold_percent // 100)
 
 
 def count(desk: Desk, item: Item, judgment: Judgment, by: int) -> None:
@@ -97,7 +97,7 @@ def lesson_of(assignment: Assignment) -> Lesson | None:
     return Lesson(is_right(assignment.item, judgment), expected, known.get("because", ""))
 
 
-def in_words(lesson: Lesson) -> str:
+def feedback_text(lesson: Lesson) -> str:
     """The feedback as text for the desk."""
     verdict = "Right:" if lesson.is_right else "This was an onboarding item with a different answer:"
     return f"{verdict} {lesson.expected}. {lesson.because}".strip()

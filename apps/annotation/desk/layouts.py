@@ -105,8 +105,8 @@ def complete(kind: str, *layers: Settings) -> dict[str, str]:
 
 def trimmed(kind: str, settings: Settings) -> dict[str, str]:
     """The settings as stored in a queue's default: without default values."""
-    usual = complete(kind)
-    return {name: value for name, value in complete(kind, settings).items() if value != usual[name]}
+    defaults = complete(kind)
+    return {name: value for name, value in complete(kind, settings).items() if value != defaults[name]}
 
 
 def arrangement_of(queue: Queue, user: User) -> Arrangement:
@@ -135,8 +135,8 @@ def arrange(*, queue: Queue, user: User, settings: Settings) -> None:
     choice = _held(queue, user)
     base = choice.layout.settings if choice.layout else queue.layout
     before = complete(queue.kind, base)
-    wanted = complete(queue.kind, settings, choice.changes, before)
-    _act(choice, "the change", changes={name: value for name, value in wanted.items() if value != before[name]})
+    layout = complete(queue.kind, settings, choice.changes, before)
+    _act(choice, "the change", changes={name: value for name, value in layout.items() if value != before[name]})
 
 
 @transaction.atomic

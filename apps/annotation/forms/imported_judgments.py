@@ -89,17 +89,17 @@ class AdoptForm(forms.Form):
         assert isinstance(who, forms.ChoiceField)
         who.choices = [("", "no column"), *((name, name) for name in survey.names)]
         for kind in self.kinds:
-            for place, columns in enumerate(self._columns(kind)):
+            for index, columns in enumerate(self._columns(kind)):
                 for number, (value, _) in enumerate(columns.values):
-                    self.fields[_field(kind, place, number)] = forms.ChoiceField(
+                    self.fields[_field(kind, index, number)] = forms.ChoiceField(
                         label=f"{columns.names[0]} is {value}",
                         choices=choices_of(kind, survey.sides),
                         initial=KINDS[kind].suggested(json.loads(value), survey.sides),
                         required=False,
                         widget=forms.Select(attrs={"class": "input means"}),
                     )
-        for place, name in enumerate(self._indexes):
-            self.fields[f"first-{place}"] = forms.ChoiceField(
+        for index, name in enumerate(self._indexes):
+            self.fields[f"first-{index}"] = forms.ChoiceField(
                 label=name, choices=FIRST_STEP, initial="0" if name == OURS else "", required=False
             )
 
@@ -122,16 +122,16 @@ class AdoptForm(forms.Form):
         ]
 
     def _groups(self, kind: str) -> Iterator[Group]:
-        for place, columns in enumerate(self._columns(kind)):
+        for index, columns in enumerate(self._columns(kind)):
             values = [
-                Value(_shown(value), times, self[_field(kind, place, number)])
+                Value(_shown(value), times, self[_field(kind, index, number)])
                 for number, (value, times) in enumerate(columns.values)
             ]
             yield Group(columns.names, values)
 
     def indexes(self) -> list[tuple[str, forms.BoundField]]:
         """Columns that may hold the first wrong step."""
-        return [(name, self[f"first-{place}"]) for place, name in enumerate(self._indexes)]
+        return [(name, self[f"first-{index}"]) for index, name in enumerate(self._indexes)]
 
     def meanings(self) -> Meanings:
         """The meanings as far as the form is valid; the preview shows them before it's complete."""
@@ -140,17 +140,17 @@ class AdoptForm(forms.Form):
         return Meanings(kind=kind, columns=tuple(columns), who=self.read("who"))
 
     def _columns_with_meaning(self, kind: str) -> Iterator[Column]:
-        for place, columns in enumerate(self._columns(kind)):
+        for index, columns in enumerate(self._columns(kind)):
             meanings = {
-                value: self.read(_field(kind, place, number)) for number, (value, _) in enumerate(columns.values)
+                value: self.read(_field(kind, index, number)) for number, (value, _) in enumerate(columns.values)
             }
             means = {value: meaning for value, meaning in meanings.items() if meaning}
             for name in columns.names if means else ():
                 yield Column(name, means, is_somebody=len(columns.names) > 1, of_steps=KINDS[kind].labels_steps)
 
     def _first_errors(self) -> Iterator[Column]:
-        for place, name in enumerate(self._indexes):
-            if first := self.read(f"first-{place}"):
+        for index, name in enumerate(self._indexes):
+            if first := self.read(f"first-{index}"):
                 yield Column(name, {}, first=int(first))
 
     def read(self, name: str) -> str:
@@ -167,8 +167,8 @@ def choices_of(kind: str, sides: tuple[str, str] | None) -> list[tuple[str, str]
     return [NOTHING, *zip(means.imported_values, means.imported_words(sides), strict=True)]
 
 
-def _field(kind: str, place: int, number: int) -> str:
-    return f"{kind}-{place}-{number}"
+def _field(kind: str, index: int, number: int) -> str:
+    return f"{kind}-{index}-{number}"
 
 
 def _shown(value: str) -> str:

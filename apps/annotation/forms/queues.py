@@ -111,8 +111,8 @@ class QueueForm(*(kind.asks_form for kind in KINDS.values()), AsksForm):  # type
     )
 
     def __init__(self, data: Any = None, *, workspace: Workspace, initial: dict[str, Any] | None = None) -> None:
-        usual = KINDS[self.base_fields["judged"].initial].asks.usual
-        super().__init__(data, workspace=workspace, initial={"questions": usual, **(initial or {})})
+        default = KINDS[self.base_fields["judged"].initial].asks.usual
+        super().__init__(data, workspace=workspace, initial={"questions": default, **(initial or {})})
 
     def _standing(self, name: str) -> Any:
         """A field's value if valid, else its initial value."""
@@ -123,9 +123,9 @@ class QueueForm(*(kind.asks_form for kind in KINDS.values()), AsksForm):  # type
         )
 
     def pairing(self) -> Pairing:
-        wanted = self._standing("pairs")
+        pairs = self._standing("pairs")
         return Pairing(
-            per_task={"all": None, "one": 1}.get(wanted, self._standing("per_task") or 1),
+            per_task={"all": None, "one": 1}.get(pairs, self._standing("per_task") or 1),
             different_outcomes=bool(self._standing("different_outcomes")),
             different_policies=bool(self._standing("different_policies")),
             seed=self._standing("seed") or 0,

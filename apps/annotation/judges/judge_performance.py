@@ -51,8 +51,8 @@ def rows_of(queue: Queue, judges: Iterable[Judge]) -> list[JudgeRow]:
         for item, answer in Item.objects.filter(queue=queue, purpose=Item.Purpose.GOLD).values_list("pk", "known")
         if answer
     }
-    place = Window(RowNumber(), partition_by=F("judge"), order_by=F("pk").desc())
-    answers = JudgeAnswer.objects.usable().filter(judge__in=judges).annotate(place=place)
+    row_number = Window(RowNumber(), partition_by=F("judge"), order_by=F("pk").desc())
+    answers = JudgeAnswer.objects.usable().filter(judge__in=judges).annotate(place=row_number)
     by_judge: dict[UUID, list[Any]] = defaultdict(list)
     for judge_id, *answer in answers.filter(place__lte=COMPARED).values_list("judge", *ANSWER_COLUMNS):
         by_judge[judge_id].append(answer)
@@ -126,8 +126,8 @@ class Compared:
 def compared_with_models(queue: Queue, annotator: Annotator) -> list[Compared]:
     """This person's latest judgments of pairs that models answered: only pairs they've judged themselves."""
     answered = JudgeAnswer.objects.usable().filter(judge__queue=queue)
-    mine = Preference.objects.valid().filter(queue=queue, annotator=annotator, item__in=answered.values("item"))
-    latest = list(mine.select_related("item__task").order_by("-pk")[:SHOWN])
+    preferences = Preference.objects.valid().filter(queue=queue, annotator=annotator, item__in=answered.values("item"))
+    latest = list(preferences.select_related("item__task").order_by("-pk")[:SHOWN])
     answers: dict[int, list[JudgeAnswer]] = defaultdict(list)
     for answer in answered.filter(item__in=[each.item_id for each in latest]).select_related("judge__annotator"):
         answers[answer.item_id].append(answer)

@@ -70,7 +70,7 @@ class Label:
 
 
 @dataclass(frozen=True)
-class BetterAction:
+class CorrectedAction:
     """The message that the policy should have sent at a step; `policy` is set if it was sampled rather than written."""
 
     index: int
@@ -87,13 +87,13 @@ class BetterAction:
 
 
 @dataclass(frozen=True)
-class Walk:
+class InspectionAnswer:
     """A step-by-step inspection of a trajectory. `labels` and `corrections` are in step order."""
 
     ending: str
     first_error: int | None = None
     labels: tuple[Label, ...] = ()
-    corrections: tuple[BetterAction, ...] = ()
+    corrections: tuple[CorrectedAction, ...] = ()
     rationale: str = ""
     answers: Answers = field(default_factory=dict)
     step_answers: dict[str, Answers] = field(default_factory=dict)
@@ -105,7 +105,7 @@ class Walk:
             inspection.ending,
             inspection.first_error,
             tuple(Label.of(label) for label in inspection.labels.order_by("index")),
-            tuple(BetterAction.of(correction) for correction in inspection.corrections.order_by("index")),
+            tuple(CorrectedAction.of(correction) for correction in inspection.corrections.order_by("index")),
             inspection.rationale,
             inspection.answers,
             inspection.step_answers,

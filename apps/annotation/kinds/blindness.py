@@ -20,10 +20,10 @@ from apps.trajectories.models import Step, Trajectory
 from apps.trajectories.rendering.steps import StepHead, StepView, step_view
 
 
-def steps_around(wanted: Mapping[UUID, Collection[int]]) -> Mapping[UUID, dict[int, Step]]:
+def steps_around(indices_by_trajectory: Mapping[UUID, Collection[int]]) -> Mapping[UUID, dict[int, Step]]:
     """These steps of trajectories with their neighbors, in one query, since a step's result is stored with the next step."""
     condition = Q()
-    for trajectory, indices in wanted.items():
+    for trajectory, indices in indices_by_trajectory.items():
         condition |= Q(trajectory=trajectory, index__in={index + offset for index in indices for offset in (-1, 0, 1)})
     steps: dict[UUID, dict[int, Step]] = defaultdict(dict)
     for step in Step.objects.filter(condition):
@@ -32,10 +32,10 @@ def steps_around(wanted: Mapping[UUID, Collection[int]]) -> Mapping[UUID, dict[i
 
 
 def views_of(
-    trajectory: Trajectory, steps: Mapping[int, Step], wanted: Collection[int], part_url: Callable[[int], str]
+    trajectory: Trajectory, steps: Mapping[int, Step], indices: Collection[int], part_url: Callable[[int], str]
 ) -> dict[int, StepView]:
     """Opened steps by index; `steps` also holds their neighbors."""
-    return {index: _view(trajectory, steps, index, part_url(index)) for index in wanted if index in steps}
+    return {index: _view(trajectory, steps, index, part_url(index)) for index in indices if index in steps}
 
 
 def _view(trajectory: Trajectory, steps: Mapping[int, Step], index: int, part_url: str) -> StepView:

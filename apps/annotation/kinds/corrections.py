@@ -13,7 +13,7 @@ from uuid import UUID
 from jsonschema.exceptions import ValidationError
 
 from apps.annotation.kinds import tool_schemas
-from apps.annotation.kinds.answers import BetterAction
+from apps.annotation.kinds.answers import CorrectedAction
 from apps.annotation.models import Continuation
 from apps.annotation.refusals import BadAction
 from apps.jobs.models import JobState
@@ -99,8 +99,8 @@ def fields_of(tool: Tool, arguments: Json) -> list[ArgumentField]:
 def _fields_without_schema(arguments: Json, values: dict[str, Json]) -> list[ArgumentField]:
     """Strings get text fields, since multiline commands are tedious to write inside JSON; everything else is one JSON field."""
     if not values or REST in values or not all(isinstance(value, str) for value in values.values()):
-        whole = json.dumps(arguments, ensure_ascii=False, indent=2) if arguments is not None else "{}"
-        return [ArgumentField(REST, "json", True, "All of them, as JSON.", whole)]
+        text = json.dumps(arguments, ensure_ascii=False, indent=2) if arguments is not None else "{}"
+        return [ArgumentField(REST, "json", True, "All of them, as JSON.", text)]
     fields = [ArgumentField(name, "long", False, "", value) for name, value in values.items()]
     return [
         *fields,
@@ -210,7 +210,7 @@ def branch_after(trajectory: Trajectory, index: int, message: dict[str, Any]) ->
     return done.order_by("-pk").values_list("branch", flat=True).first()
 
 
-def check_corrections(corrections: Sequence[BetterAction], trajectory: Trajectory) -> None:
+def check_corrections(corrections: Sequence[CorrectedAction], trajectory: Trajectory) -> None:
     """Raises BadAction for a written action that the tools refuse, one marked as sampled that wasn't, or too many."""
     if len(corrections) > MAX_CORRECTIONS:
         raise BadAction(f"These are {len(corrections):,} corrections; an answer may have {MAX_CORRECTIONS} at most.")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, Self, TypeVar
 
-from apps.annotation.kinds.answers import Label, Walk
+from apps.annotation.kinds.answers import InspectionAnswer, Label
 from apps.annotation.models import Inspection
 
 T = TypeVar("T")
@@ -102,9 +102,11 @@ def answers_by_annotator(meanings: Meanings, info: Mapping[str, Any], read: Call
     return answers
 
 
-def walks_by(meanings: Meanings, info: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) -> dict[str, Walk]:
+def inspections_by_annotator(
+    meanings: Meanings, info: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]
+) -> dict[str, InspectionAnswer]:
     """A trajectory's inspections by annotator; `steps` are the extra columns of each step."""
-    walks: dict[str, Walk] = {}
+    walks: dict[str, InspectionAnswer] = {}
     for column in meanings.columns:
         walk = _walk_from_labels(column, steps) if column.of_steps else _first_error(column, info, len(steps))
         if walk:
@@ -112,7 +114,7 @@ def walks_by(meanings: Meanings, info: Mapping[str, Any], steps: Sequence[Mappin
     return walks
 
 
-def _walk_from_labels(column: Column, steps: Sequence[Mapping[str, Any]]) -> Walk | None:
+def _walk_from_labels(column: Column, steps: Sequence[Mapping[str, Any]]) -> InspectionAnswer | None:
     """None unless every step up to the first bad one has a label."""
     values = [_meaning_of(column, step) for step in steps]
     wrong = next((index for index, value in enumerate(values) if value == "-1"), None)
@@ -121,7 +123,7 @@ def _walk_from_labels(column: Column, steps: Sequence[Mapping[str, Any]]) -> Wal
     return _ended(wrong, [(int(value), False) if value is not None else (-1, True) for value in values])
 
 
-def _first_error(column: Column, info: Mapping[str, Any], steps: int) -> Walk | None:
+def _first_error(column: Column, info: Mapping[str, Any], steps: int) -> InspectionAnswer | None:
     """None if the column is empty, or names a step that doesn't exist."""
     value = info.get(column.name)
     if type(value) is str and WHOLE.fullmatch(value):  # from a table of text
@@ -134,11 +136,11 @@ def _first_error(column: Column, info: Mapping[str, Any], steps: int) -> Walk | 
     return _ended(wrong, [(1 if wrong is None or at < wrong else -1, at != wrong) for at in range(steps)])
 
 
-def _ended(wrong: int | None, values: Sequence[tuple[int, bool]]) -> Walk:
+def _ended(wrong: int | None, values: Sequence[tuple[int, bool]]) -> InspectionAnswer:
     """`values` has (label, whether it was filled in from the first error) for each step, in order."""
     ending = Inspection.Ending.SOLVED if wrong is None else Inspection.Ending.FOUND_ERROR
     labels = (Label(index, value, is_filled) for index, (value, is_filled) in enumerate(values))
-    return Walk(ending.value, wrong, tuple(labels))
+    return InspectionAnswer(ending.value, wrong, tuple(labels))
 
 
 def _meaning_of(column: Column, info: Mapping[str, Any]) -> str | None:

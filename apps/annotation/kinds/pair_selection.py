@@ -139,8 +139,8 @@ def draw(pairing: Pairing, task: UUID, candidates: Iterable[Candidate]) -> Itera
     alike = sum(block.alike for block in blocks)
 
     def pair(number: int) -> tuple[Candidate, Candidate]:
-        block = blocks[place := bisect_right(ends, number)]
-        first, second = block.pair_at(number - (ends[place] - block.size))
+        block = blocks[index := bisect_right(ends, number)]
+        first, second = block.pair_at(number - (ends[index] - block.size))
         return members[block.x][first], members[block.y][second]
 
     chosen: Iterable[int] = range(total)

@@ -105,9 +105,9 @@ def _rows(left: Trajectory, right: Trajectory, part_url: PartUrl) -> Rows:
 def rows_of(assignment: Assignment, part_url: PartUrl, start: int) -> list[Row]:
     """The rows from `start` on, opened; at most CHUNK."""
     left, right = sides_of(assignment)
-    wanted = range(start, start + CHUNK)
-    rows = [row for row in _compared(left, right).rows if row.number in wanted]
-    return _open(left, right, rows, wanted, part_url)
+    numbers = range(start, start + CHUNK)
+    rows = [row for row in _compared(left, right).rows if row.number in numbers]
+    return _open(left, right, rows, numbers, part_url)
 
 
 def sides_of(assignment: Assignment) -> tuple[Trajectory, Trajectory]:
@@ -137,13 +137,13 @@ def _open(
 ) -> list[Row]:
     """These rows, those in `opened` with their full steps. steps: steps that were already read."""
     chosen = [row for row in rows if row.number in opened]
-    wanted = {
+    indices = {
         left.pk: {row.left.index for row in chosen if row.left},
         right.pk: {row.right.index for row in chosen if row.right},
     }
-    steps = steps if steps is not None else steps_around(wanted)
-    ours = views_of(left, steps[left.pk], wanted[left.pk], lambda index: part_url("left", index))
-    theirs = views_of(right, steps[right.pk], wanted[right.pk], lambda index: part_url("right", index))
+    steps = steps if steps is not None else steps_around(indices)
+    ours = views_of(left, steps[left.pk], indices[left.pk], lambda index: part_url("left", index))
+    theirs = views_of(right, steps[right.pk], indices[right.pk], lambda index: part_url("right", index))
     return [_row(row, ours, theirs) for row in rows]
 
 

@@ -78,16 +78,16 @@ class Asks:
         for index in sorted({*map(int, of_steps), *range(needed if self.of_steps else 0)}):
             answers_of_step = of_steps.get(str(index), {})
             shown = [each for each in asked(self.questions, {**answers, **answers_of_step}) if each.per == "step"]
-            wanted = shown if index < needed else []
-            _check(self.of_steps, answers_of_step, wanted, f" at step {index + 1}")
+            required = shown if index < needed else []
+            _check(self.of_steps, answers_of_step, required, f" at step {index + 1}")
 
 
-def _check(questions: Sequence[Question], answers: Answers, wanted: Sequence[Question], where: str) -> None:
+def _check(questions: Sequence[Question], answers: Answers, required: Sequence[Question], where: str) -> None:
     questions_by_key = {each.key: each for each in questions}
     for key, value in answers.items():
         if key not in questions_by_key or not questions_by_key[key].takes(value):
             raise UnfitAnswers(f"“{key}” cannot be answered with {value}{where} in this queue. Reload the page.")
-    for question in wanted:
+    for question in required:
         if question.required and question.key not in answers:
             raise UnfitAnswers(
                 f"Answer “{question.name}”{where} first. If it isn't on the page, reload: it was added meanwhile."

@@ -25,7 +25,7 @@ SIDE = "run"
 """Stands in for the side in URLs of parts."""
 
 
-class WalkRow(NamedTuple):
+class InspectionRow(NamedTuple):
     """A step: its summary line and, once opened, its content."""
 
     head: StepHead
@@ -47,7 +47,7 @@ class SingleTrajectoryView(NamedTuple):
     instruction: str
     users_script: str
     """Instructions of a simulated user; the agent never saw them."""
-    rows: list[WalkRow]
+    rows: list[InspectionRow]
 
 
 def view_of(assignment: Assignment, part_url: PartUrl) -> SingleTrajectoryView:
@@ -58,19 +58,19 @@ def view_of(assignment: Assignment, part_url: PartUrl) -> SingleTrajectoryView:
     return SingleTrajectoryView(task.headline, task.users_script, _rows(trajectory, heads, range(OPENED), part_url))
 
 
-def rows_of(assignment: Assignment, part_url: PartUrl, start: int) -> list[WalkRow]:
+def rows_of(assignment: Assignment, part_url: PartUrl, start: int) -> list[InspectionRow]:
     """The steps from `start` on, opened; at most CHUNK."""
     trajectory = assignment.item.a
     heads = [unsigned(head) for head in queries.heads_of(trajectory)[start : start + CHUNK]]
     return _rows(trajectory, heads, range(start, start + CHUNK), part_url)
 
 
-def _rows(trajectory: Trajectory, heads: list[StepHead], opened: range, part_url: PartUrl) -> list[WalkRow]:
-    wanted = {head.index for head in heads if head.index in opened}
+def _rows(trajectory: Trajectory, heads: list[StepHead], opened: range, part_url: PartUrl) -> list[InspectionRow]:
+    indices = {head.index for head in heads if head.index in opened}
     views = views_of(
-        trajectory, steps_around({trajectory.pk: wanted})[trajectory.pk], wanted, lambda index: part_url(SIDE, index)
+        trajectory, steps_around({trajectory.pk: indices})[trajectory.pk], indices, lambda index: part_url(SIDE, index)
     )
-    return [WalkRow(head, views.get(head.index)) for head in heads]
+    return [InspectionRow(head, views.get(head.index)) for head in heads]
 
 
 class SingleTrajectorySerializer(JudgmentSerializer[J]):
@@ -145,8 +145,8 @@ class SingleTrajectoryKind(Kind[K, A, J]):
         chosen: Sequence[int] = range(len(candidates))
         if pairing.per_task is not None and pairing.per_task < len(candidates):
             chosen = sorted(Random(f"{pairing.seed} {task}").sample(chosen, pairing.per_task))
-        for place in chosen:
-            trajectory_id = candidates[place].id
+        for index in chosen:
+            trajectory_id = candidates[index].id
             yield Item(task_id=task, a_id=trajectory_id, position=shuffled_place(f"{pairing.seed} {trajectory_id}"))
 
     def pairing_words(self, pairing: Pairing) -> str:

@@ -14,7 +14,7 @@ from django.db.models import F
 from rest_framework import serializers
 
 from apps.accounts.models import Workspace
-from apps.annotation.kinds.answers import BetterAction, Label, Walk
+from apps.annotation.kinds.answers import CorrectedAction, InspectionAnswer, Label
 from apps.annotation.kinds.corrections import branch_after, check_corrections
 from apps.annotation.kinds.forms import (
     TEXT,
@@ -28,7 +28,7 @@ from apps.annotation.kinds.forms import (
     text,
 )
 from apps.annotation.kinds.kind import MAX_REMARKS, OF_A_JUDGMENT, Known, StepRemark, Submission
-from apps.annotation.kinds.meanings import Info, Meanings, Survey, walks_by
+from apps.annotation.kinds.meanings import Info, Meanings, Survey, inspections_by_annotator
 from apps.annotation.kinds.measures import AT_ONCE, Gathered, Given, Measure, QuestionMeasures, read
 from apps.annotation.kinds.questions import Alternatives, StepsAsks, fields_of
 from apps.annotation.kinds.single_trajectory import SingleTrajectoryKind, SingleTrajectorySerializer
@@ -50,7 +50,7 @@ ABLE = (Policy.Kind.MODEL, Policy.Kind.ENDPOINT)
 """Policies that can act, and so take over in the middle of a trajectory."""
 
 
-class WalkDraftForm(TrajectoryForm):
+class InspectionDraftForm(TrajectoryForm):
     """An inspection, possibly incomplete."""
 
     ending = forms.ChoiceField(choices=ON_THE_DESK, required=False)
@@ -59,7 +59,7 @@ class WalkDraftForm(TrajectoryForm):
     corrections = RowsField(lambda row: _correction(row))
 
 
-class WalkForm(WalkDraftForm):
+class InspectionForm(InspectionDraftForm):
     """A complete inspection."""
 
     ending = forms.ChoiceField(
@@ -73,16 +73,18 @@ class WalkForm(WalkDraftForm):
             raise ValidationError(f"Step {unlabeled[0]} has a note but no label: press 1, 2 or 3 there.")
         return rows
 
-    def to_answer(self, assignment: Assignment) -> Walk:
+    def to_answer(self, assignment: Assignment) -> InspectionAnswer:
         data = self.cleaned_data
         labels = tuple(Label(**row) for row in in_order(data["labels"]))
         corrections = tuple(
-            BetterAction(row["index"], row["message"], UUID(row["policy"]) if row["policy"] else None)
+            CorrectedAction(row["index"], row["message"], UUID(row["policy"]) if row["policy"] else None)
             for row in in_order(data["corrections"])
         )
         answers = self.answered()
         of_steps = self.answers_of_steps(answers)
-        return Walk(data["ending"], data["first_error"], labels, corrections, data["rationale"], answers, of_steps)
+        return InspectionAnswer(
+            data["ending"], data["first_error"], labels, corrections, data["rationale"], answers, of_steps
+        )
 
 
 def _label(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -134,8 +136,8 @@ class StepsAsksForm(AsksForm):
 
     def __init__(self, *args: Any, workspace: Workspace, **options: Any) -> None:
         super().__init__(*args, workspace=workspace, **options)
-        able = Policy.objects.filter(workspace=workspace, kind__in=ABLE, archived_at=None).order_by("name")
-        self.fields["alternatives"].queryset = able  # type: ignore[attr-defined]  # a model choice has one
+        policies = Policy.objects.filter(workspace=workspace, kind__in=ABLE, archived_at=None).order_by("name")
+        self.fields["alternatives"].queryset = policies  # type: ignore[attr-defined]  # a model choice has one
 
 
 class StepLabelSerializer(serializers.ModelSerializer[StepLabel]):
@@ -171,17 +173,17 @@ class InspectionSerializer(SingleTrajectorySerializer[Inspection]):
         read_only_fields = fields
 
 
-class Steps(SingleTrajectoryKind[StepsAsks, Walk, Inspection]):
+class Steps(SingleTrajectoryKind[StepsAsks, InspectionAnswer, Inspection]):
     """Which steps of a trajectory are right, and where it first went wrong."""
 
     name = Queue.Kind.STEPS
-    model, asks, answer = Inspection, StepsAsks, Walk
+    model, asks, answer = Inspection, StepsAsks, InspectionAnswer
     serializer, nested = InspectionSerializer, ("labels", "corrections")
 
     template = "annotation/_walk.html"
     dialogs = "annotation/_walk_dialogs.html"
     labels_steps = True
-    form, draft_form = WalkForm, WalkDraftForm
+    form, draft_form = InspectionForm, InspectionDraftForm
 
     def answer_bar(self, assignment: Assignment) -> dict[str, Any]:
         asks, draft = self.asked(assignment.queue), assignment.draft
@@ -198,12 +200,12 @@ class Steps(SingleTrajectoryKind[StepsAsks, Walk, Inspection]):
     def alternatives(self, asks: StepsAsks) -> Alternatives | None:
         return asks.alternatives
 
-    def check(self, answer: Walk, asks: StepsAsks, item: Item) -> None:
+    def check(self, answer: InspectionAnswer, asks: StepsAsks, item: Item) -> None:
         """Raises Incomplete for missing labels and for contradictions, BadAction for invalid corrections."""
         answer.check(asks, steps=item.a.step_count)
         check_corrections(answer.corrections, item.a)
 
-    def store(self, submissions: Sequence[Submission[Walk]]) -> list[Inspection]:
+    def store(self, submissions: Sequence[Submission[InspectionAnswer]]) -> list[Inspection]:
         inspections = [
             Inspection(
                 **submission.columns(),
@@ -237,11 +239,11 @@ class Steps(SingleTrajectoryKind[StepsAsks, Walk, Inspection]):
         )
         return inspections
 
-    def answer_of(self, judgment: Inspection) -> Walk:
-        return Walk.of(judgment)
+    def answer_of(self, judgment: Inspection) -> InspectionAnswer:
+        return InspectionAnswer.of(judgment)
 
     def draft_of(self, judgment: Inspection) -> dict[str, Any]:
-        walk = Walk.of(judgment)
+        walk = InspectionAnswer.of(judgment)
         corrections = [
             {**asdict(action), "policy": str(action.policy) if action.policy else None} for action in walk.corrections
         ]
@@ -254,7 +256,7 @@ class Steps(SingleTrajectoryKind[StepsAsks, Walk, Inspection]):
             "step_answers": rows_of_steps(walk.step_answers),
         }
 
-    def stance(self, judgment: Walk | Inspection) -> Known | None:
+    def stance(self, judgment: InspectionAnswer | Inspection) -> Known | None:
         """None for annotators who gave up or call the task bad: they contradict nobody."""
         return NO_ERROR if judgment.ending == Ending.SOLVED else judgment.first_error
 
@@ -284,7 +286,7 @@ class Steps(SingleTrajectoryKind[StepsAsks, Walk, Inspection]):
             steps.given.append(Given(who, item, (item, index), value))
         return gathered
 
-    def words(self, judgment: Walk | Inspection) -> str:
+    def words(self, judgment: InspectionAnswer | Inspection) -> str:
         where = "" if judgment.first_error is None else f", step {judgment.first_error + 1}"
         return f"{Ending(judgment.ending).label.lower()}{where}"
 
@@ -347,15 +349,15 @@ class Steps(SingleTrajectoryKind[StepsAsks, Walk, Inspection]):
     def imported_words(self, sides: tuple[str, str] | None) -> Sequence[str]:
         return "good step", "neutral step", "bad step"
 
-    def imported(self, meanings: Meanings, info: Info, steps: Sequence[Info]) -> dict[str, Walk]:
-        return walks_by(meanings, info, steps)
+    def imported(self, meanings: Meanings, info: Info, steps: Sequence[Info]) -> dict[str, InspectionAnswer]:
+        return inspections_by_annotator(meanings, info, steps)
 
-    def words_as_imported(self, answer: Walk, sides: tuple[str, str] | None) -> str:
+    def words_as_imported(self, answer: InspectionAnswer, sides: tuple[str, str] | None) -> str:
         if answer.first_error is None:
             return "no wrong step"
         return f"step {answer.first_error + 1} of {len(answer.labels)} is the first wrong one"
 
-    def points_at(self, answer: Walk) -> int | None:
+    def points_at(self, answer: InspectionAnswer) -> int | None:
         return answer.first_error
 
     def opinion(self, values: Mapping[str, Any], asks: Mapping[str, Any]) -> int:

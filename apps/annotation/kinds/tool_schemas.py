@@ -65,12 +65,12 @@ def problems(schema: Json, arguments: Json) -> list[ValidationError]:
     """The arguments' violations of the schema, by place. Invalid schemas, and schemas that exceed the budget, refuse nothing."""
     if not isinstance(schema, dict):
         return []
-    with budget() as mine:
+    with budget() as own_budget:
         try:
-            if id(schema) not in mine.schemas:
+            if id(schema) not in own_budget.schemas:
                 wrong = next(_Validator(Draft202012Validator.META_SCHEMA).iter_errors(schema), None)
-                mine.schemas[id(schema)] = wrong is None
-            if not mine.schemas[id(schema)]:
+                own_budget.schemas[id(schema)] = wrong is None
+            if not own_budget.schemas[id(schema)]:
                 return []
             return sorted(
                 _Validator(schema, registry=Registry()).iter_errors(arguments),
@@ -82,9 +82,9 @@ def problems(schema: Json, arguments: Json) -> list[ValidationError]:
 
 def _counted(keyword: Keyword) -> Keyword:
     def look(validator: Validator, value: Json, instance: Json, schema: Json) -> Iterator[ValidationError]:
-        with budget() as mine:
-            mine.left -= 1 + (len(value) if isinstance(value, list | dict) else 0)
-        if mine.left < 0:
+        with budget() as own_budget:
+            own_budget.left -= 1 + (len(value) if isinstance(value, list | dict) else 0)
+        if own_budget.left < 0:
             raise _TooMuch
         yield from keyword(validator, value, instance, schema) or ()
 

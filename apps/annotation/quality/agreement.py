@@ -102,12 +102,12 @@ class Patterns:
     @classmethod
     def of_parts(cls, items: Iterable[Iterable[Sequence[int]]], values: Sequence[int]) -> "Patterns":
         """Build patterns and clusters from the values given to each part of each item."""
-        place = {value: k for k, value in enumerate(values)}
+        index_of = {value: k for k, value in enumerate(values)}
         rows: dict[tuple[int, ...], int] = {}
         makeups: Counter[tuple[int, ...]] = Counter()
         for parts in items:
             compared = [
-                tuple(sorted(place[value] for value in values_of_part))
+                tuple(sorted(index_of[value] for value in values_of_part))
                 for values_of_part in parts
                 if len(values_of_part) > 1
             ]

@@ -13,10 +13,10 @@ Weighting = Literal["none", "linear", "quadratic"]
 
 def cohen(pairs: Iterable[tuple[int, int]], values: Sequence[int], weighting: Weighting = "none") -> Estimate:
     """Cohen's kappa (1960), or weighted kappa (1968), of two annotators over the items that both judged, one pair of values per item."""
-    place = {value: k for k, value in enumerate(values)}
+    index_of = {value: k for k, value in enumerate(values)}
     table = np.zeros((len(values), len(values)))
     for one, other in pairs:
-        table[place[one], place[other]] += 1
+        table[index_of[one], index_of[other]] += 1
     return kappa_of_table(table, disagreement(len(values), weighting))
 
 

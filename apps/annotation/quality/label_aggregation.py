@@ -209,11 +209,11 @@ def reliability(
 ) -> list[Bin]:
     """Predicted probability against observed frequency, for items whose truth is known; empty bins are left out."""
     p, came = np.asarray(posterior, dtype=np.float64), np.asarray(truth, dtype=np.float64)
-    place = np.minimum((p * bins).astype(np.int64), bins - 1)
+    bin_index = np.minimum((p * bins).astype(np.int64), bins - 1)
     return [
-        Bin(float(p[place == n].mean()), float(came[place == n].mean()), int((place == n).sum()))
+        Bin(float(p[bin_index == n].mean()), float(came[bin_index == n].mean()), int((bin_index == n).sum()))
         for n in range(bins)
-        if (place == n).any()
+        if (bin_index == n).any()
     ]
 
 

@@ -187,11 +187,11 @@ def people(
     agreeing = with_others(measure, machines=machines) if measure else {}
     return {
         str(who): {
-            **_pace(mine, typical),
+            **_pace(work_of_annotator, typical),
             "consensus": share(*agreeing.get(who, Consensus(0, 0))).to_json(),
-            "left": _left(mine),
+            "left": _left(work_of_annotator),
         }
-        for who, mine in by.items()
+        for who, work_of_annotator in by.items()
     }
 
 
@@ -224,18 +224,18 @@ def _right(golds: Sequence[Work]) -> dict[str, Any]:
     return share(sum(bool(each.is_right) for each in golds), len(golds)).to_json()
 
 
-def _pace(mine: Sequence[Work], typical: float) -> dict[str, Any]:
-    timed = _seconds(mine)
+def _pace(work: Sequence[Work], typical: float) -> dict[str, Any]:
+    timed = _seconds(work)
     at_work = sum(timed)
-    fast = sum(each.seconds < max(FAST * typical, each.least_seconds) for each in mine if each.seconds is not None)
+    fast = sum(each.seconds < max(FAST * typical, each.least_seconds) for each in work if each.seconds is not None)
     return {
-        "judged": len(mine),
+        "judged": len(work),
         "median_seconds": _median(timed),
         "seconds": round(at_work, 1) if timed else None,
         "per_hour": round(3600 * len(timed) / at_work, 1) if at_work else None,
-        "sittings": sittings(each.at for each in mine),
+        "sittings": count_sessions(each.at for each in work),
         "fast": share(fast, len(timed)).to_json(),
-        "latest": max(each.at for each in mine).isoformat(timespec="seconds"),
+        "latest": max(each.at for each in work).isoformat(timespec="seconds"),
     }
 
 
@@ -248,14 +248,14 @@ def _median(seconds: Sequence[float]) -> float | None:
     return median(seconds) if seconds else None
 
 
-def sittings(times: Iterable[datetime]) -> int:
+def count_sessions(times: Iterable[datetime]) -> int:
     """The number of sessions."""
     ordered = sorted(times)
     return 1 + sum(later - earlier > PAUSE for earlier, later in pairwise(ordered)) if ordered else 0
 
 
-def _left(mine: Sequence[Work]) -> dict[str, Any]:
+def _left(work: Sequence[Work]) -> dict[str, Any]:
     """The share of left choices, and the p-value of the deviation from ½ (exact two-sided binomial test)."""
-    sides = [each.chose_left for each in mine if each.chose_left is not None]
+    sides = [each.chose_left for each in work if each.chose_left is not None]
     estimate = share(sum(sides), len(sides)).to_json()
     return {**estimate, "p": float(f"{binomtest(sum(sides), len(sides)).pvalue:.2g}") if sides else None}

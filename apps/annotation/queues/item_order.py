@@ -64,7 +64,7 @@ def reorder(*, queue: Queue, order: str, by: User | None) -> int:
     ranked = sorted(moved, key=lambda item: -scored[item]) + [item for item in waiting if item not in scored]
     beyond = (Item.objects.filter(queue=held).aggregate(most=Max("position"))["most"] or 0) + 1
     Item.objects.bulk_update(
-        [Item(pk=item, position=beyond + place) for place, item in enumerate(ranked)], ["position"], batch_size=2000
+        [Item(pk=item, position=beyond + rank) for rank, item in enumerate(ranked)], ["position"], batch_size=2000
     )
     Queue.objects.filter(pk=held.pk).update(order=order)
     record(held, by, "changed the order of", order=order, scored=len(moved), waiting=len(waiting))

@@ -110,10 +110,10 @@ def _draw_batch(queue: Queue) -> bool:
 
 def _add(queue: Queue, items: list[Item]) -> None:
     """Items of a shuffled queue already have positions."""
-    for place, item in enumerate(items):
+    for index, item in enumerate(items):
         item.queue, item.kind, item.overlap = queue, queue.kind, queue.overlap
         if queue.order != Queue.Order.RANDOM:
-            item.position = queue.item_count + place
+            item.position = queue.item_count + index
     Item.objects.bulk_create(items, batch_size=ROWS)
     queue.item_count += len(items)
 

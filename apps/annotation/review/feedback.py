@@ -38,14 +38,14 @@ class Feedback:
 
 def feedback_for(queue: Queue, annotator: Annotator) -> list[Feedback]:
     """The newest decisions and remarks about this annotator's judgments here; items without either are left out."""
-    mine = kind_of(queue).valid_judgments.filter(queue=queue, annotator=annotator)
-    decisions = Adjudication.objects.valid().filter(queue=queue, item__in=mine.values("item"))
+    own_judgments = kind_of(queue).valid_judgments.filter(queue=queue, annotator=annotator)
+    decisions = Adjudication.objects.valid().filter(queue=queue, item__in=own_judgments.values("item"))
     decided = {decision.item_id: decision for decision in decisions.order_by("-pk")[:SHOWN]}
     remarks: dict[int, list[Remark]] = defaultdict(list)
     newest = Remark.objects.filter(queue=queue, annotator=annotator).select_related("by").order_by("-pk")[:SHOWN]
     for remark in reversed(newest):
         remarks[remark.item_id].append(remark)
-    judgments = mine.filter(item__in={*decided, *remarks}).select_related("item__task")
+    judgments = own_judgments.filter(item__in={*decided, *remarks}).select_related("item__task")
     light = judgments.defer("item__task__initial_state", "item__task__success_check")
     entries = [
         Feedback(judgment.item, judgment, decided.get(judgment.item_id), remarks[judgment.item_id])

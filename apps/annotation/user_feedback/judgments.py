@@ -17,7 +17,7 @@ from django.utils.timezone import now
 from apps.accounts.models import Workspace
 from apps.annotation.desk.assignments import lock_desk
 from apps.annotation.kinds import KINDS
-from apps.annotation.kinds.answers import BetterAction, Scores, Walk
+from apps.annotation.kinds.answers import CorrectedAction, InspectionAnswer, Scores
 from apps.annotation.kinds.kind import Submission
 from apps.annotation.kinds.questions import Asks, RatingAsks, StepsAsks
 from apps.annotation.models import Annotator, Assignment, Inspection, Item, Queue
@@ -30,9 +30,9 @@ log = logging.getLogger(__name__)
 USERS = "Users"
 """The name of the annotator that stands for all users of a workspace."""
 AT_A_TIME = 200
-QUEUES: dict[type[Scores | Walk], tuple[Queue.Kind, str, Asks]] = {
+QUEUES: dict[type[Scores | InspectionAnswer], tuple[Queue.Kind, str, Asks]] = {
     Scores: (Queue.Kind.RATING, "Feedback from users", RatingAsks(questions=(), marks=False)),
-    Walk: (Queue.Kind.STEPS, "Answers edited by users", StepsAsks(questions=(), every_step=False)),
+    InspectionAnswer: (Queue.Kind.STEPS, "Answers edited by users", StepsAsks(questions=(), every_step=False)),
 }
 
 
@@ -65,7 +65,7 @@ def judge(session_id: UUID) -> None:
         _store(path.trajectory.workspace, path.trajectory, answer)
 
 
-def _answers(feedback: Sequence[Feedback], trajectory: Trajectory) -> Iterator[Scores | Walk]:
+def _answers(feedback: Sequence[Feedback], trajectory: Trajectory) -> Iterator[Scores | InspectionAnswer]:
     thumb = next((each.thumb for each in reversed(feedback) if each.thumb is not None), None)
     comment = next((each.comment for each in reversed(feedback) if each.comment), "")
     edited = next((each for each in reversed(feedback) if each.edited), None)
@@ -73,8 +73,8 @@ def _answers(feedback: Sequence[Feedback], trajectory: Trajectory) -> Iterator[S
         yield Scores(thumb=thumb, rationale=comment)
     if edited is not None:
         # Only the correction, without labels of earlier steps, which the user didn't see.
-        better = BetterAction(_step_of(edited, trajectory), {"content": edited.edited})
-        yield Walk(Inspection.Ending.EDITED, corrections=(better,))
+        better = CorrectedAction(_step_of(edited, trajectory), {"content": edited.edited})
+        yield InspectionAnswer(Inspection.Ending.EDITED, corrections=(better,))
 
 
 def _step_of(feedback: Feedback, trajectory: Trajectory) -> int:
@@ -84,7 +84,7 @@ def _step_of(feedback: Feedback, trajectory: Trajectory) -> int:
     return calls.index(named) if named in calls[: trajectory.step_count] else trajectory.step_count - 1
 
 
-def _store(workspace: Workspace, trajectory: Trajectory, answer: Scores | Walk) -> None:
+def _store(workspace: Workspace, trajectory: Trajectory, answer: Scores | InspectionAnswer) -> None:
     queue, annotator = _queue_of(workspace, answer), _users_of(workspace)
     desk = lock_desk(queue=queue.pk, annotator=annotator.pk)
     item, is_new = Item.objects.get_or_create(
@@ -126,7 +126,7 @@ def _withdraw_earlier(queue: Queue, item: Item, annotator: Annotator) -> None:
     judged.update(state=Assignment.State.UNDONE)
 
 
-def _queue_of(workspace: Workspace, answer: Scores | Walk) -> Queue:
+def _queue_of(workspace: Workspace, answer: Scores | InspectionAnswer) -> Queue:
     """The workspace's queue for such answers, locked; its items are never assigned."""
     kind, name, asks = QUEUES[type(answer)]
     Workspace.objects.select_for_update(no_key=True).get(pk=workspace.pk)  # concurrent first calls create one queue

@@ -21,7 +21,7 @@ from django.views.decorators.http import require_POST, require_safe
 from apps.accounts.models import Membership
 from apps.annotation.desk import actions, assignments
 from apps.annotation.desk.assignments import annotator_of
-from apps.annotation.desk.known_answers import in_words, lesson_of
+from apps.annotation.desk.known_answers import feedback_text, lesson_of
 from apps.annotation.desk.layouts import arrangement_of
 from apps.annotation.forms.settings import ReasonForm
 from apps.annotation.judges.judge_performance import model_answers
@@ -160,8 +160,8 @@ def part(request: HtmxRequest, assignment_id: UUID, side: str, index: int) -> Ht
     """Long content of a step, on demand. Its URL contains the side but nothing about the trajectory."""
     assignment = own_with_trajectories(request, assignment_id)
     trajectory = kind_of(assignment.queue).trajectory_at(assignment, side)
-    whole = request.GET.get("raw") or request.GET.get("as") == "image"
-    if trajectory is None or not (request.htmx or whole):
+    is_raw = request.GET.get("raw") or request.GET.get("as") == "image"
+    if trajectory is None or not (request.htmx or is_raw):
         raise Http404
     response = answer_part(request, trajectory, index, url=request.path)
     if "Content-Disposition" in response:
@@ -179,8 +179,8 @@ def judge(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
     actions.record(assignment=assignment, answer=form.to_answer(assignment), **form.time_and_guidelines())
     lesson = lesson_of(assignment)
     if lesson and not wants_json(request):
-        messages.info(request, in_words(lesson))
-    return _done(request, assignment, **({"taught": in_words(lesson)} if lesson else {}))
+        messages.info(request, feedback_text(lesson))
+    return _done(request, assignment, **({"taught": feedback_text(lesson)} if lesson else {}))
 
 
 @acting
@@ -231,13 +231,13 @@ def keep(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
 def undo(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     queue = _queue(request, queue_id)
     annotator = annotator_of(request.member)
-    again = actions.undo_last(queue=queue, annotator=annotator)
-    words = actions.undo_message(again)
+    assignment = actions.undo_last(queue=queue, annotator=annotator)
+    words = actions.undo_message(assignment)
     if not wants_json(request):
         messages.info(request, words)
         return redirect("annotation:desk", queue_id=queue.pk)
     progress = desk_progress(queue, annotator).to_json()
-    return JsonResponse({"item": _item_url(again), "words": words, "progress": progress})
+    return JsonResponse({"item": _item_url(assignment), "words": words, "progress": progress})
 
 
 @acting

@@ -26,11 +26,11 @@ def _arrange(request: HtmxRequest, queue: Queue) -> None:
 
 
 def _choose(request: HtmxRequest, queue: Queue) -> None:
-    wanted = request.POST.get("layout", "")
-    mine = {str(layout.pk): layout for layout in DeskLayout.objects.filter(user=request.user)}
-    if wanted and wanted not in mine:
+    layout_id = request.POST.get("layout", "")
+    own_layouts = {str(layout.pk): layout for layout in DeskLayout.objects.filter(user=request.user)}
+    if layout_id and layout_id not in own_layouts:
         raise layouts.LayoutRefused("This layout is gone. Choose another.")
-    layouts.choose(queue=queue, user=request.user, layout=mine.get(wanted))
+    layouts.choose(queue=queue, user=request.user, layout=own_layouts.get(layout_id))
 
 
 def _save(request: HtmxRequest, queue: Queue) -> None:

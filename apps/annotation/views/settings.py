@@ -70,8 +70,8 @@ def draw_gold(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     return redirect("annotation:settings", queue_id=queue.pk)
 
 
-def _drawn(queue: Queue, wanted: int, by: User) -> str:
-    drawn = known_answers.draw_gold(queue=queue, count=wanted, by=by)
+def _drawn(queue: Queue, count: int, by: User) -> str:
+    drawn = known_answers.draw_gold(queue=queue, count=count, by=by)
     return f"{drawn} item{'s are' if drawn != 1 else ' is'} gold now."
 
 

@@ -137,7 +137,7 @@ def _start(
         undo.callback(stop_together, parts)
         for part in parts:
             part.start()
-        checks = readiness.page_answers(address), readiness.workers_answer(QUEUES)
+        checks = readiness.page_answers(address), readiness.workers_respond(QUEUES)
         readiness.wait_for(parts, *checks, sleep=stop.sleep)
     services.lock.announce(address)
     _print(f"\nRetrace answers at {address}\n{sign_ins}\nLogs are in {paths.logs}. Ctrl-C stops everything.\n")

@@ -14,8 +14,8 @@ def listen(*, host: str, port: int, or_next_free: bool) -> socket.socket:
     The web processes share it, so requests during a restart wait instead of being refused.
     Raises PortTaken when `or_next_free` is false and the port is in use.
     """
-    wanted = [port, *range(port + 1, min(port + PORTS_TRIED, 65535) + 1), 0] if or_next_free else [port]
-    for number in wanted:
+    candidates = [port, *range(port + 1, min(port + PORTS_TRIED, 65535) + 1), 0] if or_next_free else [port]
+    for number in candidates:
         listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         # Inherited by connections. Without it, the body waits 40 ms for the browser to acknowledge the headers; uvicorn only

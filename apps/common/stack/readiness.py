@@ -25,7 +25,7 @@ def page_answers(address: str) -> Callable[[], bool]:
     return check
 
 
-def workers_answer(queues: Iterable[str]) -> Callable[[], bool]:
+def workers_respond(queues: Iterable[str]) -> Callable[[], bool]:
     """Whether a worker of each queue answers a ping through the broker."""
     missing = set(queues)
 

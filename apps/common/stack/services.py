@@ -35,7 +35,7 @@ class EmbeddedServices:
     def __enter__(self) -> Self:
         with ExitStack() as undo:
             prepare(self.paths)
-            self.lock = undo.enter_context(hold(self.paths.lock))
+            self.lock = undo.enter_context(acquire(self.paths.lock))
             undo.callback(shutil.rmtree, self.paths.runtime, ignore_errors=True)
             for part in self.parts:
                 undo.callback(part.stop)
@@ -97,7 +97,7 @@ class StackLock:
 
 
 @contextmanager
-def hold(path: Path) -> Iterator[StackLock]:
+def acquire(path: Path) -> Iterator[StackLock]:
     """Hold the lock at `path` during a `with` block. Raises AlreadyRunning if another process holds it."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:

@@ -83,7 +83,7 @@ class Supervisor:
         elif part.process is not None and (status := part.process.poll()) is not None:
             wait = restarts.ended(time.monotonic())
             self.print_line(
-                f"{part.name} {how_it_ended(status)}. The end of {part.log}:\n{last_lines(part.log)}\n"
+                f"{part.name} {exit_description(status)}. The end of {part.log}:\n{last_lines(part.log)}\n"
                 f"Starting {part.name} again{f' in {wait:.0f} s' if wait else ''} (restart {restarts.count})."
             )
 
@@ -135,7 +135,7 @@ def kill_descendants(*, keep: Sequence["Popen[bytes] | None"] = ()) -> None:
                 child.wait(5)
 
 
-def how_it_ended(status: int) -> str:
+def exit_description(status: int) -> str:
     """Describe an exit status."""
     if status < 0:
         return f"was ended by {signal.Signals(-status).name}"

@@ -154,7 +154,7 @@ class SplitFiles:
 
     def _arrow(self, rows: list[Row]) -> pa.Table:
         width, schema = len(self.layout.messages), self.layout.schema
-        columns: list[pa.Array] = [_messages([row.messages[place] for row in rows]) for place in range(width)]
+        columns: list[pa.Array] = [_messages([row.messages[index] for row in rows]) for index in range(width)]
         columns.append(pa.array([json.loads(row.tools) for row in rows], pa.string()))
         columns += [pa.array([row.metadata[f.name] for row in rows], f.type) for f in list(schema)[width + 1 :]]
         return pa.Table.from_arrays(columns, schema=schema)

@@ -209,10 +209,10 @@ def read_chats(trajectories: Sequence[UUID | str]) -> Generator[Chat, None, None
     with connection.cursor() as cursor:
         raw: Any = cursor.cursor
         raw.adapters.register_loader("json", _Bytes)
-        wanted = "{" + ",".join(map(str, trajectories)) + "}"  # psycopg would quote them one by one
-        with closing(raw.stream(STEPS, [wanted], size=RUNS_AT_ONCE)) as rows:
-            for place, (position, steps, tools) in enumerate(rows, start=1):
-                if position != place:
+        ids = "{" + ",".join(map(str, trajectories)) + "}"  # psycopg would quote them one by one
+        with closing(raw.stream(STEPS, [ids], size=RUNS_AT_ONCE)) as rows:
+            for expected, (position, steps, tools) in enumerate(rows, start=1):
+                if position != expected:
                     raise RuntimeError(
                         "Postgres answered the trajectories out of order; the query plan is not the expected one."
                     )

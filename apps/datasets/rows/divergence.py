@@ -80,11 +80,11 @@ def sides(chosen: Sequence[Turn], rejected: Sequence[Turn]) -> Sides:
 
 def first_actions(chosen: Sequence[Turn], rejected: Sequence[Turn]) -> Sides:
     """Only the two actions at which the trajectories diverge. Raises Unusable."""
-    whole = sides(chosen, rejected)
-    better, worse = whole.chosen[0], whole.rejected[0]
+    full = sides(chosen, rejected)
+    better, worse = full.chosen[0], full.rejected[0]
     if alike(better, worse) or not (better.startswith(ASSISTANT) and worse.startswith(ASSISTANT)):
         raise NoTurn
-    return Sides(whole.prompt, [better], [worse], whole.shared_turns)
+    return Sides(full.prompt, [better], [worse], full.shared_turns)
 
 
 def _common(left: Sequence[bytes], right: Sequence[bytes]) -> int:

@@ -14,7 +14,7 @@ from apps.datasets.rows.chat_encoding import Turn
 from apps.datasets.rows.divergence import Sides
 from apps.datasets.selection.trajectory_votes import TrajectoryDecision, TrajectoryVote
 from apps.datasets.selection.votes import Verdict
-from contract.rows.declaration import Column, Kind, further_columns, message_columns
+from contract.rows.declaration import Column, Kind, extra_columns, message_columns
 
 ARROW: dict[Kind, pa.DataType] = {
     "text": pa.string(),
@@ -41,7 +41,7 @@ class Layout:
 
     @property
     def metadata(self) -> tuple[Column, ...]:
-        return further_columns(self.row)
+        return extra_columns(self.row)
 
     @cached_property
     def schema(self) -> pa.Schema:

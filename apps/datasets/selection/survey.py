@@ -60,7 +60,7 @@ def survey(recipe: Recipe, workspace: Workspace) -> Survey:
     return result
 
 
-def leaves_rows(recipe: Recipe, workspace: Workspace) -> bool:
+def has_rows(recipe: Recipe, workspace: Workspace) -> bool:
     """Whether the recipe would produce any rows; reads judgments only up to the first one that does."""
     return any(pair.decision.verdicts for pair in judged_pairs(recipe, workspace)) or any(
         judged.decision.verdicts for judged in judged_trajectories(recipe, workspace)

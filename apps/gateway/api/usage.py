@@ -68,12 +68,12 @@ class NewUsageLimitsSerializer(RequestSerializer):
 
     def get_fields(self) -> dict[str, Any]:
         """One field per limit."""
-        whole: dict[str, Any] = {"min_value": 1, "max_value": 2**31 - 1}
+        limits: dict[str, Any] = {"min_value": 1, "max_value": 2**31 - 1}
         optional: dict[str, Any] = {"required": False, "allow_null": True, "default": None}
         return {
             name: serializers.DecimalField(**MONEY, **optional)
             if "dollars" in name
-            else serializers.IntegerField(**whole, **optional)
+            else serializers.IntegerField(**limits, **optional)
             for name in LIMITS
         }
 

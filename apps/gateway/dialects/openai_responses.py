@@ -130,7 +130,7 @@ class OpenAIResponses(Dialect):
     def _hide(self, response: dict[str, Any]) -> None:
         keep(response, RESPONSE, but=RESPONSE)
         response |= {"id": f"resp_{self.context.id.hex}", "object": "response", "created_at": self.context.created}
-        response |= {name: self.body.get(name, usual) for name, usual in ECHOED.items()}
+        response |= {name: self.body.get(name, default) for name, default in ECHOED.items()}
         for item in response.get("output") or []:
             if isinstance(item, dict):
                 self._hide_in_item(item)
@@ -231,8 +231,8 @@ def _item_in_pieces(index: int, item: dict[str, Any]) -> list[dict[str, Any]]:
     begun, pieces = dict(item), []
     if isinstance(item.get("content"), list):
         begun["content"] = []
-        for place, part in enumerate(item["content"]):
-            pieces += _part_in_pieces({**shared, "content_index": place}, mapping(part))
+        for part_index, part in enumerate(item["content"]):
+            pieces += _part_in_pieces({**shared, "content_index": part_index}, mapping(part))
     if item.get("type") == "function_call":
         begun["arguments"] = ""
         arguments = item.get("arguments") or ""

@@ -58,13 +58,13 @@ def cost_in(row: Mapping[str, Any]) -> Cost:
 
 def exact(amount: Decimal) -> str:
     """A price with all its digits, at least two decimals: $100.00, $0.50, $0.000125."""
-    places = max(2, -int(amount.normalize().as_tuple().exponent))
-    return f"${amount:,.{places}f}"
+    digits = max(2, -int(amount.normalize().as_tuple().exponent))
+    return f"${amount:,.{digits}f}"
 
 
 def dollars(amount: Decimal) -> str:
     """An amount with its significant digits: $12.30, $0.0123, $0.00000012."""
     if amount == 0 or amount >= 1:
         return f"${amount:,.2f}"
-    places = min(12, 1 - amount.adjusted())  # two nonzero digits
-    return f"${amount:.{max(2, places)}f}"
+    digits = min(12, 1 - amount.adjusted())  # two nonzero digits
+    return f"${amount:.{max(2, digits)}f}"

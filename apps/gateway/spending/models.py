@@ -49,7 +49,7 @@ class Price(WorkspaceModel):
         return str(self.policy or self.endpoint)
 
     @property
-    def in_words(self) -> dict[str, str]:
+    def as_text(self) -> dict[str, str]:
         """By table column; "" for a cache without a price of its own."""
         return {
             "input": exact(self.input),

@@ -171,13 +171,13 @@ def _refuse_arms(arms: Sequence[ArmPlan]) -> None:
         raise BadArms(f"{', '.join(unserved)}: not served anywhere. Publish it on a server first.")
 
 
-def _settle_champion(workspace: Workspace, environment: str, wanted: Policy | None, name: str, by: User) -> None:
+def _settle_champion(workspace: Workspace, environment: str, new_champion: Policy | None, name: str, by: User) -> None:
     champion = promotions.champion(workspace=workspace, environment=environment)
-    if champion is None and wanted is None:
+    if champion is None and new_champion is None:
         raise NoChampion(f"{environment} has no champion yet. Choose who answers where an arm can't be reached.")
-    if champion and wanted and champion != wanted:
+    if champion and new_champion and champion != new_champion:
         raise NoChampion(f"{champion} is the champion of {environment}. Promote another one from an experiment.")
-    policy = champion or wanted
+    policy = champion or new_champion
     assert policy is not None
     if target_of(policy) is None:
         raise NoChampion(

@@ -118,7 +118,7 @@ def titled(name: str) -> str:
     return next((format.title for format in known() if format.name == name), name)
 
 
-def alone_or_listed(*keys: str) -> tuple[str, ...]:
+def single_or_listed(*keys: str) -> tuple[str, ...]:
     """Keys for records that are an object or a list of such objects: the object's keys, and the same in a list (`[].type`)."""
     return (*keys, *(" ".join(f"{LISTED}{key}" for key in alternative.split()) for alternative in keys))
 

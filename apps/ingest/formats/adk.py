@@ -9,8 +9,8 @@ from apps.ingest.formats import Format
 from apps.ingest.normalization.conversation import Conversation
 from apps.ingest.normalization.fields import (
     count,
+    duration_between,
     first_of,
-    lasted,
     mapping,
     number,
     required_list,
@@ -31,7 +31,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     for event in map(mapping, required_list(row, "events")):
         at = number(event.get("timestamp"))
         if event.get("partial") is not True:  # streamed chunks are repeated in full
-            _add(conversation, event, lasted(before, at))
+            _add(conversation, event, duration_between(before, at))
         model = text(first_of(event, "modelVersion", "model_version")) or model
         before = before if at is None else at
     yield conversation.trajectory(

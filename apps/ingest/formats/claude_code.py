@@ -14,7 +14,7 @@ from apps.ingest.formats import Format
 from apps.ingest.normalization.conversation import Conversation
 from apps.ingest.normalization.fields import (
     count,
-    lasted,
+    duration_between,
     mapping,
     optional_list,
     prompt_key,
@@ -107,7 +107,7 @@ def _trajectory(thread: str, lines: list[Line], title: str) -> TrajectoryRecord:
             read = [count(usage.get(f"{kind}input_tokens")) for kind in ("", "cache_read_", "cache_creation_")]
             step.prompt_tokens = sum(filter(None, read)) or None
             step.completion_tokens = count(usage.get("output_tokens"))
-            step.seconds = lasted(previous_time, at)
+            step.seconds = duration_between(previous_time, at)
             models[text(details.get("model"))] += 1
         previous_time = previous_time if at is None else at
     session = text(next((line["sessionId"] for line in lines if line.get("sessionId")), ""))

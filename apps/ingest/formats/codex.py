@@ -10,7 +10,7 @@ from typing import Any
 
 from apps.ingest.formats import Format
 from apps.ingest.normalization.conversation import Conversation
-from apps.ingest.normalization.fields import count, first_of, lasted, mapping, seconds_of, text
+from apps.ingest.normalization.fields import count, duration_between, first_of, mapping, seconds_of, text
 from apps.ingest.normalization.roles import role_of
 from apps.ingest.records import BadRow, Json, Message, TrajectoryRecord, numbered, read_each, text_of
 from contract import jsontext
@@ -66,7 +66,7 @@ def _trajectory(lines: list[dict[str, Any]]) -> Iterator[TrajectoryRecord]:
         elif line.get("type") == "response_item" and (message := _message(payload)):
             step_made = conversation.add(message)
             if step_made:
-                step_made.seconds = lasted(previous_time, at)
+                step_made.seconds = duration_between(previous_time, at)
             previous_time = previous_time if at is None else at
     if not conversation.steps and not conversation.waiting:
         raise BadRow("The session holds no items.", EXPECTED)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from apps.ingest.files.raw_records import RawRow, as_one
-from apps.ingest.formats import Format, alone_or_listed
+from apps.ingest.formats import Format, single_or_listed
 from apps.ingest.normalization.conversation import Conversation
 from apps.ingest.normalization.fields import first_of, mapping, number, optional_list, required_list, text
 from apps.ingest.records import BadRow, Json, Message, TrajectoryRecord
@@ -169,7 +169,7 @@ FORMAT = Format(
         "requests.message requests.response",
         "requests sessionId",
         "requests responderUsername",
-        *alone_or_listed("kind v"),
+        *single_or_listed("kind v"),
     ),
     accepts=_accepts,
     read=_read,

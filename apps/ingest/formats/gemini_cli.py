@@ -9,7 +9,7 @@ from apps.ingest.formats import Format
 from apps.ingest.normalization.conversation import Conversation
 from apps.ingest.normalization.fields import (
     count,
-    lasted,
+    duration_between,
     mapping,
     optional_list,
     required_list,
@@ -45,7 +45,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
             tokens = mapping(entry.get("tokens"))
             if step:
                 step.prompt_tokens, step.completion_tokens = count(tokens.get("input")), count(tokens.get("output"))
-                step.seconds = lasted(before, at)
+                step.seconds = duration_between(before, at)
             model = text(entry.get("model")) or model
         before = before if at is None else at
     yield conversation.trajectory(policy=model, id=text(row.get("sessionId")))

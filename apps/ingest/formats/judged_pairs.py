@@ -125,11 +125,11 @@ def _trajectory(side: dict[str, Json], pair: Pair) -> TrajectoryRecord:
     name = Columns(side).take(named, ("id", "idx", *NAMES_OF_CHAT))
     ours = side[COMPARED]["side"]
     tags = [text for text in listed(side.get("tags")) or [] if type(text) is str]
-    beside = {key: value for key, value in side.items() if key not in (*prompt_columns, column)}
-    beside["tags"] = [*tags, ours] if pair.sides == NAMES else tags
+    extra = {key: value for key, value in side.items() if key not in (*prompt_columns, column)}
+    extra["tags"] = [*tags, ours] if pair.sides == NAMES else tags
     if name:
-        beside["id"] = f"{name}/{ours}"
-    return chat_trajectory(Chat(beside, prompt + answer, ()))
+        extra["id"] = f"{name}/{ours}"
+    return chat_trajectory(Chat(extra, prompt + answer, ()))
 
 
 def _turns(prompts: Json, answers: Json) -> list[Json]:

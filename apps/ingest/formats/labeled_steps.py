@@ -51,12 +51,12 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
         yield _of_math_shepherd(row)
     elif (question_key := _asked(row)) and (steps := _steps(row)):
         lists = {key: each for key, each in row.items() if type(each) is list and key not in ("steps", "tags")}
-        beside = {key: each for key, each in lists.items() if len(each) == len(steps)}
+        parallel = {key: each for key, each in lists.items() if len(each) == len(steps)}
         noted = [
-            {key.removesuffix("s"): each[position] for key, each in beside.items()} for position in range(len(steps))
+            {key.removesuffix("s"): each[position] for key, each in parallel.items()} for position in range(len(steps))
         ]
         turns = [{**details, **_turn(step)} for details, step in zip(noted, steps, strict=True)]
-        yield _trajectory(row, row[question_key], turns, taken=(question_key, "steps", *beside))
+        yield _trajectory(row, row[question_key], turns, taken=(question_key, "steps", *parallel))
     else:
         raise BadRow("There is no problem, or it has no steps.", f"{SHAPE}.")
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from apps.ingest.files.raw_records import as_one
-from apps.ingest.formats import Format, alone_or_listed
+from apps.ingest.formats import Format, single_or_listed
 from apps.ingest.normalization.chat import Chat, chat_trajectory
 from apps.ingest.normalization.columns import REWARD, SUCCESS
 from apps.ingest.normalization.fields import count, first_of, flag, mapping, reward_of, seconds_of, text
@@ -107,7 +107,7 @@ FORMAT = Format(
     name="langsmith",
     title="LangSmith runs",
     shape=SHAPE,
-    keys=alone_or_listed("run_type inputs"),
+    keys=single_or_listed("run_type inputs"),
     read=_read,
     gather=as_one,
 )

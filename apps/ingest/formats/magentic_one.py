@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from apps.ingest.files.raw_records import as_one
-from apps.ingest.formats import Format, alone_or_listed
+from apps.ingest.formats import Format, single_or_listed
 from apps.ingest.normalization.conversation import Conversation
 from apps.ingest.normalization.fields import count, mapping, text
 from apps.ingest.records import BadRow, Json, TrajectoryRecord
@@ -57,7 +57,7 @@ FORMAT = Format(
     name="magentic-one",
     title="Magentic-One log",
     shape=SHAPE,
-    keys=alone_or_listed("type source message"),
+    keys=single_or_listed("type source message"),
     accepts=_accepts,
     read=_read,
     gather=as_one,

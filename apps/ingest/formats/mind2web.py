@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from apps.ingest.files.raw_records import RawRow, grouped
-from apps.ingest.formats import Format, alone_or_listed
+from apps.ingest.formats import Format, single_or_listed
 from apps.ingest.normalization.fields import first_of, mapping, required_list, text
 from apps.ingest.records import BadRow, Json, StepRecord, TaskRecord, TrajectoryRecord
 from contract import jsontext
@@ -80,7 +80,7 @@ FORMAT = Format(
     name="mind2web",
     title="Mind2Web",
     shape=SHAPE,
-    keys=alone_or_listed("confirmed_task action_reprs actions", f"confirmed_task action_reprs {OF_ROW}"),
+    keys=single_or_listed("confirmed_task action_reprs actions", f"confirmed_task action_reprs {OF_ROW}"),
     read=_read,
     gather=_gather,
 )

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from apps.ingest.files.raw_records import as_one
-from apps.ingest.formats import Format, alone_or_listed
+from apps.ingest.formats import Format, single_or_listed
 from apps.ingest.normalization.fields import count, first_of, mapping, seconds_of, text
 from apps.ingest.records import BadRow, Json, TrajectoryRecord
 from apps.ingest.traces.payloads import tools_offered
@@ -88,7 +88,7 @@ FORMAT = Format(
     name="model-calls",
     title="Logs of a model's calls",
     shape=SHAPE,
-    keys=alone_or_listed("input.messages output.choices", "type messages"),
+    keys=single_or_listed("input.messages output.choices", "type messages"),
     accepts=_accepts,
     read=_read,
     gather=as_one,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from apps.ingest.files.raw_records import RawRow, grouped
-from apps.ingest.formats import Format, alone_or_listed
+from apps.ingest.formats import Format, single_or_listed
 from apps.ingest.normalization.branches import branch_paths, trajectories_along
 from apps.ingest.normalization.fields import mapping, optional_list, text
 from apps.ingest.records import BadRow, Json, Message, TrajectoryRecord
@@ -84,7 +84,7 @@ FORMAT = Format(
     name="oasst",
     title="OpenAssistant conversations",
     shape=SHAPE,
-    keys=alone_or_listed(f"{TREE} message_id text", f"{TREE} prompt.replies"),
+    keys=single_or_listed(f"{TREE} message_id text", f"{TREE} prompt.replies"),
     accepts=_accepts,
     read=_read,
     gather=_gather,

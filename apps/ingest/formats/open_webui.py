@@ -50,12 +50,12 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
 
 
 def _messages(entry: Said) -> Iterator[Message]:
-    beside = {key: entry[key] for key in BESIDE if entry.get(key)}
+    extra = {key: entry[key] for key in BESIDE if entry.get(key)}
     role, content = text(entry.get("role")), entry.get("content")
     if role != "assistant" or type(content) is not str:
-        yield {"role": role, "content": content, **(beside if role == "assistant" else {})}
+        yield {"role": role, "content": content, **(extra if role == "assistant" else {})}
         return
-    yield {"role": role, "content": list(_parts(content)), **beside}
+    yield {"role": role, "content": list(_parts(content)), **extra}
 
 
 def _parts(content: str) -> Iterator[Json]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from apps.ingest.formats import Format
 from apps.ingest.normalization.conversation import Conversation
-from apps.ingest.normalization.fields import count, lasted, mapping, number, required_list, text
+from apps.ingest.normalization.fields import count, duration_between, mapping, number, required_list, text
 from apps.ingest.normalization.parts import kind_of
 from apps.ingest.records import BadRow, Json, Message, TrajectoryRecord
 from contract import jsontext
@@ -58,7 +58,7 @@ def _describe(conversation: Conversation, steps_before: int, details: dict[str, 
     prompt = [count(tokens.get("input")), count(cached.get("read")), count(cached.get("write"))]
     step.prompt_tokens = sum(filter(None, prompt)) or None
     step.completion_tokens = count(tokens.get("output"))
-    spent = lasted(number(times.get("created")), number(times.get("completed")))
+    spent = duration_between(number(times.get("created")), number(times.get("completed")))
     step.seconds = None if spent is None else spent / 1000
     if failed := mapping(details.get("error")):
         step.error = text(mapping(failed.get("data")).get("message")) or text(failed.get("name"))

@@ -12,7 +12,7 @@ from apps.ingest.formats import Format
 from apps.ingest.normalization.fields import mapping, text
 from apps.ingest.records import BadRow, Json, TrajectoryRecord
 from apps.ingest.traces.attributes import plain, span_of
-from apps.ingest.traces.span_groups import gathered, groups_in
+from apps.ingest.traces.span_groups import group_by_trace, groups_in
 from apps.ingest.traces.threads import Span, trajectories_of
 from contract import jsontext
 
@@ -73,5 +73,5 @@ FORMAT = Format(
     keys=("resourceSpans",),
     accepts=_accepts,
     read=_read,
-    gather=gathered,
+    gather=group_by_trace,
 )

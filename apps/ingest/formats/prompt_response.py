@@ -88,15 +88,15 @@ def _each(row: dict[str, Json]) -> Iterator[dict[str, Json]]:
     """A row for each of several answers; none if there aren't several."""
     for name in SEVERAL:
         answers = listed(row.get(name)) or []
-        if place := _place_of_words(answers):
+        if path := _place_of_words(answers):
             shared = {key: value for key, value in row.items() if key != name}
-            yield from ({**shared, **_without(answer, place), "response": answer[place]} for answer in answers)
+            yield from ({**shared, **_without(answer, path), "response": answer[path]} for answer in answers)
             return
         if answers and all(type(answer) is str for answer in answers):
             apart = (*PROMPTS, "tools", "tags")
-            beside = {k: v for k, v in row.items() if k not in apart and type(v) is list and len(v) == len(answers)}
-            shared = {key: value for key, value in row.items() if key not in beside and key != name}
-            details = ({key.removesuffix("s"): v[place] for key, v in beside.items()} for place in range(len(answers)))
+            parallel = {k: v for k, v in row.items() if k not in apart and type(v) is list and len(v) == len(answers)}
+            shared = {key: value for key, value in row.items() if key not in parallel and key != name}
+            details = ({key.removesuffix("s"): v[path] for key, v in parallel.items()} for path in range(len(answers)))
             yield from (
                 {**shared, **fields, "response": answer} for answer, fields in zip(answers, details, strict=True)
             )
@@ -110,8 +110,8 @@ def _place_of_words(answers: list[Json]) -> str:
     return next((key for key in WORDS if all(nonempty_text(answer.get(key)) for answer in answers)), "")
 
 
-def _without(answer: dict[str, Json], place: str) -> dict[str, Json]:
-    return {key: value for key, value in answer.items() if key != place}
+def _without(answer: dict[str, Json], path: str) -> dict[str, Json]:
+    return {key: value for key, value in answer.items() if key != path}
 
 
 def _messages_in(row: dict[str, Json], names: tuple[str, ...], role: str) -> tuple[str, list[Json]]:

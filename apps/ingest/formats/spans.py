@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from apps.ingest.files.raw_records import as_one
-from apps.ingest.formats import Format, alone_or_listed
+from apps.ingest.formats import Format, single_or_listed
 from apps.ingest.normalization.columns import REWARD, SUCCESS
 from apps.ingest.normalization.fields import first_of, flag, mapping, number, reward_of, seconds_of, text
 from apps.ingest.records import BadRow, Json, TrajectoryRecord
@@ -58,7 +58,7 @@ def _in_trees(entries: list[Json]) -> Iterator[Json]:
         if "span_attributes" in mapping(span):
             waiting += _listed(span.get("child_spans"))[::-1]
             begun, spent = seconds_of(span.get("timestamp")), DURATION.fullmatch(text(span.get("duration")))
-            lasted = (
+            duration_between = (
                 sum(float(each or 0) * unit for each, unit in zip(spent.groups(), (3600, 60, 1), strict=True))
                 if spent
                 else None
@@ -71,7 +71,7 @@ def _in_trees(entries: list[Json]) -> Iterator[Json]:
                 "attributes": span["span_attributes"],
                 "status_code": failed,
                 "start_time": begun,
-                "end_time": None if begun is None or lasted is None else begun + lasted,
+                "end_time": None if begun is None or duration_between is None else begun + duration_between,
             }
         yield span
 
@@ -184,7 +184,7 @@ FORMAT = Format(
     name="spans",
     title="OpenTelemetry spans (SDK, Phoenix, MLflow)",
     shape=SHAPE,
-    keys=alone_or_listed("context.trace_id", "trace_id span_id", "spans", "data.spans", "trace labels"),
+    keys=single_or_listed("context.trace_id", "trace_id span_id", "spans", "data.spans", "trace labels"),
     accepts=_accepts,
     read=_read,
     gather=as_one,

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from apps.ingest.files.raw_records import RawRow, grouped
-from apps.ingest.formats import Format, alone_or_listed
+from apps.ingest.formats import Format, single_or_listed
 from apps.ingest.normalization.actions import read_moves
 from apps.ingest.normalization.columns import ENVIRONMENT, INSTRUCTION, NAME, POLICY, TASK, TERMINATION, named
 from apps.ingest.normalization.fields import first_of, mapping, number, prompt_key, text
@@ -89,7 +89,7 @@ FORMAT = Format(
     name="step-lines",
     title="Steps one by one",
     shape=SHAPE,
-    keys=alone_or_listed(*(f"{name} action" for name in NUMBERS)),
+    keys=single_or_listed(*(f"{name} action" for name in NUMBERS)),
     accepts=_accepts,
     read=_read,
     gather=_gather,

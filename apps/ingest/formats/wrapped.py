@@ -52,12 +52,12 @@ class Inside(NamedTuple):
     format: Format
 
 
-def _with_what_is_beside(row: dict[str, Json], name: str) -> list[Json]:
+def _with_parallel_lists(row: dict[str, Json], name: str) -> list[Json]:
     """The records under a name, with the fields that the object gives for all of them, and for each of them in lists of the same length."""
     value = row[name]
     of_all = {key: each for key, each in row.items() if key in SHARED and key != name}
-    beside = {key: each for key, each in row.items() if type(each) is list and key != name}
-    lists = {key.removesuffix("s"): each for key, each in beside.items() if len(each) == len(value)}
+    parallel = {key: each for key, each in row.items() if type(each) is list and key != name}
+    lists = {key.removesuffix("s"): each for key, each in parallel.items() if len(each) == len(value)}
     of_each = {key: each for key, each in lists.items() if key in FIELDS_OF_EACH and key not in of_all}
     records: list[Json] = []
     for index, entry in enumerate(value):
@@ -93,7 +93,7 @@ def _inside(row: Json, depth: int = DEEPEST) -> Inside | None:
     for name, value in row.items():
         if type(value) is not list or not value or type(value[0]) not in (dict, list) or name in OF_ONE:
             continue
-        records = _with_what_is_beside(row, name)
+        records = _with_parallel_lists(row, name)
         if format := _known(records[0], depth):
             # Separate steps form one trajectory, and their list is its record.
             return Inside([records] if format.name == "step-lines" else records, format)

@@ -88,16 +88,18 @@ def moves_in(row: dict[str, Json]) -> Moves | None:
     if steps := _invoked(row):
         return Moves(("intermediate_steps", "output", "input"), steps)
     actions = listed(row.get("actions"))
-    beside = {name: listed(row.get(name)) or [] for name in PARALLEL} if actions else {}
-    beside = {name: each for name, each in beside.items() if actions and len(each) in (len(actions), len(actions) + 1)}
-    if not actions or not beside:
+    parallel = {name: listed(row.get(name)) or [] for name in PARALLEL} if actions else {}
+    parallel = {
+        name: each for name, each in parallel.items() if actions and len(each) in (len(actions), len(actions) + 1)
+    }
+    if not actions or not parallel:
         return None
     steps = [
-        {"action": action, **{PARALLEL[name]: each[index] for name, each in beside.items()}}
+        {"action": action, **{PARALLEL[name]: each[index] for name, each in parallel.items()}}
         for index, action in enumerate(actions)
     ]
-    finals = (each[-1] for name, each in beside.items() if PARALLEL[name] == "obs" and len(each) > len(actions))
-    return Moves(("actions", *beside), steps, next(finals, None))
+    finals = (each[-1] for name, each in parallel.items() if PARALLEL[name] == "obs" and len(each) > len(actions))
+    return Moves(("actions", *parallel), steps, next(finals, None))
 
 
 def _unnested(steps: list[Json]) -> list[Json]:

@@ -94,9 +94,9 @@ class Outcomes:
                 if (name := each.name.partition(".traj")[0].removesuffix(".json")) in judged:
                     self.paths.setdefault(name, set()).add(each)
                     break
-        places = map(PurePosixPath, paths if self.trials else ())
+        locations = map(PurePosixPath, paths if self.trials else ())
         self.with_trajectory = {
-            p.parent for p in places if p.name == f"{OF_TRIAL}.json" and p.parent.parent in self.trials
+            p.parent for p in locations if p.name == f"{OF_TRIAL}.json" and p.parent.parent in self.trials
         }
 
     def holds_no_trajectory(self, path: str) -> bool:

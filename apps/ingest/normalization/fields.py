@@ -12,9 +12,9 @@ from contract.values import count, flag, mapping, number, optional_list, require
 
 __all__ = [
     "count",
+    "duration_between",
     "first_of",
     "flag",
-    "lasted",
     "mapping",
     "number",
     "optional_list",
@@ -41,7 +41,7 @@ def seconds_of(value: Json) -> float | None:
         return None
 
 
-def lasted(start: float | None, end: float | None) -> float | None:
+def duration_between(start: float | None, end: float | None) -> float | None:
     """Seconds between two times; None if one is unknown, or if the clocks disagree."""
     return None if start is None or end is None or end < start else end - start
 

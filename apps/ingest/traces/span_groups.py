@@ -34,7 +34,7 @@ class SpanRow(NamedTuple):
     body: bytes
 
 
-def gathered(rows: Iterator[RawRow], limit: int) -> Iterator[RawRow]:
+def group_by_trace(rows: Iterator[RawRow], limit: int) -> Iterator[RawRow]:
     """One record for each trace with a model call, in the order they begin; unreadable rows come first.
 
     Spans are stored in a temporary file, not in memory. If no trace has a model call, the first trace is yielded, and if there are no spans, a record

@@ -14,7 +14,7 @@ from math import inf
 from typing import Any, Literal
 
 from apps.ingest.normalization.conversation import to_steps
-from apps.ingest.normalization.fields import lasted
+from apps.ingest.normalization.fields import duration_between
 from apps.ingest.records import BadRow, Json, Message, StepRecord, TrajectoryRecord, text_of
 from apps.ingest.traces.payloads import Payload, read_payload
 from apps.ingest.traces.tool_results import OpenCalls, ToolSpans
@@ -121,14 +121,14 @@ def trajectories_of(
         raise BadRow("The trace has no model call.", EXPECTED)
     if len(threads) == 1 and answer is not None:
         threads[0].end_with(answer)
-    for place, thread in enumerate(threads):
+    for index, thread in enumerate(threads):
         conversation = to_steps([*thread.messages, *thread.results(tools, inf)])
         _add_call_details(conversation.steps, thread.calls)
         models = Counter(span.model for span in thread.calls.values() if span.model)
         yield conversation.trajectory(
             tools=thread.tools,
             policy=models.most_common(1)[0][0] if models else "",
-            id=trace if len(threads) == 1 else f"{trace}/{place + 1}",
+            id=trace if len(threads) == 1 else f"{trace}/{index + 1}",
             info=details,
         )
 
@@ -191,7 +191,7 @@ def _add_call_details(steps: list[StepRecord], calls: dict[int, Span]) -> None:
     for turn, span in calls.items():
         if turn < len(steps):
             step = steps[turn]
-            step.seconds = lasted(span.start or None, span.end)
+            step.seconds = duration_between(span.start or None, span.end)
             step.prompt_tokens, step.completion_tokens = span.prompt_tokens, span.completion_tokens
             step.error = span.error
             step.info = {**step.info, "span": span.id}

@@ -50,9 +50,9 @@ class ToolSpans:
         self._spans = [span for span in spans if span.kind == "tool"]
         self._starts = [span.start for span in self._spans]
         self._places: dict[tuple[str, str], list[int]] = defaultdict(list)
-        for place, span in enumerate(self._spans):
-            self._places["id", span.call_id].append(place)
-            self._places["name", span.name].append(place)
+        for index, span in enumerate(self._spans):
+            self._places["id", span.call_id].append(index)
+            self._places["name", span.name].append(index)
 
     def results(self, open_calls: Mapping[str, Json], since: float, until: float) -> list[Message]:
         """The results of these calls (by id), from spans that began in the interval, as messages in span order."""
@@ -62,21 +62,23 @@ class ToolSpans:
         first = bisect_left(self._starts, since)
         keys = [*(("id", identifier) for identifier in calls), *(("name", name) for name in names)]
         ways = [(self._places[key], key) for key in keys if key in self._places]
-        waiting = [(places[at], at, key) for places, key in ways if (at := bisect_left(places, first)) < len(places)]
+        waiting = [
+            (indices[at], at, key) for indices, key in ways if (at := bisect_left(indices, first)) < len(indices)
+        ]
         heapify(waiting)
         messages: list[Message] = []
         last = -1
         while waiting and calls and waiting[0][0] < end:
-            place, at, key = heappop(waiting)
+            index, at, key = heappop(waiting)
             kind, name = key
             if name not in calls if kind == "id" else not names[name]:
                 continue  # other spans of this tool answer no call of this chat
             if at + 1 < len(self._places[key]):
                 heappush(waiting, (self._places[key][at + 1], at + 1, key))
-            if place == last:
+            if index == last:
                 continue  # already found under its other key
-            last = place
-            span = self._spans[place]
+            last = index
+            span = self._spans[index]
             same_name = (call for call in calls.values() if call["function"]["name"] == span.name)
             call = calls.get(span.call_id) or next(same_name, None)
             if call is None:

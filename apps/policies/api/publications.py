@@ -130,8 +130,8 @@ class PublicationView(MemberView):
     )
     def get(self, request: Request, publication_id: UUID) -> Response:
         publication = _find(self, publication_id)
-        again = {"Retry-After": "2"} if publication.is_active else {}
-        return Response(PublicationSerializer(publication).data, headers=again)
+        headers = {"Retry-After": "2"} if publication.is_active else {}
+        return Response(PublicationSerializer(publication).data, headers=headers)
 
 
 class RollBackView(MemberView):

@@ -167,8 +167,8 @@ class _OneBatch(MemberView):
         return get_object_or_404(RolloutBatch.objects.visible_to(self.member).select_related("policy"), pk=pk)
 
     def answer(self, request: Request, batch: RolloutBatch) -> Response:
-        again = {"Retry-After": "2"} if batch.is_active else {}
-        return Response(RolloutsSerializer(batch, context={"request": request}).data, headers=again)
+        headers = {"Retry-After": "2"} if batch.is_active else {}
+        return Response(RolloutsSerializer(batch, context={"request": request}).data, headers=headers)
 
 
 class RolloutView(_OneBatch):

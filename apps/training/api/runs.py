@@ -225,8 +225,8 @@ class RunView(MemberView):
     @extend_schema(operation_id="runs_read", summary="The state of a training run", responses=RunSerializer)
     def get(self, request: Request, run_id: UUID) -> Response:
         run = get_object_or_404(runs_for_api(self.member), pk=run_id)
-        again = {"Retry-After": "2"} if run.is_active else {}
-        return Response(RunSerializer(run, context={"request": request}).data, headers=again)
+        headers = {"Retry-After": "2"} if run.is_active else {}
+        return Response(RunSerializer(run, context={"request": request}).data, headers=headers)
 
 
 class MetricsView(MemberView):

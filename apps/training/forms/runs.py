@@ -218,8 +218,8 @@ class RunForm(forms.Form):
     def field_at(self, path: str) -> str | None:
         """The form field for a dotted path of a config."""
         if match := TERM_AT.fullmatch(path):
-            place = int(match[1])
-            component = self._sent_terms[place]["component"] if place < len(self._sent_terms) else ""
+            index = int(match[1])
+            component = self._sent_terms[index]["component"] if index < len(self._sent_terms) else ""
             name = f"term-{component}-{match[2] or 'weight'}"
         elif path == "base" and self.data.get("hub_base"):
             name = "hub_base"

@@ -27,11 +27,13 @@ def form_field(field: ConfigField, *, preset: Any, choices: Callable[[Source], C
     common: dict[str, Any] = {"required": False, "label": label, "help_text": field.help}
     if field.kind == "choice" or field.source in ("environment", "reward_model", "process_model", "judge"):
         options = list(field.choices.items()) if field.choices else list(choices(field.source)) if field.source else []
-        usual = dict(options).get(str(preset), str(preset or ""))
-        return forms.ChoiceField(choices=[("", f"{PRESET}: {usual}" if usual else "Choose one"), *options], **common)
+        default = dict(options).get(str(preset), str(preset or ""))
+        return forms.ChoiceField(
+            choices=[("", f"{PRESET}: {default}" if default else "Choose one"), *options], **common
+        )
     if field.kind == "switch":
-        usual = "on" if preset else "off"
-        return forms.ChoiceField(choices=[("", f"{PRESET}: {usual}"), ("true", "On"), ("false", "Off")], **common)
+        default = "on" if preset else "off"
+        return forms.ChoiceField(choices=[("", f"{PRESET}: {default}"), ("true", "On"), ("false", "Off")], **common)
     attrs = {"placeholder": written(preset)}
     if field.kind in ("whole", "number"):
         attrs |= {"step": "1" if field.kind == "whole" else "any"} | limits(field)

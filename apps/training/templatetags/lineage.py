@@ -14,7 +14,7 @@ register.simple_tag(lineage.use_of)
 
 
 @register.simple_tag
-def where_from(subject: Policy | Run) -> list[lineage.Origin]:
+def ancestors_of(subject: Policy | Run) -> list[lineage.Origin]:
     """The ancestors of a policy or a run."""
     return lineage.origins_of(subject) if isinstance(subject, Policy) else lineage.origins_of_run(subject)
 

@@ -60,9 +60,9 @@ def runs(request: HtmxRequest) -> HttpResponse:
 @at_least(Role.RESEARCHER)
 def compare(request: HtmxRequest) -> HttpResponse:
     """Two to six runs side by side; with fewer, the page to choose them."""
-    wanted = [UUID(text) for text in request.GET.getlist("run") if _is_uuid(text)]
-    runs_by_id = {run.pk: run for run in runs_for_comparing(request.member).filter(pk__in=wanted[: MAX_RUNS + 1])}
-    chosen = [runs_by_id[pk] for pk in dict.fromkeys(wanted) if pk in runs_by_id]
+    run_ids = [UUID(text) for text in request.GET.getlist("run") if _is_uuid(text)]
+    runs_by_id = {run.pk: run for run in runs_for_comparing(request.member).filter(pk__in=run_ids[: MAX_RUNS + 1])}
+    chosen = [runs_by_id[pk] for pk in dict.fromkeys(run_ids) if pk in runs_by_id]
     problem = f"Choose at most {MAX_RUNS} training runs." if len(chosen) > MAX_RUNS else ""
     several = len(chosen) > 1 and not problem
     settings = settings_of(chosen) if several else []

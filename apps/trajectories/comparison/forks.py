@@ -65,7 +65,7 @@ def shared_prefix(left: Actions, right: Actions, *, start: int = 0) -> int:
     return start
 
 
-def partings(trajectory: Actions, others: Sequence[Actions]) -> dict[int, int]:
+def divergence_counts(trajectory: Actions, others: Sequence[Actions]) -> dict[int, int]:
     """The steps at which trajectories with the same actions so far diverge from `trajectory` or have ended: index → number that leave there."""
     counts: dict[int, int] = {}
     for other in others:
@@ -164,9 +164,9 @@ def forks_of(trajectories: TrajectoryQuerySet) -> Forks:
     branches = list(_preorder(tree_of([actions.get(trajectory.pk, []) for trajectory in compared])))
     heads = _heads([(compared[branch.trajectories[0]].pk, branch.first) for branch, _ in branches if branch.steps])
     scale = _scale(branches)
-    places = {id(branch): place for place, (branch, _) in enumerate(branches)}
+    indices = {id(branch): index for index, (branch, _) in enumerate(branches)}
     rows = [
-        _row(branch, compared, heads, _line(branch, parent, places, compared, scale)) for branch, parent in branches
+        _row(branch, compared, heads, _line(branch, parent, indices, compared, scale)) for branch, parent in branches
     ]
     return Forks(rows, len(compared), is_all=len(compared) == len(newest))
 
@@ -197,8 +197,8 @@ def _actions(trajectories: Sequence[Trajectory]) -> dict[UUID, list[bytes]]:
     return {trajectory: [bytes(action) for action in actions] for trajectory, actions in rows}
 
 
-def _heads(places: Sequence[tuple[UUID, int]]) -> dict[tuple[UUID, int], StepHead]:
-    rows = Step.objects.filter(pk__in=places).values_list("trajectory_id", *LIGHT)
+def _heads(keys: Sequence[tuple[UUID, int]]) -> dict[tuple[UUID, int], StepHead]:
+    rows = Step.objects.filter(pk__in=keys).values_list("trajectory_id", *LIGHT)
     return {(trajectory, light[0]): head_from(*light) for trajectory, *light in rows}
 
 
@@ -239,9 +239,9 @@ def _outcomes(trajectories: Sequence[Trajectory]) -> Outcomes:
 def _pair(sides: list[list[Trajectory]]) -> tuple[Trajectory, Trajectory] | None:
     if len(sides) < 2:
         return None
-    for place, side in enumerate(sides):
+    for index, side in enumerate(sides):
         good = next((trajectory for trajectory in side if trajectory.success is True), None)
-        rest = (trajectory for other, trajectories in enumerate(sides) if other != place for trajectory in trajectories)
+        rest = (trajectory for other, trajectories in enumerate(sides) if other != index for trajectory in trajectories)
         bad = next((trajectory for trajectory in rest if trajectory.success is False), None)
         if good and bad:
             return good, bad
@@ -255,19 +255,19 @@ def _scale(branches: list[tuple[Branch, Branch | None]]) -> float:
 
 
 def _line(
-    branch: Branch, parent: Branch | None, places: dict[int, int], compared: list[Trajectory], scale: float
+    branch: Branch, parent: Branch | None, indices: dict[int, int], compared: list[Trajectory], scale: float
 ) -> Line:
-    def across(step: int) -> float:
+    def x_of(step: int) -> float:
         return STUB + step * scale
 
-    def down(of: Branch) -> float:
-        return (places[id(of)] + 0.5) * ROW
+    def y_of(of: Branch) -> float:
+        return (indices[id(of)] + 0.5) * ROW
 
-    y, left = down(branch), across(branch.first)
-    right = across(branch.end) if branch.steps else left + STUB
+    y, left = y_of(branch), x_of(branch.first)
+    right = x_of(branch.end) if branch.steps else left + STUB
     outcomes = _outcomes([compared[i] for i in branch.trajectories])
     return Line(
-        way_in=f"M{left:.4g} {down(parent):.5g}V{y:.5g}" if parent else "",
+        way_in=f"M{left:.4g} {y_of(parent):.5g}V{y:.5g}" if parent else "",
         path=f"M{left:.4g} {y:.5g}H{right:.4g}",
         end=f"M{right:.4g} {y:.5g}h0" if branch.is_end else "",
         tone=_tone(outcomes),

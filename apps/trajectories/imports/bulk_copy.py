@@ -186,18 +186,18 @@ def _identity(task: TaskRecord) -> TaskIdentity:
 
 def _task_ids(workspace_id: UUID, records: Iterable[TaskRecord]) -> dict[TaskIdentity, UUID]:
     """The ids of these tasks, creating new ones. The first record of a task defines it."""
-    wanted: dict[TaskIdentity, TaskRecord] = {}
+    tasks: dict[TaskIdentity, TaskRecord] = {}
     for record in records:
-        wanted.setdefault(_identity(record), record)
-    task_ids = _existing_tasks(workspace_id, wanted)
-    missing = sorted(wanted.keys() - task_ids.keys())
+        tasks.setdefault(_identity(record), record)
+    task_ids = _existing_tasks(workspace_id, tasks)
+    missing = sorted(tasks.keys() - task_ids.keys())
     if missing:
-        rows = (_task_row(workspace_id, identity, wanted[identity]) for identity in missing)
+        rows = (_task_row(workspace_id, identity, tasks[identity]) for identity in missing)
         unique = ("workspace_id", "environment", "key")
         inserted = _insert_new(Task._meta.db_table, TASK_COLUMNS, rows, unique=unique, returning="environment, key, id")
         task_ids |= {(environment, key): identifier for environment, key, identifier in inserted}
-        if len(task_ids) < len(wanted):  # another import created some of them concurrently
-            task_ids |= _existing_tasks(workspace_id, wanted.keys() - task_ids.keys())
+        if len(task_ids) < len(tasks):  # another import created some of them concurrently
+            task_ids |= _existing_tasks(workspace_id, tasks.keys() - task_ids.keys())
     return task_ids
 
 

@@ -37,7 +37,7 @@ def chunks_elsewhere(file: IO[bytes], filename: str, start: int) -> Generator[Ch
             yield answer
 
 
-def most_memory() -> int:
+def memory_limit() -> int:
     """Memory limit of the process in bytes, whatever a file unpacks to."""
     return OWN_MEMORY + MEMORY_A_RECORD_BYTE * settings.IMPORT_MAX_RECORD_BYTES
 
@@ -45,7 +45,7 @@ def most_memory() -> int:
 def limit_memory() -> None:
     """Set the process's memory limit."""
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    most = most_memory() if hard == resource.RLIM_INFINITY else min(most_memory(), hard)
+    most = memory_limit() if hard == resource.RLIM_INFINITY else min(memory_limit(), hard)
     resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
 
 
@@ -68,7 +68,7 @@ def main() -> None:
                 raise
             except MemoryError:
                 end = UnreadableFile(
-                    f"Reading it takes more than {most_memory() >> 20:,} MiB of memory. Send smaller records."
+                    f"Reading it takes more than {memory_limit() >> 20:,} MiB of memory. Send smaller records."
                 )
             except Exception as error:  # re-raised in the parent, which knows how to handle it
                 end = error

@@ -76,12 +76,12 @@ def _pair(a: Block | None, b: Block | None) -> tuple[Block | None, Block | None]
 
 def _is_informative(spans: Iterable[Span]) -> bool:
     """Whether at least a third of a text is the same in the other."""
-    same = whole = 0
+    same = total = 0
     for span in spans:
         size = len(span.text.strip())
-        whole += size
+        total += size
         same += 0 if span.differs else size
-    return same * 3 >= whole
+    return same * 3 >= total
 
 
 def _marked(spans: Iterable[Span]) -> Markup:

@@ -203,13 +203,13 @@ def step_views(
     return [
         step_view(
             step,
-            following=heard_next[place],
+            following=heard_next[index],
             part_url=part_url(step.index),
-            previous_kind=kinds[place],
-            is_last=is_end and place == len(steps) - 1,
+            previous_kind=kinds[index],
+            is_last=is_end and index == len(steps) - 1,
             blind=blind,
         )
-        for place, step in enumerate(steps)
+        for index, step in enumerate(steps)
     ]
 
 
@@ -263,28 +263,28 @@ def _with_results(
     `error`, or failure themselves, are marked as failed."""
     waiting = dict(results)
     matched: dict[int, list[tuple[int, Any]]] = {}
-    for place, call in enumerate(calls):
-        mine = [
+    for call_index, call in enumerate(calls):
+        own_results = [
             pair
             for pair in waiting.items()
             if call.id and isinstance(pair[1], dict) and pair[1].get("tool_call_id") == call.id
         ]
-        matched[place] = mine
-        for index, _ in mine:
+        matched[call_index] = own_results
+        for index, _ in own_results:
             del waiting[index]
-    for place in range(len(calls)):
-        if not matched[place] and waiting:
+    for call_index in range(len(calls)):
+        if not matched[call_index] and waiting:
             index = next(iter(waiting))
-            matched[place] = [(index, waiting.pop(index))]
+            matched[call_index] = [(index, waiting.pop(index))]
     answered = [
         replace(
             call,
             results=[
-                block for i, message in matched[place] for block in _blocks(message, f"after.{i}", url, call.kind)
+                block for i, message in matched[call_index] for block in _blocks(message, f"after.{i}", url, call.kind)
             ],
-            failed=any(_is_bad(message) or _shows_error(message, error) for _, message in matched[place]),
+            failed=any(_is_bad(message) or _shows_error(message, error) for _, message in matched[call_index]),
         )
-        for place, call in enumerate(calls)
+        for call_index, call in enumerate(calls)
     ]
     return answered, list(waiting.items())
 

@@ -13,7 +13,7 @@ from apps.accounts.access import at_least
 from apps.accounts.models import Role
 from apps.common.http import HtmxRequest
 from apps.trajectories import lists, queries
-from apps.trajectories.comparison.forks import MAX_TRAJECTORIES, actions_of, forks_of, partings
+from apps.trajectories.comparison.forks import MAX_TRAJECTORIES, actions_of, divergence_counts, forks_of
 from apps.trajectories.models import Task, Trajectory
 
 MAX_TASKS = 8
@@ -43,8 +43,10 @@ def partings_of(request: HtmxRequest, trajectory_id: UUID) -> JsonResponse:
     """The steps at which other trajectories of the task, equal until then, diverge from this one: pairs of [index, count]."""
     trajectory = get_object_or_404(queries.replayable(request.member), pk=trajectory_id)
     others = queries.other_trajectories(trajectory)
-    mine, *theirs = actions_of([trajectory, *others])
-    return JsonResponse({"partings": list(partings(mine, theirs).items()), "others": len(others)})
+    own_actions, *other_actions = actions_of([trajectory, *others])
+    return JsonResponse(
+        {"partings": list(divergence_counts(own_actions, other_actions).items()), "others": len(others)}
+    )
 
 
 def _ids(values: list[str]) -> list[UUID]:

@@ -6,7 +6,7 @@ from django.urls import reverse
 
 from apps.accounts.models import Role
 from apps.annotation.desk.actions import record
-from apps.annotation.kinds.answers import BetterAction, Label, Walk
+from apps.annotation.kinds.answers import CorrectedAction, InspectionAnswer, Label
 from apps.annotation.kinds.corrections import (
     MAX_CORRECTIONS,
     Tool,
@@ -179,7 +179,7 @@ def test_an_argument_called_content_is_not_what_is_said_with_the_call(client, as
 
 
 def test_an_answer_has_so_many_corrections_and_no_more(client, assignment):
-    corrections = tuple(BetterAction(0, {"role": "assistant", "content": "x"}) for _ in range(MAX_CORRECTIONS + 1))
+    corrections = tuple(CorrectedAction(0, {"role": "assistant", "content": "x"}) for _ in range(MAX_CORRECTIONS + 1))
     check_corrections(corrections[1:], assignment.item.a)
     with pytest.raises(BadAction, match="These are 501 corrections; an answer may have 500 at most"):
         check_corrections(corrections, assignment.item.a)
@@ -219,7 +219,9 @@ def test_what_was_sampled_is_kept_as_the_policy_said_it_and_nothing_else_is_take
     annotator = making.rule(of=queue.workspace)
 
     def correct(message: dict[str, object]) -> None:
-        walk = Walk("give_up", labels=(Label(0, -1),), corrections=(BetterAction(0, message, policy.pk),))
+        walk = InspectionAnswer(
+            "give_up", labels=(Label(0, -1),), corrections=(CorrectedAction(0, message, policy.pk),)
+        )
         record(assignment=take(queue, annotator), answer=walk)
 
     correct(odd)

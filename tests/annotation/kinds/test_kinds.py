@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from apps.annotation.kinds import KINDS, kind_of
-from apps.annotation.kinds.answers import Choice, Scores, Walk
+from apps.annotation.kinds.answers import Choice, InspectionAnswer, Scores
 from apps.annotation.kinds.questions import PairwiseAsks, RatingAsks, StepsAsks
 from apps.annotation.models import Inspection, Item, Preference, Queue, Rating
 
@@ -22,7 +22,8 @@ OUTSIDE = [
 """`models` declares the kinds as column values, and their tables."""
 NAMES = set(Queue.Kind.values)
 CLASSES = {
-    cls.__name__ for cls in (Preference, Inspection, Rating, PairwiseAsks, StepsAsks, RatingAsks, Choice, Walk, Scores)
+    cls.__name__
+    for cls in (Preference, Inspection, Rating, PairwiseAsks, StepsAsks, RatingAsks, Choice, InspectionAnswer, Scores)
 }
 ASKED_OF_A_TEMPLATE = re.compile(rf"""kind\s*(==|!=|in)\s*["']({"|".join(NAMES)})["']""")
 
@@ -115,8 +116,13 @@ def test_a_queue_its_items_and_its_judgments_are_of_one_kind(name: str, model: t
     ("name", "one", "other", "nothing"),
     [
         ("pairwise", Choice(1), Choice(-3), Choice(0)),
-        ("steps", Walk("solved"), Walk("found_error", 2), Walk("give_up")),
-        ("steps", Walk("found_error", 1), Walk("found_error", 2), Walk("bad_problem")),
+        ("steps", InspectionAnswer("solved"), InspectionAnswer("found_error", 2), InspectionAnswer("give_up")),
+        (
+            "steps",
+            InspectionAnswer("found_error", 1),
+            InspectionAnswer("found_error", 2),
+            InspectionAnswer("bad_problem"),
+        ),
         ("rating", Scores(thumb=1), Scores(thumb=-1), Scores({"polite": 1})),
     ],
 )

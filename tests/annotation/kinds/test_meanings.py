@@ -5,13 +5,13 @@ import json
 import pytest
 
 from apps.annotation.kinds import PAIRWISE, RATING, STEPS
-from apps.annotation.kinds.answers import Choice, Label, Scores, Walk
+from apps.annotation.kinds.answers import Choice, InspectionAnswer, Label, Scores
 from apps.annotation.kinds.meanings import Column, Meanings
 
 
 def walk(ending, first_error, values):
     """For each step: its label, and whether it's implied by the first error."""
-    return Walk(ending, first_error, tuple(Label(index, *value) for index, value in enumerate(values)))
+    return InspectionAnswer(ending, first_error, tuple(Label(index, *value) for index, value in enumerate(values)))
 
 
 def meanings(kind, *columns, who=""):

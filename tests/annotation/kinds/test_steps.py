@@ -2,7 +2,7 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 
 from apps.annotation.desk.actions import record, undo_last
-from apps.annotation.kinds.answers import BetterAction, Choice, Label, Walk
+from apps.annotation.kinds.answers import Choice, CorrectedAction, InspectionAnswer, Label
 from apps.annotation.kinds.questions import StepsAsks
 from apps.annotation.models import Assignment, Continuation, Correction, Desk, Inspection, Item, Queue
 from apps.annotation.refusals import AlreadyJudged, AnswerTooLong, Incomplete, WrongKind
@@ -14,13 +14,13 @@ pytestmark = pytest.mark.django_db
 GOOD = {"role": "assistant", "content": "The lamp is on shelf 2."}
 
 
-def walk(*values: int, **fields) -> Walk:
+def walk(*values: int, **fields) -> InspectionAnswer:
     """A label for each of the first steps."""
     labels = tuple(Label(index, value) for index, value in enumerate(values))
-    return Walk(**{"ending": "solved", "labels": labels, **fields})
+    return InspectionAnswer(**{"ending": "solved", "labels": labels, **fields})
 
 
-def found(first_error: int, *values: int, **fields) -> Walk:
+def found(first_error: int, *values: int, **fields) -> InspectionAnswer:
     return walk(*values, ending="found_error", first_error=first_error, **fields)
 
 
@@ -37,9 +37,9 @@ def annotator(queue: Queue):
 def test_an_inspection_keeps_each_label_and_each_better_action(queue, annotator):
     spans = [{"part": "call", "start": 4, "quote": "shelf \ud800", "note": ""}]
     labels = (Label(0, 1, is_filled=True), Label(1, -1, critique="looks twice", spans=spans))
-    said = Walk("found_error", 1, labels, (BetterAction(1, GOOD),), "wanders")
+    said = InspectionAnswer("found_error", 1, labels, (CorrectedAction(1, GOOD),), "wanders")
     inspection = record(assignment=take(queue, annotator), answer=said, guideline_version=2)
-    assert Walk.of(Inspection.objects.get()) == said
+    assert InspectionAnswer.of(Inspection.objects.get()) == said
     assert inspection.corrections.get().origin == Correction.Origin.WRITTEN
     assert (inspection.guideline_version, Item.objects.get(pk=inspection.item_id).judged) == (2, 1)
     assert Desk.objects.get().judged == 1
@@ -59,11 +59,11 @@ def test_the_same_walk_again_is_the_same_inspection_and_another_is_refused(queue
         (walk(1, 1, 1), "Label step 4 first."),
         (found(2, 1), "cannot be good"),
         (found(2, 1, 1, 1), "cannot be good"),
-        (Walk("found_error", 2, (Label(2, -1),)), "Label step 1, 2 first."),
+        (InspectionAnswer("found_error", 2, (Label(2, -1),)), "Label step 1, 2 first."),
         (walk(1, 1, 1, 1, first_error=2), "choose another ending"),
         (walk(1, 1, 1, 1, ending="found_error"), "Mark the first wrong step"),
         (walk(1, 1, 1, 1, 1), "There is no step 5: this trajectory has 4."),
-        (walk(1, 1, 1, 1, corrections=(BetterAction(4, GOOD),)), "There is no step 5"),
+        (walk(1, 1, 1, 1, corrections=(CorrectedAction(4, GOOD),)), "There is no step 5"),
     ],
 )
 def test_what_the_queue_still_wants_is_said_and_nothing_is_stored(queue, annotator, said, words):
@@ -74,7 +74,13 @@ def test_what_the_queue_still_wants_is_said_and_nothing_is_stored(queue, annotat
 
 
 @pytest.mark.parametrize(
-    "said", [found(1, 1, -1), Walk("give_up"), Walk("bad_problem", labels=(Label(2, 0),)), walk(1, -1, 1, 1)]
+    "said",
+    [
+        found(1, 1, -1),
+        InspectionAnswer("give_up"),
+        InspectionAnswer("bad_problem", labels=(Label(2, 0),)),
+        walk(1, -1, 1, 1),
+    ],
 )
 def test_an_error_ends_the_labeling_and_so_does_giving_up(queue, annotator, said):
     assert record(assignment=take(queue, annotator), answer=said).ending == said.ending
@@ -84,7 +90,7 @@ def test_a_queue_may_ask_for_the_steps_that_matter_only_and_for_no_corrections()
     queue = making.queue_of_trajectories(asks=StepsAsks(every_step=False, corrections=False), items=2)
     annotator = making.rule(of=queue.workspace)
     with pytest.raises(Incomplete, match="accept corrections"):
-        record(assignment=take(queue, annotator), answer=walk(corrections=(BetterAction(0, GOOD),)))
+        record(assignment=take(queue, annotator), answer=walk(corrections=(CorrectedAction(0, GOOD),)))
     record(assignment=take(queue, annotator), answer=walk())
 
 
@@ -101,7 +107,8 @@ def test_undo_gives_the_whole_walk_back_as_a_draft(queue, annotator):
         state="done",
     )
     record(
-        assignment=assignment, answer=found(1, 1, -1, corrections=(BetterAction(1, GOOD, policy.pk),), rationale="why")
+        assignment=assignment,
+        answer=found(1, 1, -1, corrections=(CorrectedAction(1, GOOD, policy.pk),), rationale="why"),
     )
     draft = undo_last(queue=queue, annotator=annotator).draft
     assert (draft["ending"], draft["first_error"], draft["rationale"]) == ("found_error", 1, "why")
@@ -116,7 +123,7 @@ def test_undo_gives_the_whole_walk_back_as_a_draft(queue, annotator):
         (walk(1, 1, 1, 1), found(1, 1, -1), True),
         (found(0, -1), found(1, 1, -1), True),
         (found(1, 1, -1), found(1, 0, -1), False),
-        (Walk("give_up"), found(1, 1, -1), False),
+        (InspectionAnswer("give_up"), found(1, 1, -1), False),
     ],
 )
 def test_people_who_find_different_first_errors_disagree(one, other, disputed):
@@ -156,7 +163,7 @@ def put_in_at_once(**fields) -> None:
 def test_an_answer_beyond_a_million_characters_is_refused_and_the_item_stays_in_hand(queue, annotator):
     spans = [{"part": "call", "start": 0, "quote": "x" * 500_000, "note": "y" * 500_000}]
     assignment = take(queue, annotator)
-    long = Walk("solved", None, (Label(0, 1, spans=spans), Label(1, 1)))
+    long = InspectionAnswer("solved", None, (Label(0, 1, spans=spans), Label(1, 1)))
     with pytest.raises(
         AnswerTooLong, match="characters including the notes on its steps; at most 1,000,000 are allowed"
     ):

@@ -8,10 +8,10 @@ import pytest
 
 from apps.annotation.desk.actions import record
 from apps.annotation.desk.assignments import next_assignment
-from apps.annotation.kinds.answers import Label, Walk
+from apps.annotation.kinds.answers import InspectionAnswer, Label
 from apps.annotation.kinds.measures import Gathered, Given, Measure, Work
 from apps.annotation.models import Queue
-from apps.annotation.quality.measures import measure, over_time, people, sittings, with_others
+from apps.annotation.quality.measures import count_sessions, measure, over_time, people, with_others
 from apps.annotation.quality.presentation import concerns
 from apps.annotation.quality.reports import gather
 from apps.annotation.queues.queue_lifecycle import create_queue_of_trajectories
@@ -85,8 +85,8 @@ def test_little_work_is_held_against_nobody():
 
 
 def test_a_long_pause_begins_another_sitting():
-    assert sittings([NOON, NOON + timedelta(minutes=29), NOON + timedelta(minutes=60)]) == 2
-    assert sittings([]) == 0
+    assert count_sessions([NOON, NOON + timedelta(minutes=29), NOON + timedelta(minutes=60)]) == 2
+    assert count_sessions([]) == 0
 
 
 def test_agreement_over_time_is_in_the_order_in_which_items_were_finished():
@@ -145,7 +145,7 @@ def test_steps_are_compared_step_by_step():
     )
     for values in ((1, 1, 0), (1, -1, 0)):
         assignment = next_assignment(queue=queue, annotator=making.rule(of=home))
-        walk = Walk("solved", None, tuple(Label(index, value) for index, value in enumerate(values)))
+        walk = InspectionAnswer("solved", None, tuple(Label(index, value) for index, value in enumerate(values)))
         record(assignment=assignment, answer=walk)
     found = measure(gather(queue))
     assert [each["key"] for each in found["measures"]] == ["ending", "steps"]
@@ -161,7 +161,7 @@ def test_what_only_follows_after_a_first_error_is_not_compared():
     for error in (1, 3):
         labels = [Label(n, 1 if n < error else -1, is_filled=n != error) for n in range(6)]
         assignment = next_assignment(queue=queue, annotator=making.rule(of=queue.workspace))
-        record(assignment=assignment, answer=Walk("found_error", error, tuple(labels)))
+        record(assignment=assignment, answer=InspectionAnswer("found_error", error, tuple(labels)))
     _, steps = gather(queue).measures
     said = [(given.thing[1], given.value) for given in steps.given]
     assert said == [

@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from apps.accounts.models import Role, Workspace
 from apps.annotation.desk.actions import record
-from apps.annotation.kinds.answers import Choice, Scores, Walk
+from apps.annotation.kinds.answers import Choice, InspectionAnswer, Scores
 from apps.annotation.kinds.questions import PairwiseAsks, Question, RatingAsks, StepsAsks, comparison
 from apps.annotation.models import Queue
 from apps.annotation.quality.reports import gather
@@ -124,7 +124,7 @@ def test_order_what_is_required_and_more_options_may_change_and_what_nobody_answ
 def test_an_answer_at_a_step_keeps_its_question_too(researcher, workspace):
     asks = StepsAsks(questions=(Question("cause", "Why?", type="choice", options=("a", "b"), per="step"),))
     queue = making.queue_of_trajectories(of=workspace, overlap=2, asks=asks)
-    walk = Walk("give_up", step_answers={"1": {"cause": "b"}})
+    walk = InspectionAnswer("give_up", step_answers={"1": {"cause": "b"}})
     record(assignment=take(queue, making.rule(of=workspace)), answer=walk)
     assert "“Why?” has 1 answer" in researcher.post(address(queue), asking(asks)).content.decode()
 

@@ -5,7 +5,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from apps.annotation.desk.actions import record
-from apps.annotation.kinds.answers import BetterAction, Label, Walk
+from apps.annotation.kinds.answers import CorrectedAction, InspectionAnswer, Label
 from apps.annotation.models import Annotator
 from apps.annotation.queries import judgments_of_trajectory
 from apps.annotation.review.adjudication import remarks_in
@@ -26,7 +26,7 @@ def test_labels_first_errors_and_better_actions_stand_at_their_steps_in_constant
         Label(2, -1, is_filled=True),
         Label(3, -1, is_filled=True),
     )
-    said = Walk("found_error", 1, labels, (BetterAction(1, factories.assistant_message("Look first.")),))
+    said = InspectionAnswer("found_error", 1, labels, (CorrectedAction(1, factories.assistant_message("Look first.")),))
     costs = []
     for name in ("Ada", "Bo"):
         record(assignment=take(queue, factories.annotator(of=member.workspace, name=name, kind="rule")), answer=said)
@@ -47,8 +47,8 @@ def test_what_an_agents_user_made_of_an_answer_is_not_said_to_be_an_annotators()
     queue = making.queue_of_trajectories(of=member.workspace)
     run = queue.items.get().a_id
     who = factories.annotator(of=member.workspace, name="shop", kind="rule")
-    said = Walk(
-        "found_error", 1, (Label(0, 1), Label(1, -1)), (BetterAction(1, factories.assistant_message("Look first.")),)
+    said = InspectionAnswer(
+        "found_error", 1, (Label(0, 1), Label(1, -1)), (CorrectedAction(1, factories.assistant_message("Look first.")),)
     )
     record(assignment=take(queue, who), answer=said)
     Annotator.objects.filter(pk=who.pk).update(kind=Annotator.Kind.USER)

@@ -11,7 +11,7 @@ from django.utils.timezone import now
 from apps.accounts.models import Role, Workspace
 from apps.annotation.desk.actions import record
 from apps.annotation.desk.assignments import annotator_of, next_assignment
-from apps.annotation.kinds.answers import BetterAction, Choice, Label, MarkedStep, Scores, Walk
+from apps.annotation.kinds.answers import Choice, CorrectedAction, InspectionAnswer, Label, MarkedStep, Scores
 from apps.annotation.kinds.questions import PairwiseAsks, Question, StepsAsks, comparison
 from apps.annotation.models import Desk, Guideline, Preference, Queue
 from apps.annotation.queries import totals_of
@@ -291,7 +291,7 @@ def test_the_api_lists_step_labels_corrections_and_ratings(workspace, client):
     bearer = {"Authorization": f"Bearer {factories.token(factories.member(Role.RESEARCHER, of=workspace))}"}
     steps = making.queue_of_trajectories(of=workspace, overlap=3)
     better = {"role": "assistant", "content": "Look behind the door."}
-    walk = Walk("found_error", 0, (Label(0, -1, critique="no"),), (BetterAction(0, better),))
+    walk = InspectionAnswer("found_error", 0, (Label(0, -1, critique="no"),), (CorrectedAction(0, better),))
     ratings = making.queue_of_trajectories(Queue.Kind.RATING, of=workspace)
     record(
         assignment=next_assignment(queue=ratings, annotator=making.rule(of=workspace)),

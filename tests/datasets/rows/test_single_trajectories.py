@@ -12,7 +12,7 @@ from django.urls import reverse
 
 from apps.accounts.models import Membership
 from apps.annotation.desk.actions import record
-from apps.annotation.kinds.answers import BetterAction, Label, Scores, Walk
+from apps.annotation.kinds.answers import CorrectedAction, InspectionAnswer, Label, Scores
 from apps.annotation.kinds.questions import Question, RatingAsks
 from apps.annotation.models import Annotator, Queue
 from apps.annotation.review.adjudication import adjudicate
@@ -44,8 +44,8 @@ def inspected(member: Membership) -> Queue:
     somebody = making.rule(of=member.workspace)
     good = tuple(Label(index, 1) for index in range(4))
     bad = (Label(0, 1), Label(1, 0), Label(2, -1), Label(3, -1, is_filled=True))
-    record(assignment=take(queue, somebody), answer=Walk("solved", None, good))
-    corrected = Walk("found_error", 2, bad, (BetterAction(2, BETTER),))
+    record(assignment=take(queue, somebody), answer=InspectionAnswer("solved", None, good))
+    corrected = InspectionAnswer("found_error", 2, bad, (CorrectedAction(2, BETTER),))
     record(assignment=take(queue, somebody), answer=corrected)
     return queue
 

@@ -8,7 +8,7 @@ import pytest
 
 from apps.ingest import formats
 from apps.ingest.files.raw_records import RawRow
-from apps.ingest.traces.span_groups import gathered
+from apps.ingest.traces.span_groups import group_by_trace
 from apps.ingest.upload import recognize_file
 from tests.ingest.formats.examples import EXAMPLES
 from tests.ingest.formats.rows import read, refusal
@@ -178,17 +178,17 @@ def test_a_trace_in_several_lines_is_one_run_and_others_are_passed_over(tmp_path
 
 def test_a_trace_larger_than_a_record_may_be_is_refused():
     rows = (RawRow(0, 1, json.dumps(document(span(1, VOCABULARIES["gen_ai"]))).encode()) for _ in range(3))
-    (row,) = gathered(rows, 1000)
+    (row,) = group_by_trace(rows, 1000)
     assert row.problem.startswith("Longer than")
 
 
 def test_where_no_trace_calls_a_model_one_is_given_to_say_so():
     rows = iter([RawRow(0, 1, json.dumps(document(*(span(n, {"a": 1}) for n in (1, 2)))).encode())])
-    (row,) = gathered(rows, 10**6)
+    (row,) = group_by_trace(rows, 10**6)
     assert refusal("otlp", json.loads(row.body))[0] == "None of the 2 spans is a model call."
 
 
 def test_where_there_are_no_spans_a_record_says_so():
     rows = iter([RawRow(n, n + 1, b'{"resourceSpans": []}') for n in range(3)])
-    (row,) = gathered(rows, 10**6)
+    (row,) = group_by_trace(rows, 10**6)
     assert refusal("otlp", json.loads(row.body))[0] == "None of the 0 spans is a model call."

@@ -2,13 +2,13 @@
 
 import pytest
 
-from trainer.algorithms.turn_credit import spread_over_tokens, to_go, turn_advantages, turn_rewards
+from trainer.algorithms.turn_credit import rewards_to_go, spread_over_tokens, turn_advantages, turn_rewards
 from trainer.rewards import Reward
 
 
 def test_a_turn_counts_for_the_next_reward_in_full_and_for_those_after_it_half():
-    assert to_go([1.0, 0.0, 4.0]) == [3.0, 4.0, 4.0]
-    assert to_go([]) == []
+    assert rewards_to_go([1.0, 0.0, 4.0]) == [3.0, 4.0, 4.0]
+    assert rewards_to_go([]) == []
 
 
 def test_the_baseline_is_the_mean_at_the_same_turn_and_a_rollout_that_is_over_has_none_to_come():

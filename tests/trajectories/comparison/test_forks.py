@@ -12,7 +12,7 @@ from pytest_django.asserts import assertContains
 
 from apps.accounts.models import Membership, Role
 from apps.trajectories.comparison.actions import digest_of
-from apps.trajectories.comparison.forks import Branch, forks_of, partings, tree_of
+from apps.trajectories.comparison.forks import Branch, divergence_counts, forks_of, tree_of
 from apps.trajectories.models import Trajectory
 from tests import factories
 
@@ -47,7 +47,10 @@ def test_runs_that_did_the_same_end_together_and_no_runs_make_no_tree() -> None:
 
 
 def test_a_run_knows_where_others_leave_it() -> None:
-    assert partings(acts("abcd"), [acts("abxx"), acts("ab"), acts("abcd"), acts("z"), acts("abcde")]) == {0: 1, 2: 2}
+    assert divergence_counts(acts("abcd"), [acts("abxx"), acts("ab"), acts("abcd"), acts("z"), acts("abcde")]) == {
+        0: 1,
+        2: 2,
+    }
 
 
 def called(arguments: Any, **more: Any) -> dict[str, Any]:

@@ -54,6 +54,6 @@ class Code(ToolEnvironment):
 @lru_cache(maxsize=4096)
 def passed_by(source: str, function: str, tests: str) -> tuple[bool, ...]:
     """Which hidden tests the source passes; cached, since most steps change nothing and many episodes start the same. The answers aren't cached: they may be large."""
-    wanted: list[JsonObject] = json.loads(tests)
-    results = run_calls(source, function, [test["arguments"] for test in wanted]).results
-    return tuple(passes(result, test) for result, test in zip(results, wanted, strict=True))
+    cases: list[JsonObject] = json.loads(tests)
+    results = run_calls(source, function, [test["arguments"] for test in cases]).results
+    return tuple(passes(result, test) for result, test in zip(results, cases, strict=True))

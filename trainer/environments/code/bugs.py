@@ -38,16 +38,16 @@ def parsed(source: str) -> ast.Module:
     return ast.parse(source)
 
 
-def break_once(tree: ast.Module, rng: random.Random) -> ast.Module:
+def mutate_once(tree: ast.Module, rng: random.Random) -> ast.Module:
     """The function with one slip somewhere."""
-    places = [(number, change) for number, node in enumerate(ast.walk(tree)) for change in slips(node)]
-    number, change = rng.choice(places)
+    candidates = [(number, change) for number, node in enumerate(ast.walk(tree)) for change in mutations(node)]
+    number, change = rng.choice(candidates)
     wrong = copy.deepcopy(tree)
     change(list(ast.walk(wrong))[number])
     return wrong
 
 
-def slips(node: ast.AST) -> Iterator[Callable[[Any], None]]:
+def mutations(node: ast.AST) -> Iterator[Callable[[Any], None]]:
     """Ways to get this node wrong, each a change to its copy."""
     match node:
         case ast.Compare(ops=[operator]):

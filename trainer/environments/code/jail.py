@@ -1,6 +1,6 @@
 """The inside of the sandbox: a separate program that confines itself, then runs untrusted code.
 
-`sandbox.py` starts it with an empty environment. It reads a request from stdin, gives up everything it will not need (see `shut_in`),
+`sandbox.py` starts it with an empty environment. It reads a request from stdin, gives up everything it will not need (see `lock_down`),
 says so in its first line, calls the function once for each list of arguments, and writes one line of JSON for each call. It knows the
 arguments but not the expected answers, so all that hostile code can do is answer. It never starts another program, and opens
 no file once confined: modules that code may import are loaded before.
@@ -119,7 +119,7 @@ def main() -> None:
     for name in IMPORTABLE.split():
         __import__(name)
     try:
-        walls = shut_in(cpu_seconds=request["cpu_seconds"], memory_mb=request["memory_mb"])
+        walls = lock_down(cpu_seconds=request["cpu_seconds"], memory_mb=request["memory_mb"])
     except OSError as error:
         write_line(answers, {"refused": str(error)})
         return
@@ -128,7 +128,7 @@ def main() -> None:
     os._exit(0)
 
 
-def shut_in(*, cpu_seconds: int, memory_mb: int) -> list[str]:
+def lock_down(*, cpu_seconds: int, memory_mb: int) -> list[str]:
     """Irrevocably give up files, network, other processes, privileges, and all but a limited amount of memory and time.
 
     The system call filter and the limits are required, or OSError is raised. Namespaces are a second layer, which
@@ -171,16 +171,16 @@ def shut_in(*, cpu_seconds: int, memory_mb: int) -> list[str]:
 def enter_namespaces(libc: ctypes.CDLL, machine: Machine) -> None:
     """An empty, read-only file system, no network but a loopback that is down, no shared memory with anyone. Raises OSError."""
     uid, gid = os.getuid(), os.getgid()
-    wanted = CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWNET
-    checked(libc.unshare(wanted if uid == 0 else wanted | CLONE_NEWUSER), "unshare")
+    namespaces = CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWNET
+    checked(libc.unshare(namespaces if uid == 0 else namespaces | CLONE_NEWUSER), "unshare")
     if uid != 0:
         for file, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
             with open(f"/proc/self/{file}", "w") as mapping:
                 mapping.write(text)
     checked(libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None), "mount")
-    place, flags = b"/proc", MS_NOSUID | MS_NODEV | MS_NOEXEC
-    checked(libc.mount(b"none", place, b"tmpfs", flags, b"size=4k,mode=555"), "mount")
-    os.chdir(place)
+    path, flags = b"/proc", MS_NOSUID | MS_NODEV | MS_NOEXEC
+    checked(libc.mount(b"none", path, b"tmpfs", flags, b"size=4k,mode=555"), "mount")
+    os.chdir(path)
     checked(libc.syscall(machine.pivot_root, b".", b"."), "pivot_root")  # the old root now lies on top of the new one
     checked(libc.umount2(b".", MNT_DETACH), "umount2")
     os.chdir("/")
@@ -197,7 +197,7 @@ def install_filter(libc: ctypes.CDLL, machine: Machine) -> None:
         program += [(equal, 0, 1, number), (answer, 0, 0, allow)]
     second_argument, without_flags = (load, 0, 0, 24), (mask, 0, 0, 0x7F)
     program += [(equal, 0, 4 + len(WAKING), machine.futex), second_argument, without_flags]
-    program += [(equal, len(WAKING) - place, 0, call) for place, call in enumerate(WAKING)]
+    program += [(equal, len(WAKING) - index, 0, call) for index, call in enumerate(WAKING)]
     program += [(answer, 0, 0, refuse), (answer, 0, 0, allow)]
     program.append((answer, 0, 0, refuse))
     code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *each) for each in program))

@@ -58,7 +58,7 @@ def run_calls(
         "memory_mb": MEMORY_MB,
     }
     with SLOTS:
-        output, ending = converse(json.dumps(request).encode(), wall_seconds)
+        output, ending = exchange(json.dumps(request).encode(), wall_seconds)
     first, *lines = output.split(b"\n")
     walls = decoded(first).get("walls")
     if not walls:
@@ -71,7 +71,7 @@ def run_calls(
     return Ran(results + [lost] * (len(calls) - len(results)), walls)
 
 
-def converse(request: bytes, wall_seconds: float) -> tuple[bytes, str]:
+def exchange(request: bytes, wall_seconds: float) -> tuple[bytes, str]:
     """The jail's output, and what ended it early, if anything."""
     deadline = time.monotonic() + wall_seconds
     process = subprocess.Popen(

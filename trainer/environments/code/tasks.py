@@ -15,7 +15,7 @@ from typing import Any, get_type_hints
 
 from contract.trajectory import Task
 from contract.values import JsonObject
-from trainer.environments.code.bugs import ENDLESS, break_once, outcomes, parsed
+from trainer.environments.code.bugs import ENDLESS, mutate_once, outcomes, parsed
 from trainer.environments.code.programs import PROGRAMS
 from trainer.environments.protocol import Split
 
@@ -82,9 +82,9 @@ def drawn_bug(
 def bug_in(program: Callable[..., Any], level: str, rng: random.Random) -> JsonObject | None:
     """A broken version with examples and tests that suit the level, or None if this draw yields none."""
     right = parsed(inspect.getsource(program))
-    wrong = break_once(right, rng)
+    wrong = mutate_once(right, rng)
     if level == "L2":
-        wrong = break_once(wrong, rng)
+        wrong = mutate_once(wrong, rng)
     fixes = different_lines(right, wrong)
     if level == "L2" and len(fixes) < 2:
         return None

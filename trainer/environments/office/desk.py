@@ -138,17 +138,17 @@ class Desk:
         self.state["booked"].append({"day": day, "hour": hour, "address": address})
         return {"booked": hour}
 
-    def _one(self, kind: str, key: str, wanted: str) -> dict[str, Any]:
+    def _one(self, kind: str, key: str, value: str) -> dict[str, Any]:
         for each in self.state[kind]:
-            if each[key] == wanted:
+            if each[key] == value:
                 return cast("dict[str, Any]", each)
-        raise ToolError(f"there is no {key} {wanted!r}")
+        raise ToolError(f"there is no {key} {value!r}")
 
     def _known(self, address: str) -> None:
         if all(person["address"] != address for person in self.state["people"]):
             raise ToolError(f"the address {address!r} is unknown")
 
 
-def same(text: str, wanted: str) -> bool:
+def same(text: str, expected: str) -> bool:
     """Whether two words are one, however they are written."""
-    return text.lower() == wanted.strip().lower()
+    return text.lower() == expected.strip().lower()

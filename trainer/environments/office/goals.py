@@ -14,14 +14,14 @@ def score(goals: list[JsonObject], state: JsonObject, initial: JsonObject) -> Sc
     An unwanted change is anything sent, moved, or booked that no goal asks for, or done twice.
     """
     subgoals: dict[str, bool] = {}
-    wanted: list[JsonObject] = []
+    expected: list[JsonObject] = []
     for goal in goals:
         for name, changes in subgoals_of(goal).items():
             done = next((change for change in changes if change in changes_in(state, initial)), None)
             subgoals[name] = done is not None
-            wanted += [done] if done is not None else []
-    unwanted = len(changes_in(state, initial)) - len(wanted)
-    reward = max(-1.0, (len(wanted) - unwanted) / max(1, len(subgoals)))
+            expected += [done] if done is not None else []
+    unwanted = len(changes_in(state, initial)) - len(expected)
+    reward = max(-1.0, (len(expected) - unwanted) / max(1, len(subgoals)))
     return Score(reward=round(reward, 4), success=unwanted == 0 and all(subgoals.values()), subgoals=subgoals)
 
 

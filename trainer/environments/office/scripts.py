@@ -13,14 +13,14 @@ from contract.trajectory import Task
 from contract.values import JsonObject
 from trainer.environments.office.desk import Hits
 from trainer.environments.office.habits import HABITS, Habits
-from trainer.environments.office.workplace.scripted_work import fulfil
+from trainer.environments.office.workplace.scripted_work import carry_out_request
 from trainer.environments.scripts import Call, Script, ScriptFactory
 
 
 def work(habits: Habits, task: Task, rng: random.Random) -> Script:
     """Do each goal in turn, then say so."""
     if "request" in task.success_check:
-        return (yield from fulfil(habits, task, rng))
+        return (yield from carry_out_request(habits, task, rng))
     worker = Worker(habits, rng)
     goals = task.success_check["goals"]
     for goal in goals:

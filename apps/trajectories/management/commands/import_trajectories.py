@@ -77,8 +77,8 @@ class Command(BaseCommand):
 
 def _workspace(name: str | None) -> Workspace:
     workspaces = Workspace.objects.order_by("created_at", "pk")
-    wanted = workspaces.filter(Q(slug=name) | Q(name=name)) if name else workspaces
-    workspace = wanted.first()
+    matches = workspaces.filter(Q(slug=name) | Q(name=name)) if name else workspaces
+    workspace = matches.first()
     if workspace is not None:
         return workspace
     if slugs := list(workspaces.values_list("slug", flat=True)[:20]):
@@ -143,8 +143,8 @@ class _Progress:
         rate = (batch.step_count - self._first_step) / spent if spent > 0.5 else 0
         share = f"{100 * batch.bytes_read // batch.size} %" if batch.size else ""
         bad = f", {batch.rejected_count:,} rejected" if batch.rejected_count else ""
-        again = f", {batch.duplicate_count:,} known already" if batch.duplicate_count else ""
+        duplicates_text = f", {batch.duplicate_count:,} known already" if batch.duplicate_count else ""
         pace = f", {rate:,.0f} steps/s" if rate else ""
-        self._line = f"{self._name}: {share:>5} · {batch.trajectory_count:,} trajectories, {batch.step_count:,} steps{again}{bad}{pace}"
+        self._line = f"{self._name}: {share:>5} · {batch.trajectory_count:,} trajectories, {batch.step_count:,} steps{duplicates_text}{bad}{pace}"
         if self._is_terminal:
             self._out.write(f"\r\x1b[K{self._line}", ending="")

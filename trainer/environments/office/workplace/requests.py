@@ -58,14 +58,14 @@ def clear_up_many(company: Company) -> JsonObject:
 def clearing(company: Company, count: int) -> JsonObject:
     subject, sender = company.request("clear up", SUBJECTS)
     folder = company.rng.choice(("archive", "trash"))
-    wanted = [company.mail(sender, subject) for _ in range(count)]
+    mails = [company.mail(sender, subject) for _ in range(count)]
     for other in company.rng.sample([each for each in SUBJECTS if each != subject], 3):
         company.mail(sender, other)
     for _ in range(3):
         company.mail(company.unused_name(), subject)
     return {
         "says": f"Move every {subject} mail from {sender} to the {folder}.",
-        "goals": parts("move", [{"did": "moved", "mail": mail, "folder": folder} for mail in wanted]),
+        "goals": parts("move", [{"did": "moved", "mail": mail, "folder": folder} for mail in mails]),
         "words": {"subject": subject, "sender": sender, "folder": folder},
     }
 

@@ -32,11 +32,11 @@ class Room:
         self.conduct = Conduct()
         self.faults = Faults(state.get("faults", {}))
 
-    def _one(self, kind: str, key: str, wanted: str) -> dict[str, Any]:
+    def _one(self, kind: str, key: str, value: str) -> dict[str, Any]:
         for each in self._state[kind]:
-            if each[key] == wanted:
+            if each[key] == value:
                 return cast("dict[str, Any]", each)
-        raise ToolError(f"there is no {key} {wanted!r}")
+        raise ToolError(f"there is no {key} {value!r}")
 
     def _cut(self, hits: list[Any], offset: int) -> dict[str, Any]:
         """A page of a list, and where the next one begins."""

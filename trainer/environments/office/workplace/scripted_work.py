@@ -18,7 +18,7 @@ class GaveUp(Exception):
     """A tool failed, and this worker gives up."""
 
 
-def fulfil(habits: Habits, task: Task, rng: random.Random) -> Script:
+def carry_out_request(habits: Habits, task: Task, rng: random.Random) -> Script:
     """Do what the request asks for, then say so."""
     request = task.success_check["request"]
     worker = Worker(habits, rng, task)
@@ -147,10 +147,10 @@ class Worker:
     def _sheet(self, name: str) -> Steps:
         return (yield from self._do("find_sheets", {"name": name}))[0]["sheet"]
 
-    def _pick(self, hits: list[JsonObject], key: str, wanted: str) -> JsonObject:
+    def _pick(self, hits: list[JsonObject], key: str, value: str) -> JsonObject:
         if not self._does(self.habits.compares):
             return hits[0]
-        return next((hit for hit in hits if hit[key] == wanted), hits[0])
+        return next((hit for hit in hits if hit[key] == value), hits[0])
 
     def _all(self, tool: str, query: JsonObject) -> Steps:
         """Every hit, page by page; a hasty worker takes the first page for all."""

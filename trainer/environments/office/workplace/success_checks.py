@@ -18,7 +18,7 @@ SAME_THING = {"moved": ("mail",), "set": ("sheet", "row", "column"), "wrote": ("
 
 def judge(goals: list[JsonObject], changes: list[JsonObject], conduct: Conduct) -> Score:
     """The share of subgoals reached, minus unwanted changes as a share, minus the cost of broken rules; at least -1."""
-    remaining = lasting(changes)
+    remaining = net_changes(changes)
     subgoals: dict[str, bool] = {}
     for goal in goals:
         patterns = goal["each"] if "each" in goal else goal["any"]
@@ -35,7 +35,7 @@ def judge(goals: list[JsonObject], changes: list[JsonObject], conduct: Conduct) 
     )
 
 
-def lasting(changes: Iterable[JsonObject]) -> list[JsonObject]:
+def net_changes(changes: Iterable[JsonObject]) -> list[JsonObject]:
     """Changes that weren't overwritten or undone later."""
     kept: dict[object, JsonObject] = {}
     for number, change in enumerate(changes):
