@@ -9,25 +9,25 @@ attach("[data-run]", (root, signal) => {
   const { seriesUrl, logUrl } = root.dataset;
   const curves = new RunCurves(document.getElementById("run-charts"), seriesUrl, signal);
   let busy = false;
-  let again = false;
+  let rerun = false;
   const log = document.getElementById("run-log");
   log.scrollTop = log.scrollHeight; // show the newest lines; earlier ones can be scrolled to
 
   async function catchUp() {
     if (busy) {
-      again = true;
+      rerun = true;
       return;
     }
     busy = true;
     do {
-      again = false;
+      rerun = false;
       try {
         await Promise.all([extendLog(logUrl, signal), curves.extend()]);
       } catch (error) {
         // While the run is active, the next swap retries; live.js reports an unreachable server.
         if (!signal.aborted) curves.sayFailure(error);
       }
-    } while (again && !signal.aborted);
+    } while (rerun && !signal.aborted);
     busy = false;
   }
 

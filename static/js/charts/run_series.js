@@ -91,11 +91,11 @@ export function runningTotal(counts, length) {
 /** An exponential moving average with bias correction (Kingma and Ba, 2015, section 3). Gaps stay. */
 export function smoothed(values, weight) {
   let average = 0;
-  let known = 0;
+  let count = 0;
   return Array.from(values, (value) => {
     if (!Number.isFinite(value)) return value;
     average = weight * average + (1 - weight) * value;
-    known += 1;
-    return average / (1 - weight ** known);
+    count += 1;
+    return average / (1 - weight ** count);
   });
 }

@@ -26,8 +26,8 @@ function end({ running }, element) {
 }
 
 function within(root, selector) {
-  const found = [...root.querySelectorAll(selector)];
-  return root.matches(selector) ? [root, ...found] : found;
+  const descendants = [...root.querySelectorAll(selector)];
+  return root.matches(selector) ? [root, ...descendants] : descendants;
 }
 
 new MutationObserver((changes) => {

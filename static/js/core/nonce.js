@@ -5,11 +5,11 @@ import { toast } from "./toast.js";
 // Taken from the prototypes: <img name="querySelector"> or <input name="getAttribute"> would otherwise shadow the methods.
 const read = Element.prototype.getAttribute;
 const find = Document.prototype.querySelector;
-const own = read.call(find.call(document, "meta[name=nonce]"), "data-nonce");
+const pageNonce = read.call(find.call(document, "meta[name=nonce]"), "data-nonce");
 
 /** Whether `element` was written by our templates for this browser. */
 export function isOurs(element) {
-  return own !== "" && read.call(element, "data-nonce") === own;
+  return pageNonce !== "" && read.call(element, "data-nonce") === pageNonce;
 }
 
 /** The CSRF header for requests of our own elements. Throws for all others. */

@@ -1,7 +1,7 @@
 // Preserves the reader's state across swaps: focus and selection, scroll position, and open folds, for elements with an id.
 // htmx preserves focus for its own swaps; out-of-band and live swaps need this too.
 
-let kept = null;
+let saved = null;
 
 function remember() {
   const focused = document.activeElement;
@@ -53,9 +53,9 @@ export function preservingState(change) {
   restore(position);
 }
 
-document.addEventListener("htmx:oobBeforeSwap", () => (kept ??= remember()));
-document.addEventListener("htmx:beforeSwap", () => (kept ??= remember()));
+document.addEventListener("htmx:oobBeforeSwap", () => (saved ??= remember()));
+document.addEventListener("htmx:beforeSwap", () => (saved ??= remember()));
 document.addEventListener("htmx:afterSettle", () => {
-  if (kept) restore(kept);
-  kept = null;
+  if (saved) restore(saved);
+  saved = null;
 });

@@ -2,9 +2,9 @@
 // the result is announced when it arrives, and reopening the dialog shows it.
 import { attach } from "../core/attach.js";
 import { toast } from "../core/toast.js";
-import { askedAt, forgetAsked, rememberAsked } from "./asked.js";
 import { inWords } from "./corrections.js";
 import { follow } from "./job.js";
+import { addPending, pendingSteps, removePending } from "./pending_requests.js";
 import { currentOf } from "./steps.js";
 
 attach("[data-labels]", (article, signal) => {
@@ -17,12 +17,12 @@ attach("[data-labels]", (article, signal) => {
   const bar = dialog.querySelector("[data-alternatives-progress]");
   const list = dialog.querySelector("[data-alternatives-list]");
   const asking = new Map(); // by step: what is known so far
-  let shown = null;
+  let shownIndex = null;
 
-  const isShown = (index) => dialog.open && shown === index;
+  const isShown = (index) => dialog.open && shownIndex === index;
 
   function open(index) {
-    shown = index;
+    shownIndex = index;
     list.replaceChildren();
     dialog.showModal();
     show(asking.get(index) ?? { active: true, words: "Asking" });
@@ -31,13 +31,13 @@ attach("[data-labels]", (article, signal) => {
 
   async function ask(index) {
     asking.set(index, { active: true, words: "Asking" });
-    rememberAsked(item, "alternatives", index);
+    addPending(item, "alternatives", index);
     const result = await follow(`${url}steps/${index}/alternatives/`, {}, (state) => update(index, state), { signal });
     if (signal.aborted) return;
     update(index, { ...result, active: false });
     if (result.error) {
       asking.delete(index);
-      forgetAsked(item, "alternatives", index);
+      removePending(item, "alternatives", index);
     }
     if (isShown(index)) return;
     const where = `step ${index + 1}`;
@@ -64,7 +64,7 @@ attach("[data-labels]", (article, signal) => {
       return;
     }
     words.textContent = error || "Choose the best one with its number, or none.";
-    list.replaceChildren(...messages.map((message, place) => card(shown, message, policy, place + 1)));
+    list.replaceChildren(...messages.map((message, position) => card(shownIndex, message, policy, position + 1)));
     list.querySelector("button")?.focus();
   }
 
@@ -80,12 +80,12 @@ attach("[data-labels]", (article, signal) => {
     button.append(kbd, text);
     button.addEventListener("click", () => {
       dialog.close();
-      forgetAsked(item, "alternatives", index);
+      removePending(item, "alternatives", index);
       article.dispatchEvent(new CustomEvent("better:chosen", { detail: { index, message, policy } }));
     });
     return button;
   }
 
   opener.addEventListener("click", () => open(currentOf(article)), { signal });
-  for (const index of askedAt(item, "alternatives")) ask(index);
+  for (const index of pendingSteps(item, "alternatives")) ask(index);
 });

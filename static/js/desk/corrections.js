@@ -2,8 +2,8 @@
 import { attach } from "../core/attach.js";
 import { bind } from "../core/keys.js";
 import { toast } from "../core/toast.js";
-import { askedAt, forgetAsked, rememberAsked } from "./asked.js";
 import { follow } from "./job.js";
+import { addPending, pendingSteps, removePending } from "./pending_requests.js";
 import { markup, post } from "./server.js";
 import { currentOf, rowOf } from "./steps.js";
 
@@ -48,9 +48,9 @@ class BetterActions {
   }
 
   read() {
-    const shown = this.actions ?? new Map();
+    const previous = this.actions ?? new Map();
     this.actions = new Map(JSON.parse(this.field.value || "[]").map((action) => [action.index, action]));
-    for (const index of new Set([...shown.keys(), ...this.actions.keys()])) this.paint(index);
+    for (const index of new Set([...previous.keys(), ...this.actions.keys()])) this.paint(index);
   }
 
   keep() {
@@ -90,7 +90,7 @@ class BetterActions {
   }
 
   put(index, message, policy) {
-    forgetAsked(this.article.dataset.item, "endings", index);
+    removePending(this.article.dataset.item, "endings", index);
     this.actions.set(index, { index, message, policy });
     this.paint(index);
     this.keep();
@@ -107,7 +107,7 @@ class BetterActions {
     if (!action) return;
     notes.append(this.boxOf(action));
     notes.hidden = false;
-    if (askedAt(this.article.dataset.item, "endings").includes(index)) this.showEnding(index);
+    if (pendingSteps(this.article.dataset.item, "endings").includes(index)) this.showEnding(index);
   }
 
   boxOf({ index, message, policy }) {
@@ -141,7 +141,7 @@ class BetterActions {
       return;
     }
     rowOf(this.article, index).focus({ preventScroll: true }); // so that Enter submits again
-    rememberAsked(this.article.dataset.item, "endings", index);
+    addPending(this.article.dataset.item, "endings", index);
     await this.showEnding(index);
   }
 
@@ -153,15 +153,15 @@ class BetterActions {
     status.setAttribute("role", "status");
     const showProgress = ({ words }) =>
       (status.textContent = `${words}… You can keep working; the ending will appear here.`);
-    const left = new AbortController();
+    const controller = new AbortController();
     const result = await follow(
       `${this.article.dataset.url}steps/${index}/run-on/`,
       { message: JSON.stringify(message) },
-      (state) => (box.isConnected ? showProgress(state) : left.abort()),
-      { signal: left.signal },
+      (state) => (box.isConnected ? showProgress(state) : controller.abort()),
+      { signal: controller.signal },
     );
     if (result.error) {
-      forgetAsked(this.article.dataset.item, "endings", index);
+      removePending(this.article.dataset.item, "endings", index);
       status.textContent = result.error;
     } else if (result.lines) {
       const lines = document.createElement("pre");
@@ -183,7 +183,7 @@ class BetterActions {
   }
 
   remove(index) {
-    forgetAsked(this.article.dataset.item, "endings", index);
+    removePending(this.article.dataset.item, "endings", index);
     this.actions.delete(index);
     this.paint(index);
     this.keep();
@@ -218,12 +218,12 @@ function fill(form, message) {
   form.elements.content.value = message.content ?? "";
   form.elements.thought.value = message.reasoning_content ?? "";
   const args = argumentsOf(message);
-  const others = Object.entries(args).filter(([name]) => !form.elements[`arg.${name}`]);
+  const rest = Object.entries(args).filter(([name]) => !form.elements[`arg.${name}`]);
   for (const field of form.elements) {
     if (!field.name.startsWith("arg.")) continue;
     const name = field.name.slice(4);
     const isRest = name === "arguments" && !(name in args); // for a tool with an unknown schema
-    const value = isRest ? Object.fromEntries(others) : (args[name] ?? "");
+    const value = isRest ? Object.fromEntries(rest) : (args[name] ?? "");
     const isWords =
       typeof value === "string" && !(field instanceof HTMLSelectElement) && !field.classList.contains("mono");
     field.value = isWords || value === "" ? value : JSON.stringify(value);

@@ -14,11 +14,11 @@ import "../replay/long_content.js";
 import { attach } from "../core/attach.js";
 import { bind } from "../core/keys.js";
 import { toast } from "../core/toast.js";
-import { forgetAllAsked } from "./asked.js";
 import { Clock } from "./clock.js";
 import { forgetDraft, keepDraft, valuesOf } from "./draft.js";
 import { EarlyKeys } from "./early_keys.js";
 import { Outbox } from "./outbox.js";
+import { clearPending } from "./pending_requests.js";
 import { elementsOf, markup, post } from "./server.js";
 import { Status } from "./status.js";
 import { goTo } from "./steps.js";
@@ -271,7 +271,7 @@ class Desk {
   accepted(entry, data) {
     this.acknowledged += 1;
     forgetDraft(entry.item);
-    forgetAllAsked(entry.item);
+    clearPending(entry.item);
     if ("seconds" in entry.values) this.status.countOne();
     this.comesNext(data?.next);
     if (!data?.taught) return;

@@ -45,13 +45,13 @@ class Marks {
   }
 
   toggle(index, kind) {
-    const there = this.marks.find((mark) => mark.index === index && mark.kind === kind);
-    if (there) this.marks.splice(this.marks.indexOf(there), 1);
+    const existing = this.marks.find((mark) => mark.index === index && mark.kind === kind);
+    if (existing) this.marks.splice(this.marks.indexOf(existing), 1);
     else this.marks.push({ index, kind, note: "" });
     this.paint(index);
     this.write();
     this.article.querySelector("[data-walk-says]").textContent =
-      `Step ${index + 1}: ${WORDS[kind]}${there ? " taken off" : ""}`;
+      `Step ${index + 1}: ${WORDS[kind]}${existing ? " taken off" : ""}`;
   }
 
   note(index) {

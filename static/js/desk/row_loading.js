@@ -6,7 +6,7 @@ const AHEAD = "1600px";
 
 /** Opens closed rows of `article` as they come near the viewport; `put(shell, opened)` replaces one. Returns a function that opens a row at once. */
 export function openNear(article, signal, put) {
-  const asked = new Set();
+  const requested = new Set();
   const near = new IntersectionObserver(
     (entries) => {
       for (const { isIntersecting, target } of entries) if (isIntersecting) open(target);
@@ -19,11 +19,11 @@ export function openNear(article, signal, put) {
   async function open(row) {
     near.unobserve(row);
     const chunk = Math.floor(Number(row.dataset.row) / CHUNK) * CHUNK;
-    if (asked.has(chunk)) return;
-    asked.add(chunk);
+    if (requested.has(chunk)) return;
+    requested.add(chunk);
     const content = await markup(`${article.dataset.url}rows/${chunk}/`);
     if (!content) {
-      asked.delete(chunk);
+      requested.delete(chunk);
       setTimeout(() => row.isConnected && near.observe(row), 3000);
       return;
     }

@@ -38,8 +38,8 @@ export function highlight(article, index, spans) {
   if (!globalThis.CSS?.highlights || (!spans.length && !ranges.has(key))) return;
   const row = article.querySelector(`#row-${index}`);
   ranges.set(key, spans.map((span) => rangeOf(row, span)).filter(Boolean));
-  const shown = [...ranges.values()].flat().filter((range) => range.startContainer.isConnected);
-  CSS.highlights.set(NAME, new Highlight(...shown));
+  const visible = [...ranges.values()].flat().filter((range) => range.startContainer.isConnected);
+  CSS.highlights.set(NAME, new Highlight(...visible));
 }
 
 function rangeOf(row, { part, start, quote }) {
@@ -56,13 +56,13 @@ function rangeOf(row, { part, start, quote }) {
 
 function placeAt(element, offset) {
   const walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
-  let left = offset;
+  let remaining = offset;
   let node = walker.nextNode();
-  while (node && left > node.length) {
-    left -= node.length;
+  while (node && remaining > node.length) {
+    remaining -= node.length;
     node = walker.nextNode();
   }
-  return node ? [node, left] : [element, element.childNodes.length];
+  return node ? [node, remaining] : [element, element.childNodes.length];
 }
 
 function partsOf(row) {

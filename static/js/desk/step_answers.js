@@ -30,10 +30,10 @@ class StepAnswers {
   show() {
     const answers = this.answers.get(currentOf(this.article)) ?? {};
     for (const question of this.questions) {
-      const given = [answers[question.dataset.question] ?? []].flat().map(String);
-      for (const input of question.querySelectorAll("input")) input.checked = given.includes(input.value);
+      const selected = [answers[question.dataset.question] ?? []].flat().map(String);
+      for (const input of question.querySelectorAll("input")) input.checked = selected.includes(input.value);
       const text = question.querySelector("textarea");
-      if (text) text.value = given[0] ?? "";
+      if (text) text.value = selected[0] ?? "";
       question.querySelector("[data-at-step]").textContent = `step ${currentOf(this.article) + 1}`;
     }
     showAsked(this.container);
@@ -50,7 +50,7 @@ class StepAnswers {
     );
     if (Object.keys(answers).length) this.answers.set(currentOf(this.article), answers);
     else this.answers.delete(currentOf(this.article));
-    const rows = [...this.answers].map(([index, given]) => ({ index, answers: given }));
+    const rows = [...this.answers].map(([index, stepAnswers]) => ({ index, answers: stepAnswers }));
     this.field.value = JSON.stringify(rows.sort((x, y) => x.index - y.index));
   }
 

@@ -63,9 +63,9 @@ class Labels {
 
   /** Sets the first error: unlabeled steps before it become good, and those after it bad. The same step again removes it. */
   markFirstError(index) {
-    const again = index === this.firstError;
+    const isRepeated = index === this.firstError;
     this.noError();
-    if (!again) {
+    if (!isRepeated) {
       this.firstError = index;
       for (let i = 0; i < countOf(this.article); i++) {
         const label = this.of(i);
@@ -76,7 +76,7 @@ class Labels {
     }
     this.paintAll();
     this.write();
-    this.say(again ? "No first error" : `Step ${index + 1} is the first error; the rest is filled in`);
+    this.say(isRepeated ? "No first error" : `Step ${index + 1} is the first error; the rest is filled in`);
   }
 
   /** Removes the first error, with the labels derived from it. */
@@ -104,12 +104,12 @@ class Labels {
     if (lonely) return `Step ${lonely.index + 1} has a note but no label: press 1, 2 or 3 there.`;
     const missing = this.article.dataset.everyStep && ["found_error", "solved"].includes(ending) ? this.missing() : [];
     if (!missing.length) return "";
-    const shown = missing
+    const numbers = missing
       .slice(0, MANY)
       .map((index) => index + 1)
       .join(", ");
     goTo(this.article, missing[0]);
-    return `Label step ${shown}${missing.length > MANY ? ` and ${missing.length - MANY} more` : ""} first.`;
+    return `Label step ${numbers}${missing.length > MANY ? ` and ${missing.length - MANY} more` : ""} first.`;
   }
 
   critique(index) {
@@ -258,13 +258,13 @@ class Labels {
     // A click must not clear the selection or move the focus: Enter is for submitting.
     on("pointerdown", (event) => event.target.closest(".walk-now button") && event.preventDefault());
     on("click", ({ target }) => {
-      const here = currentOf(article);
+      const index = currentOf(article);
       const value = target.closest("[data-label]")?.dataset.label;
       if (value !== undefined) this.labelAndGoOn(Number(value));
-      else if (target.closest("[data-first-error]")) this.markFirstError(here);
-      else if (target.closest("[data-unlabel]")) this.label(here, null);
-      else if (target.closest("[data-critique-here]")) this.critique(here).focus();
-      else if (target.closest("[data-mark-words]")) this.markWords(here);
+      else if (target.closest("[data-first-error]")) this.markFirstError(index);
+      else if (target.closest("[data-unlabel]")) this.label(index, null);
+      else if (target.closest("[data-critique-here]")) this.critique(index).focus();
+      else if (target.closest("[data-mark-words]")) this.markWords(index);
     });
   }
 

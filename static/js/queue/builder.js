@@ -62,13 +62,13 @@ class Builder {
   }
 
   draw() {
-    this.cards.replaceChildren(...this.questions.map((question, place) => this.drawn(question, place)));
+    this.cards.replaceChildren(...this.questions.map((question, index) => this.drawn(question, index)));
   }
 
-  drawn(question, place) {
+  drawn(question, index) {
     const card = document.importNode(this.card.content, true).firstElementChild;
-    card.querySelector("legend").textContent = `Question ${place + 1}`;
-    card.querySelector("[data-place]").textContent = `${place + 1}`;
+    card.querySelector("legend").textContent = `Question ${index + 1}`;
+    card.querySelector("[data-place]").textContent = `${index + 1}`;
     const type = card.querySelector("[data-field=type]");
     if (!this.allowed.comparisons && question.type !== "comparison") type.querySelector("[value=comparison]").remove();
     card.querySelector("[data-per]").hidden = !this.allowed.steps;
@@ -77,20 +77,20 @@ class Builder {
     for (const part of card.querySelectorAll("[data-for]"))
       part.hidden = !part.dataset.for.split(" ").includes(question.type);
     for (const field of card.querySelectorAll("[data-field]")) fill(field, question);
-    this.drawCondition(card, question, place);
+    this.drawCondition(card, question, index);
     this.lock(card, question);
     return card;
   }
 
-  drawCondition(card, question, place) {
+  drawCondition(card, question, index) {
     const select = card.querySelector("[data-field=when]");
-    const able = this.questions
-      .slice(0, place)
+    const candidates = this.questions
+      .slice(0, index)
       .filter((each) => CONDITIONED.includes(each.type) && (each.per === "item" || question.per === "step"));
-    if (question.when && !able.includes(question.when.of)) question.when = null;
+    if (question.when && !candidates.includes(question.when.of)) question.when = null;
     select.replaceChildren(
       new Option("always", ""),
-      ...able.map((each) => new Option(`only if “${each.name}” is …`, String(this.questions.indexOf(each)))),
+      ...candidates.map((each) => new Option(`only if “${each.name}” is …`, String(this.questions.indexOf(each)))),
     );
     select.value = question.when ? String(this.questions.indexOf(question.when.of)) : "";
     const any = card.querySelector("[data-any]");
@@ -128,15 +128,15 @@ class Builder {
     words.textContent = `${answers.toLocaleString()} answer${answers > 1 ? "s" : ""}: it can't be removed, and its text, type, and points can't be changed.${question.type.startsWith("choice") ? " Options can be added." : ""}`;
   }
 
-  placeOf(element) {
+  cardIndex(element) {
     return [...this.cards.children].indexOf(element.closest(".builder-card"));
   }
 
-  /** Redraws after a structural change, keeping the focus on the same control of the card at `place`. */
-  changed(place, selector) {
+  /** Redraws after a structural change, keeping the focus on the same control of the card at `index`. */
+  changed(index, selector) {
     this.draw();
     this.write();
-    const card = this.cards.children[Math.min(place, this.questions.length - 1)];
+    const card = this.cards.children[Math.min(index, this.questions.length - 1)];
     const control = card?.querySelector(selector);
     (control && !control.disabled ? control : (card?.querySelector("input:not(:disabled)") ?? this.add)).focus();
   }
@@ -145,27 +145,27 @@ class Builder {
     return this.element.querySelector("[data-builder-add]");
   }
 
-  insert(place, question) {
-    this.questions.splice(place, 0, question);
-    this.changed(place, "[data-field=name]");
+  insert(index, question) {
+    this.questions.splice(index, 0, question);
+    this.changed(index, "[data-field=name]");
   }
 
-  move(place, by) {
-    const to = place + by;
+  move(index, by) {
+    const to = index + by;
     if (to < 0 || to >= this.questions.length) return;
-    this.questions.splice(to, 0, ...this.questions.splice(place, 1));
+    this.questions.splice(to, 0, ...this.questions.splice(index, 1));
     this.changed(to, `[data-move="${by}"]`);
   }
 
-  remove(place) {
-    const [gone] = this.questions.splice(place, 1);
+  remove(index) {
+    const [gone] = this.questions.splice(index, 1);
     for (const each of this.questions) if (each.when?.of === gone) each.when = null;
-    this.changed(place, "[data-remove]");
+    this.changed(index, "[data-remove]");
   }
 
   edit(field) {
-    const place = this.placeOf(field);
-    const question = this.questions[place];
+    const index = this.cardIndex(field);
+    const question = this.questions[index];
     const name = field.dataset.field;
     if (name === "required") question.required = field.checked;
     else if (name === "per") question.per = field.checked ? "step" : "item";
@@ -174,7 +174,7 @@ class Builder {
     else if (name === "when") question.when = field.value === "" ? null : { of: this.questions[field.value], any: [] };
     else question[name] = field.value;
     if (name === "type" && field.value in POINTS && !POINTS[field.value].includes(question.points)) question.points = 5;
-    if (name === "type") this.changed(place, "[data-field=type]");
+    if (name === "type") this.changed(index, "[data-field=type]");
     else {
       for (const [at, card] of [...this.cards.children].entries()) this.drawCondition(card, this.questions[at], at);
       this.write();
@@ -209,12 +209,12 @@ class Builder {
 
   press(button) {
     if (!button) return;
-    const place = this.placeOf(button);
-    if (button.dataset.move) this.move(place, Number(button.dataset.move));
-    else if (button.dataset.remove !== undefined) this.remove(place);
+    const index = this.cardIndex(button);
+    if (button.dataset.move) this.move(index, Number(button.dataset.move));
+    else if (button.dataset.remove !== undefined) this.remove(index);
     else if (button.dataset.duplicate !== undefined) {
-      const copy = { ...this.questions[place], key: "" };
-      this.insert(place + 1, { ...copy, name: `${copy.name} (copy)`, options: [...copy.options] });
+      const copy = { ...this.questions[index], key: "" };
+      this.insert(index + 1, { ...copy, name: `${copy.name} (copy)`, options: [...copy.options] });
     }
   }
 
@@ -223,7 +223,7 @@ class Builder {
     const by = { ArrowUp: -1, ArrowDown: 1 }[event.key];
     if (!event.altKey || !by) return;
     event.preventDefault();
-    this.move(this.placeOf(event.target), by);
+    this.move(this.cardIndex(event.target), by);
   }
 }
 

@@ -93,10 +93,10 @@ export function written(questions) {
 
 function toJson(question) {
   const { key, name, type, required, per, when } = question;
-  const kept = { ...(key ? { key } : {}), name, type };
-  for (const field of OF_TYPE[type]) if (question[field] !== "") kept[field] = question[field];
-  kept.required = required;
-  if (per === "step") kept.per = per;
-  if (when) kept.when = { question: keyOf(when.of), any_of: when.any };
-  return kept;
+  const json = { ...(key ? { key } : {}), name, type };
+  for (const field of OF_TYPE[type]) if (question[field] !== "") json[field] = question[field];
+  json.required = required;
+  if (per === "step") json.per = per;
+  if (when) json.when = { question: keyOf(when.of), any_of: when.any };
+  return json;
 }

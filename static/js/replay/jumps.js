@@ -4,13 +4,13 @@ import { toast } from "../core/toast.js";
 
 export function jumps(replay, { steps, filters, current, go, signal }) {
   function jump(by, is, none) {
-    const found =
+    const target =
       by > 0
         ? steps.find((step) => step.index > current() && is(step))
         : steps.findLast((step) => step.index < current() && is(step));
-    if (found) go(found.index);
+    if (target) go(target.index);
     else toast(none);
-    return found?.index;
+    return target?.index;
   }
 
   function pair(key, what, name, none) {
@@ -25,20 +25,20 @@ export function jumps(replay, { steps, filters, current, go, signal }) {
 
   // Fetched on demand only: it reads the actions of every other run of the task.
   let pending = null;
-  const partings = () =>
+  const loadDivergences = () =>
     (pending ??= fetch(replay.dataset.partingsUrl, { credentials: "same-origin", signal })
       .then((response) => (response.ok ? response.json() : Promise.reject(new Error(response.status))))
       .then(({ partings, others }) => ({ at: new Map(partings), others })));
 
   async function divergence(by) {
     try {
-      const { at, others } = await partings();
+      const { at, others } = await loadDivergences();
       if (!others) return toast("This task has no other trajectory.");
-      const here = (index) =>
+      const describe = (index) =>
         `${at.get(index)} of ${others} other trajector${others === 1 ? "y" : "ies"} with the same steps so far act${at.get(index) === 1 ? "s" : ""} differently`;
-      const none = `No ${by > 0 ? "later" : "earlier"} step where other trajectories diverge from this one${at.has(current()) ? `; here ${here(current())}` : ""}.`;
+      const none = `No ${by > 0 ? "later" : "earlier"} step where other trajectories diverge from this one${at.has(current()) ? `; here ${describe(current())}` : ""}.`;
       const to = jump(by, (step) => at.has(step.index), none);
-      if (to !== undefined) toast(`Here ${here(to)}.`);
+      if (to !== undefined) toast(`Here ${describe(to)}.`);
     } catch {
       pending = null;
       if (!signal.aborted) toast("The server didn't respond. Try again.", { tone: "bad" });

@@ -35,18 +35,18 @@ function wrapped(tree) {
 async function source(link) {
   const block = link.closest(".block");
   const head = block.querySelector(":scope > .block-head");
-  const kept = rendered.get(block);
-  const others = () => [...block.childNodes].filter((node) => node !== head);
-  if (kept) {
+  const original = rendered.get(block);
+  const bodyNodes = () => [...block.childNodes].filter((node) => node !== head);
+  if (original) {
     rendered.delete(block);
-    for (const node of others()) node.remove();
-    block.append(...kept);
+    for (const node of bodyNodes()) node.remove();
+    block.append(...original);
     link.textContent = "Source";
     return;
   }
   const content = await fragment(link.href);
-  rendered.set(block, others());
-  for (const node of others()) node.remove();
+  rendered.set(block, bodyNodes());
+  for (const node of bodyNodes()) node.remove();
   block.append(content);
   link.textContent = "Rendered";
 }

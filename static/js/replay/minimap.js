@@ -5,7 +5,7 @@ const LINE = 18; // apps/trajectories/minimap.py
 
 attach("[data-map]", (map, signal) => {
   const svg = map.querySelector("svg");
-  const here = map.querySelector("[data-here]");
+  const marker = map.querySelector("[data-here]");
   const { columns, count, cell } = map.dataset;
   const stepAt = (event) => {
     const box = svg.getBoundingClientRect();
@@ -17,9 +17,9 @@ attach("[data-map]", (map, signal) => {
   const go = (event) =>
     map.dispatchEvent(new CustomEvent("replay:go", { bubbles: true, detail: { index: stepAt(event) } }));
   const mark = (index) => {
-    here.setAttribute("x", (index % columns) * cell);
-    here.setAttribute("y", Math.floor(index / columns) * LINE);
-    here.setAttribute("width", Math.max(Number(cell), 3));
+    marker.setAttribute("x", (index % columns) * cell);
+    marker.setAttribute("y", Math.floor(index / columns) * LINE);
+    marker.setAttribute("width", Math.max(Number(cell), 3));
   };
   svg.addEventListener(
     "pointerdown",

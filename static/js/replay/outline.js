@@ -58,9 +58,9 @@ export class Outline {
   go(index) {
     const before = this.current;
     this.current = index;
-    const place = this.order.indexOf(index);
-    if (place >= 0) {
-      const top = place * this.rowHeight;
+    const position = this.order.indexOf(index);
+    if (position >= 0) {
+      const top = position * this.rowHeight;
       if (top < this.scrollTop + this.rowHeight || top > this.scrollTop + this.clientHeight - 2 * this.rowHeight) {
         this.scroller.scrollTop = top - this.clientHeight / 3;
         this.look();
@@ -106,23 +106,23 @@ export class Outline {
     const before = anew ? new Map() : this.shown;
     const item = (index) => before.get(index) ?? this.item(index);
     this.shown = new Map(this.order.slice(first, last).map((index) => [index, item(index)]));
-    place(this.rows, [...this.shown.values()]);
+    reconcile(this.rows, [...this.shown.values()]);
     this.rows.style.paddingTop = `${first * this.rowHeight}px`;
     this.rows.style.paddingBottom = `${(this.order.length - last) * this.rowHeight}px`;
     this.dress(this.current);
   }
 
   item(index) {
-    const made = document.createElement("li");
-    made.append(outlineRow(this.steps[index], this.urlOf(index), this.words.get(index), this.judged.has(index)));
-    return made;
+    const item = document.createElement("li");
+    item.append(outlineRow(this.steps[index], this.urlOf(index), this.words.get(index), this.judged.has(index)));
+    return item;
   }
 }
 
 /** Makes `items` the children of `list`; unchanged ones aren't touched, which avoids their layout. */
-function place(list, items) {
-  const wanted = new Set(items);
-  for (const child of [...list.children]) if (!wanted.has(child)) child.remove();
+function reconcile(list, items) {
+  const itemSet = new Set(items);
+  for (const child of [...list.children]) if (!itemSet.has(child)) child.remove();
   let next = list.firstElementChild;
   for (const item of items) {
     if (item === next) next = next.nextElementSibling;

@@ -45,11 +45,11 @@ attach("[data-replay]", async (replay, signal) => {
     const before = document.activeElement;
     afterPaint(() => {
       const article = view.shown.get(index);
-      const held =
+      const hasMovedFocus =
         document.activeElement !== before &&
         document.activeElement !== document.body &&
         !view.list.contains(document.activeElement);
-      if (index === view.current && !held) article?.focus({ preventScroll: true });
+      if (index === view.current && !hasMovedFocus) article?.focus({ preventScroll: true });
     });
   }
 

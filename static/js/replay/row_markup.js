@@ -12,17 +12,17 @@ export function duration(seconds) {
 }
 
 export function element(tag, name, text) {
-  const made = document.createElement(tag);
-  if (name) made.className = name;
-  if (text !== undefined) made.textContent = text;
-  return made;
+  const node = document.createElement(tag);
+  if (name) node.className = name;
+  if (text !== undefined) node.textContent = text;
+  return node;
 }
 
 function kindOf(step) {
-  const made = element("span", "kind", step.kind.letter);
-  made.title = step.kind.label;
-  made.ariaHidden = "true";
-  return made;
+  const node = element("span", "kind", step.kind.letter);
+  node.title = step.kind.label;
+  node.ariaHidden = "true";
+  return node;
 }
 
 /** A closed step of the same height as the opened one, until that is loaded. */
@@ -70,7 +70,7 @@ export function outlineRow(step, url, words, isJudged = false) {
 }
 
 function marked(name, letter, title) {
-  const made = element("span", name, letter);
-  made.title = title;
-  return made;
+  const node = element("span", name, letter);
+  node.title = title;
+  return node;
 }

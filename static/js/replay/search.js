@@ -6,19 +6,19 @@ const WAIT_MS = 250;
 export function search(replay, { outline, window: view, go, signal }) {
   const field = replay.querySelector("[data-search]");
   const say = replay.querySelector("[data-outline-words]");
-  let found = [];
+  let hitSteps = [];
   let count = "";
   let timer = 0;
-  let asked = null;
+  let request = null;
 
   async function run() {
     const words = field.value.trim();
-    asked?.abort();
+    request?.abort();
     if (words.length < 2) return show(null, words.length ? "Type at least two letters." : "");
-    asked = new AbortController();
+    request = new AbortController();
     try {
       const response = await fetch(`${replay.dataset.searchUrl}?q=${encodeURIComponent(words)}`, {
-        signal: asked.signal,
+        signal: request.signal,
       });
       const answer = response.ok || response.status === 503 ? await response.json() : null;
       if (answer?.problem) return show(null, answer.problem);
@@ -36,30 +36,30 @@ export function search(replay, { outline, window: view, go, signal }) {
   }
 
   function show(hits, words) {
-    found = (hits ?? []).map(([index]) => index);
+    hitSteps = (hits ?? []).map(([index]) => index);
     say.hidden = !words;
     say.textContent = words;
-    if (hits) outline.setOrder(found, new Map(hits));
+    if (hits) outline.setOrder(hitSteps, new Map(hits));
     else outline.setOrder(view.order);
     if (!hits) CSS.highlights?.delete("search");
   }
 
   // The Custom Highlight API paints ranges without touching the markup of a step.
   function mark(words) {
-    if (!CSS.highlights || !found.length) return CSS.highlights?.delete("search");
-    const wanted = words.toLowerCase();
+    if (!CSS.highlights || !hitSteps.length) return CSS.highlights?.delete("search");
+    const needle = words.toLowerCase();
     const ranges = [];
     const walker = document.createTreeWalker(view.list, NodeFilter.SHOW_TEXT);
     for (let node = walker.nextNode(); node && ranges.length < 500; node = walker.nextNode()) {
       const text = node.data.toLowerCase();
       for (
-        let at = text.indexOf(wanted);
+        let at = text.indexOf(needle);
         at >= 0 && ranges.length < 500;
-        at = text.indexOf(wanted, at + wanted.length)
+        at = text.indexOf(needle, at + needle.length)
       ) {
         const range = new Range();
         range.setStart(node, at);
-        range.setEnd(node, at + wanted.length);
+        range.setEnd(node, at + needle.length);
         ranges.push(range);
       }
     }
@@ -67,12 +67,12 @@ export function search(replay, { outline, window: view, go, signal }) {
   }
 
   function walk(by) {
-    if (!found.length) return;
+    if (!hitSteps.length) return;
     const current = view.current ?? -1;
-    const next = by > 0 ? found.find((index) => index > current) : found.findLast((index) => index < current);
-    const to = next ?? (by > 0 ? found[0] : found.at(-1));
+    const next = by > 0 ? hitSteps.find((index) => index > current) : hitSteps.findLast((index) => index < current);
+    const to = next ?? (by > 0 ? hitSteps[0] : hitSteps.at(-1));
     go(to);
-    say.textContent = `${(found.indexOf(to) + 1).toLocaleString()} of ${count} steps that contain “${field.value.trim()}”`;
+    say.textContent = `${(hitSteps.indexOf(to) + 1).toLocaleString()} of ${count} steps that contain “${field.value.trim()}”`;
     requestAnimationFrame(() => mark(field.value.trim()));
   }
 
@@ -99,8 +99,8 @@ export function search(replay, { outline, window: view, go, signal }) {
     },
     { signal },
   );
-  view.onDraw = () => found.length && mark(field.value.trim());
-  const hasHits = () => found.length > 0;
+  view.onDraw = () => hitSteps.length && mark(field.value.trim());
+  const hasHits = () => hitSteps.length > 0;
   bind({ keys: "n", label: "Next hit", group: "Replay", run: () => walk(1), enabled: hasHits, repeat: true, signal });
   bind({
     keys: "N",

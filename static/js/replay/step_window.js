@@ -87,10 +87,10 @@ export class StepWindow {
     const { scrollTop, clientHeight } = this.pane;
     const first = this.placeAt(scrollTop - clientHeight * BEYOND);
     const last = this.placeAt(scrollTop + clientHeight * (1 + BEYOND));
-    const wanted = new Set(this.order.slice(first, last + 1));
-    for (const [index, article] of this.shown) if (!wanted.has(index)) this.drop(index, article);
+    const inWindow = new Set(this.order.slice(first, last + 1));
+    for (const [index, article] of this.shown) if (!inWindow.has(index)) this.drop(index, article);
     let before = this.above;
-    for (const index of wanted) {
+    for (const index of inWindow) {
       let article = this.shown.get(index);
       if (!article) article = this.show(index);
       if (before.nextElementSibling !== article) before.after(article);
@@ -267,10 +267,10 @@ export class StepWindow {
 }
 
 function spacer() {
-  const made = document.createElement("div");
-  made.className = "spacer";
-  made.setAttribute("aria-hidden", "true");
-  return made;
+  const element = document.createElement("div");
+  element.className = "spacer";
+  element.setAttribute("aria-hidden", "true");
+  return element;
 }
 
 function resize(element, height) {

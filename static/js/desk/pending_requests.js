@@ -5,20 +5,20 @@ import { readJson, write } from "../core/storage.js";
 const keyOf = (item, what) => `asked:${what}:${item}`;
 
 /** The steps for which `what` was requested. */
-export function askedAt(item, what) {
+export function pendingSteps(item, what) {
   return readJson(keyOf(item, what)) ?? [];
 }
 
-export function rememberAsked(item, what, index) {
-  write(keyOf(item, what), JSON.stringify([...new Set([...askedAt(item, what), index])]));
+export function addPending(item, what, index) {
+  write(keyOf(item, what), JSON.stringify([...new Set([...pendingSteps(item, what), index])]));
 }
 
-export function forgetAsked(item, what, index) {
-  const left = askedAt(item, what).filter((each) => each !== index);
-  write(keyOf(item, what), left.length ? JSON.stringify(left) : null);
+export function removePending(item, what, index) {
+  const remaining = pendingSteps(item, what).filter((each) => each !== index);
+  write(keyOf(item, what), remaining.length ? JSON.stringify(remaining) : null);
 }
 
 /** Clears everything: the item is answered. */
-export function forgetAllAsked(item) {
+export function clearPending(item) {
   for (const what of ["alternatives", "endings"]) write(keyOf(item, what), null);
 }
