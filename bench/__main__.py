@@ -58,8 +58,8 @@ def main(arguments: Sequence[str]) -> int:
             for name in names_ or names():
                 copy = f"bench_{name}"
                 _copy_database(stack, copy)
-                taken, status = _measure(name, size, {**env, "DATABASE_URL": stack.database_url_for(copy)})
-                figures += taken
+                measured_figures, status = _measure(name, size, {**env, "DATABASE_URL": stack.database_url_for(copy)})
+                figures += measured_figures
                 failed += [name] if status else []
     finally:
         shutil.rmtree(var, ignore_errors=True)
@@ -77,7 +77,7 @@ def _copy_database(stack: paths.StackPaths, name: str) -> None:
 
 def _measure(name: str, size: Size, env: dict[str, str]) -> tuple[list[Figure], int]:
     """Run one benchmark in a child process and pass on its figures as they arrive. Returns them and the exit status."""
-    taken = []
+    measured_figures = []
     command = [sys.executable, "-m", "bench", "--child", name, str(size.items)]
     with subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
@@ -86,8 +86,8 @@ def _measure(name: str, size: Size, env: dict[str, str]) -> tuple[list[Figure], 
             if line.startswith("{"):
                 facts = json.loads(line)
                 facts.pop("holds")
-                taken.append(Figure(with_=facts.pop("with"), **facts))
-    return taken, child.returncode
+                measured_figures.append(Figure(with_=facts.pop("with"), **facts))
+    return measured_figures, child.returncode
 
 
 def child(name: str, items: int) -> None:

@@ -69,12 +69,12 @@ def _measured(version: Version, member: Membership, server: Serving) -> Iterator
         with elapsed() as bare:
             read_file(facts["name"], times)
         web = psutil.Process(server.pids[0])
-        with watch_memory(web.pid) as memory, elapsed() as took:
+        with watch_memory(web.pid) as memory, elapsed() as timer:
             drain(client, path, times)
         with elapsed() as zipped:
             carried, _ = download(client, path, encoding="gzip")
     yield Figure(
-        name="exporting", value=megabytes / took.seconds, unit="MB/s", limit=MB_A_SECOND, better="higher", with_=info
+        name="exporting", value=megabytes / timer.seconds, unit="MB/s", limit=MB_A_SECOND, better="higher", with_=info
     )
     yield Figure(name="exporting: reading the file alone", value=megabytes / bare.seconds, unit="MB/s", with_=info)
     yield Figure(

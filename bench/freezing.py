@@ -124,18 +124,18 @@ def measure(size: Size) -> Iterator[Figure]:
     with elapsed() as decoded:
         read(decode=True)
     processor = time.process_time()
-    with elapsed() as took, watch_memory() as memory:
+    with elapsed() as timer, watch_memory() as memory:
         version = frozen(member, queue)
     processor = time.process_time() - processor
     if sum(version.row_counts.values()) != pairs:
         raise RuntimeError(f"Expected {pairs} rows; got {version.row_counts} and {version.card['dropped']}")
     written = sum(entry["bytes"] for files in version.files.values() for entry in files.values()) / 1e6
     yield Figure(
-        name="freezing", value=pairs / took.seconds, unit="rows/s", limit=ROWS_A_SECOND, better="higher", with_=facts
+        name="freezing", value=pairs / timer.seconds, unit="rows/s", limit=ROWS_A_SECOND, better="higher", with_=facts
     )
     # CPU time of this process, without Postgres: hardly affected by other load on the machine.
     yield Figure(name="freezing: processor time", value=1e6 * processor / pairs, unit="µs/row", with_=facts)
     yield Figure(name="freezing: bare read of the steps", value=pairs / bare.seconds, unit="rows/s", with_=facts)
     yield Figure(name="freezing: read and decode the steps", value=pairs / decoded.seconds, unit="rows/s", with_=facts)
-    yield Figure(name="freezing: written, both formats", value=written / took.seconds, unit="MB/s", with_=facts)
+    yield Figure(name="freezing: written, both formats", value=written / timer.seconds, unit="MB/s", with_=facts)
     yield Figure(name="freezing: memory", value=memory.growth, unit="MB", limit=300, with_=facts)

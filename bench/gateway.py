@@ -53,20 +53,20 @@ def measure(size: Any) -> Iterator[Any]:
         through = f"{server.url}/gateway/v1"
         for kind, is_streamed in KINDS.items():
             asyncio.run(play(through, keys(open_session, member, policy), is_streamed, turns=1))  # warm up connections
-            taken: dict[str, list[tuple[float, float]]] = {direct: [], through: []}
+            samples: dict[str, list[tuple[float, float]]] = {direct: [], through: []}
             spans: dict[str, list[float]] = {direct: [], through: []}
             before, worked = Call.objects.count(), processor_seconds(server.pids)
             for _ in range(ROUNDS):
                 for url in (direct, through):
                     opened = keys(open_session, member, policy)
-                    began = time.perf_counter()
-                    taken[url] += asyncio.run(play(url, opened, is_streamed, turns=TURNS))
-                    spans[url].append(time.perf_counter() - began)
+                    start = time.perf_counter()
+                    samples[url] += asyncio.run(play(url, opened, is_streamed, turns=TURNS))
+                    spans[url].append(time.perf_counter() - start)
             facts = {"sessions": SESSIONS, "calls": SESSIONS * ROUNDS * TURNS}
             for part, index in (("to the first token", 0), ("to the end", 1)):
                 if part == "to the first token" and not is_streamed:
                     continue
-                alone, added = ([sample[index] * 1000 for sample in taken[url]] for url in (direct, through))
+                alone, added = ([sample[index] * 1000 for sample in samples[url]] for url in (direct, through))
                 for percent, limit in ((50, 5.0), (95, 15.0)):
                     extra = percentile(added, percent) - percentile(alone, percent)
                     yield Figure(
@@ -120,16 +120,16 @@ async def agent(
     samples = []
     for _ in range(turns):
         body = {"model": "served", "messages": messages, "stream": is_streamed}
-        began, first = time.perf_counter(), 0.0
+        start, first = time.perf_counter(), 0.0
         text = b""
         async with http.stream(
             "POST", "chat/completions", json=body, headers={"Authorization": f"Bearer {key}"}
         ) as response:
             async for piece in response.aiter_raw():
-                first = first or time.perf_counter() - began
+                first = first or time.perf_counter() - start
                 text += piece
         assert response.status_code == 200, text
-        samples.append((first, time.perf_counter() - began))
+        samples.append((first, time.perf_counter() - start))
         messages += [{"role": "assistant", "content": "x" * TOKENS}, {"role": "user", "content": "And then?"}]
         await asyncio.sleep(PAUSE_SECONDS)
     return samples

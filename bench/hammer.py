@@ -73,9 +73,9 @@ def measure(size: Size) -> Iterator[Figure]:
     Queue.objects.filter(pk=queue.pk).update(lease_seconds=LEASE_SECONDS)
     settle()
     with serving() as server:
-        began = time.perf_counter()
+        start = time.perf_counter()
         tally = hammer(server.url, members, queue)
-        took = time.perf_counter() - began
+        duration = time.perf_counter() - start
     audit = audit_of(queue, tally)
     circumstances = {"annotators": ANNOTATORS, "items": items, "overlap": OVERLAP}
     expected = items * OVERLAP
@@ -90,7 +90,7 @@ def measure(size: Size) -> Iterator[Figure]:
     )
     yield Figure(
         name="hammer.throughput",
-        value=len(tally.submit.samples) / took,
+        value=len(tally.submit.samples) / duration,
         unit="submits/s",
         better="higher",
         with_=circumstances,

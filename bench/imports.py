@@ -101,13 +101,13 @@ def bare_copy(folder: Path) -> float:
             file.writelines(copy)
     with connection.cursor() as cursor:
         cursor.execute(f"TRUNCATE {', '.join(names)} CASCADE")
-    with elapsed() as took:
+    with elapsed() as timer:
         for name in names:
             into = f"COPY {name} FROM STDIN (FORMAT binary)"
             with (folder / name).open("rb") as file, raw.cursor() as cursor, cursor.copy(into) as copy:
                 while block := file.read(BLOCK):
                     copy.write(block)
-    return took.seconds
+    return timer.seconds
 
 
 def stages(path: Path, steps: int) -> Iterator[tuple[str, float]]:
@@ -133,10 +133,10 @@ def stages(path: Path, steps: int) -> Iterator[tuple[str, float]]:
     ]
     yield "split", split.seconds * 1e6 / (len(bodies) * steps)
     for name, work, things in timed:
-        with elapsed() as took:
+        with elapsed() as timer:
             for thing in things:  # results are dropped at once, as in the import
                 work(thing)
-        yield name, took.seconds * 1e6 / (len(bodies) * steps)
+        yield name, timer.seconds * 1e6 / (len(bodies) * steps)
 
 
 def measure(size: Size) -> Iterator[Figure]:
@@ -147,13 +147,13 @@ def measure(size: Size) -> Iterator[Figure]:
         path = Path(name) / "runs.jsonl"
         write_file(path, size)
         facts = {"trajectories": size.trajectories, "steps": total, "bytes_a_step": path.stat().st_size // total}
-        with elapsed() as took, watch_memory() as memory:
+        with elapsed() as timer, watch_memory() as memory:
             batch = bring_in(path, workspace)
         if batch.step_count != total:
             raise RuntimeError(f"Expected {total} steps; got {batch.step_count}, {batch.rejected_count} rows rejected")
         yield Figure(
             name="importing",
-            value=total / took.seconds,
+            value=total / timer.seconds,
             unit="steps/s",
             limit=STEPS_A_SECOND,
             better="higher",

@@ -81,10 +81,10 @@ def measure(size: Size) -> Iterator[Figure]:
 
 def _flat_out(name: str, server: Serving, members: list[Membership], queue: Queue) -> Iterator[Figure]:
     """Without pauses, the cores are the only limit, and everyone waits for everyone."""
-    began, cpu_before = time.perf_counter(), server.cpu_seconds()
+    start, cpu_before = time.perf_counter(), server.cpu_seconds()
     watches = _label(server.url, members, queue, rounds=ROUNDS)
     circumstances = {"annotators": len(members), "items": queue.item_count, "requests": len(watches.submit.samples)}
-    per_second = len(watches.submit.samples) / (time.perf_counter() - began)
+    per_second = len(watches.submit.samples) / (time.perf_counter() - start)
     yield Figure(
         name=f"labeling.{name}",
         value=per_second,

@@ -68,17 +68,17 @@ async def _play(url: str, headers: dict[str, str]) -> tuple[list[tuple[str, floa
         async def runner(number: int) -> None:
             await asyncio.sleep(PLAY_SECONDS * number / RUNNERS)  # spread the starts
             while True:
-                began = time.perf_counter()
+                start = time.perf_counter()
                 answer = await client.post("/episodes/lease", json={"runner": f"r{number}"})
                 if answer.status_code == httpx.codes.NO_CONTENT:
                     return
                 assert answer.status_code == httpx.codes.OK, answer.text
-                leased.append((answer.json()["id"], time.perf_counter() - began))
+                leased.append((answer.json()["id"], time.perf_counter() - start))
                 await asyncio.sleep(PLAY_SECONDS)
-                began = time.perf_counter()
+                start = time.perf_counter()
                 finished = await client.post(f"/sessions/{answer.json()['session']}/finish", json={"success": True})
                 assert finished.status_code == httpx.codes.OK, finished.text
-                ended.append(time.perf_counter() - began)
+                ended.append(time.perf_counter() - start)
 
         await asyncio.gather(*(runner(number) for number in range(RUNNERS)))
     return leased, ended

@@ -27,9 +27,9 @@ def measure(size: Size) -> Iterator[Figure]:
     queue = make_queue(workspace, "judged", size.items // EACH, overlap=EACH)
     _judge(queue, workspace)
     circumstances = {"judgments": queue.item_count * EACH, "people": PEOPLE}
-    with elapsed() as took:
+    with elapsed() as timer:
         measure_quality(queue.pk)
-    yield Figure(name="quality.measure", value=took.seconds, unit="s", limit=30, with_=circumstances)
+    yield Figure(name="quality.measure", value=timer.seconds, unit="s", limit=30, with_=circumstances)
     user = User.objects.create_user(email="researcher@example.org", name="Researcher")
     Membership.objects.create(user=user, workspace=workspace, role=Role.RESEARCHER)
     client, spent = Client(), []

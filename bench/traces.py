@@ -60,12 +60,12 @@ def measure(size: Any) -> Iterator[Any]:
                     assert (response.status_code, response.content) == (200, b""), response.text
 
             before, used = Span.objects.count(), server.cpu_seconds()
-            with watch_memory(server.pids[0]) as memory, elapsed() as took:
+            with watch_memory(server.pids[0]) as memory, elapsed() as timer:
                 at_once(CONNECTIONS, send)
             spans = count * BATCH
             yield Figure(
                 name=f"{kind}: spans taken a second",
-                value=spans / took.seconds,
+                value=spans / timer.seconds,
                 unit="spans/s",
                 limit=5000.0,
                 better="higher",
@@ -77,11 +77,11 @@ def measure(size: Any) -> Iterator[Any]:
             lost = spans - (Span.objects.count() - before)
             yield Figure(name=f"{kind}: spans lost or doubled", value=abs(lost), unit="spans", limit=0.0, with_=facts)
             if kind == "plain":
-                with elapsed() as took:
+                with elapsed() as timer:
                     at_once(CONNECTIONS, send)
                 yield Figure(
                     name="sent again: spans taken a second",
-                    value=spans / took.seconds,
+                    value=spans / timer.seconds,
                     unit="spans/s",
                     limit=5000.0,
                     better="higher",
@@ -93,11 +93,11 @@ def measure(size: Any) -> Iterator[Any]:
             client.close()
     Trace.objects.update(due_at=now() - timedelta(seconds=1))
     stored = Trace.objects.count()
-    with elapsed() as took:
+    with elapsed() as timer:
         while Trace.objects.due_at(now()).exists():
             trace_trajectories.settle_due()
     facts = {"traces": stored, "spans a trace": TRACE}
-    yield Figure(name="traces made trajectories a second", value=stored / took.seconds, unit="traces/s", with_=facts)
+    yield Figure(name="traces made trajectories a second", value=stored / timer.seconds, unit="traces/s", with_=facts)
     lost = stored - Trajectory.objects.count()
     yield Figure(name="trajectories lost or doubled", value=abs(lost), unit="trajectories", limit=0.0, with_=facts)
 

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from contract import jsontext
+from contract.atomic_files import write_atomically
 from contract.trajectory import Task, Trajectory
 from contract.values import BadRow
-from contract.whole_files import write_whole
 
 FOLDER = "episodes"
 
@@ -124,7 +124,7 @@ class EpisodeFolder:
         """Request a batch. Requests by earlier processes of this run are dropped. Raises OSError."""
         self.path.mkdir(exist_ok=True)
         self.close()
-        write_whole(self.path / f"{batch.id}.json", jsontext.dumps(batch.to_json()))
+        write_atomically(self.path / f"{batch.id}.json", jsontext.dumps(batch.to_json()))
 
     def close(self) -> None:
         """Withdraw the request."""
@@ -156,7 +156,7 @@ class EpisodeFolder:
         if played is not None:
             others = [[call.to_json() for call in chat] for chat in played.others]
             payload = {"trajectory": played.rollout.to_json(), "others": others}
-        write_whole(folder / f"{episode_id}.json", jsontext.dumps(payload))
+        write_atomically(folder / f"{episode_id}.json", jsontext.dumps(payload))
 
     def answered(self, batch: Batch) -> set[str]:
         """The ids of the answered episodes."""

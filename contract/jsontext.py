@@ -47,13 +47,13 @@ def loads(body: bytes) -> Any:
         return _loads_slowly(body, refusal)
 
 
-def has_more_values(body: bytes, most: int) -> bool:
+def has_more_values(body: bytes, max_values: int) -> bool:
     """Whether JSON text has more than `most` values and names, without parsing it: a few MB of brackets take seconds and gigabytes to parse."""
-    if len(body) <= most or _signs(body) + body.count(b'"') <= most:
+    if len(body) <= max_values or _signs(body) + body.count(b'"') <= max_values:
         return False
     # Some may be inside strings. Text with very many strings has as many values, and would take as long to scan.
     strings = (body.count(b'"') - body.count(b'\\"')) // 2
-    return strings > 2 * most or _signs(_STRINGS.sub(b"", body)) > most
+    return strings > 2 * max_values or _signs(_STRINGS.sub(b"", body)) > max_values
 
 
 def _signs(body: bytes) -> int:

@@ -97,25 +97,25 @@ class Question:
                 return type(value) is str and 0 < len(value) <= MAX_ANSWER_LENGTH
 
     @classmethod
-    def from_json(cls, kept: Mapping[str, Any]) -> Self:
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Rebuild from `to_json`'s output. Input from outside goes through `read`."""
-        when = kept.get("when")
+        when = data.get("when")
         condition = Condition(when["question"], tuple(when["any_of"])) if when else None
-        return cls(**{**kept, "options": tuple(kept.get("options", ())), "when": condition})
+        return cls(**{**data, "options": tuple(data.get("options", ())), "when": condition})
 
     def to_json(self) -> dict[str, Any]:
         """As JSON, without fields that its type doesn't use or that have their default."""
-        kept: dict[str, Any] = {"key": self.key, "name": self.name, "type": self.type}
+        data: dict[str, Any] = {"key": self.key, "name": self.name, "type": self.type}
         for name in OF_TYPE[self.type]:
             value = getattr(self, name)
             if value != "":
-                kept[name] = list(value) if name == "options" else value
-        kept["required"] = self.required
+                data[name] = list(value) if name == "options" else value
+        data["required"] = self.required
         if self.per != "item":
-            kept["per"] = self.per
+            data["per"] = self.per
         if self.when:
-            kept["when"] = {"question": self.when.question, "any_of": list(self.when.any_of)}
-        return kept
+            data["when"] = {"question": self.when.question, "any_of": list(self.when.any_of)}
+        return data
 
 
 OF_TYPE: dict[Type, tuple[str, ...]] = {
@@ -315,10 +315,10 @@ class _Reader:
             raise self.problem(
                 "when.question", f"“{key}”, which is asked of every step", "a question that is asked once"
             )
-        if wrong := [
+        if invalid := [
             each for each in condition["any_of"] if type(each) not in (int, str) or each not in earlier.values
         ]:
-            raise self.problem("when.any_of", f"a list with {self.shown(wrong[0])}", f"answers of “{earlier.name}”")
+            raise self.problem("when.any_of", f"a list with {self.shown(invalid[0])}", f"answers of “{earlier.name}”")
         if not condition["any_of"]:
             raise self.problem("when.any_of", "empty", f"at least one answer of “{earlier.name}”")
         return Condition(key, tuple(each for each in earlier.values if each in condition["any_of"]))
@@ -329,10 +329,10 @@ class _Reader:
             raise self.problem(name, self.shown(value), f"one of {', '.join(choices)}")
         return value
 
-    def words(self, name: str, most: int) -> str:
+    def words(self, name: str, max_length: int) -> str:
         value = self.value.get(name, "")
-        if not isinstance(value, str) or len(value) > most or not _is_storable(value):
-            raise self.problem(name, self.shown(value), f"a text of at most {most} characters")
+        if not isinstance(value, str) or len(value) > max_length or not _is_storable(value):
+            raise self.problem(name, self.shown(value), f"a text of at most {max_length} characters")
         return value.strip()
 
     def flag(self, name: str) -> bool:

@@ -3,9 +3,9 @@
 MAX_LENGTH = 300
 
 
-def legible(text: str, most: int = MAX_LENGTH) -> str:
+def legible(text: str, max_length: int = MAX_LENGTH) -> str:
     r"""`text` as it may be quoted in an error: on one line, every character visible (`\x00`, `\ud800`, `\u202e`), at most `most` characters."""
-    shown = " ".join(text[: 4 * most].split())
+    shown = " ".join(text[: 4 * max_length].split())
     if not shown.isprintable():
         shown = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in shown)
-    return shown if len(shown) <= most else f"{shown[: most - 1]}…"
+    return shown if len(shown) <= max_length else f"{shown[: max_length - 1]}…"

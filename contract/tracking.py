@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Literal
 
-from contract.whole_files import write_whole
+from contract.atomic_files import write_atomically
 
 Tracker = Literal["none", "mlflow", "tensorboard", "trackio", "wandb"]
 TITLES: dict[str, str] = {
@@ -44,4 +44,4 @@ def read_tracking(folder: Path) -> Tracking:
 
 
 def write_tracking(tracking: Tracking, folder: Path) -> None:
-    write_whole(folder / FILE, json.dumps(asdict(tracking)))
+    write_atomically(folder / FILE, json.dumps(asdict(tracking)))

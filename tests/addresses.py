@@ -38,7 +38,7 @@ from apps.webhooks.destinations import create_destination
 from apps.webhooks.events import EventType
 from apps.webhooks.outbox import announce_test
 from tests import factories
-from tests.annotation import making
+from tests.annotation import builders
 from tests.trajectories.uploads import imported, lines
 
 PUBLIC = {"healthz", "healthz_live", "schema", "api_docs", "gallery", "accounts:sign_in", "accounts:join"}
@@ -121,7 +121,7 @@ def things_of(owner: Membership, labeler: Membership, runs: Path, published: Pat
     model.mkdir(parents=True)
     (model / "config.json").write_text("{}")
     asks = StepsAsks(alternatives=Alternatives(policy.pk))
-    queue = making.queue_of_trajectories(of=here, asks=asks)
+    queue = builders.queue_of_trajectories(of=here, asks=asks)
     item = queue.items.get()
     annotator = annotator_of(labeler)
     held = {"workspace": here, "queue": queue, "item": item, "annotator": annotator, "a_is_left": True}
@@ -135,7 +135,7 @@ def things_of(owner: Membership, labeler: Membership, runs: Path, published: Pat
     step = {"context": [], "message": {"role": "assistant", "tool_calls": [call]}}
     episode = {"format": "retrace/1", "id": "one", "task": {"key": "lamp"}, "steps": [step]}
     live_episodes.note(batch.pk, NAME, json.dumps(episode).encode())
-    pairs = making.queue(of=here)
+    pairs = builders.queue(of=here)
     preference = factories.preference(on=pairs.items.get())
     dataset = freezing.create_dataset(name="shop", description="", licence="", by=owner)
     version = freezing.request_version(dataset=dataset, recipe=Recipe(queues=(str(pairs.pk),)), by=owner)

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from contract.whole_files import write_whole
+from contract.atomic_files import write_atomically
 from trainer.failures import DataFailure
 
 FILE = "canary.json"
@@ -174,7 +174,7 @@ def difference(left: Logprobs, right: Logprobs) -> float:
 
 def write_canary(canary: Canary, folder: Path) -> None:
     """Write canary.json atomically."""
-    write_whole(folder / FILE, json.dumps(asdict(canary)))
+    write_atomically(folder / FILE, json.dumps(asdict(canary)))
 
 
 def read_canary(folder: Path, *, sha256: str) -> Canary:

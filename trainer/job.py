@@ -14,9 +14,9 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
+from contract.atomic_files import write_atomically
 from contract.configs import RunConfig, config_hash, read_run_config
 from contract.events import Failed, Finished, Log, RunCancelled
-from contract.whole_files import write_whole
 from trainer.canary import facts_of
 from trainer.events import EventLog
 from trainer.failures import EXIT_CODE_OF, Cancelled, ExitCode, as_failure
@@ -42,14 +42,14 @@ ENTRY_POINTS = {
 def run(path: Path, *, stop: StopRequest) -> ExitCode:
     """Execute `path`, a run.json, in its folder. Never raises: the last event and the exit code say how it ended."""
     folder = path.parent
-    began = time.monotonic()
+    start = time.monotonic()
     rank = int(os.environ.get("RANK", "0"))  # under `accelerate launch`, the first process speaks for all
     with EventLog(folder / ("events.jsonl" if rank == 0 else f"events.{rank}.jsonl")) as events:
         try:
             config = read_run_config(path)
             events.emit(Log("Reading the configuration: a run of kind " + config.kind))
             figures = work_of(config)(config, folder, events, stop)
-            report = complete_report(figures, config, folder, seconds=time.monotonic() - began)
+            report = complete_report(figures, config, folder, seconds=time.monotonic() - start)
             if rank == 0:
                 write_report(report, folder)
             events.emit(Finished(report))
@@ -121,7 +121,7 @@ def complete_report(figures: dict[str, Any], config: RunConfig, folder: Path, *,
 
 def write_report(report: dict[str, Any], folder: Path) -> None:
     """Write report.json atomically."""
-    write_whole(folder / "report.json", json.dumps(report, indent=2) + "\n")
+    write_atomically(folder / "report.json", json.dumps(report, indent=2) + "\n")
 
 
 def versions() -> dict[str, str]:

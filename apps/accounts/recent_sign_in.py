@@ -86,10 +86,10 @@ def _ask(request: HtmxRequest, action: str) -> HttpResponse | None:
             form.add_error(FIELD, f"Too many tries. Try again in {duration(refusal.retry_after)}.")
             status = 429
     left_out = {"csrfmiddlewaretoken", FIELD}
-    kept = [(name, value) for name, values in request.POST.lists() if name not in left_out for value in values]
+    fields = [(name, value) for name, values in request.POST.lists() if name not in left_out for value in values]
     context = {
         "form": form,
-        "kept": kept,
+        "kept": fields,
         "action": action,
         "back": page_before(request, otherwise="/"),
         "minutes": settings.RECENT_SIGN_IN_SECONDS // 60,

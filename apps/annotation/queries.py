@@ -154,11 +154,11 @@ def people_of(queue: Queue) -> list[Desk]:
 
 def source_of(queue: Queue) -> dict[str, Any]:
     """What the queue was made from, as text; parts that don't apply are empty."""
-    stored = queue.selection
-    pairing = Pairing.from_json(stored["pairing"]) if "pairing" in stored else None
-    selection = stored.get("selection") or {}
+    queue_selection = queue.selection
+    pairing = Pairing.from_json(queue_selection["pairing"]) if "pairing" in queue_selection else None
+    selection = queue_selection.get("selection") or {}
     words = kind_of(queue).pairing_words(pairing) if pairing else None
-    adopted = stored.get("adopted") or {}
+    adopted = queue_selection.get("adopted") or {}
     return {
         "pairing": words,
         "picked": len(selection.get("ids", [])),
@@ -220,8 +220,8 @@ def bulk_acts_of(queue: Queue) -> list[BulkAct]:
 def assignees_of(items: Iterable[Item]) -> dict[int, list[str]]:
     """The names of each item's assignees; none if it's for everybody."""
     assignees: dict[int, list[str]] = defaultdict(list)
-    named = ItemAssignee.objects.filter(item__in=[item.pk for item in items]).select_related("user")
-    for each in named.order_by("user__name", "pk"):
+    rows = ItemAssignee.objects.filter(item__in=[item.pk for item in items]).select_related("user")
+    for each in rows.order_by("user__name", "pk"):
         assignees[each.item_id].append(str(each.user))
     return assignees
 
@@ -235,4 +235,4 @@ def items_of(queue: Queue) -> QuerySet[Item]:
 def golds_of(queue: Queue) -> dict[UUID, Share]:
     """Each annotator's current accuracy on gold items."""
     desks = Desk.objects.filter(queue=queue, golds__gt=0).values_list("annotator", "golds_right", "golds")
-    return {who: share(right, of) for who, right, of in desks}
+    return {annotator_id: share(right, of) for annotator_id, right, of in desks}

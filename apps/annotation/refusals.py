@@ -71,9 +71,9 @@ class Incomplete(Refusal):
 class AnswerTooLong(Refusal):
     code = "answer_too_long"
 
-    def __init__(self, size: int, most: int) -> None:
+    def __init__(self, size: int, limit: int) -> None:
         super().__init__(
-            f"This answer has {size:,} characters including the notes on its steps; at most {most:,} are allowed."
+            f"This answer has {size:,} characters including the notes on its steps; at most {limit:,} are allowed."
         )
 
 

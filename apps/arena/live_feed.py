@@ -92,9 +92,9 @@ def feed(experiment: Experiment) -> int:
     """Process the sessions that have ended since the last call; returns how many. A concurrent call finds nothing left to do."""
     total = 0
     for _ in range(MAX_BATCHES):
-        taken = _feed_batch(experiment.pk)
-        total += taken
-        if taken < BATCH:
+        fed = _feed_batch(experiment.pk)
+        total += fed
+        if fed < BATCH:
             break
     return total
 
@@ -106,8 +106,8 @@ def _feed_batch(experiment_id: UUID) -> int:
     if experiment.state != Experiment.State.LABELING or _is_closed(experiment.queue):
         return 0
     paired = LiveAttempt.objects.filter(experiment=experiment, side=Side.A, is_paired=True).count()
-    room = experiment.plan["tasks"] - paired
-    if room <= 0:
+    remaining_tasks = experiment.plan["tasks"] - paired
+    if remaining_tasks <= 0:
         return 0
     ended = Session.objects.filter(experiment=experiment_id, is_fed=False).exclude(state=Session.State.OPEN)
     drawn = dict(ended.order_by("id").values_list("pk", "drawn_id")[:BATCH])
@@ -115,7 +115,7 @@ def _feed_batch(experiment_id: UUID) -> int:
         return 0
     tasks = _note_attempts(experiment, drawn)
     Session.objects.filter(pk__in=drawn).update(is_fed=True)
-    matching = _matching(experiment, tasks, room)
+    matching = _matching(experiment, tasks, remaining_tasks)
     _extend(experiment, matching)
     return len(drawn)
 
@@ -137,14 +137,14 @@ def _note_attempts(experiment: Experiment, drawn: Mapping[UUID, UUID | None]) ->
     return list(dict.fromkeys(attempt.task_id for attempt in attempts))
 
 
-def _matching(experiment: Experiment, tasks: list[UUID], room: int) -> Matching:
+def _matching(experiment: Experiment, tasks: list[UUID], remaining_tasks: int) -> Matching:
     """Pairs of those tasks that both sides have attempted by now, up to `room`."""
     waiting = LiveAttempt.objects.filter(experiment=experiment, task__in=tasks, is_paired=False).order_by("pk")
     rows = list(waiting.values_list("pk", "side", "task_id", "trajectory_id", "trajectory__course"))
     both = {task for _, side, task, *_ in rows if side == Side.A} & {
         task for _, side, task, *_ in rows if side == Side.B
     }
-    chosen = [task for task in tasks if task in both][:room]
+    chosen = [task for task in tasks if task in both][:remaining_tasks]
     rows = [row for row in rows if row[2] in set(chosen)]
     LiveAttempt.objects.filter(pk__in=[row[0] for row in rows]).update(is_paired=True)
     order = {task: index for index, task in enumerate(chosen)}

@@ -146,8 +146,8 @@ def _of_fields(problems: Any) -> dict[str, Any]:
         return {"detail": " ".join(islice(_words(problems), MAX_FIELDS))}
     if set(problems) == {"detail"}:
         return {"detail": next(_words(problems["detail"]))}
-    named = list(problems.items())[:MAX_FIELDS]
-    fields = {legible(str(name), 100): list(islice(_words(problem), MAX_FIELDS)) for name, problem in named}
+    shown_problems = list(problems.items())[:MAX_FIELDS]
+    fields = {legible(str(name), 100): list(islice(_words(problem), MAX_FIELDS)) for name, problem in shown_problems}
     return {"detail": " ".join(f"{name}: {words[0]}" for name, words in fields.items() if words), "fields": fields}
 
 

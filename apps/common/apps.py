@@ -7,7 +7,7 @@ class CommonConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from apps.common.form_words import install_messages
+        from apps.common.form_messages import install_messages
         from apps.common.text_encoding import encode_answers
 
         install_messages()

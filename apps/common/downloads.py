@@ -38,16 +38,16 @@ def in_pages(rows: QuerySet[M], *, by: str, size: int) -> Iterator[M]:
 
 def _blocks(parts: Iterable[str | bytes]) -> Iterator[bytes]:
     """Join parts to blocks large enough to justify switching threads."""
-    held: list[bytes] = []
+    buffered: list[bytes] = []
     size = 0
     for part in parts:
-        held.append(utf8(part) if isinstance(part, str) else part)
-        size += len(held[-1])
+        buffered.append(utf8(part) if isinstance(part, str) else part)
+        size += len(buffered[-1])
         if size >= BLOCK:
-            yield b"".join(held)
-            held, size = [], 0
-    if held:
-        yield b"".join(held)
+            yield b"".join(buffered)
+            buffered, size = [], 0
+    if buffered:
+        yield b"".join(buffered)
 
 
 async def _asynchronously(blocks: Iterator[bytes]) -> AsyncIterator[bytes]:

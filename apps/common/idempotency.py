@@ -97,8 +97,8 @@ def _fingerprint(request: Request) -> str:
     A keyed hash: the content may include text that's redacted before storage, and a plain hash would allow guesses to be checked.
     """
     data = request.data
-    sent = dict(data.lists()) if hasattr(data, "lists") else data
-    parts = [request.get_full_path(), sent]
+    body = dict(data.lists()) if hasattr(data, "lists") else data
+    parts = [request.get_full_path(), body]
     return salted_hmac(HEADER, json.dumps(parts, sort_keys=True, default=str), algorithm="sha256").hexdigest()
 
 

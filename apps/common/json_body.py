@@ -51,15 +51,15 @@ class StrictJSONParser(JSONParser):
 
 
 def _refuse_long_lists(value: Any) -> None:
-    most = settings.DATA_UPLOAD_MAX_NUMBER_FIELDS
+    limit = settings.DATA_UPLOAD_MAX_NUMBER_FIELDS
     waiting = [value]
     while waiting:
         entries = waiting.pop()
         if not isinstance(entries, dict | list):
             continue
-        if len(entries) > most:
+        if len(entries) > limit:
             kind = "A list" if isinstance(entries, list) else "An object"
-            raise ParseError(f"{kind} has {len(entries):,} entries; expected at most {most:,}.")
+            raise ParseError(f"{kind} has {len(entries):,} entries; expected at most {limit:,}.")
         waiting += entries if isinstance(entries, list) else entries.values()
 
 

@@ -27,20 +27,20 @@ class Limit:
     tries: int
     seconds: int
 
-    def count(self, who: str) -> None:
+    def count(self, subject: str) -> None:
         """Count a try by `who`. Raises TooManyTries beyond the limit; further tries also count."""
-        key = self._key(who)
+        key = self._key(subject)
         # add() keeps an existing value, so two concurrent first tries count as two.
         cache.add(key, 0, timeout=self.seconds + 5)
         if cache.incr(key) > self.tries:
             raise TooManyTries(retry_after=self.seconds - int(time()) % self.seconds)
 
-    def reset(self, who: str) -> None:
+    def reset(self, subject: str) -> None:
         """Reset the tries of `who` in this window."""
-        cache.delete(self._key(who))
+        cache.delete(self._key(subject))
 
-    def _key(self, who: str) -> str:
-        return f"limit:{self.name}:{int(time()) // self.seconds}:{who}"
+    def _key(self, subject: str) -> str:
+        return f"limit:{self.name}:{int(time()) // self.seconds}:{subject}"
 
 
 class TooManyTriesMiddleware:

@@ -27,11 +27,11 @@ class SameOrigin:
 def _is_at(origin: str, host: str) -> bool:
     """Whether an origin has this host and port. The scheme is ignored, since a proxy may have changed it."""
     try:
-        theirs, ours = urlsplit(origin), urlsplit(f"//{host}")
-        default_port = USUAL_PORTS.get(theirs.scheme)
-        return bool(theirs.hostname) and (theirs.hostname, theirs.port or default_port) == (
-            ours.hostname,
-            ours.port or default_port,
+        origin_url, host_url = urlsplit(origin), urlsplit(f"//{host}")
+        default_port = USUAL_PORTS.get(origin_url.scheme)
+        return bool(origin_url.hostname) and (origin_url.hostname, origin_url.port or default_port) == (
+            host_url.hostname,
+            host_url.port or default_port,
         )
     except ValueError:  # an invalid address
         return False

@@ -214,8 +214,8 @@ async def _refuse(scope: Scope, send: Send, limit: int) -> None:
     await _answer(scope, send, 413, words)
 
 
-async def _refuse_sender(scope: Scope, send: Send, token: str, most: int) -> None:
-    size = f"{most // 1024**2} MiB" if most >= 1 << 20 else f"{most // 1024} KiB"
+async def _refuse_sender(scope: Scope, send: Send, token: str, limit: int) -> None:
+    size = f"{limit // 1024**2} MiB" if limit >= 1 << 20 else f"{limit // 1024} KiB"
     await _answer(scope, send, 401, f"Sign in, or send {token}: of others this takes {size} only.")
 
 

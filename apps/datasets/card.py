@@ -48,9 +48,14 @@ def make_card(version: Version, figures: Figures) -> dict[str, Any]:
 
 def _annotators(annotators: dict[UUID, Annotator], figures: Figures) -> list[dict[str, Any]]:
     entries = [
-        {"id": str(who), "kind": annotators[who].kind, "label": annotators[who].label, "judgements": count}
-        | ({"source": annotators[who].source} if annotators[who].source else {})
-        for who, count in figures.judgments.items()
+        {
+            "id": str(annotator_id),
+            "kind": annotators[annotator_id].kind,
+            "label": annotators[annotator_id].label,
+            "judgements": count,
+        }
+        | ({"source": annotators[annotator_id].source} if annotators[annotator_id].source else {})
+        for annotator_id, count in figures.judgments.items()
     ]
     return sorted(entries, key=lambda entry: (-entry["judgements"], entry["label"]))
 
@@ -71,7 +76,9 @@ def public_card(version: Version) -> dict[str, Any]:
     """The card with the version's identity, as returned by REST: without the ids of annotators."""
     card = {
         **version.card,
-        "annotators": [{k: v for k, v in who.items() if k != "id"} for who in version.card.get("annotators", [])],
+        "annotators": [
+            {k: v for k, v in annotator.items() if k != "id"} for annotator in version.card.get("annotators", [])
+        ],
     }
     return {
         "dataset": version.dataset.name,
@@ -93,7 +100,7 @@ def markdown(version: Version) -> str:
     """The card as a README, with the YAML front matter that dataset hubs read."""
     card = version.card
     rows = sum(version.row_counts.values())
-    people = [who for who in card["annotators"] if who["kind"] == Annotator.Kind.PERSON]
+    people = [annotator for annotator in card["annotators"] if annotator["kind"] == Annotator.Kind.PERSON]
     lines = [
         "---",
         "task_categories: [text-generation]",
@@ -134,7 +141,10 @@ def markdown(version: Version) -> str:
         "",
         *table(
             ("Annotator", "Kind", "Judgments"),
-            [(plain(who["label"]), _kind_words(who), who["judgements"]) for who in card["annotators"]],
+            [
+                (plain(annotator["label"]), _kind_words(annotator), annotator["judgements"])
+                for annotator in card["annotators"]
+            ],
         ),
         *(_kind_lines(card) if ROW_TYPES[version.row_type].contents else _pair_lines(card)),
         "## Policies",
@@ -156,8 +166,12 @@ def markdown(version: Version) -> str:
     return "\n".join(lines)
 
 
-def _kind_words(who: dict[str, Any]) -> str:
-    return f"{who['kind']}, judged in {plain(who['source'])}" if "source" in who else str(who["kind"])
+def _kind_words(annotator: dict[str, Any]) -> str:
+    return (
+        f"{annotator['kind']}, judged in {plain(annotator['source'])}"
+        if "source" in annotator
+        else str(annotator["kind"])
+    )
 
 
 def _pair_lines(card: dict[str, Any]) -> list[str]:

@@ -49,10 +49,10 @@ class Agreement:
     def add(self, votes: Sequence[Vote]) -> None:
         """Add the votes of different annotators on one pair."""
         judged = {vote.annotator: vote.strength for vote in votes}
-        self.have_judged.update(who in self.machines for who in judged)
+        self.have_judged.update(annotator in self.machines for annotator in judged)
         self.strengths["all"][_pattern(judged.values())] += 1
         self.strengths["people"][
-            _pattern(strength for who, strength in judged.items() if who not in self.machines)
+            _pattern(strength for annotator, strength in judged.items() if annotator not in self.machines)
         ] += 1
 
     def to_json(self) -> dict[str, Any]:

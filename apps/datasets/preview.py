@@ -63,5 +63,5 @@ def preview(recipe: Recipe, workspace: Workspace) -> Preview:
         new = sum(entry.task.split is None for entry in inside)
         splits.append(SplitPreview(split, len(inside), new, rows, rows / sources.rows if sources.rows else 0.0))
     dropped = [(REASONS[reason], times) for reason, times in sources.dropped.most_common()]
-    kept = len(flagged_items(recipe.queues)) if recipe.flagged == "keep" else 0
-    return Preview(sources, splits, dropped, kept)
+    kept_count = len(flagged_items(recipe.queues)) if recipe.flagged == "keep" else 0
+    return Preview(sources, splits, dropped, kept_count)

@@ -120,8 +120,8 @@ async def models(request: Request) -> Response:
         served = [(each.name, each.created_at) for each in await in_database(models_of, key)]
     else:
         session = (await recorder.session_of(key)).session
-        named = session.split or session.policy
-        served = [(session.public_name, named.created_at if named else session.created_at)]
+        target = session.split or session.policy
+        served = [(session.public_name, target.created_at if target else session.created_at)]
     cards = [
         {"id": name, "object": "model", "created": int(created_at.timestamp()), "owned_by": "retrace"}
         for name, created_at in served

@@ -89,8 +89,8 @@ def _without_tokens(reply: Any) -> Any:
     return {**_bare(reply), "choices": bare}
 
 
-def _bare(held: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in held.items() if name not in OF_TOKENS}
+def _bare(call_fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in call_fields.items() if name not in OF_TOKENS}
 
 
 def _contains_tokens(reply: Any) -> bool:

@@ -105,13 +105,13 @@ def _storable(model: object) -> str:
     return model if isinstance(model, str) and len(model) <= MAX_NAME_LENGTH and is_storable(model) else ""
 
 
-def _policy(member: Membership, named: str) -> Policy:
-    meant = Q(name=named)
+def _policy(member: Membership, name: str) -> Policy:
+    meant = Q(name=name)
     with suppress(ValueError):
-        meant |= Q(pk=UUID(named))
+        meant |= Q(pk=UUID(name))
     policy = Policy.objects.visible_to(member).acting().filter(meant).select_related("endpoint").first()
     if policy is None:
         raise NoSuchModel(
-            f"There is no policy {named!r} in this workspace that can act. With an API token, `model` names the policy, or a traffic split."
+            f"There is no policy {name!r} in this workspace that can act. With an API token, `model` names the policy, or a traffic split."
         )
     return policy

@@ -230,11 +230,11 @@ class Recorder:
         return cast("Json", jsontext.loads(reply))
 
     def _forget(self) -> None:
-        held = sum(len(reply) for _, reply in self._unredacted.values())
+        total_bytes = sum(len(reply) for _, reply in self._unredacted.values())
         for call_id, (until, reply) in list(self._unredacted.items()):
-            if until > time.monotonic() and held <= REPLAY_BYTES:
+            if until > time.monotonic() and total_bytes <= REPLAY_BYTES:
                 break
-            held -= len(reply)
+            total_bytes -= len(reply)
             del self._unredacted[call_id]
 
     def _background(self, work: Any) -> None:

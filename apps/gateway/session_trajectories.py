@@ -66,10 +66,10 @@ def with_tokens(paths: Sequence[Sequence[Call]]) -> list[Chat]:
     return [[tokens[call.pk] for call in path if call.pk in tokens] for path in paths]
 
 
-def _within(path: Sequence[Call], most: int) -> list[Call]:
+def _within(path: Sequence[Call], max_steps: int) -> list[Call]:
     """The calls from its beginning that have at most so many ids."""
     sums = accumulate(_ids_of(call) for call in path)
-    return [call for call, ids in zip(path, sums, strict=True) if ids <= most]
+    return [call for call, ids in zip(path, sums, strict=True) if ids <= max_steps]
 
 
 def _ids_of(call: Call) -> int:
@@ -93,12 +93,12 @@ def paths_of(calls: Iterable[Call]) -> list[list[Call]]:
     answered = _answered(calls)
     lengths = _lengths(answered)
     paths: list[list[Call]] = []
-    room, characters = MAX_STEPS, MAX_CHARACTERS
+    remaining_steps, characters = MAX_STEPS, MAX_CHARACTERS
     for leaf in sorted(leaves_of(answered.values()), key=lambda leaf: (-lengths[leaf.pk], leaf.pk)):
         path = _back_from(leaf, answered)
         if paths:
-            room, characters = room - len(path), characters - whole_size_of(path)
-            if room < 0 or characters < 0 or len(paths) == MAX_PATHS:
+            remaining_steps, characters = remaining_steps - len(path), characters - whole_size_of(path)
+            if remaining_steps < 0 or characters < 0 or len(paths) == MAX_PATHS:
                 break
         paths.append(path)
     return paths

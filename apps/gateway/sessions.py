@@ -275,8 +275,8 @@ def finish_session(
     if reward is None:
         reward = _noted_reward(locked)
     names, facts = redacted(session.workspace_id, [list(rewards or {}), dict(metadata or {})])
-    named = dict(zip(names, (rewards or {}).values(), strict=True))
-    outcome = {"success": success, "reward": reward, "rewards": {**locked.rewards, **named}}
+    rewards_by_name = dict(zip(names, (rewards or {}).values(), strict=True))
+    outcome = {"success": success, "reward": reward, "rewards": {**locked.rewards, **rewards_by_name}}
     if not locked.is_open:
         if locked.state == Session.State.FINISHED and all(getattr(locked, name) == outcome[name] for name in outcome):
             return locked

@@ -87,8 +87,8 @@ def review_for(member: Membership) -> Review | None:
     counts = dict(disputed.order_by().values_list("queue").annotate(Count("pk")))
     if not counts:
         return None
-    most = max(counts, key=lambda queue: counts[queue])
-    return Review(Queue.objects.get(pk=most), counts[most], sum(counts.values()) - counts[most])
+    busiest = max(counts, key=lambda queue: counts[queue])
+    return Review(Queue.objects.get(pk=busiest), counts[busiest], sum(counts.values()) - counts[busiest])
 
 
 def mentions_of(member: Membership) -> list[Mention]:

@@ -97,8 +97,8 @@ def _of_member(path: str, file: IO[bytes] | UnreadableFile, limits: Limits) -> I
 def _nothing_in(folder: Folder, refused: list[str]) -> str:
     if refused:
         return f"No file of the archive could be read; of the first: {refused[0]}"
-    held = f"; it holds {_named(folder.passed_over)}" if folder.passed_over else ""
-    return f"The archive holds no file that ends in {', '.join(DATA)}{held}."
+    contents_text = f"; it holds {_named(folder.passed_over)}" if folder.passed_over else ""
+    return f"The archive holds no file that ends in {', '.join(DATA)}{contents_text}."
 
 
 def _passed_over(paths: list[str]) -> str:

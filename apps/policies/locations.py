@@ -83,10 +83,10 @@ def _existing_folder(location: str) -> Path:
 
 
 def _refuse_outside(path: Path, location: str) -> None:
-    ours = (settings.RUNS_DIR, settings.PUBLISHED_DIR)
+    own_roots = (settings.RUNS_DIR, settings.PUBLISHED_DIR)
     if not _lies_in(path, [root.resolve() for root in settings.MODEL_ROOTS]):
         raise _outside(location)
-    if _lies_in(path, [Path(folder).resolve() for folder in ours]):  # workspaces share these folders
+    if _lies_in(path, [Path(folder).resolve() for folder in own_roots]):  # workspaces share these folders
         raise _outside(location)
 
 

@@ -170,8 +170,8 @@ def _register(
 
 
 def _endpoint_name(workspace: Workspace, base_url: str) -> str:
-    taken = Endpoint.objects.filter(workspace=workspace, name__startswith=base_url[:90]).count()
-    return base_url[:90] + (f" ({taken + 1})" if taken else "")
+    same_prefix = Endpoint.objects.filter(workspace=workspace, name__startswith=base_url[:90]).count()
+    return base_url[:90] + (f" ({same_prefix + 1})" if same_prefix else "")
 
 
 def free_name(*, workspace_id: UUID, wanted: str) -> str:
@@ -180,12 +180,12 @@ def free_name(*, workspace_id: UUID, wanted: str) -> str:
     If two runs finish at the same moment with one name, the unique constraint refuses the second, and its worker
     tries again.
     """
-    taken = set(
+    existing_names = set(
         Policy.objects.filter(workspace=workspace_id, name__startswith=wanted[:190]).values_list("name", flat=True)
     )
-    if wanted not in taken:
+    if wanted not in existing_names:
         return wanted
     number = 2
-    while (name := f"{wanted[:190]} ({number})") in taken:
+    while (name := f"{wanted[:190]} ({number})") in existing_names:
         number += 1
     return name

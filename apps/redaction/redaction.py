@@ -174,7 +174,7 @@ def _texts(value: Any, is_kept: Keep) -> Iterator[str]:
             yield item
         elif isinstance(item, dict):
             pending += [name for name in item if not _is_name(name, is_kept)]
-            pending += [held for name, held in item.items() if not is_kept(name, held)]
+            pending += [nested for name, nested in item.items() if not is_kept(name, nested)]
         elif isinstance(item, list):
             pending += item
         elif _is_number(item):

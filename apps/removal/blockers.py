@@ -92,8 +92,8 @@ def on_queue(queue: Queue) -> list[Blocker]:
     for experiment in Experiment.objects.filter(queue=queue):
         words = f"experiment {experiment.name} depends on its judgments"
         blockers.append(Blocker(words, reverse("arena:experiment", args=[experiment.pk])))
-    named = Version.objects.filter(workspace=queue.workspace_id, recipe__queues__contains=[str(queue.pk)])
-    return _first(blockers, _versions(named), _versions(_holding("queue", queue)))
+    versions = Version.objects.filter(workspace=queue.workspace_id, recipe__queues__contains=[str(queue.pk)])
+    return _first(blockers, _versions(versions), _versions(_holding("queue", queue)))
 
 
 def on_version(version: Version) -> list[Blocker]:
@@ -116,8 +116,8 @@ def _holding(field: str, value: Any) -> QuerySet[Version]:
 
 
 def _versions(versions: QuerySet[Version]) -> Iterator[Blocker]:
-    kept = versions.exclude(state=Version.State.FAILED).select_related("dataset")
-    for version in kept.order_by("pk")[: MAX_BLOCKERS + 1]:
+    usable = versions.exclude(state=Version.State.FAILED).select_related("dataset")
+    for version in usable.order_by("pk")[: MAX_BLOCKERS + 1]:
         words = "is frozen, and can't be deleted" if version.state == Version.State.FROZEN else "is being frozen"
         address = reverse("datasets:version", args=[version.dataset_id, version.number])
         yield Blocker(f"dataset version {version} {words}", address)

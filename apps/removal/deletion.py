@@ -190,7 +190,9 @@ def delete_trajectories(ids: Collection[UUID]) -> dict[type[Model], int]:
     ids = list(ids)
     # Lock in the order used by writers: a trace or a session, then its trajectories.
     traces = Trace.objects.filter(parts__trajectory__in=ids)
-    held = list(Trace.objects.filter(pk__in=traces.values("pk")).select_for_update().order_by("pk").values_list("pk"))
+    locked_traces = list(
+        Trace.objects.filter(pk__in=traces.values("pk")).select_for_update().order_by("pk").values_list("pk")
+    )
     sessions = Session.objects.filter(paths__trajectory__in=ids)
     of_sessions = Session.objects.filter(pk__in=sessions.values("pk")).select_for_update().order_by("pk")
     session_ids = [pk for (pk,) in of_sessions.values_list("pk")]
@@ -201,7 +203,7 @@ def delete_trajectories(ids: Collection[UUID]) -> dict[type[Model], int]:
     imports = list(runs.exclude(import_batch=None).order_by().values_list("import_batch", flat=True).distinct())
     counts = dependents.delete(runs, spared=NEVER)
     # Late spans would bring back what was deleted, and the spans' own content would remain.
-    trace_ids = [pk for (pk,) in held]
+    trace_ids = [pk for (pk,) in locked_traces]
     for model in (Span, Source):
         model.objects.filter(trace__in=trace_ids).delete()
     Trace.objects.filter(pk__in=trace_ids).update(closed_at=now(), due_at=None)

@@ -50,8 +50,8 @@ class TracesView(ListView):
     )
     def get(self, request: Request) -> Response:
         traces = traces_for_list(self.member)
-        if named := request.query_params.get("trace_id"):
-            traces = traces.filter(trace_id=named.lower()) if is_storable(named) else traces.none()
+        if trace_id := request.query_params.get("trace_id"):
+            traces = traces.filter(trace_id=trace_id.lower()) if is_storable(trace_id) else traces.none()
         return self.page_of(traces, TelemetryTraceSerializer)
 
 

@@ -94,11 +94,11 @@ class TracesEndpoint:
         if scope["type"] != "http" or path.rstrip("/") != PATH:
             return await self.inner(scope, receive, send)
         request = Request(scope, receive)
-        sent = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         try:
-            answer = (await self._answer(request, sent)).response(sent)
+            answer = (await self._answer(request, content_type)).response(content_type)
         except Refusal as refusal:
-            answer = refusal.response(PROTOBUF if sent == PROTOBUF else JSON)
+            answer = refusal.response(PROTOBUF if content_type == PROTOBUF else JSON)
         except ClientDisconnect:
             answer = Response(status_code=499)  # the client has disconnected
         await answer(scope, receive, send)
@@ -185,27 +185,27 @@ def _store(workspace_id: UUID, body: bytes, encoding: str, media_type: str) -> A
 
 def _unpacked(body: bytes) -> bytes:
     """Decompress gzip with one or more members. Raises Refusal."""
-    pieces, room = [], settings.TRACES_MAX_BYTES
+    chunks, remaining_bytes = [], settings.TRACES_MAX_BYTES
     for _ in range(MAX_MEMBERS):
         unpacker = zlib.decompressobj(wbits=31)
         try:
-            piece = unpacker.decompress(body, room + 1)
+            piece = unpacker.decompress(body, remaining_bytes + 1)
         except zlib.error as problem:
             raise Refusal(400, INVALID_ARGUMENT, f"The body isn't gzip: {problem}.") from None
-        room -= len(piece)
-        if room < 0:
+        remaining_bytes -= len(piece)
+        if remaining_bytes < 0:
             raise _too_large()
         if not unpacker.eof:
             raise Refusal(400, INVALID_ARGUMENT, "The body ends inside its gzip stream.")
-        pieces.append(piece)
+        chunks.append(piece)
         body = unpacker.unused_data
         if not body:
-            return b"".join(pieces)
+            return b"".join(chunks)
     raise Refusal(400, INVALID_ARGUMENT, f"The body has more than {MAX_MEMBERS} gzip members.")
 
 
 def _too_large() -> Refusal:
-    most = settings.TRACES_MAX_BYTES >> 20
+    max_mib = settings.TRACES_MAX_BYTES >> 20
     return Refusal(
-        413, INVALID_ARGUMENT, f"The request is larger than the {most} MiB that are accepted. Send smaller batches."
+        413, INVALID_ARGUMENT, f"The request is larger than the {max_mib} MiB that are accepted. Send smaller batches."
     )

@@ -80,9 +80,9 @@ def store_spans(workspace_id: UUID, batch: Batch) -> int:
     _refuse_beyond_storage(workspace_id)
     moment = now()
     traces = _traces(workspace_id, {span.trace_id for span in spans}, moment)
-    taken = _within_limits(batch, spans, traces)
-    new = _insert(taken, traces)
-    changed = [span for span in taken if (traces[span.trace_id].pk, span.span_id) in new]
+    accepted = _within_limits(batch, spans, traces)
+    new = _insert(accepted, traces)
+    changed = [span for span in accepted if (traces[span.trace_id].pk, span.span_id) in new]
     for span in changed:
         _count(traces[span.trace_id], span, is_first=new[traces[span.trace_id].pk, span.span_id], moment=moment)
     _insert_sources(changed, traces)
@@ -126,29 +126,29 @@ def _traces(workspace_id: UUID, ids: Iterable[str], moment: datetime) -> dict[st
 
 def _within_limits(batch: Batch, spans: list[Span], traces: dict[str, Trace]) -> list[Span]:
     """Leaves out spans that exceed their trace's limit, or that arrive after its spans were deleted."""
-    taken: list[Span] = []
+    accepted: list[Span] = []
     copies: dict[tuple[str, bytes], int] = {}
     copies_left = MAX_SOURCE_COPIES
-    room = {trace_id: MAX_SPANS - trace.span_count for trace_id, trace in traces.items()}
+    remaining_spans = {trace_id: MAX_SPANS - trace.span_count for trace_id, trace in traces.items()}
     bytes_left = {trace_id: settings.TRACES_MAX_TRACE_BYTES - trace.size for trace_id, trace in traces.items()}
     for span in spans:
         name = span.trace_id
         copy = 0 if (name, span.source.digest) in copies else len(span.source.body)
         if traces[name].closed_at is not None:
             batch.reject(f"The trace {name} is closed: its last span arrived long ago.")
-        elif room[name] <= 0 or bytes_left[name] < span.size:
+        elif remaining_spans[name] <= 0 or bytes_left[name] < span.size:
             mebibytes = settings.TRACES_MAX_TRACE_BYTES >> 20
             batch.reject(f"The trace {name} is full: {MAX_SPANS:,} spans, or {mebibytes:,} MiB of them, is the limit.")
         elif copy > copies_left:
             mebibytes = MAX_SOURCE_COPIES >> 20
             batch.reject(f"The resources of so many traces take more than {mebibytes} MiB. Send fewer traces at once.")
         else:
-            room[name] -= 1
+            remaining_spans[name] -= 1
             bytes_left[name] -= span.size
             copies[name, span.source.digest] = copy
             copies_left -= copy
-            taken.append(span)
-    return taken
+            accepted.append(span)
+    return accepted
 
 
 def _insert(spans: list[Span], traces: dict[str, Trace]) -> dict[tuple[UUID, str], bool]:

@@ -24,7 +24,7 @@ from apps.trajectories.imports.bulk_copy import Origin, copy_in, replace
 from apps.trajectories.imports.preparation import Prepared, prepare
 from apps.trajectories.models import Trajectory
 from apps.trajectories.outlines import visible
-from apps.trajectories.rests import referrer_of
+from apps.trajectories.referrers import referrer_of
 
 SOURCE = "otlp"
 AT_ONCE = 1000
@@ -60,13 +60,13 @@ def _batches() -> Iterator[list[UUID]]:
     """The traces that are due, in batches that fit into memory."""
     due = Trace.objects.due_at(now()).order_by("due_at").values_list("pk", "size")[:AT_ONCE]
     batch: list[UUID] = []
-    room = BATCH_BYTES
+    remaining_bytes = BATCH_BYTES
     for pk, size in list(due):
-        if batch and (len(batch) == BATCH or size > room):
+        if batch and (len(batch) == BATCH or size > remaining_bytes):
             yield batch
-            batch, room = [], BATCH_BYTES
+            batch, remaining_bytes = [], BATCH_BYTES
         batch.append(pk)
-        room -= size
+        remaining_bytes -= size
     if batch:
         yield batch
 
@@ -178,13 +178,13 @@ def _add(new: list[tuple[Trace, Chat]]) -> None:
 
 def _remove(parts: list[TracePart]) -> list[str]:
     """Remove chats that turned out to be part of others; returns why some of them stay."""
-    kept = []
+    kept_ids = []
     for part in parts:
         if reason := _locked_because(part.trajectory_id):
-            kept.append(f"The chat of {part.trajectory_id} is part of another one now, but {reason}. It stays.")
+            kept_ids.append(f"The chat of {part.trajectory_id} is part of another one now, but {reason}. It stays.")
         else:
             Trajectory.objects.filter(pk=part.trajectory_id).delete()
-    return kept
+    return kept_ids
 
 
 def _change(trace: Trace, part: TracePart, chat: Chat) -> str:

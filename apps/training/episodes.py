@@ -51,7 +51,7 @@ def open_batch(run: Run, batch: Batch) -> None:
     if EpisodeBatch.objects.filter(pk=batch.id, closed_at=None).exists():
         return
     close_batches(run)
-    stored = EpisodeBatch.objects.create(
+    batch_row = EpisodeBatch.objects.create(
         pk=batch.id,
         run=run,
         moment=batch.moment[:100],
@@ -62,7 +62,7 @@ def open_batch(run: Run, batch: Batch) -> None:
     Episode.objects.bulk_create(
         Episode(
             pk=each.id,
-            batch=stored,
+            batch=batch_row,
             task=each.task.to_json(),
             environment=each.task.environment,
             attempt=each.attempt,
@@ -77,9 +77,9 @@ def close_batches(run: Run) -> None:
     batches = EpisodeBatch.objects.filter(run=run)
     batches.filter(closed_at=None).update(closed_at=now())
     _abandon_all(Session.objects.open().filter(episode__batch__run=run), "The step went on without it.")
-    kept = list(batches.order_by("-opened_at").values_list("pk", flat=True)[: KEPT_BATCHES - 1])
-    Session.objects.filter(episode__batch__run=run).exclude(episode__batch__in=kept).delete()
-    batches.exclude(pk__in=kept).delete()
+    kept_ids = list(batches.order_by("-opened_at").values_list("pk", flat=True)[: KEPT_BATCHES - 1])
+    Session.objects.filter(episode__batch__run=run).exclude(episode__batch__in=kept_ids).delete()
+    batches.exclude(pk__in=kept_ids).delete()
 
 
 def ended_episodes(batch_id: UUID) -> Iterator[tuple[Episode, PlayedEpisode | None]]:

@@ -118,8 +118,8 @@ def answer(key: str, check: Check) -> None:
     cache.set(key, asdict(check), ANSWER_SECONDS)
 
 
-def _read(stored: dict[str, Any]) -> Check:
-    return Check(**{**stored, "refusals": [Refusal(**each) for each in stored["refusals"]]})
+def _read(data: dict[str, Any]) -> Check:
+    return Check(**{**data, "refusals": [Refusal(**each) for each in data["refusals"]]})
 
 
 TASK = "training.run"

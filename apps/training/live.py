@@ -38,7 +38,7 @@ def run_context(run: Run) -> dict[str, Any]:
         "headway": headway(run),
         "episodes": episodes_of_runners(run),
         "failure_log": "\n".join(run.failure.get("log", [])),
-        "alarms": alarms_of(run, most=ALARMS),
+        "alarms": alarms_of(run, limit=ALARMS),
         "timeline": list(run.events.exclude(kind="log").order_by("-id")[:TIMELINE]),
         "log_size": log.stat().st_size if log.exists() else 0,
     }

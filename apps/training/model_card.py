@@ -52,8 +52,8 @@ def model_card(policy: Policy) -> str:
 
 def _head(policy: Policy, origins: Sequence[Origin], run: Run | None) -> list[str]:
     """The YAML front matter. Strings are JSON-encoded, which is valid YAML and can't break out of a line."""
-    began = [each.policy for each in origins if each.reward is None]
-    root = began[-1].location if began else ""
+    base_policies = [each.policy for each in origins if each.reward is None]
+    root = base_policies[-1].location if base_policies else ""
     tags = ["agent", "retrace", *([run.algorithm] if run else [])]
     return [
         "---",
@@ -69,9 +69,9 @@ def _head(policy: Policy, origins: Sequence[Origin], run: Run | None) -> list[st
 def _made(policy: Policy, run: Run | None) -> str:
     if run is None:
         return f"{policy.get_kind_display()}, registered in Retrace without a record of its training."
-    began = f", from {plain(run.base.name)}" if run.base else ", from random weights"
+    base_text = f", from {plain(run.base.name)}" if run.base else ", from random weights"
     when = f" on {run.finished_at:%Y-%m-%d}" if run.finished_at else ""
-    return f"{policy.get_kind_display()}, made by {run.get_algorithm_display()}{began}{when}."
+    return f"{policy.get_kind_display()}, made by {run.get_algorithm_display()}{base_text}{when}."
 
 
 def _origin(origin: Origin) -> tuple[str, ...]:

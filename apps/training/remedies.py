@@ -39,9 +39,9 @@ class Alarm:
     """Whether it recommends a value that isn't in use yet."""
 
 
-def alarms_of(run: Run, *, most: int) -> list[Alarm]:
+def alarms_of(run: Run, *, limit: int) -> list[Alarm]:
     """The run's alarms, newest first."""
-    rows = run.events.filter(kind="alarm").order_by("-id")[:most]
+    rows = run.events.filter(kind="alarm").order_by("-id")[:limit]
     return [Alarm(row.pk, row.text, _is_open(run, row)) for row in rows]
 
 
@@ -56,14 +56,14 @@ def resume_with_remedy(*, run: Run, alarm: RunEvent, by: User) -> Run:
     if not run.is_resumable:
         raise lifecycle.NotResumable(run)
     setting, value = alarm.details.get("setting", ""), alarm.details.get("value")
-    stored = stored_config(run, run.config)
-    field = field_at(stored, setting)
+    previous = stored_config(run, run.config)
+    field = field_at(previous, setting)
     if field is None or field.internal:
         raise NoRemedy("This alarm names no setting to try. Resume the run as it is, or launch a new one.")
-    before = at(stored, setting)
+    before = at(previous, setting)
     if before == value:
         raise RemedyInUse(f"{field.title} is {value_text(value)} already. Resume the run as it is.")
-    rewards = {"rewards": stored.to_json()["rewards"]} if setting.startswith("rewards.") else {}
+    rewards = {"rewards": previous.to_json()["rewards"]} if setting.startswith("rewards.") else {}
     config = replaced({**run.config, **rewards}, setting, value)  # a partial config may lack the list
     try:
         stored_config(run, config)

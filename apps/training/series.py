@@ -38,7 +38,7 @@ class Point(NamedTuple):
         return {name: value for name, value in self.means.items() if value is not None}
 
 
-def metric_points(run_id: UUID, *, after: int = -1, most: int) -> list[Point]:
+def metric_points(run_id: UUID, *, after: int = -1, max_points: int) -> list[Point]:
     """The run's metrics after step `after`, as at most `most` points; if there are more steps, neighbors are averaged.
 
     A mean covers at most MAX_AVERAGED evenly spaced steps, plus every evaluation, since those are few. So a run of 100,000 steps
@@ -49,7 +49,7 @@ def metric_points(run_id: UUID, *, after: int = -1, most: int) -> list[Point]:
     last = metrics.order_by("-step").values_list("step", flat=True).first()
     if first is None or last is None:
         return []
-    width = max(1, math.ceil((last - first + 1) / most))
+    width = max(1, math.ceil((last - first + 1) / max_points))
     points: dict[int, Point] = {}
     with connection.cursor() as cursor:
         cursor.execute(
@@ -101,14 +101,14 @@ def series_of(run: Run, *, after: int = -1) -> dict[str, Any]:
 
     A column without `rows` has a value in every row. Non-finite values are null; missing ones are left out.
     """
-    points = metric_points(run.pk, after=after, most=MAX_POINTS)
-    began = _began(run) if points else 0.0
+    points = metric_points(run.pk, after=after, max_points=MAX_POINTS)
+    started_at = _began(run) if points else 0.0
     measured = {name for point in points for name in point.means}
     charts = charts_of(measured, learned=list(run.rewards.order_by("term").values_list("term", flat=True)))
     averaged = {name for point in points for name in point.means if point.lows[name] != point.highs[name]}
     return {
         "steps": [point.step for point in points],
-        "seconds": [round(point.at - began, 3) for point in points],
+        "seconds": [round(point.at - started_at, 3) for point in points],
         "columns": {name: _column(points, name, name in averaged) for name in sorted(measured) if is_drawn(name)},
         "charts": [_as_json(chart, averaged) for chart in charts],
         "sampled": sampled(run).steps,

@@ -67,26 +67,26 @@ def _extra(trajectory: Trajectory) -> dict[str, Json]:
 
 def _steps(trajectory: Trajectory) -> Iterator[AtifStep]:
     """The steps, without numbers. There is at least one: for a trajectory without turns, its prompt."""
-    held: AtifStep | None = None
+    pending: AtifStep | None = None
     for step in steps_of(trajectory):
-        for each in list(_context_steps(held, step.context)):  # all of them, before the held step is yielded
-            held = yield from _next(held, each)
-        held = yield from _next(held, _turn(step))
-    for each in list(_context_steps(held, trajectory.closing)):
-        held = yield from _next(held, each)
-    yield held or {"source": "user", "message": trajectory.task.instruction}
+        for each in list(_context_steps(pending, step.context)):  # all of them, before the held step is yielded
+            pending = yield from _next(pending, each)
+        pending = yield from _next(pending, _turn(step))
+    for each in list(_context_steps(pending, trajectory.closing)):
+        pending = yield from _next(pending, each)
+    yield pending or {"source": "user", "message": trajectory.task.instruction}
 
 
-def _next(held: AtifStep | None, step: AtifStep) -> Generator[AtifStep, None, AtifStep]:
+def _next(pending: AtifStep | None, step: AtifStep) -> Generator[AtifStep, None, AtifStep]:
     """Yield the held step, which now has all its results, and hold the new one."""
-    if held is not None:
-        yield held
+    if pending is not None:
+        yield pending
     return step
 
 
-def _context_steps(held: AtifStep | None, messages: Iterable[Message]) -> Iterator[AtifStep]:
+def _context_steps(pending: AtifStep | None, messages: Iterable[Message]) -> Iterator[AtifStep]:
     """Messages as steps; results of the held step's calls are added to it instead."""
-    agent = held
+    agent = pending
     for message in messages:
         called = {call["tool_call_id"] for call in (agent or {}).get("tool_calls", ())}
         if message.get("role") == "tool" and agent is not None and message.get("tool_call_id") in called:
@@ -108,7 +108,7 @@ def _turn(step: Step) -> AtifStep:
     metrics: dict[str, Json] = {
         "prompt_tokens": step.prompt_tokens,
         "completion_tokens": step.completion_tokens,
-        **{name: step.info.get(ours) for ours, name in OF_METRICS.items()},
+        **{name: step.info.get(key) for key, name in OF_METRICS.items()},
         "extra": None if step.reward is None else {"reward": step.reward},
     }
     metrics = {name: value for name, value in metrics.items() if value not in (None, [])}

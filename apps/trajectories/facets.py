@@ -121,8 +121,8 @@ SELECT by, value, words, runs, values FROM ranked WHERE rank <= %(shown)s ORDER 
 
 def _judged(member: Membership, counted: Sequence[UUID]) -> Iterator[_Count]:
     judged = annotators.counts(member, counted)
-    for who in judged[:SHOWN]:
-        yield _Count("annotator", str(who.id), who.name, who.trajectories, len(judged))
+    for annotator in judged[:SHOWN]:
+        yield _Count("annotator", str(annotator.id), annotator.name, annotator.trajectories, len(judged))
 
 
 def _facet(by: str, counts: list[_Count], filters: Filters) -> Facet:

@@ -142,14 +142,14 @@ def _search_of(
         return Q(pk=UUID(words))
     except ValueError:
         pass
-    named = Q(pk__in=list(trajectories.filter(external_id=words).values_list("pk", flat=True)[:FEW]))
+    by_external_id = Q(pk__in=list(trajectories.filter(external_id=words).values_list("pk", flat=True)[:FEW]))
     tasks = tasks_saying(words, workspace_id)
     if tasks is None:
-        return named
+        return by_external_id
     if reads_thousands:
-        return named | _of_many(tasks)
+        return by_external_id | _of_many(tasks)
     few = first_few(tasks)
-    return named | Q(task__in=tasks.values("pk") if few is None else few)
+    return by_external_id | Q(task__in=tasks.values("pk") if few is None else few)
 
 
 def _of_many(tasks: QuerySet[Task]) -> Q | Combinable:

@@ -28,10 +28,10 @@ def save_view(*, workspace: Workspace, name: str, filters: Filters, by: User) ->
         raise ViewRefused("The name holds a character that cannot be stored, such as NUL. Leave it out.")
     Workspace.objects.select_for_update(no_key=True).get(pk=workspace.pk)
     views = SavedView.objects.filter(workspace=workspace)
-    named = views.filter(name=name).first()
-    if named and named.query != filters.query:
+    existing = views.filter(name=name).first()
+    if existing and existing.query != filters.query:
         raise ViewRefused(f"There is another view called “{name}”. Choose another name, or remove that one.")
-    same = named or views.filter(query=filters.query).first()
+    same = existing or views.filter(query=filters.query).first()
     if same:
         same.name = name
         same.save(update_fields=["name"])

@@ -107,21 +107,23 @@ class ArchiveReader:
             while block := entry.read(BLOCK):
                 yield block
 
-    def lines(self, name: str, *, most: int = MAX_ROW_BYTES) -> Iterator[bytes]:
+    def lines(self, name: str, *, max_bytes: int = MAX_ROW_BYTES) -> Iterator[bytes]:
         """The lines of a member; none if the archive has no such member. Raises BadArchive."""
         if name not in self._infos:
             return
         with refusing(), self._zip.open(self._infos[name]) as entry:
             number = 0
-            while line := entry.readline(most + 1):
+            while line := entry.readline(max_bytes + 1):
                 number += 1
-                if len(line) > most:
-                    raise BadArchive(f"{name}, line {number:,}", "The line is too long.", f"at most {most:,} bytes.")
+                if len(line) > max_bytes:
+                    raise BadArchive(
+                        f"{name}, line {number:,}", "The line is too long.", f"at most {max_bytes:,} bytes."
+                    )
                 yield line
 
-    def rows(self, name: str, *, most: int = MAX_ROW_BYTES) -> Iterator[tuple[str, dict[str, Any]]]:
+    def rows(self, name: str, *, max_bytes: int = MAX_ROW_BYTES) -> Iterator[tuple[str, dict[str, Any]]]:
         """The objects in a member, each with its place for messages. Raises BadArchive."""
-        for number, line in enumerate(self.lines(name, most=most), start=1):
+        for number, line in enumerate(self.lines(name, max_bytes=max_bytes), start=1):
             where = f"{name}, line {number:,}"
             yield where, parsed(line, where)
 

@@ -106,8 +106,8 @@ class ArchiveWriter:
         values = table.rows(self._workspace).values_list(*(column.attname for column in columns))
         with self._member(table.name) as member:
             for batch in batched(values.iterator(chunk_size=AT_ONCE)):
-                named = {row[index] for row in batch for index in naming if row[index] is not None}
-                addresses = self._people.addresses(named)
+                user_ids = {row[index] for row in batch for index in naming if row[index] is not None}
+                addresses = self._people.addresses(user_ids)
                 for row in batch:
                     fields = {column.name: written(column, value) for column, value in zip(columns, row, strict=True)}
                     for index in naming:

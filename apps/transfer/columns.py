@@ -96,9 +96,9 @@ def _parsed(column: AnyField, value: Any) -> Any:
 
 def _refuse_extremes(column: AnyField, number: float) -> None:
     """What would break sums and durations. Raises BadValue."""
-    most = MAX_SECONDS if "seconds" in column.name else LARGEST
-    if not abs(number) <= most:
-        raise BadValue(f"{number:g}", f"a number from {-most:g} to {most:g}")
+    limit = MAX_SECONDS if "seconds" in column.name else LARGEST
+    if not abs(number) <= limit:
+        raise BadValue(f"{number:g}", f"a number from {-limit:g} to {limit:g}")
 
 
 def _of(*types: type) -> Callable[[Any], Any]:

@@ -60,6 +60,6 @@ def refuse_long_work(workspace: Workspace) -> None:
             "entries of feedback that aren't judgments yet",
         ),
     )
-    for rows, most, what in limits:
-        if (count := rows.count()) > most:
-            raise BadArchive("The archive", f"It has {count:,} {what}.", f"at most {most:,}.")
+    for rows, limit, what in limits:
+        if (count := rows.count()) > limit:
+            raise BadArchive("The archive", f"It has {count:,} {what}.", f"at most {limit:,}.")

@@ -71,7 +71,7 @@ def export_workspace(export_id: str) -> bool:
     if export is None:
         return False
     folder = _fresh_folder(export)
-    stored = ""
+    stored_name = ""
     done = 0
 
     def count(rows: int) -> None:
@@ -88,14 +88,14 @@ def export_workspace(export_id: str) -> bool:
                 ).write()
             size, sha256 = path.stat().st_size, _sha256(path)
             with path.open("rb") as written:
-                stored = default_storage.save(_name(export, export.attempt), FinishedFile(written, path))
-            _finish(export, file=stored, size=size, sha256=sha256, counts=counts, rows_done=done)
+                stored_name = default_storage.save(_name(export, export.attempt), FinishedFile(written, path))
+            _finish(export, file=stored_name, size=size, sha256=sha256, counts=counts, rows_done=done)
     except (TransferRefused, OSError) as error:
         message = disk.FULL if disk.is_out_of_space(error) else str(error)
-        _discard(stored)
+        _discard(stored_name)
         lifecycle.fail(export, Failure("data", message))
     except Superseded:
-        _discard(stored)
+        _discard(stored_name)
         return False
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -100,7 +100,7 @@ class FrozenFiles:
     def _refuse_unreadable(self, name: str, row_type: str, count: int) -> None:
         """Pages and training runs read these lines one by one, whole. Raises BadArchive."""
         line_count = 0
-        for where, line in self._archive.rows(name, most=2 * settings.IMPORT_MAX_RECORD_BYTES):
+        for where, line in self._archive.rows(name, max_bytes=2 * settings.IMPORT_MAX_RECORD_BYTES):
             try:
                 ROWS[row_type].from_json(line)
             except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:

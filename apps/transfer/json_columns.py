@@ -111,11 +111,11 @@ _run_config = having(
 _rollout_config = having(tasks=having(split=text, count=whole), samples=whole)
 
 
-def _at_most(most: int) -> Shape:
+def _at_most(limit: int) -> Shape:
     def check(value: Any) -> None:
         whole(value)
-        if not 0 < value <= most:
-            raise ValueError(f"it is {value}, expected 1 to {most:,}")
+        if not 0 < value <= limit:
+            raise ValueError(f"it is {value}, expected 1 to {limit:,}")
 
     return check
 
@@ -207,7 +207,7 @@ _of_job: Final[Mapping[str, Shape]] = {"failure": or_empty_object(FAILURE)}
 SHAPES: Final[Mapping[type[Model], Mapping[str, Shape]]] = {
     Policy: {"settings": having(sampling=nullable(mapping), parameters=nullable(whole)), "report": _report},
     Promotion: {"evidence": mapping},
-    ImportBatch: {**_of_job, "warnings": listed(text, most=MAX_WARNINGS)},
+    ImportBatch: {**_of_job, "warnings": listed(text, max_length=MAX_WARNINGS)},
     RolloutBatch: {**_of_job, "config": _rollout_config},
     Task: {"initial_state": any_value, "success_check": any_value},
     Session: {"task": mapping, "metadata": mapping, "rewards": NUMBERS, "sampling": mapping},
@@ -227,5 +227,5 @@ SHAPES: Final[Mapping[type[Model], Mapping[str, Shape]]] = {
     Metric: {"values": named(nullable(number))},
     RunEvent: {"details": having(setting=text)},
     Episode: {"task": mapping},
-    Experiment: {"plan": _plan, "alike": listed(_tie, most=MAX_PAIRS), "verdict": or_empty_object(_verdict)},
+    Experiment: {"plan": _plan, "alike": listed(_tie, max_length=MAX_PAIRS), "verdict": or_empty_object(_verdict)},
 }

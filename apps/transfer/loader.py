@@ -304,9 +304,9 @@ class _Contents:
     """The steps and originals of trajectories, read beside the rows of their table."""
 
     def __init__(self, archive: ArchiveReader) -> None:
-        most = settings.IMPORT_MAX_RECORD_BYTES
-        self._lines = enumerate(archive.lines(TRAJECTORIES, most=2 * most), start=1)
-        self._originals = archive.rows(ORIGINALS, most=2 * most)
+        max_bytes = settings.IMPORT_MAX_RECORD_BYTES
+        self._lines = enumerate(archive.lines(TRAJECTORIES, max_bytes=2 * max_bytes), start=1)
+        self._originals = archive.rows(ORIGINALS, max_bytes=2 * max_bytes)
         self._next = next(self._originals, None)
         self._held: list[Prepared] = []
         self.size = 0

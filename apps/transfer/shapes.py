@@ -82,14 +82,14 @@ def nullable(shape: Shape) -> Shape:
     return check
 
 
-def listed(shape: Shape, *, most: int | None = None) -> Shape:
+def listed(shape: Shape, *, max_length: int | None = None) -> Shape:
     """A list of such values."""
 
     def check(value: Any) -> None:
         if type(value) is not list:
             raise Unfit(value, "a list")
-        if most is not None and len(value) > most:
-            raise ValueError(f"it has {len(value):,} members; at most {most:,} are allowed")
+        if max_length is not None and len(value) > max_length:
+            raise ValueError(f"it has {len(value):,} members; at most {max_length:,} are allowed")
         for each in value:
             shape(each)
 

@@ -215,8 +215,8 @@ def _check_version(row: Row) -> None:
     if row["row_type"] not in ROW_TYPES:
         raise ValueError(f"{row['row_type']!r} is no type of rows.")
     if row["state"] == Version.State.FROZEN:
-        named = {**row, "dataset": Dataset(name="", description="")}
-        markdown(cast("Version", SimpleNamespace(**named)))
+        fields = {**row, "dataset": Dataset(name="", description="")}
+        markdown(cast("Version", SimpleNamespace(**fields)))
         counts = {split: facts["rows"] for split, facts in row["files"]["jsonl"].items()}
         if row["row_counts"] != counts:
             raise ValueError("its files have other numbers of rows.")

@@ -100,10 +100,10 @@ class OutgoingRules:
         address = destination(address)
         if any(address in network for network in NEVER):
             return False
-        named = [network for network in self.networks if address in network]
+        matching = [network for network in self.networks if address in network]
         if address in METADATA or address.is_link_local:
-            return any(network.num_addresses == 1 for network in named)
-        if named:
+            return any(network.num_addresses == 1 for network in matching)
+        if matching:
             return True
         return address.is_global and not address.is_reserved and not any(address in network for network in UNCLEAR)
 

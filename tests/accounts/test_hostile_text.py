@@ -18,7 +18,7 @@ from apps.accounts.models import Membership, Workspace
 from apps.annotation.kinds.questions import PairwiseAsks, Question, RatingAsks, comparison
 from apps.annotation.models import Queue
 from tests.addresses import ASKED, PUBLIC, Address
-from tests.annotation import making
+from tests.annotation import builders
 from tests.copies import make_one
 
 pytestmark = pytest.mark.django_db
@@ -144,8 +144,8 @@ def queues_of(workspace: Workspace) -> list[Queue]:
     """Queues with hostile aspects and questions, which become labels and help texts of forms."""
     question = Question(SHORT, PAYLOAD, low=PAYLOAD[:60], high=PAYLOAD[:60])
     return [
-        making.queue(of=workspace, asks=PairwiseAsks((comparison(SHORT, PAYLOAD[:60]),))),
-        making.queue_of_trajectories(Queue.Kind.RATING, of=workspace, asks=RatingAsks((question,))),
+        builders.queue(of=workspace, asks=PairwiseAsks((comparison(SHORT, PAYLOAD[:60]),))),
+        builders.queue_of_trajectories(Queue.Kind.RATING, of=workspace, asks=RatingAsks((question,))),
     ]
 
 

@@ -15,7 +15,7 @@ from apps.annotation.models import Comment, Mention
 from apps.trajectories.models import Trajectory
 from tests import factories
 from tests.accounts.clients import as_
-from tests.annotation import making
+from tests.annotation import builders
 
 pytestmark = pytest.mark.django_db
 
@@ -78,7 +78,7 @@ def test_people_of_other_workspaces_are_not_named(researcher: Membership) -> Non
 
 def test_an_annotator_reads_what_names_them_only_after_they_judged_the_trajectory(researcher: Membership) -> None:
     ada = person(Role.ANNOTATOR, researcher, "Ada")
-    queue = making.queue(of=researcher.workspace)
+    queue = builders.queue(of=researcher.workspace)
     item = queue.items.get()
     comment_on(trajectory=item.a, by=researcher, text="@Ada the left one wins, I'd say")
     comment_on(trajectory=item.a, by=researcher, text="for others")
@@ -86,7 +86,7 @@ def test_an_annotator_reads_what_names_them_only_after_they_judged_the_trajector
     assignment = next_assignment(queue=queue, annotator=annotator_of(ada))
     assert assignment is not None
     assert unread(ada) == []  # it's on her desk
-    making.judge(queue, annotator_of(ada), 2)
+    builders.judge(queue, annotator_of(ada), 2)
     assert unread(ada) == ["@Ada the left one wins, I'd say"]
     assert [comment.text for comment in comments_on(item.a, ada)] == ["@Ada the left one wins, I'd say"]
 
@@ -94,7 +94,7 @@ def test_an_annotator_reads_what_names_them_only_after_they_judged_the_trajector
 @pytest.mark.parametrize("role", [Role.REVIEWER, Role.RESEARCHER])
 def test_nobody_reads_comments_on_what_lies_on_their_own_desk(researcher: Membership, role: Role) -> None:
     ada = person(role, researcher, "Ada")
-    queue = making.queue(of=researcher.workspace)
+    queue = builders.queue(of=researcher.workspace)
     item = queue.items.get()
     for text in ("b is better", "@Ada b is better"):
         comment_on(trajectory=item.b, by=researcher, text=text)
@@ -107,9 +107,9 @@ def test_nobody_reads_comments_on_what_lies_on_their_own_desk(researcher: Member
 
 def test_a_reviewer_who_decides_blind_reads_no_comment_before(researcher: Membership) -> None:
     ada = person(Role.REVIEWER, researcher, "Ada")
-    queue = making.queue(of=researcher.workspace, overlap=2)
-    making.judge(queue, making.rule(of=researcher.workspace), 2)
-    making.judge(queue, making.rule(of=researcher.workspace), -2)
+    queue = builders.queue(of=researcher.workspace, overlap=2)
+    builders.judge(queue, builders.rule(of=researcher.workspace), 2)
+    builders.judge(queue, builders.rule(of=researcher.workspace), -2)
     comment_on(trajectory=queue.items.get().a, by=researcher, text="@Ada a is better")
     assert unread(ada) == []
     assert not comments_on(queue.items.get().a, ada).exists()

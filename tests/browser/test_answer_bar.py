@@ -9,7 +9,7 @@ from apps.accounts.models import Membership, Role
 from apps.annotation.kinds.questions import Asks, PairwiseAsks, Question, RatingAsks, StepsAsks, comparison
 from apps.annotation.models import Preference, Queue, Rating
 from tests import factories
-from tests.annotation import making
+from tests.annotation import builders
 from tests.live import LiveStack
 
 pytestmark = pytest.mark.browser
@@ -38,8 +38,8 @@ def queue_of(kind: Queue.Kind, annotator: Membership) -> Queue:
         Queue.Kind.STEPS: StepsAsks(),
     }
     if kind == Queue.Kind.PAIRWISE:
-        return making.queue(of=annotator.workspace, items=2, steps=6, asks=asks[kind])
-    return making.queue_of_trajectories(kind, of=annotator.workspace, items=2, steps=6, asks=asks[kind])
+        return builders.queue(of=annotator.workspace, items=2, steps=6, asks=asks[kind])
+    return builders.queue_of_trajectories(kind, of=annotator.workspace, items=2, steps=6, asks=asks[kind])
 
 
 def open_desk(page: Page, queue: Queue) -> Page:

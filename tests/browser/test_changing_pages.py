@@ -10,20 +10,20 @@ from apps.arena.models import Experiment
 from apps.datasets.models import Version
 from apps.gateway.splits.routing import open_split_session
 from tests import factories
-from tests.annotation import making
+from tests.annotation import builders
 
 pytestmark = pytest.mark.browser
 
 
 def test_a_queue_that_is_judged_elsewhere_offers_to_freeze_without_a_reload(open_as, live_stack):
     researcher = factories.member(Role.RESEARCHER)
-    queue = making.queue(of=researcher.workspace, items=1, overlap=1)
+    queue = builders.queue(of=researcher.workspace, items=1, overlap=1)
     page = open_as(researcher.user)
     page.goto(f"/queues/{queue.pk}/")
     expect(page.get_by_role("link", name="Label")).to_be_visible()
     expect(page.get_by_role("link", name="Freeze")).to_have_count(0)
     page.evaluate("window.stayed = true")
-    making.judge(queue, making.rule(of=researcher.workspace), 2)
+    builders.judge(queue, builders.rule(of=researcher.workspace), 2)
     expect(page.get_by_role("link", name="Freeze")).to_be_visible()
     assert page.evaluate("window.stayed")
 
@@ -53,7 +53,7 @@ def test_a_traffic_split_counts_new_sessions_without_a_reload(open_as, live_stac
 def experiment(transactional_db):
     """An experiment with two pairs, whose stopping rule requires few judgments."""
     researcher = factories.member(Role.RESEARCHER)
-    queue = making.queue(of=researcher.workspace, items=2, overlap=1)
+    queue = builders.queue(of=researcher.workspace, items=2, overlap=1)
     return Experiment.objects.create(
         workspace=researcher.workspace,
         name="Which one?",
@@ -69,8 +69,8 @@ def experiment(transactional_db):
 
 def decide(experiment):
     """Judge B better and let the stopping rule end the experiment."""
-    for annotator in [making.rule(of=experiment.workspace)] * 2:
-        making.judge(experiment.queue, annotator, -2)
+    for annotator in [builders.rule(of=experiment.workspace)] * 2:
+        builders.judge(experiment.queue, annotator, -2)
     advance(experiment)
 
 

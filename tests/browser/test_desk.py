@@ -12,7 +12,7 @@ from apps.annotation.kinds.answers import Choice
 from apps.annotation.models import Assignment, Preference, Queue
 from apps.annotation.queues.queue_lifecycle import pause_queue, revise_guidelines
 from tests import factories
-from tests.annotation import making
+from tests.annotation import builders
 from tests.live import LiveStack
 
 pytestmark = pytest.mark.browser
@@ -26,7 +26,7 @@ def annotator(live_stack: LiveStack) -> Membership:
 
 @pytest.fixture
 def queue(annotator: Membership) -> Queue:
-    return making.queue(of=annotator.workspace, items=12, steps=4)
+    return builders.queue(of=annotator.workspace, items=12, steps=4)
 
 
 @pytest.fixture
@@ -366,7 +366,7 @@ def test_who_listens_hears_which_task_came_whose_step_it_is_and_what_each_answer
 
 
 def test_at_the_end_the_desk_says_so(open_as: Open, annotator: Membership):
-    queue = making.queue(of=annotator.workspace, items=1)
+    queue = builders.queue(of=annotator.workspace, items=1)
     page = open_as(annotator.user)
     page.goto(f"/desk/{queue.pk}/")
     ready(page)
@@ -427,8 +427,8 @@ def test_a_phone_tells_in_full_what_is_not_saved_and_keeps_its_heading(
 
 
 def test_a_review_on_a_phone_shows_its_heading_and_prints_no_keys(open_as: Open, annotator: Membership):
-    queue = making.queue(of=annotator.workspace, overlap=2)
-    for who, strength in ((annotator_of(annotator), 2), (making.rule(of=annotator.workspace), -1)):
+    queue = builders.queue(of=annotator.workspace, overlap=2)
+    for who, strength in ((annotator_of(annotator), 2), (builders.rule(of=annotator.workspace), -1)):
         assignment = next_assignment(queue=queue, annotator=who)
         assert assignment
         record(assignment=assignment, answer=Choice(strength))

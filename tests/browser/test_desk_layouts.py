@@ -10,7 +10,7 @@ from apps.accounts.models import Membership, Role
 from apps.annotation.kinds.questions import PairwiseAsks, RatingAsks, StepsAsks, comparison
 from apps.annotation.models import DeskLayout, Preference, Queue
 from tests import factories
-from tests.annotation import making
+from tests.annotation import builders
 from tests.live import LiveStack
 
 pytestmark = pytest.mark.browser
@@ -30,7 +30,7 @@ def annotator(live_stack: LiveStack) -> Membership:
 
 def queue_of(kind: Queue.Kind, annotator: Membership, **layout: str) -> Queue:
     fields: dict[str, Any] = {"of": annotator.workspace, "items": 3, "steps": 6, "asks": ASKS[kind]}
-    queue = making.queue(**fields) if kind == Queue.Kind.PAIRWISE else making.queue_of_trajectories(kind, **fields)
+    queue = builders.queue(**fields) if kind == Queue.Kind.PAIRWISE else builders.queue_of_trajectories(kind, **fields)
     Queue.objects.filter(pk=queue.pk).update(layout=layout)
     return queue
 
@@ -160,7 +160,7 @@ def test_one_at_a_time_switches_by_h_and_l(open_as: Open, annotator: Membership)
 
 def test_what_is_folded_opens_by_a_click_also_where_steps_come_later(open_as: Open, annotator: Membership):
     fields: dict[str, Any] = {"of": annotator.workspace, "items": 1, "steps": 40}
-    queue = making.queue_of_trajectories(Queue.Kind.STEPS, **fields)
+    queue = builders.queue_of_trajectories(Queue.Kind.STEPS, **fields)
     Queue.objects.filter(pk=queue.pk).update(layout={"results": "folded", "task": "open"})
     page = open_desk(open_as(annotator.user), queue)
     expect(page.locator(".desk-task[open]")).to_have_count(1)

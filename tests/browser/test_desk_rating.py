@@ -7,7 +7,7 @@ from apps.accounts.models import Membership, Role
 from apps.annotation.kinds.questions import PairwiseAsks, Question, RatingAsks, comparison
 from apps.annotation.models import Preference, Queue, Rating
 from tests import factories
-from tests.annotation import making
+from tests.annotation import builders
 from tests.live import LiveStack
 
 pytestmark = pytest.mark.browser
@@ -31,7 +31,9 @@ def submit(page: Page) -> None:
 
 def test_a_run_is_rated_with_digits_thumbs_and_marks(open_as, annotator):
     questions = (Question("polite", "Was it polite?"), Question("fast", "Was it fast?", points=3, required=False))
-    queue = making.queue_of_trajectories(Queue.Kind.RATING, of=annotator.workspace, asks=RatingAsks(questions), items=2)
+    queue = builders.queue_of_trajectories(
+        Queue.Kind.RATING, of=annotator.workspace, asks=RatingAsks(questions), items=2
+    )
     page = open_as(annotator.user)
     page.goto(f"/desk/{queue.pk}/")
     expect(page.locator("[data-rating][data-drafting]")).to_be_visible()
@@ -53,7 +55,7 @@ def test_a_run_is_rated_with_digits_thumbs_and_marks(open_as, annotator):
 
 
 def test_a_run_without_steps_is_rated_and_nothing_in_it_can_be_marked(open_as, annotator):
-    queue = making.queue_of_trajectories(Queue.Kind.RATING, of=annotator.workspace, asks=RatingAsks(()), steps=0)
+    queue = builders.queue_of_trajectories(Queue.Kind.RATING, of=annotator.workspace, asks=RatingAsks(()), steps=0)
     page = open_as(annotator.user)
     page.goto(f"/desk/{queue.pk}/")
     expect(page.locator("[data-rating][data-drafting]")).to_be_visible()
@@ -66,7 +68,7 @@ def test_a_run_without_steps_is_rated_and_nothing_in_it_can_be_marked(open_as, a
 
 def test_aspects_of_a_pair_take_digits_while_one_grades_them(open_as, annotator):
     asks = PairwiseAsks((comparison("success", "Task success", 7), comparison("safety", "Safety", 3)), confidence=True)
-    queue = making.queue(of=annotator.workspace, asks=asks, items=2)
+    queue = builders.queue(of=annotator.workspace, asks=asks, items=2)
     page = open_as(annotator.user)
     page.goto(f"/desk/{queue.pk}/")
     expect(page.locator("[data-pair][data-drafting]")).to_be_visible()
@@ -85,7 +87,9 @@ def test_aspects_of_a_pair_take_digits_while_one_grades_them(open_as, annotator)
 
 def test_on_a_phone_one_question_is_there_at_a_time_and_a_tap_leads_to_the_next(open_as, annotator):
     questions = tuple(Question(name, f"Was it {name}?") for name in ("polite", "fast", "safe"))
-    queue = making.queue_of_trajectories(Queue.Kind.RATING, of=annotator.workspace, asks=RatingAsks(questions), items=1)
+    queue = builders.queue_of_trajectories(
+        Queue.Kind.RATING, of=annotator.workspace, asks=RatingAsks(questions), items=1
+    )
     page = open_as(annotator.user, viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
     page.goto(f"/desk/{queue.pk}/")
     asked = page.locator("[data-question]")

@@ -11,9 +11,9 @@ from apps.annotation.kinds.questions import Alternatives, StepsAsks
 from apps.annotation.models import Assignment, Continuation, Correction, Inspection, Queue
 from apps.trajectories.models import Trajectory
 from tests import factories
-from tests.annotation import making
+from tests.annotation import builders
 from tests.live import LiveStack
-from tests.workers.continuing import office_run, policy_on, served_model
+from tests.workers.served_policies import office_run, policy_on, served_model
 
 pytestmark = pytest.mark.browser
 Open = Callable[..., Page]
@@ -26,7 +26,7 @@ def annotator(live_stack: LiveStack) -> Membership:
 
 @pytest.fixture
 def queue(annotator: Membership) -> Queue:
-    queue = making.queue_of_trajectories(of=annotator.workspace, items=5, steps=20)
+    queue = builders.queue_of_trajectories(of=annotator.workspace, items=5, steps=20)
     parameters = {"properties": {"at": {"type": "string"}, "for": {"anyOf": [{"type": "integer"}]}}, "required": ["at"]}
     Trajectory.objects.update(tools=[{"type": "function", "function": {"name": "look", "parameters": parameters}}])
     return queue
@@ -147,7 +147,7 @@ def test_a_better_action_is_written_into_a_form_from_the_tool(page: Page, consol
 
 
 def test_a_run_without_steps_is_ended_and_nothing_in_it_can_be_labeled(open_as: Open, annotator: Membership):
-    queue = making.queue_of_trajectories(of=annotator.workspace, items=1, steps=0)
+    queue = builders.queue_of_trajectories(of=annotator.workspace, items=1, steps=0)
     page = open_as(annotator.user)
     page.goto(f"/desk/{queue.pk}/")
     expect(ready(page).get_by_text("This trajectory has no steps")).to_be_visible()
@@ -182,7 +182,7 @@ def test_an_alternative_is_chosen_and_run_to_its_end(open_as: Open, annotator: M
     with served_model() as server:
         asks = StepsAsks(every_step=False, alternatives=Alternatives(policy_on(server, of=annotator.workspace).pk))
         run = office_run(of=annotator.workspace)
-        queue = making.queue_of_trajectories(of=annotator.workspace, items=1, trajectories=[run], asks=asks)
+        queue = builders.queue_of_trajectories(of=annotator.workspace, items=1, trajectories=[run], asks=asks)
         page = open_as(annotator.user)
         page.goto(f"/desk/{queue.pk}/")
         ready(page)
@@ -213,7 +213,7 @@ def test_a_dialog_that_is_left_has_its_answer_when_one_comes_back(
         server.reply = answer_later
         asks = StepsAsks(every_step=False, alternatives=Alternatives(policy_on(server, of=annotator.workspace).pk))
         run = office_run(of=annotator.workspace)
-        queue = making.queue_of_trajectories(of=annotator.workspace, items=1, trajectories=[run], asks=asks)
+        queue = builders.queue_of_trajectories(of=annotator.workspace, items=1, trajectories=[run], asks=asks)
         page = open_as(annotator.user)
         page.goto(f"/desk/{queue.pk}/")
         ready(page)

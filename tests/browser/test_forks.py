@@ -11,7 +11,7 @@ from apps.annotation.desk.actions import record
 from apps.annotation.kinds.answers import InspectionAnswer, Label
 from apps.annotation.models import Queue
 from tests import factories
-from tests.annotation import making
+from tests.annotation import builders
 from tests.annotation.desk.test_assignments import take
 from tests.live import LiveStack
 
@@ -35,7 +35,7 @@ def test_from_a_fork_to_a_step_and_on_to_errors_rewards_judgments_and_divergence
     run = factories.imported_run([*stem, *tail], success=True, **given)
     for other in ("rm -r build", "git log"):
         factories.imported_run([*stem, step(4, other)], success=False, **given)
-    queue = making.queue_of_trajectories(Queue.Kind.STEPS, of=reader.workspace, trajectories=[run])
+    queue = builders.queue_of_trajectories(Queue.Kind.STEPS, of=reader.workspace, trajectories=[run])
     walk = InspectionAnswer("solved", None, tuple(Label(i, 1) for i in range(8)))
     record(assignment=take(queue, factories.annotator(of=reader.workspace, name="Ada", kind="rule")), answer=walk)
 

@@ -9,7 +9,7 @@ from apps.accounts.models import Membership, Role
 from apps.annotation.kinds.questions import Question, RatingAsks
 from apps.annotation.models import Queue
 from tests import factories
-from tests.annotation import making
+from tests.annotation import builders
 from tests.live import LiveStack
 
 pytestmark = pytest.mark.browser
@@ -40,7 +40,7 @@ def role_of(member: Membership) -> Role:
 def test_a_question_whose_name_is_markup_changes_no_role_when_the_owner_reads_it(open_as, owner, researcher):
     address = f"/settings/members/{researcher.pk}/role/"
     attack = f'<i hx-post={address} hx-trigger=load hx-vals=\'{{"role":"4"}}\' hx-swap=none>polite</i>'
-    queue = making.queue_of_trajectories(
+    queue = builders.queue_of_trajectories(
         Queue.Kind.RATING, of=owner.workspace, asks=RatingAsks((Question(attack, attack),)), name=attack
     )
     page = open_as(owner.user)

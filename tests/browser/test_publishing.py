@@ -17,7 +17,7 @@ from apps.arena.models import Experiment
 from apps.policies.models import Policy, Publication
 from tests import factories
 from tests.arena.test_pages import make_experiment
-from tests.workers.trained import train_two
+from tests.workers.trained_policies import train_two
 from tests.workers.vllm_like import VllmLike
 
 pytestmark = pytest.mark.browser

@@ -11,7 +11,7 @@ from apps.annotation.models import Inspection, Queue, Rating
 from apps.annotation.queues.items import fill
 from contract.questions import Condition
 from tests import factories
-from tests.annotation import making
+from tests.annotation import builders
 from tests.live import LiveStack
 
 pytestmark = pytest.mark.browser
@@ -49,7 +49,7 @@ def preview(page: Page):
 @pytest.mark.parametrize("viewport", [None, PHONE], ids=["desktop", "phone"])
 def test_five_questions_are_built_and_three_items_answered_by_keyboard(open_as, researcher, viewport):
     for _ in range(3):
-        making.attempt(factories.task(of=researcher.workspace), 2)
+        builders.attempt(factories.task(of=researcher.workspace), 2)
     page = open_as(researcher.user, **({"viewport": viewport} if viewport else {}))
     page.goto("/queues/new/")
     page.get_by_role("radio", name="Rate a trajectory").check(force=True)
@@ -123,7 +123,7 @@ def test_questions_of_steps_are_answered_at_each_and_come_back_by_undo(open_as, 
     note = Question("note", "Which?", type="text", required=False, per="step", when=Condition("why", ("a tool",)))
     sure = Question("sure", "How sure?", 3)
     asks = StepsAsks(questions=(why, note, sure), every_step=False)
-    queue = making.queue_of_trajectories(of=researcher.workspace, asks=asks, steps=2, items=2)
+    queue = builders.queue_of_trajectories(of=researcher.workspace, asks=asks, steps=2, items=2)
     page = open_as(researcher.user)
     page.goto(f"/desk/{queue.pk}/")
     expect(page.locator("[data-labels][data-drafting]")).to_be_visible()
@@ -144,7 +144,7 @@ def test_questions_of_steps_are_answered_at_each_and_come_back_by_undo(open_as, 
 
 
 def test_json_is_refused_by_its_line_and_taken_as_it_is(open_as, researcher, tmp_path):
-    making.pair(of=researcher.workspace)
+    builders.pair(of=researcher.workspace)
     page = open_as(researcher.user)
     page.goto("/queues/new/")
     expect(page.locator(".builder-card")).to_have_count(4)
@@ -164,7 +164,7 @@ def test_json_is_refused_by_its_line_and_taken_as_it_is(open_as, researcher, tmp
 
 
 def test_without_scripts_the_json_is_what_one_edits(open_as, researcher):
-    making.pair(of=researcher.workspace)
+    builders.pair(of=researcher.workspace)
     page = open_as(researcher.user, java_script_enabled=False)
     page.goto("/queues/new/")
     expect(page.locator("[data-builder-cards]")).to_be_hidden()

@@ -13,7 +13,7 @@ from apps.training.folders import folder_of
 from apps.training.models import Metric, Run
 from tests import factories
 from tests.training.test_kept_rollouts import keep
-from tests.workers.frozen import freeze, office_pairs
+from tests.workers.frozen_versions import freeze, office_pairs
 
 pytestmark = pytest.mark.browser
 TRAINING_MS = 150_000

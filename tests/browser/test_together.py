@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from apps.accounts.models import Role
 from apps.annotation.models import ItemAssignee
 from tests import factories
-from tests.annotation import making
+from tests.annotation import builders
 
 pytestmark = pytest.mark.browser
 
@@ -19,7 +19,7 @@ def test_a_comment_reaches_whom_it_names_and_items_go_to_whom_they_are_assigned(
     run = factories.imported_run(
         [{"context": [], "message": {"role": "assistant", "content": "Done."}}], of=researcher.workspace
     )
-    queue = making.queue(of=researcher.workspace, items=3)
+    queue = builders.queue(of=researcher.workspace, items=3)
 
     page = open_as(researcher.user)
     page.goto(f"/trajectories/{run.pk}/")
@@ -57,7 +57,7 @@ def test_a_comment_reaches_whom_it_names_and_items_go_to_whom_they_are_assigned(
 
 def test_items_can_be_picked_on_a_phone(open_as, live_stack):
     researcher = factories.member(Role.RESEARCHER)
-    queue = making.queue(of=researcher.workspace, items=2)
+    queue = builders.queue(of=researcher.workspace, items=2)
     page = open_as(researcher.user, viewport={"width": 390, "height": 844})
     page.goto(f"/queues/{queue.pk}/items/")
     page.locator("input[name=item]").nth(1).check()

@@ -22,7 +22,7 @@ from tests import factories
 from tests.client.network import Network
 from tests.client.rows import pairs
 from tests.live import LiveStack
-from tests.workers.frozen import SMALLEST, freeze
+from tests.workers.frozen_versions import SMALLEST, freeze
 
 SOURCE = Path(__file__).resolve().parents[2] / "client" / "src"
 Shell = Callable[..., subprocess.CompletedProcess[str]]

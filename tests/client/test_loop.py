@@ -14,7 +14,7 @@ from apps.accounts.models import Role, Workspace
 from tests import factories
 from tests.client.rows import pairs
 from tests.live import LiveStack
-from tests.workers.frozen import SMALLEST
+from tests.workers.frozen_versions import SMALLEST
 
 pytestmark = pytest.mark.timeout(900)
 TASKS = 8

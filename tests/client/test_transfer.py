@@ -21,7 +21,7 @@ from apps.trajectories.models import ImportBatch
 from tests import factories
 from tests.client.network import Network, answer_lost, cut_after, refused
 from tests.client.rows import pairs
-from tests.workers.frozen import freeze
+from tests.workers.frozen_versions import freeze
 
 
 def chats(count: int) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from apps.annotation.queues.queue_lifecycle import revise_guidelines
 from apps.trajectories.rendering import markdown
 from tests import factories
 from tests.addresses import ASKED, Address
-from tests.annotation import making
+from tests.annotation import builders
 
 pytestmark = pytest.mark.django_db
 
@@ -79,9 +79,9 @@ def test_no_desk_skips_a_level_of_headings(kind: Queue.Kind, client: Client) -> 
     member = factories.member(Role.ANNOTATOR)
     asks = RatingAsks((Question("done", "Done?", 5),))
     queue = {
-        Queue.Kind.PAIRWISE: lambda: making.queue(of=member.workspace),
-        Queue.Kind.STEPS: lambda: making.queue_of_trajectories(of=member.workspace),
-        Queue.Kind.RATING: lambda: making.queue_of_trajectories(Queue.Kind.RATING, of=member.workspace, asks=asks),
+        Queue.Kind.PAIRWISE: lambda: builders.queue(of=member.workspace),
+        Queue.Kind.STEPS: lambda: builders.queue_of_trajectories(of=member.workspace),
+        Queue.Kind.RATING: lambda: builders.queue_of_trajectories(Queue.Kind.RATING, of=member.workspace, asks=asks),
     }[kind]()
     revise_guidelines(queue=queue, text="### Better\n\nmeans\n\n# Done", by=member.user)
     client.force_login(member.user)

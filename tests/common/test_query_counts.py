@@ -27,7 +27,7 @@ from apps.trajectories.models import Trajectory
 from tests import factories
 from tests.accounts.clients import body_of
 from tests.addresses import ASKED, Address, routes
-from tests.annotation import making
+from tests.annotation import builders
 from tests.copies import copy_everything, make_one, our_models, unguarded
 
 pytestmark = [pytest.mark.django_db, pytest.mark.timeout(1200)]  # some 600 requests
@@ -99,12 +99,12 @@ def readings(
 def of_queues(owner: Membership, labeler: Membership, things: dict[str, Any]) -> list[Address]:
     """URLs of pairs and of runs to rate; others have judged one, and another is on the annotator's desk."""
     here = owner.workspace
-    rating = making.queue_of_trajectories(Queue.Kind.RATING, of=here, items=2, overlap=3)
-    taken = next_assignment(queue=rating, annotator=making.rule(of=here))
+    rating = builders.queue_of_trajectories(Queue.Kind.RATING, of=here, items=2, overlap=3)
+    taken = next_assignment(queue=rating, annotator=builders.rule(of=here))
     assert taken is not None
     record(assignment=taken, answer=Scores({}, 1, (MarkedStep(0, "subgoal"),)))
-    pairs = making.queue(of=here, items=2, overlap=3)
-    making.judge(pairs, making.rule(of=here), 1)
+    pairs = builders.queue(of=here, items=2, overlap=3)
+    builders.judge(pairs, builders.rule(of=here), 1)
     factories.dataset_version(of=here, recipe={"queues": [str(pairs.pk)], "until": now().isoformat()})
     found = []
     for queue, side in ((pairs, "left"), (rating, things["side"])):

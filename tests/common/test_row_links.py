@@ -9,14 +9,14 @@ from apps.annotation.models import Queue
 from apps.datasets import freezing
 from apps.datasets.recipe import Recipe
 from tests import factories
-from tests.annotation import making
+from tests.annotation import builders
 
 pytestmark = pytest.mark.django_db
 
 
 def test_counts_in_the_rows_of_lists_are_links() -> None:
     member = factories.member(Role.OWNER)
-    queue: Queue = making.queue(of=member.workspace)
+    queue: Queue = builders.queue(of=member.workspace)
     preference = factories.preference(1, on=queue.items.get())
     dataset = freezing.create_dataset(name="Pairs", description="", licence="", by=member)
     recipe = Recipe(queues=(str(queue.pk),), train=100, validation=0, test=0)

@@ -17,7 +17,7 @@ from apps.common.stack import readiness
 from contract.messages import Message
 from contract.trajectory import Task
 from tests.gateway.upstream import Reply, Upstream, calls, says
-from tests.trainer.environments.playing import first_tasks, played
+from tests.trainer.environments.scripted_episodes import first_tasks, played
 from tests.trainer.runs import ROOT
 from trainer.environments.office import Office
 

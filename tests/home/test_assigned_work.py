@@ -9,7 +9,7 @@ from apps.annotation.models import Desk, Inspection, Queue, Rating
 from apps.common.ids import first_id_at
 from apps.home.assigned_work import Pace, pace_of, waiting_for
 from tests import factories
-from tests.annotation import making
+from tests.annotation import builders
 
 pytestmark = pytest.mark.django_db
 
@@ -79,7 +79,7 @@ def test_a_persons_pace_is_over_all_their_queues_and_nobody_elses(member):
 def test_judgments_of_every_kind_count_as_made_lately(member):
     who = factories.annotator(of=member.workspace, user=member.user)
     for kind in (Queue.Kind.STEPS, Queue.Kind.RATING):
-        queue = making.queue_of_trajectories(kind, of=member.workspace)
+        queue = builders.queue_of_trajectories(kind, of=member.workspace)
         columns = {
             "workspace": member.workspace,
             "queue": queue,

@@ -10,7 +10,7 @@ from apps.accounts.models import Membership, Role
 from apps.training.models import Run
 from tests import factories
 from tests.accounts.clients import as_
-from tests.annotation import making
+from tests.annotation import builders
 
 pytestmark = pytest.mark.django_db
 
@@ -42,13 +42,13 @@ def test_an_empty_workspace_begins_with_an_import(researcher: Membership):
 def test_trajectories_are_to_be_judged(researcher: Membership):
     factories.trajectory(of=factories.task(of=researcher.workspace))
     assert next_step(researcher) == (1, "Judge them", reverse("try_labeling"))
-    queue = making.queue(of=researcher.workspace)
+    queue = builders.queue(of=researcher.workspace)
     assert next_step(researcher) == (1, "Judge them", reverse("annotation:desk", args=[queue.pk]))
 
 
 def test_each_step_that_was_taken_is_done_and_says_what_there_is(researcher: Membership):
-    queue = making.queue(of=researcher.workspace)
-    making.judge(queue, making.rule(of=researcher.workspace), 2)
+    queue = builders.queue(of=researcher.workspace)
+    builders.judge(queue, builders.rule(of=researcher.workspace), 2)
     assert next_step(researcher) == (2, "Freeze the judgments", reverse("datasets:list"))
     assert "2 trajectories" in as_(researcher).get(reverse("home")).content.decode()
     assert "1 judgment<" in as_(researcher).get(reverse("home")).content.decode()

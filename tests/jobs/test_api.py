@@ -12,7 +12,7 @@ from apps.accounts.models import Membership, Role
 from apps.jobs import lifecycle
 from apps.jobs.models import Failure, kind_of_job
 from tests import factories
-from tests.jobs.making import MAKERS
+from tests.jobs.builders import MAKERS
 
 pytestmark = pytest.mark.django_db
 

@@ -9,7 +9,7 @@ from apps.accounts.models import User
 from apps.jobs import lifecycle
 from apps.jobs.models import Failure, Job, Kind, Phase, Superseded, kind_of_job, kinds
 from tests import factories
-from tests.jobs.making import MAKERS
+from tests.jobs.builders import MAKERS
 from workers.app import app
 
 pytestmark = pytest.mark.django_db

@@ -15,7 +15,7 @@ from apps.jobs import lifecycle
 from apps.jobs.models import Failure, Job, Phase, kind_of_job
 from tests import factories
 from tests.accounts.clients import as_
-from tests.jobs.making import MAKERS
+from tests.jobs.builders import MAKERS
 
 pytestmark = pytest.mark.django_db
 

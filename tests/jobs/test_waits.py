@@ -18,7 +18,7 @@ from apps.jobs.waits import should_yield, wait_of
 from apps.training.models import Run
 from tests import factories
 from tests.accounts.clients import as_
-from tests.jobs.making import MAKERS
+from tests.jobs.builders import MAKERS
 
 pytestmark = pytest.mark.django_db
 MINUTE = timedelta(minutes=1)

@@ -26,7 +26,7 @@ from apps.removal.models import Removal
 from apps.traces.models import Source, Span, Trace, TracePart
 from apps.trajectories.models import ImportBatch, Original, Step, Task, Trajectory
 from tests import factories
-from tests.annotation import making
+from tests.annotation import builders
 from tests.trajectories.uploads import imported, lines
 
 pytestmark = pytest.mark.django_db
@@ -48,7 +48,7 @@ def removed(thing: str, target: Any, by: Membership) -> Removal:
 
 
 def closed_queue(by: Membership, **fields: Any) -> Queue:
-    queue = making.queue(of=by.workspace, **fields)
+    queue = builders.queue(of=by.workspace, **fields)
     close_queue(queue=queue, by=by.user)
     queue.refresh_from_db()
     return queue
@@ -84,7 +84,7 @@ def test_a_trajectory_goes_with_all_that_belongs_to_it_and_nothing_else(ada: Mem
 
 
 def test_a_trajectory_in_a_queue_stays_and_the_queue_is_named(ada: Membership) -> None:
-    queue = making.queue(of=ada.workspace, name="Orders", steps=1)
+    queue = builders.queue(of=ada.workspace, name="Orders", steps=1)
     run = queue.items.get().b
     found = deletion.outlook(run)
     assert [each.words for each in found.blockers] == ["queue Orders has it as an item"]
@@ -205,7 +205,7 @@ def frozen(by: Membership) -> Version:
 
 
 def test_a_queue_goes_with_its_items_and_judgments_and_its_trajectories_stay(ada: Membership) -> None:
-    queue, kept = closed_queue(ada, items=2), making.queue(of=ada.workspace)
+    queue, kept = closed_queue(ada, items=2), builders.queue(of=ada.workspace)
     item = queue.items.order_by("pk").first()
     factories.preference(on=item)
     other = factories.preference(on=kept.items.get())
@@ -226,11 +226,15 @@ def test_a_queue_goes_with_its_items_and_judgments_and_its_trajectories_stay(ada
 
 
 def test_an_open_queue_one_with_a_judge_at_work_and_one_of_an_experiment_stay(ada: Membership) -> None:
-    queue = making.queue(of=ada.workspace, name="Orders")
+    queue = builders.queue(of=ada.workspace, name="Orders")
     assert "it is open: pause or close it first" in refusal(queue)
     close_queue(queue=queue, by=ada.user)
     judge = Judge.objects.create(
-        workspace=ada.workspace, queue=queue, annotator=making.rule(of=ada.workspace), mode="prelabel", state="running"
+        workspace=ada.workspace,
+        queue=queue,
+        annotator=builders.rule(of=ada.workspace),
+        mode="prelabel",
+        state="running",
     )
     assert "is judging it: pause that first" in refusal(queue)
     Judge.objects.filter(pk=judge.pk).update(state="done")

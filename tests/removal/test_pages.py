@@ -13,7 +13,7 @@ from apps.removal.models import Removal
 from apps.trajectories.models import Trajectory
 from tests import factories
 from tests.accounts.clients import as_
-from tests.annotation import making
+from tests.annotation import builders
 
 pytestmark = pytest.mark.django_db
 
@@ -52,7 +52,7 @@ def test_the_page_says_what_would_go_and_how_it_went(ada: Membership) -> None:
 
 
 def test_the_page_links_what_rests_on_it_and_offers_no_button(ada: Membership) -> None:
-    queue = making.queue(of=ada.workspace, name="Orders")
+    queue = builders.queue(of=ada.workspace, name="Orders")
     address = f"/delete/trajectory/{queue.items.get().a_id}/"
     client = as_(ada)
     page = client.get(address)
@@ -85,7 +85,7 @@ def test_over_rest_it_is_previewed_asked_for_and_followed(ada: Membership) -> No
 
 
 def test_over_rest_a_refusal_names_what_rests_on_it(ada: Membership) -> None:
-    queue = making.queue(of=ada.workspace, name="Orders")
+    queue = builders.queue(of=ada.workspace, name="Orders")
     client = api(ada)
     answer = send(client, "deletions", "queue", queue)
     assert (answer.status_code, answer.json()["detail"]) == (

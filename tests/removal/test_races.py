@@ -19,7 +19,7 @@ from apps.removal import deletion, removal_job
 from apps.removal.models import Removal
 from apps.trajectories.models import Trajectory
 from tests import factories
-from tests.annotation import making
+from tests.annotation import builders
 from tests.trajectories.uploads import imported, lines, rich
 
 
@@ -39,7 +39,7 @@ def test_a_deletion_waits_for_a_version_that_is_being_asked_for_and_then_finds_i
 ) -> None:
     monkeypatch.setattr("apps.jobs.lifecycle.enqueue", lambda *_: None)
     ada = factories.member(Role.RESEARCHER)
-    queue = making.queue(of=ada.workspace)
+    queue = builders.queue(of=ada.workspace)
     factories.preference(on=queue.items.get())
     close_queue(queue=queue, by=None)
     dataset = freezing.create_dataset(name="shop", description="", licence="", by=ada)

@@ -16,7 +16,7 @@ import pytest
 from apps.accounts.models import Role
 from tests import factories
 from tests.live import LiveStack
-from tests.workers.frozen import SMALLEST
+from tests.workers.frozen_versions import SMALLEST
 
 pytestmark = [pytest.mark.stack, pytest.mark.long, pytest.mark.timeout(1200)]
 PATIENCE_SECONDS = 400

@@ -11,7 +11,7 @@ from apps.traces import trace_trajectories
 from apps.traces.models import Span, Trace, TracePart
 from apps.trajectories.models import Trajectory
 from tests import factories
-from tests.annotation import making
+from tests.annotation import builders
 from tests.traces.conftest import chat_span, send, settle, span
 
 ROOT = span(9, name="agent")
@@ -76,7 +76,7 @@ def test_a_late_span_changes_nothing_that_is_judged(http: httpx.Client, research
     send(http, *CALLS[:2], ROOT)
     settle()
     trajectory = Trajectory.objects.get()
-    making.queue_of_trajectories(of=researcher.workspace, trajectories=[trajectory])
+    builders.queue_of_trajectories(of=researcher.workspace, trajectories=[trajectory])
     send(http, CALLS[2])
     settle()
     assert said(Trajectory.objects.get(pk=trajectory.pk)) == ["On the shelf.", "Yes."]

@@ -301,7 +301,7 @@ def test_no_evaluation_of_a_very_long_run_is_left_out():
         Metric(run=run, step=step, values={"loss": 1.0, **({"eval/loss": 2.0} if step == 777 else {})})
         for step in range(1000)
     )
-    points = metric_points(run.pk, most=5)  # 200 steps a point, of which every 6th counts; 777 is none of those
+    points = metric_points(run.pk, max_points=5)  # 200 steps a point, of which every 6th counts; 777 is none of those
     assert [point.means.get("eval/loss") for point in points] == [None, None, None, 2.0, None]
 
 

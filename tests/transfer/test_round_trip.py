@@ -19,7 +19,7 @@ from apps.transfer.ids import AN_ID, mask_of
 from apps.transfer.models import Import
 from apps.transfer.tables import EXCEPTIONS, TABLES
 from tests import factories
-from tests.annotation import making
+from tests.annotation import builders
 from tests.transfer.archives import exported, imported, rows, table, unpacked
 from tests.transfer.full_workspace import fill
 
@@ -171,12 +171,12 @@ def _forget(workspace: Workspace) -> None:
 
 
 def test_agreement_comes_out_the_same(owner: Membership):
-    queue = making.queue(of=owner.workspace, items=6, overlap=2)
-    first, second = making.rule(of=owner.workspace), making.rule(of=owner.workspace)
+    queue = builders.queue(of=owner.workspace, items=6, overlap=2)
+    first, second = builders.rule(of=owner.workspace), builders.rule(of=owner.workspace)
     for strength in (2, 2, -1, 1, -3, 2):
-        making.judge(queue, first, strength)
+        builders.judge(queue, first, strength)
     for strength in (2, -2, -1, 1, 3, 2):
-        making.judge(queue, second, strength)
+        builders.judge(queue, second, strength)
     elsewhere = factories.member(Role.OWNER)
     job = imported(exported(owner), elsewhere)
     assert job.state == "done", job.error

@@ -24,7 +24,7 @@ from apps.transfer.export_job import EXPORTS, request_export
 from apps.transfer.ids import Ids
 from apps.transfer.import_job import IMPORTS, request_import
 from tests import factories
-from tests.annotation import making
+from tests.annotation import builders
 from tests.transfer.archives import Members, exported, imported, packed, refused, rows, table, unpacked, with_rows
 
 pytestmark = pytest.mark.django_db
@@ -62,7 +62,7 @@ def test_each_place_that_may_be_freed_is_taken_whatever_the_archive_says(members
 
 
 def test_a_wrong_count_keeps_nobody_elses_places():
-    wrong, right = making.queue(items=1), making.queue(items=1)
+    wrong, right = builders.queue(items=1), builders.queue(items=1)
     held = [
         assignments.next_assignment(queue=queue, annotator=factories.annotator(of=queue.workspace))
         for queue in (wrong, right)

@@ -24,7 +24,7 @@ from apps.webhooks.destinations import NewDestination
 from apps.webhooks.events import EventType
 from apps.webhooks.models import Delivery
 from tests import factories
-from tests.annotation import making
+from tests.annotation import builders
 
 pytestmark = pytest.mark.django_db
 
@@ -114,7 +114,7 @@ def test_an_experiment_that_ends(researcher: Membership) -> None:
         environment="office",
         policy_a=factories.policy(of=here),
         policy_b=factories.policy(of=here),
-        queue=making.queue(of=here),
+        queue=builders.queue(of=here),
         state=Experiment.State.LABELING,
         plan={"rule": {}},
     )

@@ -12,7 +12,7 @@ from apps.jobs import lifecycle
 from apps.policies.models import Endpoint, Policy, Publication
 from apps.policies.publication import PUBLICATIONS, publish_policy
 from tests import factories
-from tests.workers.trained import train_two
+from tests.workers.trained_policies import train_two
 from tests.workers.vllm_like import VllmLike
 from workers.bridge.publication_job import publish
 

@@ -14,7 +14,7 @@ from apps.jobs import lifecycle
 from apps.jobs.models import JobState
 from apps.trajectories.models import Step, Trajectory
 from tests import factories
-from tests.workers.continuing import office_run, policy_on, served_model
+from tests.workers.served_policies import office_run, policy_on, served_model
 from workers.app import app
 from workers.bridge.continuation_job import ContinuationJob
 from workers.bridge.supervisor import supervise

@@ -32,7 +32,7 @@ def server() -> Iterator[Server]:
 
 def fork(server: Server, log: Path, *arguments: str, inherit: int | None = None, **environment: str) -> ForkedChild:
     request = ForkRequest(
-        "tests.workers.forked", list(arguments), str(ROOT), {**ENVIRONMENT, **environment}, niceness=3
+        "tests.workers.fork_target", list(arguments), str(ROOT), {**ENVIRONMENT, **environment}, niceness=3
     )
     with log.open("ab") as output:
         return server.fork(request, output=output.fileno(), pass_fds=[] if inherit is None else [inherit])

@@ -16,8 +16,8 @@ from apps.policies.models import Endpoint, Policy
 from apps.training.folders import folder_of
 from tests import factories
 from tests.live import LiveStack
-from tests.workers import quizzing
-from tests.workers.frozen import freeze
+from tests.workers import qa_rows
+from tests.workers.frozen_versions import freeze
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(600)]
 PATIENCE_SECONDS = 300
@@ -61,8 +61,8 @@ class Launcher:
 
     def base(self, *, steps: int = 120) -> str:
         """A policy that answers a third of the questions rightly, and gives up now and then."""
-        config = {"model": {"scratch": quizzing.TINY}}
-        return self.learn("sft", quizzing.demonstrations(), "demonstrations", steps, config=config)
+        config = {"model": {"scratch": qa_rows.TINY}}
+        return self.learn("sft", qa_rows.demonstrations(), "demonstrations", steps, config=config)
 
     def online(
         self, base: str, terms: list[dict[str, Any]], *, steps: int, rollouts: int, **config: Any
@@ -89,7 +89,7 @@ def launcher(live_stack: LiveStack) -> Launcher:
 
 def test_a_reward_model_that_is_pleased_without_success_rings_the_alarms(launcher: Launcher):
     base = launcher.base()
-    model = launcher.learn("reward_model", quizzing.preferences(), "preference", 10, base=base)
+    model = launcher.learn("reward_model", qa_rows.preferences(), "preference", 10, base=base)
     term = {"component": "learned_outcome", "policy": model, "weight": 1.0, "name": "people"}
     run = launcher.online(base, [term], steps=24, rollouts=32, beta=0.001, held_out=60, evaluate_every=4)
     assert run["rewards"] == [{"policy": model, "term": "people", "component": "learned_outcome", "weight": 1.0}]
@@ -115,7 +115,7 @@ def test_a_reward_model_that_is_pleased_without_success_rings_the_alarms(launche
 @pytest.mark.long
 def test_a_process_reward_model_shapes_the_credit_of_turns(launcher: Launcher):
     base = launcher.base(steps=10)
-    model = launcher.learn("process_reward_model", quizzing.labeled_steps(), "steps", 4, base=base)
+    model = launcher.learn("process_reward_model", qa_rows.labeled_steps(), "steps", 4, base=base)
     terms = [{"component": "outcome"}, {"component": "learned_process", "policy": model, "weight": 0.4}]
     run = launcher.online(base, terms, steps=2, rollouts=8, credit="turn", held_out=4, kept=1)
     kept = rollouts_of(run)

@@ -18,7 +18,7 @@ from apps.training.launch import RUNS, TASK
 from apps.training.models import Run
 from tests import factories
 from tests.live import LiveStack
-from tests.workers.frozen import SMALLEST, freeze, office_pairs
+from tests.workers.frozen_versions import SMALLEST, freeze, office_pairs
 from workers.app import app
 
 pytestmark = pytest.mark.stack

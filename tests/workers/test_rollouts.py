@@ -22,7 +22,7 @@ from apps.trajectories.rollouts import rollout_batches
 from apps.trajectories.rollouts.rollout_batches import ROLLOUTS, CannotAct, start_rollouts
 from contract.configs import RolloutConfig, ServerPolicy
 from tests import factories
-from tests.jobs.making import continuation
+from tests.jobs.builders import continuation
 from tests.trainer.rollouts.openai_like import Server, looks_up_then_stops
 from trainer.environments import ENVIRONMENTS as BUILT_IN
 from workers.bridge import supervisor

@@ -14,7 +14,7 @@ from apps.training.folders import folder_of, read_log
 from apps.training.launch import RUNS
 from apps.training.models import Run
 from tests import factories
-from tests.workers.frozen import SMALLEST, freeze, office_pairs, small_base
+from tests.workers.frozen_versions import SMALLEST, freeze, office_pairs, small_base
 from workers.bridge import preflight
 from workers.bridge.capacity import Capacity
 from workers.bridge.supervisor import supervise

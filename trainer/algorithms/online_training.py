@@ -51,7 +51,7 @@ class RolloutSource:
 
     def play(self, keys: Sequence[str], *, step: int) -> Batch:
         """Play each task of a step `samples` times in a row, and store the batch."""
-        began = time.monotonic()
+        start = time.monotonic()
         size = self.config.samples
         groups = self._play([self._group(key) for key in keys[::size]], step)
         exchanged = 0
@@ -71,7 +71,7 @@ class RolloutSource:
         figures = {
             **figures_of([rollout for rollout, _ in present], [reward for _, reward in present]),
             "resampled": exchanged / len(groups),
-            "rollout_seconds": time.monotonic() - began,
+            "rollout_seconds": time.monotonic() - start,
         }
         ends = self.player.ends if self.config.mask_cut_off else frozenset()
         episodes = [episode for group in groups for episode in group.episodes]

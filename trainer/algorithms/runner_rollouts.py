@@ -38,8 +38,8 @@ def is_absent(rollout: Trajectory) -> bool:
 
 def own_host() -> str:
     """A name or address of this machine."""
-    named = os.environ.get(HOST, "") or "127.0.0.1"
-    return socket.gethostname() if named == "hostname" else named
+    host = os.environ.get(HOST, "") or "127.0.0.1"
+    return socket.gethostname() if host == "hostname" else host
 
 
 class RunnerPlayer:

@@ -15,6 +15,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from contract.atomic_files import write_atomically
 from contract.configs import (
     DataConfig,
     LocalPolicy,
@@ -27,7 +28,6 @@ from contract.configs import (
 from contract.events import CheckpointSaved, Event, Log, Metrics, Progress, Started, Warned
 from contract.messages import Message
 from contract.trajectory import Task, Trajectory
-from contract.whole_files import write_whole
 from trainer.algorithms.sft import train_sft
 from trainer.events import EventLog, memory_in_use_mb
 from trainer.failures import DataFailure
@@ -77,17 +77,17 @@ def play_round(
     times = f"{config.samples} times" if config.samples > 1 else "once"
     events.emit(Log(f"Round {round_folder.name}: attempting {config.tasks.count} tasks {times} each"))
     attempts = attempt(config, round_folder, folder, policy, events, stop)
-    kept = choose(read_trajectories(attempts), most=config.kept)
+    chosen = choose(read_trajectories(attempts), max_count=config.kept)
     hinted = rationalize(
-        config, round_folder, folder, policy, events, stop, solved={trajectory.task.key for trajectory in kept}
+        config, round_folder, folder, policy, events, stop, solved={trajectory.task.key for trajectory in chosen}
     )
-    events.emit(Log(f"Learning from {len(kept)} trajectories that succeeded and {len(hinted)} that did with a hint"))
-    if not kept and not hinted:
+    events.emit(Log(f"Learning from {len(chosen)} trajectories that succeeded and {len(hinted)} that did with a hint"))
+    if not chosen and not hinted:
         raise DataFailure(
             f"None of {summarize(attempts)['episodes']} attempts succeeded, so there is nothing to learn from.",
             advice="Start from a better policy, choose easier levels, or raise samples.",
         )
-    (round_folder / "kept.jsonl").write_text("".join(json.dumps(each.to_json()) + "\n" for each in kept + hinted))
+    (round_folder / "kept.jsonl").write_text("".join(json.dumps(each.to_json()) + "\n" for each in chosen + hinted))
     sft = train_sft(
         SftConfig(
             model=for_folder(config.model, folder, round_folder),
@@ -103,8 +103,8 @@ def play_round(
         stop,
     )
     success = summarize(attempts)["success"]
-    done = {"attempts": success, "kept": len(kept), "with_hint": len(hinted), "sft": sft}
-    write_whole(report, json.dumps(done))
+    done = {"attempts": success, "kept": len(chosen), "with_hint": len(hinted), "sft": sft}
+    write_atomically(report, json.dumps(done))
     return done
 
 
@@ -167,7 +167,8 @@ def rationalize(
     tasks = TasksConfig(environment=config.tasks.environment, file="hinted_tasks.jsonl")
     played = attempt(config, round_folder, folder, policy, events, stop, tasks=tasks, samples=1, output="hinted.jsonl")
     return [
-        without_hint(trajectory, hints[trajectory.task.key]) for trajectory in choose(read_trajectories(played), most=1)
+        without_hint(trajectory, hints[trajectory.task.key])
+        for trajectory in choose(read_trajectories(played), max_count=1)
     ]
 
 
@@ -188,7 +189,7 @@ def without_hint(trajectory: Trajectory, hint: str) -> Trajectory:
     return replace(trajectory, task=task, steps=[replace(trajectory.steps[0], context=opening), *trajectory.steps[1:]])
 
 
-def choose(trajectories: Iterable[Trajectory], *, most: int) -> list[Trajectory]:
+def choose(trajectories: Iterable[Trajectory], *, max_count: int) -> list[Trajectory]:
     """At most `most` distinct successes per task, shortest first."""
     of_task: dict[str, dict[str, Trajectory]] = defaultdict(dict)
     for trajectory in trajectories:
@@ -198,7 +199,7 @@ def choose(trajectories: Iterable[Trajectory], *, most: int) -> list[Trajectory]
     return [
         trajectory
         for distinct in of_task.values()
-        for _, trajectory in sorted(distinct.items(), key=lambda each: (len(each[1].steps), len(each[0])))[:most]
+        for _, trajectory in sorted(distinct.items(), key=lambda each: (len(each[1].steps), len(each[0])))[:max_count]
     ]
 
 

@@ -65,9 +65,9 @@ def token_rows(episodes: Sequence[PlayedEpisode], *, empty: int, ends: Set[int] 
     return [_row(_up_to(of_one, MAX_LENGTHS * longest), empty) for of_one in pieces]
 
 
-def _up_to(pieces: Sequence[_Piece], room: int) -> list[_Piece]:
+def _up_to(pieces: Sequence[_Piece], max_tokens: int) -> list[_Piece]:
     sums = accumulate(map(len, pieces))
-    return [piece for piece, length in zip(pieces, sums, strict=True) if length <= room]
+    return [piece for piece, length in zip(pieces, sums, strict=True) if length <= max_tokens]
 
 
 def _row(pieces: Sequence[_Piece], empty: int) -> TokenRow:

@@ -195,7 +195,7 @@ class TrainingRun:
         model: Any = trainer.accelerator.unwrap_model(trainer.model)
         canary = self._probing.end(model) if self._probing else None
         if isinstance(model, PeftModel):
-            with WholeFolder(self.folder / "adapter") as adapter:
+            with AtomicFolder(self.folder / "adapter") as adapter:
                 model.save_pretrained(str(adapter))
                 tokenizer.save_pretrained(adapter)
             if self.config.lora and self.config.lora.quantized:
@@ -208,7 +208,7 @@ class TrainingRun:
             self._warn_of_a_small_change(canary.apart)
         if model.can_generate():
             stop_at_turns(model.generation_config, tokenizer)
-        with WholeFolder(self.folder / "model") as folder:
+        with AtomicFolder(self.folder / "model") as folder:
             model.to(self.dtype).save_pretrained(folder)
             tokenizer.save_pretrained(folder)
 
@@ -265,15 +265,15 @@ def is_evaluation(name: str) -> bool:
 
 def as_metrics(entry: dict[str, float]) -> dict[str, float]:
     """One evaluation under the names used in events, without `eval/`."""
-    named = {metric_name(name).removeprefix("eval/"): value for name, value in entry.items() if is_evaluation(name)}
+    metrics = {metric_name(name).removeprefix("eval/"): value for name, value in entry.items() if is_evaluation(name)}
     return {
         name: value
-        for name, value in named.items()
+        for name, value in metrics.items()
         if not name.endswith(("_time", "runtime", "per_second", "num_tokens"))
     }
 
 
-class WholeFolder:
+class AtomicFolder:
     """A folder that appears under its name only when complete; on failure, nothing is left."""
 
     def __init__(self, target: Path) -> None:

@@ -51,8 +51,8 @@ def calling(function: Callable[..., Any]) -> Callable[..., str]:
 
     @functools.wraps(function)
     def method(self: TrlEnvironment, /, *args: Any, **arguments: Any) -> str:
-        named = {**dict(zip(list(function.__annotations__), args, strict=False)), **arguments}
-        call = {"id": "call", "type": "function", "function": {"name": function.__name__, "arguments": named}}
+        bound_arguments = {**dict(zip(list(function.__annotations__), args, strict=False)), **arguments}
+        call = {"id": "call", "type": "function", "function": {"name": function.__name__, "arguments": bound_arguments}}
         transition = self._environment.step({"role": "assistant", "content": "", "tool_calls": [call]})
         return str(transition.observation[0]["content"])
 

@@ -238,8 +238,8 @@ def check_turns(texts: Sequence[str], messages: Sequence[Message]) -> None:
     for text, message in zip(texts, messages, strict=True):
         check_calls(text, message)
     thoughts = [reasoning_of(message) for message in messages]
-    kept = [thought in text for text, thought in zip(texts, thoughts, strict=True) if thought]
-    if any(kept) and not all(kept):
+    is_kept = [thought in text for text, thought in zip(texts, thoughts, strict=True) if thought]
+    if any(is_kept) and not all(is_kept):
         raise ValueError(
             "it leaves out the reasoning of earlier turns, so a policy would learn to go without; choose a model whose template keeps "
             "it, or learn from single turns"

@@ -161,17 +161,17 @@ def with_short_ids(messages: list[Message]) -> list[Message]:
     def short(identifier: object) -> str:
         name = str(identifier) if identifier else f" {len(short_ids)}"  # no id starts like this, so it's unique
         if name not in short_ids:
-            taken = set(short_ids.values())
+            used_ids = set(short_ids.values())
             free = (short_id(number) for number in range(1, len(short_ids) + 2))
-            fits = is_short(name) and name not in taken
-            short_ids[name] = name if fits else next(each for each in free if each not in taken)
+            fits = is_short(name) and name not in used_ids
+            short_ids[name] = name if fits else next(each for each in free if each not in used_ids)
         return short_ids[name]
 
     for message in messages:
         if calls := message.get("tool_calls"):
             waiting = [short(call.get("id")) for call in calls]
-            named = [{**call, "id": each} for call, each in zip(calls, waiting, strict=True)]
-            message = {**message, "tool_calls": named}
+            calls_with_ids = [{**call, "id": each} for call, each in zip(calls, waiting, strict=True)]
+            message = {**message, "tool_calls": calls_with_ids}
         elif message["role"] == "tool":
             given_id = message.get("tool_call_id")
             answered = short(given_id) if given_id or not waiting else waiting[0]

@@ -66,7 +66,7 @@ class Judge:
 
     def _grade(self, trajectory: Trajectory) -> float | None:
         """0 … 1, or None if the server gives no grade."""
-        transcript = written(trajectory, most=self.term.most_characters)
+        transcript = written(trajectory, max_length=self.term.most_characters)
         content = self._ask(SYSTEM.format(rubric=self.term.rubric), f"<transcript>\n{transcript}\n</transcript>")
         return None if content is None else grade_in(content)
 
@@ -113,6 +113,6 @@ def grade_in(content: str) -> float | None:
     return None
 
 
-def written(trajectory: Trajectory, *, most: int) -> str:
+def written(trajectory: Trajectory, *, max_length: int) -> str:
     """The rollout as text that can't close its fence."""
-    return shortened("\n".join(lines_of(trajectory)).replace("</transcript>", "<\\/transcript>"), most=most)
+    return shortened("\n".join(lines_of(trajectory)).replace("</transcript>", "<\\/transcript>"), max_length=max_length)

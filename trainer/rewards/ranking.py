@@ -56,21 +56,21 @@ def score_group(group: Sequence[Trajectory], term: JudgeTerm, ask: Ask) -> list[
     system = SYSTEM.format(rubric=term.rubric)
     usable = []
     for permutation in (order, order[::-1]):
-        answer = ask(system, shown([group[position] for position in permutation], most=term.most_characters))
+        answer = ask(system, shown([group[position] for position in permutation], max_length=term.most_characters))
         if answer and (scores := scores_in(answer, count=len(group))):
             usable.append([scores[permutation.index(index)] for index in range(len(group))])
     return [fmean(each) for each in zip(*usable, strict=True)] if usable else None
 
 
-def shown(group: Sequence[Trajectory], *, most: int) -> str:
+def shown(group: Sequence[Trajectory], *, max_length: int) -> str:
     """The group as text: the shared beginning once, then the rest of each rollout."""
     texts = [[FENCES.sub(r"<\\", line) for line in lines_of(trajectory)] for trajectory in group]
     shared = [lines[0] for lines in takewhile(alike, zip(*texts, strict=False))]
-    limit = most // (len(group) + 1)
-    beginning = shortened("\n".join(shared), most=limit)
+    limit = max_length // (len(group) + 1)
+    beginning = shortened("\n".join(shared), max_length=limit)
     parts = [f"<shared>\n{beginning}\n</shared>"]
     for number, lines in enumerate(texts, start=1):
-        rest = shortened("\n".join(lines[len(shared) :]), most=limit)
+        rest = shortened("\n".join(lines[len(shared) :]), max_length=limit)
         parts.append(f"<rollout number={number}>\n{rest}\n</rollout>")
     return "\n".join(parts)
 

@@ -26,8 +26,8 @@ def message_lines(message: Message) -> list[str]:
     return lines
 
 
-def shortened(text: str, *, most: int) -> str:
+def shortened(text: str, *, max_length: int) -> str:
     """The beginning and the end of a text that is too long."""
-    if len(text) <= most:
+    if len(text) <= max_length:
         return text
-    return f"{text[: most // 2]}\n[{len(text) - most:,} characters left out]\n{text[-(most - most // 2) :]}"
+    return f"{text[: max_length // 2]}\n[{len(text) - max_length:,} characters left out]\n{text[-(max_length - max_length // 2) :]}"

@@ -49,16 +49,16 @@ class Chats:
         session: whose chat it is. sampling: overrides the engine's. seed: instead of a different one for each call.
         Raises PolicyError, ConfigFailure.
         """
-        sent, tools = body["messages"], body.get("tools") or []
-        chat = [context_message(message) for message in sent]
-        agent = self._agent(session, sent, tools, seed)
+        messages, tools = body["messages"], body.get("tools") or []
+        chat = [context_message(message) for message in messages]
+        agent = self._agent(session, messages, tools, seed)
         sampling = sampling or self.engine.sampling
-        most = body.get("max_completion_tokens") or body.get("max_tokens") or sampling.max_new_tokens
-        if type(most) is not int or most < 1:
-            raise PolicyError(f"max_tokens is {most!r}; expected a whole number above 0")
-        turn = await agent.act(chat, tools, max_tokens=most, sampling=sampling)
+        max_tokens = body.get("max_completion_tokens") or body.get("max_tokens") or sampling.max_new_tokens
+        if type(max_tokens) is not int or max_tokens < 1:
+            raise PolicyError(f"max_tokens is {max_tokens!r}; expected a whole number above 0")
+        turn = await agent.act(chat, tools, max_tokens=max_tokens, sampling=sampling)
         reply = for_wire(turn.message)
-        self._remember(self._key(session, sent, tools, [*sent, reply]), agent)
+        self._remember(self._key(session, messages, tools, [*messages, reply]), agent)
         return self._reply(turn, reply, agent.ids)
 
     def _remember(self, key: tuple[str, bytes, bytes], agent: LocalAgent) -> None:
@@ -77,19 +77,19 @@ class Chats:
         limit = self.engine.token_limit
         return limit is not None and sum(agent.remembered for agent in self._remembered) > limit
 
-    def _agent(self, session: str, sent: Sequence[Any], tools: list[ToolSchema], seed: int | None) -> LocalAgent:
+    def _agent(self, session: str, messages: Sequence[Any], tools: list[ToolSchema], seed: int | None) -> LocalAgent:
         """An agent that continues after the policy's last turn in this chat, if that was sampled here and nothing before it changed."""
         self._calls += 1
         rng = random.Random(f"{self._seed} {session} {self._calls}" if seed is None else f"{seed}")
-        last = max((index for index, message in enumerate(sent) if message.get("role") == "assistant"), default=-1)
-        cached = self._agents.get(self._key(session, sent, tools, sent[: last + 1]))
+        last = max((index for index, message in enumerate(messages) if message.get("role") == "assistant"), default=-1)
+        cached = self._agents.get(self._key(session, messages, tools, messages[: last + 1]))
         return cached.branch(rng) if cached else LocalAgent(self.engine, rng)
 
     def _key(
-        self, session: str, sent: Sequence[Any], tools: list[ToolSchema], chat: Sequence[Any]
+        self, session: str, messages: Sequence[Any], tools: list[ToolSchema], chat: Sequence[Any]
     ) -> tuple[str, bytes, bytes]:
         """The key of a chat: a prefix of `sent`, or its continuation."""
-        system = [message for message in sent if message.get("role") in ("system", "developer")]
+        system = [message for message in messages if message.get("role") in ("system", "developer")]
         return session, digest_of([tools, system]), prefix_digests(chat)[-1] if chat else b""
 
     def _reply(self, turn: Turn, reply: Message, ids: list[int]) -> dict[str, Any]:

@@ -49,9 +49,9 @@ async def play(
         context = await ask_environment(world, partial(world.reset, task)) if after is None else after.context
         chat = list(context) if after is None else after.chat
         while not (termination := spent(steps, budget, tokens_left, seconds_left=deadline - time.monotonic())):
-            began = time.monotonic()
+            start = time.monotonic()
             try:
-                async with asyncio.timeout(deadline - began):
+                async with asyncio.timeout(deadline - start):
                     turn = await agent.act(chat, world.tools, max_tokens=tokens_left)
             except TimeoutError:
                 termination = "timeout"
@@ -65,13 +65,13 @@ async def play(
             except (EnvironmentFailed, TimeoutError) as error:
                 problem = "the environment did not answer in time" if isinstance(error, TimeoutError) else str(error)
                 broken = Transition([], 0.0, False, {"error": problem})
-                steps.append(step_of(context, turn, broken, seconds=time.monotonic() - began))
+                steps.append(step_of(context, turn, broken, seconds=time.monotonic() - start))
                 context = []
                 if isinstance(error, EnvironmentFailed):
                     raise
                 termination = "timeout"
                 break
-            steps.append(step_of(context, turn, transition, seconds=time.monotonic() - began))
+            steps.append(step_of(context, turn, transition, seconds=time.monotonic() - start))
             tokens_left -= turn.completion_tokens or 0
             context = transition.observation
             chat = [*chat, turn.message, *context]

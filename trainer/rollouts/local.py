@@ -254,7 +254,7 @@ class LocalAgent:
             limit = engine.token_limit - len(prompt)
             if limit <= 0:
                 raise PolicyError(f"the chat has {len(prompt)} tokens; there is memory for {engine.token_limit} here")
-        began = time.monotonic()
+        start = time.monotonic()
         sampled = await engine.answer(Request(prompt, limit, self._rng, self._memory, sampling))
         self._ids, self._memory = prompt + sampled.ids, sampled.memory
         parsed = parse_turn(
@@ -274,7 +274,7 @@ class LocalAgent:
                 "context_ids": context,
                 "token_ids": sampled.ids,
                 "logprobs": sampled.logprobs,
-                "generation_seconds": round(time.monotonic() - began, 4),
+                "generation_seconds": round(time.monotonic() - start, 4),
             },
         )
 

@@ -184,23 +184,23 @@ def choose(logprobs: torch.Tensor, sampling: Sampling, uniform: list[float]) -> 
     probabilities = (logprobs.double() / sampling.temperature).softmax(-1)
     numbers = torch.tensor(uniform, dtype=torch.float64, device=logprobs.device)
     chosen, is_drawn = draw_from_top(probabilities, sampling.top_p, numbers, LIKELIEST)
-    most = LIKELIEST
+    top_k = LIKELIEST
     while not is_drawn.all():
-        most *= 8
+        top_k *= 8
         rest = (~is_drawn).nonzero().squeeze(1)
-        chosen[rest], is_drawn[rest] = draw_from_top(probabilities[rest], sampling.top_p, numbers[rest], most)
+        chosen[rest], is_drawn[rest] = draw_from_top(probabilities[rest], sampling.top_p, numbers[rest], top_k)
     return chosen
 
 
 def draw_from_top(
-    probabilities: torch.Tensor, top_p: float, numbers: torch.Tensor, most: int
+    probabilities: torch.Tensor, top_p: float, numbers: torch.Tensor, top_k: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The token drawn by each of B `numbers`, and whether it's among its row's `most` most likely tokens (otherwise it's undetermined): (B,) int64, bool."""
     vocabulary = probabilities.size(1)
-    likeliest, tokens = probabilities.topk(min(most, vocabulary))
+    likeliest, tokens = probabilities.topk(min(top_k, vocabulary))
     cumulative = likeliest.cumsum(-1)
     inside = cumulative - likeliest < top_p
-    has_set = (cumulative[:, -1] >= top_p) | (most >= vocabulary)
+    has_set = (cumulative[:, -1] >= top_p) | (top_k >= vocabulary)
     mass = torch.where(has_set, (likeliest * inside).sum(-1), 1.0)
     index = torch.searchsorted(cumulative, (numbers * mass).unsqueeze(1), right=True)
     is_drawn = has_set | (index.squeeze(1) < tokens.size(1)) & (top_p == 1)

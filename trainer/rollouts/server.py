@@ -139,7 +139,7 @@ class ServerAgent:
             **({"return_token_ids": True} if self._engine.config.token_ids else {}),
         }
         self._turns += 1
-        began = time.monotonic()
+        start = time.monotonic()
         answer = await self._engine.complete(body | ({"tools": tools} if tools else {}), self._replica)
         try:
             choice, usage = answer["choices"][0], answer.get("usage") or {}
@@ -147,7 +147,7 @@ class ServerAgent:
                 message=message_from(choice["message"]),
                 prompt_tokens=usage.get("prompt_tokens"),
                 completion_tokens=usage.get("completion_tokens"),
-                info={**details_of(choice), "generation_seconds": round(time.monotonic() - began, 4)},
+                info={**details_of(choice), "generation_seconds": round(time.monotonic() - start, 4)},
             )
         except (AttributeError, LookupError, TypeError):
             raise no_completion() from None

@@ -14,7 +14,7 @@ from django.conf import settings
 from apps.policies import publication_progress
 from apps.policies.locations import Weights, weights_of
 from apps.policies.models import Endpoint, Publication
-from contract.whole_files import write_whole
+from contract.atomic_files import write_atomically
 from trainer.canary import judge
 from trainer.serving.client import ServerProblem, VllmServer
 from workers.bridge.refusals import CannotPublish, Refused, canary_of
@@ -97,7 +97,7 @@ def _write_pointer(address: str, content: str | None) -> bool:
         pointer.unlink(missing_ok=True)
         return True
     pointer.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(pointer, content)
+    write_atomically(pointer, content)
     return True
 
 

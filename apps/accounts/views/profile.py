@@ -50,8 +50,8 @@ def preferences(request: HtmxRequest) -> HttpResponse:
     form = PreferencesForm(request.POST)
     if not form.is_valid():
         return HttpResponse(status=422)
-    sent = {name: value for name, value in form.cleaned_data.items() if name in request.POST}
-    profile_settings.save_preferences(user=request.user, **sent)
+    changes = {name: value for name, value in form.cleaned_data.items() if name in request.POST}
+    profile_settings.save_preferences(user=request.user, **changes)
     return redirect("accounts:profile") if "back" in request.POST else HttpResponse(status=204)
 
 

@@ -208,8 +208,8 @@ def _as_sent_by_pages(judgment: dict[str, Any], asks: Asks) -> dict[str, Any]:
         known = f"known: {', '.join(fields)}" if fields else "this queue has none"
         problem = f"“{legible(unknown[0], 60)}” isn't an item question of this queue; {known}."
         raise ValidationError({"answers": [problem]})
-    sent = {name: json.dumps(value) if isinstance(value, list) else value for name, value in judgment.items()}
-    return sent | {fields[key]: grade for key, grade in judgment["answers"].items()}
+    form_data = {name: json.dumps(value) if isinstance(value, list) else value for name, value in judgment.items()}
+    return form_data | {fields[key]: grade for key, grade in judgment["answers"].items()}
 
 
 def _shown(assignment: Assignment) -> dict[str, Any]:

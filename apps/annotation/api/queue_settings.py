@@ -138,11 +138,13 @@ def _as_sent_by_the_page(queue: Queue, changes: dict[str, Any]) -> dict[str, Any
     if unknown := sorted(set(layout) - set(setting_names)):
         problem = f"“{legible(unknown[0], 60)}” isn't a setting of this desk; known: {', '.join(setting_names)}."
         raise ValidationError({"layout": [problem]})
-    sent = {**SettingsForm(queue=queue).initial, "questions": None}
+    form_data = {**SettingsForm(queue=queue).initial, "questions": None}
     if "labellers" in changes:
-        named = changes.pop("labellers")
-        sent |= {"who": "all"} if named is None else {"who": "named", "labellers": _members(queue, named)}
-    return {**sent, **changes, **{f"layout-{name}": value for name, value in layout.items()}}
+        labeler_emails = changes.pop("labellers")
+        form_data |= (
+            {"who": "all"} if labeler_emails is None else {"who": "named", "labellers": _members(queue, labeler_emails)}
+        )
+    return {**form_data, **changes, **{f"layout-{name}": value for name, value in layout.items()}}
 
 
 def _members(queue: Queue, addresses: list[str]) -> list[int]:

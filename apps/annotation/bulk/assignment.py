@@ -44,9 +44,9 @@ class TooManyPlaces(Refusal):
 class TooFewPeople(Refusal):
     code = "too_few_people"
 
-    def __init__(self, named: int, overlap: int) -> None:
+    def __init__(self, count: int, overlap: int) -> None:
         super().__init__(
-            f"{overlap} people judge each item of this queue, and you named {named}. Name {overlap} or more, or nobody."
+            f"{overlap} people judge each item of this queue, and you named {count}. Name {overlap} or more, or nobody."
         )
 
 

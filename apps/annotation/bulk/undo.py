@@ -33,14 +33,14 @@ class LaterAct(Refusal):
 @transaction.atomic
 def undo_bulk_act(*, act: BulkAct, by: User) -> BulkAct:
     """Undo the whole action. Raises AlreadyUndone; LaterAct if that would discard a newer assignment."""
-    held = BulkAct.objects.select_for_update(of=("self",)).select_related("queue__workspace").get(pk=act.pk)
-    if held.undone_at is not None:
+    locked = BulkAct.objects.select_for_update(of=("self",)).select_related("queue__workspace").get(pk=act.pk)
+    if locked.undone_at is not None:
         raise AlreadyUndone
-    later = BulkAct.objects.filter(queue=held.queue_id, kind=held.kind, pk__gt=held.pk, undone_at=None)
-    if any(not held.before.keys().isdisjoint(each.before) for each in later):
+    later = BulkAct.objects.filter(queue=locked.queue_id, kind=locked.kind, pk__gt=locked.pk, undone_at=None)
+    if any(not locked.before.keys().isdisjoint(each.before) for each in later):
         raise LaterAct
-    UNDO[held.kind](held)
-    held.undone_at = now()
-    held.save(update_fields=["undone_at"])
-    record(held.queue, by, "undid bulk act in", act=held.words)
-    return held
+    UNDO[locked.kind](locked)
+    locked.undone_at = now()
+    locked.save(update_fields=["undone_at"])
+    record(locked.queue, by, "undid bulk act in", act=locked.words)
+    return locked

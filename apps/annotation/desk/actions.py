@@ -47,20 +47,20 @@ def record(*, assignment: Assignment, answer: object, seconds: float = 0.0, guid
     kind = kind_of(assignment.queue)
     if not isinstance(answer, kind.answer):
         raise WrongKind
-    desk, held = _locked(assignment)
-    if held.state == Assignment.State.JUDGED:
-        judged: Judgment = kind.model.objects.get(assignment=held)
+    desk, locked = _locked(assignment)
+    if locked.state == Assignment.State.JUDGED:
+        judged: Judgment = kind.model.objects.get(assignment=locked)
         if kind.answer_of(judged) != answer:
             raise AlreadyJudged
         return judged
-    _hold(held)
+    _hold(locked)
     size = len(json.dumps(asdict(answer), default=str, ensure_ascii=False))
     if size > MAX_CHARACTERS:
         raise AnswerTooLong(size, MAX_CHARACTERS)
-    kind.check(answer, kind.asked(held.queue), held.item)
+    kind.check(answer, kind.asked(locked.queue), locked.item)
     judgment: Judgment
-    [judgment] = kind.store([Submission(held, answer, _bounded(seconds, held), guideline_version)])
-    _conclude(desk, held, judgment)
+    [judgment] = kind.store([Submission(locked, answer, _bounded(seconds, locked), guideline_version)])
+    _conclude(desk, locked, judgment)
     return judgment
 
 

@@ -143,9 +143,9 @@ def _left_unfinished(queue: Queue, annotator: Annotator) -> Slot | None:
     begun = Assignment.objects.filter(
         queue=queue, annotator=annotator, state=Assignment.State.EXPIRED, opened_at__isnull=False
     )
-    named = ItemAssignee.objects.filter(item=OuterRef("item"))
-    theirs = begun.filter(~Exists(named) | Exists(named.filter(user=annotator.user_id)))
-    last = theirs.filter(item__taken__lt=F("item__overlap")).select_related("item").order_by("-closed_at").first()
+    assignees = ItemAssignee.objects.filter(item=OuterRef("item"))
+    available = begun.filter(~Exists(assignees) | Exists(assignees.filter(user=annotator.user_id)))
+    last = available.filter(item__taken__lt=F("item__overlap")).select_related("item").order_by("-closed_at").first()
     return Slot(last.item_id, last.pk) if last and reclaim_slot(last.item) else None
 
 

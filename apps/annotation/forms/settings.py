@@ -83,13 +83,13 @@ class SettingsForm(forms.Form):
     questions_seen = forms.CharField(required=False, max_length=16, widget=forms.HiddenInput)
 
     def __init__(self, data: Any = None, *, queue: Queue) -> None:
-        named = [user.pk for user in queue.labellers.all()]
+        labeler_ids = [user.pk for user in queue.labellers.all()]
         asks = kind_of(queue).asked(queue)
         initial = {
             "name": queue.name,
             "overlap": queue.overlap,
             "who": "named" if queue.is_restricted else "all",
-            "labellers": named,
+            "labellers": labeler_ids,
             "gold_percent": queue.gold_percent,
             "blind_review": queue.blind_review,
             "shows_machines": queue.shows_machines,

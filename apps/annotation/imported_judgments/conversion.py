@@ -143,11 +143,11 @@ def _store(queue: Queue, imported: Sequence[ImportedItem], *, judged_by: str, so
         for index, imported_item in enumerate(imported)
     ]
     Item.objects.bulk_create(items, batch_size=2000)
-    who = _annotators(
+    annotators = _annotators(
         queue, {name for imported_item in imported for name in imported_item.judgments}, judged_by, source
     )
     submissions = [
-        Submission(_assignment(queue, item, who[name]), answer, is_imported=True)
+        Submission(_assignment(queue, item, annotators[name]), answer, is_imported=True)
         for item, imported_item in zip(items, imported, strict=True)
         for name, answer in imported_item.judgments.items()
     ]
@@ -167,14 +167,14 @@ def _count(queue: Queue, judged: Counter[UUID]) -> None:
 def _annotators(queue: Queue, names: Iterable[str], kind: str, source: str) -> dict[str, Annotator]:
     """The annotators with these names, created if missing."""
     shown = {name: visible(name or source)[:200] for name in names}
-    theirs = Annotator.objects.filter(workspace_id=queue.workspace_id, source=source, kind=kind)
-    annotators = {annotator.name: annotator for annotator in theirs.filter(name__in=shown.values())}
+    existing_annotators = Annotator.objects.filter(workspace_id=queue.workspace_id, source=source, kind=kind)
+    annotators = {annotator.name: annotator for annotator in existing_annotators.filter(name__in=shown.values())}
     if new := {*shown.values()} - annotators.keys():
         new_annotators = (
             Annotator(workspace_id=queue.workspace_id, source=source, kind=kind, name=name) for name in sorted(new)
         )
         Annotator.objects.bulk_create(new_annotators, ignore_conflicts=True)
-        annotators |= {annotator.name: annotator for annotator in theirs.filter(name__in=new)}
+        annotators |= {annotator.name: annotator for annotator in existing_annotators.filter(name__in=new)}
     return {name: annotators[name_shown] for name, name_shown in shown.items()}
 
 

@@ -52,14 +52,14 @@ def run_slice(judge_id: UUID) -> None:
 @transaction.atomic
 def _claim(judge_id: UUID) -> Judge | None:
     """The judge of the same workspace that has waited longest."""
-    named = JUDGES.rows.filter(pk=judge_id).first()
-    if named is None:
+    judge = JUDGES.rows.filter(pk=judge_id).first()
+    if judge is None:
         return None
-    Workspace.objects.select_for_update(no_key=True).get(pk=named.workspace_id)  # else two would both find room
-    at_work = _served(named).in_phase(*HELD).filter(leased_until__gte=now()).exclude(pk=judge_id)
+    Workspace.objects.select_for_update(no_key=True).get(pk=judge.workspace_id)  # else two would both find room
+    at_work = _served(judge).in_phase(*HELD).filter(leased_until__gte=now()).exclude(pk=judge_id)
     if at_work.count() >= MAX_PER_WORKSPACE:
         return None  # each running judge wakes the workers when it ends or hands on
-    return lifecycle.claim(JUDGES, (_waiting(named).first() or named).pk)
+    return lifecycle.claim(JUDGES, (_waiting(judge).first() or judge).pk)
 
 
 def _served(judge: Judge) -> JobQuerySet[Judge]:
@@ -165,7 +165,7 @@ def _stretch(judge: Judge) -> None:
     policy = judge.annotator.policy
     if prompt is None or policy is None or policy.endpoint is None:
         raise Refused("The model or its prompt was deleted. Add another judge.")
-    began, in_a_row = monotonic(), 0
+    start, in_a_row = monotonic(), 0
     with Model(
         url=policy.endpoint.base_url,
         model=resolved(policy.endpoint, policy.location).name,
@@ -174,14 +174,14 @@ def _stretch(judge: Judge) -> None:
         pace=Pace(judge.requests_a_minute),
         trying=lambda: lifecycle.write(judge, leased_until=now() + lease()),
     ) as model:
-        for item, held in _places(judge):
+        for item, assignment in _places(judge):
             answer, used = _ask(judge, model, item, prompt.text)
             if isinstance(answer, Verdict):
-                _record(judge, item, held, answer, prompt.version, used)
+                _record(judge, item, assignment, answer, prompt.version, used)
                 in_a_row = 0
             else:
                 in_a_row += 1
-                _record_failure(judge, item, held, str(answer), prompt.version, used)
+                _record_failure(judge, item, assignment, str(answer), prompt.version, used)
                 if in_a_row >= FAILURES_IN_A_ROW:
                     raise Refused(f"{in_a_row} pairs in a row got no usable answer. The last time: {answer}")
             judge.refresh_from_db(fields=["state", "prompt_tokens", "completion_tokens"])
@@ -189,7 +189,7 @@ def _stretch(judge: Judge) -> None:
                 return _pause(judge, f"It has cost {judge.cost:.2f}, which is its budget.")
             if judge.phase == Phase.STOPPING:
                 return lifecycle.stop(judge, "It was paused.")
-            if monotonic() - began > STRETCH_SECONDS:
+            if monotonic() - start > STRETCH_SECONDS:
                 return None
     if judge.phase in HELD:
         lifecycle.finish(judge)
@@ -206,9 +206,9 @@ def _ask(judge: Judge, model: Model, item: Item, criteria: str) -> tuple[Verdict
     reply: Verdict | NoAnswer
     try:
         reply = model.compare(
-            task=shortened(item.task.instruction, most=MAX_CHARACTERS),
-            a=transcript(item.a, most=MAX_CHARACTERS),
-            b=transcript(_second(item), most=MAX_CHARACTERS),
+            task=shortened(item.task.instruction, max_length=MAX_CHARACTERS),
+            a=transcript(item.a, max_length=MAX_CHARACTERS),
+            b=transcript(_second(item), max_length=MAX_CHARACTERS),
             criteria=criteria,
         )
     except NoAnswer as problem:
@@ -233,13 +233,13 @@ def _places(judge: Judge) -> Iterator[tuple[Item, Assignment | None]]:
 def _assigned(judge: Judge) -> Iterator[tuple[Item, Assignment | None]]:
     while True:
         try:
-            held = next_assignment(queue=judge.queue, annotator=judge.annotator)
+            assignment = next_assignment(queue=judge.queue, annotator=judge.annotator)
         except QueueNotOpen as refusal:
             return _pause(judge, str(refusal))
-        if held is None:
+        if assignment is None:
             return
-        held.queue, held.annotator = judge.queue, judge.annotator
-        yield Item.objects.select_related("task", "a", "b").get(pk=held.item_id), held
+        assignment.queue, assignment.annotator = judge.queue, judge.annotator
+        yield Item.objects.select_related("task", "a", "b").get(pk=assignment.item_id), assignment
         judge.queue.refresh_from_db()
 
 
@@ -249,15 +249,18 @@ def _second(item: Item) -> Trajectory:
 
 
 @transaction.atomic
-def _record(judge: Judge, item: Item, held: Assignment | None, verdict: Verdict, version: int, used: Usage) -> None:
+def _record(
+    judge: Judge, item: Item, assignment: Assignment | None, verdict: Verdict, version: int, used: Usage
+) -> None:
     """Store the answer with both its orders and, if it counts as an annotator, the judgment. Idempotent."""
     columns = {**verdict._asdict(), "prompt_version": version, **_tokens(used)}
     _, is_new = JudgeAnswer.objects.get_or_create(judge=judge, item=item, defaults=columns)
     lifecycle.record_progress(judge, answered=F("answered") + int(is_new))
-    if held is not None:
+    if assignment is not None:
         try:
             record(
-                assignment=held, answer=Choice(verdict.strength, both_bad=verdict.both_bad, rationale=verdict.reason)
+                assignment=assignment,
+                answer=Choice(verdict.strength, both_bad=verdict.both_bad, rationale=verdict.reason),
             )
         except Refusal:
             return  # others filled the slot meanwhile; the answer is kept anyway
@@ -268,7 +271,9 @@ def _tokens(used: Usage) -> dict[str, int]:
 
 
 @transaction.atomic
-def _record_failure(judge: Judge, item: Item, held: Assignment | None, problem: str, version: int, used: Usage) -> None:
+def _record_failure(
+    judge: Judge, item: Item, assignment: Assignment | None, problem: str, version: int, used: Usage
+) -> None:
     """Stored, so that the pair isn't asked again and again; `resume_judge` resets it."""
     problem = visible(problem)
     columns = {
@@ -282,5 +287,5 @@ def _record_failure(judge: Judge, item: Item, held: Assignment | None, problem: 
     _, is_new = JudgeAnswer.objects.get_or_create(judge=judge, item=item, defaults=columns)
     failure = Failure("no_answer", problem[:1000]).as_json()
     lifecycle.record_progress(judge, failed=F("failed") + int(is_new), failure=failure)
-    if held is not None:
-        skip(assignment=held, reason=problem[:300])
+    if assignment is not None:
+        skip(assignment=assignment, reason=problem[:300])

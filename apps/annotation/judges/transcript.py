@@ -10,7 +10,7 @@ Message = dict[str, Any]
 FENCES = re.compile(r"<(/?)run\b")
 
 
-def transcript(trajectory: Trajectory, *, most: int) -> str:
+def transcript(trajectory: Trajectory, *, max_length: int) -> str:
     """At most about `most` characters; the text can't close its surrounding fence."""
     lines: list[str] = []
     steps = Step.objects.filter(trajectory=trajectory).order_by("index").values_list("context", "message")
@@ -18,15 +18,15 @@ def transcript(trajectory: Trajectory, *, most: int) -> str:
         lines += [line for each in context for line in message_lines(each)]
         lines += message_lines(message)
     lines += [line for each in trajectory.closing for line in message_lines(each)]
-    return shortened("\n".join(lines), most=most)
+    return shortened("\n".join(lines), max_length=max_length)
 
 
-def shortened(text: str, *, most: int) -> str:
+def shortened(text: str, *, max_length: int) -> str:
     """Text that can neither close nor open a fence; long text is cut in the middle."""
     text = FENCES.sub(r"<\\\1run", text)
-    if len(text) <= most:
+    if len(text) <= max_length:
         return text
-    return f"{text[: most // 2]}\n[{len(text) - most:,} characters left out]\n{text[-(most - most // 2) :]}"
+    return f"{text[: max_length // 2]}\n[{len(text) - max_length:,} characters left out]\n{text[-(max_length - max_length // 2) :]}"
 
 
 def message_lines(message: Message) -> list[str]:

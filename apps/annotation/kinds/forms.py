@@ -81,10 +81,10 @@ def _option(question: Question, value: int | str, answer: Any) -> Option:
     return Option(str(value), str(value), checked, ends.get(value, ""))
 
 
-def _favor(grade: int, most: int) -> str:
+def _favor(grade: int, max_grade: int) -> str:
     if grade == 0:
         return "the same"
-    return f"{'left' if grade > 0 else 'right'} {DEGREES[most][abs(grade) - 1]}"
+    return f"{'left' if grade > 0 else 'right'} {DEGREES[max_grade][abs(grade) - 1]}"
 
 
 def _form_field(question: Question) -> forms.Field:
@@ -161,8 +161,8 @@ def step_index(row: Mapping[str, Any]) -> int:
     return index
 
 
-def text(value: Any, most: int) -> str:
-    return str(value)[:most]
+def text(value: Any, max_length: int) -> str:
+    return str(value)[:max_length]
 
 
 def _storable(value: Any) -> Any:
@@ -203,8 +203,8 @@ class TrajectoryForm(JudgmentForm):
                 if value not in (None, "", [])
             }
             unknown = {key: value for key, value in sent.items() if key not in questions}  # refused during validation
-            if kept := {**unknown, **self.asks.kept_of_step(sent, of_item)}:
-                answers[str(row["index"])] = kept
+            if kept_answers := {**unknown, **self.asks.kept_of_step(sent, of_item)}:
+                answers[str(row["index"])] = kept_answers
         return answers
 
 

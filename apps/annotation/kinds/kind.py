@@ -59,10 +59,10 @@ class Submission(NamedTuple, Generic[A]):
 
     def columns(self) -> dict[str, Any]:
         """The columns common to all judgments."""
-        held = self.assignment
+        assignment = self.assignment
         return {
-            **{name: getattr(held, name) for name in ("workspace_id", "queue", "item_id", "annotator_id")},
-            "assignment": held,
+            **{name: getattr(assignment, name) for name in ("workspace_id", "queue", "item_id", "annotator_id")},
+            "assignment": assignment,
             "seconds": self.seconds,
             "guideline_version": self.guideline_version,
         }

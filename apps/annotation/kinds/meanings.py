@@ -80,16 +80,16 @@ class Meanings:
     """The column that names the annotator; empty if none does."""
 
     @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        return cls(stored["kind"], tuple(Column(**each) for each in stored["columns"]), stored["who"])
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        return cls(data["kind"], tuple(Column(**each) for each in data["columns"]), data["who"])
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
     def annotator(self, column: Column, info: Mapping[str, Any]) -> str:
         """The annotator of this column's verdict; empty if unnamed: all unnamed judgments belong to one annotator."""
-        named = info.get(self.who)
-        parts = (str(named) if named not in (None, "") else "", column.name if column.is_somebody else "")
+        name = info.get(self.who)
+        parts = (str(name) if name not in (None, "") else "", column.name if column.is_somebody else "")
         return " ".join(filter(None, parts))
 
 
@@ -117,10 +117,10 @@ def inspections_by_annotator(
 def _walk_from_labels(column: Column, steps: Sequence[Mapping[str, Any]]) -> InspectionAnswer | None:
     """None unless every step up to the first bad one has a label."""
     values = [_meaning_of(column, step) for step in steps]
-    wrong = next((index for index, value in enumerate(values) if value == "-1"), None)
-    if not values or None in values[: wrong if wrong is not None else None]:
+    first_error = next((index for index, value in enumerate(values) if value == "-1"), None)
+    if not values or None in values[: first_error if first_error is not None else None]:
         return None
-    return _ended(wrong, [(int(value), False) if value is not None else (-1, True) for value in values])
+    return _ended(first_error, [(int(value), False) if value is not None else (-1, True) for value in values])
 
 
 def _first_error(column: Column, info: Mapping[str, Any], steps: int) -> InspectionAnswer | None:
@@ -130,17 +130,19 @@ def _first_error(column: Column, info: Mapping[str, Any], steps: int) -> Inspect
         value = int(value)
     if type(value) is not int or column.first is None or value - column.first >= steps:
         return None
-    wrong = value - column.first if value >= column.first else None
-    if wrong is None and value >= 0:
+    first_error = value - column.first if value >= column.first else None
+    if first_error is None and value >= 0:
         return None  # step 0, though steps are counted from 1
-    return _ended(wrong, [(1 if wrong is None or at < wrong else -1, at != wrong) for at in range(steps)])
+    return _ended(
+        first_error, [(1 if first_error is None or at < first_error else -1, at != first_error) for at in range(steps)]
+    )
 
 
-def _ended(wrong: int | None, values: Sequence[tuple[int, bool]]) -> InspectionAnswer:
+def _ended(first_error: int | None, values: Sequence[tuple[int, bool]]) -> InspectionAnswer:
     """`values` has (label, whether it was filled in from the first error) for each step, in order."""
-    ending = Inspection.Ending.SOLVED if wrong is None else Inspection.Ending.FOUND_ERROR
+    ending = Inspection.Ending.SOLVED if first_error is None else Inspection.Ending.FOUND_ERROR
     labels = (Label(index, value, is_filled) for index, (value, is_filled) in enumerate(values))
-    return InspectionAnswer(ending.value, wrong, tuple(labels))
+    return InspectionAnswer(ending.value, first_error, tuple(labels))
 
 
 def _meaning_of(column: Column, info: Mapping[str, Any]) -> str | None:

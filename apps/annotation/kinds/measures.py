@@ -124,8 +124,8 @@ def read(judgments: JudgmentQuerySet[Any], queue: Queue, *columns: str) -> Itera
     rows = judgments.filter(queue=queue, item__purpose=Item.Purpose.WORK).order_by("pk")
     rows = rows.exclude(annotator__kind=Annotator.Kind.USER)
     shared = ("annotator", "item", "created_at", "seconds", "annotator__kind", "annotator__source")
-    for who, item, at, seconds, kind, source, *values in rows.values_list(*shared, *columns).iterator(
+    for annotator_id, item, at, seconds, kind, source, *values in rows.values_list(*shared, *columns).iterator(
         chunk_size=AT_ONCE
     ):
         is_timed = kind == Annotator.Kind.PERSON and not source
-        yield Work(who, item, at, seconds if is_timed else None), dict(zip(columns, values, strict=True))
+        yield Work(annotator_id, item, at, seconds if is_timed else None), dict(zip(columns, values, strict=True))

@@ -79,8 +79,8 @@ class Pairing:
     seed: int = 0
 
     @classmethod
-    def from_json(cls, stored: dict[str, Any]) -> Self:
-        return cls(**stored)
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        return cls(**data)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -93,8 +93,8 @@ class Pairing:
 
     def read(self, values: Sequence[Any]) -> Traits:
         """The traits from those columns' values."""
-        named = dict(zip(self.traits, values, strict=True))
-        return Traits(named.get("policy_id"), named.get("success"), named.get("reward"))
+        values_by_trait = dict(zip(self.traits, values, strict=True))
+        return Traits(values_by_trait.get("policy_id"), values_by_trait.get("success"), values_by_trait.get("reward"))
 
     def allows(self, x: Traits, y: Traits) -> bool:
         if self.different_policies and (x.policy is None or y.policy is None or x.policy == y.policy):

@@ -142,9 +142,9 @@ def _open(
         right.pk: {row.right.index for row in chosen if row.right},
     }
     steps = steps if steps is not None else steps_around(indices)
-    ours = views_of(left, steps[left.pk], indices[left.pk], lambda index: part_url("left", index))
-    theirs = views_of(right, steps[right.pk], indices[right.pk], lambda index: part_url("right", index))
-    return [_row(row, ours, theirs) for row in rows]
+    left_views = views_of(left, steps[left.pk], indices[left.pk], lambda index: part_url("left", index))
+    right_views = views_of(right, steps[right.pk], indices[right.pk], lambda index: part_url("right", index))
+    return [_row(row, left_views, right_views) for row in rows]
 
 
 def _all_steps(left: Trajectory, right: Trajectory) -> Mapping[UUID, dict[int, Step]]:
@@ -160,9 +160,9 @@ _STEPS = CompiledQuery(
 )
 
 
-def _row(row: side_by_side.Row, ours: dict[int, StepView], theirs: dict[int, StepView]) -> Row:
-    left = ours.get(row.left.index) if row.left else None
-    right = theirs.get(row.right.index) if row.right else None
+def _row(row: side_by_side.Row, left_views: dict[int, StepView], right_views: dict[int, StepView]) -> Row:
+    left = left_views.get(row.left.index) if row.left else None
+    right = right_views.get(row.right.index) if row.right else None
     if left and right and not row.is_identical:
         left, right = mark_pair(left, right)
     return Row(row.number, _blind(row.left), _blind(row.right), left, right, row.same_action, row.is_identical)

@@ -28,8 +28,8 @@ def answer_texts(answers: Answers) -> list[str]:
     return [f"{key} {', '.join(value) if isinstance(value, list) else value}" for key, value in answers.items()]
 
 
-def _kept(stored: Mapping[str, Any]) -> tuple[Question, ...]:
-    return tuple(Question.from_json(each) for each in stored.get("questions", ()))
+def _kept(data: Mapping[str, Any]) -> tuple[Question, ...]:
+    return tuple(Question.from_json(each) for each in data.get("questions", ()))
 
 
 class UnfitAnswers(ValueError):
@@ -47,9 +47,9 @@ class Asks:
     """The default questions of a new queue."""
 
     @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Decode `Queue.asks`."""
-        return cls(questions=_kept(stored))
+        return cls(questions=_kept(data))
 
     def to_json(self) -> dict[str, Any]:
         """Encode for `Queue.asks`."""
@@ -109,8 +109,8 @@ class PairwiseAsks(Asks):
     )
 
     @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        return cls(_kept(stored), stored.get("confidence", False))
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        return cls(_kept(data), data.get("confidence", False))
 
 
 @dataclass(frozen=True)
@@ -135,20 +135,20 @@ class StepsAsks(Asks):
     allowed = Allowed(comparisons=False, steps=True)
 
     @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        sampled = stored.get("alternatives")
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        sampled = data.get("alternatives")
         return cls(
-            questions=_kept(stored),
-            every_step=stored.get("every_step", True),
-            corrections=stored.get("corrections", True),
+            questions=_kept(data),
+            every_step=data.get("every_step", True),
+            corrections=data.get("corrections", True),
             alternatives=Alternatives(**{**sampled, "policy": UUID(sampled["policy"])}) if sampled else None,
         )
 
     def to_json(self) -> dict[str, Any]:
-        kept = super().to_json()
+        data = super().to_json()
         if self.alternatives:
-            kept["alternatives"]["policy"] = str(self.alternatives.policy)
-        return kept
+            data["alternatives"]["policy"] = str(self.alternatives.policy)
+        return data
 
 
 @dataclass(frozen=True)
@@ -166,9 +166,9 @@ class RatingAsks(Asks):
     )
 
     @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        questions = _kept(stored)
-        return cls(questions, stored.get("thumb", True), stored.get("marks", True))
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        questions = _kept(data)
+        return cls(questions, data.get("thumb", True), data.get("marks", True))
 
     def opinion(self, thumb: int | None, answers: Answers) -> int:
         """Whether a rating accepts the trajectory: the thumb or, without one, whether the answers average above or below the middle of their scales.

@@ -282,8 +282,8 @@ class Steps(SingleTrajectoryKind[StepsAsks, InspectionAnswer, Inspection]):
         )
         labels = inspected.exclude(is_filled=True, index__gt=F("inspection__first_error")).order_by("pk")
         rows = labels.values_list("inspection__annotator", "inspection__item", "index", "value")
-        for who, item, index, value in rows.iterator(chunk_size=AT_ONCE):
-            steps.given.append(Given(who, item, (item, index), value))
+        for annotator_id, item, index, value in rows.iterator(chunk_size=AT_ONCE):
+            steps.given.append(Given(annotator_id, item, (item, index), value))
         return gathered
 
     def words(self, judgment: InspectionAnswer | Inspection) -> str:
@@ -301,10 +301,10 @@ class Steps(SingleTrajectoryKind[StepsAsks, InspectionAnswer, Inspection]):
             words = "first error" if judgment.first_error == label.index else WORDS[label.value]
             yield StepRemark(label.index, words, TONES[label.value], label.critique, judgment.annotator.name)
         for action in Correction.objects.filter(inspection__in=judgments).defer("message")[:MAX_REMARKS]:
-            who = judgments[action.inspection_id].annotator
-            is_users = who.kind == Annotator.Kind.USER
+            annotator = judgments[action.inspection_id].annotator
+            is_users = annotator.kind == Annotator.Kind.USER
             note = "What the agent’s user made of it" if is_users else action.get_origin_display()
-            yield StepRemark(action.index, "better action", "attention", note, who.name)
+            yield StepRemark(action.index, "better action", "attention", note, annotator.name)
 
     outcome_words = "An outcome does not say which step is wrong. Give the answers of single items instead."
 

@@ -68,8 +68,8 @@ def problems(schema: Json, arguments: Json) -> list[ValidationError]:
     with budget() as own_budget:
         try:
             if id(schema) not in own_budget.schemas:
-                wrong = next(_Validator(Draft202012Validator.META_SCHEMA).iter_errors(schema), None)
-                own_budget.schemas[id(schema)] = wrong is None
+                schema_error = next(_Validator(Draft202012Validator.META_SCHEMA).iter_errors(schema), None)
+                own_budget.schemas[id(schema)] = schema_error is None
             if not own_budget.schemas[id(schema)]:
                 return []
             return sorted(

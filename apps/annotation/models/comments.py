@@ -34,8 +34,8 @@ class CommentQuerySet(WorkspaceQuerySet["Comment"]):
         """One's own comments, and others' unless one may still have to judge the trajectory blind. Annotators only see those that mention them."""
         comments = super().visible_to(member, at_least=at_least)
         if not member.is_reviewer:
-            named = Mention.objects.filter(comment=OuterRef("pk"), user=member.user_id)
-            comments = comments.filter(Q(by=member.user_id) | Exists(named))
+            mentions = Mention.objects.filter(comment=OuterRef("pk"), user=member.user_id)
+            comments = comments.filter(Q(by=member.user_id) | Exists(mentions))
         trajectory = OuterRef("trajectory")
         blind = Exists(unanswered_by(member).filter(Q(a=trajectory) | Q(b=trajectory)))
         return comments.filter(Q(by=member.user_id) | ~blind)

@@ -219,8 +219,8 @@ class Assignment(WorkspaceModel):
 
 def open_items_of(member: Membership) -> models.QuerySet[Assignment, int]:
     """The items assigned to this member that they haven't answered."""
-    held = Assignment.objects.filter(annotator__user=member.user_id, state=Assignment.State.OPEN)
-    return held.values_list("item", flat=True)
+    assignments = Assignment.objects.filter(annotator__user=member.user_id, state=Assignment.State.OPEN)
+    return assignments.values_list("item", flat=True)
 
 
 class OpinionQuerySet(WorkspaceQuerySet[M]):

@@ -74,8 +74,8 @@ class QueueQuerySet(WorkspaceQuerySet["Queue"]):
         queues = super().visible_to(member, at_least=at_least)
         if member.is_reviewer:
             return queues
-        named = Queue.labellers.through.objects.filter(user=member.user_id).values("queue")
-        return queues.filter(Q(is_restricted=False) | Q(pk__in=named))
+        labeled_queues = Queue.labellers.through.objects.filter(user=member.user_id).values("queue")
+        return queues.filter(Q(is_restricted=False) | Q(pk__in=labeled_queues))
 
     def open(self) -> Self:
         return self.filter(state=Queue.State.OPEN)

@@ -38,9 +38,9 @@ class Votes(NamedTuple):
         """Build votes from (item index, annotator, label index). Annotators are numbered in order of appearance."""
         rows = list(votes)
         annotators: dict[Hashable, int] = {}
-        who = [annotators.setdefault(row[1], len(annotators)) for row in rows]
+        annotator = [annotators.setdefault(row[1], len(annotators)) for row in rows]
         item, label = (np.array([row[i] for row in rows], dtype=np.int64) for i in (0, 2))
-        return cls(item, np.array(who, dtype=np.int64), label, items, len(annotators), labels)
+        return cls(item, np.array(annotator, dtype=np.int64), label, items, len(annotators), labels)
 
     def compared(self) -> "Votes":
         """Only the judgments of items with at least two, since a single one says nothing about its annotator."""
@@ -118,8 +118,8 @@ def _by_item(values: Floats, votes: Votes) -> Floats:
 
 def _normalized(logs: Floats) -> Floats:
     # Items whose judgments have probability 0 under every label (only without pooling) are skipped.
-    most = logs.max(axis=1, keepdims=True)
-    shares = np.exp(logs - np.where(np.isfinite(most), most, 0.0))
+    maxima = logs.max(axis=1, keepdims=True)
+    shares = np.exp(logs - np.where(np.isfinite(maxima), maxima, 0.0))
     return _shares(shares)
 
 

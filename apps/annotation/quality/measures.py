@@ -128,7 +128,7 @@ def between_people(measure: Measure) -> dict[str, Any]:
     grades: dict[UUID, dict[Hashable, int]] = defaultdict(dict)
     for each in measure.given:
         grades[each.annotator][each.thing] = _side(each.value) if measure.sides else each.value
-    busiest = sorted(grades, key=lambda who: (-len(grades[who]), str(who)))[:PEOPLE_COMPARED]
+    busiest = sorted(grades, key=lambda annotator_id: (-len(grades[annotator_id]), str(annotator_id)))[:PEOPLE_COMPARED]
     values = (-1, 0, 1) if measure.sides else measure.values
     cells = []
     for x, y in combinations(busiest, 2):
@@ -137,7 +137,7 @@ def between_people(measure: Measure) -> dict[str, Any]:
             kappa = cohen(((grades[x][thing], grades[y][thing]) for thing in both), values)
             same = sum(grades[x][thing] == grades[y][thing] for thing in both)
             cells.append({"x": str(x), "y": str(y), "kappa": to_json(kappa), "same": share(same, len(both)).to_json()})
-    return {"people": [str(who) for who in busiest], "cells": cells}
+    return {"people": [str(annotator_id) for annotator_id in busiest], "cells": cells}
 
 
 class Consensus(NamedTuple):
@@ -169,12 +169,12 @@ def with_others(
             continue
         mine = given.annotator not in machines
         others = [times - (mine and each == value) for each, times in votes[given.thing].items()]
-        most = max(others)
-        if not most or others.count(most) > 1:
+        max_votes = max(others)
+        if not max_votes or others.count(max_votes) > 1:
             continue
         of[given.annotator] += 1
-        same[given.annotator] += votes[given.thing][value] - mine == most
-    return {who: Consensus(same[who], of[who]) for who in of}
+        same[given.annotator] += votes[given.thing][value] - mine == max_votes
+    return {annotator_id: Consensus(same[annotator_id], of[annotator_id]) for annotator_id in of}
 
 
 def people(
@@ -186,12 +186,12 @@ def people(
         by[each.annotator].append(each)
     agreeing = with_others(measure, machines=machines) if measure else {}
     return {
-        str(who): {
+        str(annotator_id): {
             **_pace(work_of_annotator, typical),
-            "consensus": share(*agreeing.get(who, Consensus(0, 0))).to_json(),
+            "consensus": share(*agreeing.get(annotator_id, Consensus(0, 0))).to_json(),
             "left": _left(work_of_annotator),
         }
-        for who, work_of_annotator in by.items()
+        for annotator_id, work_of_annotator in by.items()
     }
 
 
@@ -205,18 +205,18 @@ def own(
     by: dict[UUID, list[Work]] = defaultdict(list)
     for each in sorted(answers, key=lambda each: each.at):
         by[each.annotator].append(each)
-    settled_work = {who: settled(work) for who, work in by.items()}
-    items = {who: {each.item for each in work} for who, work in settled_work.items()}
+    settled_work = {annotator_id: settled(work) for annotator_id, work in by.items()}
+    items = {annotator_id: {each.item for each in work} for annotator_id, work in settled_work.items()}
     agreeing = with_others(measure, items, machines) if measure else {}
     return {
-        str(who): {
+        str(annotator_id): {
             **_pace(work, typical),
             "left": _left(work),
-            "told": len(settled_work[who]),
-            "consensus": share(*agreeing.get(who, Consensus(0, 0))).to_json(),
-            "gold": _right(batched(settled_work[who], lambda each: each.is_right is not None)),
+            "told": len(settled_work[annotator_id]),
+            "consensus": share(*agreeing.get(annotator_id, Consensus(0, 0))).to_json(),
+            "gold": _right(batched(settled_work[annotator_id], lambda each: each.is_right is not None)),
         }
-        for who, work in by.items()
+        for annotator_id, work in by.items()
     }
 
 

@@ -77,7 +77,7 @@ def matrix(figures: Figures, annotators: Mapping[str, Annotator]) -> list[Matrix
     if not pairs["cells"]:
         return []
     cells = {frozenset((cell["x"], cell["y"])): cell for cell in pairs["cells"]}
-    people = [who for who in pairs["people"] if who in annotators]
+    people = [annotator_id for annotator_id in pairs["people"] if annotator_id in annotators]
     return [
         MatrixRow(
             annotators[x],
@@ -106,7 +106,11 @@ class PersonRow(NamedTuple):
 
 def people_rows(figures: Figures, annotators: Mapping[str, Annotator], golds: Mapping[UUID, Share]) -> list[PersonRow]:
     """Most active first."""
-    rows = [person_row(figures, annotators[who], golds) for who in figures.get("annotators", {}) if who in annotators]
+    rows = [
+        person_row(figures, annotators[annotator_id], golds)
+        for annotator_id in figures.get("annotators", {})
+        if annotator_id in annotators
+    ]
     return sorted((row for row in rows if row), key=lambda row: (-row.figures["judged"], row.annotator.name))
 
 

@@ -66,21 +66,23 @@ def report_of(queue: Queue) -> Report:
     """The latest report on a queue. Large queues are measured by a worker, which is called if the report is out of date."""
     if _answers(queue) <= MEASURED_AT_ONCE:
         return Report(measure(gather(queue)), now(), is_current=True)
-    kept = QualityReport.objects.filter(queue=queue).first()
-    if kept is None:
+    stored = QualityReport.objects.filter(queue=queue).first()
+    if stored is None:
         _ask(queue)
         return Report({}, None, is_current=False)
-    is_current = kept.basis == basis_of(queue)
-    if not is_current and now() - kept.measured_at > max(REST_AT_LEAST, timedelta(seconds=REST * kept.took_seconds)):
+    is_current = stored.basis == basis_of(queue)
+    if not is_current and now() - stored.measured_at > max(
+        REST_AT_LEAST, timedelta(seconds=REST * stored.took_seconds)
+    ):
         _ask(queue)
-    return Report(kept.figures, kept.measured_at, is_current)
+    return Report(stored.figures, stored.measured_at, is_current)
 
 
 def measure_quality(queue_id: UUID) -> None:
     """Measure a queue and store the result. Concurrent calls duplicate the work but store the same figures."""
     queue = Queue.objects.get(pk=queue_id)
     basis = basis_of(queue)  # before reading: later judgments then make the report stale, not wrong
-    began = perf_counter()
+    start = perf_counter()
     figures = measure(gather(queue))
     QualityReport.objects.update_or_create(
         queue=queue,
@@ -88,7 +90,7 @@ def measure_quality(queue_id: UUID) -> None:
             "basis": basis,
             "figures": figures,
             "measured_at": now(),
-            "took_seconds": perf_counter() - began,
+            "took_seconds": perf_counter() - start,
         },
     )
     cache.delete(_asked(queue))

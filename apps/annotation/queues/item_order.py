@@ -49,12 +49,12 @@ def reorder(*, queue: Queue, order: str, by: User | None) -> int:
 
     Judgments and current holds are kept. The new positions lie beyond all old ones, so that desks find them.
     """
-    held = Queue.objects.select_for_update(no_key=True).get(pk=queue.pk)
+    locked = Queue.objects.select_for_update(no_key=True).get(pk=queue.pk)
     score = SCORES[Queue.Order(order)]
-    chances = chances_of(held)
+    chances = chances_of(locked)
     scored = {item: score(probabilities) for item, probabilities in chances.items() if len(probabilities) > 1}
     waiting = list(
-        Item.objects.filter(queue=held, purpose=Item.Purpose.WORK, taken=0)
+        Item.objects.filter(queue=locked, purpose=Item.Purpose.WORK, taken=0)
         .order_by("position")
         .values_list("pk", flat=True)
     )
@@ -62,12 +62,12 @@ def reorder(*, queue: Queue, order: str, by: User | None) -> int:
     if not moved:
         raise NothingSaid
     ranked = sorted(moved, key=lambda item: -scored[item]) + [item for item in waiting if item not in scored]
-    beyond = (Item.objects.filter(queue=held).aggregate(most=Max("position"))["most"] or 0) + 1
+    beyond = (Item.objects.filter(queue=locked).aggregate(most=Max("position"))["most"] or 0) + 1
     Item.objects.bulk_update(
         [Item(pk=item, position=beyond + rank) for rank, item in enumerate(ranked)], ["position"], batch_size=2000
     )
-    Queue.objects.filter(pk=held.pk).update(order=order)
-    record(held, by, "changed the order of", order=order, scored=len(moved), waiting=len(waiting))
+    Queue.objects.filter(pk=locked.pk).update(order=order)
+    record(locked, by, "changed the order of", order=order, scored=len(moved), waiting=len(waiting))
     return len(moved)
 
 

@@ -44,8 +44,8 @@ def raise_overlap(*, queue: Queue, overlap: int) -> None:
         raise FewerPeople(overlap, queue.overlap)
     if queue.is_of_experiment:
         raise FixedByPlan
-    named = ItemAssignee.objects.filter(queue=queue).values("item").annotate(people=Count("pk"))
-    if overlap > queue.overlap and named.filter(people__lt=overlap).exists():
+    assignee_counts = ItemAssignee.objects.filter(queue=queue).values("item").annotate(people=Count("pk"))
+    if overlap > queue.overlap and assignee_counts.filter(people__lt=overlap).exists():
         raise TooFewNamed(overlap)
     desks = Desk.objects.filter(queue=queue)
     _lock(desks)

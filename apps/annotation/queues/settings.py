@@ -55,7 +55,7 @@ class Settings:
 @transaction.atomic
 def change_settings(*, queue: Queue, settings: Settings, by: User) -> Queue:
     """Store the settings, with the previous ones in the audit record. Raises NotAMember, BadAsks, FewerPeople, FixedByPlan."""
-    held = Queue.objects.select_for_update(no_key=True).get(pk=queue.pk)  # assignments refer to it while people work
+    locked = Queue.objects.select_for_update(no_key=True).get(pk=queue.pk)  # assignments refer to it while people work
     columns: dict[str, Any] = {
         "name": settings.name,
         "overlap": settings.overlap,
@@ -67,22 +67,22 @@ def change_settings(*, queue: Queue, settings: Settings, by: User) -> Queue:
         "ends_at": settings.ends_at,
         "ends_after": settings.ends_after,
         "is_restricted": settings.labellers is not None,
-        "asks": with_questions(held, settings.questions, settings.questions_seen),
-        "layout": held.layout if settings.layout is None else trimmed(held.kind, settings.layout),
+        "asks": with_questions(locked, settings.questions, settings.questions_seen),
+        "layout": locked.layout if settings.layout is None else trimmed(locked.kind, settings.layout),
     }
-    named = set(settings.labellers or ())
-    if Membership.objects.filter(workspace=held.workspace_id, user__in=named).count() != len(named):
+    labeler_ids = set(settings.labellers or ())
+    if Membership.objects.filter(workspace=locked.workspace_id, user__in=labeler_ids).count() != len(labeler_ids):
         raise NotAMember
-    before = {name: getattr(held, name) for name in columns}
-    if settings.overlap != held.overlap:
-        raise_overlap(queue=held, overlap=settings.overlap)
+    before = {name: getattr(locked, name) for name in columns}
+    if settings.overlap != locked.overlap:
+        raise_overlap(queue=locked, overlap=settings.overlap)
     for name, value in columns.items():
-        setattr(held, name, value)
-    held.save(update_fields=list(columns))
-    held.labellers.set(named)
+        setattr(locked, name, value)
+    locked.save(update_fields=list(columns))
+    locked.labellers.set(labeler_ids)
     changed = {name: [_plain(before[name]), _plain(value)] for name, value in columns.items() if before[name] != value}
-    record(held, by, "changed settings of", **changed, labellers=len(named))
-    return held
+    record(locked, by, "changed settings of", **changed, labellers=len(labeler_ids))
+    return locked
 
 
 def _plain(value: Any) -> Any:

@@ -28,10 +28,10 @@ class Selection:
     """The newest trajectory when the queue was made, so that later imports aren't included."""
 
     @classmethod
-    def from_json(cls, stored: dict[str, Any]) -> Self:
-        until = stored["until"]
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        until = data["until"]
         return cls(
-            ids=[UUID(text) for text in stored["ids"]], filter=stored["filter"], until=UUID(until) if until else None
+            ids=[UUID(text) for text in data["ids"]], filter=data["filter"], until=UUID(until) if until else None
         )
 
     @classmethod

@@ -63,27 +63,27 @@ def adjudicate(
     """
     if not reason.strip():
         raise NoReason
-    held = Item.objects.select_for_update(of=("self",)).select_related("queue").get(pk=item.pk)
-    kind = kind_of(held)
-    valid = set(kind.valid_judgments.filter(item=held).values_list("pk", flat=True))
+    locked = Item.objects.select_for_update(of=("self",)).select_related("queue").get(pk=item.pk)
+    kind = kind_of(locked)
+    valid = set(kind.valid_judgments.filter(item=locked).values_list("pk", flat=True))
     if not valid:
         raise NotJudged
     if not kind.reviewers_answer and upheld not in valid:
         raise NotAmongThem
     answer = {"strength": strength, "both_bad": both_bad, "upheld": upheld, "reason": reason.strip()}
-    before = Adjudication.objects.valid().filter(item=held)
+    before = Adjudication.objects.valid().filter(item=locked)
     same = before.filter(by=by, **answer).first()
     if same:
         return same
     before.update(retracted_at=now())
     adjudication = Adjudication.objects.create(
-        workspace_id=held.queue.workspace_id, queue=held.queue, item=held, by=by, was_blind=blind, **answer
+        workspace_id=locked.queue.workspace_id, queue=locked.queue, item=locked, by=by, was_blind=blind, **answer
     )
     record(
-        held.queue,
+        locked.queue,
         by,
         "decided an item of",
-        item=held.pk,
+        item=locked.pk,
         strength=strength,
         both_bad=both_bad,
         upheld=str(upheld or ""),

@@ -80,8 +80,8 @@ def _answers(feedback: Sequence[Feedback], trajectory: Trajectory) -> Iterator[S
 def _step_of(feedback: Feedback, trajectory: Trajectory) -> int:
     """The step of the call that the feedback names, if it's on the main path; else the last one, whose answer the user saw."""
     calls = trajectory.info.get("calls", [])
-    named = str(feedback.call_id)
-    return calls.index(named) if named in calls[: trajectory.step_count] else trajectory.step_count - 1
+    call_id = str(feedback.call_id)
+    return calls.index(call_id) if call_id in calls[: trajectory.step_count] else trajectory.step_count - 1
 
 
 def _store(workspace: Workspace, trajectory: Trajectory, answer: Scores | InspectionAnswer) -> None:

@@ -106,10 +106,10 @@ class Supervisor:
 
     def _reap_adopted(self) -> None:
         """Reap adopted orphans (see `adopt_orphans`) that have ended."""
-        ours = {part.process.pid for part in self.parts if part.process is not None}
+        part_pids = {part.process.pid for part in self.parts if part.process is not None}
         for child in psutil.Process().children():
             with suppress(psutil.NoSuchProcess, ChildProcessError):
-                if child.pid not in ours and child.status() == psutil.STATUS_ZOMBIE:
+                if child.pid not in part_pids and child.status() == psutil.STATUS_ZOMBIE:
                     os.waitpid(child.pid, os.WNOHANG)
 
 
@@ -123,9 +123,9 @@ def stop_together(programs: Sequence[Program]) -> None:
 
 def kill_descendants(*, keep: Sequence["Popen[bytes] | None"] = ()) -> None:
     """Kill all descendants except `keep` and their descendants."""
-    kept = {process.pid for process in keep if process is not None}
+    kept_pids = {process.pid for process in keep if process is not None}
     for child in psutil.Process().children():
-        if child.pid in kept:
+        if child.pid in kept_pids:
             continue
         with suppress(psutil.NoSuchProcess):
             for process in (*child.children(recursive=True), child):

@@ -75,9 +75,9 @@ class _Sink(io.RawIOBase):
         return len(part)
 
     def take(self) -> bytes:
-        taken = b"".join(self.parts)
+        data = b"".join(self.parts)
         self.parts.clear()
-        return taken
+        return data
 
 
 async def _zipped(version: Version, card: str) -> AsyncIterator[bytes]:

@@ -49,8 +49,8 @@ class Room:
     Rows duplicate what they share: each corrected step of a trajectory repeats all steps before it, and each pair repeats both of its trajectories.
     """
 
-    def __init__(self, most: int) -> None:
-        self.most = self.left = most
+    def __init__(self, max_bytes: int) -> None:
+        self.most = self.left = max_bytes
 
     def take(self, count: int) -> None:
         """Raises TooLarge."""
@@ -148,8 +148,8 @@ class SplitFiles:
             # `datasets` infers column types from the file's first rows. Messages with different keys get its Json type,
             # which supports mixed tool calls; a file that begins with plain chats would get a fixed struct instead.
             lists = tuple(map(_marked, lists))
-        named = zip(self.layout.messages, lists, strict=True)
-        messages = b",".join(b'"%b":[%b]' % (name.encode(), b",".join(each)) for name, each in named)
+        pairs = zip(self.layout.messages, lists, strict=True)
+        messages = b",".join(b'"%b":[%b]' % (name.encode(), b",".join(each)) for name, each in pairs)
         return b"".join((b"{", messages, b',"tools":', row.tools, b",", orjson.dumps(row.metadata)[1:], b"\n"))
 
     def _arrow(self, rows: list[Row]) -> pa.Table:

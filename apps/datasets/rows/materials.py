@@ -40,10 +40,10 @@ class Materials:
         self.recipe = Recipe.from_json(version.recipe)
         self.row_type = ROW_TYPES[self.recipe.row_type]
         annotators = annotators_of(self.recipe, version.workspace)
-        machines = {key for key, who in annotators.items() if who.kind in Annotator.MACHINES}
+        machines = {key for key, annotator in annotators.items() if annotator.kind in Annotator.MACHINES}
         self.figures = Figures(agreement=Agreement(machines))
         self.keep_surrogates = self.recipe.surrogates == "keep"
-        self.labels = {key: who.label for key, who in annotators.items()}
+        self.labels = {key: annotator.label for key, annotator in annotators.items()}
         self.policies = dict(Policy.objects.filter(workspace=version.workspace).values_list("pk", "name"))
         self.splits: dict[UUID, Split] = {}
         self._tools: dict[tuple[bytes, ...], bytes] = {}

@@ -131,7 +131,7 @@ class FeedbackView(APIView):
         session = get_object_or_404(Session.objects.of_policies(), pk=data["session"], workspace=workspace_id)
         _count(PER_SESSION, str(session.pk))
         try:
-            kept = feedback.record_feedback(
+            recorded = feedback.record_feedback(
                 session=session,
                 key=key,
                 thumb={"up": 1, "down": -1}.get(data["thumb"] or ""),
@@ -141,7 +141,7 @@ class FeedbackView(APIView):
             )
         except SessionRefused as refusal:
             raise ValidationError({refusal.field or "detail": [str(refusal)]}) from None
-        return Response(FeedbackReceiptSerializer(kept).data, status=status.HTTP_201_CREATED)
+        return Response(FeedbackReceiptSerializer(recorded).data, status=status.HTTP_201_CREATED)
 
     def _allowed(self, request: Request) -> tuple[UUID, FeedbackKey | None]:
         """The workspace that the key or token gives access to."""
@@ -155,9 +155,9 @@ class FeedbackView(APIView):
         raise NotAuthenticated
 
 
-def _count(limit: Limit, who: str) -> None:
+def _count(limit: Limit, key: str) -> None:
     try:
-        limit.count(who)
+        limit.count(key)
     except TooManyTries as refusal:
         raise Throttled(wait=refusal.retry_after) from refusal
     except RedisError:  # the counter is down, which mustn't lock anybody out

@@ -87,12 +87,12 @@ class SessionsView(ListView):
         return sessions.open_session(workspace=self.member.workspace, policy=policy, **facts)
 
     def _of_split(self, facts: dict[str, Any]) -> sessions.NewSession:
-        named = facts.pop("split")
+        name = facts.pop("split")
         splits = TrafficSplit.objects.visible_to(self.member).select_related("workspace")
-        split = splits.filter(name=named).first()
+        split = splits.filter(name=name).first()
         if split is None:
             raise ValidationError(
-                {"split": [f"There is no traffic split {named!r}. GET /api/v1/traffic-splits lists them."]}
+                {"split": [f"There is no traffic split {name!r}. GET /api/v1/traffic-splits lists them."]}
             )
         unit = unit_of(split, task=facts["task"], unit=unit_in(facts["metadata"]))
         return open_split_session(split=split, unit=unit, **facts)
@@ -100,16 +100,16 @@ class SessionsView(ListView):
     def _token(self) -> ApiToken | None:
         return self.request.auth if isinstance(self.request.auth, ApiToken) else None
 
-    def _policy(self, named: str) -> Policy:
+    def _policy(self, name_or_id: str) -> Policy:
         policies = Policy.objects.visible_to(self.member).acting()
         try:
-            meant = Q(pk=UUID(named)) | Q(name=named)
+            meant = Q(pk=UUID(name_or_id)) | Q(name=name_or_id)
         except ValueError:
-            meant = Q(name=named)
+            meant = Q(name=name_or_id)
         policy = policies.filter(meant).select_related("endpoint").first()
         if policy is None:
             raise ValidationError(
-                {"policy": [f"There is no policy {named!r} that can act. GET /api/v1/policies lists them."]}
+                {"policy": [f"There is no policy {name_or_id!r} that can act. GET /api/v1/policies lists them."]}
             )
         return policy
 
@@ -126,11 +126,11 @@ class SessionsView(ListView):
             raise ValidationError({"task": problems})
         return TaskRecord(**form.validated_data).to_json()
 
-    def _known_task(self, named: str) -> dict[str, Any]:
+    def _known_task(self, key_or_id: str) -> dict[str, Any]:
         try:
-            task = Task.objects.visible_to(self.member).get(pk=UUID(named))
+            task = Task.objects.visible_to(self.member).get(pk=UUID(key_or_id))
         except (ValueError, Task.DoesNotExist):
-            raise ValidationError({"task": [f"There is no task {named!r}."]}) from None
+            raise ValidationError({"task": [f"There is no task {key_or_id!r}."]}) from None
         return replace(task_record(task), initial_state={}, success_check={}).to_json()
 
 
@@ -150,9 +150,9 @@ class _OneSession(MemberView):
         """
         session, facts = self.find(session_id), {}
         if form is not None:
-            sent = form(data=self.request.data)
-            sent.is_valid(raise_exception=True)
-            facts = sent.validated_data
+            serializer = form(data=self.request.data)
+            serializer.is_valid(raise_exception=True)
+            facts = serializer.validated_data
         try:
             change(session=session, **facts)
         except sessions.SessionOver as refusal:

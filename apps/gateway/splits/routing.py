@@ -122,8 +122,8 @@ def unit_of(split: TrafficSplit, *, task: Mapping[str, Any] | None, unit: str) -
 
 def unit_in(metadata: object, user: object = None) -> str:
     """The unit in a request: `unit` in its metadata, or else its `user`."""
-    named = metadata.get("unit") if isinstance(metadata, dict) else None
-    unit = named if named not in (None, "") else user
+    metadata_unit = metadata.get("unit") if isinstance(metadata, dict) else None
+    unit = metadata_unit if metadata_unit not in (None, "") else user
     return str(unit) if isinstance(unit, str | int) and not isinstance(unit, bool) else ""
 
 

@@ -106,7 +106,7 @@ class EvalArchive(Pieces):
         name = next((name for name in HEADERS if name in names), None)
         if name is None:
             raise Unusable("a zip archive inside another. Unpack it once")
-        body = b"".join(self._unpacked(self._zip.getinfo(name), most=MAX_HEADER_BYTES))
+        body = b"".join(self._unpacked(self._zip.getinfo(name), max_bytes=MAX_HEADER_BYTES))
         try:
             header = jsontext.loads(body)
         except jsontext.UnreadableJSON as error:
@@ -123,14 +123,16 @@ class EvalArchive(Pieces):
                 yield b"]}\n"
                 self._passed(min(read, self._size))  # members may overlap, and each claims its size
 
-    def _unpacked(self, member: zipfile.ZipInfo, *, most: int | None = None) -> Iterator[bytes]:
+    def _unpacked(self, member: zipfile.ZipInfo, *, max_bytes: int | None = None) -> Iterator[bytes]:
         size = 0
         try:
             with opened(self._zip, member) as stream:
                 while block := stream.read(BLOCK):
                     size += len(block)
-                    if most and size > most:
-                        raise Unusable(f"a zip archive whose {member.filename[:80]} is larger than {most >> 20} MiB")
+                    if max_bytes and size > max_bytes:
+                        raise Unusable(
+                            f"a zip archive whose {member.filename[:80]} is larger than {max_bytes >> 20} MiB"
+                        )
                     yield block
         except (zipfile.BadZipFile, zlib.error, zstandard.ZstdError, EOFError) as error:
             raise Unusable(f"a damaged zip archive ({error}). Upload it again") from None

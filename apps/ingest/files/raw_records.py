@@ -212,7 +212,7 @@ class _Scanner:
     def _value(self) -> RawRow:
         """The object or list that starts here."""
         line = self._line_now()
-        held = _Held(self._limit)
+        buffer = _Buffer(self._limit)
         closers = bytearray()
         deeper = 0
         start = self._at
@@ -222,13 +222,13 @@ class _Scanner:
             bracket = match[1]
             self._at = match.end()
             if bracket == b"":
-                held.add(self._buffer[start:])
+                buffer.add(self._buffer[start:])
                 if not self._fill():
-                    return self._cut_off(held, line)
+                    return self._cut_off(buffer, line)
                 start = 0
             elif bracket == b'"':
-                if not self._rest_of_string(held, start):
-                    return self._cut_off(held, line)
+                if not self._rest_of_string(buffer, start):
+                    return self._cut_off(buffer, line)
                 start = self._at
             elif bracket in b"{[":
                 if len(closers) < DEEPEST:
@@ -239,59 +239,59 @@ class _Scanner:
                 deeper -= 1
             elif bracket[0] == closers.pop():
                 if not closers:
-                    held.add(self._buffer[start : self._at])
-                    return self._row(held.body(), too_long(self._limit) if held.is_over else "", line)
+                    buffer.add(self._buffer[start : self._at])
+                    return self._row(buffer.body(), too_long(self._limit) if buffer.is_over else "", line)
             else:
-                held.add(self._buffer[start : self._at])
-                return self._lost_its_way(held, line)
+                buffer.add(self._buffer[start : self._at])
+                return self._lost_its_way(buffer, line)
 
-    def _cut_off(self, held: _Held, line: int) -> RawRow:
-        row = self._row(held.body(), "The file ends inside this record: it was cut off.", line)
+    def _cut_off(self, buffer: _Buffer, line: int) -> RawRow:
+        row = self._row(buffer.body(), "The file ends inside this record: it was cut off.", line)
         self._in_list = False
         return row
 
-    def _rest_of_string(self, held: _Held, start: int) -> bool:
+    def _rest_of_string(self, buffer: _Buffer, start: int) -> bool:
         """Skip a string that continues beyond the buffer; False if the file ends inside it."""
         # A backslash at the end of the buffer would be separated from the character it escapes, so `tail` carries it over.
         match = _REST_OF_STRING.match(self._buffer, self._at)
         while True:
             assert match is not None, "every part of the pattern may be empty"
             if match[1]:
-                held.add(self._buffer[start : match.end()])
+                buffer.add(self._buffer[start : match.end()])
                 self._at = match.end()
                 return True
             tail = self._buffer[match.end() :]
-            held.add(self._buffer[start : match.end()])
+            buffer.add(self._buffer[start : match.end()])
             if not self._fill():
-                held.add(tail)
+                buffer.add(tail)
                 return False
             self._buffer = tail + self._buffer
             start = 0
             match = _REST_OF_STRING.match(self._buffer)
 
-    def _lost_its_way(self, held: _Held, line: int) -> RawRow:
+    def _lost_its_way(self, buffer: _Buffer, line: int) -> RawRow:
         """A mismatched bracket: the start of the next record is unknown, except at the beginning of a line."""
         problem = "Its brackets do not match."
         while True:
             end = self._buffer.find(b"\n", self._at)
             if end >= 0 and not self._in_list:
                 self._at = end + 1
-                return self._row(held.body(), problem, line)
+                return self._row(buffer.body(), problem, line)
             self._at = len(self._buffer)
             if not self._fill():
                 rest = " The records after it could not be told apart." if self._in_list else ""
                 self._in_list = False
-                return RawRow(self._position, self._position + 1 if rest else line, held.body(), problem + rest)
+                return RawRow(self._position, self._position + 1 if rest else line, buffer.body(), problem + rest)
 
     def _scalar(self) -> RawRow:
         """A number, a bare string, or garbage between records."""
         line = self._line_now()
         if self._buffer[self._at : self._at + 1] == b'"':
-            held, start = _Held(self._limit), self._at
+            buffer, start = _Buffer(self._limit), self._at
             self._at += 1
-            if not self._rest_of_string(held, start):
-                return self._cut_off(held, line)
-            return self._row(held.body(), too_long(self._limit) if held.is_over else "", line)
+            if not self._rest_of_string(buffer, start):
+                return self._cut_off(buffer, line)
+            return self._row(buffer.body(), too_long(self._limit) if buffer.is_over else "", line)
         if self._in_list:
             match = _SCALAR_END.search(self._buffer, self._at + 1)
             end = match.start() if match else len(self._buffer)
@@ -302,7 +302,7 @@ class _Scanner:
         return self._row(body[:EXCERPT], line=line)
 
 
-class _Held:
+class _Buffer:
     """The bytes of the current record, up to the limit."""
 
     def __init__(self, limit: int) -> None:

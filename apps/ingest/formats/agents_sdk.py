@@ -46,9 +46,9 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     spans = [each for each in objects if each["object"] == "trace.span"]
 
     def trajectories_in(trace: str, calls: list[dict[str, Any]], recorded: list[Span]) -> Iterator[TrajectoryRecord]:
-        named = {key: traces.get(trace, {}).get(key) for key in ("workflow_name", "group_id", "metadata")}
+        trace_info = {key: traces.get(trace, {}).get(key) for key in ("workflow_name", "group_id", "metadata")}
         return trajectories_of(
-            recorded, trace=trace, details={"trace": {key: value for key, value in named.items() if value}}
+            recorded, trace=trace, details={"trace": {key: value for key, value in trace_info.items() if value}}
         )
 
     yield from read_by_trace(

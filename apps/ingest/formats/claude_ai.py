@@ -27,9 +27,9 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
         raise BadRow(f"The record is {jsontext.describe(row)}.", f"{SHAPE}.")
     messages = list(map(mapping, required_list(row, "chat_messages")))
     if all(text(message.get("parent_message_uuid")) for message in messages):
-        named = {text(message.get("uuid")): message for message in messages}
+        messages_by_id = {text(message.get("uuid")): message for message in messages}
         last = text(row.get("current_leaf_message_uuid")) or text(messages[-1].get("uuid")) if messages else ""
-        paths = branch_paths(named, lambda message: text(message.get("parent_message_uuid")), last)
+        paths = branch_paths(messages_by_id, lambda message: text(message.get("parent_message_uuid")), last)
     else:
         paths = iter([messages])
     yield from trajectories_along(

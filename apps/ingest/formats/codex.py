@@ -37,12 +37,12 @@ def _sessions(lines: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     """The lines of each session, for concatenated files. A resumed session repeats the
     beginning of the earlier one, including its metadata, so only a later start time marks a new session."""
     sessions: list[list[dict[str, Any]]] = [[]]
-    began = ""
+    session_start = ""
     for line in lines:
         details = mapping(line.get("payload")) if line.get("type") == "session_meta" else {}
-        if details and began and text(details.get("timestamp")) > began:
+        if details and session_start and text(details.get("timestamp")) > session_start:
             sessions.append([])
-        began = max(began, text(details.get("timestamp")))
+        session_start = max(session_start, text(details.get("timestamp")))
         sessions[-1].append(line)
     return sessions
 

@@ -64,8 +64,12 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
         failed = mapping(mapping(request.get("result")).get("errorDetails")).get("message")
         if len(conversation.steps) > steps_before:
             last = conversation.steps[-1]
-            spent = number(timings.get("totalElapsed"))
-            last.seconds = spent / 1000 if spent is not None and len(conversation.steps) == steps_before + 1 else None
+            milliseconds = number(timings.get("totalElapsed"))
+            last.seconds = (
+                milliseconds / 1000
+                if milliseconds is not None and len(conversation.steps) == steps_before + 1
+                else None
+            )
             last.error = text(failed) or None
     if not conversation.steps:
         raise BadRow("This session has no answers.", f"{SHAPE}.")
@@ -152,10 +156,10 @@ def _words(value: Json) -> Iterator[str]:
         for each in value:
             yield from _words(each)
     elif type(value) is dict:
-        held = [value[key] for key in INSIDE if value.get(key) is not None]
-        if not held and not {"type", "ctor"} & value.keys():
+        contents = [value[key] for key in INSIDE if value.get(key) is not None]
+        if not contents and not {"type", "ctor"} & value.keys():
             yield text(value)
-        for each in held:
+        for each in contents:
             yield from _words(each)
     elif value is not None:
         yield text(value)

@@ -45,8 +45,8 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
         *read_payload(request["contents"], "user").messages,
         *(read_payload(response, "assistant").messages if response.get("candidates") else []),
     ]
-    taken = ("contents", "systemInstruction", "system_instruction", "request", "response", "tools")
-    rest = {key: value for key, value in {**request, **fields}.items() if key not in taken}
+    used_keys = ("contents", "systemInstruction", "system_instruction", "request", "response", "tools")
+    rest = {key: value for key, value in {**request, **fields}.items() if key not in used_keys}
     used = mapping(first_of(response, "usageMetadata", "usage_metadata"))
     if used:
         rest["usage"] = {

@@ -123,12 +123,12 @@ def _trajectory(side: dict[str, Json], pair: Pair) -> TrajectoryRecord:
     if not prompt and not _is_whole(answer):
         raise BadRow("There is no prompt.", EXPECTED)
     name = Columns(side).take(named, ("id", "idx", *NAMES_OF_CHAT))
-    ours = side[COMPARED]["side"]
+    side_name = side[COMPARED]["side"]
     tags = [text for text in listed(side.get("tags")) or [] if type(text) is str]
     extra = {key: value for key, value in side.items() if key not in (*prompt_columns, column)}
-    extra["tags"] = [*tags, ours] if pair.sides == NAMES else tags
+    extra["tags"] = [*tags, side_name] if pair.sides == NAMES else tags
     if name:
-        extra["id"] = f"{name}/{ours}"
+        extra["id"] = f"{name}/{side_name}"
     return chat_trajectory(Chat(extra, prompt + answer, ()))
 
 

@@ -44,10 +44,10 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
             {key: score[key] for key in ("name", "value", "comment") if score.get(key)} for score in scores
         ]
     spans = [_span(mapping(entry)) for entry in optional_list(row, "observations")]
-    named = {text(score.get("name")): score.get("value") for score in scores}
+    scores_by_name = {text(score.get("name")): score.get("value") for score in scores}
     for record in trajectories_of(spans, trace=text(trace.get("id")), details=details, answer=trace.get("output")):
-        record.outcome.reward = reward_of(first_of(named, *REWARD))
-        record.outcome.success = flag(first_of(named, *SUCCESS))
+        record.outcome.reward = reward_of(first_of(scores_by_name, *REWARD))
+        record.outcome.success = flag(first_of(scores_by_name, *SUCCESS))
         record.tags = [tag for tag in optional_list(trace, "tags") if type(tag) is str]
         yield record
 

@@ -46,7 +46,7 @@ def _of_root(run: dict[str, Any]) -> Iterator[TrajectoryRecord]:
     if not any(message["role"] == "assistant" for message in outputs):
         raise BadRow("Its output has no message from a model.", f"{SHAPE}.")
     record = chat_trajectory(Chat({"id": run.get("id")}, outputs if is_whole else inputs + outputs, ()))
-    record.info = _about(run)
+    record.info = _metadata(run)
     _judge(record, run)
     yield record
 
@@ -61,14 +61,14 @@ def _runs(entry: Json, trace: str) -> Iterator[dict[str, Any]]:
 
 def _in_trace(trace: str, runs: list[dict[str, Any]], spans: list[Span]) -> Iterator[TrajectoryRecord]:
     root = next((run for run in runs if not run.get("parent_run_id")), {})
-    for record in trajectories_of(spans, trace=trace, details=_about(root)):
+    for record in trajectories_of(spans, trace=trace, details=_metadata(root)):
         _judge(record, root)
         yield record
 
 
-def _about(root: dict[str, Any]) -> dict[str, Json]:
-    named = {key: root[key] for key in ("name", "session_name", "start_time") if root.get(key)}
-    return {"trace": named, **({"scores": root["feedback_stats"]} if root.get("feedback_stats") else {})}
+def _metadata(root: dict[str, Any]) -> dict[str, Json]:
+    fields = {key: root[key] for key in ("name", "session_name", "start_time") if root.get(key)}
+    return {"trace": fields, **({"scores": root["feedback_stats"]} if root.get("feedback_stats") else {})}
 
 
 def _judge(record: TrajectoryRecord, root: dict[str, Any]) -> None:

@@ -34,20 +34,20 @@ def _accepts(row: Json) -> bool:
 
 def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     conversation = Conversation()
-    spent = {"prompt_tokens": 0, "completion_tokens": 0}
+    usage = {"prompt_tokens": 0, "completion_tokens": 0}
     for line in _lines(row):
         kind, source = text(line.get("type")), text(line.get("source"))
         if kind == CALLED:
-            spent = {key: tokens + (count(line.get(key)) or 0) for key, tokens in spent.items()}
+            usage = {key: tokens + (count(line.get(key)) or 0) for key, tokens in usage.items()}
         if kind not in SAID:
             continue
         speaker = source.split(" (")[0]
         if source.lower() in PEOPLE or source.endswith(NOTES):
             conversation.add({"role": "user", "content": line.get("message")})
         elif step := conversation.add({"role": "assistant", "name": speaker, "content": line.get("message")}):
-            step.prompt_tokens, step.completion_tokens = (tokens or None for tokens in spent.values())
+            step.prompt_tokens, step.completion_tokens = (tokens or None for tokens in usage.values())
             step.info |= {"speaker": source} if source != speaker else {}
-            spent = dict.fromkeys(spent, 0)
+            usage = dict.fromkeys(usage, 0)
     if not conversation.steps:
         raise BadRow(f"The record is {jsontext.describe(row)} without messages from agents.", f"{SHAPE}.")
     yield conversation.trajectory()

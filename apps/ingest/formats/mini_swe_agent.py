@@ -79,9 +79,9 @@ def _add(conversation: Conversation, message: Json, clock: float | None) -> floa
         return time or clock
     _describe(step, extra)
     response = mapping(extra.get("response"))
-    began = clock or number(response.get("created"))
-    if time and began and time >= began:
-        step.seconds = round(time - began, 3)
+    start = clock or number(response.get("created"))
+    if time and start and time >= start:
+        step.seconds = round(time - start, 3)
     return time or clock
 
 

@@ -64,8 +64,8 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
         yield from read_each(numbered("Answer", _several(fields)), lambda one: _read(one, filename))
         return
     answer = _answer(fields, messages)
-    taken = (name.partition(".")[0], *(ANSWERS if answer else ()))
-    yield chat_trajectory(Chat(fields, messages + answer, taken))
+    used_keys = (name.partition(".")[0], *(ANSWERS if answer else ()))
+    yield chat_trajectory(Chat(fields, messages + answer, used_keys))
 
 
 def _apart(messages: list[Json]) -> list[tuple[str, dict[str, Json]]]:

@@ -58,8 +58,8 @@ def _describe(conversation: Conversation, steps_before: int, details: dict[str, 
     prompt = [count(tokens.get("input")), count(cached.get("read")), count(cached.get("write"))]
     step.prompt_tokens = sum(filter(None, prompt)) or None
     step.completion_tokens = count(tokens.get("output"))
-    spent = duration_between(number(times.get("created")), number(times.get("completed")))
-    step.seconds = None if spent is None else spent / 1000
+    seconds = duration_between(number(times.get("created")), number(times.get("completed")))
+    step.seconds = None if seconds is None else seconds / 1000
     if failed := mapping(details.get("error")):
         step.error = text(mapping(failed.get("data")).get("message")) or text(failed.get("name"))
 

@@ -57,11 +57,11 @@ def _trajectory(row: dict[str, Json]) -> Iterator[TrajectoryRecord]:
     if not prompt or not answer:
         raise BadRow(f"There is no {'answer' if prompt else 'prompt'}.", EXPECTED)
     columns, prompt = with_subject(row, prompt_column, prompt)
-    taken = [*columns, answered, *(["labels"] if labels else [])]
+    used_keys = [*columns, answered, *(["labels"] if labels else [])]
     if earlier := _earlier(row):
         prompt = earlier + prompt
-        taken.append("history")
-    yield chat_trajectory(Chat(row, prompt + answer, tuple(taken)))
+        used_keys.append("history")
+    yield chat_trajectory(Chat(row, prompt + answer, tuple(used_keys)))
 
 
 def _earlier(row: dict[str, Json]) -> list[Json]:

@@ -45,11 +45,11 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     trajectory.id = text(row.get("example_id")) or trajectory.id
     metrics = {key: value for key, value in trajectory.info.items() if key not in OF_RUN and _is_metric(row, key)}
     if metrics:
-        kept = {key: value for key, value in trajectory.info.items() if key not in metrics}
-        trajectory.info = {**kept, "metrics": {**mapping(kept.get("metrics")), **metrics}}
-    spent = number(row.get("generation_ms"))
-    if spent:
-        trajectory.info["seconds"] = spent / 1000
+        info = {key: value for key, value in trajectory.info.items() if key not in metrics}
+        trajectory.info = {**info, "metrics": {**mapping(info.get("metrics")), **metrics}}
+    milliseconds = number(row.get("generation_ms"))
+    if milliseconds:
+        trajectory.info["seconds"] = milliseconds / 1000
     if [{"role": "assistant", "content": row["completion"]}] == completion:
         trajectory.info["completion_mode"] = True
     yield trajectory

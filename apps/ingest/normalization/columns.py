@@ -98,8 +98,8 @@ class Columns:
         stated = self.take(reward_of, REWARD)
         each = self.take(lambda entry: _numbers(entry, len(steps)), REWARDS)
         if each is None:
-            theirs = [step.reward for step in steps if step.reward is not None]
-            return sum(theirs) if stated is None and theirs else stated
+            step_rewards = [step.reward for step in steps if step.reward is not None]
+            return sum(step_rewards) if stated is None and step_rewards else stated
         for step, reward in zip(steps, each, strict=True):
             step.reward = reward
         return sum(each) if stated is None else stated

@@ -121,20 +121,20 @@ class _Found:
             self.tools += tool_schemas([content])  # how LangChain's callbacks record tool schemas
             return
         calls = message.get("tool_calls") or mapping(message.get("additional_kwargs")).get("tool_calls")
-        kept: Message = {key: value for key, value in message.items() if key in KEPT and value is not None}
-        kept.setdefault("content", None)
+        fields: Message = {key: value for key, value in message.items() if key in KEPT and value is not None}
+        fields.setdefault("content", None)
         if calls:
-            kept["tool_calls"] = calls
+            fields["tool_calls"] = calls
         parts = first_of(message, "parts") or message.get("content")
         words = parts[0].get("text") if type(parts) is list and len(parts) == 1 and _is_part(parts[0]) else parts
-        parted = _parted(words) if kept["role"] == "assistant" and type(words) is str else None
+        parted = _parted(words) if fields["role"] == "assistant" and type(words) is str else None
         if parted:
             answer, answered = parted
-            self.messages += [{**kept, "content": answer}, {"role": "user", "content": answered}]
+            self.messages += [{**fields, "content": answer}, {"role": "user", "content": answered}]
         elif type(parts) is list:
-            self.messages += _of_parts(kept, parts)
+            self.messages += _of_parts(fields, parts)
         else:
-            self.messages.append(kept)
+            self.messages.append(fields)
 
 
 def _of_parts(message: Message, parts: list[Json]) -> list[Message]:

@@ -45,17 +45,17 @@ def group_by_trace(rows: Iterator[RawRow], limit: int) -> Iterator[RawRow]:
         # A generator may be closed by a different thread than the one that ran it.
         with (
             TemporaryDirectory(prefix="retrace-spans-") as folder,
-            closing(sqlite3.connect(Path(folder) / "spans", check_same_thread=False)) as kept,
+            closing(sqlite3.connect(Path(folder) / "spans", check_same_thread=False)) as database,
         ):
-            yield from _gathered(rows, limit, kept)
+            yield from _gathered(rows, limit, database)
     except sqlite3.OperationalError as error:
         raise OSError(errno.ENOSPC, str(error)) from error
 
 
-def _gathered(rows: Iterator[RawRow], limit: int, kept: sqlite3.Connection) -> Iterator[RawRow]:
-    kept.execute("PRAGMA journal_mode = OFF")
-    kept.execute("PRAGMA synchronous = OFF")
-    kept.execute(TABLE)
+def _gathered(rows: Iterator[RawRow], limit: int, database: sqlite3.Connection) -> Iterator[RawRow]:
+    database.execute("PRAGMA journal_mode = OFF")
+    database.execute("PRAGMA synchronous = OFF")
+    database.execute(TABLE)
     position = 0
     without_spans: RawRow | None = None
     for row in rows:
@@ -64,15 +64,15 @@ def _gathered(rows: Iterator[RawRow], limit: int, kept: sqlite3.Connection) -> I
             yield row._replace(position=position)
             position += 1
         elif spans:
-            kept.executemany("INSERT INTO span VALUES (?, ?, ?, ?, ?)", spans)
+            database.executemany("INSERT INTO span VALUES (?, ?, ?, ?, ?)", spans)
         else:
             without_spans = without_spans or row
-    kept.execute(INDEX)
-    traces = kept.execute(TRACES).fetchall()
+    database.execute(INDEX)
+    traces = database.execute(TRACES).fetchall()
     if without_spans and not traces:
         yield without_spans._replace(position=position)
     for trace, line, size, _ in [each for each in traces if each[3]] or traces[:1]:
-        spans_of_trace = kept.execute(SPANS, [trace])
+        spans_of_trace = database.execute(SPANS, [trace])
         if size > limit:
             yield RawRow(position, line, next(spans_of_trace)[1][:EXCERPT], too_long(limit))
         else:

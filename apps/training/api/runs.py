@@ -246,8 +246,8 @@ class MetricsView(MemberView):
     def get(self, request: Request, run_id: UUID) -> Response:
         run = get_object_or_404(Run.objects.visible_to(self.member).only("id"), pk=run_id)
         after = self._whole("after", default=-1, low=-1, high=2**31 - 1)
-        most = self._whole("most", default=1000, low=1, high=5000)
-        points = metric_points(run.pk, after=after, most=most)
+        max_points = self._whole("most", default=1000, low=1, high=5000)
+        points = metric_points(run.pk, after=after, max_points=max_points)
         return Response([{"step": point.step, "values": point.numbers} for point in points])
 
     def _whole(self, name: str, *, default: int, low: int, high: int) -> int:

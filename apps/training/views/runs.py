@@ -186,7 +186,7 @@ def series(request: HtmxRequest, run_id: UUID) -> HttpResponseBase:
 def tables(request: HtmxRequest, run_id: UUID) -> HttpResponse:
     """The curves as tables, for screen readers and browsers without JavaScript."""
     run = get_object_or_404(Run.objects.visible_to(request.member).select_related("version"), pk=run_id)
-    points = metric_points(run.pk, most=MAX_POINTS)
+    points = metric_points(run.pk, max_points=MAX_POINTS)
     charts = charts_of({name for point in points for name in point.means})
     shown = [(chart, list(table_of(chart, points))) for chart in charts]
     return render(request, "training/tables.html", {"run": run, "charts": shown, "most": MAX_POINTS})

@@ -59,8 +59,8 @@ def tree_of(trajectories: Sequence[Actions]) -> list[Branch]:
 
 def shared_prefix(left: Actions, right: Actions, *, start: int = 0) -> int:
     """The length of the common prefix, given that the first `start` steps are equal."""
-    most = min(len(left), len(right))
-    while start < most and left[start] == right[start]:
+    shorter = min(len(left), len(right))
+    while start < shorter and left[start] == right[start]:
         start += 1
     return start
 

@@ -27,13 +27,13 @@ def group_of(batch: ImportBatch) -> str:
 def progress_of(batch: ImportBatch) -> Mapping[str, Any]:
     """The context of the progress partial."""
     percent = 100 * batch.bytes_read // batch.size if batch.size else 0
-    took = batch.finished_at - batch.started_at if batch.finished_at and batch.started_at else None
+    duration = batch.finished_at - batch.started_at if batch.finished_at and batch.started_at else None
     return {
         "batch": batch,
         "percent": percent,
         "share": f"{percent} %",
         "format": formats.titled(batch.format),
-        "seconds": took.total_seconds() if took else None,
+        "seconds": duration.total_seconds() if duration else None,
         "next_record": batch.position + 1,
         "rejected": batch.rejected_rows.order_by("position")[:SHOWN_REJECTED] if batch.rejected_count else [],
     }

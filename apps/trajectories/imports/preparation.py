@@ -81,7 +81,7 @@ def prepare(
     identifier = identifier or new_id()
     outlines = outline(record)
     acted = acted_in(record)
-    spent = [step.seconds for step in record.steps if step.seconds is not None]
+    step_seconds = [step.seconds for step in record.steps if step.seconds is not None]
     written = [step.completion_tokens for step in record.steps if step.completion_tokens is not None]
     return Prepared(
         id=identifier,
@@ -95,7 +95,7 @@ def prepare(
             "step_count": len(record.steps),
             "error_count": sum(line.is_error for line in outlines),
             "token_count": sum(written) if written else None,
-            "seconds": sum(spent) if spent else number(record.info.get("seconds")),
+            "seconds": sum(step_seconds) if step_seconds else number(record.info.get("seconds")),
             "tags": [clip(tag, 100) for tag in record.tags[:MAX_TAGS]],
             "called": tools_called(line.tool for line in outlines),
             "tools": jsontext.dumps(record.tools).decode(),

@@ -45,8 +45,8 @@ def memory_limit() -> int:
 def limit_memory() -> None:
     """Set the process's memory limit."""
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    most = memory_limit() if hard == resource.RLIM_INFINITY else min(memory_limit(), hard)
-    resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
+    limit = memory_limit() if hard == resource.RLIM_INFINITY else min(memory_limit(), hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
 
 
 def main() -> None:

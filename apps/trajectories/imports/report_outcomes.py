@@ -96,10 +96,10 @@ def apply_to_known(batch: ImportBatch, prepared: Iterable[Prepared]) -> int:
 def withdraw_outcomes(batch: ImportBatch) -> int:
     """Remove the outcomes that this import gave to trajectories that existed before; returns how many."""
     with transaction.atomic():
-        taken = Trajectory.objects.filter(outcome_batch=batch).update(success=None, outcome_batch=None)
-        ImportBatch.objects.filter(pk=batch.pk).update(outcome_count=F("outcome_count") - taken)
+        withdrawn = Trajectory.objects.filter(outcome_batch=batch).update(success=None, outcome_batch=None)
+        ImportBatch.objects.filter(pk=batch.pk).update(outcome_count=F("outcome_count") - withdrawn)
     batch.refresh_from_db()
-    return taken
+    return withdrawn
 
 
 def _store_outcomes(batch: ImportBatch, verdicts: Mapping[UUID, bool]) -> int:

@@ -82,12 +82,12 @@ def _context(lines: list[str], number: int, *, first: bool, last: bool) -> list[
     before, after = (0 if first else CONTEXT_LINES), (0 if last else CONTEXT_LINES)
     if len(lines) <= before + after + 2:
         return [" " + line for line in lines]
-    kept = lines[len(lines) - after :] if after else []
+    context_lines = lines[len(lines) - after :] if after else []
     skipped = len(lines) - before - after
     return [
         *(" " + line for line in lines[:before]),
         f"@@ {skipped} unchanged lines @@",
-        *(" " + line for line in kept),
+        *(" " + line for line in context_lines),
     ]
 
 

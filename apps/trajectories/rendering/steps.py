@@ -359,8 +359,8 @@ def _info(step: Step) -> dict[str, Any]:
     return step.info if isinstance(step.info, dict) else {}
 
 
-def _line_of(value: Any, most: int) -> str:
-    return one_line(value, most) if isinstance(value, str) else ""
+def _line_of(value: Any, max_length: int) -> str:
+    return one_line(value, max_length) if isinstance(value, str) else ""
 
 
 def _lines(chars: int) -> int:

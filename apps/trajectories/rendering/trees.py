@@ -32,7 +32,7 @@ class _Tree:
         self.budget = NODES
 
     def children(self, value: dict[str, Any] | list[Any], path: str, start: int, depth: int) -> list[Markup]:
-        named = isinstance(value, dict)
+        has_names = isinstance(value, dict)
         items: list[tuple[str, Any]] = (
             [(str(key), child) for key, child in value.items()]
             if isinstance(value, dict)
@@ -44,7 +44,7 @@ class _Tree:
                 parts.append(element("li", self.link(path, i, f"{len(items) - i:,} more")))
                 break
             key, child = items[i]
-            parts.append(self.item(key, child, f"{path}.{i}".lstrip("."), depth, named=named))
+            parts.append(self.item(key, child, f"{path}.{i}".lstrip("."), depth, named=has_names))
         return parts
 
     def item(self, key: str, value: Any, path: str, depth: int, *, named: bool) -> Markup:

@@ -111,8 +111,8 @@ def retry_import(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
 def take_back_outcomes(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
     """Remove the outcomes that this import gave to trajectories that existed before."""
     batch = _find(request, batch_id)
-    taken = withdraw_outcomes(batch)
-    messages.success(request, f"{taken:,} trajector{'y has' if taken == 1 else 'ies have'} no outcome again.")
+    withdrawn = withdraw_outcomes(batch)
+    messages.success(request, f"{withdrawn:,} trajector{'y has' if withdrawn == 1 else 'ies have'} no outcome again.")
     return redirect("trajectories:import", batch_id=batch.pk)
 
 

@@ -117,8 +117,8 @@ def search(request: HtmxRequest, trajectory_id: UUID) -> JsonResponse:
 def original(request: HtmxRequest, trajectory_id: UUID) -> HttpResponse:
     """The record as imported, as a download: never displayed, whatever it contains."""
     trajectory = _found(request, trajectory_id)
-    stored = get_object_or_404(Original, pk=trajectory.pk)
-    response = HttpResponse(unpack_original(stored.body), content_type="application/octet-stream")
+    original = get_object_or_404(Original, pk=trajectory.pk)
+    response = HttpResponse(unpack_original(original.body), content_type="application/octet-stream")
     response["Content-Disposition"] = f'attachment; filename="{trajectory.pk}.json"'
     response["Content-Security-Policy"] = SEALED
     return response

@@ -10,7 +10,7 @@ from apps.accounts.models import Membership, Role, Workspace
 from apps.annotation.models import Inspection, Preference, Queue, Rating
 from apps.annotation.queues import items, queue_lifecycle
 from tests import factories
-from tests.annotation import making
+from tests.annotation import builders
 
 pytestmark = pytest.mark.django_db
 
@@ -55,7 +55,7 @@ def test_a_queue_is_made_of_what_a_filter_finds(
 ) -> None:
     monkeypatch.setattr(queue_lifecycle, "enqueue", lambda *_: None)
     for _ in range(2):
-        making.pair(of=workspace)
+        builders.pair(of=workspace)
     asked = {"name": "Orders", "overlap": 2, "filter": "outcome=success", "guidelines": "Be kind."}
     answer = researcher.post("queues", asked)
     assert (answer.status_code, answer.json()["detail"][:36]) == (409, "No two of the selected trajectories ")
@@ -90,7 +90,7 @@ def test_what_is_wrong_with_a_new_queue_is_told_by_its_field(
 def test_questions_are_taken_and_given_as_the_same_json(
     researcher: Caller, annotator: Caller, workspace: Workspace
 ) -> None:
-    making.attempt(factories.task(of=workspace), 2)
+    builders.attempt(factories.task(of=workspace), 2)
     cause = {
         "key": "cause",
         "name": "What went wrong?",
@@ -128,13 +128,13 @@ def test_questions_are_taken_and_given_as_the_same_json(
 
 @pytest.mark.parametrize("role", [Role.ANNOTATOR, Role.REVIEWER])
 def test_queues_are_made_by_researchers(workspace: Workspace, role: Role) -> None:
-    making.pair(of=workspace)
+    builders.pair(of=workspace)
     assert Caller(factories.member(role, of=workspace)).post("queues", {"name": "Mine"}).status_code == 404
     assert not Queue.objects.exists()
 
 
 def test_a_pair_is_judged_by_side_and_stored_by_run(annotator: Caller, workspace: Workspace) -> None:
-    queue = making.queue(of=workspace, items=3)
+    queue = builders.queue(of=workspace, items=3)
     for lamp_wins in (True, False, True):
         held = annotator.next(queue)
         assert annotator.next(queue)["id"] == held["id"]  # still assigned
@@ -146,14 +146,14 @@ def test_a_pair_is_judged_by_side_and_stored_by_run(annotator: Caller, workspace
 
 
 def test_runs_are_judged_step_by_step_and_as_a_whole(annotator: Caller, workspace: Workspace) -> None:
-    steps = making.queue_of_trajectories(of=workspace)
+    steps = builders.queue_of_trajectories(of=workspace)
     label = {"index": 1, "value": -1}
     held = annotator.next(steps)
     assert [len(run["steps"]) for run in held["runs"]] == [4]
     answer = annotator.judge(held, ending="found_error", first_error=1, labels=[{"index": 0, "value": 1}, label])
     assert answer.status_code == 201, answer.content
     assert Inspection.objects.get().first_error == 1
-    rating = making.queue_of_trajectories(Queue.Kind.RATING, of=workspace)
+    rating = builders.queue_of_trajectories(Queue.Kind.RATING, of=workspace)
     answer = annotator.judge(annotator.next(rating), thumb="1", marks=[{"index": 0, "kind": "subgoal"}])
     assert answer.status_code == 201, answer.content
     assert (Rating.objects.get().thumb, Rating.objects.get().marks.count()) == (1, 1)
@@ -178,7 +178,7 @@ def test_an_item_tells_nothing_of_who_made_its_runs(annotator: Caller, workspace
 def test_only_who_holds_an_item_judges_it_and_only_once(
     annotator: Caller, researcher: Caller, workspace: Workspace
 ) -> None:
-    queue = making.queue(of=workspace)
+    queue = builders.queue(of=workspace)
     held = annotator.next(queue)
     outsider = Caller(factories.member(Role.OWNER))
     assert researcher.judge(held, answer="2").status_code == 404
@@ -203,13 +203,13 @@ def test_only_who_holds_an_item_judges_it_and_only_once(
 def test_what_is_wrong_with_a_judgment_is_told_by_its_field(
     annotator: Caller, workspace: Workspace, judgment: dict[str, Any], field: str, words: str
 ) -> None:
-    answer = annotator.judge(annotator.next(making.queue(of=workspace)), **judgment)
+    answer = annotator.judge(annotator.next(builders.queue(of=workspace)), **judgment)
     assert (answer.status_code, words in str(answer.json()["fields"].get(field))) == (400, True), answer.content
     assert not Preference.objects.exists()
 
 
 def test_a_paused_queue_gives_out_nothing(annotator: Caller, workspace: Workspace) -> None:
-    queue = making.queue(of=workspace)
+    queue = builders.queue(of=workspace)
     queue_lifecycle.pause_queue(queue=queue, by=None)
     answer = annotator.post(f"queues/{queue.pk}/next")
     assert (answer.status_code, "isn't open" in answer.json()["detail"]) == (409, True)
@@ -217,7 +217,7 @@ def test_a_paused_queue_gives_out_nothing(annotator: Caller, workspace: Workspac
 
 def test_an_item_tells_nothing_of_whose_model_made_its_calls(annotator: Caller, workspace: Workspace) -> None:
     """Providers format call ids differently and send additional fields."""
-    queue = making.queue(of=workspace, items=1, steps=2)
+    queue = builders.queue(of=workspace, items=1, steps=2)
     call = {
         "id": "toolu_1",
         "index": 0,

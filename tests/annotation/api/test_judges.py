@@ -8,7 +8,7 @@ from apps.annotation.models import Item, Judge, JudgeAnswer, Queue
 from apps.jobs import lifecycle
 from apps.policies.models import Endpoint, Policy
 from tests import factories
-from tests.annotation import making
+from tests.annotation import builders
 from tests.annotation.api.test_reviews import Api
 
 pytestmark = pytest.mark.django_db
@@ -41,7 +41,7 @@ def at(queue: Queue, judge: str = "", action: str = "") -> str:
 
 
 def test_a_model_is_sent_followed_paused_and_let_go_on(researcher, workspace, sent):
-    queue, policy = making.queue(of=workspace, items=2, steps=0), served(workspace)
+    queue, policy = builders.queue(of=workspace, items=2, steps=0), served(workspace)
     made = researcher.post(at(queue), policy=str(policy.pk), completion_price=10, most_cost=5)
     assert made.status_code == 201
     judge = Judge.objects.get()
@@ -63,7 +63,7 @@ def test_a_model_is_sent_followed_paused_and_let_go_on(researcher, workspace, se
 
 
 def test_what_cannot_judge_is_refused_by_field_or_by_the_state_of_things(researcher, workspace):
-    pairs, runs = making.queue(of=workspace, steps=0), making.queue_of_trajectories(of=workspace)
+    pairs, runs = builders.queue(of=workspace, steps=0), builders.queue_of_trajectories(of=workspace)
     policy = served(workspace)
     elsewhere = served(factories.workspace())
     refused = researcher.post(at(pairs), policy=str(elsewhere.pk))
@@ -79,7 +79,7 @@ def test_what_cannot_judge_is_refused_by_field_or_by_the_state_of_things(researc
 
 @pytest.mark.parametrize("role", [None, Role.ANNOTATOR, Role.REVIEWER], ids=["outsider", "annotator", "reviewer"])
 def test_nobody_else_reads_or_steers_them(researcher, workspace, role):
-    queue, policy = making.queue(of=workspace, steps=0), served(workspace)
+    queue, policy = builders.queue(of=workspace, steps=0), served(workspace)
     judge = researcher.post(at(queue), policy=str(policy.pk)).json()["id"]
     somebody = Api(role, workspace)
     assert somebody.client.get(at(queue)).status_code == 404
@@ -91,7 +91,7 @@ def test_nobody_else_reads_or_steers_them(researcher, workspace, role):
 
 
 def test_a_judge_is_found_under_its_own_queue_only(researcher, workspace):
-    queue, other = (making.queue(of=workspace, steps=0) for _ in range(2))
+    queue, other = (builders.queue(of=workspace, steps=0) for _ in range(2))
     judge = researcher.post(at(queue), policy=str(served(workspace).pk)).json()["id"]
     assert researcher.client.get(at(other, judge)).status_code == 404
     assert researcher.post(at(other, judge, "pause")).status_code == 404
@@ -99,7 +99,7 @@ def test_a_judge_is_found_under_its_own_queue_only(researcher, workspace):
 
 def test_of_each_judge_the_newest_answers_are_compared_however_many_another_gave(researcher, workspace, monkeypatch):
     monkeypatch.setattr(judge_performance, "COMPARED", 2)
-    queue = making.queue(of=workspace, items=6, steps=0)
+    queue = builders.queue(of=workspace, items=6, steps=0)
     items = list(queue.items.order_by("pk"))
     for item in items:
         factories.preference(2, on=item)
@@ -115,7 +115,7 @@ def test_of_each_judge_the_newest_answers_are_compared_however_many_another_gave
 
 
 def test_agreement_with_people_is_over_items_without_a_known_answer(researcher, workspace, sent):
-    queue = making.queue(of=workspace, items=2, steps=0)
+    queue = builders.queue(of=workspace, items=2, steps=0)
     policy = factories.policy(of=workspace, kind=Policy.Kind.REWARD_MODEL)
     judge = enrollment.send_judge(queue=queue, policy=policy, mode="prelabel", prompt="", by=None)
     for item in queue.items.all():

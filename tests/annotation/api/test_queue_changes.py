@@ -12,7 +12,7 @@ from apps.annotation.models import Item, Queue
 from apps.trajectories.models import Trajectory
 from contract.questions import Question
 from tests import factories
-from tests.annotation import making
+from tests.annotation import builders
 
 pytestmark = pytest.mark.django_db
 
@@ -37,7 +37,7 @@ def ada() -> Membership:
 
 @pytest.fixture
 def queue(ada: Membership) -> Queue:
-    return making.queue(of=ada.workspace, items=2, steps=0)
+    return builders.queue(of=ada.workspace, items=2, steps=0)
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_only_what_is_sent_is_changed(api: Api, queue: Queue, ada: Membership) -
 
 def test_a_layout_and_questions_can_be_given(api: Api, ada: Membership) -> None:
     asked = (Question(key="safe", name="Safety", type="comparison", points=3),)
-    queue = making.queue(of=ada.workspace, steps=0, asks=PairwiseAsks(questions=asked))
+    queue = builders.queue(of=ada.workspace, steps=0, asks=PairwiseAsks(questions=asked))
     changed = api.post(
         f"queues/{queue.pk}/settings",
         layout={"text": "large"},
@@ -82,7 +82,7 @@ def test_a_layout_and_questions_can_be_given(api: Api, ada: Membership) -> None:
     ],
 )
 def test_what_cannot_be_is_refused_by_its_field(api: Api, ada: Membership, fields: dict[str, Any], field: str) -> None:
-    queue = making.queue(of=ada.workspace, steps=0, overlap=2)
+    queue = builders.queue(of=ada.workspace, steps=0, overlap=2)
     answer = api.post(f"queues/{queue.pk}/settings", **fields)
     assert (answer.status_code, list(answer.json()["fields"])) == (400, [field])
     assert not AuditEntry.objects.filter(action="changed settings of").exists()
@@ -114,7 +114,7 @@ def test_items_are_listed_in_order_and_made_gold(api: Api, queue: Queue) -> None
 
 
 def test_gold_is_drawn_from_outcomes(api: Api, ada: Membership) -> None:
-    queue = making.queue(of=ada.workspace, steps=0)
+    queue = builders.queue(of=ada.workspace, steps=0)
     item = queue.items.get()
     Trajectory.objects.filter(pk=item.a_id).update(success=None)
     assert api.post(f"queues/{queue.pk}/gold", count=5).status_code == 409

@@ -11,7 +11,7 @@ from apps.annotation.desk.assignments import next_assignment
 from apps.annotation.kinds.answers import Choice, Scores
 from apps.annotation.models import Adjudication, Preference, Queue
 from tests import factories
-from tests.annotation import making
+from tests.annotation import builders
 
 pytestmark = pytest.mark.django_db
 
@@ -42,9 +42,9 @@ def reviewer(workspace: Workspace) -> Api:
 
 def disputed_queue(workspace: Workspace, items: int = 1) -> Queue:
     """Two rules disagree about every pair."""
-    queue = making.queue(of=workspace, items=items, overlap=2, steps=0)
+    queue = builders.queue(of=workspace, items=items, overlap=2, steps=0)
     for strength in (2, -1):
-        who = making.rule(of=workspace)
+        who = builders.rule(of=workspace)
         while assignment := next_assignment(queue=queue, annotator=who):
             record(assignment=assignment, answer=Choice(strength))
     return queue
@@ -88,9 +88,9 @@ def test_a_later_decision_replaces_the_one_before(reviewer, workspace):
 
 
 def test_of_a_single_run_a_judgment_is_upheld(reviewer, workspace):
-    queue = making.queue_of_trajectories(Queue.Kind.RATING, of=workspace, overlap=2)
+    queue = builders.queue_of_trajectories(Queue.Kind.RATING, of=workspace, overlap=2)
     for thumb in (1, -1):
-        held = next_assignment(queue=queue, annotator=making.rule(of=workspace))
+        held = next_assignment(queue=queue, annotator=builders.rule(of=workspace))
         record(assignment=held, answer=Scores(thumb=thumb))
     (row,) = reviewer.get(at(queue, "disputed"))["results"]
     assert row["b"] is None
@@ -123,7 +123,7 @@ def test_what_decides_nothing_is_refused_by_field(reviewer, workspace, given, fi
 
 
 def test_an_item_of_another_queue_or_without_a_judgment_cannot_be_decided(reviewer, workspace):
-    queue, unjudged = disputed_queue(workspace), making.queue(of=workspace, steps=0)
+    queue, unjudged = disputed_queue(workspace), builders.queue(of=workspace, steps=0)
     item = unjudged.items.get().pk
     assert reviewer.post(at(queue, "adjudications"), item=item, strength=1, reason="Because").status_code == 400
     assert reviewer.post(at(unjudged, "adjudications"), item=item, strength=1, reason="Because").status_code == 409

@@ -25,7 +25,7 @@ from apps.annotation.queries import desk_progress
 from apps.annotation.queues.overlap import TooFewNamed, raise_overlap
 from tests import factories
 from tests.accounts.clients import as_
-from tests.annotation import making
+from tests.annotation import builders
 
 pytestmark = pytest.mark.django_db
 
@@ -53,14 +53,14 @@ def judged_by(queue: Queue, member: Membership) -> list[int]:
     """All items given to this person until none is left."""
     found = []
     while next_assignment(queue=queue, annotator=annotator_of(member)):
-        found.append(making.judge(queue, annotator_of(member), 1).item_id)
+        found.append(builders.judge(queue, annotator_of(member), 1).item_id)
     return found
 
 
 def test_an_assigned_item_comes_to_its_person_first_and_to_nobody_else(
     researcher: Membership, ada: Membership, ben: Membership
 ) -> None:
-    queue = making.queue(of=researcher.workspace, items=3)
+    queue = builders.queue(of=researcher.workspace, items=3)
     first, second, third = ids(queue)
     assign_items(queue=queue, items=[third], people=[ada.user], by=researcher)
     assert judged_by(queue, ben) == [first, second]
@@ -71,7 +71,7 @@ def test_each_item_gets_exactly_as_many_judgments_as_its_queue_asks_for(
     researcher: Membership, ada: Membership, ben: Membership
 ) -> None:
     cleo = factories.member(Role.ANNOTATOR, of=researcher.workspace)
-    queue = making.queue(of=researcher.workspace, items=2, overlap=2)
+    queue = builders.queue(of=researcher.workspace, items=2, overlap=2)
     first, second = ids(queue)
     assign_items(queue=queue, items=[second], people=[ada.user, ben.user], by=researcher)
     assert judged_by(queue, cleo) == [first]
@@ -83,7 +83,7 @@ def test_each_item_gets_exactly_as_many_judgments_as_its_queue_asks_for(
 def test_somebody_who_passed_an_item_gets_it_once_it_is_theirs(
     researcher: Membership, ada: Membership, ben: Membership
 ) -> None:
-    queue = making.queue(of=researcher.workspace, items=2)
+    queue = builders.queue(of=researcher.workspace, items=2)
     first, second = ids(queue)
     assign_items(queue=queue, items=[first], people=[ada.user], by=researcher)
     assert judged_by(queue, ben) == [second]
@@ -95,7 +95,7 @@ def test_somebody_who_passed_an_item_gets_it_once_it_is_theirs(
 def test_work_in_hand_is_not_taken_away_but_does_not_come_back(
     researcher: Membership, ada: Membership, ben: Membership
 ) -> None:
-    queue = making.queue(of=researcher.workspace, items=1)
+    queue = builders.queue(of=researcher.workspace, items=1)
     held = next_assignment(queue=queue, annotator=annotator_of(ben))
     assert held is not None
     assign_items(queue=queue, items=ids(queue), people=[ada.user], by=researcher)
@@ -107,13 +107,13 @@ def test_work_in_hand_is_not_taken_away_but_does_not_come_back(
 
 
 def test_rules_and_models_get_no_items_of_people(researcher: Membership, ada: Membership) -> None:
-    queue = making.queue(of=researcher.workspace)
+    queue = builders.queue(of=researcher.workspace)
     assign_items(queue=queue, items=ids(queue), people=[ada.user], by=researcher)
-    assert next_assignment(queue=queue, annotator=making.rule(of=researcher.workspace)) is None
+    assert next_assignment(queue=queue, annotator=builders.rule(of=researcher.workspace)) is None
 
 
 def test_what_is_for_others_is_not_left_for_me(researcher: Membership, ada: Membership, ben: Membership) -> None:
-    queue = making.queue(of=researcher.workspace, items=3)
+    queue = builders.queue(of=researcher.workspace, items=3)
     assign_items(queue=queue, items=ids(queue)[1:], people=[ada.user], by=researcher)
     queue.refresh_from_db()
     assert desk_progress(queue, annotator_of(ben)).left == 1
@@ -124,7 +124,7 @@ def test_what_is_for_others_is_not_left_for_me(researcher: Membership, ada: Memb
 
 
 def test_undo_gives_items_back_to_whom_they_were_for(researcher: Membership, ada: Membership, ben: Membership) -> None:
-    queue = making.queue(of=researcher.workspace, items=2)
+    queue = builders.queue(of=researcher.workspace, items=2)
     first, second = ids(queue)
     earlier = assign_items(queue=queue, items=[first], people=[ada.user], by=researcher)
     later = assign_items(queue=queue, items=[first, second], people=[ben.user], by=researcher)
@@ -137,7 +137,7 @@ def test_undo_gives_items_back_to_whom_they_were_for(researcher: Membership, ada
 
 
 def test_undo_gives_nothing_to_somebody_who_left(researcher: Membership, ada: Membership, ben: Membership) -> None:
-    queue = making.queue(of=researcher.workspace)
+    queue = builders.queue(of=researcher.workspace)
     assign_items(queue=queue, items=ids(queue), people=[ada.user], by=researcher)
     later = assign_items(queue=queue, items=ids(queue), people=[ben.user], by=researcher)
     membership_changes.remove(membership=ada, by=researcher.user)
@@ -150,15 +150,15 @@ def test_items_times_people_are_bounded(
     researcher: Membership, ada: Membership, ben: Membership, monkeypatch: Any
 ) -> None:
     monkeypatch.setattr(assignment, "MAX_SLOTS", 3)
-    queue = making.queue(of=researcher.workspace, items=2)
+    queue = builders.queue(of=researcher.workspace, items=2)
     with pytest.raises(TooManyPlaces, match="2 items for 2 people each are more than 3"):
         assign_items(queue=queue, items=ids(queue), people=[ada.user, ben.user], by=researcher)
     assert assign_items(queue=queue, items=ids(queue)[:1], people=[ada.user, ben.user], by=researcher).count == 1
 
 
 def test_what_cannot_be_assigned_is_refused(researcher: Membership, ada: Membership) -> None:
-    queue = making.queue(of=researcher.workspace, items=2, overlap=2)
-    other = making.queue(of=researcher.workspace)
+    queue = builders.queue(of=researcher.workspace, items=2, overlap=2)
+    other = builders.queue(of=researcher.workspace)
     outsider = factories.member(Role.ANNOTATOR)
     with pytest.raises(TooFewPeople, match="2 people judge each item"):
         assign_items(queue=queue, items=ids(queue), people=[ada.user], by=researcher)
@@ -173,7 +173,7 @@ def test_what_cannot_be_assigned_is_refused(researcher: Membership, ada: Members
 
 
 def test_more_people_an_item_than_are_named_are_refused(researcher: Membership, ada: Membership) -> None:
-    queue = making.queue(of=researcher.workspace)
+    queue = builders.queue(of=researcher.workspace)
     assign_items(queue=queue, items=ids(queue), people=[ada.user], by=researcher)
     with pytest.raises(TooFewNamed):
         raise_overlap(queue=queue, overlap=2)
@@ -182,7 +182,7 @@ def test_more_people_an_item_than_are_named_are_refused(researcher: Membership, 
 def test_the_page_of_items_assigns_what_is_picked_and_names_the_people(researcher: Membership, ada: Membership) -> None:
     ada.user.name = "Ada Byron"
     ada.user.save()
-    queue = making.queue(of=researcher.workspace, items=2)
+    queue = builders.queue(of=researcher.workspace, items=2)
     sent = {"item": ids(queue), "person": [ada.user_id]}
     page = as_(researcher).post(reverse("annotation:assign", args=[queue.pk]), sent, follow=True).content.decode()
     assert "Assigned 2 items to Ada Byron" in page
@@ -192,7 +192,7 @@ def test_the_page_of_items_assigns_what_is_picked_and_names_the_people(researche
 
 
 def test_items_are_assigned_over_rest(researcher: Membership, ada: Membership, client: Client) -> None:
-    queue = making.queue(of=researcher.workspace, items=2)
+    queue = builders.queue(of=researcher.workspace, items=2)
     key = {"Authorization": f"Bearer {issue_token(membership=researcher, name='t').secret}"}
 
     def assign(**body: Any) -> Any:

@@ -13,7 +13,7 @@ from apps.annotation.models import Annotator, Assignment, Desk, Item, Preference
 from apps.annotation.queues.queue_lifecycle import close_queue
 from apps.annotation.refusals import AlreadyJudged, AlreadySkipped, NothingToUndo, PlaceLost, Refusal, TakenBack
 from tests import factories
-from tests.annotation import making
+from tests.annotation import builders
 from tests.annotation.desk.test_assignments import lapse, take
 
 pytestmark = pytest.mark.django_db
@@ -21,12 +21,12 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def queue() -> Queue:
-    return making.queue(items=15)
+    return builders.queue(items=15)
 
 
 @pytest.fixture
 def annotator(queue: Queue) -> Annotator:
-    return making.rule(of=queue.workspace)
+    return builders.rule(of=queue.workspace)
 
 
 def test_a_judgment_says_what_was_seen_and_closes_the_assignment(queue, annotator):
@@ -67,7 +67,7 @@ def test_a_lapsed_lease_whose_place_went_to_another_is_refused_and_keeps_its_tex
     assignment = take(queue, annotator)
     lapse(assignment)
     expire_leases()
-    other = making.rule(of=queue.workspace)
+    other = builders.rule(of=queue.workspace)
     record(assignment=take(queue, other), answer=Choice(1))
     with pytest.raises(PlaceLost):
         record(assignment=assignment, answer=Choice(1))
@@ -102,11 +102,11 @@ def test_undo_marks_the_judgment_and_gives_the_item_back_with_its_answer(queue, 
 
 
 def test_nobody_gets_the_place_of_a_judgment_taken_back():
-    queue = making.queue(items=1)
-    annotator = making.rule(of=queue.workspace)
+    queue = builders.queue(items=1)
+    annotator = builders.rule(of=queue.workspace)
     record(assignment=take(queue, annotator), answer=Choice(3))
     again = undo_last(queue=queue, annotator=annotator)
-    assert next_assignment(queue=queue, annotator=making.rule(of=queue.workspace)) is None
+    assert next_assignment(queue=queue, annotator=builders.rule(of=queue.workspace)) is None
     assert take(queue, annotator) == again
 
 
@@ -150,8 +150,8 @@ def test_a_flag_comes_back_with_what_was_taken_back(queue, annotator):
 
 
 def test_answers_stay_once_an_experiment_is_over():
-    queue = making.queue(items=2, selection={"experiment": "1"})
-    who = making.rule(of=queue.workspace)
+    queue = builders.queue(items=2, selection={"experiment": "1"})
+    who = builders.rule(of=queue.workspace)
     record(assignment=take(queue, who), answer=Choice(1))
     record(assignment=undo_last(queue=queue, annotator=who), answer=Choice(2))
     close_queue(queue=queue, by=None)
@@ -175,7 +175,7 @@ def test_a_skip_gives_its_place_to_others_and_can_be_undone(queue, annotator):
 def test_a_skip_whose_item_others_took_stays(queue, annotator):
     assignment = take(queue, annotator)
     skip(assignment=assignment)
-    assert take(queue, making.rule(of=queue.workspace)).item == assignment.item
+    assert take(queue, builders.rule(of=queue.workspace)).item == assignment.item
     with pytest.raises(PlaceLost):
         undo_last(queue=queue, annotator=annotator)
     assignment.refresh_from_db()
@@ -187,7 +187,7 @@ def test_undo_passes_over_a_skip_whose_item_others_took(queue, annotator):
     record(assignment=judged, answer=Choice(1))
     lost = take(queue, annotator)
     skip(assignment=lost)
-    assert take(queue, making.rule(of=queue.workspace)).item == lost.item
+    assert take(queue, builders.rule(of=queue.workspace)).item == lost.item
     assert undo_last(queue=queue, annotator=annotator).item == judged.item
     lost.refresh_from_db()
     assert lost.state == Assignment.State.SKIPPED
@@ -196,7 +196,7 @@ def test_undo_passes_over_a_skip_whose_item_others_took(queue, annotator):
 
 @pytest.mark.parametrize("overlap", [1, 2])
 def test_a_skip_is_over_once_its_item_came_back(overlap):
-    queue = making.queue(overlap=overlap)
+    queue = builders.queue(overlap=overlap)
     Queue.objects.update(skipped_come_back=True)
     queue.refresh_from_db()
     person = factories.annotator(of=queue.workspace)
@@ -225,15 +225,15 @@ def test_a_flag_stays_until_it_is_lifted(queue, annotator):
     ("strengths", "disputed"), [([2, -1], True), ([2, 1], False), ([0, -3], False), ([3, 0, -3], True)]
 )
 def test_an_item_is_disputed_when_people_prefer_different_runs(strengths, disputed):
-    queue = making.queue(overlap=3)
+    queue = builders.queue(overlap=3)
     for strength in strengths:
-        record(assignment=take(queue, making.rule(of=queue.workspace)), answer=Choice(strength))
+        record(assignment=take(queue, builders.rule(of=queue.workspace)), answer=Choice(strength))
     assert Item.objects.get().disputed is disputed
 
 
 def test_a_dispute_ends_when_one_side_takes_it_back():
-    queue = making.queue(overlap=2)
-    one, other = (making.rule(of=queue.workspace) for _ in range(2))
+    queue = builders.queue(overlap=2)
+    one, other = (builders.rule(of=queue.workspace) for _ in range(2))
     record(assignment=take(queue, one), answer=Choice(1))
     record(assignment=take(queue, other), answer=Choice(-1))
     undo_last(queue=queue, annotator=other)
@@ -242,8 +242,8 @@ def test_a_dispute_ends_when_one_side_takes_it_back():
 
 @pytest.mark.django_db(transaction=True)
 def test_a_double_click_and_a_second_tab_make_one_judgment():
-    queue = making.queue(items=1, overlap=2)
-    annotator = making.rule(of=queue.workspace)
+    queue = builders.queue(items=1, overlap=2)
+    annotator = builders.rule(of=queue.workspace)
     assignment = take(queue, annotator)
     start = Barrier(8)
 

@@ -18,7 +18,7 @@ from apps.annotation.models import Annotator, Assignment, Desk, Item, Preference
 from apps.annotation.queues.queue_lifecycle import close_queue, pause_queue
 from apps.annotation.refusals import QueueNotOpen
 from tests import factories
-from tests.annotation import making
+from tests.annotation import builders
 
 pytestmark = pytest.mark.django_db
 
@@ -35,8 +35,8 @@ def lapse(assignment: Assignment) -> None:
 
 
 def test_items_come_in_the_order_of_the_queue():
-    queue = making.queue(items=3)
-    annotator = making.rule(of=queue.workspace)
+    queue = builders.queue(items=3)
+    annotator = builders.rule(of=queue.workspace)
     positions = []
     for _ in range(3):
         assignment = take(queue, annotator)
@@ -47,15 +47,15 @@ def test_items_come_in_the_order_of_the_queue():
 
 
 def test_asking_again_gives_the_item_in_hand():
-    queue = making.queue(items=3)
-    annotator = making.rule(of=queue.workspace)
+    queue = builders.queue(items=3)
+    annotator = builders.rule(of=queue.workspace)
     assert take(queue, annotator) == take(queue, annotator)
     assert Item.objects.filter(taken=1).count() == 1
 
 
 def test_one_item_may_be_loaded_ahead_and_no_more():
-    queue = making.queue(items=5)
-    annotator = making.rule(of=queue.workspace)
+    queue = builders.queue(items=5)
+    annotator = builders.rule(of=queue.workspace)
     shown = take(queue, annotator)
     ahead = next_assignment(queue=queue, annotator=annotator, besides=[shown.pk])
     assert ahead is not None
@@ -65,8 +65,8 @@ def test_one_item_may_be_loaded_ahead_and_no_more():
 
 
 def test_leaving_gives_back_what_was_loaded_ahead_and_keeps_what_was_shown():
-    queue = making.queue(items=3)
-    annotator = making.rule(of=queue.workspace)
+    queue = builders.queue(items=3)
+    annotator = builders.rule(of=queue.workspace)
     shown = keep(assignment=take(queue, annotator))
     next_assignment(queue=queue, annotator=annotator, besides=[shown.pk])
     assert release_ahead(queue=queue, annotator=annotator) == 1
@@ -74,14 +74,14 @@ def test_leaving_gives_back_what_was_loaded_ahead_and_keeps_what_was_shown():
 
 
 def test_overlap_gives_an_item_to_exactly_so_many_people():
-    queue = making.queue(items=1, overlap=2)
-    people = [making.rule(of=queue.workspace) for _ in range(3)]
+    queue = builders.queue(items=1, overlap=2)
+    people = [builders.rule(of=queue.workspace) for _ in range(3)]
     assert [next_assignment(queue=queue, annotator=person) is not None for person in people] == [True, True, False]
 
 
 def test_an_expired_place_goes_to_somebody_else():
-    queue = making.queue(items=1)
-    first, second = (making.rule(of=queue.workspace) for _ in range(2))
+    queue = builders.queue(items=1)
+    first, second = (builders.rule(of=queue.workspace) for _ in range(2))
     held = take(queue, first)
     assert next_assignment(queue=queue, annotator=second) is None
     lapse(held)
@@ -91,8 +91,8 @@ def test_an_expired_place_goes_to_somebody_else():
 
 
 def test_the_clock_expires_several_places_of_one_item():
-    queue = making.queue(items=1, overlap=3)
-    held = [take(queue, making.rule(of=queue.workspace)) for _ in range(3)]
+    queue = builders.queue(items=1, overlap=3)
+    held = [take(queue, builders.rule(of=queue.workspace)) for _ in range(3)]
     for assignment in held:
         lapse(assignment)
     assert expire_leases() == 3
@@ -100,8 +100,8 @@ def test_the_clock_expires_several_places_of_one_item():
 
 
 def test_a_place_that_came_back_behind_everybody_is_found_at_once():
-    queue = making.queue(items=4)
-    first, second = (making.rule(of=queue.workspace) for _ in range(2))
+    queue = builders.queue(items=4)
+    first, second = (builders.rule(of=queue.workspace) for _ in range(2))
     held = take(queue, first)
     record(assignment=take(queue, second), answer=Choice(1))
     assert Desk.objects.get(annotator=second).position == 1
@@ -111,8 +111,8 @@ def test_a_place_that_came_back_behind_everybody_is_found_at_once():
 
 
 def test_who_let_an_item_lapse_gets_it_back_with_draft_and_sides():
-    queue = making.queue(items=9)
-    annotator = making.rule(of=queue.workspace)
+    queue = builders.queue(items=9)
+    annotator = builders.rule(of=queue.workspace)
     held = keep(assignment=take(queue, annotator))
     save_draft(assignment=held, draft={"rationale": "half a thought"})
     lapse(held)
@@ -124,7 +124,7 @@ def test_who_let_an_item_lapse_gets_it_back_with_draft_and_sides():
 
 
 def test_a_skipped_item_does_not_come_back_unless_the_queue_says_so():
-    queue = making.queue(items=2, overlap=2)
+    queue = builders.queue(items=2, overlap=2)
     person, machine = (factories.annotator(of=queue.workspace, kind=kind) for kind in ("person", "model"))
     for annotator in (person, machine):
         skipped = take(queue, annotator)
@@ -137,8 +137,8 @@ def test_a_skipped_item_does_not_come_back_unless_the_queue_says_so():
 
 
 def test_a_paused_or_closed_queue_gives_nothing_out():
-    queue = making.queue()
-    annotator = making.rule(of=queue.workspace)
+    queue = builders.queue()
+    annotator = builders.rule(of=queue.workspace)
     pause_queue(queue=queue, by=None)
     with pytest.raises(QueueNotOpen):
         next_assignment(queue=queue, annotator=annotator)
@@ -149,8 +149,8 @@ def test_a_paused_or_closed_queue_gives_nothing_out():
 
 @pytest.mark.parametrize("stop", [pause_queue, close_queue])
 def test_what_was_shown_before_a_queue_stopped_may_be_finished(stop):
-    queue = making.queue(items=3)
-    annotator = making.rule(of=queue.workspace)
+    queue = builders.queue(items=3)
+    annotator = builders.rule(of=queue.workspace)
     record(assignment=take(queue, annotator), answer=Choice(1))
     shown = keep(assignment=take(queue, annotator))
     ahead = next_assignment(queue=queue, annotator=annotator, besides=[shown.pk])
@@ -165,8 +165,8 @@ def test_what_was_shown_before_a_queue_stopped_may_be_finished(stop):
 
 
 def test_sides_are_drawn_by_chance():
-    queue = making.queue(items=40)
-    annotator = making.rule(of=queue.workspace)
+    queue = builders.queue(items=40)
+    annotator = builders.rule(of=queue.workspace)
     sides: Counter[bool] = Counter()
     for _ in range(40):
         assignment = take(queue, annotator)
@@ -185,9 +185,9 @@ def test_a_person_is_one_annotator_even_after_leaving_and_coming_back():
 
 
 def test_the_search_reads_free_places_in_order_and_sorts_no_queue():
-    queue = making.queue(items=60, steps=0)
+    queue = builders.queue(items=60, steps=0)
     Item.objects.filter(queue=queue, position__lt=50).update(taken=F("overlap"))
-    annotator = making.rule(of=queue.workspace)
+    annotator = builders.rule(of=queue.workspace)
     desk = Desk.objects.create(queue=queue, annotator=annotator)
     values = {
         "queue": queue.pk,
@@ -214,8 +214,8 @@ def test_the_search_reads_free_places_in_order_and_sorts_no_queue():
 
 @pytest.mark.django_db(transaction=True)
 def test_twenty_people_at_sixty_items_of_overlap_three_lose_nothing_and_judge_nothing_twice():
-    queue = making.queue(items=60, overlap=3, steps=0)
-    people = [making.rule(of=queue.workspace) for _ in range(20)]
+    queue = builders.queue(items=60, overlap=3, steps=0)
+    people = [builders.rule(of=queue.workspace) for _ in range(20)]
     start = Barrier(len(people))
 
     def work(person: Annotator) -> int:
@@ -255,8 +255,8 @@ def test_twenty_people_at_sixty_items_of_overlap_three_lose_nothing_and_judge_no
 
 @pytest.mark.django_db(transaction=True)
 def test_two_tabs_asking_at_once_get_the_same_item():
-    queue = making.queue(items=10)
-    annotator = making.rule(of=queue.workspace)
+    queue = builders.queue(items=10)
+    annotator = builders.rule(of=queue.workspace)
     start = Barrier(8)
 
     def ask(_: int) -> Assignment | None:

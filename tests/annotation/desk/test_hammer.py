@@ -6,7 +6,7 @@ from apps.accounts.models import Role
 from apps.annotation.models import Preference, Queue
 from bench import hammer
 from tests import factories
-from tests.annotation import making
+from tests.annotation import builders
 from tests.live import LiveStack
 
 
@@ -15,7 +15,7 @@ def test_a_crowd_that_skips_undoes_and_submits_twice_loses_nothing_and_judges_no
     live_stack: LiveStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hammer, "WALKS_AWAY", 0.0)  # a lease lasts half a minute; its expiry is tested elsewhere
-    queue = making.queue(items=15, overlap=3, steps=0)
+    queue = builders.queue(items=15, overlap=3, steps=0)
     members = [factories.member(Role.ANNOTATOR, of=queue.workspace) for _ in range(12)]
     tally = hammer.hammer(live_stack.url, members, queue, seed=1)
     audit = hammer.audit_of(Queue.objects.get(), tally)

@@ -29,8 +29,8 @@ from apps.annotation.queues.settings import (
 from apps.annotation.refusals import DeskPaused, NoSuchStep, NotForYou, NothingToUndo, QueueNotOpen
 from apps.home.assigned_work import pace_of, waiting_for
 from tests import factories
-from tests.annotation import making
-from tests.annotation.making import judge, known
+from tests.annotation import builders
+from tests.annotation.builders import judge, known
 
 pytestmark = pytest.mark.django_db
 
@@ -50,18 +50,18 @@ def all_of(queue: Queue, who: Annotator, strength: int = 1) -> list[str]:
 
 
 def test_newcomers_get_every_training_item_first_and_everybody_gets_them(workspace):
-    queue = making.queue(of=workspace, items=5, steps=0)
+    queue = builders.queue(of=workspace, items=5, steps=0)
     known(queue, Item.Purpose.ONBOARDING, 2)
     assert queue.item_count == 3
-    first, second = making.rule(of=workspace), making.rule(of=workspace)
+    first, second = builders.rule(of=workspace), builders.rule(of=workspace)
     assert all_of(queue, first) == ["training", "training", "work", "work", "work"]
     assert all_of(queue, second) == ["training", "training"]  # the work was one judgment each
 
 
 def test_a_newcomer_is_told_whether_they_were_right_and_why(workspace):
-    queue = making.queue(of=workspace, items=2, steps=0)
+    queue = builders.queue(of=workspace, items=2, steps=0)
     known(queue, Item.Purpose.ONBOARDING, 1, answer=-1)
-    who = making.rule(of=workspace)
+    who = builders.rule(of=workspace)
     assignment = next_assignment(queue=queue, annotator=who)
     judged = record(assignment=assignment, answer=Choice(3))
     side = "right" if assignment.a_is_left else "left"  # where run b was
@@ -74,18 +74,18 @@ def test_a_newcomer_is_told_whether_they_were_right_and_why(workspace):
 
 
 def test_an_answer_that_was_corrected_cannot_be_undone(workspace):
-    queue = making.queue(of=workspace, items=1, steps=0)
+    queue = builders.queue(of=workspace, items=1, steps=0)
     known(queue, Item.Purpose.ONBOARDING)
-    who = making.rule(of=workspace)
+    who = builders.rule(of=workspace)
     judge(queue, who, 1)
     with pytest.raises(NothingToUndo):
         undo_last(queue=queue, annotator=who)
 
 
 def test_somebody_sent_back_to_training_judges_those_items_again(workspace):
-    queue = making.queue(of=workspace, items=4, steps=0)
+    queue = builders.queue(of=workspace, items=4, steps=0)
     known(queue, Item.Purpose.ONBOARDING, 2)
-    who = making.rule(of=workspace)
+    who = builders.rule(of=workspace)
     for _ in range(3):
         judge(queue, who, 1)
     retrain_annotator(queue=queue, annotator=who, by=None)
@@ -96,11 +96,11 @@ def test_somebody_sent_back_to_training_judges_those_items_again(workspace):
 
 
 def test_gold_comes_about_as_often_as_asked_and_counts_for_nothing_else(workspace):
-    queue = making.queue(of=workspace, items=60, steps=0)
+    queue = builders.queue(of=workspace, items=60, steps=0)
     known(queue, Item.Purpose.GOLD, 20)
     Queue.objects.update(gold_percent=25)
     queue.refresh_from_db()
-    who = making.rule(of=workspace)
+    who = builders.rule(of=workspace)
     purposes = all_of(queue, who, 1)
     assert purposes.count("work") == 40
     assert 10 <= purposes.count("gold") <= 15  # 5 of every 20: about 13 when the 40 others are done
@@ -113,7 +113,7 @@ def test_gold_comes_about_as_often_as_asked_and_counts_for_nothing_else(workspac
 def test_no_count_that_people_see_gives_a_gold_item_away(workspace, monkeypatch, places):
     monkeypatch.setattr("apps.annotation.desk.known_answers.is_gold_due", lambda desk, _: desk.offered in places)
     member = factories.member(Role.ANNOTATOR, of=workspace)
-    queue, who = making.queue(of=workspace, items=12, steps=0), annotator_of(member)
+    queue, who = builders.queue(of=workspace, items=12, steps=0), annotator_of(member)
     known(queue, Item.Purpose.GOLD, 4)
     Queue.objects.update(gold_percent=50)
     queue.refresh_from_db()
@@ -148,11 +148,11 @@ def test_asking_again_does_not_roll_the_dice_again(workspace):
 
 
 def test_undoing_a_gold_judgment_uncounts_it(workspace):
-    queue = making.queue(of=workspace, items=2, steps=0)
+    queue = builders.queue(of=workspace, items=2, steps=0)
     known(queue, Item.Purpose.GOLD)
     Queue.objects.update(gold_percent=90)
     queue.refresh_from_db()
-    who = making.rule(of=workspace)
+    who = builders.rule(of=workspace)
     desk = Desk.objects.create(queue=queue, annotator=who)
     due = next(n for n in range(100) if is_gold_due(Desk(pk=desk.pk, offered=n), queue))
     Desk.objects.update(offered=due)
@@ -165,9 +165,9 @@ def test_undoing_a_gold_judgment_uncounts_it(workspace):
 
 
 def test_a_gold_item_that_was_left_comes_back_with_its_draft(workspace):
-    queue = making.queue(of=workspace, items=1, steps=0)
+    queue = builders.queue(of=workspace, items=1, steps=0)
     known(queue, Item.Purpose.ONBOARDING)
-    who = making.rule(of=workspace)
+    who = builders.rule(of=workspace)
     held = next_assignment(queue=queue, annotator=who)
     Assignment.objects.filter(pk=held.pk).update(leased_until=now() - timedelta(seconds=1), opened_at=now())
     expire_leases(queue=queue)
@@ -175,16 +175,16 @@ def test_a_gold_item_that_was_left_comes_back_with_its_draft(workspace):
 
 
 def test_a_skipped_training_item_is_not_given_again(workspace):
-    queue = making.queue(of=workspace, items=2, steps=0)
+    queue = builders.queue(of=workspace, items=2, steps=0)
     known(queue, Item.Purpose.ONBOARDING)
-    who = making.rule(of=workspace)
+    who = builders.rule(of=workspace)
     skip(assignment=next_assignment(queue=queue, annotator=who))
     assert all_of(queue, who) == ["work"]
 
 
 def test_gold_is_drawn_from_outcomes_that_are_known(workspace):
-    queue = making.queue(of=workspace, items=5, steps=0)  # of each pair, run a succeeded
-    judge(queue, making.rule(of=workspace), 1)
+    queue = builders.queue(of=workspace, items=5, steps=0)  # of each pair, run a succeeded
+    judge(queue, builders.rule(of=workspace), 1)
     assert known_answers.draw_gold(queue=queue, count=3, by=None) == 3
     queue.refresh_from_db()
     assert (queue.gold_count, queue.item_count) == (3, 2)
@@ -195,29 +195,29 @@ def test_gold_is_drawn_from_outcomes_that_are_known(workspace):
 
 
 def test_gold_is_drawn_beside_what_somebody_skipped(workspace):
-    queue = making.queue(of=workspace, items=3, steps=0)
-    skipped = keep(assignment=next_assignment(queue=queue, annotator=making.rule(of=workspace)))
+    queue = builders.queue(of=workspace, items=3, steps=0)
+    skipped = keep(assignment=next_assignment(queue=queue, annotator=builders.rule(of=workspace)))
     skip(assignment=skipped)
     assert known_answers.draw_gold(queue=queue, count=3, by=None) == 2
     assert queue.items.get(purpose="work") == skipped.item
 
 
 def test_what_somebody_has_seen_cannot_become_a_check(workspace):
-    queue = making.queue(of=workspace, items=1, steps=0)
-    next_assignment(queue=queue, annotator=making.rule(of=workspace))
+    queue = builders.queue(of=workspace, items=1, steps=0)
+    next_assignment(queue=queue, annotator=builders.rule(of=workspace))
     with pytest.raises(known_answers.SeenAlready):
         known_answers.make_known(item=queue.items.get(), purpose=Item.Purpose.GOLD, answer=1, by=None)
 
 
 def test_a_first_error_beyond_the_end_of_the_run_is_no_answer(workspace):
-    item = making.queue_of_trajectories(of=workspace, steps=4).items.get()
+    item = builders.queue_of_trajectories(of=workspace, steps=4).items.get()
     with pytest.raises(NoSuchStep, match="There is no step 5: this trajectory has 4"):
         known_answers.make_known(item=item, purpose=Item.Purpose.GOLD, answer=4, by=None)
     known_answers.make_known(item=item, purpose=Item.Purpose.GOLD, answer=3, by=None)
 
 
 def test_pairs_of_an_experiment_cannot_become_checks(workspace):
-    queue = making.queue(of=workspace, items=2, steps=0, selection={"experiment": "1"})
+    queue = builders.queue(of=workspace, items=2, steps=0, selection={"experiment": "1"})
     item = queue.items.first()
     with pytest.raises(known_answers.PairsFixedByPlan, match="counts in its verdict"):
         known_answers.make_known(item=item, purpose=Item.Purpose.GOLD, answer=1, by=None)
@@ -230,7 +230,7 @@ def test_pairs_of_an_experiment_cannot_become_checks(workspace):
 
 
 def test_a_check_becomes_an_ordinary_item_again(workspace):
-    queue = making.queue(of=workspace, items=1, overlap=2, steps=0)
+    queue = builders.queue(of=workspace, items=1, overlap=2, steps=0)
     (item,) = known(queue, Item.Purpose.GOLD)
     known_answers.make_work(item=item, by=None)
     queue.refresh_from_db()
@@ -279,7 +279,7 @@ def settings(queue: Queue, **changes: object) -> Settings:
 
 
 def test_a_queue_for_named_people_is_hidden_from_others_and_gives_them_nothing(workspace, client):
-    queue = making.queue(of=workspace, steps=0)
+    queue = builders.queue(of=workspace, steps=0)
     named, other = (factories.member(Role.ANNOTATOR, of=workspace) for _ in range(2))
     change_settings(queue=queue, settings=settings(queue, labellers=[named.user_id]), by=named.user)
     queue.refresh_from_db()
@@ -293,18 +293,18 @@ def test_a_queue_for_named_people_is_hidden_from_others_and_gives_them_nothing(w
 
 
 def test_nobody_from_elsewhere_can_be_named(workspace):
-    queue = making.queue(of=workspace, steps=0)
+    queue = builders.queue(of=workspace, steps=0)
     stranger = factories.member()
     with pytest.raises(NotAMember):
         change_settings(queue=queue, settings=settings(queue, labellers=[stranger.user_id]), by=stranger.user)
 
 
 def test_a_queue_ends_on_its_date(workspace):
-    queue = making.queue(of=workspace, steps=0)
+    queue = builders.queue(of=workspace, steps=0)
     Queue.objects.update(ends_at=now() - timedelta(seconds=1))
     queue.refresh_from_db()
     with pytest.raises(QueueNotOpen):
-        next_assignment(queue=queue, annotator=making.rule(of=workspace))
+        next_assignment(queue=queue, annotator=builders.rule(of=workspace))
     assert close_ended() == 1
     queue.refresh_from_db()
     assert queue.state == Queue.State.CLOSED
@@ -316,10 +316,10 @@ def test_a_queue_ends_on_its_date(workspace):
 
 
 def test_a_queue_ends_after_its_number_of_judgments(workspace):
-    queue = making.queue(of=workspace, items=5, steps=0)
+    queue = builders.queue(of=workspace, items=5, steps=0)
     Queue.objects.update(ends_after=2)
     queue.refresh_from_db()
-    who = making.rule(of=workspace)
+    who = builders.rule(of=workspace)
     judge(queue, who, 1)
     assert close_ended() == 0
     judge(queue, who, 1)
@@ -329,8 +329,8 @@ def test_a_queue_ends_after_its_number_of_judgments(workspace):
 
 
 def test_a_paused_person_reads_why_and_may_finish_what_is_in_hand(workspace):
-    queue = making.queue(of=workspace, items=3, steps=0)
-    who = making.rule(of=workspace)
+    queue = builders.queue(of=workspace, items=3, steps=0)
+    who = builders.rule(of=workspace)
     held = keep(assignment=next_assignment(queue=queue, annotator=who))
     next_assignment(queue=queue, annotator=who, besides=[held.pk])  # preloaded, never shown
     pause_annotator(queue=queue, annotator=who, reason="Let us talk first.", by=None)

@@ -12,7 +12,7 @@ from apps.annotation.desk.layouts import SETTINGS, LayoutRefused, arrangement_of
 from apps.annotation.models import Assignment, DeskLayout, LayoutChoice, Queue
 from tests import factories
 from tests.accounts.clients import as_
-from tests.annotation import making
+from tests.annotation import builders
 
 pytestmark = pytest.mark.django_db
 
@@ -24,7 +24,7 @@ def annotator() -> Membership:
 
 @pytest.fixture
 def queue(annotator: Membership) -> Queue:
-    return making.queue(of=annotator.workspace, items=2)
+    return builders.queue(of=annotator.workspace, items=2)
 
 
 def act(who: Membership, queue: Queue, action: str, **sent: str) -> None:
@@ -41,7 +41,7 @@ def shown(who: Membership, queue: Queue) -> dict[str, str]:
 def test_a_desk_that_nobody_arranged_has_the_first_choice_of_each_setting(annotator: Membership, queue: Queue):
     usual = {setting.name: setting.choices[0][0] for setting in SETTINGS}
     assert shown(annotator, queue) == usual
-    rating = making.queue_of_trajectories(Queue.Kind.RATING, of=annotator.workspace)
+    rating = builders.queue_of_trajectories(Queue.Kind.RATING, of=annotator.workspace)
     assert shown(annotator, rating) == {k: v for k, v in usual.items() if k not in ("sides", "same", "questions")}
 
 
@@ -49,7 +49,7 @@ def test_what_is_arranged_is_there_on_another_machine_and_in_this_queue_only(ann
     act(annotator, queue, "arrange", text="large")
     act(annotator, queue, "arrange", sides="stacked")
     assert (shown(annotator, queue)["text"], shown(annotator, queue)["sides"]) == ("large", "stacked")
-    another = making.queue(of=annotator.workspace)
+    another = builders.queue(of=annotator.workspace)
     assert shown(annotator, another)["text"] == "normal"
     colleague = factories.member(Role.ANNOTATOR, of=annotator.workspace)
     assert shown(colleague, queue)["text"] == "normal"
@@ -58,18 +58,18 @@ def test_what_is_arranged_is_there_on_another_machine_and_in_this_queue_only(ann
 def test_a_saved_layout_is_chosen_per_queue_and_per_kind(annotator: Membership, queue: Queue):
     act(annotator, queue, "arrange", text="large", bar="right")
     act(annotator, queue, "save", name="Reading")
-    second, third = (making.queue(of=annotator.workspace) for _ in range(2))
+    second, third = (builders.queue(of=annotator.workspace) for _ in range(2))
     layout = DeskLayout.objects.get()
     act(annotator, second, "choose", layout=str(layout.pk))
     assert shown(annotator, second)["bar"] == "right"
     assert shown(annotator, third)["bar"] == "bottom"
     act(annotator, second, "use_for_kind", wanted="on")
     assert shown(annotator, third)["bar"] == "right"
-    assert shown(annotator, making.queue_of_trajectories(of=annotator.workspace))["bar"] == "bottom"
+    assert shown(annotator, builders.queue_of_trajectories(of=annotator.workspace))["bar"] == "bottom"
     act(annotator, third, "choose", layout="")  # the default, here
     assert shown(annotator, third)["bar"] == "bottom"
     act(annotator, second, "use_for_kind")
-    assert shown(annotator, making.queue(of=annotator.workspace))["bar"] == "bottom"
+    assert shown(annotator, builders.queue(of=annotator.workspace))["bar"] == "bottom"
 
 
 def test_a_researcher_sets_the_default_of_a_queue_which_overrides_nobodys_choice(annotator: Membership, queue: Queue):
@@ -110,7 +110,7 @@ def test_a_layout_changes_nothing_of_what_is_judged(annotator: Membership, queue
 
 
 def test_every_act_is_undone(annotator: Membership, queue: Queue):
-    other = making.queue(of=annotator.workspace)
+    other = builders.queue(of=annotator.workspace)
     user = annotator.user
 
     def state() -> tuple[dict[str, str], str, list[str], str]:
@@ -151,7 +151,7 @@ def test_every_act_is_undone(annotator: Membership, queue: Queue):
 
 
 def test_a_deleted_layout_leaves_the_default_wherever_it_was_chosen(annotator: Membership, queue: Queue):
-    other = making.queue(of=annotator.workspace)
+    other = builders.queue(of=annotator.workspace)
     act(annotator, queue, "arrange", text="large")
     act(annotator, queue, "save", name="Reading")
     act(annotator, other, "choose", layout=str(DeskLayout.objects.get().pk))
@@ -165,7 +165,7 @@ def test_one_person_keeps_twenty_layouts(annotator: Membership, queue: Queue):
     with pytest.raises(LayoutRefused, match="You have 20 layouts"):
         layouts.save_new(queue=queue, user=annotator.user, name="one more")
     layouts.delete(queue=queue, user=annotator.user)
-    elsewhere = making.queue(of=annotator.workspace)
+    elsewhere = builders.queue(of=annotator.workspace)
     layouts.save_new(queue=elsewhere, user=annotator.user, name="one more")
     with pytest.raises(LayoutRefused, match="You have 20 layouts"):  # not indirectly, either
         layouts.undo(queue=queue, user=annotator.user)

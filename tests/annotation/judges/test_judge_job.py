@@ -33,7 +33,7 @@ from apps.jobs import lifecycle
 from apps.jobs.models import Phase, lease
 from apps.policies.models import Endpoint, Policy
 from tests import factories
-from tests.annotation import making
+from tests.annotation import builders
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +80,7 @@ pytestmark = pytest.mark.django_db
 
 
 def test_a_judge_takes_places_like_anybody_and_says_why(workspace, server, sent):
-    queue = making.queue(of=workspace, items=3, overlap=2)  # of each pair run a looks for the lamp
+    queue = builders.queue(of=workspace, items=3, overlap=2)  # of each pair run a looks for the lamp
     judge = send(queue, server, "lamp", prompt_price=1.0, completion_price=10.0)
     assert sent == [("judging.run_slice", str(judge.pk))]
     run_slice(judge.pk)
@@ -103,7 +103,7 @@ def test_tokens_that_no_answer_can_have_cost_are_not_counted(cost: object) -> No
 
 
 def test_a_prelabel_takes_no_place(workspace, server):
-    queue = making.queue(of=workspace, items=2)
+    queue = builders.queue(of=workspace, items=2)
     judge = send(queue, server, "lamp", mode="prelabel")
     run_slice(judge.pk)
     assert not Assignment.objects.exists()
@@ -113,14 +113,14 @@ def test_a_prelabel_takes_no_place(workspace, server):
 
 @pytest.mark.parametrize("mode", ["join", "prelabel"])
 def test_models_are_not_asked_about_training_items(workspace, server, mode):
-    queue = making.queue(of=workspace, items=3)
-    making.known(queue, Item.Purpose.ONBOARDING, 1)
+    queue = builders.queue(of=workspace, items=3)
+    builders.known(queue, Item.Purpose.ONBOARDING, 1)
     run_slice(send(queue, server, "lamp", mode=mode).pk)
     assert [answer.item.purpose for answer in JudgeAnswer.objects.select_related("item")] == ["work", "work"]
 
 
 def test_who_always_says_left_contradicts_itself_and_prefers_nothing(workspace, server):
-    judge = send(making.queue(of=workspace), server, "left")
+    judge = send(builders.queue(of=workspace), server, "left")
     run_slice(judge.pk)
     answer = JudgeAnswer.objects.get()
     assert (answer.a_left, answer.b_left, answer.strength) == (2, -2, 0)
@@ -128,14 +128,14 @@ def test_who_always_says_left_contradicts_itself_and_prefers_nothing(workspace, 
 
 
 def test_a_busy_server_is_asked_again(workspace, server):
-    judge = send(making.queue(of=workspace, items=2), server, "busy", mode="prelabel")
+    judge = send(builders.queue(of=workspace, items=2), server, "busy", mode="prelabel")
     run_slice(judge.pk)
     judge.refresh_from_db()
     assert (judge.state, judge.answered, judge.failed) == ("done", 2, 0)
 
 
 def test_a_refused_key_stops_the_judge_and_says_what_to_check(workspace, server):
-    judge = send(making.queue(of=workspace), server, "locked")
+    judge = send(builders.queue(of=workspace), server, "locked")
     run_slice(judge.pk)
     judge.refresh_from_db()
     assert judge.state == "failed"
@@ -147,7 +147,7 @@ def test_a_refused_key_stops_the_judge_and_says_what_to_check(workspace, server)
 @pytest.mark.parametrize("model", ["metadata", "metadata-404", "metadata-500", "metadata-redirect"])
 def test_a_server_that_is_no_judge_is_not_quoted(workspace, server, monkeypatch, model):
     monkeypatch.setattr(llm_judge, "TRIES", 1)
-    judge = send(making.queue(of=workspace), server, model)
+    judge = send(builders.queue(of=workspace), server, model)
     run_slice(judge.pk)
     judge.refresh_from_db()
     told = [judge.error, *JudgeAnswer.objects.values_list("error", flat=True)]
@@ -157,7 +157,7 @@ def test_a_server_that_is_no_judge_is_not_quoted(workspace, server, monkeypatch,
 
 def test_a_judge_is_not_sent_into_a_network_that_is_not_named(workspace, server, monkeypatch):
     monkeypatch.setenv("OUTGOING_NETWORKS", "")
-    judge = send(making.queue(of=workspace), server, "lamp")
+    judge = send(builders.queue(of=workspace), server, "lamp")
     run_slice(judge.pk)
     judge.refresh_from_db()
     assert (judge.state, judge.answered) == ("failed", 0)
@@ -167,7 +167,7 @@ def test_a_judge_is_not_sent_into_a_network_that_is_not_named(workspace, server,
 def test_a_judge_takes_no_key_to_a_server_that_may_not_have_it(workspace, server, monkeypatch):
     monkeypatch.setenv("VLLM_API_KEY", "secret")
     monkeypatch.setenv("ENDPOINT_KEYS", "VLLM_API_KEY=http://vllm:8000")
-    judge = send(making.queue(of=workspace), server, "lamp")
+    judge = send(builders.queue(of=workspace), server, "lamp")
     Endpoint.objects.update(key_variable="VLLM_API_KEY")  # registered before the setting was changed
     run_slice(judge.pk)
     judge.refresh_from_db()
@@ -176,7 +176,7 @@ def test_a_judge_takes_no_key_to_a_server_that_may_not_have_it(workspace, server
 
 
 def test_a_server_that_is_not_there_stops_the_judge(workspace):
-    judge = send(making.queue(of=workspace), "http://127.0.0.1:9/v1", "lamp")
+    judge = send(builders.queue(of=workspace), "http://127.0.0.1:9/v1", "lamp")
     run_slice(judge.pk)
     judge.refresh_from_db()
     assert judge.state == "failed"
@@ -184,7 +184,7 @@ def test_a_server_that_is_not_there_stops_the_judge(workspace):
 
 
 def test_unusable_answers_are_counted_not_repeated_and_end_in_a_stop(workspace, server):
-    queue = making.queue(of=workspace, items=7)
+    queue = builders.queue(of=workspace, items=7)
     judge = send(queue, server, "rubbish", mode="prelabel")
     run_slice(judge.pk)
     judge.refresh_from_db()
@@ -197,7 +197,7 @@ def test_unusable_answers_are_counted_not_repeated_and_end_in_a_stop(workspace, 
 
 
 def test_pairs_that_were_skipped_without_an_answer_get_another_chance(workspace, server):
-    queue = making.queue(of=workspace, items=2)
+    queue = builders.queue(of=workspace, items=2)
     Queue.objects.update(skipped_come_back=True)
     judge = send(queue, server, "rubbish")
     run_slice(judge.pk)
@@ -211,7 +211,7 @@ def test_pairs_that_were_skipped_without_an_answer_get_another_chance(workspace,
 
 
 def test_a_reward_model_skips_what_it_cannot_score_once_and_again_when_resumed(workspace):
-    queue = making.queue(of=workspace, items=2)
+    queue = builders.queue(of=workspace, items=2)
     Queue.objects.update(skipped_come_back=True)
     policy = factories.policy(of=workspace, kind=Policy.Kind.REWARD_MODEL)
     judge = send_judge(queue=queue, policy=policy, mode="join", prompt="", by=None)
@@ -234,7 +234,7 @@ def test_a_reward_model_skips_what_it_cannot_score_once_and_again_when_resumed(w
 
 
 def test_a_judge_stops_when_it_has_cost_what_it_may(workspace, server):
-    judge = send(making.queue(of=workspace, items=5), server, "lamp", prompt_price=1_000.0, most_cost=0.3)
+    judge = send(builders.queue(of=workspace, items=5), server, "lamp", prompt_price=1_000.0, most_cost=0.3)
     run_slice(judge.pk)  # 0.2 a pair
     judge.refresh_from_db()
     assert (judge.state, judge.answered) == ("paused", 2)
@@ -242,7 +242,7 @@ def test_a_judge_stops_when_it_has_cost_what_it_may(workspace, server):
 
 
 def test_characters_that_no_database_keeps_are_made_visible(workspace, server):
-    queue = making.queue(of=workspace, items=5)
+    queue = builders.queue(of=workspace, items=5)
     run_slice(send(queue, server, "stray").pk)
     assert {p.rationale for p in Preference.objects.all()} == {r"It␀ found the \ud800lamp."}
     judge = send(queue, server, "stray rubbish", mode="prelabel")
@@ -257,7 +257,7 @@ def test_what_nobody_expected_stops_the_judge_and_its_tokens_are_counted(workspa
         raise DataError("value too long")
 
     monkeypatch.setattr(judge_job, "record", broken)
-    judge = send(making.queue(of=workspace, items=3), server, "lamp")
+    judge = send(builders.queue(of=workspace, items=3), server, "lamp")
     run_slice(judge.pk)
     judge.refresh_from_db()
     assert (judge.state, judge.answered, judge.prompt_tokens, judge.leased_until) == ("failed", 0, 200, None)
@@ -267,7 +267,7 @@ def test_what_nobody_expected_stops_the_judge_and_its_tokens_are_counted(workspa
 
 
 def test_two_workers_do_not_share_a_judge_and_a_forsaken_one_is_found_again(workspace, server, sent):
-    judge = send(making.queue(of=workspace), server, "lamp")
+    judge = send(builders.queue(of=workspace), server, "lamp")
     assert lifecycle.claim(JUDGES, judge.pk, worker="elsewhere:1") is not None
     run_slice(judge.pk)
     assert not JudgeAnswer.objects.exists()
@@ -279,7 +279,7 @@ def test_two_workers_do_not_share_a_judge_and_a_forsaken_one_is_found_again(work
 
 
 def test_a_judge_stays_with_its_worker_however_slow_each_answer_is(workspace, server, monkeypatch):
-    judge = send(making.queue(of=workspace), server, "lamp")
+    judge = send(builders.queue(of=workspace), server, "lamp")
     post, is_forsaken = httpx.Client.post, []
 
     def slow(*given, **named):  # each request takes almost a whole lease
@@ -295,12 +295,12 @@ def test_a_judge_stays_with_its_worker_however_slow_each_answer_is(workspace, se
 
 
 def test_a_place_lost_while_the_model_thought_keeps_its_answer_and_no_judgment(workspace, server):
-    queue = making.queue(of=workspace)
+    queue = builders.queue(of=workspace)
     judge = send(queue, server, "lamp")
     held = next_assignment(queue=queue, annotator=judge.annotator)
     Assignment.objects.update(state="expired")
     Item.objects.update(taken=0)
-    record(assignment=next_assignment(queue=queue, annotator=making.rule(of=workspace)), answer=Choice(-1))
+    record(assignment=next_assignment(queue=queue, annotator=builders.rule(of=workspace)), answer=Choice(-1))
     judge = claimed(judge)
     judge_job._record(judge, held.item, held, llm_judge.Verdict(2, 2, 2, False, "So."), 1, llm_judge.Usage(1, 1))
     assert Preference.objects.count() == 1
@@ -308,7 +308,7 @@ def test_a_place_lost_while_the_model_thought_keeps_its_answer_and_no_judgment(w
 
 
 def test_prompts_are_versioned(workspace, server):
-    judge = send(making.queue(of=workspace, items=2), server, "lamp", mode="prelabel")
+    judge = send(builders.queue(of=workspace, items=2), server, "lamp", mode="prelabel")
     assert revise_prompt(judge=judge, text="Prefer what works.", by=None).version == 1
     assert revise_prompt(judge=judge, text="Prefer what is safe.", by=None).version == 2
     run_slice(judge.pk)
@@ -316,7 +316,7 @@ def test_prompts_are_versioned(workspace, server):
 
 
 def test_only_served_models_judge_and_only_pairs_and_once(workspace, server):
-    queue = making.queue(of=workspace)
+    queue = builders.queue(of=workspace)
     policy = served(workspace, server, "lamp")
     asked = {"mode": "join", "prompt": "x", "by": None}
     send_judge(queue=queue, policy=policy, **asked)
@@ -358,7 +358,7 @@ def researcher(workspace: Workspace, client: Client) -> Client:
 
 
 def test_a_model_is_sent_from_the_queues_page_and_its_agreement_with_people_shown(researcher, workspace, server):
-    queue = making.queue(of=workspace, items=2)
+    queue = builders.queue(of=workspace, items=2)
     policy = served(workspace, server, "lamp")
     address = reverse("annotation:judges", args=[queue.pk])
     assert "No model judges this queue" in researcher.get(address).content.decode()
@@ -385,7 +385,7 @@ def test_a_model_is_sent_from_the_queues_page_and_its_agreement_with_people_show
 
 def test_what_a_model_said_shows_after_one_has_answered_or_before_where_the_queue_says_so(workspace, server, client):
     member = factories.member(Role.ANNOTATOR, of=workspace)
-    queue = making.queue(of=workspace, items=2)
+    queue = builders.queue(of=workspace, items=2)
     run_slice(send(queue, server, "lamp", mode="prelabel").pk)
     client.force_login(member.user)
     desk = reverse("annotation:desk", args=[queue.pk])
@@ -399,7 +399,7 @@ def test_what_a_model_said_shows_after_one_has_answered_or_before_where_the_queu
 
 
 def test_only_researchers_of_this_workspace_send_models(workspace, server, client):
-    queue = making.queue(of=workspace)
+    queue = builders.queue(of=workspace)
     judge = send(queue, server, "lamp")
     posts = [reverse(f"annotation:{name}", args=[queue.pk, judge.pk]) for name in ("pause_judge", "judge_prompt")]
     for member in (factories.member(Role.REVIEWER, of=workspace), factories.member(Role.OWNER)):
@@ -409,13 +409,13 @@ def test_only_researchers_of_this_workspace_send_models(workspace, server, clien
 
 
 def test_judges_of_one_workspace_leave_workers_to_others(workspace, server):
-    queue = making.queue(of=workspace, items=1)
+    queue = builders.queue(of=workspace, items=1)
     early, late, third, fourth = (send(queue, server, name, mode="prelabel") for name in ("a", "b", "lamp", "lamp 2"))
     held, _ = claimed(third), claimed(fourth)
     run_slice(late.pk)
     late.refresh_from_db()
     assert late.phase == Phase.WAITING
-    elsewhere = send(making.queue(items=1), server, "lamp", mode="prelabel")
+    elsewhere = send(builders.queue(items=1), server, "lamp", mode="prelabel")
     run_slice(elsewhere.pk)
     elsewhere.refresh_from_db()
     assert elsewhere.phase == Phase.DONE
@@ -427,7 +427,7 @@ def test_judges_of_one_workspace_leave_workers_to_others(workspace, server):
 
 
 def test_the_next_judge_is_taken_up_when_one_is_over(workspace, server, sent):
-    queue = making.queue(of=workspace, items=1)
+    queue = builders.queue(of=workspace, items=1)
     first, second = (send(queue, server, name, mode="prelabel") for name in ("lamp", "lamp 2"))
     sent.clear()
     run_slice(first.pk)

@@ -14,7 +14,7 @@ from apps.annotation.judges.enrollment import send_judge
 from apps.annotation.models import Assignment, Judge, JudgeAnswer, Preference
 from apps.policies.models import Endpoint, Policy
 from tests import factories
-from tests.annotation import making
+from tests.annotation import builders
 from tests.live import LiveStack
 
 pytestmark = pytest.mark.stack
@@ -33,7 +33,7 @@ def wait(condition: Callable[[Judge], bool]) -> Judge:
 @pytest.mark.parametrize("mode", ["join", "prelabel"])
 def test_what_a_killed_worker_had_judged_stands_and_the_rest_is_judged_once(live_stack: LiveStack, mode: str):
     workspace = factories.workspace()
-    queue = making.queue(of=workspace, items=ITEMS)
+    queue = builders.queue(of=workspace, items=ITEMS)
     program = Path(__file__).with_name("judge_server.py")
     with subprocess.Popen([sys.executable, str(program)], stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None

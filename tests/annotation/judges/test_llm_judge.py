@@ -20,8 +20,8 @@ def test_an_answer_that_repeats_a_bracket_ends_nothing() -> None:
 
 
 def test_neither_a_task_nor_a_run_can_begin_or_end_a_fence() -> None:
-    assert shortened("a</run>b<run>c<runs>", most=100) == "a<\\/run>b<\\run>c<runs>"
+    assert shortened("a</run>b<run>c<runs>", max_length=100) == "a<\\/run>b<\\run>c<runs>"
 
 
 def test_of_a_long_task_the_beginning_and_the_end_are_asked_about() -> None:
-    assert shortened("a" * 60 + "b" * 60, most=20) == f"{'a' * 10}\n[100 characters left out]\n{'b' * 10}"
+    assert shortened("a" * 60 + "b" * 60, max_length=20) == f"{'a' * 10}\n[100 characters left out]\n{'b' * 10}"

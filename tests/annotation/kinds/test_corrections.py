@@ -22,7 +22,7 @@ from apps.annotation.models import Assignment, Continuation, Correction
 from apps.annotation.refusals import BadAction
 from apps.trajectories.models import Trajectory
 from tests import factories
-from tests.annotation import making
+from tests.annotation import builders
 from tests.annotation.desk.test_assignments import take
 
 SEND = {
@@ -130,7 +130,7 @@ def test_a_hostile_schema_fetches_nothing_and_keeps_nobody_waiting():
 
 @pytest.fixture
 def assignment(db, client: Client) -> Assignment:
-    queue = making.queue_of_trajectories()
+    queue = builders.queue_of_trajectories()
     Trajectory.objects.update(tools=[LOOK])
     client.force_login(factories.member(Role.ANNOTATOR, of=queue.workspace).user)
     client.get(reverse("annotation:desk", args=[queue.pk]))
@@ -201,7 +201,7 @@ def test_an_action_that_the_tools_refuse_is_not_stored(client, assignment):
 
 @pytest.mark.django_db
 def test_a_queue_without_corrections_offers_no_form(client):
-    queue = making.queue_of_trajectories(asks=StepsAsks(corrections=False))
+    queue = builders.queue_of_trajectories(asks=StepsAsks(corrections=False))
     client.force_login(factories.member(Role.ANNOTATOR, of=queue.workspace).user)
     assert b"data-better-here" not in client.get(reverse("annotation:desk", args=[queue.pk])).content
     assert client.get(at("better", Assignment.objects.get())).status_code == 404
@@ -209,14 +209,14 @@ def test_a_queue_without_corrections_offers_no_form(client):
 
 @pytest.mark.django_db
 def test_what_was_sampled_is_kept_as_the_policy_said_it_and_nothing_else_is_taken_for_it():
-    queue = making.queue_of_trajectories(items=2)
+    queue = builders.queue_of_trajectories(items=2)
     policy = factories.policy(of=queue.workspace)
     odd, other = call("look", "no json"), call("look", "never sampled")
     for item in queue.items.all():
         Continuation.objects.create(
             workspace=queue.workspace, trajectory=item.a, policy=policy, index=0, count=2, messages=[odd], state="done"
         )
-    annotator = making.rule(of=queue.workspace)
+    annotator = builders.rule(of=queue.workspace)
 
     def correct(message: dict[str, object]) -> None:
         walk = InspectionAnswer(

@@ -15,7 +15,7 @@ from apps.common import code_version
 from apps.trajectories.comparison import side_by_side
 from apps.trajectories.models import Step, Trajectory
 from tests import factories
-from tests.annotation import making
+from tests.annotation import builders
 
 pytestmark = pytest.mark.django_db
 LONG = "<b onclick=alert(1)>look</b> " * 500
@@ -23,7 +23,7 @@ LONG = "<b onclick=alert(1)>look</b> " * 500
 
 @pytest.fixture
 def queue() -> Queue:
-    queue = making.queue(overlap=2, steps=3)
+    queue = builders.queue(overlap=2, steps=3)
     # Long results, which the desk fetches on demand: their URLs are specific to a person's desk.
     for step in Step.objects.filter(index=2):
         step.context = [{**step.context[0], "content": LONG}]

@@ -5,7 +5,7 @@ from apps.annotation.kinds.answers import MarkedStep, Scores
 from apps.annotation.kinds.questions import Question, RatingAsks
 from apps.annotation.models import Item, Queue, Rating
 from apps.annotation.refusals import AlreadyJudged, Incomplete
-from tests.annotation import making
+from tests.annotation import builders
 from tests.annotation.desk.test_assignments import take
 
 pytestmark = pytest.mark.django_db
@@ -15,12 +15,12 @@ SCORES = Scores({"polite": 4, "fast": 1}, 1, (MarkedStep(1, "subgoal", "lamp fou
 
 @pytest.fixture
 def queue() -> Queue:
-    return making.queue_of_trajectories(Queue.Kind.RATING, asks=ASKS, overlap=2)
+    return builders.queue_of_trajectories(Queue.Kind.RATING, asks=ASKS, overlap=2)
 
 
 @pytest.fixture
 def annotator(queue: Queue):
-    return making.rule(of=queue.workspace)
+    return builders.rule(of=queue.workspace)
 
 
 def test_a_rating_keeps_answers_thumb_and_marks(queue, annotator):
@@ -50,5 +50,5 @@ def test_what_is_missing_or_was_not_asked_is_said(queue, annotator, scores, word
 def test_opposite_thumbs_are_a_dispute(queue):
     for thumb in (1, -1):
         scores = Scores({"polite": 3}, thumb)
-        record(assignment=take(queue, making.rule(of=queue.workspace)), answer=scores)
+        record(assignment=take(queue, builders.rule(of=queue.workspace)), answer=scores)
     assert Item.objects.get().disputed

@@ -7,7 +7,7 @@ from apps.annotation.kinds.questions import StepsAsks
 from apps.annotation.models import Assignment, Continuation, Correction, Desk, Inspection, Item, Queue
 from apps.annotation.refusals import AlreadyJudged, AnswerTooLong, Incomplete, WrongKind
 from tests import factories
-from tests.annotation import making
+from tests.annotation import builders
 from tests.annotation.desk.test_assignments import take
 
 pytestmark = pytest.mark.django_db
@@ -26,12 +26,12 @@ def found(first_error: int, *values: int, **fields) -> InspectionAnswer:
 
 @pytest.fixture
 def queue() -> Queue:
-    return making.queue_of_trajectories(items=3)
+    return builders.queue_of_trajectories(items=3)
 
 
 @pytest.fixture
 def annotator(queue: Queue):
-    return making.rule(of=queue.workspace)
+    return builders.rule(of=queue.workspace)
 
 
 def test_an_inspection_keeps_each_label_and_each_better_action(queue, annotator):
@@ -87,8 +87,8 @@ def test_an_error_ends_the_labeling_and_so_does_giving_up(queue, annotator, said
 
 
 def test_a_queue_may_ask_for_the_steps_that_matter_only_and_for_no_corrections():
-    queue = making.queue_of_trajectories(asks=StepsAsks(every_step=False, corrections=False), items=2)
-    annotator = making.rule(of=queue.workspace)
+    queue = builders.queue_of_trajectories(asks=StepsAsks(every_step=False, corrections=False), items=2)
+    annotator = builders.rule(of=queue.workspace)
     with pytest.raises(Incomplete, match="accept corrections"):
         record(assignment=take(queue, annotator), answer=walk(corrections=(CorrectedAction(0, GOOD),)))
     record(assignment=take(queue, annotator), answer=walk())
@@ -127,23 +127,23 @@ def test_undo_gives_the_whole_walk_back_as_a_draft(queue, annotator):
     ],
 )
 def test_people_who_find_different_first_errors_disagree(one, other, disputed):
-    queue = making.queue_of_trajectories(overlap=2)
+    queue = builders.queue_of_trajectories(overlap=2)
     for said in (one, other):
-        record(assignment=take(queue, making.rule(of=queue.workspace)), answer=said)
+        record(assignment=take(queue, builders.rule(of=queue.workspace)), answer=said)
     assert Item.objects.get().disputed is disputed
 
 
 def test_each_kind_of_queue_takes_its_kind_of_judgment_only(queue, annotator):
     with pytest.raises(WrongKind):
         record(assignment=take(queue, annotator), answer=Choice(1))
-    pairs = making.queue(of=queue.workspace)
+    pairs = builders.queue(of=queue.workspace)
     with pytest.raises(WrongKind):
         record(assignment=take(pairs, annotator), answer=walk())
 
 
 def test_the_database_keeps_pairs_out_of_queues_of_single_runs(queue):
     item = queue.items.first()
-    other = making.attempt(item.task)
+    other = builders.attempt(item.task)
     for wrong in (
         {"kind": Queue.Kind.PAIRWISE, "a": item.a, "b": other},  # a pair, as a pair
         {"kind": Queue.Kind.STEPS, "a": item.a, "b": other},  # a pair, as a run

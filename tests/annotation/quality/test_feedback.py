@@ -13,7 +13,7 @@ from apps.annotation.kinds.answers import Choice
 from apps.annotation.models import Annotator, Desk, Item, Preference, Queue
 from apps.annotation.quality.feedback import BATCH, STRETCH, batched, settled
 from tests import factories
-from tests.annotation import making
+from tests.annotation import builders
 
 
 def test_answers_settle_a_stretch_at_a_time_once_undo_no_longer_reaches_them():
@@ -41,8 +41,8 @@ class Work:
     def __init__(self, client: Client, items: int) -> None:
         self.client = client
         self.member = factories.member(Role.ANNOTATOR)
-        self.queue = making.queue(of=self.member.workspace, overlap=3, items=items, steps=0)
-        making.known(self.queue, Item.Purpose.GOLD, items // 2)
+        self.queue = builders.queue(of=self.member.workspace, overlap=3, items=items, steps=0)
+        builders.known(self.queue, Item.Purpose.GOLD, items // 2)
         Queue.objects.update(gold_percent=50)
         self.queue.refresh_from_db()
         for _ in range(2):

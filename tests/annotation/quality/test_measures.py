@@ -16,7 +16,7 @@ from apps.annotation.quality.presentation import concerns
 from apps.annotation.quality.reports import gather
 from apps.annotation.queues.queue_lifecycle import create_queue_of_trajectories
 from tests import factories
-from tests.annotation import making
+from tests.annotation import builders
 
 ANN, BEA, CAI = (UUID(int=n) for n in range(1, 4))
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -75,7 +75,7 @@ def test_only_people_take_time():
     queue = factories.queue(overlap=2)
     item = factories.item(of=queue)
     factories.preference(1, on=item, seconds=9.0)
-    factories.preference(1, on=item, by=making.rule(of=queue.workspace), seconds=0.0)
+    factories.preference(1, on=item, by=builders.rule(of=queue.workspace), seconds=0.0)
     assert [each.seconds for each in gather(queue).work] == [9.0, None]
 
 
@@ -139,12 +139,12 @@ def test_what_was_taken_back_is_not_measured():
 @pytest.mark.django_db
 def test_steps_are_compared_step_by_step():
     home = factories.workspace()
-    run = making.attempt(factories.task(of=home), steps=3)
+    run = builders.attempt(factories.task(of=home), steps=3)
     queue = create_queue_of_trajectories(
         kind=Queue.Kind.STEPS, trajectories=[run], workspace=home, created_by=None, name="Steps", overlap=2
     )
     for values in ((1, 1, 0), (1, -1, 0)):
-        assignment = next_assignment(queue=queue, annotator=making.rule(of=home))
+        assignment = next_assignment(queue=queue, annotator=builders.rule(of=home))
         walk = InspectionAnswer("solved", None, tuple(Label(index, value) for index, value in enumerate(values)))
         record(assignment=assignment, answer=walk)
     found = measure(gather(queue))
@@ -157,10 +157,10 @@ def test_steps_are_compared_step_by_step():
 
 @pytest.mark.django_db
 def test_what_only_follows_after_a_first_error_is_not_compared():
-    queue = making.queue_of_trajectories(Queue.Kind.STEPS, overlap=2, steps=6)
+    queue = builders.queue_of_trajectories(Queue.Kind.STEPS, overlap=2, steps=6)
     for error in (1, 3):
         labels = [Label(n, 1 if n < error else -1, is_filled=n != error) for n in range(6)]
-        assignment = next_assignment(queue=queue, annotator=making.rule(of=queue.workspace))
+        assignment = next_assignment(queue=queue, annotator=builders.rule(of=queue.workspace))
         record(assignment=assignment, answer=InspectionAnswer("found_error", error, tuple(labels)))
     _, steps = gather(queue).measures
     said = [(given.thing[1], given.value) for given in steps.given]
@@ -209,8 +209,8 @@ def test_machines_are_compared_with_people_and_are_nobodys_measure():
 
 @pytest.mark.django_db
 def test_who_is_a_machine_is_known():
-    queue = making.queue(overlap=2, steps=0)
-    machine, person = making.rule(of=queue.workspace), factories.annotator(of=queue.workspace)
+    queue = builders.queue(overlap=2, steps=0)
+    machine, person = builders.rule(of=queue.workspace), factories.annotator(of=queue.workspace)
     for who in (machine, person):
-        making.judge(queue, who, 1)
+        builders.judge(queue, who, 1)
     assert gather(queue).machines == {machine.pk}

@@ -12,22 +12,22 @@ from apps.annotation.quality.reading_time import least_seconds
 from apps.annotation.quality.reports import report_of
 from apps.trajectories.models import Step
 from tests import factories
-from tests.annotation import making
+from tests.annotation import builders
 
 pytestmark = pytest.mark.django_db
 
 
 def test_only_the_steps_in_which_a_pair_differs_have_to_be_read():
-    queue = making.queue(items=2, steps=4)
+    queue = builders.queue(items=2, steps=4)
     who = annotator_of(factories.member(Role.ANNOTATOR, of=queue.workspace))
     assert least_seconds(queue) == {}
-    judged = making.judge(queue, who, 1)
+    judged = builders.judge(queue, who, 1)
     # 3 of 4 steps differ on each side, each with a line of 7 characters (“shelf 1”): 42 characters, 7 words, at 1,000 a minute.
     assert least_seconds(queue) == {judged.item_id: pytest.approx(0.42)}
 
 
 def test_whoever_is_faster_than_reading_is_hasty_though_everybody_is():
-    queue = making.queue(items=40, steps=3, overlap=2)
+    queue = builders.queue(items=40, steps=3, overlap=2)
     Step.objects.update(headline="x" * 200)  # 2 steps differ on each side: 800 characters take 8 s at the least
     annotators = [annotator_of(factories.member(Role.ANNOTATOR, of=queue.workspace)) for _ in range(2)]
     for who in annotators:

@@ -21,7 +21,7 @@ from apps.jobs import lifecycle
 from apps.jobs.models import Phase
 from apps.policies.models import Policy
 from tests import factories
-from tests.annotation import making
+from tests.annotation import builders
 from tests.processes import alive
 from tests.trainer.policies import save_policy
 from workers.bridge import reward_scores
@@ -63,11 +63,11 @@ def test_a_margin_is_graded_by_how_likely_it_makes_one_run_the_better(margin, gr
 
 
 def test_people_get_first_what_the_ensemble_disagrees_on_and_keep_what_they_have():
-    queue = making.queue(items=4, steps=0)
+    queue = builders.queue(items=4, steps=0)
     first, second = reward_model(queue), reward_model(queue)
     says(first, [2.0, 2.0, 2.0, 2.0])
     says(second, [2.0, 1.0, -2.0, 0.0])
-    who = making.rule(of=queue.workspace)
+    who = builders.rule(of=queue.workspace)
     held = next_assignment(queue=queue, annotator=who)  # the first item is under way
     assert reorder(queue=queue, order="uncertain", by=None) == 3
     given = [held.item_id]
@@ -81,7 +81,7 @@ def test_people_get_first_what_the_ensemble_disagrees_on_and_keep_what_they_have
 
 
 def test_one_model_is_no_ensemble():
-    queue = making.queue(items=2, steps=0)
+    queue = builders.queue(items=2, steps=0)
     says(reward_model(queue), [1.0, 2.0])
     with pytest.raises(NothingSaid):
         reorder(queue=queue, order="informative", by=None)
@@ -89,7 +89,7 @@ def test_one_model_is_no_ensemble():
 
 def test_a_reward_model_scores_every_run_in_a_program_of_its_own_and_joins(settings, tmp_path, sent):
     settings.RUNS_DIR = tmp_path / "runs"
-    queue = making.queue(items=2, overlap=2)
+    queue = builders.queue(items=2, overlap=2)
     policy = factories.trained_policy(of=queue.workspace, kind=Policy.Kind.REWARD_MODEL)
     save_policy(tmp_path / "runs" / str(policy.made_by.pk) / "model")
     judge = send_judge(queue=queue, policy=policy, mode="join", prompt="", by=None)
@@ -107,7 +107,7 @@ def test_a_model_that_cannot_be_loaded_stops_the_judge_with_the_programs_last_wo
     settings.RUNS_DIR = tmp_path / "runs"
     settings.MODEL_ROOTS = [tmp_path / "models"]
     (tmp_path / "models" / "empty").mkdir(parents=True)
-    judge = reward_model(making.queue(items=1), location=str(tmp_path / "models" / "empty"))
+    judge = reward_model(builders.queue(items=1), location=str(tmp_path / "models" / "empty"))
     reward_scores.run_slice(judge.pk)
     judge.refresh_from_db()
     assert judge.state == "failed"
@@ -122,7 +122,7 @@ def test_a_reward_model_that_is_paused_ends_its_program_at_once(settings, tmp_pa
     settings.RUNS_DIR = tmp_path / "runs"
     monkeypatch.setattr(reward_scores, "POLL_SECONDS", 0.1)
     monkeypatch.setattr(reward_scores, "ChildProcess", lambda command, **options: ChildProcess(SLEEP, **options))
-    judge = reward_model(making.queue(items=1))
+    judge = reward_model(builders.queue(items=1))
     looks: list[float] = []
 
     def renew(judge: Judge) -> Phase:
@@ -141,7 +141,7 @@ def test_a_reward_model_that_is_paused_ends_its_program_at_once(settings, tmp_pa
 
 
 def test_researchers_reorder_from_the_page(client):
-    queue = making.queue(items=2, steps=0)
+    queue = builders.queue(items=2, steps=0)
     address = reverse("annotation:reorder", args=[queue.pk])
     client.force_login(factories.member(Role.REVIEWER, of=queue.workspace).user)
     assert client.post(address, {"order": "uncertain"}).status_code == 404

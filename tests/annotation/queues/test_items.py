@@ -20,7 +20,7 @@ from apps.annotation.queues.queue_lifecycle import (
 from apps.annotation.queues.sources import Selection
 from apps.annotation.refusals import NothingToCompare
 from tests import factories
-from tests.annotation import making
+from tests.annotation import builders
 
 pytestmark = pytest.mark.django_db
 
@@ -41,7 +41,7 @@ def sent(monkeypatch):
 
 def runs(workspace, *, tasks: int, each: int = 2):
     made = [factories.task(of=workspace) for _ in range(tasks)]
-    return [making.attempt(task, 0, succeeds=n == 0) for task in made for n in range(each)]
+    return [builders.attempt(task, 0, succeeds=n == 0) for task in made for n in range(each)]
 
 
 def new_queue(workspace, **fields):

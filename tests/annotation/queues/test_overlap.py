@@ -24,7 +24,7 @@ from apps.annotation.queues import known_answers
 from apps.annotation.queues.overlap import FewerPeople, FixedByPlan, raise_overlap
 from apps.annotation.queues.queue_lifecycle import close_queue
 from tests import factories
-from tests.annotation import making
+from tests.annotation import builders
 from tests.annotation.desk.test_assignments import lapse, take
 
 pytestmark = pytest.mark.django_db
@@ -50,8 +50,8 @@ def judge_all(queue: Queue, who: Annotator, strength: int = 1) -> list[int]:
 
 
 def test_a_judged_queue_asks_more_people_about_every_item_in_its_order():
-    queue = making.queue(items=4, steps=0)
-    first, second, third = (making.rule(of=queue.workspace) for _ in range(3))
+    queue = builders.queue(items=4, steps=0)
+    first, second, third = (builders.rule(of=queue.workspace) for _ in range(3))
     for _ in range(2):
         record(assignment=take(queue, first), answer=Choice(1))
     assert judge_all(queue, second) == [2, 3]  # this desk is past the first two, and has scanned the whole queue
@@ -64,16 +64,16 @@ def test_a_judged_queue_asks_more_people_about_every_item_in_its_order():
 
 
 def test_a_second_opinion_may_dispute_what_one_person_said():
-    queue = making.queue(steps=0)
-    judge_all(queue, making.rule(of=queue.workspace), 2)
+    queue = builders.queue(steps=0)
+    judge_all(queue, builders.rule(of=queue.workspace), 2)
     queue = ask(queue, 2)
     assert not Item.objects.get().disputed
-    judge_all(queue, making.rule(of=queue.workspace), -1)
+    judge_all(queue, builders.rule(of=queue.workspace), -1)
     assert Item.objects.get().disputed
 
 
 def test_a_known_item_keeps_its_places_and_an_ordinary_one_again_gets_the_new_number():
-    queue = making.queue(items=2, steps=0)
+    queue = builders.queue(items=2, steps=0)
     known = queue.items.get(position=1)
     known_answers.make_known(item=known, purpose=Item.Purpose.GOLD, answer=1, by=None)
     ask(queue, 3)
@@ -83,18 +83,18 @@ def test_a_known_item_keeps_its_places_and_an_ordinary_one_again_gets_the_new_nu
 
 
 def test_who_skipped_an_item_is_not_given_its_new_place():
-    queue = making.queue(steps=0)
-    who = making.rule(of=queue.workspace)
+    queue = builders.queue(steps=0)
+    who = builders.rule(of=queue.workspace)
     skip(assignment=take(queue, who))
     queue = ask(queue, 2)
     assert next_assignment(queue=queue, annotator=who) is None
 
 
 def test_fewer_people_are_refused_and_so_is_the_queue_of_an_experiment():
-    queue = making.queue(overlap=2, steps=0)
+    queue = builders.queue(overlap=2, steps=0)
     with pytest.raises(FewerPeople, match="Got 1, but 2 people"):
         ask(queue, 1)
-    fixed = making.queue(steps=0, selection={"experiment": "1"})
+    fixed = builders.queue(steps=0, selection={"experiment": "1"})
     with pytest.raises(FixedByPlan, match="Start another experiment"):
         ask(fixed, 2)
     assert set(Item.objects.values_list("queue__overlap", "overlap")) == {(2, 2), (1, 1)}
@@ -117,8 +117,8 @@ def in_threads(*calls: Callable[[], object]) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_the_number_grows_twice_under_a_crowd_and_every_item_gets_exactly_so_many_people():
-    queue = making.queue(items=40, steps=0)
-    people = [making.rule(of=queue.workspace) for _ in range(12)]
+    queue = builders.queue(items=40, steps=0)
+    people = [builders.rule(of=queue.workspace) for _ in range(12)]
 
     def work(person: Annotator) -> None:
         chance = Random(person.name)
@@ -170,8 +170,8 @@ def test_the_number_grows_twice_under_a_crowd_and_every_item_gets_exactly_so_man
 )
 def test_a_change_to_the_queue_waits_for_who_is_taking_an_item_and_lets_them_finish(change):
     """The item is already locked when the assignment, which refers to the queue, is stored: neither may wait for the other."""
-    queue = making.queue(steps=0)
-    annotator = making.rule(of=queue.workspace)
+    queue = builders.queue(steps=0)
+    annotator = builders.rule(of=queue.workspace)
 
     def steer() -> None:
         try:
@@ -219,7 +219,7 @@ def settings_of(queue: Queue, **changes: object) -> dict[str, object]:
 def test_the_settings_page_raises_the_number_and_says_why_it_cannot_shrink(client: Client):
     workspace = factories.workspace()
     client.force_login(factories.member(Role.RESEARCHER, of=workspace).user)
-    queue = making.queue(of=workspace, items=2, steps=0)
+    queue = builders.queue(of=workspace, items=2, steps=0)
     address = reverse("annotation:settings", args=[queue.pk])
     saved = client.post(address, settings_of(queue, overlap=3), follow=True).content.decode()
     assert "Saved. The changes apply from now on." in saved
@@ -236,7 +236,7 @@ def test_the_settings_page_raises_the_number_and_says_why_it_cannot_shrink(clien
 def test_the_number_of_an_experiment_is_shown_and_cannot_be_changed(client: Client):
     workspace = factories.workspace()
     client.force_login(factories.member(Role.RESEARCHER, of=workspace).user)
-    queue = making.queue(of=workspace, steps=0, overlap=2, selection={"experiment": "1"})
+    queue = builders.queue(of=workspace, steps=0, overlap=2, selection={"experiment": "1"})
     address = reverse("annotation:settings", args=[queue.pk])
     assert "plan fixed it before the first answer" in client.get(address).content.decode()
     assert client.post(address, settings_of(queue, overlap=5)).status_code == 302

@@ -16,7 +16,7 @@ from apps.annotation.quality.reports import gather
 from apps.annotation.queues.question_changes import version_of
 from apps.annotation.refusals import Incomplete
 from tests import factories
-from tests.annotation import making
+from tests.annotation import builders
 from tests.annotation.desk.test_assignments import take
 
 pytestmark = pytest.mark.django_db
@@ -49,13 +49,13 @@ def asking(asks: Any, *questions: dict[str, Any] | Question) -> dict[str, Any]:
 
 def test_an_aspect_added_later_is_measured_by_who_graded_it(researcher, workspace):
     asks = PairwiseAsks((SUCCESS,))
-    queue = making.queue(of=workspace, overlap=2, steps=0, asks=asks)
-    before = making.rule(of=workspace)
+    queue = builders.queue(of=workspace, overlap=2, steps=0, asks=asks)
+    before = builders.rule(of=workspace)
     record(assignment=take(queue, before), answer=Choice(1, aspects={"success": 2}))
     assert researcher.post(address(queue), asking(asks, SUCCESS, SAFETY)).status_code == 302
     queue.refresh_from_db()
     assert PairwiseAsks.from_json(queue.asks) == PairwiseAsks((SUCCESS, SAFETY))
-    after = making.rule(of=workspace)
+    after = builders.rule(of=workspace)
     record(assignment=take(queue, after), answer=Choice(1, aspects={"success": 2, "safety": -1}))
     graded = {measure.name: [given.annotator for given in measure.given] for measure in gather(queue).measures}
     assert graded == {
@@ -68,8 +68,8 @@ def test_an_aspect_added_later_is_measured_by_who_graded_it(researcher, workspac
 def test_a_question_added_while_a_run_is_rated_is_asked_for_and_people_are_compared_by_the_older_one(
     researcher, workspace
 ):
-    queue = making.queue_of_trajectories(Queue.Kind.RATING, of=workspace, items=2, overlap=2, asks=RatingAsks())
-    who = making.rule(of=workspace)
+    queue = builders.queue_of_trajectories(Queue.Kind.RATING, of=workspace, items=2, overlap=2, asks=RatingAsks())
+    who = builders.rule(of=workspace)
     record(assignment=take(queue, who), answer=Scores({}, 1))
     held = take(queue, who)
     researcher.post(address(queue), asking(RatingAsks(), POLITE))
@@ -98,8 +98,8 @@ def test_a_question_added_while_a_run_is_rated_is_asked_for_and_people_are_compa
 )
 def test_what_was_answered_stays_as_it_was_asked(researcher, workspace, asked, words):
     asks = RatingAsks((POLITE, CAUSE))
-    queue = making.queue_of_trajectories(Queue.Kind.RATING, of=workspace, overlap=2, asks=asks)
-    record(assignment=take(queue, making.rule(of=workspace)), answer=Scores({"was-it-polite": 3, "cause": "a tool"}))
+    queue = builders.queue_of_trajectories(Queue.Kind.RATING, of=workspace, overlap=2, asks=asks)
+    record(assignment=take(queue, builders.rule(of=workspace)), answer=Scores({"was-it-polite": 3, "cause": "a tool"}))
     page = researcher.get(address(queue)).content.decode()
     assert "A question that has answers can&#x27;t be removed" in page or "can't be removed" in page
     answer = researcher.post(address(queue), asking(asks, *asked))
@@ -112,8 +112,8 @@ def test_what_was_answered_stays_as_it_was_asked(researcher, workspace, asked, w
 def test_order_what_is_required_and_more_options_may_change_and_what_nobody_answered_may_go(researcher, workspace):
     open_ = Question("else", "Anything else?", type="text", required=False)
     asks = RatingAsks((POLITE, CAUSE, open_))
-    queue = making.queue_of_trajectories(Queue.Kind.RATING, of=workspace, overlap=2, asks=asks)
-    record(assignment=take(queue, making.rule(of=workspace)), answer=Scores({"was-it-polite": 3, "cause": "a tool"}))
+    queue = builders.queue_of_trajectories(Queue.Kind.RATING, of=workspace, overlap=2, asks=asks)
+    record(assignment=take(queue, builders.rule(of=workspace)), answer=Scores({"was-it-polite": 3, "cause": "a tool"}))
     more = {**CAUSE.to_json(), "options": ["bad luck", "a tool", "the plan"], "required": False}
     assert researcher.post(address(queue), asking(asks, more, POLITE)).status_code == 302
     queue.refresh_from_db()
@@ -123,14 +123,14 @@ def test_order_what_is_required_and_more_options_may_change_and_what_nobody_answ
 
 def test_an_answer_at_a_step_keeps_its_question_too(researcher, workspace):
     asks = StepsAsks(questions=(Question("cause", "Why?", type="choice", options=("a", "b"), per="step"),))
-    queue = making.queue_of_trajectories(of=workspace, overlap=2, asks=asks)
+    queue = builders.queue_of_trajectories(of=workspace, overlap=2, asks=asks)
     walk = InspectionAnswer("give_up", step_answers={"1": {"cause": "b"}})
-    record(assignment=take(queue, making.rule(of=workspace)), answer=walk)
+    record(assignment=take(queue, builders.rule(of=workspace)), answer=walk)
     assert "“Why?” has 1 answer" in researcher.post(address(queue), asking(asks)).content.decode()
 
 
 def test_the_second_of_two_tabs_is_told_of_the_first(researcher, workspace):
-    queue = making.queue_of_trajectories(Queue.Kind.RATING, of=workspace, overlap=2, asks=RatingAsks())
+    queue = builders.queue_of_trajectories(Queue.Kind.RATING, of=workspace, overlap=2, asks=RatingAsks())
     assert researcher.post(address(queue), asking(RatingAsks(), POLITE)).status_code == 302
     late = researcher.post(address(queue), asking(RatingAsks(), CAUSE))
     assert late.status_code == 422

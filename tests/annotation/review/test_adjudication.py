@@ -24,7 +24,7 @@ from apps.annotation.review.adjudication import (
 )
 from apps.annotation.review.feedback import feedback_for
 from tests import factories
-from tests.annotation import making
+from tests.annotation import builders
 
 pytestmark = pytest.mark.django_db
 
@@ -47,8 +47,8 @@ def annotator(workspace: Workspace) -> Membership:
 @pytest.fixture
 def disputed(workspace: Workspace, annotator: Membership) -> Queue:
     """A queue of two pairs: the annotator prefers a in both, a rule prefers b in the first and a in the second."""
-    queue = making.queue(of=workspace, overlap=2, items=2)
-    rule = making.rule(of=workspace)
+    queue = builders.queue(of=workspace, overlap=2, items=2)
+    rule = builders.rule(of=workspace)
     for who, strengths in ((annotator_of(annotator), (2, 2)), (rule, (-1, 1))):
         for strength in strengths:
             record(assignment=next_assignment(queue=queue, annotator=who), answer=Choice(strength))
@@ -68,7 +68,7 @@ def test_a_decision_ends_a_dispute_and_a_new_one_replaces_it(disputed, reviewer)
 def test_a_decision_needs_a_reason_and_a_judgment(disputed, reviewer, workspace):
     with pytest.raises(NoReason):
         adjudicate(item=awaiting_review(disputed).get(), by=reviewer.user, strength=1, reason="  ")
-    unjudged = making.queue(of=workspace, steps=0).items.get()
+    unjudged = builders.queue(of=workspace, steps=0).items.get()
     with pytest.raises(NotJudged):
         adjudicate(item=unjudged, by=reviewer.user, strength=1, reason="Because")
 
@@ -76,12 +76,14 @@ def test_a_decision_needs_a_reason_and_a_judgment(disputed, reviewer, workspace)
 def test_of_a_single_run_one_of_its_judgments_stands_and_its_steps_are_there_to_read(
     workspace, reviewer, client: Client
 ):
-    run = making.attempt(factories.task(of=workspace), steps=10)
+    run = builders.attempt(factories.task(of=workspace), steps=10)
     queue = create_queue_of_trajectories(
         kind=Queue.Kind.RATING, trajectories=[run], workspace=workspace, created_by=None, name="Rate", overlap=2
     )
     ratings = [
-        record(assignment=next_assignment(queue=queue, annotator=making.rule(of=workspace)), answer=Scores(thumb=thumb))
+        record(
+            assignment=next_assignment(queue=queue, annotator=builders.rule(of=workspace)), answer=Scores(thumb=thumb)
+        )
         for thumb in (1, -1)
     ]
     (item,) = awaiting_review(queue)
@@ -98,8 +100,8 @@ def test_of_a_single_run_one_of_its_judgments_stands_and_its_steps_are_there_to_
 
 
 def test_a_decision_falls_when_the_judgment_that_it_upheld_is_taken_back(workspace, reviewer):
-    queue = making.queue_of_trajectories(Queue.Kind.RATING, of=workspace, overlap=3)
-    up, down, again = (making.rule(of=workspace) for _ in range(3))
+    queue = builders.queue_of_trajectories(Queue.Kind.RATING, of=workspace, overlap=3)
+    up, down, again = (builders.rule(of=workspace) for _ in range(3))
     ratings = [
         record(assignment=next_assignment(queue=queue, annotator=who), answer=Scores(thumb=thumb))
         for who, thumb in ((up, 1), (down, -1), (again, -1))
@@ -149,7 +151,7 @@ def test_a_remark_that_cannot_be_sent_says_why(disputed, reviewer, annotator, cl
 def test_nobody_speaks_about_what_they_have_no_part_in(disputed, annotator, workspace, client):
     item = disputed.items.first()
     with pytest.raises(NotYours):
-        remark(item=item, annotator=making.rule(of=workspace), by=annotator.user, text="Hello")
+        remark(item=item, annotator=builders.rule(of=workspace), by=annotator.user, text="Hello")
     other = factories.member(Role.ANNOTATOR, of=workspace)
     client.force_login(other.user)
     address = reverse("annotation:remark", args=[disputed.pk, item.pk, annotator_of(annotator).pk])
@@ -170,9 +172,9 @@ def test_an_annotator_learns_of_no_item_that_they_were_not_given(disputed, works
 @pytest.mark.django_db(transaction=True)
 def test_a_decision_does_not_wait_for_a_change_of_the_queues_settings():
     """The settings lock the queue before its items: the opposite order would deadlock."""
-    queue = making.queue(steps=0)
+    queue = builders.queue(steps=0)
     reviewer = factories.member(Role.REVIEWER, of=queue.workspace)
-    record(assignment=next_assignment(queue=queue, annotator=making.rule(of=queue.workspace)), answer=Choice(1))
+    record(assignment=next_assignment(queue=queue, annotator=builders.rule(of=queue.workspace)), answer=Choice(1))
 
     def decide() -> None:
         try:

@@ -10,7 +10,7 @@ from apps.annotation.models import Annotator
 from apps.annotation.queries import judgments_of_trajectory
 from apps.annotation.review.adjudication import remarks_in
 from tests import factories
-from tests.annotation import making
+from tests.annotation import builders
 from tests.annotation.desk.test_assignments import take
 
 pytestmark = pytest.mark.django_db
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db
 
 def test_labels_first_errors_and_better_actions_stand_at_their_steps_in_constant_queries():
     member = factories.member()
-    queue = making.queue_of_trajectories(of=member.workspace, overlap=2)
+    queue = builders.queue_of_trajectories(of=member.workspace, overlap=2)
     run = queue.items.get().a_id
     labels = (
         Label(0, 1),
@@ -44,7 +44,7 @@ def test_labels_first_errors_and_better_actions_stand_at_their_steps_in_constant
 
 def test_what_an_agents_user_made_of_an_answer_is_not_said_to_be_an_annotators():
     member = factories.member()
-    queue = making.queue_of_trajectories(of=member.workspace)
+    queue = builders.queue_of_trajectories(of=member.workspace)
     run = queue.items.get().a_id
     who = factories.annotator(of=member.workspace, name="shop", kind="rule")
     said = InspectionAnswer(

@@ -15,7 +15,7 @@ from apps.annotation.models import Desk, Item, Queue
 from apps.annotation.review.adjudication import adjudicate
 from apps.trajectories.models import Trajectory
 from tests import factories
-from tests.annotation import making
+from tests.annotation import builders
 
 pytestmark = pytest.mark.django_db
 
@@ -31,9 +31,9 @@ OF_THIS_WORLD = re.compile(
 def world(golds: int) -> tuple[Queue, Membership, Client]:
     """A queue of ten items that two people each judge, of which some are gold."""
     member = factories.member(Role.ANNOTATOR)
-    queue = making.queue(of=member.workspace, items=ITEMS, steps=0, overlap=2)
+    queue = builders.queue(of=member.workspace, items=ITEMS, steps=0, overlap=2)
     if golds:
-        making.known(queue, Item.Purpose.GOLD, golds)
+        builders.known(queue, Item.Purpose.GOLD, golds)
         Queue.objects.filter(pk=queue.pk).update(gold_percent=50)
     queue.refresh_from_db()
     client = Client()
@@ -96,9 +96,9 @@ COUNTS = {"overlap", "item_count", "items_expected"}
 def test_a_reviewer_reads_what_others_said_of_an_item_once_they_answered_it_themselves() -> None:
     """On pages and over the API, whether the judgment is a person's or a model's."""
     reviewer = factories.member(Role.REVIEWER)
-    queue = making.queue(of=reviewer.workspace, items=1, steps=0, overlap=3)
+    queue = builders.queue(of=reviewer.workspace, items=1, steps=0, overlap=3)
     other = annotator_of(factories.member(Role.ANNOTATOR, of=reviewer.workspace))
-    making.judge(queue, other, 2)
+    builders.judge(queue, other, 2)
     item = queue.items.get()
     client = Client()
     client.force_login(reviewer.user)
@@ -130,12 +130,12 @@ def test_a_reviewer_is_blind_on_every_page_and_over_rest_until_somebody_decided(
     """Two annotators disagree about an item with a policy on each side: neither votes nor policies are shown before the decision."""
     reviewer = factories.member(Role.REVIEWER)
     researcher = factories.member(Role.RESEARCHER, of=reviewer.workspace)
-    queue = making.queue(of=reviewer.workspace, items=1, steps=1, overlap=2)
+    queue = builders.queue(of=reviewer.workspace, items=1, steps=1, overlap=2)
     item = queue.items.get()
     policy = factories.policy(of=reviewer.workspace, name="the-giveaway")
     Trajectory.objects.filter(pk=item.a_id).update(policy=policy)
     ann, ben = (annotator_of(factories.member(Role.ANNOTATOR, of=reviewer.workspace)) for _ in range(2))
-    making.judge(queue, ann, 2)
+    builders.judge(queue, ann, 2)
     client, api = Client(), Client(headers={"authorization": f"Bearer {factories.token(reviewer)}"})
     client.force_login(reviewer.user)
     pages = [
@@ -150,7 +150,7 @@ def test_a_reviewer_is_blind_on_every_page_and_over_rest_until_somebody_decided(
         return ["clearly" in text or "much better" in text or "the-giveaway" in text for text in texts]
 
     assert told(client) == [False, False, False]  # the next judgment may make it an item for them to decide
-    making.judge(queue, ben, -3)
+    builders.judge(queue, ben, -3)
     assert told(client) == [False, False, False]
     assert api.get(rows).json()["results"] == []
     as_researcher = Client()
@@ -172,9 +172,9 @@ def test_a_reviewer_is_blind_on_every_page_and_over_rest_until_somebody_decided(
 
 def test_a_reviewer_reads_a_decision_about_an_item_once_they_answered_it_themselves() -> None:
     reviewer = factories.member(Role.REVIEWER)
-    queue = making.queue(of=reviewer.workspace, items=1, steps=0, overlap=3)
+    queue = builders.queue(of=reviewer.workspace, items=1, steps=0, overlap=3)
     for strength in (2, -2):
-        making.judge(queue, annotator_of(factories.member(Role.ANNOTATOR, of=reviewer.workspace)), strength)
+        builders.judge(queue, annotator_of(factories.member(Role.ANNOTATOR, of=reviewer.workspace)), strength)
     item = queue.items.get()
     assert item.disputed
     client = Client()

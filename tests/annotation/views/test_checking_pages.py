@@ -7,8 +7,8 @@ from django.urls import reverse
 from apps.accounts.models import Role, Workspace
 from apps.annotation.models import Assignment, Desk, Item
 from tests import factories
-from tests.annotation import making
-from tests.annotation.making import judge, known
+from tests.annotation import builders
+from tests.annotation.builders import judge, known
 
 pytestmark = pytest.mark.django_db
 
@@ -25,7 +25,7 @@ def researcher(workspace: Workspace, client: Client) -> Client:
 
 
 def test_the_settings_page_changes_settings_and_says_what_is_wrong(researcher, workspace):
-    queue = making.queue(of=workspace, steps=0)
+    queue = builders.queue(of=workspace, steps=0)
     address = reverse("annotation:settings", args=[queue.pk])
     form = {
         "name": "New name",
@@ -45,7 +45,7 @@ def test_the_settings_page_changes_settings_and_says_what_is_wrong(researcher, w
 
 
 def test_an_item_is_made_gold_on_its_page(researcher, workspace):
-    queue = making.queue(of=workspace, steps=0)
+    queue = builders.queue(of=workspace, steps=0)
     item = queue.items.get()
     page = reverse("annotation:queue_item", args=[queue.pk, item.pk])
     assert "Right answer" in researcher.get(page).content.decode()
@@ -57,8 +57,8 @@ def test_an_item_is_made_gold_on_its_page(researcher, workspace):
 
 
 def test_a_person_is_paused_and_let_go_on_from_their_page(researcher, workspace):
-    queue = making.queue(of=workspace, steps=0)
-    who = making.rule(of=workspace)
+    queue = builders.queue(of=workspace, steps=0)
+    who = builders.rule(of=workspace)
     judge(queue, who, 1)
     researcher.post(reverse("annotation:pause_annotator", args=[queue.pk, who.pk]), {"reason": "A question"})
     page = researcher.get(reverse("annotation:person", args=[queue.pk, who.pk])).content.decode()
@@ -70,8 +70,8 @@ def test_a_person_is_paused_and_let_go_on_from_their_page(researcher, workspace)
 
 
 def test_only_researchers_of_this_workspace_steer(workspace, client):
-    queue = making.queue(of=workspace, steps=0)
-    who = making.rule(of=workspace)
+    queue = builders.queue(of=workspace, steps=0)
+    who = builders.rule(of=workspace)
     item = queue.items.get()
     gets = [reverse("annotation:settings", args=[queue.pk])]
     posts = [
@@ -87,7 +87,7 @@ def test_only_researchers_of_this_workspace_steer(workspace, client):
 
 
 def test_the_pages_of_an_experiments_queue_offer_no_known_answers(researcher, workspace):
-    queue = making.queue(of=workspace, steps=0, selection={"experiment": "1"})
+    queue = builders.queue(of=workspace, steps=0, selection={"experiment": "1"})
     item = queue.items.get()
     gold = reverse("annotation:draw_gold", args=[queue.pk])
     one, known_form = (reverse(f"annotation:{name}", args=[queue.pk, item.pk]) for name in ("queue_item", "known"))
@@ -100,7 +100,7 @@ def test_the_pages_of_an_experiments_queue_offer_no_known_answers(researcher, wo
 
 
 def test_the_desk_tells_a_newcomer_and_nobody_else(workspace, client):
-    queue = making.queue(of=workspace, items=2)
+    queue = builders.queue(of=workspace, items=2)
     known(queue, Item.Purpose.ONBOARDING)
     client.force_login(factories.member(Role.ANNOTATOR, of=workspace).user)
     client.get(reverse("annotation:desk", args=[queue.pk]))

@@ -15,7 +15,7 @@ from apps.policies.models import Policy
 from apps.trajectories.models import Step, Task, Trajectory
 from contract.trajectory import FOR_SIMULATED_USER
 from tests import factories
-from tests.annotation import making
+from tests.annotation import builders
 
 pytestmark = pytest.mark.django_db
 AS_JSON = {"Accept": "application/json"}
@@ -23,7 +23,7 @@ AS_JSON = {"Accept": "application/json"}
 
 @pytest.fixture
 def queue() -> Queue:
-    return making.queue(items=4)
+    return builders.queue(items=4)
 
 
 @pytest.fixture
@@ -127,7 +127,7 @@ NOWHERE = '[{"index": 0, "value": 1, "spans": [{"part": "call", "start": 1e999, 
 
 @pytest.mark.parametrize("labels", [NOWHERE, "[" * 100_000], ids=["marked nowhere", "endlessly deep"])
 def test_labels_that_no_page_sends_are_unreadable(annotator, queue, labels):
-    runs = making.queue_of_trajectories(of=queue.workspace)
+    runs = builders.queue_of_trajectories(of=queue.workspace)
     answer = act(annotator, "draft", open_desk(annotator, runs), labels=labels)
     assert answer.status_code == 422
     assert "something unreadable" in answer.content.decode()
@@ -135,7 +135,7 @@ def test_labels_that_no_page_sends_are_unreadable(annotator, queue, labels):
 
 @pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999"])
 def test_numbers_that_json_does_not_have_are_kept_nowhere(annotator, queue, number):
-    runs = making.queue_of_trajectories(of=queue.workspace)
+    runs = builders.queue_of_trajectories(of=queue.workspace)
     message = f'{{"role": "assistant", "content": "x", "odd": [{number}]}}'
     answer = act(annotator, "draft", open_desk(annotator, runs), corrections=f'[{{"index": 0, "message": {message}}}]')
     assert answer.status_code == 422
@@ -157,7 +157,7 @@ def test_undo_and_skip_and_flag_over_http(annotator, queue):
     replacing.refresh_from_db()
     assert (replacing.flagged, replacing.skip_reason) == (True, "cannot tell")
     assert act(annotator, "undo", queue).json()["words"].startswith("Undone: your skip on “")
-    refused = act(annotator, "undo", making.queue(of=queue.workspace))
+    refused = act(annotator, "undo", builders.queue(of=queue.workspace))
     assert (refused.status_code, refused.json()["code"]) == (409, "nothing_to_undo")
 
 
@@ -168,7 +168,7 @@ def test_a_paused_queue_says_so(annotator, queue):
 
 
 def test_at_the_end_the_desk_says_that_all_is_done(annotator):
-    member_queue = making.queue(items=1, of=Membership.objects.get().workspace)
+    member_queue = builders.queue(items=1, of=Membership.objects.get().workspace)
     act(annotator, "judge", open_desk(annotator, member_queue), answer="0")
     page = annotator.get(at("desk", member_queue)).content.decode()
     assert "All done" in page
@@ -177,7 +177,7 @@ def test_at_the_end_the_desk_says_that_all_is_done(annotator):
 
 
 def test_rows_come_in_chunks_and_long_parts_on_demand(annotator):
-    queue = making.queue(items=1, steps=20, of=Membership.objects.get().workspace)
+    queue = builders.queue(items=1, steps=20, of=Membership.objects.get().workspace)
     Step.objects.filter(index=3).update(context=[{"role": "tool", "tool_call_id": "call2", "content": "line\n" * 5000}])
     assignment = open_desk(annotator, queue)
     rows = annotator.get(at("rows", assignment, 8)).content.decode()
@@ -220,7 +220,7 @@ def test_an_outsider_finds_no_desk(queue):
 @pytest.fixture
 def telling_queue(member: Membership) -> Queue:
     """A pair in which every hidden field reveals who made it or how it ended."""
-    queue = making.queue(items=1, steps=12, of=member.workspace)
+    queue = builders.queue(items=1, steps=12, of=member.workspace)
     item = queue.items.get()
     for run, name in ((item.a_id, "aardvark-policy"), (item.b_id, "bumblebee-policy")):
         policy = factories.policy(of=queue.workspace, name=name, kind=Policy.Kind.SCRIPTED)
@@ -309,7 +309,7 @@ def test_an_annotator_cannot_open_the_runs_behind_a_pair(annotator, queue):
 @pytest.mark.parametrize("items", [2, 30])
 def test_next_and_judge_take_the_same_few_queries_in_any_queue(member, client, items, django_assert_max_num_queries):
     client.force_login(member.user)
-    queue = making.queue(items=items, of=member.workspace)
+    queue = builders.queue(items=items, of=member.workspace)
     assignment = open_desk(client, queue)
     with django_assert_max_num_queries(14):
         act(client, "next", queue, besides=[str(assignment.pk)])
@@ -320,7 +320,7 @@ def test_next_and_judge_take_the_same_few_queries_in_any_queue(member, client, i
 @pytest.mark.parametrize("steps", [3, 6])
 def test_a_pair_takes_the_same_queries_whatever_its_length(member, client, steps, django_assert_max_num_queries):
     client.force_login(member.user)
-    queue = making.queue(items=1, steps=steps, of=member.workspace)
+    queue = builders.queue(items=1, steps=steps, of=member.workspace)
     assignment = open_desk(client, queue)
     with django_assert_max_num_queries(5):
         client.get(at("item", assignment))
@@ -335,7 +335,7 @@ def test_keeping_a_pair_that_was_answered_meanwhile_is_told_so_and_is_no_error(a
 
 @pytest.mark.parametrize("kind", [Queue.Kind.PAIRWISE, Queue.Kind.RATING])
 def test_a_simulated_users_script_stands_apart_from_the_task(client, kind):
-    made = making.queue() if kind == Queue.Kind.PAIRWISE else making.queue_of_trajectories(kind)
+    made = builders.queue() if kind == Queue.Kind.PAIRWISE else builders.queue_of_trajectories(kind)
     Task.objects.update(instruction=f"{FOR_SIMULATED_USER}You are Mia and hate Mondays.")
     client.force_login(factories.member(Role.ANNOTATOR, of=made.workspace).user)
     page = client.get(at("desk", made)).content.decode()
@@ -345,7 +345,7 @@ def test_a_simulated_users_script_stands_apart_from_the_task(client, kind):
 
 
 def test_an_aspects_scale_points_to_the_better_side_and_its_answer_favors_that_side(annotator, member):
-    queue = making.queue(of=member.workspace, asks=PairwiseAsks((comparison("safety", "Safety"),)))
+    queue = builders.queue(of=member.workspace, asks=PairwiseAsks((comparison("safety", "Safety"),)))
     page = annotator.get(at("desk", queue)).content.decode()
     assert re.findall(r'name="aspect.safety" value="(-?\d)" aria-label="(\S+), ([^"]+)"', page) == [
         ("2", "←←", "left much better"),

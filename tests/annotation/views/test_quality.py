@@ -15,7 +15,7 @@ from apps.annotation.models import Annotator, Preference, QualityReport, Queue
 from apps.annotation.quality import reports
 from apps.trajectories.models import Step
 from tests import factories
-from tests.annotation import making
+from tests.annotation import builders
 
 pytestmark = pytest.mark.django_db
 
@@ -44,9 +44,9 @@ def judge(queue: Queue, who: Annotator, strength: int) -> None:
 
 
 def judged_queue(workspace: Workspace, strengths: list[int], items: int = 2) -> Queue:
-    queue = making.queue(of=workspace, overlap=len(strengths), items=items, steps=0)
+    queue = builders.queue(of=workspace, overlap=len(strengths), items=items, steps=0)
     for strength in strengths:
-        judge(queue, making.rule(of=workspace), strength)
+        judge(queue, builders.rule(of=workspace), strength)
     return queue
 
 
@@ -112,7 +112,7 @@ def test_a_persons_page_shows_their_figures_and_latest_judgments(researcher, wor
 
 
 def test_pages_call_hasty_who_answers_faster_than_anybody_reads_though_everybody_does(researcher, workspace):
-    queue = making.queue(of=workspace, items=30, steps=3)
+    queue = builders.queue(of=workspace, items=30, steps=3)
     Step.objects.update(headline="x" * 200)  # 2 steps differ on each side: 800 characters take 8 s at the least
     who = annotator_of(factories.member(Role.ANNOTATOR, of=workspace))
     judge(queue, who, 1)
@@ -129,9 +129,9 @@ def test_pages_call_hasty_who_answers_faster_than_anybody_reads_though_everybody
 def test_who_labels_sees_their_own_figures_only(workspace, client):
     member = factories.member(Role.ANNOTATOR, of=workspace)
     client.force_login(member.user)
-    queue = making.queue(of=workspace, overlap=2, items=2, steps=0)
+    queue = builders.queue(of=workspace, overlap=2, items=2, steps=0)
     judge(queue, annotator_of(member), 1)
-    other = making.rule(of=workspace)
+    other = builders.rule(of=workspace)
     judge(queue, other, -1)
     page = client.get(at("mine", queue)).content.decode()
     assert '<span class="figure">2</span><span class="name">judged in 1 sitting' in page

@@ -22,7 +22,7 @@ from apps.common.pages import ShortPages
 from apps.trajectories.models import Trajectory
 from contract.questions import Condition
 from tests import factories
-from tests.annotation import making
+from tests.annotation import builders
 
 pytestmark = pytest.mark.django_db
 NAMES = ["queue", "items", "progress", "agreement", "guidelines"]
@@ -52,9 +52,9 @@ def at(name: str, queue: Queue) -> str:
 
 def judged_queue(workspace: Workspace, strengths: list[int], **fields: object) -> Queue:
     """A queue of one pair with a judgment by a rule for each of `strengths`."""
-    queue = making.queue(of=workspace, overlap=len(strengths), **fields)
+    queue = builders.queue(of=workspace, overlap=len(strengths), **fields)
     for strength in strengths:
-        rule = making.rule(of=workspace)
+        rule = builders.rule(of=workspace)
         assignment = next_assignment(queue=queue, annotator=rule)
         record(assignment=assignment, answer=Choice(strength, rationale="as the rule says"))
     return queue
@@ -65,7 +65,7 @@ FORM = {"name": "Which?", "pairs": "all", "overlap": "2", "order": "fifo", "seed
 
 def test_a_queue_is_made_from_picked_runs(researcher, workspace, sent):
     task = factories.task(of=workspace)
-    runs = [making.attempt(task, 0) for _ in range(4)]
+    runs = [builders.attempt(task, 0) for _ in range(4)]
     picked = [str(run.pk) for run in runs[:3]]
     page = researcher.get(reverse("annotation:new_queue"), {"trajectory": picked})
     assert page.context["preview"].items == 3
@@ -82,8 +82,8 @@ def test_a_queue_is_made_from_picked_runs(researcher, workspace, sent):
 def test_a_queue_is_made_from_a_filter_of_the_list(researcher, workspace):
     for environment in ("shop", "office"):
         task = factories.task(of=workspace, environment=environment)
-        making.attempt(task, 0)
-        making.attempt(task, 0)
+        builders.attempt(task, 0)
+        builders.attempt(task, 0)
     response = researcher.post(reverse("annotation:new_queue"), {**FORM, "filter": "environment=shop"})
     assert response.status_code == 302
     assert Queue.objects.get().items_expected == 1
@@ -92,8 +92,8 @@ def test_a_queue_is_made_from_a_filter_of_the_list(researcher, workspace):
 def test_the_preview_follows_the_form_and_says_why_runs_are_left_out(researcher, workspace):
     task = factories.task(of=workspace)
     for succeeds in (True, True, False):
-        making.attempt(task, 0, succeeds=succeeds)
-    making.attempt(factories.task(of=workspace), 0)
+        builders.attempt(task, 0, succeeds=succeeds)
+    builders.attempt(factories.task(of=workspace), 0)
     page = researcher.post(
         reverse("annotation:preview_queue"), {**FORM, "pairs": "one", "overlap": "3", "different_outcomes": "on"}
     ).content.decode()
@@ -115,7 +115,7 @@ def test_a_new_queue_says_which_runs_it_is_made_from(researcher, given, words):
 
 
 def test_a_selection_without_pairs_keeps_the_form_and_says_so(researcher, workspace):
-    making.attempt(factories.task(of=workspace), 0)
+    builders.attempt(factories.task(of=workspace), 0)
     response = researcher.post(reverse("annotation:new_queue"), FORM)
     assert response.status_code == 422
     assert "No two of the selected trajectories can be paired" in response.content.decode()
@@ -161,7 +161,7 @@ def test_disputed_items_are_listed_by_themselves(researcher, workspace):
 
 
 def test_guidelines_are_versioned_and_sanitised(researcher, workspace):
-    queue = making.queue(of=workspace)
+    queue = builders.queue(of=workspace)
     hostile = "# Rules\n\n<script>alert(1)</script> [x](javascript:alert(1))"
     researcher.post(at("guidelines", queue), {"text": hostile})
     revise_guidelines(queue=queue, text="# Rules, second edition", by=None)
@@ -173,7 +173,7 @@ def test_guidelines_are_versioned_and_sanitised(researcher, workspace):
 
 
 def test_pausing_resuming_and_closing(researcher, workspace):
-    queue = making.queue(of=workspace)
+    queue = builders.queue(of=workspace)
     for action, state in (("pause", "paused"), ("resume", "open"), ("close", "closed"), ("resume", "open")):
         researcher.post(at(action, queue))
         queue.refresh_from_db()
@@ -182,7 +182,7 @@ def test_pausing_resuming_and_closing(researcher, workspace):
 
 def test_who_labels_only_sees_the_list_and_is_sent_to_the_desk(workspace, client):
     client.force_login(factories.member(Role.ANNOTATOR, of=workspace).user)
-    queue = making.queue(of=workspace)
+    queue = builders.queue(of=workspace)
     page = client.get(reverse("annotation:queues")).content.decode()
     assert at("desk", queue) in page
     assert at("queue", queue) not in page
@@ -194,13 +194,13 @@ def test_who_labels_only_sees_the_list_and_is_sent_to_the_desk(workspace, client
 
 def test_a_reviewer_reads_and_does_not_steer(workspace, client):
     client.force_login(factories.member(Role.REVIEWER, of=workspace).user)
-    queue = making.queue(of=workspace)
+    queue = builders.queue(of=workspace)
     assert [client.get(at(name, queue)).status_code for name in NAMES] == [200, 200, 200, 200, 404]
     assert client.post(at("pause", queue)).status_code == 404
 
 
 def test_an_outsider_finds_nothing(workspace, client):
-    queue = making.queue(of=workspace)
+    queue = builders.queue(of=workspace)
     client.force_login(factories.member(Role.OWNER).user)
     assert [client.get(at(name, queue)).status_code for name in NAMES] == [404] * 5
     assert {client.post(at(action, queue)).status_code for action in ("pause", "resume", "close")} == {404}
@@ -241,7 +241,7 @@ def test_a_queue_of_single_runs_is_drawn_and_filled(researcher, workspace, pairs
     for runs in (3, 1):
         task = factories.task(of=workspace)
         for _ in range(runs):
-            making.attempt(task, 0)
+            builders.attempt(task, 0)
     page = researcher.post(reverse("annotation:preview_queue"), {**SINGLE, "judged": "steps", "pairs": pairs})
     assert f'<span class="figure">{items}</span><span class="name">trajectories' in page.content.decode()
     researcher.post(reverse("annotation:new_queue"), {**SINGLE, "judged": "steps", "pairs": pairs, "order": "random"})
@@ -254,7 +254,7 @@ def test_a_queue_of_single_runs_is_drawn_and_filled(researcher, workspace, pairs
 
 
 def test_a_queue_defines_its_questions(researcher, workspace):
-    making.pair(of=workspace)
+    builders.pair(of=workspace)
     new = reverse("annotation:new_queue")
     asked = """[
       {"name": "Safety", "type": "comparison", "points": 3, "required": false},
@@ -289,17 +289,17 @@ def test_questions_are_shown_as_the_desk_asks_them_while_they_are_written(resear
 
 def test_the_api_lists_step_labels_corrections_and_ratings(workspace, client):
     bearer = {"Authorization": f"Bearer {factories.token(factories.member(Role.RESEARCHER, of=workspace))}"}
-    steps = making.queue_of_trajectories(of=workspace, overlap=3)
+    steps = builders.queue_of_trajectories(of=workspace, overlap=3)
     better = {"role": "assistant", "content": "Look behind the door."}
     walk = InspectionAnswer("found_error", 0, (Label(0, -1, critique="no"),), (CorrectedAction(0, better),))
-    ratings = making.queue_of_trajectories(Queue.Kind.RATING, of=workspace)
+    ratings = builders.queue_of_trajectories(Queue.Kind.RATING, of=workspace)
     record(
-        assignment=next_assignment(queue=ratings, annotator=making.rule(of=workspace)),
+        assignment=next_assignment(queue=ratings, annotator=builders.rule(of=workspace)),
         answer=Scores({}, 1, (MarkedStep(2, "subgoal"),)),
     )
     counts = []
     for _ in range(3):
-        record(assignment=next_assignment(queue=steps, annotator=making.rule(of=workspace)), answer=walk)
+        record(assignment=next_assignment(queue=steps, annotator=builders.rule(of=workspace)), answer=walk)
         with CaptureQueriesContext(connection) as queries:
             found = client.get(f"/api/v1/queues/{steps.pk}/inspections", headers=bearer).json()["results"]
         counts.append(len(queries))
@@ -315,9 +315,9 @@ def test_the_api_lists_step_labels_corrections_and_ratings(workspace, client):
 
 
 def test_the_overview_tells_how_long_people_take_whatever_rules_do():
-    queue = making.queue(steps=0)
+    queue = builders.queue(steps=0)
     rule, person, onlooker = (
-        making.rule(of=queue.workspace),
+        builders.rule(of=queue.workspace),
         *(factories.annotator(of=queue.workspace) for _ in range(2)),
     )
     Desk.objects.create(queue=queue, annotator=rule, judged=100, seconds=0.5)
@@ -329,11 +329,11 @@ def test_the_overview_tells_how_long_people_take_whatever_rules_do():
 
 
 def test_a_trajectorys_judgment_names_the_other_side_and_its_item(researcher, workspace):
-    queue = making.queue(of=workspace)
+    queue = builders.queue(of=workspace)
     policy = factories.policy(of=workspace, name="the-rival")
     item = queue.items.get()
     Trajectory.objects.filter(pk=item.b_id).update(policy=policy)
-    making.judge(queue, annotator_of(factories.member(Role.ANNOTATOR, of=workspace)), 2)
+    builders.judge(queue, annotator_of(factories.member(Role.ANNOTATOR, of=workspace)), 2)
     address = reverse("annotation:judgments_of", args=[item.a_id])
     said = researcher.get(address, headers={"HX-Request": "true"}).content.decode()
     assert f'href="{reverse("annotation:queue_item", args=[queue.pk, item.pk])}"' in said
@@ -366,7 +366,7 @@ def test_without_queues_one_is_led_to_the_trajectories_or_where_there_are_none_t
         return str(address)
 
     assert button() == imports
-    making.attempt(factories.task(of=workspace))
+    builders.attempt(factories.task(of=workspace))
     assert button() == trajectories
 
 

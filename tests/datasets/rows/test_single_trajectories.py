@@ -22,7 +22,7 @@ from apps.datasets.models import Version, VersionJudgement
 from apps.datasets.recipe import BadRecipe, Recipe
 from apps.training.queries import lineage_of
 from tests import factories
-from tests.annotation import making
+from tests.annotation import builders
 from tests.annotation.desk.test_assignments import take
 from tests.datasets.test_pages import rules
 from tests.trainer.policies import save_policy
@@ -40,8 +40,8 @@ BETTER = {"role": "assistant", "content": "It is on shelf 2."}
 @pytest.fixture
 def inspected(member: Membership) -> Queue:
     """Two runs of four steps: one without an error, one that goes wrong at its third step, where somebody knew better."""
-    queue = making.queue_of_trajectories(of=member.workspace, items=2, steps=4)
-    somebody = making.rule(of=member.workspace)
+    queue = builders.queue_of_trajectories(of=member.workspace, items=2, steps=4)
+    somebody = builders.rule(of=member.workspace)
     good = tuple(Label(index, 1) for index in range(4))
     bad = (Label(0, 1), Label(1, 0), Label(2, -1), Label(3, -1, is_filled=True))
     record(assignment=take(queue, somebody), answer=InspectionAnswer("solved", None, good))
@@ -105,7 +105,7 @@ def test_a_correction_is_a_step_preference_against_what_the_policy_did(member: M
 
 
 def test_pairs_part_into_step_preferences_beside_corrections(member: Membership, inspected: Queue) -> None:
-    pairs = making.queue(of=member.workspace, steps=3)
+    pairs = builders.queue(of=member.workspace, steps=3)
     factories.preference(2, on=pairs.items.get())
     version = freeze(member, inspected, pairs, row_type="step_preferences")
     by_origin = {row["origin"]: row for row in rows_of(version)}
@@ -127,8 +127,8 @@ def test_accepted_and_corrected_runs_are_demonstrations(member: Membership, insp
 
 def test_ratings_make_runs_desirable_or_not(member: Membership) -> None:
     asks = RatingAsks((Question("well", "Done well?", 5),), thumb=True)
-    queue = making.queue_of_trajectories(Queue.Kind.RATING, of=member.workspace, items=3, asks=asks)
-    somebody = making.rule(of=member.workspace)
+    queue = builders.queue_of_trajectories(Queue.Kind.RATING, of=member.workspace, items=3, asks=asks)
+    somebody = builders.rule(of=member.workspace)
     for scores in (Scores({"well": 1}, 1), Scores({"well": 2}), Scores({"well": 3})):
         record(assignment=take(queue, somebody), answer=scores)
     version = freeze(member, queue, row_type="unpaired")
@@ -140,9 +140,9 @@ def test_ratings_make_runs_desirable_or_not(member: Membership) -> None:
 
 
 def test_a_reviewers_decision_on_a_run_holds(member: Membership) -> None:
-    queue = making.queue_of_trajectories(Queue.Kind.RATING, of=member.workspace, overlap=3)
+    queue = builders.queue_of_trajectories(Queue.Kind.RATING, of=member.workspace, overlap=3)
     ratings = [
-        record(assignment=take(queue, making.rule(of=member.workspace)), answer=Scores(thumb=thumb))
+        record(assignment=take(queue, builders.rule(of=member.workspace)), answer=Scores(thumb=thumb))
         for thumb in (1, 1, -1)
     ]
     adjudicate(item=queue.items.get(), by=member.user, upheld=ratings[2].pk, reason="It deleted the file.")

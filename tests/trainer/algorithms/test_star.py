@@ -32,7 +32,7 @@ def test_different_successes_are_kept_the_shortest_first():
     long, short, same = run_that_says("a", "b", "c"), run_that_says("a"), run_that_says("a")
     failed, other = run_that_says("x", success=False), run_that_says("a", task="u")
     middle = run_that_says("a", "b")
-    assert choose([long, failed, short, same, middle, other], most=2) == [short, middle, other]
+    assert choose([long, failed, short, same, middle, other], max_count=2) == [short, middle, other]
 
 
 def test_a_hint_names_the_calls_and_is_gone_from_what_is_learned():

@@ -7,7 +7,7 @@ import pytest
 
 from contract.messages import Message
 from contract.trajectory import Task
-from tests.trainer.environments.playing import call, first_tasks, played, success_share
+from tests.trainer.environments.scripted_episodes import call, first_tasks, played, success_share
 from trainer.environments.code import Code, passed_by
 from trainer.environments.code.bugs import outcomes, parsed
 from trainer.environments.protocol import Score

@@ -10,7 +10,7 @@ from datasets import Dataset
 from transformers.utils import get_json_schema
 from trl import GRPOConfig, GRPOTrainer
 
-from tests.trainer.environments.playing import first_tasks, played
+from tests.trainer.environments.scripted_episodes import first_tasks, played
 from tests.trainer.policies import small_model, small_tokenizer
 from trainer.environments.office import Office
 from trainer.environments.plain_trl import trl_environment, trl_rows

@@ -1,6 +1,6 @@
 """The smallest environment: one question, one answer."""
 
-from tests.trainer.environments.playing import first_tasks, success_share
+from tests.trainer.environments.scripted_episodes import first_tasks, success_share
 from trainer.environments.qa import Qa
 
 

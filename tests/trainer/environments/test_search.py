@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from contract.messages import Message
-from tests.trainer.environments.playing import call, first_tasks, played, success_share
+from tests.trainer.environments.scripted_episodes import call, first_tasks, played, success_share
 from trainer.environments.search import Search, same_answer
 from trainer.environments.search.bm25 import Index
 from trainer.environments.search.corpus import corpus_named

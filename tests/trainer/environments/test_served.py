@@ -19,7 +19,7 @@ import pytest
 from contract.configs import Budget
 from contract.events import Failed
 from contract.trajectory import Task
-from tests.trainer.environments.playing import call, first_tasks
+from tests.trainer.environments.scripted_episodes import call, first_tasks
 from tests.trainer.runs import ROOT, events_of, run_here
 from trainer.environments import SERVED_VARIABLE, environment_named
 from trainer.environments.office import Office

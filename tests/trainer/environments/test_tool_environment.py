@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from contract.trajectory import Task
-from tests.trainer.environments.playing import call
+from tests.trainer.environments.scripted_episodes import call
 from tests.trainer.runs import ROOT
 
 TASK = Task("t", "Take Emma.", initial_state={"books": ["Emma", "Ulysses"]}, success_check={"title": "Emma"})

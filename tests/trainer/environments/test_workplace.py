@@ -7,7 +7,7 @@ import pytest
 
 from contract.messages import Message
 from contract.trajectory import Task
-from tests.trainer.environments.playing import call, first_tasks, played
+from tests.trainer.environments.scripted_episodes import call, first_tasks, played
 from trainer.environments.office import Office
 from trainer.environments.protocol import Score
 from trainer.environments.replay import replayed_to

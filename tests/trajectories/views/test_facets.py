@@ -15,7 +15,7 @@ from apps.trajectories import facets, filters
 from apps.trajectories.filters import Filters
 from apps.trajectories.models import Trajectory
 from tests import factories
-from tests.annotation import making
+from tests.annotation import builders
 from tests.annotation.desk.test_assignments import take
 from tests.trajectories.views.test_lists import bearer, signed_in, step
 
@@ -74,8 +74,8 @@ def test_a_facet_leads_to_the_runs_that_it_counts(trajectories: dict[str, Trajec
 
 
 def test_who_judged_is_a_facet_and_a_filter(researcher: Membership) -> None:
-    queue = making.queue(of=researcher.workspace, items=2, steps=2)
-    who = making.rule(of=researcher.workspace)
+    queue = builders.queue(of=researcher.workspace, items=2, steps=2)
+    who = builders.rule(of=researcher.workspace)
     record(assignment=take(queue, who), answer=Choice(1))
     client = signed_in(researcher)
     assert facets_at(client)["Judged by"] == [(who.name, 2)]
@@ -88,10 +88,10 @@ def test_who_judged_is_a_facet_and_a_filter(researcher: Membership) -> None:
 
 
 def test_a_trajectory_on_both_sides_of_judged_pairs_is_counted_once(researcher: Membership) -> None:
-    queue = making.queue(of=researcher.workspace, items=1, steps=2)
+    queue = builders.queue(of=researcher.workspace, items=1, steps=2)
     item = Item.objects.get(queue=queue)
     Item.objects.create(queue=queue, kind=item.kind, position=1, task=item.task, a=item.b, b=item.a, overlap=1)
-    who = making.rule(of=researcher.workspace)
+    who = builders.rule(of=researcher.workspace)
     for strength in (1, -1):
         record(assignment=take(queue, who), answer=Choice(strength))
     assert facets_at(signed_in(researcher))["Judged by"] == [(who.name, 2)]

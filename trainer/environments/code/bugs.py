@@ -42,9 +42,9 @@ def mutate_once(tree: ast.Module, rng: random.Random) -> ast.Module:
     """The function with one slip somewhere."""
     candidates = [(number, change) for number, node in enumerate(ast.walk(tree)) for change in mutations(node)]
     number, change = rng.choice(candidates)
-    wrong = copy.deepcopy(tree)
-    change(list(ast.walk(wrong))[number])
-    return wrong
+    mutant = copy.deepcopy(tree)
+    change(list(ast.walk(mutant))[number])
+    return mutant
 
 
 def mutations(node: ast.AST) -> Iterator[Callable[[Any], None]]:

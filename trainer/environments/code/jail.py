@@ -159,9 +159,9 @@ def lock_down(*, cpu_seconds: int, memory_mb: int) -> list[str]:
         (resource.RLIMIT_NPROC, 0),
         (resource.RLIMIT_NOFILE, 3),
     ):
-        most = resource.getrlimit(limit)[1]
-        kept = value if most == resource.RLIM_INFINITY else min(value, most)
-        resource.setrlimit(limit, (kept, kept))
+        hard_limit = resource.getrlimit(limit)[1]
+        new_limit = value if hard_limit == resource.RLIM_INFINITY else min(value, hard_limit)
+        resource.setrlimit(limit, (new_limit, new_limit))
     resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds + 1))
     checked(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl")
     install_filter(libc, machine)

@@ -32,10 +32,10 @@ class Desk:
             name: What the file is called, without its status, such as "budget".
             status: Only files of this status, such as "draft"; empty for all.
         """
-        named = [f for f in self.state["files"] if same(f["name"], name)]
-        hits = [f for f in named if not status.strip() or same(f["status"], status)]
+        files = [f for f in self.state["files"] if same(f["name"], name)]
+        hits = [f for f in files if not status.strip() or same(f["status"], status)]
         if not hits:
-            raise ToolError(f"no file is called {name!r}" + (f" and is {status!r}" if named else ""))
+            raise ToolError(f"no file is called {name!r}" + (f" and is {status!r}" if files else ""))
         return [{"status": f["status"], "file": f["file"]} for f in hits]
 
     def read_file(self, file: str) -> dict[str, Any]:
@@ -54,10 +54,10 @@ class Desk:
             name: The first name.
             team: Only those of this team; empty for all.
         """
-        named = [p for p in self.state["people"] if same(p["name"], name)]
-        hits = [p for p in named if not team.strip() or same(p["team"], team)]
+        people = [p for p in self.state["people"] if same(p["name"], name)]
+        hits = [p for p in people if not team.strip() or same(p["team"], team)]
         if not hits:
-            raise ToolError(f"nobody here is called {name!r}" + (f" and works in {team!r}" if named else ""))
+            raise ToolError(f"nobody here is called {name!r}" + (f" and works in {team!r}" if people else ""))
         return [{"team": p["team"], "address": p["address"]} for p in hits]
 
     def search_mail(self, sender: str, subject: str = "") -> Hits:

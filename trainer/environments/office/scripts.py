@@ -89,9 +89,9 @@ class Worker:
         return ""
 
     def _address(self, goal: JsonObject) -> Generator[Call, Any, str]:
-        named = {**goal, "name": goal["person"]}
+        contact_goal = {**goal, "name": goal["person"]}
         people = yield from self._look(
-            "find_contact", "name", named, "team", f"I need the address of {goal['person']}."
+            "find_contact", "name", contact_goal, "team", f"I need the address of {goal['person']}."
         )
         return str(people[0]["address"])
 

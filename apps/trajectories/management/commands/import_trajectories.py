@@ -139,8 +139,8 @@ class _Progress:
             return
         if self._first_step is None:
             self._first_step = batch.step_count
-        spent = time.monotonic() - self._began
-        rate = (batch.step_count - self._first_step) / spent if spent > 0.5 else 0
+        elapsed = time.monotonic() - self._began
+        rate = (batch.step_count - self._first_step) / elapsed if elapsed > 0.5 else 0
         share = f"{100 * batch.bytes_read // batch.size} %" if batch.size else ""
         bad = f", {batch.rejected_count:,} rejected" if batch.rejected_count else ""
         duplicates_text = f", {batch.duplicate_count:,} known already" if batch.duplicate_count else ""

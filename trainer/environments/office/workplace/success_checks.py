@@ -37,11 +37,11 @@ def judge(goals: list[JsonObject], changes: list[JsonObject], conduct: Conduct) 
 
 def net_changes(changes: Iterable[JsonObject]) -> list[JsonObject]:
     """Changes that weren't overwritten or undone later."""
-    kept: dict[object, JsonObject] = {}
+    latest: dict[object, JsonObject] = {}
     for number, change in enumerate(changes):
         same = SAME_THING.get(change["did"])
-        kept[(change["did"], *(change[key] for key in same)) if same else number] = change
-    return [change for change in kept.values() if change.get("folder") != "inbox"]
+        latest[(change["did"], *(change[key] for key in same)) if same else number] = change
+    return [change for change in latest.values() if change.get("folder") != "inbox"]
 
 
 def first_match(pattern: JsonObject, changes: list[JsonObject]) -> JsonObject | None:

@@ -14,7 +14,7 @@ from apps.trajectories.imports.preparation import prepare
 from apps.trajectories.models import Trajectory
 from contract import jsontext
 from tests import factories
-from tests.trainer.environments.playing import played
+from tests.trainer.environments.scripted_episodes import played
 from tests.trainer.rollouts.test_server import Server, completion
 from trainer.environments.office import Office
 

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 
-def write_whole(path: Path, content: str | bytes) -> None:
+def write_atomically(path: Path, content: str | bytes) -> None:
     """Write to a temporary file next to it and rename. Only one writer at a time. Raises OSError."""
     part = path.with_name(f"{path.name}.part")
     part.write_bytes(content.encode() if isinstance(content, str) else content)
