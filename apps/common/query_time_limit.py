@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
-from django.db import OperationalError, connection, transaction
+from django.db import Error, OperationalError, connection, transaction
+from psycopg.errors import LockNotAvailable
 
 
 class TooSlow(Exception):
@@ -18,6 +19,26 @@ def lock_time_limit(milliseconds: int) -> Iterator[None]:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SELECT set_config('lock_timeout', %s, true)", [str(milliseconds)])
         yield
+
+
+@contextmanager
+def impatient(milliseconds: int = 1000) -> Iterator[None]:
+    """For periodic work in many transactions: none waits longer than this for a locked row.
+
+    It's repeated anyway, and a long deletion or a suspended worker may hold a row for hours. Each repetition would wait for it, until all workers do.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT set_config('lock_timeout', %s, false)", [str(milliseconds)])
+    try:
+        yield
+    finally:
+        with suppress(Error), connection.cursor() as cursor:
+            cursor.execute("RESET lock_timeout")
+
+
+def is_locked(error: Exception) -> bool:
+    """Whether somebody held a row for longer than one of these limits."""
+    return isinstance(error, OperationalError) and isinstance(error.__cause__, LockNotAvailable)
 
 
 @contextmanager

@@ -179,11 +179,10 @@ class _Progress:
 def _fresh_folder(version: Version) -> Path:
     """An empty folder for this attempt; folders of killed attempts are deleted."""
     root = Path(settings.VAR) / "freezing"
-    root.mkdir(parents=True, exist_ok=True)
-    for old in root.glob(f"{version.pk}-*"):
-        shutil.rmtree(old, ignore_errors=True)
+    for attempt in range(1, version.attempt + 1):
+        shutil.rmtree(root / f"{version.pk}-{attempt}", ignore_errors=True)
     folder = root / f"{version.pk}-{version.attempt}"
-    folder.mkdir()
+    folder.mkdir(parents=True)
     return folder
 
 
@@ -228,8 +227,10 @@ class Builder:
 
     def build(self) -> Built:
         """Assign the splits, then write every row. Replaces what earlier attempts recorded."""
-        VersionPreference.objects.filter(version=self.version).delete()
-        VersionJudgement.objects.filter(version=self.version).delete()
+        with transaction.atomic():
+            lifecycle.hold(self.version)
+            VersionPreference.objects.filter(version=self.version).delete()
+            VersionJudgement.objects.filter(version=self.version).delete()
         recipe, figures = self.materials.recipe, self.materials.figures
         sources = survey(recipe, self.version.workspace)
         self.progress(0, sources.rows)
@@ -265,6 +266,7 @@ class Builder:
         judgments = [(version, s.inspection, s.rating, s.task, s.split, s.row) for s in sources if not s.preference]
         # Only the commit that makes the version final has to reach the disk; a lost attempt starts over.
         with unawaited():
+            lifecycle.hold(self.version)
             _copy("datasets_versionpreference (version_id, preference_id, task_id, split, row)", pairs)
             _copy("datasets_versionjudgement (version_id, inspection_id, rating_id, task_id, split, row)", judgments)
 

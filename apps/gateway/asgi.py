@@ -24,11 +24,13 @@ from apps.gateway.dialects.steps import DIALECTS
 from apps.gateway.exchange import Exchange
 from apps.gateway.named_sessions import models_of, session_name
 from apps.gateway.recorder import CachedSession, Recorder
-from apps.gateway.refusals import BadRequest, GatewayRefusal, NoSession, NotSupported, TooLarge
+from apps.gateway.refusals import BadRequest, Crowded, GatewayRefusal, NoSession, NotSupported, TooLarge
+from apps.gateway.room import Account, Room
 from apps.gateway.token_count import PATH as COUNT_PATH
 from apps.gateway.token_count import count_tokens
 from apps.gateway.upstream import Upstreams
 from contract import jsontext
+from contract.outgoing.transport import has_room
 from contract.values import mapping
 
 PREFIX = "/gateway/v1"
@@ -41,6 +43,7 @@ Answer = Callable[[Request], Coroutine[Any, Any, Response]]
 
 recorder = Recorder(settings.GATEWAY_SPOOL_DIR)
 upstreams = Upstreams()
+room = Room()
 
 
 def refusing(dialect: type[Dialect] = ChatCompletions) -> Callable[[Answer], Answer]:
@@ -99,7 +102,7 @@ async def token_count(request: Request) -> Response:
 async def authorized_request(request: Request, dialect: type[Dialect]) -> tuple[CachedSession, dict[str, Any]]:
     """The session of a request, and its body, which is only read for a known key. Raises GatewayRefusal."""
     key = key_of(request)
-    await recorder.admit(key)
+    account_of(request).workspace = await recorder.admit(key)
     body = await body_of(request, dialect)
     return await session_of(request, key, dialect, body), body
 
@@ -174,6 +177,8 @@ async def body_of(request: Request, dialect: type[Dialect]) -> dict[str, Any]:
 async def _read(request: Request) -> bytes:
     pieces, size = [], 0
     async for piece in request.stream():
+        if not account_of(request).take(len(piece)):
+            raise Crowded("The gateway holds as much of this workspace's calls as it can. Try again in a moment.")
         size += len(piece)
         if size > settings.GATEWAY_MAX_BYTES:
             raise TooLarge(
@@ -183,7 +188,28 @@ async def _read(request: Request) -> bytes:
     return b"".join(pieces)
 
 
-gateway = Starlette(
+def account_of(request: Request) -> Account:
+    account: Account = request.scope["account"]
+    return account
+
+
+class Metered:
+    """ASGI: counts what each call holds in memory, until its response is sent."""
+
+    def __init__(self, inner: ASGIApp) -> None:
+        self.inner = inner
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        account = Account(room)
+        metered = has_room.set(account.take)  # also for the tasks that the call starts
+        try:
+            await self.inner({**scope, "account": account}, receive, send)
+        finally:
+            has_room.reset(metered)
+            account.release()
+
+
+routes = Starlette(
     routes=[
         *map(call_route, DIALECTS.values()),
         Route(f"{PREFIX}/{COUNT_PATH}", token_count, methods=["POST"]),
@@ -191,6 +217,7 @@ gateway = Starlette(
     ],
     exception_handlers={HTTPException: not_found, 404: not_found, 405: not_found},
 )
+gateway = Metered(routes)
 
 
 class BesideGateway:

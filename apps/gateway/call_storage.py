@@ -8,11 +8,10 @@ from datetime import timedelta
 from typing import Any, ParamSpec, TypeVar
 
 from channels.db import database_sync_to_async
-from django.db import OperationalError, transaction
+from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Greatest
 from django.utils.timezone import now
-from psycopg.errors import LockNotAvailable
 
 from apps.common.query_time_limit import lock_time_limit
 from apps.common.turns import Turns
@@ -73,8 +72,3 @@ def store(call: Call, tokens: int = 0, *, is_free: bool) -> None:
             transaction.set_rollback(True)
         else:
             sessions.store_trajectories(ended)
-
-
-def is_locked(error: Exception) -> bool:
-    """Whether somebody held the row for longer than `lock_time_limit`."""
-    return isinstance(error, OperationalError) and isinstance(error.__cause__, LockNotAvailable)

@@ -22,9 +22,10 @@ from apps.accounts import api_tokens
 from apps.accounts.authentication import digest_of
 from apps.common.ids import new_id
 from apps.common.outages import outage_of
+from apps.common.query_time_limit import is_locked
 from apps.gateway import live, spool
 from apps.gateway.call_graph import NODE_COLUMNS, CallGraph, Node
-from apps.gateway.call_storage import count_call, in_database, in_turn, is_locked, store
+from apps.gateway.call_storage import count_call, in_database, in_turn, store
 from apps.gateway.models import Call, Session
 from apps.gateway.named_sessions import SessionName, member_with, named_session
 from apps.gateway.queries import spent_since
@@ -85,25 +86,31 @@ class Recorder:
         self._sessions: OrderedDict[str, CachedSession] = OrderedDict()
         self._digests: OrderedDict[tuple[str, SessionName, str], str] = OrderedDict()
         """Digests of the sessions' keys, by the token, the name, and the model of a call."""
+        self._workspaces: OrderedDict[str, UUID] = OrderedDict()
+        """The workspaces of tokens, by the token's digest."""
         self._unredacted: OrderedDict[UUID, tuple[float, bytes]] = OrderedDict()
         self._tasks: set[asyncio.Task[Any]] = set()
 
-    async def admit(self, key: str) -> None:
-        """Check a key before its request is read, so that invalid ones cost nothing. The session is looked up again with the request.
+    async def admit(self, key: str) -> UUID:
+        """Check a key before its request is read, so that invalid ones cost nothing. Returns the workspace. The session is looked up again with the request.
 
         Raises NoSession, RecorderAway.
         """
         digest = digest_of(key)
         if not key.startswith(api_tokens.MARK):
-            if digest not in self._sessions:
-                await self._session_with(digest)
-        elif not any(source[0] == digest for source in self._digests):
+            cached = self._sessions.get(digest) or await self._session_with(digest)
+            return cached.session.workspace_id
+        if digest not in self._workspaces:
             try:
-                await in_database(member_with, key)
+                member = await in_database(member_with, key)
             except Exception as error:
                 if outage_of(error) is None:
                     raise
                 raise RecorderAway(AWAY) from None
+            self._workspaces[digest] = member.workspace_id
+            if len(self._workspaces) > MAX_SESSIONS:
+                self._workspaces.popitem(last=False)
+        return self._workspaces[digest]
 
     async def admit_call(self, cached: CachedSession) -> None:
         """Check a new call against the limits of its workspace and its session. Raises RateLimited, LimitReached, PriceUnknown, RecorderAway."""

@@ -42,6 +42,14 @@ class TooLarge(GatewayRefusal):
     code = "request_too_large"
 
 
+class Crowded(GatewayRefusal):
+    """This process holds as much of the workspace's calls, or of all, as it may."""
+
+    status = 503
+    type = "server_error"
+    code = "crowded"
+
+
 class NoSession(GatewayRefusal):
     """The key is invalid."""
 

@@ -14,10 +14,11 @@ from uuid import UUID
 
 import httpx
 import numpy as np
+from django.db import connection
 
 from apps.common.outages import outage_of
 from apps.gateway.call_graph import CallGraph, Ids
-from apps.gateway.call_storage import in_database
+from apps.gateway.call_storage import in_turn
 from apps.gateway.models import Call, Join, Session
 from apps.gateway.refusals import GatewayRefusal
 from apps.gateway.session_trajectories import ids_from
@@ -36,6 +37,21 @@ MAX_AFTER_END = 8
 UNSUPPORTED = (403, 404, 405, 501)
 """Statuses of a server that never answers such a request. vLLM without `--enable-scale-out` says 403."""
 SYSTEM = ("system", "developer")
+MAX_TOKENS = 1 << 20
+"""Of a call that is continued. A server may return millions, and all are read at once."""
+MAX_CALLS = 2000
+"""Calls in a row whose tokens are read."""
+CHAIN = """
+WITH RECURSIVE chain (id, parent_id, kind, prompt_ids, sampled_ids, depth) AS (
+    SELECT id, parent_id, "join", prompt_ids, sampled_ids, 1 FROM gateway_call WHERE id = %s
+    UNION ALL
+    SELECT before.id, before.parent_id, before."join", before.prompt_ids, before.sampled_ids, depth + 1
+    FROM chain JOIN gateway_call before ON before.id = chain.parent_id
+    WHERE chain.kind = 'tokens' AND depth < %s
+)
+SELECT kind, prompt_ids, sampled_ids FROM chain ORDER BY depth
+"""
+"""A call with those that it continues token by token, the latest first. In one statement: a call isn't to take as many as its session has calls."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +82,9 @@ class SeamBridge:
         digests: of each prefix of `messages`.
         """
         node = graph.continued(digests)
-        if node is None or node.sequence_length is None or not self.upstreams.may_render(self.destination):
+        if node is None or not 0 < (node.sequence_length or 0) <= MAX_TOKENS:
+            return None
+        if not self.upstreams.may_render(self.destination):
             return None
         whole = await self._rendered(self.request)
         if whole is None or whole.get("features"):  # images are more than their tokens
@@ -76,7 +94,7 @@ class SeamBridge:
         before = messages[: parent.messages]
         if parent.id is None or parent.join != Join.MESSAGES or _has_late_system_message(before):
             return None
-        continued = await _stored_tokens_of(parent.id)
+        continued = await _stored_tokens_of(self.session, parent.id)
         shared = await self._rendered({**self.request, "messages": before, "add_generation_prompt": False})
         if continued is None or shared is None:
             return None
@@ -153,10 +171,10 @@ def bridged(continued: Continued, rendered: Ids, shared: Ids) -> Ids | None:
     return np.concatenate([sequence, rendered[joint:]])
 
 
-async def _stored_tokens_of(call_id: UUID) -> Continued | None:
+async def _stored_tokens_of(session: Session, call_id: UUID) -> Continued | None:
     """An agent doesn't stop because the database is away: its call gets a seam."""
     try:
-        return await in_database(tokens_of, call_id)
+        return await in_turn(session, tokens_of, call_id)
     except Exception as error:
         if outage_of(error) is None:
             raise
@@ -164,19 +182,17 @@ async def _stored_tokens_of(call_id: UUID) -> Continued | None:
 
 
 def tokens_of(call_id: UUID) -> Continued | None:
-    """The tokens of a stored call whose turn the policy ended; None if some aren't stored."""
-    columns = Call.objects.only("parent_id", "join", "prompt_ids", "sampled_ids")
-    call = Call.objects.only("parent_id", "join", "prompt_ids", "sampled_ids", "reply").filter(pk=call_id).first()
-    if call is None or not _has_ended_turn(call.reply):
+    """The tokens of a stored call whose turn the policy ended; None if some aren't stored, or there are too many calls."""
+    reply = Call.objects.filter(pk=call_id).values_list("reply", flat=True).first()
+    if not _has_ended_turn(reply):
         return None
-    pieces: list[Ids] = []
-    while call is not None and call.prompt_ids is not None and call.sampled_ids is not None:
-        prompt = ids_from(call.prompt_ids)
-        pieces += [ids_from(call.sampled_ids), prompt]
-        if call.join != Join.TOKENS or call.parent_id is None:
-            return Continued(np.concatenate(pieces[::-1]), len(prompt))
-        call = columns.filter(pk=call.parent_id).first()
-    return None
+    with connection.cursor() as cursor:
+        cursor.execute(CHAIN, [call_id, MAX_CALLS])
+        chain = cursor.fetchall()
+    if not chain or any(None in (prompt, sampled) for _, prompt, sampled in chain) or chain[-1][0] == Join.TOKENS:
+        return None
+    pieces = [ids_from(ids) for _, prompt, sampled in reversed(chain) for ids in (prompt, sampled)]
+    return Continued(np.concatenate(pieces), len(pieces[0]))
 
 
 def _has_ended_turn(reply: Any) -> bool:

@@ -12,7 +12,8 @@ from uuid import UUID
 from django.core import serializers
 
 from apps.common.outages import outage_of
-from apps.gateway.call_storage import in_database, is_locked, store
+from apps.common.query_time_limit import is_locked
+from apps.gateway.call_storage import in_database, store
 from apps.gateway.models import Call
 
 FLUSH_SECONDS = 2.0

@@ -18,17 +18,19 @@ from contract import jsontext
 from contract.endpoint_keys import KeyRefused, key_for
 from contract.outgoing.networks import AddressRefused
 from contract.outgoing.replies import LARGEST_ERROR, error_in, json_of
-from contract.outgoing.transport import AsyncClient, async_http_client
+from contract.outgoing.transport import AsyncClient, asker, async_http_client, is_idle
 
 CONNECTIONS = 1000
 CONNECT_SECONDS = 10.0
-SESSION = "X-Session-Id"
-"""The header that tells our own servers the session."""
+SESSION, WORKSPACE = "X-Session-Id", "X-Workspace-Id"
+"""The headers that tell our own servers the session, and whose it is."""
 TRAINING_ADDRESSES = 16
 KNOWN_SECONDS = 600.0
 """How long a server's detected capabilities are cached."""
 UNKNOWN_SECONDS = 10.0
 """How long a failed detection is cached."""
+IDLE_SECONDS = 60.0
+"""When the connections to a server are closed. httpx does so only with the next request to the same server, so those to many would stay open."""
 FAILURES = 3
 AWAY_SECONDS = 15.0
 """Circuit breaker: after this many consecutive failures, servers are considered down for this long."""
@@ -45,14 +47,16 @@ class Destination(NamedTuple):
     """The server is a process of this installation: it returns token ids, and the rules for user-specified addresses don't apply."""
     is_training: bool = False
     """It's a training run's server, whose address changes at each step."""
+    workspace_id: UUID | None = None
+    """Whose calls they are."""
 
     @classmethod
     def of(cls, session: Session) -> Self:
         if session.endpoint is None:
             if session.training_address:
-                return cls([session.training_address], "", is_own=True, is_training=True)
-            return cls([settings.LOCAL_MODELS_URL], "", is_own=True)
-        return cls(session.endpoint.addresses, session.endpoint.key_variable)
+                return cls([session.training_address], "", True, True, session.workspace_id)
+            return cls([settings.LOCAL_MODELS_URL], "", True, workspace_id=session.workspace_id)
+        return cls(session.endpoint.addresses, session.endpoint.key_variable, workspace_id=session.workspace_id)
 
 
 class Upstreams:
@@ -60,11 +64,14 @@ class Upstreams:
 
     def __init__(self) -> None:
         self._clients: dict[tuple[str, str], AsyncClient] = {}
+        self._used_at: dict[tuple[str, str], float] = {}
+        self._timer: asyncio.TimerHandle | None = None
         self._training: deque[tuple[str, str]] = deque()
         self._closing: set[asyncio.Task[None]] = set()
-        self._supports_token_ids: dict[str, tuple[bool, float]] = {}
-        self._cannot_render: dict[str, float] = {}
-        """By address, until when it isn't asked again."""
+        self._supports_token_ids: dict[tuple[str, str], tuple[bool, float]] = {}
+        """By address and key: without its key, a server doesn't say, and others may have the key."""
+        self._cannot_render: dict[tuple[str, str], float] = {}
+        """By address and key, until when it isn't asked again."""
         self._failures: dict[tuple[str, ...], tuple[int, float]] = {}
         """By a policy's servers: consecutive times that none was reachable, and the time of the last."""
 
@@ -81,15 +88,19 @@ class Upstreams:
 
     async def close(self) -> None:
         clients, self._clients = self._clients, {}
+        self._used_at.clear()
         self._training.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         await asyncio.gather(*(client.aclose() for client in clients.values()))
 
     async def supports_token_ids(self, destination: Destination) -> bool:
         """Whether the server returns token ids when asked to: vLLM does; others may refuse a request that asks."""
         if destination.is_own:
             return True
-        address = destination.addresses[0]
-        is_supported, expires_at = self._supports_token_ids.get(address, (False, 0.0))
+        client_key = address, _ = _client_key(destination)
+        is_supported, expires_at = self._supports_token_ids.get(client_key, (False, 0.0))
         if time.monotonic() < expires_at:
             return is_supported
         try:
@@ -97,19 +108,19 @@ class Upstreams:
             response = await client.get("models", timeout=httpx.Timeout(CONNECT_SECONDS))
             cards = json_of(response).get("data") if response.is_success else []
             is_supported = any(isinstance(card, dict) and card.get("owned_by") == "vllm" for card in cards or [])
-            expires_at = time.monotonic() + KNOWN_SECONDS
+            expires_at = time.monotonic() + (KNOWN_SECONDS if response.is_success else UNKNOWN_SECONDS)
         except (httpx.HTTPError, OSError, ValueError, RecursionError, AttributeError, TypeError):
             is_supported, expires_at = False, time.monotonic() + UNKNOWN_SECONDS
-        self._supports_token_ids[address] = (is_supported, expires_at)
+        self._supports_token_ids[client_key] = (is_supported, expires_at)
         return is_supported
 
     def may_render(self, destination: Destination) -> bool:
         """Whether the server may offer rendering as a request of its own. Our own servers don't need to: their prompts continue what they sampled."""
-        return not destination.is_own and self._cannot_render.get(destination.addresses[0], 0.0) <= time.monotonic()
+        return not destination.is_own and self._cannot_render.get(_client_key(destination), 0.0) <= time.monotonic()
 
     def cannot_render(self, destination: Destination, seconds: float = KNOWN_SECONDS) -> None:
         """The server isn't asked to render again for so long."""
-        self._cannot_render[destination.addresses[0]] = time.monotonic() + seconds
+        self._cannot_render[_client_key(destination)] = time.monotonic() + seconds
 
     async def send(
         self,
@@ -134,7 +145,7 @@ class Upstreams:
         content, problem = jsontext.dumps(body), ""
         headers = {**headers, "Content-Type": "application/json"}
         if destination.is_own:
-            headers[SESSION] = str(session_id)
+            headers |= {SESSION: str(session_id), WORKSPACE: str(destination.workspace_id)}
         for address in _by_turn(destination.addresses, session_id):
             client = self._client(destination, address)
             timeout = httpx.Timeout(seconds or settings.GATEWAY_DEADLINE_SECONDS, connect=CONNECT_SECONDS)
@@ -160,6 +171,8 @@ class Upstreams:
         raise UpstreamAway(problem)
 
     def _client(self, destination: Destination, address: str) -> AsyncClient:
+        """For a request that the current task sends at once."""
+        asker.set(destination.workspace_id)
         client_key = (address, destination.key_variable)
         if client_key not in self._clients:
             try:
@@ -176,17 +189,46 @@ class Upstreams:
                 )
             except (KeyRefused, AddressRefused) as refused:
                 raise UpstreamAway(f"{refused}") from None
-            if destination.is_training:
+            if destination.is_training and client_key not in self._training:
                 self._forget_training(client_key)
+        self._used_at[client_key] = time.monotonic()
+        self._close_idle_later()
         return self._clients[client_key]
+
+    def _close_idle_later(self) -> None:
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._close_idle)
+
+    def _close_idle(self) -> None:
+        self._timer, moment = None, time.monotonic()
+        for client_key, client in list(self._clients.items()):
+            if self._used_at[client_key] <= moment - IDLE_SECONDS and is_idle(client):
+                self._close(client_key)
+        known = self._supports_token_ids.items()
+        self._supports_token_ids = {
+            client_key: (is_so, until) for client_key, (is_so, until) in known if until > moment
+        }
+        self._cannot_render = {client_key: until for client_key, until in self._cannot_render.items() if until > moment}
+        if self._clients:
+            self._close_idle_later()
+
+    def _close(self, client_key: tuple[str, str]) -> None:
+        self._used_at.pop(client_key, None)
+        if client := self._clients.pop(client_key, None):
+            closing = asyncio.create_task(client.aclose())
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
 
     def _forget_training(self, newest: tuple[str, str]) -> None:
         """Weights in training have a new address at each step."""
         self._training.append(newest)
         if len(self._training) > TRAINING_ADDRESSES:
-            closing = asyncio.create_task(self._clients.pop(self._training.popleft()).aclose())
-            self._closing.add(closing)
-            closing.add_done_callback(self._closing.discard)
+            self._close(self._training.popleft())
+
+
+def _client_key(destination: Destination) -> tuple[str, str]:
+    """What decides what the server of a session says of itself: where it is, and the key."""
+    return destination.addresses[0], destination.key_variable
 
 
 def _send_api_key(request: httpx.Request) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 from uuid import UUID
 
 import psutil
-from django.db import connection, transaction
+from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models import F, Value
 from django.db.models.functions import Coalesce
 from django.utils.timezone import now
@@ -98,7 +98,7 @@ def claim(kind: Kind[J], job_id: UUID | str, *, worker: str = "") -> J | None:
     if job is None:
         return None
     held = kind.rows.held(job.attempt).filter(pk=job.pk)
-    _lose(job, held if _is_gone(job.worker) else held.filter(leased_until__lt=now()), _lost_reason(job))
+    _take_away(job, held if _is_gone(job.worker) else held.filter(leased_until__lt=now()))
     if kind.lane and _is_another_held(kind, job):
         return None  # whoever ends that one hands on
     waiting = kind.rows.waiting().filter(pk=job.pk)
@@ -120,8 +120,10 @@ def claim(kind: Kind[J], job_id: UUID | str, *, worker: str = "") -> J | None:
 
 def _is_another_held(kind: Kind[J], job: J) -> bool:
     """Whether a worker has another job of this lane and workspace. Locks the workspace, otherwise two would both find none."""
+    if not kind.rows_in_lane.filter(pk=job.pk).exists():
+        return False
     Workspace.objects.select_for_update(no_key=True).get(pk=job.workspace_id)
-    held = (lane_kind.rows.in_phase(*HELD) for lane_kind in _kinds_of_lane(kind.lane))
+    held = (lane_kind.rows_in_lane.in_phase(*HELD) for lane_kind in _kinds_of_lane(kind.lane))
     other_jobs = (rows.filter(workspace=job.workspace_id, leased_until__gte=now()).exclude(pk=job.pk) for rows in held)
     return any(rows.exists() for rows in other_jobs)
 
@@ -138,7 +140,7 @@ def _queue_next_of_lane(job: Job) -> None:
 
 
 def _queue_first_waiting(lane: str, workspace_id: UUID) -> None:
-    waiting = [kind.rows.waiting().filter(workspace=workspace_id) for kind in _kinds_of_lane(lane)]
+    waiting = [kind.rows_in_lane.waiting().filter(workspace=workspace_id) for kind in _kinds_of_lane(lane)]
     candidates = [job for rows in waiting if (job := rows.order_by("queued_at").first())]
     if candidates:
         queue(min(candidates, key=lambda job: job.queued_at))
@@ -147,6 +149,13 @@ def _queue_first_waiting(lane: str, workspace_id: UUID) -> None:
 def write(job: Job, **changes: Any) -> None:
     """Update columns of the job. Raises Superseded."""
     if not kind_of_job(job).rows.held(job.attempt).filter(pk=job.pk).update(**changes):
+        raise Superseded(job)
+
+
+def hold(job: Job) -> None:
+    """Until the transaction ends, keep other workers from taking the job: for writes to other tables that a later attempt writes, too. Raises Superseded."""
+    held = kind_of_job(job).rows.held(job.attempt).filter(pk=job.pk)
+    if not held.select_for_update(no_key=True).values_list("pk"):
         raise Superseded(job)
 
 
@@ -171,7 +180,10 @@ def lease_kept(job: Job, progress: Callable[[], Mapping[str, Any]] = dict) -> It
         try:
             with suppress(Superseded):  # the next write also detects it
                 while not ended.wait(lease().total_seconds() / 4):
-                    write(job, leased_until=now() + lease(), **progress())
+                    try:
+                        write(job, leased_until=now() + lease(), **progress())
+                    except (OperationalError, InterfaceError):  # only this connection may have broken
+                        connection.close()
         finally:
             connection.close()  # this thread's own connection
 
@@ -361,18 +373,22 @@ def recover(kind: Kind[J]) -> list[J]:
     Conditional on the lease that was seen expired, so a worker that renews concurrently keeps its job.
     """
     orphans = kind.rows.orphaned().order_by("leased_until")[:BATCH_SIZE]
-    lost = [
-        job
-        for job in orphans
-        if _lose(job, kind.rows.orphaned().filter(pk=job.pk, attempt=job.attempt), _lost_reason(job))
-    ]
-    for job in kind.rows.overdue()[:BATCH_SIZE]:
-        queue(job)
+    lost = [job for job in orphans if _take_away(job, kind.rows.orphaned().filter(pk=job.pk, attempt=job.attempt))]
+    with transaction.atomic():
+        for job in kind.rows.overdue().select_for_update(skip_locked=True)[:BATCH_SIZE]:
+            queue(job)
     return lost
 
 
-def _lost_reason(job: Job) -> str:
-    return f"The worker {job.worker} stopped answering"
+@transaction.atomic
+def _take_away(job: J, lost: JobQuerySet[J]) -> bool:
+    """End the attempt of a worker that stopped answering; False if it's over, or if a transaction still holds the job.
+
+    A worker that was suspended within a transaction may hold it for hours. Waiting for that would block one worker after another.
+    """
+    if not lost.select_for_update(skip_locked=True).values_list("pk"):
+        return False
+    return _lose(job, lost, f"The worker {job.worker} stopped answering")
 
 
 def _is_gone(worker: str) -> bool:

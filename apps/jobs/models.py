@@ -246,11 +246,17 @@ class Kind(Generic[J]):
     """Additional work on resume, in the same transaction; returns column values to store."""
     lane: str = ""
     """Of a workspace, only one job of a lane is worked on at once, so that many or long ones leave workers to other workspaces."""
+    in_lane: models.Q = field(default_factory=models.Q)
+    """Which jobs of this kind are in its lane."""
     cancel_label: str = "Cancel"
 
     @property
     def rows(self) -> JobQuerySet[J]:
         return cast("JobQuerySet[J]", self.model._default_manager.all())
+
+    @property
+    def rows_in_lane(self) -> JobQuerySet[J]:
+        return self.rows.filter(self.in_lane)
 
     def state(self, phase: Phase) -> str:
         """The state in which a job of this kind enters the phase."""

@@ -38,6 +38,7 @@ PUBLICATIONS = register(
         facts=lambda publication: {"policy": str(publication.policy_id)},
         related=("policy__workspace", "endpoint", "workspace", "by"),
         listed_with=("policy",),
+        lane="publications",
     )
 )
 

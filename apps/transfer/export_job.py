@@ -19,7 +19,7 @@ from apps.accounts.models import Membership, Workspace
 from apps.common import disk
 from apps.datasets.files.storage import FinishedFile
 from apps.jobs import lifecycle
-from apps.jobs.models import RESUMABLE, Failure, Kind, Phase, Superseded, register
+from apps.jobs.models import RESUMABLE, Event, Failure, Kind, Phase, Superseded, register
 from apps.transfer.archive_writer import BLOCK, ArchiveWriter, expected_rows
 from apps.transfer.models import Export, Import
 from apps.transfer.refusals import TransferRefused
@@ -27,6 +27,13 @@ from apps.transfer.refusals import TransferRefused
 TASK = "transfer.export"
 KEPT_FOR = timedelta(days=7)
 """How long an archive can be downloaded."""
+
+
+def _end(export: Export, event: Event) -> None:
+    """Delete what killed attempts have stored."""
+    if event.kind in ("failed", "cancelling"):
+        transaction.on_commit(lambda: _discard_attempts(export), robust=True)
+
 
 EXPORTS = register(
     Kind(
@@ -38,6 +45,7 @@ EXPORTS = register(
         title=lambda export: f"Export of {export.workspace}",
         url=lambda export: reverse("transfer:transfer"),
         related=("workspace", "created_by"),
+        on_event=_end,
         listed_with=("workspace",),
         is_cancellable=True,
         lane="upkeep",
@@ -142,11 +150,27 @@ def expire() -> None:
     for each in ended.exclude(file="")[:100]:
         _discard(each.file)
         Import.objects.filter(pk=each.pk).update(file="")
+    _remove_folders(Export, Path(settings.VAR) / "exporting", "*")
+    _remove_folders(Import, Path(settings.RUNS_DIR), "import-*.part")
+
+
+def _remove_folders(model: type[Export | Import], root: Path, pattern: str) -> None:
+    """Remove the folders of killed attempts whose jobs are over."""
+    folders = list(root.glob(pattern))  # first, or the folder of a job that begins now would seem to have none
+    active = {str(pk) for pk in model._default_manager.active().values_list("pk", flat=True)}
+    for folder in folders:
+        if not any(pk in folder.name for pk in active):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _discard(name: str) -> None:
     if name:
         default_storage.delete(name)
+
+
+def _discard_attempts(export: Export) -> None:
+    for attempt in range(1, export.attempt + 1):
+        _discard(_name(export, attempt))
 
 
 def _name(export: Export, attempt: int) -> str:
@@ -156,15 +180,16 @@ def _name(export: Export, attempt: int) -> str:
 
 def _fresh_folder(export: Export) -> Path:
     """An empty folder for this attempt; what killed attempts left is deleted."""
-    for attempt in range(1, export.attempt):
+    for attempt in range(1, export.attempt + 1):
         _discard(_name(export, attempt))
-    root = Path(settings.VAR) / "exporting"
-    root.mkdir(parents=True, exist_ok=True)
-    for old in root.glob(f"{export.pk}-*"):
-        shutil.rmtree(old, ignore_errors=True)
-    folder = root / f"{export.pk}-{export.attempt}"
-    folder.mkdir()
+        shutil.rmtree(_folder(export, attempt), ignore_errors=True)
+    folder = _folder(export, export.attempt)
+    folder.mkdir(parents=True)
     return folder
+
+
+def _folder(export: Export, attempt: int) -> Path:
+    return Path(settings.VAR) / "exporting" / f"{export.pk}-{attempt}"
 
 
 def _sha256(path: Path) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 from django.conf import settings
 from django.core.files.base import File
@@ -14,7 +14,6 @@ from django.core.files.storage import default_storage
 
 from apps.datasets.files.splitfiles import content_hash
 from apps.datasets.models import Split, Version
-from apps.training.folders import folder_of
 from apps.transfer.archive_reader import ArchiveReader, WeightFile
 from apps.transfer.archive_writer import version_file
 from apps.transfer.ids import Ids
@@ -34,7 +33,11 @@ class FrozenFiles:
         self._prefix = f"datasets/imported/{job.pk}"
         self._attempt = job.attempt
         self._mark = f"import-{job.pk}.part"
-        """A file in folders that aren't complete yet."""
+        """A file in the folders of training runs until the import is committed."""
+        root = Path(settings.RUNS_DIR)
+        self._earlier = [root / f"import-{job.pk}-{attempt}.part" for attempt in range(1, job.attempt + 1)]
+        self._unfinished = self._earlier[-1]
+        """The models until the import holds its job for good. Of one attempt, since one that was presumed dead may still write."""
         self._unused = set(archive.version_files())
         self._stored: list[str] = []
         self._folders: list[Path] = []
@@ -58,22 +61,41 @@ class FrozenFiles:
         if self._unused:
             raise BadArchive(sorted(self._unused)[0], "There is no such frozen version.", "files of frozen versions.")
 
-    def restore_weights(self, ids: Ids) -> None:
-        """Write the models of training runs where those of this installation are. Raises BadArchive."""
+    def unpack_weights(self, ids: Ids) -> None:
+        """Write the models of training runs into a folder of this attempt. Raises BadArchive."""
+        for folder in self._earlier:
+            shutil.rmtree(folder, ignore_errors=True)
         files = list(self._archive.weight_files())
         ids.look_up({file.run for file in files})
         for file in files:
             if not ids.has(file.run):
                 raise BadArchive(file.name, "There is no such training run.", "weights of a run in the archive.")
-            self._restore(file, ids.changed(file.run))
+            self._unpack(file, self._unfinished / str(ids.changed(file.run)))
+
+    def restore_weights(self) -> None:
+        """Move the models to where those of this installation are. Only for who holds the job until the transaction ends."""
+        for folder in sorted(self._unfinished.glob("*")):
+            place = Path(settings.RUNS_DIR) / folder.name
+            if (place / self._mark).exists():  # an attempt that was killed before its commit left it
+                shutil.rmtree(place)
+            if place.exists():  # never over what is there
+                continue
+            (folder / self._mark).touch()
+            self._folders.append(place)
+            folder.rename(place)
+
+    def keep(self) -> None:
+        """The import is committed, so no attempt follows that would look for marks."""
+        shutil.rmtree(self._unfinished, ignore_errors=True)
         for folder in self._folders:
-            (folder / self._mark).unlink(missing_ok=True)
+            with suppress(OSError):
+                (folder / self._mark).unlink(missing_ok=True)
 
     def discard(self) -> None:
         """Delete everything that was stored."""
         for name in self._stored:
             default_storage.delete(name)
-        for folder in self._folders:
+        for folder in (self._unfinished, *self._folders):
             shutil.rmtree(folder, ignore_errors=True)
 
     def _one(self, row: Row, name: str, split: str, format: str, where: str) -> dict[str, Any]:
@@ -112,16 +134,7 @@ class FrozenFiles:
     def _name(self, version: str, split: str, format: str, attempt: int) -> str:
         return f"{self._prefix}/{version}/{split}-{attempt}.{format}"
 
-    def _restore(self, file: WeightFile, run: UUID) -> None:
-        folder = folder_of(run).path
-        if folder not in self._folders:
-            if (folder / self._mark).exists():  # an attempt that was killed left some of it
-                shutil.rmtree(folder)
-            if folder.exists():  # never over what is there
-                return
-            self._folders.append(folder)
-            folder.mkdir(parents=True)
-            (folder / self._mark).touch()
+    def _unpack(self, file: WeightFile, folder: Path) -> None:
         path = folder / file.folder / file.file
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("xb") as target:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 
 from django.core.files.storage import default_storage
-from django.db import DataError, IntegrityError, transaction
+from django.db import DataError, IntegrityError, InterfaceError, OperationalError, transaction
 from django.urls import reverse
+from psycopg.errors import DiskFull
 
 from apps.accounts import audit
 from apps.accounts.models import Membership, Workspace
@@ -25,6 +26,8 @@ from apps.transfer.refusals import TransferRefused
 log = logging.getLogger(__name__)
 
 TASK = "transfer.import"
+CONNECTION_LOST = ("08", "57")
+"""Classes of SQLSTATE: the connection failed, or the server ended it."""
 MAX_PEOPLE = 1000
 """People to invite that an import lists."""
 
@@ -104,9 +107,15 @@ def import_workspace(import_id: str) -> bool:
             archive.verify(progress.count)
             files = FrozenFiles(archive, job)
             _carry_out(job, archive, files, progress)
+            files.keep()
     except Superseded:
         _take_back(files)
         return False
+    except (OperationalError, InterfaceError) as error:
+        if _is_down(error):
+            raise  # maybe all is committed; otherwise the lease expires, and the next attempt begins anew
+        _take_back(files)
+        lifecycle.fail(job, Failure("data", _words(error)))
     except (TransferRefused, DataError, IntegrityError, OSError) as error:
         _take_back(files)
         lifecycle.fail(job, Failure("data", _words(error)))
@@ -144,7 +153,7 @@ def _carry_out(job: Import, archive: ArchiveReader, files: FrozenFiles, progress
     consistency.count_places(workspace)
     consistency.refuse_long_work(workspace)
     files.refuse_others()
-    files.restore_weights(loader.ids)
+    files.unpack_weights(loader.ids)
     redaction.next_version(workspace)  # or processes would go on with the rules that they know
     audit.record(
         workspace=workspace,
@@ -160,9 +169,18 @@ def _carry_out(job: Import, archive: ArchiveReader, files: FrozenFiles, progress
         people=loader.people.strangers[:MAX_PEOPLE],
         **progress.columns(),
     )
+    files.restore_weights()
+
+
+def _is_down(error: Exception) -> bool:
+    """Whether the connection broke, rather than PostgreSQL refusing a statement."""
+    state = getattr(error.__cause__, "sqlstate", None)
+    return state is None or state.startswith(CONNECTION_LOST)
 
 
 def _words(error: Exception) -> str:
+    if isinstance(error.__cause__, DiskFull):
+        return disk.FULL
     if isinstance(error, OSError):
         return disk.FULL if disk.is_out_of_space(error) else f"The archive could not be read: {error}"
     if isinstance(error, TransferRefused):

@@ -4,9 +4,12 @@ import asyncio
 import socket
 import ssl
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from functools import cache, partial
 from typing import Any
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import httpcore
 import httpx
@@ -19,6 +22,17 @@ READ_AT_ONCE = 4096
 """Bytes of a reply that an event loop reads before it yields: as one-byte chunks, they take about ten milliseconds."""
 IDLE_SECONDS = 3.0
 """How long an idle connection is kept. uvicorn, and so vLLM, closes one after 5 s; a request sent meanwhile would be lost."""
+LOOKUPS = ThreadPoolExecutor(64, thread_name_prefix="lookup")
+"""For event loops. A name's servers may not answer for half a minute, and the loop's own threads do other work for everybody."""
+MAX_LOOKUPS = 4
+"""For one asker."""
+_turns: WeakKeyDictionary[asyncio.AbstractEventLoop, WeakValueDictionary[Hashable, asyncio.Semaphore]] = (
+    WeakKeyDictionary()
+)
+asker: ContextVar[Hashable] = ContextVar("asker", default="")
+"""For whom the current task connects, such as a workspace: many names of one asker leave threads to others."""
+has_room: ContextVar[Callable[[int], bool] | None] = ContextVar("has_room", default=None)
+"""Asked for each piece of a reply that an event loop reads: many replies at once may be more than fits into memory."""
 Client = httpx.Client
 AsyncClient = httpx.AsyncClient
 """What `http_client` and `async_http_client` return, for annotations; don't construct it yourself."""
@@ -67,6 +81,12 @@ def async_http_client(
         trust_env=False,
         follow_redirects=False,
     )
+
+
+def is_idle(client: httpx.AsyncClient) -> bool:
+    """Whether no request of the client is under way."""
+    transport = client._transport
+    return not isinstance(transport, _AsyncTransport) or transport.is_idle()
 
 
 def connected_socket(host: str, port: int, *, timeout: float) -> socket.socket:
@@ -128,6 +148,9 @@ class _AsyncTransport(httpx.AsyncHTTPTransport):
             keepalive_expiry=IDLE_SECONDS,
             network_backend=_AsyncBackend(resolve if is_own else _reachable),
         )
+
+    def is_idle(self) -> bool:
+        return all(connection.is_idle() or connection.is_closed() for connection in self._pool.connections)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         response = await super().handle_async_request(request)
@@ -227,7 +250,7 @@ class _AsyncBackend(httpcore.AsyncNetworkBackend):
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
         problem: Exception = httpcore.ConnectError(f"{host} can't be resolved")
-        for address in await asyncio.to_thread(self._addresses, host, port):
+        for address in await self._resolved(host, port, timeout):
             try:
                 return _AsyncStream(
                     await self._inner.connect_tcp(address, port, timeout, local_address, socket_options)
@@ -236,8 +259,28 @@ class _AsyncBackend(httpcore.AsyncNetworkBackend):
                 problem = error
         raise problem
 
+    async def _resolved(self, host: str, port: int, timeout: float | None) -> list[str]:
+        """Waits no longer than `timeout`, but a thread is busy until the lookup ends."""
+        loop = asyncio.get_running_loop()
+        turns = _turns.setdefault(loop, WeakValueDictionary())
+        turn = turns.setdefault(asker.get(), asyncio.Semaphore(MAX_LOOKUPS))
+        try:
+            async with asyncio.timeout(timeout):
+                await turn.acquire()
+                lookup = loop.run_in_executor(LOOKUPS, self._addresses, host, port)
+                lookup.add_done_callback(partial(_end_turn, turn))
+                return await asyncio.shield(lookup)
+        except TimeoutError:
+            raise httpcore.ConnectTimeout(f"{host} wasn't resolved in {timeout:.0f} s") from None
+
     async def sleep(self, seconds: float) -> None:
         await self._inner.sleep(seconds)
+
+
+def _end_turn(turn: asyncio.Semaphore, lookup: "asyncio.Future[list[str]]") -> None:
+    turn.release()
+    if not lookup.cancelled():
+        lookup.exception()  # nobody may be waiting for it any more
 
 
 class _AsyncStream(httpcore.AsyncNetworkStream):
@@ -246,7 +289,10 @@ class _AsyncStream(httpcore.AsyncNetworkStream):
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         some = min(max_bytes, READ_AT_ONCE)
-        return self._bounds.count(await self._inner.read(some, self._bounds.seconds_left(timeout)))
+        piece = self._bounds.count(await self._inner.read(some, self._bounds.seconds_left(timeout)))
+        if (fits := has_room.get()) is not None and not fits(len(piece)):
+            raise httpcore.ReadError("there is no room for more replies at once")
+        return piece
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
         await self._inner.write(buffer, timeout)

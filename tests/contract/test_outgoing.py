@@ -19,7 +19,7 @@ import pytest
 from contract.outgoing import networks, replies, transport
 from contract.outgoing.networks import AddressRefused, OutgoingRules
 from contract.outgoing.replies import error_in, json_of, problem_of
-from contract.outgoing.transport import async_http_client, connected_socket, http_client
+from contract.outgoing.transport import MAX_LOOKUPS, asker, async_http_client, connected_socket, http_client
 
 ROOT = Path(__file__).parents[2]
 SECRET = "AccessKeyId and whatever else lies about inside"
@@ -312,6 +312,41 @@ def test_a_reply_in_chunks_of_a_byte_lets_others_have_their_turn(inside):
     asyncio.run(ask())
     assert sum(at_once.values()) == 20_000
     assert max(at_once.values()) <= 1000
+
+
+def test_names_whose_servers_do_not_answer_hold_up_only_who_asks_for_them(inside, monkeypatch):
+    """A lookup may take half a minute, and an event loop has few threads."""
+    hanging, answered, begun = transport.resolve, threading.Event(), []
+
+    def resolve(host: str, port: int) -> list[str]:
+        if not host.endswith(".example"):
+            return hanging(host, port)
+        begun.append(host)
+        answered.wait(60)
+        return []
+
+    async def call(host: str, workspace: str) -> httpx.Response:
+        asker.set(workspace)
+        async with async_http_client(f"http://{host}:{inside.server_port}", timeout=60, connections=1) as client:
+            return await client.get("/")
+
+    async def ask() -> None:
+        slow = [asyncio.create_task(call(f"name{number}.example", "one")) for number in range(50)]
+        try:
+            while not begun:
+                await asyncio.sleep(0.01)
+            assert (await asyncio.wait_for(call("127.0.0.1", "another"), 20)).is_success
+            assert await asyncio.wait_for(asyncio.to_thread(lambda: True), 20)
+            assert len(begun) == MAX_LOOKUPS
+            with pytest.raises(httpx.ConnectTimeout):
+                async with async_http_client("http://late.example", timeout=0.1, connections=1) as client:
+                    await client.get("/")
+        finally:
+            answered.set()
+        assert {type(each) for each in await asyncio.gather(*slow, return_exceptions=True)} == {httpx.ConnectError}
+
+    monkeypatch.setattr(transport, "resolve", resolve)
+    asyncio.run(ask())
 
 
 def test_a_host_that_is_no_name_is_refused():

@@ -334,6 +334,34 @@ def test_a_version_in_another_workers_hands_is_left_alone(dataset: Dataset, memb
     assert not freezing.freeze(version.pk)
 
 
+def test_a_worker_that_was_presumed_dead_changes_nothing_of_the_version(
+    dataset: Dataset, member: Membership, queue: Queue, tmp_path: Path
+) -> None:
+    factories.preference(2, on=factories.item(of=queue))
+    version = freezing.request_version(dataset=dataset, recipe=Recipe(queues=(str(queue.pk),)), by=member)
+    attempts = []
+    for number in (1, 2):
+        attempts.append(lifecycle.claim(VERSIONS, version.pk, worker=f"there:{number}"))
+        if number == 1:
+            Version.objects.filter(pk=version.pk).update(leased_until=version.created_at)
+            lifecycle.recover(VERSIONS)
+    first, second = (
+        freezing.Builder(each, tmp_path / str(each.attempt), progress=lambda *_: None) for each in attempts if each
+    )
+    for builder in (first, second):
+        builder.folder.mkdir()
+    second.build()
+    with pytest.raises(lifecycle.Superseded):
+        first.build()
+    assert VersionPreference.objects.filter(version=version).count() == 1
+    VersionPreference.objects.filter(version=version).delete()
+    with pytest.raises(lifecycle.Superseded):
+        first._record([])
+    folder = freezing._fresh_folder(second.version)
+    freezing._fresh_folder(first.version)
+    assert folder.is_dir()
+
+
 def test_the_workers_are_told_again_of_a_version_that_nobody_took(
     dataset: Dataset, member: Membership, queue: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:

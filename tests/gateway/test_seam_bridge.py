@@ -231,3 +231,37 @@ def test_where_a_prompt_is_joined(rendered: list[int], shared: list[int], expect
     continued = Continued(np.array([1, 2, 3, 4, 9], np.int32), 2)
     joined = bridged(continued, np.array(rendered, np.int32), np.array(shared, np.int32))
     assert (None if joined is None else joined.tolist()) == expected
+
+
+def test_a_long_session_is_read_in_few_statements(agent: Agent, django_assert_num_queries: Any) -> None:
+    """Not one for each call: their number and size are up to the agent and the server."""
+    first = agent.reply(ASK)
+    second = agent.ask(ASK, respelled(first), RESULT).json()["choices"][0]["message"]
+    agent.reply(ASK, respelled(first), RESULT, respelled(second), RESULT)
+    last = Call.objects.order_by("id").last()
+    assert last is not None
+    assert last.join == Join.TOKENS
+    with django_assert_num_queries(2):
+        found = seam_bridge.tokens_of(last.pk)
+    assert found is not None
+    whole = prompts()
+    assert found.sequence.tolist() == whole[-1] + ids_from(last.sampled_ids).tolist()
+    assert found.rendered == len(whole[0])
+
+
+def test_more_tokens_than_a_model_has_are_not_read(agent: Agent, upstream: Upstream, monkeypatch: Any) -> None:
+    first = agent.reply(ASK)
+    monkeypatch.setattr(seam_bridge, "MAX_TOKENS", 10)
+    agent.ask(ASK, respelled(first), RESULT)
+    assert upstream.steps == []
+    assert Call.objects.latest("id").join == Join.MESSAGES
+
+
+def test_the_tokens_of_very_many_calls_are_not_read(agent: Agent, monkeypatch: Any) -> None:
+    first = agent.reply(ASK)
+    agent.ask(ASK, respelled(first), RESULT)
+    last = Call.objects.order_by("id").last()
+    assert last is not None
+    assert last.join == Join.TOKENS
+    monkeypatch.setattr(seam_bridge, "MAX_CALLS", 1)
+    assert seam_bridge.tokens_of(last.pk) is None

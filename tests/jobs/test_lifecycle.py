@@ -8,9 +8,12 @@ import pytest
 from django.utils.timezone import now
 from kombu.exceptions import OperationalError
 
+from apps.annotation.desk.continuations import CONTINUATIONS
+from apps.annotation.models import Continuation
 from apps.jobs import lifecycle
 from apps.jobs.lifecycle import NotActive, NotResumable
 from apps.jobs.models import Failure, Job, Phase, Superseded
+from apps.policies.publication import PUBLICATIONS
 from apps.training import progress
 from apps.training.launch import RUNS
 from apps.training.models import Run
@@ -18,6 +21,7 @@ from apps.training.queries import headway
 from apps.trajectories.imports.import_job import IMPORTS
 from apps.trajectories.models import ImportBatch
 from tests import factories
+from tests.jobs import builders
 from workers.app import app
 
 pytestmark = pytest.mark.django_db
@@ -237,3 +241,24 @@ def test_a_job_whose_worker_died_keeps_no_other_from_its_turn() -> None:
     assert lifecycle.claim(IMPORTS, first.pk, worker="one:1") is not None
     ImportBatch.objects.filter(pk=first.pk).update(leased_until=now() - timedelta(seconds=1))
     assert lifecycle.claim(IMPORTS, second.pk, worker="two:2") is not None
+
+
+def test_of_a_workspace_one_publication_at_once_may_wait_for_a_server() -> None:
+    """Each may for a quarter of an hour, and few workers do so."""
+    here = factories.workspace()
+    first, second = (builders.publication(here) for _ in range(2))
+    elsewhere = builders.publication(factories.workspace())
+    assert lifecycle.claim(PUBLICATIONS, first.pk, worker="one:1") is not None
+    assert lifecycle.claim(PUBLICATIONS, second.pk, worker="two:2") is None
+    assert lifecycle.claim(PUBLICATIONS, elsewhere.pk, worker="two:2") is not None
+
+
+def test_of_a_workspace_one_served_model_at_once_continues_trajectories() -> None:
+    here = factories.workspace()
+    first, second = (builders.continuation(here) for _ in range(2))
+    assert lifecycle.claim(CONTINUATIONS, first.pk, worker="one:1") is not None
+    assert lifecycle.claim(CONTINUATIONS, second.pk, worker="two:2") is not None  # of loaded models, as many as can be
+    served = [builders.continuation(here) for _ in range(2)]
+    Continuation.objects.filter(pk__in=[each.pk for each in served]).update(policy=factories.served_policy(of=here))
+    assert lifecycle.claim(CONTINUATIONS, served[0].pk, worker="three:3") is not None
+    assert lifecycle.claim(CONTINUATIONS, served[1].pk, worker="four:4") is None

@@ -1,17 +1,20 @@
 """The models of training runs are in an archive if somebody asks for them; only files that can't run code."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.files.base import ContentFile
+from django.db import OperationalError
 
 from apps.accounts.models import Membership, Role
 from apps.jobs import lifecycle
 from apps.policies.locations import weights_of_run
 from apps.policies.models import Policy
 from apps.trajectories.imports.upload import store
+from apps.transfer import import_job
 from apps.transfer.archive_reader import ArchiveReader
 from apps.transfer.import_job import import_workspace, request_import
 from apps.transfer.models import Import
@@ -95,3 +98,43 @@ def test_an_import_that_is_refused_leaves_no_folder(owner: Membership, settings:
     job = imported(archive, factories.member(Role.OWNER))
     assert job.state == "failed"
     assert list(Path(settings.RUNS_DIR).iterdir()) == before
+
+
+class _Suspended(BaseException):
+    """Ends the transaction of a worker."""
+
+
+def test_a_worker_that_was_presumed_dead_takes_no_model_from_the_import_that_went_on(
+    owner: Membership, settings: Any, monkeypatch: pytest.MonkeyPatch
+):
+    archive = exported(owner, include_weights=True)
+    elsewhere = factories.member(Role.OWNER)
+    job = request_import(stored=store(ContentFile(archive), filename="a.zip"), by=elsewhere)
+    blocks = ArchiveReader.blocks
+
+    def suspended(self: ArchiveReader, name: str) -> Iterator[bytes]:
+        """The database ends the connection of a worker that stands still, and another worker takes its job."""
+        if not name.endswith("model.safetensors"):
+            yield from blocks(self, name)
+            return
+        monkeypatch.setattr(ArchiveReader, "blocks", blocks)
+        raise _Suspended
+
+    def carry_out(*arguments: Any) -> None:
+        try:
+            own(*arguments)
+        except _Suspended:
+            Import.objects.filter(pk=job.pk).update(leased_until="2020-01-01T00:00Z")
+            assert import_workspace(str(job.pk))
+            raise OperationalError("The connection is lost.") from None
+
+    own = import_job._carry_out
+    monkeypatch.setattr(ArchiveReader, "verify", lambda *_: None)
+    monkeypatch.setattr(ArchiveReader, "blocks", suspended)
+    monkeypatch.setattr(import_job, "_carry_out", carry_out)
+    with suppress(OperationalError):
+        import_workspace(str(job.pk))
+    policy = Policy.objects.get(workspace=elsewhere.workspace, made_by__isnull=False)
+    weights = weights_of_run(policy)
+    assert weights is not None
+    assert (weights.model / "model.safetensors").read_bytes() == b"model.safetensors"

@@ -3,7 +3,9 @@
 import errno
 import hashlib
 import json
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +15,7 @@ from apps.policies.models import Publication
 from apps.policies.publication import PUBLICATIONS, roll_back_publication
 from tests.workers.conftest import ONE, TWO, Team, claimed, done
 from workers.bridge import policy_export
+from workers.bridge.publication_job import publish
 from workers.tasks import publish_policy as publish_task
 
 pytestmark = pytest.mark.django_db
@@ -64,10 +67,45 @@ def test_a_publication_is_done_by_one_worker_and_taken_from_one_that_vanished(te
 def test_nothing_is_left_of_a_folder_whose_copy_was_cut_short(team: Team, settings):
     publication = team.asks(team.policy(ONE), FOLDER)
     home = Path(settings.PUBLISHED_DIR) / team.member.workspace.slug / "office"
-    (home / f"{publication.pk.hex}.part" / "model").mkdir(parents=True)
-    (home / f"{publication.pk.hex}.part" / "model" / "model.safetensors").write_bytes(b"half")
+    (home / f"{publication.pk.hex}-1.part" / "model").mkdir(parents=True)
+    (home / f"{publication.pk.hex}-1.part" / "model" / "model.safetensors").write_bytes(b"half")
+    Publication.objects.filter(pk=publication.pk).update(attempt=1)
     assert done(publication).state == "live"
     assert sorted(path.name for path in home.iterdir()) == sorted([publication.pk.hex, "current"])
+
+
+def test_a_worker_that_was_presumed_dead_takes_nothing_from_what_is_live(
+    team: Team, settings, monkeypatch: pytest.MonkeyPatch
+):
+    publication = team.asks(team.policy(ONE), FOLDER)
+    first, own = claimed(publication), policy_export._write_export
+
+    def suspended(*arguments: Any) -> None:
+        """The others go on while this worker stands still."""
+        own(*arguments)
+        monkeypatch.setattr(policy_export, "_write_export", own)
+        Publication.objects.filter(pk=publication.pk).update(leased_until="2020-01-01T00:00Z")
+        assert lifecycle.recover(PUBLICATIONS)
+        assert done(publication).state == "live"
+        team.publishes(team.policy(TWO), FOLDER)
+
+    monkeypatch.setattr(policy_export, "_write_export", suspended)
+    with suppress(Superseded):
+        publish(first)
+    home = Path(settings.PUBLISHED_DIR) / team.member.workspace.slug / "office"
+    assert json.loads((home / "current" / "retrace.json").read_text())["run"] == TWO
+    manifest = json.loads((home / publication.pk.hex / "retrace.json").read_text())
+    for name, sha256 in manifest["sha256"].items():
+        assert hashlib.sha256((home / publication.pk.hex / name).read_bytes()).hexdigest() == sha256
+
+
+def test_what_a_killed_machine_left_damaged_is_copied_again(team: Team, settings):
+    publication = team.asks(team.policy(ONE), FOLDER)
+    place = Path(settings.PUBLISHED_DIR) / team.member.workspace.slug / "office" / publication.pk.hex
+    place.mkdir(parents=True)
+    (place / "retrace.json").write_text(json.dumps({"sha256": {"model/model.safetensors": "0" * 64}}))
+    assert done(publication).state == "live"
+    assert json.loads((place / "retrace.json").read_text())["run"] == ONE
 
 
 def test_a_full_disk_is_named_and_keeps_nothing_of_the_copy(team: Team, settings, monkeypatch: pytest.MonkeyPatch):

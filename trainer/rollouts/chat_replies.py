@@ -9,6 +9,7 @@ from starlette.responses import JSONResponse, Response
 from contract.completion_chunks import event_stream
 
 SESSION = "x-session-id"
+WORKSPACE = "x-workspace-id"
 """The header with which the gateway identifies the session."""
 MAX_MESSAGE_LENGTH = 500
 

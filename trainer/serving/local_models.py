@@ -16,6 +16,7 @@ import secrets
 import signal
 import sys
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
@@ -34,7 +35,14 @@ from starlette.routing import Route
 from contract.configs import LocalPolicy, ModelConfig, Sampling
 from trainer.failures import ConfigFailure
 from trainer.interruption import StopRequest
-from trainer.rollouts.chat_replies import MAX_MESSAGE_LENGTH, SESSION, error_response, reply_response, unreadable
+from trainer.rollouts.chat_replies import (
+    MAX_MESSAGE_LENGTH,
+    SESSION,
+    WORKSPACE,
+    error_response,
+    reply_response,
+    unreadable,
+)
 
 if TYPE_CHECKING:
     from trainer.rollouts.chats import Chats
@@ -55,6 +63,10 @@ SILENT_SECONDS = 120
 """If the event loop is blocked for so long, the process exits and its supervisor restarts it."""
 MAX_CHATS, MAX_PER_MODEL = 64, 32
 """Maximum concurrent chats, overall and per model. Beyond that, clients are told to retry."""
+SHARE = 2
+"""Of chats and models, one workspace uses at most one in so many while others ask."""
+ASKS_SECONDS = 60.0
+"""How long a workspace counts as asking after a chat."""
 NEUTRAL: dict[str, tuple[Any, ...]] = {
     "n": (1,),
     "best_of": (1,),
@@ -101,6 +113,8 @@ class ModelSlot:
 
     size: int
     """Bytes of weights."""
+    workspace: str
+    """Whose model it is, as the gateway says."""
     users: int = 0
     """Running and waiting chats: it isn't evicted while there are any."""
     chats: Chats | None = None
@@ -115,6 +129,8 @@ class LocalModels:
         self._runs = runs
         self._key = key
         self._slots: OrderedDict[str, ModelSlot] = OrderedDict()
+        self._asked_at: dict[str, float] = {}
+        """When each workspace asked last, by time.monotonic."""
         self.stop = StopRequest()
 
     def application(self) -> Starlette:
@@ -137,7 +153,7 @@ class LocalModels:
                 raise Refused(401, "The key isn't this server's.", "invalid_api_key")
             body = await _body(request)
             chat = parse_request(body)
-            with self._slot(chat.model) as slot:
+            with self._slot(chat.model, request.headers.get(WORKSPACE, "")) as slot:
                 reply = await _cancel_on_disconnect(
                     self._reply(slot, request.headers.get(SESSION, ""), body, chat), request
                 )
@@ -162,13 +178,14 @@ class LocalModels:
             raise Refused(400, unreadable(problem), "unreadable_chat") from None
 
     @contextmanager
-    def _slot(self, model: str) -> Iterator[ModelSlot]:
+    def _slot(self, model: str, workspace: str) -> Iterator[ModelSlot]:
         """The model's slot, held while it answers a chat. Raises Refused."""
+        self._refuse_beyond_share(model, workspace)
         if sum(slot.users for slot in self._slots.values()) >= MAX_CHATS:
             raise Refused(503, BUSY, "server_busy")
         slot = self._slots.get(model)
         if slot is None:
-            slot = ModelSlot(_size(self._folder(model)))
+            slot = ModelSlot(_size(self._folder(model)), workspace)
             self._make_room(slot.size)
             self._slots[model] = slot
         if slot.users >= MAX_PER_MODEL:
@@ -181,6 +198,18 @@ class LocalModels:
             slot.users -= 1
             if not slot.users and slot.chats is None:  # it couldn't be loaded
                 del self._slots[model]
+
+    def _refuse_beyond_share(self, model: str, workspace: str) -> None:
+        """Raises Refused. What a workspace uses beyond its share isn't taken from it, but it gets no more."""
+        moment = time.monotonic()
+        self._asked_at = {each: at for each, at in self._asked_at.items() if at > moment - ASKS_SECONDS}
+        self._asked_at[workspace] = moment
+        own = {name: slot for name, slot in self._slots.items() if slot.workspace == workspace and slot.users}
+        if len(self._asked_at) == 1 or not own:
+            return
+        has_its_chats = sum(slot.users for slot in own.values()) >= MAX_CHATS // SHARE
+        if has_its_chats or (model not in own and len(own) >= MAX_LOADED // SHARE):
+            raise Refused(503, BUSY, "server_busy")
 
     def _make_room(self, size: int) -> None:
         """Evict idle models. Raises Refused if too many are busy."""

@@ -24,26 +24,52 @@ CHUNK_BYTES = 4 * 1024 * 1024
 
 
 def export(publication: Publication, weights: Weights, *, renew: Callable[[], None]) -> Path:
-    """Copy `model/`, `adapter/` if any, and the canary; verify the copies; then update `current`. Returns the folder.
+    """Copy `model/`, `adapter/` if any, and the canary, and verify the copies. Returns the folder.
 
     `renew` is called repeatedly, since a large file on a slow disk takes longer than a lease. Raises DataFailure if a copy differs from its source.
     """
-    root = Path(settings.PUBLISHED_DIR) / publication.workspace.slug / publication.name
-    folder = root / publication.pk.hex
-    unfinished = root / f"{publication.pk.hex}.part"
-    shutil.rmtree(unfinished, ignore_errors=True)
+    folder = _root(publication) / publication.pk.hex
+    for attempt in range(1, publication.attempt + 1):
+        shutil.rmtree(_unfinished(publication, attempt), ignore_errors=True)
+    unfinished = _unfinished(publication, publication.attempt)
     try:
         _write_export(unfinished, publication, weights, renew)
     except OSError:  # the disk is full: don't let a partial copy occupy the remaining space
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
+    # Another attempt may have finished, if its worker or this one was presumed dead; its folder may be live by now.
+    if _is_complete(folder, renew):
+        shutil.rmtree(unfinished, ignore_errors=True)
+        return folder
     shutil.rmtree(folder, ignore_errors=True)
     os.rename(unfinished, folder)
-    link = root / "current.part"
+    return folder
+
+
+def point_current_at(folder: Path) -> None:
+    """Let `current` lead to a publication that goes live."""
+    link = folder.with_name("current.part")
     link.unlink(missing_ok=True)
     link.symlink_to(folder.name)
-    os.replace(link, root / "current")
-    return folder
+    os.replace(link, folder.with_name("current"))
+
+
+def _root(publication: Publication) -> Path:
+    return Path(settings.PUBLISHED_DIR) / publication.workspace.slug / publication.name
+
+
+def _unfinished(publication: Publication, attempt: int) -> Path:
+    """The folder of one attempt, since one that was presumed dead may still write."""
+    return _root(publication) / f"{publication.pk.hex}-{attempt}.part"
+
+
+def _is_complete(folder: Path, renew: Callable[[], None]) -> bool:
+    """Whether the folder has all of the files that its manifest lists, unchanged."""
+    try:
+        hashes = json.loads((folder / MANIFEST).read_bytes())["sha256"]
+        return all(_sha256(folder / name, renew) == sha256 for name, sha256 in hashes.items())
+    except (OSError, ValueError, LookupError, RecursionError):
+        return False
 
 
 def _write_export(root: Path, publication: Publication, weights: Weights, renew: Callable[[], None]) -> None:

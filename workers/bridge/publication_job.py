@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 
 from django.conf import settings
+from django.db import transaction
 
 from apps.common import disk
 from apps.jobs import lifecycle
@@ -16,7 +17,7 @@ from apps.policies.models import Publication
 from trainer.failures import DataFailure
 from trainer.serving.client import ServerProblem
 from workers.bridge.adapters import publish_adapter
-from workers.bridge.policy_export import export
+from workers.bridge.policy_export import export, point_current_at
 from workers.bridge.refusals import CannotPublish, Refused
 from workers.bridge.retirement import retire
 from workers.bridge.whole_models import publish_whole_model
@@ -69,4 +70,6 @@ def _throttled_renewal(publication: Publication) -> Callable[[], None]:
 def _as_folder(publication: Publication, weights: Weights, *, renew: Callable[[], None]) -> None:
     """A folder isn't served, so verification means comparing every byte with the run's files."""
     folder = export(publication, weights, renew=renew)
-    publication_progress.go_live(publication, canary={"finding": "copied"}, location=str(folder))
+    with transaction.atomic():  # only who holds the publication changes `current`
+        publication_progress.go_live(publication, canary={"finding": "copied"}, location=str(folder))
+        point_current_at(folder)

@@ -6,6 +6,7 @@ import hashlib
 from typing import Any
 
 from django.db import IntegrityError, transaction
+from django.db.models import Q
 from django.urls import reverse
 
 from apps.annotation.kinds.questions import Alternatives
@@ -43,6 +44,8 @@ CONTINUATIONS = register(
         ),
         related=("policy__endpoint", "trajectory__task", "trajectory__policy"),
         listed_with=("policy",),
+        lane="continuations",
+        in_lane=Q(policy__kind=Policy.Kind.ENDPOINT),
     )
 )
 

@@ -1,12 +1,16 @@
 """Keeps quality reports up to date: large queues are measured in the background, and again after more judgments."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from hashlib import blake2b
 from time import perf_counter
 from typing import Any
 from uuid import UUID
 
 from django.core.cache import cache
+from django.db import connection
 from django.db.models import F, Sum
 from django.utils.timezone import now
 
@@ -79,8 +83,33 @@ def report_of(queue: Queue) -> Report:
 
 
 def measure_quality(queue_id: UUID) -> None:
-    """Measure a queue and store the result. Concurrent calls duplicate the work but store the same figures."""
+    """Measure a queue and store the result, unless a worker measures another one of its workspace: an open page asks again.
+
+    Many judgments of many questions take up to an hour, which mustn't keep all workers from other workspaces.
+    """
     queue = Queue.objects.get(pk=queue_id)
+    with _turn_of(queue.workspace_id) as is_ours:
+        if is_ours:
+            _measure(queue)
+            cache.delete(_asked(queue))
+
+
+@contextmanager
+def _turn_of(workspace_id: UUID) -> Iterator[bool]:
+    """Whether nobody else measures a queue of this workspace. PostgreSQL ends the turn of a worker that is killed."""
+    number = int.from_bytes(blake2b(b"measuring" + workspace_id.bytes, digest_size=8).digest(), "big", signed=True)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_lock(%s)", [number])
+        [is_ours] = cursor.fetchone()
+    try:
+        yield is_ours
+    finally:
+        if is_ours:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_advisory_unlock(%s)", [number])
+
+
+def _measure(queue: Queue) -> None:
     basis = basis_of(queue)  # before reading: later judgments then make the report stale, not wrong
     start = perf_counter()
     figures = measure(gather(queue))
@@ -93,7 +122,6 @@ def measure_quality(queue_id: UUID) -> None:
             "took_seconds": perf_counter() - start,
         },
     )
-    cache.delete(_asked(queue))
 
 
 def basis_of(queue: Queue) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db import transaction
+from django.db import OperationalError, transaction
 from django.db.models import F, Q
 from django.utils.timezone import now
 
@@ -20,6 +20,7 @@ from apps.annotation.queues.overlap import raise_overlap
 from apps.annotation.queues.question_changes import with_questions
 from apps.annotation.queues.queue_lifecycle import close_queue
 from apps.annotation.refusals import Refusal
+from apps.common.query_time_limit import is_locked
 from contract.questions import Question
 
 
@@ -97,6 +98,9 @@ def close_ended() -> int:
             close_queue(queue=queue, by=None)
         except Refusal:  # somebody paused or closed it meanwhile
             continue
+        except OperationalError as error:
+            if not is_locked(error):
+                raise
     return len(due)
 
 

@@ -1,9 +1,11 @@
 """The quality pages and their report."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
 from django.core.cache import cache
+from django.db import connections
 from django.test import Client
 from django.urls import reverse
 
@@ -90,6 +92,27 @@ def test_a_report_is_out_of_date_once_somebody_judges_or_takes_back(workspace, m
     cache.clear()
     reports.measure_quality(queue.pk)
     assert reports.report_of(queue).figures["judgements"] == 3
+
+
+@pytest.mark.django_db(transaction=True)
+def test_queues_of_a_workspace_are_measured_one_after_another(workspace, monkeypatch, sent):
+    """Measuring may take an hour, and all of its queues together would take all workers."""
+    monkeypatch.setattr(reports, "MEASURED_AT_ONCE", 0)
+    queue, other = judged_queue(workspace, [2, -1]), judged_queue(factories.workspace(), [2, -1])
+
+    def measure_both() -> None:
+        try:
+            for each in (queue, other):
+                reports.measure_quality(each.pk)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as worker, reports._turn_of(workspace.pk) as is_ours:
+        assert is_ours
+        worker.submit(measure_both).result(timeout=60)
+        assert [report.queue for report in QualityReport.objects.all()] == [other]
+    reports.measure_quality(queue.pk)
+    assert QualityReport.objects.count() == 2
 
 
 def test_while_it_is_measured_the_page_asks_again(researcher, workspace, monkeypatch, sent):

@@ -158,6 +158,27 @@ def test_weights_of_all_models_have_a_limit_together(runs: Path, monkeypatch: py
     assert list(models._slots) == [second]
 
 
+@pytest.mark.parametrize("most", [{"MAX_LOADED": 2}, {"MAX_CHATS": 2}])
+def test_one_workspace_does_not_keep_the_others_out(runs: Path, monkeypatch: pytest.MonkeyPatch, most: dict[str, int]):
+    for name, number in most.items():
+        monkeypatch.setattr(local_models, name, number)
+    models = LocalModels(runs, key=KEY)
+    first, second, third, others = (trained(runs) for _ in range(4))
+    with models._slot(first, "one"):
+        with models._slot(second, "one"):  # alone, it may have everything
+            with pytest.raises(local_models.Refused), models._slot(others, "another"):
+                pass
+            with pytest.raises(local_models.Refused), models._slot(third, "one"):
+                pass
+        with pytest.raises(local_models.Refused), models._slot(second, "one"):
+            pass
+        with models._slot(others, "another"):
+            pass
+        monkeypatch.setattr(local_models, "ASKS_SECONDS", 0.0)
+        with models._slot(second, "one"):
+            pass
+
+
 @pytest.mark.parametrize("limit", ["MAX_CHATS", "MAX_PER_MODEL"])
 def test_more_chats_than_it_takes_are_told_to_come_back(runs: Path, monkeypatch: pytest.MonkeyPatch, limit: str):
     monkeypatch.setattr(local_models, limit, 3)

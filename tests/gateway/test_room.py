@@ -1,0 +1,109 @@
+"""A process holds only so much of the calls of one workspace, however many there are and however slowly they come."""
+
+import socket
+import time
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from apps.accounts.models import Membership
+from apps.gateway import asgi, sessions
+from apps.gateway.models import Call
+from apps.gateway.room import OF_ALL, OF_ONE, Account, Room
+from apps.policies import registration
+from tests import factories
+from tests.gateway.conftest import Agent
+from tests.gateway.upstream import Upstream, says
+
+ASK = {"role": "user", "content": "Where is the lamp?"}
+LARGEST = 4000
+
+
+@pytest.fixture(autouse=True)
+def small(settings: Any) -> None:
+    settings.GATEWAY_MAX_BYTES = LARGEST
+
+
+@pytest.fixture
+def another(gateway_url: str, upstream: Upstream) -> Agent:
+    """An agent of another workspace."""
+    member = factories.member()
+    policy = registration.register_served(
+        workspace=member.workspace, name="clerk", base_url=upstream.url, model="served", by=member.user
+    )
+    return Agent(gateway_url, sessions.open_session(workspace=member.workspace, policy=policy, by=member.user))
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    for _ in range(3000):
+        if is_so():
+            return
+        time.sleep(0.01)
+    pytest.fail("it never was so")
+
+
+def begin(url: str, key: str) -> socket.socket:
+    """A request of almost the largest size that doesn't end."""
+    where = urlsplit(url)
+    connection = socket.create_connection((str(where.hostname), where.port or 0))
+    head = f"POST {where.path}/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\nContent-Length: {LARGEST}\r\n\r\n"
+    connection.sendall(head.encode() + b" " * (LARGEST - 100))
+    return connection
+
+
+def test_requests_that_do_not_end_keep_only_their_own_workspace_waiting(
+    gateway_url: str, open_session: Callable[..., sessions.NewSession], another: Agent
+):
+    opened = open_session()
+    agent = Agent(gateway_url, opened)
+    slow = [begin(gateway_url, opened.key) for _ in range(2 * OF_ONE)]
+    until(lambda: asgi.room.held.total() >= OF_ONE * (LARGEST - 100))
+    refused = agent.ask(ASK, {"role": "user", "content": "x" * 1000})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (503, "crowded")
+    assert another.reply(ASK)["content"] == "Done."
+    assert asgi.room.held.total() <= OF_ONE * LARGEST
+    for connection in slow:
+        connection.close()
+    until(lambda: not asgi.room.held)
+    assert agent.reply(ASK)["content"] == "Done."
+
+
+def test_replies_count_too(agent: Agent, another: Agent, upstream: Upstream):
+    upstream.replies = [says("x" * OF_ONE * LARGEST), says("Done.")]
+    assert agent.ask(ASK).status_code == 502
+    assert Call.objects.get(session=agent.session).status == Call.Status.FAILED
+    assert another.reply(ASK)["content"] == "Done."
+    until(lambda: not asgi.room.held)
+
+
+def test_a_stream_releases_what_it_held(agent: Agent, upstream: Upstream):
+    with agent.http.stream("POST", "chat/completions", json={"messages": [ASK], "stream": True}) as response:
+        assert b"[DONE]" in b"".join(response.iter_raw())
+    until(lambda: not asgi.room.held)
+
+
+def test_all_together_have_a_limit(settings: Any):
+    room = Room()
+    accounts = []
+    for number in range(OF_ALL):
+        accounts.append(Account(room))
+        accounts[-1].workspace = number // 4
+    assert all(account.take(LARGEST) for account in accounts)
+    late = Account(room)
+    assert not late.take(1)
+    accounts[0].release()
+    assert late.take(1)
+
+
+def test_a_token_names_its_workspace_once(
+    gateway_url: str, researcher: Membership, open_session: Callable[..., sessions.NewSession]
+):
+    agent = Agent(gateway_url, open_session())
+    agent.http.headers.update(
+        {"Authorization": f"Bearer {factories.token(researcher, 'rt_here')}", "X-Session-Id": "one"}
+    )
+    answers = [agent.http.post("chat/completions", json={"model": "clerk", "messages": [ASK]}) for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [200, 200]
+    assert list(asgi.recorder._workspaces.values()) == [researcher.workspace_id]

@@ -1,0 +1,82 @@
+"""A suspended worker or a long deletion may hold a row for hours; what all workspaces wait for doesn't wait for it."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+from django.db.models import Model
+from django.utils.timezone import now
+
+from apps.annotation.models import Queue
+from apps.annotation.queues import settings
+from apps.common.query_time_limit import impatient
+from apps.jobs import lifecycle
+from apps.training.launch import RUNS
+from apps.training.models import Run
+from tests import factories
+from workers import tasks
+
+pytestmark = pytest.mark.django_db(transaction=True)
+TIMEOUT = 30.0
+"""Seconds that a test may wait for a row before it fails."""
+
+
+def while_locked(row: Model, act: Callable[[], Any]) -> Any:
+    """What `act` returns in a connection of its own while another one holds the row."""
+
+    def acting() -> Any:
+        try:
+            return act()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as other, transaction.atomic():
+        type(row)._default_manager.select_for_update().get(pk=row.pk)
+        return other.submit(acting).result(timeout=TIMEOUT)
+
+
+def abandoned() -> Run:
+    run = lifecycle.claim(RUNS, factories.run().pk, worker="there:1")
+    assert run is not None
+    Run.objects.filter(pk=run.pk).update(leased_until=now() - timedelta(minutes=1))
+    return run
+
+
+def test_a_job_within_a_transaction_of_a_suspended_worker_keeps_none_from_being_recovered():
+    held, other = abandoned(), abandoned()
+    assert [job.pk for job in while_locked(held, lambda: lifecycle.recover(RUNS))] == [other.pk]
+    assert [job.pk for job in lifecycle.recover(RUNS)] == [held.pk]
+
+
+def test_a_second_delivery_of_such_a_job_is_put_off():
+    held = abandoned()
+    assert while_locked(held, lambda: lifecycle.claim(RUNS, held.pk, worker="there:2")) is None
+    assert lifecycle.claim(RUNS, held.pk, worker="there:2") is not None
+
+
+def test_a_reminder_of_such_a_job_is_put_off(monkeypatch: pytest.MonkeyPatch):
+    told: list[str] = []
+    monkeypatch.setattr(lifecycle, "enqueue", lambda _, pk: told.append(pk))
+    held, other = factories.run(), factories.run()
+    Run.objects.update(leased_until=now() - timedelta(minutes=1))
+    while_locked(held, lambda: lifecycle.recover(RUNS))
+    assert told == [str(other.pk)]
+
+
+def test_a_queue_that_is_held_keeps_no_other_from_being_closed(monkeypatch: pytest.MonkeyPatch):
+    held, other = (factories.queue(of=factories.workspace(), ends_at=now() - timedelta(hours=1)) for _ in range(2))
+    monkeypatch.setattr(tasks, "CHORES", (settings.close_ended,))
+    while_locked(held, tasks.run_chores)
+    states = dict(Queue.objects.values_list("pk", "state"))
+    assert states == {held.pk: Queue.State.OPEN, other.pk: Queue.State.CLOSED}
+
+
+def test_the_limit_ends_with_the_work():
+    with impatient():
+        pass
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW lock_timeout")
+        assert cursor.fetchone() == ("0",)
