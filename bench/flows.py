@@ -139,7 +139,9 @@ class Flows:
         """Upload a file of trajectories, until they are stored."""
         self.uploads += 1
         lines = [line for script in ("expert", "hasty") for line in self._played(script)]
-        answer = self._asked(self.rest.post("imports", content="\n".join(lines), params={"filename": "played.jsonl"}))
+        answer = self._checked_json(
+            self.rest.post("imports", content="\n".join(lines), params={"filename": "played.jsonl"})
+        )
         batch = ImportBatch.objects.get(pk=answer["id"])
         _until(lambda: ImportBatch.objects.get(pk=batch.pk).finished_at is not None, "the import")
 
@@ -196,26 +198,28 @@ class Flows:
         )
 
     def _judge(self, queue: Queue) -> None:
-        item = self._asked(self.desk.post(f"desk/{queue.pk}/next/"))["item"]
-        self._asked(self.desk.post(f"{item.strip('/')}/judge/", content=urlencode({"answer": "2", "seconds": "3"})))
+        item = self._checked_json(self.desk.post(f"desk/{queue.pk}/next/"))["item"]
+        self._checked_json(
+            self.desk.post(f"{item.strip('/')}/judge/", content=urlencode({"answer": "2", "seconds": "3"}))
+        )
 
     def _freeze(self, queue: Queue) -> str:
         name = f"flows {time.monotonic_ns()}"
-        dataset = self._asked(self.rest.post("datasets", json={"name": name}))
+        dataset = self._checked_json(self.rest.post("datasets", json={"name": name}))
         recipe = {"row_type": "preference", "queues": [str(queue.pk)]}
-        answer = self._asked(self.rest.post(f"datasets/{dataset['id']}/versions", json=recipe))
+        answer = self._checked_json(self.rest.post(f"datasets/{dataset['id']}/versions", json=recipe))
         _until(lambda: not Version.objects.get(pk=answer["id"]).is_active, "freezing")
         return str(answer["id"])
 
     def _train(self, **launch: Any) -> Run:
-        answer = self._asked(self.rest.post("runs", json={"preset": "quick", **launch}))
+        answer = self._checked_json(self.rest.post("runs", json={"preset": "quick", **launch}))
         _until(lambda: not Run.objects.get(pk=answer["id"]).is_active, "the training run")
         run = Run.objects.get(pk=answer["id"])
         if run.state != Run.State.FINISHED:
             raise RuntimeError(f"The training run ended as {run.state}: {run.failure}")
         return run
 
-    def _asked(self, response: httpx.Response) -> Any:
+    def _checked_json(self, response: httpx.Response) -> Any:
         if not response.is_success:
             raise RuntimeError(
                 f"{response.request.method} {response.request.url} answered {response.status_code}: {response.text[:500]}"

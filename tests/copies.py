@@ -92,11 +92,11 @@ def copy_everything(times: int) -> None:
     originals = Originals()
     everything = set(originals.rows) - {key for key in originals.rows if key.model is Workspace}
     for number in range(1, times + 1):
-        others = originals.copy(everything, number, {})
+        copied = originals.copy(everything, number, {})
         for holder in originals.rows:
             dependents = originals.dependents[holder]
             if holder.model is not Workspace and dependents:
-                originals.copy(dependents, number, others, fixed=originals.ancestors(holder) | {holder})
+                originals.copy(dependents, number, copied, fixed=originals.ancestors(holder) | {holder})
 
 
 class Originals:
@@ -205,14 +205,14 @@ def _is_keyed_by_others(model: type[models.Model]) -> bool:
 
 def _closure(key: Key, steps: dict[Key, set[Key]]) -> set[Key]:
     """Everything reached from `key`, without it."""
-    found: set[Key] = set()
+    keys: set[Key] = set()
     ahead = [key]
     while ahead:
         for each in steps.get(ahead.pop(), ()):
-            if each not in found and each != key:
-                found.add(each)
+            if each not in keys and each != key:
+                keys.add(each)
                 ahead.append(each)
-    return found
+    return keys
 
 
 class Unique(NamedTuple):
@@ -223,18 +223,20 @@ class Unique(NamedTuple):
 
     def of(self, values: dict[str, Any]) -> tuple[Any, ...] | None:
         """What no other row may have; None where a value is missing that is like no other."""
-        found = (values[name] for name in self.columns)
-        place = tuple(bytes(value) if isinstance(value, memoryview) else value for value in found)
+        parts = (values[name] for name in self.columns)
+        place = tuple(bytes(value) if isinstance(value, memoryview) else value for value in parts)
         return None if None in place and not self.nulls_are_alike else place
 
 
 @cache
 def _uniques(model: type[models.Model]) -> list[Unique]:
-    found: list[tuple[Any, bool]] = [((field.name,), False) for field in model._meta.concrete_fields if field.unique]
+    constraints: list[tuple[Any, bool]] = [
+        ((field.name,), False) for field in model._meta.concrete_fields if field.unique
+    ]
     for constraint in model._meta.constraints:
         if isinstance(constraint, models.UniqueConstraint) and constraint.fields:
-            found.append((constraint.fields, constraint.nulls_distinct is False))
-    found += [(names, False) for names in model._meta.unique_together]
+            constraints.append((constraint.fields, constraint.nulls_distinct is False))
+    constraints += [(names, False) for names in model._meta.unique_together]
     if isinstance(pk := model._meta.pk, models.CompositePrimaryKey):
-        found.append((pk.field_names, False))
-    return [Unique(tuple(model._meta.get_field(name).attname for name in names), alike) for names, alike in found]
+        constraints.append((pk.field_names, False))
+    return [Unique(tuple(model._meta.get_field(name).attname for name in names), alike) for names, alike in constraints]

@@ -93,9 +93,9 @@ def run(*, of: Workspace | None = None, **fields: Any) -> Run:
 def trained_policy(*, of: Workspace | None = None, run_id: UUID | str | None = None, **fields: Any) -> Policy:
     """A language model and the run that made it, whose weights lie in RUNS_DIR/<run_id>."""
     home = of or workspace()
-    made = policy(of=home, **{"kind": Policy.Kind.MODEL, "location": "", **fields})
-    run(of=home, result=made, **({"id": run_id} if run_id else {}))
-    return made
+    trained = policy(of=home, **{"kind": Policy.Kind.MODEL, "location": "", **fields})
+    run(of=home, result=trained, **({"id": run_id} if run_id else {}))
+    return trained
 
 
 def token(member: Membership, secret: str = "", **fields: Any) -> str:
@@ -127,7 +127,7 @@ def trajectory(
     of = of or task()
     if steps is None:
         steps = [([{"role": "user", "content": of.instruction}], assistant_message(f"Answer {n}."))]
-    made = Trajectory.objects.create(
+    created = Trajectory.objects.create(
         **{
             "workspace": of.workspace,
             "task": of,
@@ -139,7 +139,7 @@ def trajectory(
     )
     Step.objects.bulk_create(
         Step(
-            trajectory=made,
+            trajectory=created,
             index=index,
             kind=StepKind.MESSAGE,
             action=digest_of(message),
@@ -148,7 +148,7 @@ def trajectory(
         )
         for index, (context, message) in enumerate(steps)
     )
-    return made
+    return created
 
 
 def imported_run(
@@ -177,11 +177,11 @@ def imported_run(
 def session(*, of: Workspace | None = None, messages: Sequence[dict[str, Any]] = (), **fields: Any) -> Session:
     """An open session in which the policy has said `messages`, one after the other."""
     home = of or workspace()
-    made = open_session(workspace=home, policy=served_policy(of=home), by=None, **fields).session
+    created = open_session(workspace=home, policy=served_policy(of=home), by=None, **fields).session
     parent: Call | None = None
     for number, message in enumerate(messages):
-        parent = call(of=made, message=message, parent=parent, number=number)
-    return made
+        parent = call(of=created, message=message, parent=parent, number=number)
+    return created
 
 
 def call(*, of: Session, message: dict[str, Any], parent: Call | None = None, number: int = 0) -> Call:

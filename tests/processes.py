@@ -8,19 +8,19 @@ import psutil
 
 def alive(family: Iterable[psutil.Process]) -> list[str]:
     """The command lines of those that still run. A zombie has ended, even where nobody collects it."""
-    found = []
+    commands = []
     for process in family:
         try:
             if process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(" ".join(process.cmdline()) or str(process.pid))
+                commands.append(" ".join(process.cmdline()) or str(process.pid))
         except psutil.NoSuchProcess:
             continue
-    return found
+    return commands
 
 
 def wait_until_gone(family: Iterable[psutil.Process], seconds: float) -> None:
     """Fail when one of them still runs after `seconds`."""
     deadline = time.monotonic() + seconds
-    while left := alive(family):
-        assert time.monotonic() < deadline, f"still running after {seconds} s: {left}"
+    while alive_processes := alive(family):
+        assert time.monotonic() < deadline, f"still running after {seconds} s: {alive_processes}"
         time.sleep(0.05)

@@ -111,7 +111,7 @@ def is_out_of_memory(error: BaseException) -> bool:
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return True
     if isinstance(error, SystemError):  # raised by the interpreter and C extensions without a reason
-        return _near_its_limit()
+        return _is_near_memory_limit()
     words = str(error).lower()
     return isinstance(error, RuntimeError) and ("can't allocate memory" in words or "out of memory" in words)
 
@@ -131,7 +131,7 @@ def is_disk_full(error: BaseException) -> bool:
     return False
 
 
-def _near_its_limit() -> bool:
+def _is_near_memory_limit() -> bool:
     """Whether this process's peak address space reached at least 7/8 of its limit."""
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit == resource.RLIM_INFINITY:

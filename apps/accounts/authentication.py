@@ -136,7 +136,7 @@ class AgentRateThrottle(BaseThrottle):
     def allow_request(self, request: Request, view: Any) -> bool:
         limit = Limit("agents", tries=settings.API_AGENT_RATE, seconds=60)
         try:
-            limit.count(_who(request))
+            limit.count(_client_key(request))
         except TooManyTries as refused:
             self._wait = refused.retry_after
             return False
@@ -160,9 +160,9 @@ class MemberRateThrottle(SimpleRateThrottle):
             return True
 
     def get_cache_key(self, request: Request, view: Any) -> str:
-        return f"throttle:{_who(request) if request.user else self.get_ident(request)}"
+        return f"throttle:{_client_key(request) if request.user else self.get_ident(request)}"
 
 
-def _who(request: Request) -> str:
+def _client_key(request: Request) -> str:
     """The key to count by: the token or the person."""
     return f"token:{request.auth.pk}" if isinstance(request.auth, ApiToken) else f"user:{request.user.pk}"

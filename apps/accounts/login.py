@@ -46,7 +46,7 @@ def sign_in(request: HttpRequest, *, email: str, password: str) -> User:
     """Start a session. Raises WrongCredentials, or TooManyTries before the password is checked."""
     address = request.META.get("REMOTE_ADDR", "")
     account = _digest(email)
-    browser = _known(request)
+    browser = _known_browser(request)
     if browser and browser.account == account:
         PER_BROWSER.count(browser.browser)
     else:
@@ -68,7 +68,7 @@ def sign_in(request: HttpRequest, *, email: str, password: str) -> User:
 
 def remember_browser(request: HttpRequest, response: HttpResponse, user: User) -> None:
     """Mark this browser as known for the account that just signed in, until another one does."""
-    account, remembered = _digest(user.email), _known(request)
+    account, remembered = _digest(user.email), _known_browser(request)
     browser = remembered.browser if remembered and remembered.account == account else token_urlsafe(16)
     response.set_cookie(
         COOKIE,
@@ -81,7 +81,7 @@ def remember_browser(request: HttpRequest, response: HttpResponse, user: User) -
     )
 
 
-def _known(request: HttpRequest) -> Known | None:
+def _known_browser(request: HttpRequest) -> Known | None:
     try:
         return Known(*signing.loads(request.COOKIES.get(COOKIE, ""), salt=SALT, max_age=COOKIE_SECONDS))
     except signing.BadSignature:

@@ -52,7 +52,7 @@ def start_live_experiment(
     """Compare the two arms of a split in sessions that begin from now on, until `tasks` are judged or the rule ends it. Raises CantFeed."""
     locked = TrafficSplit.objects.select_for_update(no_key=True).get(pk=split.pk)
     arms = list(locked.arms.select_related("policy").order_by("is_canary", "pk"))
-    _refuse_what_cannot_feed(locked, arms)
+    _refuse_unsuitable_split(locked, arms)
     champion = promotions.champion(workspace=workspace, environment=locked.environment)
     a, b = sorted((arm.policy for arm in arms), key=lambda policy: policy != champion)
     plan = {"source": "live", "tasks": tasks, "samples": 1, "overlap": overlap, "seed": seed, "rule": asdict(rule)}
@@ -77,7 +77,7 @@ def start_live_experiment(
     return experiment
 
 
-def _refuse_what_cannot_feed(split: TrafficSplit, arms: list[Arm]) -> None:
+def _refuse_unsuitable_split(split: TrafficSplit, arms: list[Arm]) -> None:
     if len(arms) != 2:
         raise CantFeed(
             f"{split} has {len(arms)} arm{'' if len(arms) == 1 else 's'}; an experiment compares two. Change its arms first."

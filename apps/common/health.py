@@ -29,8 +29,8 @@ class Health(NamedTuple):
 def health() -> Health:
     """Run all checks. Takes seconds if a service is down."""
     parts = {
-        "database": "ok" if _holds(_ask_database) else "away",
-        "valkey": "ok" if _holds(_write_to_valkey) else "away",
+        "database": "ok" if _passes(_ask_database) else "away",
+        "valkey": "ok" if _passes(_write_to_valkey) else "away",
         "disk": "ok" if disk.has_room() else "full",
     }
     is_ready = set(parts.values()) == {"ok"}
@@ -73,7 +73,7 @@ def _write_to_valkey() -> None:
     cache.set("health", True, timeout=10)
 
 
-def _holds(check: Callable[[], None]) -> bool:
+def _passes(check: Callable[[], None]) -> bool:
     with suppress(*TROUBLE):
         check()
         return True

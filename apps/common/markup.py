@@ -141,10 +141,10 @@ def _attribute(key: str, value: str | int | bool | None) -> str:
         return ""
     if value is True:
         return f" {name}"
-    if name in ("href", "src") and not _leads_somewhere_harmless(str(value)):
+    if name in ("href", "src") and not _is_harmless_link(str(value)):
         raise UnknownMarkup(f"{name} leads to {str(value)[:40]!r}; it may be a path, http, https or mailto.")
     return f' {name}="{escape(value)}"'
 
 
-def _leads_somewhere_harmless(address: str) -> bool:
+def _is_harmless_link(address: str) -> bool:
     return address.startswith(("/", "#", "?")) or is_web_address(address)

@@ -19,14 +19,14 @@ def duration(seconds: float | None) -> str:
     if rounded < 60:
         return f"{rounded} s"
     if rounded < 3600:
-        return _two(rounded, 60, "min", 1, "s")
+        return _two_units(rounded, 60, "min", 1, "s")
     minutes = round(seconds / 60)
     if minutes < 24 * 60:
-        return _two(minutes, 60, "h", 1, "min")
-    return _two(round(seconds / 3600), 24, "d", 1, "h")
+        return _two_units(minutes, 60, "h", 1, "min")
+    return _two_units(round(seconds / 3600), 24, "d", 1, "h")
 
 
-def _two(amount: int, large: int, large_unit: str, small: int, small_unit: str) -> str:
+def _two_units(amount: int, large: int, large_unit: str, small: int, small_unit: str) -> str:
     first, rest = divmod(amount, large)
     return f"{first} {large_unit}" + (f" {rest // small} {small_unit}" if rest else "")
 

@@ -98,12 +98,12 @@ class Recipe:
         if any(type(item) is not int for item in self.without_items):
             raise BadRecipe("without_items", "These are ids of items: whole numbers.")
         object.__setattr__(self, "without_items", tuple(sorted(set(self.without_items))))
-        _whole(self, "minimum_margin", 1, 1000)
-        _whole(self, "minimum_confidence", 50, 100)
-        _whole(self, "minimum_strength", 1, 3)
-        _whole(self, "seed", 0, MAX_SEED)
+        _check_whole_number(self, "minimum_margin", 1, 1000)
+        _check_whole_number(self, "minimum_confidence", 50, 100)
+        _check_whole_number(self, "minimum_strength", 1, 3)
+        _check_whole_number(self, "seed", 0, MAX_SEED)
         for split in Split.values:
-            _whole(self, split, 0, 100)
+            _check_whole_number(self, split, 0, 100)
         if sum(self.shares.values()) != 100:
             raise BadRecipe("train", f"The shares add up to {sum(self.shares.values())} %; expected 100 %.")
         if self.until is not None and self.until.tzinfo is None:
@@ -164,7 +164,7 @@ def _uuid(field: str, value: object) -> str:
         raise BadRecipe(field, f"{value!r} isn't an id.") from None
 
 
-def _whole(recipe: Recipe, name: str, low: int, high: int) -> None:
+def _check_whole_number(recipe: Recipe, name: str, low: int, high: int) -> None:
     value = getattr(recipe, name)
     if type(value) is not int or not low <= value <= high:
         raise BadRecipe(name, f"{value!r} is not a whole number from {low} to {high}.")

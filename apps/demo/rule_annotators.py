@@ -49,24 +49,30 @@ Check = Callable[[TrajectoryFacts], Verdict]
 def outcome_first(a: TrajectoryFacts, b: TrajectoryFacts) -> Answer:
     """Success decides; between two successes the shorter one; two failures are both bad unless one got further."""
     if a.success != b.success:
-        return Answer(strength=_towards(a.success, MUCH), rationale="One did what was asked, the other did not.")
+        return Answer(
+            strength=_signed_strength(a.success, MUCH), rationale="One did what was asked, the other did not."
+        )
     if a.reward != b.reward:
-        return Answer(strength=_towards(a.reward > b.reward, CLEARLY), rationale="One reached more of the goal.")
+        return Answer(
+            strength=_signed_strength(a.reward > b.reward, CLEARLY), rationale="One reached more of the goal."
+        )
     if not a.success:
         return Answer(strength=0, both_bad=True, rationale="Neither did what was asked.")
     if a.steps != b.steps:
-        return Answer(strength=_towards(a.steps < b.steps, SLIGHTLY), rationale="Both succeeded; one took fewer steps.")
+        return Answer(
+            strength=_signed_strength(a.steps < b.steps, SLIGHTLY), rationale="Both succeeded; one took fewer steps."
+        )
     return Answer(strength=0, rationale="Both succeeded in the same number of steps.")
 
 
 def clean_and_short(a: TrajectoryFacts, b: TrajectoryFacts) -> Answer:
     """Fewer failed calls, then fewer steps, whatever came of it: a judge that is wrong about hasty trajectories."""
     if a.errors != b.errors:
-        return Answer(strength=_towards(a.errors < b.errors, CLEARLY), rationale="One made fewer failed calls.")
+        return Answer(strength=_signed_strength(a.errors < b.errors, CLEARLY), rationale="One made fewer failed calls.")
     if abs(a.steps - b.steps) >= 2:
-        return Answer(strength=_towards(a.steps < b.steps, CLEARLY), rationale="One was clearly shorter.")
+        return Answer(strength=_signed_strength(a.steps < b.steps, CLEARLY), rationale="One was clearly shorter.")
     if a.steps != b.steps:
-        return Answer(strength=_towards(a.steps < b.steps, SLIGHTLY), rationale="One was a step shorter.")
+        return Answer(strength=_signed_strength(a.steps < b.steps, SLIGHTLY), rationale="One was a step shorter.")
     return Answer(strength=0, rationale="Equally long, equally clean.")
 
 
@@ -77,7 +83,7 @@ def no_failed_call(trajectory: TrajectoryFacts) -> Verdict:
     return Verdict(accepted=True, rationale="No call failed.")
 
 
-def _towards(a_wins: bool, strength: int) -> int:
+def _signed_strength(a_wins: bool, strength: int) -> int:
     return strength if a_wins else -strength
 
 

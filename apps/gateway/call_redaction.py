@@ -84,12 +84,12 @@ def _remove_tokens(call: Call) -> None:
 
 def _without_tokens(reply: Any) -> Any:
     if "choices" not in reply:
-        return _bare(reply)
-    bare = [_bare(choice) if isinstance(choice, dict) else choice for choice in reply["choices"]]
-    return {**_bare(reply), "choices": bare}
+        return _without_content(reply)
+    bare = [_without_content(choice) if isinstance(choice, dict) else choice for choice in reply["choices"]]
+    return {**_without_content(reply), "choices": bare}
 
 
-def _bare(call_fields: dict[str, Any]) -> dict[str, Any]:
+def _without_content(call_fields: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in call_fields.items() if name not in OF_TOKENS}
 
 

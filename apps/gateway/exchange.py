@@ -84,7 +84,7 @@ class Exchange:
 
     async def respond(self, receive: Receive) -> Response:
         """The policy's reply, or the stored one for a retry. Raises GatewayRefusal or ClientDisconnect."""
-        self._refuse_where_over()
+        self._refuse_if_ended()
         if self.is_retry and (call_id := self.cached.graph.same_request(self._digest)):
             if (replay := await self._replay(call_id)) is not None:
                 return replay
@@ -152,7 +152,7 @@ class Exchange:
             raise UpstreamAway(self._dialect.nothing_read) from None
         return await self._pass_reply(reply)
 
-    def _refuse_where_over(self) -> None:
+    def _refuse_if_ended(self) -> None:
         if not self.session.is_open:
             raise SessionEnded(f"This session is {self.session.state}. Create another one with POST /api/v1/sessions.")
 
@@ -239,7 +239,7 @@ class Exchange:
         if failure := self._dialect.failure_in(reply):
             raise UpstreamAway(f"The policy's server failed: {failure}")
         await self._record(status=Call.Status.OK, http_status=200, reply=reply)
-        return self._whole(reply, self.headers)
+        return self._unstreamed_response(reply, self.headers)
 
     async def _failed(self, refusal: GatewayRefusal) -> GatewayRefusal:
         self._may_be_computed |= isinstance(refusal, UpstreamAway) and refusal.may_have_computed
@@ -271,9 +271,9 @@ class Exchange:
         return None if call.is_redacted else self._replayed(call.reply or {})
 
     def _replayed(self, reply: Any) -> Response:
-        return self._whole(reply, {"x-retrace-replayed": "true"})
+        return self._unstreamed_response(reply, {"x-retrace-replayed": "true"})
 
-    def _whole(self, reply: Any, headers: Mapping[str, str]) -> Response:
+    def _unstreamed_response(self, reply: Any, headers: Mapping[str, str]) -> Response:
         """A complete reply, as a stream if the agent requested one."""
         if not self.body.get("stream"):
             return Response(jsontext.dumps(reply), headers=headers, media_type="application/json")

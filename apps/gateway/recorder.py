@@ -228,15 +228,15 @@ class Recorder:
         """Keep a reply in memory that is stored redacted, for a retry by the agent's library."""
         until = time.monotonic() + REPLAY_SECONDS
         self._unredacted[call_id] = until, jsontext.dumps(reply)
-        self._forget()
+        self._evict()
 
     def reply_of(self, call_id: UUID) -> Json:
         """A reply as sent to the agent, if it's still in memory; otherwise None."""
-        self._forget()
+        self._evict()
         _, reply = self._unredacted.get(call_id, (0.0, b"null"))
         return cast("Json", jsontext.loads(reply))
 
-    def _forget(self) -> None:
+    def _evict(self) -> None:
         total_bytes = sum(len(reply) for _, reply in self._unredacted.values())
         for call_id, (until, reply) in list(self._unredacted.items()):
             if until > time.monotonic() and total_bytes <= REPLAY_BYTES:
@@ -272,7 +272,7 @@ def _load(digest: str, cached: CachedSession | None) -> CachedSession | None:
     cached.terms = terms_of(cached.session.workspace_id, cached.session.policy_id, cached.session.endpoint_id)
     calls = Call.objects.filter(session=cached.session, status=Call.Status.OK)
     if last := cached.graph.last:
-        calls = calls.filter(id__gte=_shortly_before(last))
+        calls = calls.filter(id__gte=_id_shortly_before(last))
     cached.graph.add(Node.of_columns(*row) for row in calls.values_list(*NODE_COLUMNS))
     return cached
 
@@ -287,6 +287,6 @@ def _digest_key(session: Session) -> bytes:
     return salted_hmac("gateway digests", str(session.pk), algorithm="sha256").digest()
 
 
-def _shortly_before(call_id: UUID) -> UUID:
+def _id_shortly_before(call_id: UUID) -> UUID:
     moment = (call_id.int >> 80) - int(OVERLAP.total_seconds() * 1000)
     return UUID(int=max(moment, 0) << 80)

@@ -330,7 +330,7 @@ def store_trajectories(session: Session) -> None:
     if size_of(main) > MAX_CHARACTERS:
         _note_problem(session, f"Its chat has more than {MAX_CHARACTERS >> 20} MiB, so it didn't become a trajectory.")
         return
-    for together in _a_few_at_a_time([path for path in paths if path[-1].pk not in stored_leaves], main):
+    for together in _path_batches([path for path in paths if path[-1].pk not in stored_leaves], main):
         is_main = together[0] is main
         prepared = []
         for path in with_content(together):
@@ -352,7 +352,7 @@ def store_trajectories(session: Session) -> None:
     _mark_branches(session, paths)
 
 
-def _a_few_at_a_time(paths: Sequence[list[Call]], main: list[Call]) -> Iterator[list[list[Call]]]:
+def _path_batches(paths: Sequence[list[Call]], main: list[Call]) -> Iterator[list[list[Call]]]:
     """The main path alone, and of the others as many together as have STORED_BYTES, so that neither thousands of queries nor hundreds of megabytes are needed."""
     together: list[list[Call]] = []
     size = 0

@@ -100,12 +100,12 @@ def pace_of(member: Membership) -> Pace:
     """From the person's desks, and the judgments of one day."""
     by_member = {"annotator__workspace": member.workspace_id, "annotator__user": member.user_id}
     done = Desk.objects.filter(**by_member).aggregate(judged=Sum("judged"), golds=Sum("golds"), seconds=Sum("seconds"))
-    lately = sum(_lately(kind.model.objects, by_member) for kind in KINDS.values())
+    lately = sum(_recent_count(kind.model.objects, by_member) for kind in KINDS.values())
     judged = (done["judged"] or 0) + (done["golds"] or 0)
     return Pace(judged, lately, done["seconds"] / judged if judged else None)
 
 
-def _lately(judgments: Any, by_member: dict[str, Any]) -> int:
+def _recent_count(judgments: Any, by_member: dict[str, Any]) -> int:
     """Those of training items are not counted anywhere."""
     valid = judgments.valid().filter(**by_member, pk__gte=first_id_at(now() - timedelta(hours=24)))
     count: int = valid.exclude(item__purpose=Item.Purpose.ONBOARDING).count()

@@ -180,7 +180,7 @@ def _nothing_to_judge(member: Membership) -> Decision | None:
     )
 
 
-def _nothing_at_all(member: Membership) -> Decision | None:
+def _no_data(member: Membership) -> Decision | None:
     """A new workspace."""
     if Trajectory.objects.visible_to(member).exists() or ImportBatch.objects.visible_to(member).exists():
         return None
@@ -201,5 +201,5 @@ QUESTIONS: tuple[Callable[[Membership], Decision | None], ...] = (
     _version_untrained,
     _policy_uncompared,
     _nothing_to_judge,
-    _nothing_at_all,
+    _no_data,
 )

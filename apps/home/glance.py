@@ -104,7 +104,7 @@ def _trajectories(member: Membership) -> Station:
     done = rolling.aggregate(finished=Sum("finished"), total=Sum("total"))
     words = []
     if importing:
-        words.append(_many(importing, "file coming in", "files coming in"))
+        words.append(_counted_noun(importing, "file coming in", "files coming in"))
     if done["total"]:
         words.append(f"{count(done['finished'])} of {count(done['total'])} rollouts done")
     rows = Trajectory.objects.visible_to(member)
@@ -171,5 +171,5 @@ def _experiments(member: Membership) -> Station:
     return _station("Experiments", "arena", experiments, words, active=bool(on))
 
 
-def _many(number: int, one: str, many: str) -> str:
+def _counted_noun(number: int, one: str, many: str) -> str:
     return f"1 {one}" if number == 1 else f"{count(number)} {many}"

@@ -103,7 +103,7 @@ class Reading:
         entry = jsontext.loads(body)
         if format.judges:
             self.verdict = Verdict(row, *format.judges(entry))
-        room, originals = _Room(len(body)), _Originals(body)
+        room, originals = _Budget(len(body)), _Originals(body)
         for index, record in enumerate(format.read(entry, filename)):
             is_judged = outcomes and (index == 0 or record.part is not None)  # the others belong to sub-agents
             if outcomes and is_judged:
@@ -117,7 +117,7 @@ class Reading:
             yield ReadTrajectory(record, original, outcomes.verdict(record, row.file) if outcomes and asks else None)
 
 
-class _Room:
+class _Budget:
     """How many more trajectories a record may produce, and their total bytes."""
 
     def __init__(self, size: int) -> None:

@@ -79,10 +79,10 @@ def wait_of(job: Job, *, role: Role) -> Wait | None:
     running, ahead = [], 0
     for kind in kinds():
         running += [other for other in _held(kind) if _route(other).worker_queue == route.worker_queue]
-        ahead += sum(_goes_first(other, route, job) for other in _waiting(kind))
+        ahead += sum(_is_ahead(other, route, job) for other in _waiting(kind))
     served = served_queues()
     is_new = now() - job.queued_at < CLAIM_DELAY
-    first_holder = None if is_new else min(running, key=_ends, default=None)
+    first_holder = None if is_new else min(running, key=_remaining_seconds, default=None)
     return Wait(
         worker_queue=route.worker_queue,
         has_worker=bool(running) or served is None or route.worker_queue in served,
@@ -120,14 +120,14 @@ def _route(job: Job) -> Route:
     return route_of(kind_of_job(job).task(job))
 
 
-def _goes_first(other: Job, route: Route, job: Job) -> bool:
+def _is_ahead(other: Job, route: Route, job: Job) -> bool:
     other_route = _route(other)
     if other_route.worker_queue != route.worker_queue or other.pk == job.pk:
         return False
     return (other_route.priority, other.queued_at) < (route.priority, job.queued_at)
 
 
-def _ends(job: Job) -> float:
+def _remaining_seconds(job: Job) -> float:
     remaining = job.seconds_left
     return float("inf") if remaining is None else remaining
 

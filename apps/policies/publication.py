@@ -97,7 +97,7 @@ def publish_policy(
 
     Raises PublishingRefused.
     """
-    _refuse_what_cannot_be(policy, way, name, endpoint)
+    _refuse_invalid(policy, way, name, endpoint)
     try:
         with transaction.atomic():
             publication = Publication(
@@ -133,7 +133,7 @@ def served_name(publication: Publication) -> str:
     return f"{publication.name}-{publication.pk.hex[-12:]}" if publication.endpoint_id else ""
 
 
-def _refuse_what_cannot_be(policy: Policy, way: str, name: str, endpoint: Endpoint | None) -> None:
+def _refuse_invalid(policy: Policy, way: str, name: str, endpoint: Endpoint | None) -> None:
     weights = weights_of(policy)
     if weights is None or not weights.has_model:
         raise NotPublishable(

@@ -118,7 +118,7 @@ def whole(text: str, start: int, end: int) -> Iterator[Span]:
 
 def _card(text: str, start: int, end: int) -> Iterator[Span]:
     """Candidates may contain more than a card number, so it may start or end at any group of digits."""
-    if _beside(text, start - 1) or _beside(text, end):
+    if _is_adjacent(text, start - 1) or _is_adjacent(text, end):
         return
     groups, begin = [], start
     for at in range(start, end + 1):
@@ -161,14 +161,14 @@ def _phone(text: str, start: int, end: int) -> Iterator[Span]:
     digits = sum(letter.isdigit() for letter in text[start:end])
     is_international = text[start] == "+"
     if (digits in PHONE_DIGITS if is_international else digits == 10) and not (
-        _beside(text, start - 1) or _beside(text, end) or text[start - 1 : start] == "+"
+        _is_adjacent(text, start - 1) or _is_adjacent(text, end) or text[start - 1 : start] == "+"
     ):
         yield start, end
 
 
 def _ipv4(text: str, start: int, end: int) -> Iterator[Span]:
     """Not part of a longer sequence of numbers, such as a version."""
-    if _beside(text, start - 1) or _beside(text, end):
+    if _is_adjacent(text, start - 1) or _is_adjacent(text, end):
         return
     if text[start - 1 : start] == "." or (text[end : end + 1] == "." and text[end + 1 : end + 2].isdigit()):
         return
@@ -185,7 +185,11 @@ def _ipv6(text: str, start: int, end: int) -> Iterator[Span]:
         end -= 1  # the end of a sentence
     if end - start > 1 and text[end - 1] == ":" and text[end - 2] != ":":
         end -= 1
-    if _beside(text, start - 1) or _beside(text, end) or sum(letter not in ":." for letter in text[start:end]) < 4:
+    if (
+        _is_adjacent(text, start - 1)
+        or _is_adjacent(text, end)
+        or sum(letter not in ":." for letter in text[start:end]) < 4
+    ):
         return
     try:
         ipaddress.IPv6Address(text[start:end])
@@ -197,7 +201,7 @@ def _ipv6(text: str, start: int, end: int) -> Iterator[Span]:
 def _iban(text: str, start: int, end: int) -> Iterator[Span]:
     """Starts at the country code and check digits, with that country's length and a valid checksum (ISO 7064, mod 97-10)."""
     length = IBAN_LENGTHS.get(text[start : start + 2].upper(), 0)
-    if not length or _beside(text, start - 1):
+    if not length or _is_adjacent(text, start - 1):
         return
     letters, at = text[start:end], end
     while len(letters) < length and at < len(text):
@@ -208,7 +212,7 @@ def _iban(text: str, start: int, end: int) -> Iterator[Span]:
             at += 1
         else:
             return
-    if len(letters) < length or _beside(text, at):
+    if len(letters) < length or _is_adjacent(text, at):
         return
     number = "".join(str(int(letter, 36)) for letter in letters[4:] + letters[:4])
     if int(number) % 97 == 1:
@@ -226,7 +230,7 @@ def _jwt(text: str, start: int, end: int) -> Iterator[Span]:
         yield start, end
 
 
-def _beside(text: str, at: int) -> bool:
+def _is_adjacent(text: str, at: int) -> bool:
     """Whether the character there continues a word, so that a match would be part of it."""
     return 0 <= at < len(text) and (text[at].isalnum() or text[at] == "_")
 

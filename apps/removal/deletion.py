@@ -153,7 +153,7 @@ def outlook(target: Any) -> Outlook:
     rows = type(target)._base_manager.filter(pk=target.pk)
     counts: dict[type[Model], int] = {}
     if not blocking:
-        counts = dependents.count(rows, spared=_spared(target))
+        counts = dependents.count(rows, spared=_spared_models(target))
         if isinstance(target, Trajectory | Task):
             counts |= dependents.count(_sessions_left_alone(_ids(target)), spared=NEVER)
     return Outlook(title_of(target), counts_by_name(counts), blocking[:MAX_BLOCKERS], len(blocking) > MAX_BLOCKERS)
@@ -263,7 +263,7 @@ def _blockers_of(target: Any) -> list[Blocker]:
             return blockers.on_dataset(target)
 
 
-def _spared(target: Any) -> frozenset[type[Model]]:
+def _spared_models(target: Any) -> frozenset[type[Model]]:
     if isinstance(target, Queue):
         return NEVER - {Item}
     return NEVER - {Version, VersionPreference, VersionJudgement} if isinstance(target, Version | Dataset) else NEVER
@@ -286,7 +286,7 @@ def _delete_queue(queue: Queue) -> dict[type[Model], int]:
     if blocking := blockers.on_queue(locked):
         raise StillNeeded(blocking)
     _forget_failed(Q(preference__queue=queue), Q(inspection__queue=queue) | Q(rating__queue=queue))
-    return dependents.delete(Queue.objects.filter(pk=queue.pk), spared=_spared(queue))
+    return dependents.delete(Queue.objects.filter(pk=queue.pk), spared=_spared_models(queue))
 
 
 def _forget_failed(pairs: Q, judgments: Q) -> None:
@@ -301,7 +301,7 @@ def _delete_version(version: Version) -> dict[type[Model], int]:
     if blocking := blockers.on_version(locked):
         raise StillNeeded(blocking)
     _discard_afterward(locked)
-    return dependents.delete(Version.objects.filter(pk=version.pk), spared=_spared(version))
+    return dependents.delete(Version.objects.filter(pk=version.pk), spared=_spared_models(version))
 
 
 def _delete_dataset(dataset: Dataset) -> dict[type[Model], int]:
@@ -310,4 +310,4 @@ def _delete_dataset(dataset: Dataset) -> dict[type[Model], int]:
         raise StillNeeded(blocking)
     for version in Version.objects.filter(dataset=dataset).select_related("dataset"):
         _discard_afterward(version)
-    return dependents.delete(Dataset.objects.filter(pk=dataset.pk), spared=_spared(dataset))
+    return dependents.delete(Dataset.objects.filter(pk=dataset.pk), spared=_spared_models(dataset))

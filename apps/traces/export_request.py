@@ -183,8 +183,8 @@ def _span(raw: dict[str, Any], source: Source, batch: Batch) -> Span:
     if parent == span_id:
         raise Rejected(f"The span {span_id} is its own parent.")
     raw |= {"traceId": trace_id, "spanId": span_id, "parentSpanId": parent}
-    _moment(raw, "startTimeUnixNano")
-    ended = _moment(raw, "endTimeUnixNano")
+    _nanoseconds(raw, "startTimeUnixNano")
+    ended = _nanoseconds(raw, "endTimeUnixNano")
     raw = redacted_span(raw, batch.rules, cpu_seconds=batch.cpu_seconds) if batch.rules else raw
     try:
         body = jsontext.dumps(raw)
@@ -205,7 +205,7 @@ def _span(raw: dict[str, Any], source: Source, batch: Batch) -> Span:
     )
 
 
-def _moment(raw: dict[str, Any], name: str) -> int:
+def _nanoseconds(raw: dict[str, Any], name: str) -> int:
     written = str(raw.get(name) or 0)
     if not written.isdecimal() or len(written) > 20 or int(written) > LATEST:
         raise Rejected(f"A span's {name} is {written[:40]!r}; expected nanoseconds since 1970, until 2262.")

@@ -53,7 +53,7 @@ def settle_due() -> None:
         except Exception:  # one malformed trace must not block the others
             logger.exception("%d traces could not become trajectories together", len(traces))
             for pk in traces:
-                _settle_alone(pk)
+                _settle_one(pk)
 
 
 def _batches() -> Iterator[list[UUID]]:
@@ -71,7 +71,7 @@ def _batches() -> Iterator[list[UUID]]:
         yield batch
 
 
-def _settle_alone(pk: UUID) -> None:
+def _settle_one(pk: UUID) -> None:
     try:
         settle([pk])
     except Exception as error:

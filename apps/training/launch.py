@@ -125,7 +125,7 @@ def _read(data: dict[str, Any]) -> Check:
 TASK = "training.run"
 
 
-def _write_down(run: Run, event: Event) -> None:
+def _record_event(run: Run, event: Event) -> None:
     """Add it to the run's timeline and to the open pages of the run."""
     if event.text:
         RunEvent.objects.create(run=run, kind=event.kind, text=event.text)
@@ -141,7 +141,7 @@ RUNS = register(
         task=lambda run: TASK,
         title=lambda run: run.name,
         url=lambda run: reverse("training:run", args=[run.pk]),
-        on_event=_write_down,
+        on_event=_record_event,
         webhook_events={Phase.DONE: EventType.RUN_FINISHED, Phase.FAILED: EventType.RUN_FAILED},
         facts=lambda run: {"algorithm": run.algorithm},
         related=("version__dataset", "base__endpoint", "workspace"),

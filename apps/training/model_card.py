@@ -29,7 +29,7 @@ def model_card(policy: Policy) -> str:
         f"# {plain(policy.name)}",
         "",
         *([plain(policy.description), ""] if policy.description else []),
-        _made(policy, run),
+        _origin_text(policy, run),
         "",
         "## What it learned from",
         "",
@@ -66,7 +66,7 @@ def _head(policy: Policy, origins: Sequence[Origin], run: Run | None) -> list[st
     ]
 
 
-def _made(policy: Policy, run: Run | None) -> str:
+def _origin_text(policy: Policy, run: Run | None) -> str:
     if run is None:
         return f"{policy.get_kind_display()}, registered in Retrace without a record of its training."
     base_text = f", from {plain(run.base.name)}" if run.base else ", from random weights"

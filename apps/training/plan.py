@@ -169,7 +169,7 @@ def _config(
 ) -> TrainingConfig:
     """The validated config. Raises InvalidConfig."""
     cls = TRAINING_CONFIGS[algorithm]
-    changes = _with_usual_alpha(changes)
+    changes = _with_default_alpha(changes)
     problems = _forbidden(cls, changes)
     if method == "full" and "lora" in changes:
         problems.append(
@@ -203,7 +203,7 @@ def _placeholders(algorithm: str, base: Policy | None) -> dict[str, Any]:
     return {"kind": algorithm, "model": model, **({"data": {"train": "train.jsonl"}} if reads_rows else {})}
 
 
-def _with_usual_alpha(changes: Mapping[str, Any]) -> Mapping[str, Any]:
+def _with_default_alpha(changes: Mapping[str, Any]) -> Mapping[str, Any]:
     """Keeps an adapter's scale when only the rank is changed: alpha defaults to twice the rank."""
     lora = changes.get("lora")
     if not isinstance(lora, Mapping) or "alpha" in lora or not isinstance(rank := lora.get("rank"), int):

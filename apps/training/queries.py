@@ -150,12 +150,12 @@ def headway(run: Run, *, at: datetime | None = None) -> Headway:
         case Run.State.CANCELLING:
             return Headway(f"Saving a checkpoint at {steps}, then it stops", "", run.step, total)
         case Run.State.FINISHED:
-            return Headway(f"Finished after {run.step:,} steps", _took(run), total, total)
+            return Headway(f"Finished after {run.step:,} steps", _duration_text(run), total, total)
         case _:
-            return Headway(f"Stopped at {steps}", _took(run), run.step, total)
+            return Headway(f"Stopped at {steps}", _duration_text(run), run.step, total)
 
 
-def _took(run: Run) -> str:
+def _duration_text(run: Run) -> str:
     if not (run.started_at and run.finished_at):
         return ""
     return quantities.duration((run.finished_at - run.started_at).total_seconds())

@@ -122,7 +122,7 @@ def _float(value: Any) -> float:
     return float(_of(float, int, str)(value))
 
 
-def _moment(value: Any) -> datetime:
+def _datetime(value: Any) -> datetime:
     moment = datetime.fromisoformat(_of(str)(value))
     if moment.tzinfo is None or not 1970 <= moment.year <= 2200:
         raise ValueError
@@ -135,7 +135,7 @@ PARSERS: Final[dict[type[AnyField], tuple[Callable[[Any], Any], str]]] = {
     models.IntegerField: (_of(int), "a whole number"),
     models.FloatField: (_float, "a number"),
     models.DecimalField: (lambda value: Decimal(_of(str)(value)), "a decimal number in a string"),
-    models.DateTimeField: (_moment, "a time with its zone, as in ISO 8601, from 1970 to 2200"),
+    models.DateTimeField: (_datetime, "a time with its zone, as in ISO 8601, from 1970 to 2200"),
     models.UUIDField: (lambda value: UUID(_of(str)(value)), "an id"),
     models.BinaryField: (lambda value: base64.b64decode(_of(str)(value), validate=True), "bytes in base64"),
     models.CharField: (_text, TEXT),

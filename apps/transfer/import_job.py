@@ -109,19 +109,19 @@ def import_workspace(import_id: str) -> bool:
             _carry_out(job, archive, files, progress)
             files.keep()
     except Superseded:
-        _take_back(files)
+        _remove_files(files)
         return False
     except (OperationalError, InterfaceError) as error:
         if _is_down(error):
             raise  # maybe all is committed; otherwise the lease expires, and the next attempt begins anew
-        _take_back(files)
+        _remove_files(files)
         lifecycle.fail(job, Failure("data", _words(error)))
     except (TransferRefused, DataError, IntegrityError, OSError) as error:
-        _take_back(files)
+        _remove_files(files)
         lifecycle.fail(job, Failure("data", _words(error)))
     except Exception as error:  # no archive may occupy a worker three times over
         log.exception("the archive of import %s can't be read", job.pk)
-        _take_back(files)
+        _remove_files(files)
         words = f"The archive can't be read ({type(error).__name__}), so nothing was imported. Export it again."
         lifecycle.fail(job, Failure("data", words))
     _discard(job)
@@ -189,7 +189,7 @@ def _words(error: Exception) -> str:
     return f"The database refuses a row of the archive, so nothing was imported: {first}"
 
 
-def _take_back(files: FrozenFiles | None) -> None:
+def _remove_files(files: FrozenFiles | None) -> None:
     if files is not None:
         files.discard()
 

@@ -77,7 +77,7 @@ class Reader:
             raise BadArchive(
                 where, "The person is named twice, or there are too many.", f"at most {MAX_PEOPLE:,} people"
             )
-        user = self._members.get(email.lower()) or self._stand_in(email, name)
+        user = self._members.get(email.lower()) or self._placeholder_user(email, name)
         self._ids[email] = user.pk
         if role is not None and email.lower() not in self._members:
             self.strangers.append({"email": email, "name": name, "role": role})
@@ -86,7 +86,7 @@ class Reader:
         """The user with this address; None if the archive names nobody with it."""
         return self._ids.get(email)
 
-    def _stand_in(self, email: str, name: str) -> User:
+    def _placeholder_user(self, email: str, name: str) -> User:
         digest = hashlib.sha256(f"{self._workspace.pk} {email}".encode()).hexdigest()[:40]
         user = User(email=f"{digest}@moved.invalid", name=name, is_active=False, preferences={MOVED_FROM: email})
         user.set_unusable_password()

@@ -30,8 +30,8 @@ class Tracer:
 
     def start(self) -> None:
         """Also called in a forked child, which has only its first thread."""
-        self._look()
-        threading.Thread(target=self._look_for_ever, daemon=True, name="flow-trace").start()
+        self._poll()
+        threading.Thread(target=self._poll_forever, daemon=True, name="flow-trace").start()
 
     def profile(self, frame: FrameType, event: str, _: object) -> None:
         code = frame.f_code
@@ -48,12 +48,12 @@ class Tracer:
             with (self.folder / f"{self.phase}.{os.getpid()}").open("a") as file:
                 file.write(f"{Path(code.co_filename).relative_to(ROOT)}\n")
 
-    def _look_for_ever(self) -> None:
+    def _poll_forever(self) -> None:
         while True:
             time.sleep(POLL_SECONDS)
-            self._look()
+            self._poll()
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         try:
             phase = (self.folder / "phase").read_text()
         except OSError:

@@ -75,7 +75,7 @@ def message_columns(cls: type) -> tuple[str, ...]:
 @cache
 def extra_columns(cls: type) -> tuple[Column, ...]:
     """The columns after the messages and `tools`."""
-    return tuple(Column(name, KINDS[_bare(hint)]) for name, hint in _hints(cls) if _bare(hint) in KINDS)
+    return tuple(Column(name, KINDS[_base_type(hint)]) for name, hint in _hints(cls) if _base_type(hint) in KINDS)
 
 
 def numbers_in(cls: type, row: JsonObject) -> JsonObject:
@@ -186,6 +186,6 @@ def _without_none(hint: Any) -> Any:
     return rest
 
 
-def _bare(hint: Any) -> Any:
+def _base_type(hint: Any) -> Any:
     hint = _without_none(hint)
     return get_args(hint)[0] if get_origin(hint) is Annotated else hint

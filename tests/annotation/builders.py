@@ -23,8 +23,8 @@ def rule(*, of: Workspace) -> Annotator:
 def queue(*, of: Workspace | None = None, items: int = 1, steps: int = 2, **fields: Any) -> Queue:
     """An open queue of `items` pairs, each of its own task; `fields` as `create_queue_of_pairs` takes them."""
     home = of or factories.workspace()
-    given = {"workspace": home, "created_by": None, "name": "Which is better?"}
-    return create_queue_of_pairs(**{**given, "pairs": [pair(of=home, steps=steps) for _ in range(items)], **fields})
+    defaults = {"workspace": home, "created_by": None, "name": "Which is better?"}
+    return create_queue_of_pairs(**{**defaults, "pairs": [pair(of=home, steps=steps) for _ in range(items)], **fields})
 
 
 def queue_of_trajectories(
@@ -32,9 +32,9 @@ def queue_of_trajectories(
 ) -> Queue:
     """An open queue of `items` single runs; `fields` as `create_queue_of_trajectories` takes them."""
     home = of or factories.workspace()
-    given = {"workspace": home, "created_by": None, "name": "Where does it go wrong?"}
+    defaults = {"workspace": home, "created_by": None, "name": "Where does it go wrong?"}
     trajectories = [attempt(factories.task(of=home), steps) for _ in range(items)]
-    return create_queue_of_trajectories(**{**given, "kind": kind, "trajectories": trajectories, **fields})
+    return create_queue_of_trajectories(**{**defaults, "kind": kind, "trajectories": trajectories, **fields})
 
 
 def pair(*, of: Workspace, steps: int = 2) -> Pair:
@@ -45,31 +45,31 @@ def pair(*, of: Workspace, steps: int = 2) -> Pair:
 
 
 def attempt(task: Task, steps: int = 2, *, succeeds: bool = False, **fields: Any) -> Trajectory:
-    made = factories.trajectory(of=task, steps=[], success=succeeds, step_count=steps, **fields)
-    Step.objects.bulk_create(_steps(made, steps, "lamp" if succeeds else "cup"))
-    return made
+    trajectory = factories.trajectory(of=task, steps=[], success=succeeds, step_count=steps, **fields)
+    Step.objects.bulk_create(_steps(trajectory, steps, "lamp" if succeeds else "cup"))
+    return trajectory
 
 
-def _steps(made: Trajectory, count: int, wanted: str) -> Sequence[Step]:
+def _steps(trajectory: Trajectory, count: int, target: str) -> Sequence[Step]:
     """Calls of a tool `look`: the first is the same in every attempt, the later ones look for `wanted`."""
-    messages = [_look(index, wanted if index else "all") for index in range(count)]
+    messages = [_look(index, target if index else "all") for index in range(count)]
     return [
         Step(
-            trajectory=made,
+            trajectory=trajectory,
             index=index,
             kind=StepKind.TOOL,
             tool="look",
             headline=f"shelf {index}",
             action=digest_of(message),
-            context=[_came(made, index)],
+            context=[_came(trajectory, index)],
             message=message,
         )
         for index, message in enumerate(messages)
     ]
 
 
-def _look(index: int, wanted: str) -> dict[str, Any]:
-    function = {"name": "look", "arguments": {"at": f"shelf {index}", "for": wanted}}
+def _look(index: int, target: str) -> dict[str, Any]:
+    function = {"name": "look", "arguments": {"at": f"shelf {index}", "for": target}}
     return {
         "role": "assistant",
         "content": None,
@@ -77,9 +77,9 @@ def _look(index: int, wanted: str) -> dict[str, Any]:
     }
 
 
-def _came(made: Trajectory, index: int) -> dict[str, str]:
+def _came(trajectory: Trajectory, index: int) -> dict[str, str]:
     if index == 0:
-        return {"role": "user", "content": made.task.instruction}
+        return {"role": "user", "content": trajectory.task.instruction}
     return {"role": "tool", "tool_call_id": f"call{index - 1}", "content": f"Shelf {index - 1} is empty."}
 
 

@@ -19,8 +19,8 @@ def find() -> str | None:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        own = playwright.chromium.executable_path
-    return own if Path(own).exists() else None
+        playwright_path = playwright.chromium.executable_path
+    return playwright_path if Path(playwright_path).exists() else None
 
 
 def install() -> str:

@@ -64,31 +64,33 @@ class Hub:
             return self._create(json.loads(content))
         if path == "/api/validate-yaml":
             return 200, {"errors": [], "warnings": []}
-        found = re.fullmatch(r"/api/datasets/([^/]+/[^/]+)(?:/(\w+)/([^/]+))?", path)
-        repository = self.repositories.get(found[1]) if found else None
-        if found is None or repository is None:
+        match = re.fullmatch(r"/api/datasets/([^/]+/[^/]+)(?:/(\w+)/([^/]+))?", path)
+        repository = self.repositories.get(match[1]) if match else None
+        if match is None or repository is None:
             return 404, {"error": "Repository not found"}
-        match method, found[2]:
+        match method, match[2]:
             case "GET", "tree":
                 return 200, [
                     {"type": "file", "path": name, "size": len(data), "oid": _oid(data)}
                     for name, data in repository.files.items()
                 ]
             case "GET", _:
-                return 200, {"id": found[1], "sha": repository.head, "siblings": []}
+                return 200, {"id": match[1], "sha": repository.head, "siblings": []}
             case "POST", "preupload":
                 return 200, {"files": [_mode(repository, each["path"]) for each in json.loads(content)["files"]]}
             case "POST", "commit":
-                return self._commit(found[1], repository, content)
+                return self._commit(match[1], repository, content)
             case "POST", "tag":
-                return self._tag(repository, json.loads(content)["tag"], found[3])
+                return self._tag(repository, json.loads(content)["tag"], match[3])
         return 404, {"error": "Not found"}
 
-    def _create(self, asked: dict[str, Any]) -> tuple[int, Any]:
-        name = f"{asked['organization']}/{asked['name']}"
+    def _create(self, repository_fields: dict[str, Any]) -> tuple[int, Any]:
+        name = f"{repository_fields['organization']}/{repository_fields['name']}"
         if name in self.repositories:
             return 409, {"error": "You already created this dataset repo", "url": f"{self.url}/datasets/{name}"}
-        self.repositories[name] = Repository(bool(asked.get("private") or asked.get("visibility") == "private"))
+        self.repositories[name] = Repository(
+            bool(repository_fields.get("private") or repository_fields.get("visibility") == "private")
+        )
         return 200, {"url": f"{self.url}/datasets/{name}"}
 
     def _commit(self, name: str, repository: Repository, content: bytes) -> tuple[int, Any]:

@@ -56,8 +56,8 @@ def open_session(researcher: Membership, upstream: Upstream) -> Callable[..., se
         workspace=researcher.workspace, name="clerk", base_url=upstream.url, model="served", by=researcher.user
     )
 
-    def opened(**given: Any) -> sessions.NewSession:
-        return sessions.open_session(workspace=policy.workspace, policy=policy, by=researcher.user, **given)
+    def opened(**fields: Any) -> sessions.NewSession:
+        return sessions.open_session(workspace=policy.workspace, policy=policy, by=researcher.user, **fields)
 
     return opened
 
@@ -83,5 +83,5 @@ class Agent:
 
 @pytest.fixture
 def agent(gateway_url: str, open_session: Callable[..., sessions.NewSession]) -> Iterator[Agent]:
-    with (found := Agent(gateway_url, open_session())).http:
-        yield found
+    with (agent_ := Agent(gateway_url, open_session())).http:
+        yield agent_

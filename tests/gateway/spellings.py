@@ -10,11 +10,11 @@ THOUGHT = "It may be on the shelf."
 
 def message(completion: Spelled) -> Spelled:
     """As Anthropic's protocol has it, with reasoning before it."""
-    said = completion["choices"][0]["message"]
+    reply = completion["choices"][0]["message"]
     content: list[Spelled] = [{"type": "thinking", "thinking": THOUGHT, "signature": "c2ln"}]
-    if said.get("content"):
-        content.append({"type": "text", "text": said["content"]})
-    for call in said.get("tool_calls") or []:
+    if reply.get("content"):
+        content.append({"type": "text", "text": reply["content"]})
+    for call in reply.get("tool_calls") or []:
         arguments = json.loads(call["function"]["arguments"])
         content.append({"type": "tool_use", "id": call["id"], "name": call["function"]["name"], "input": arguments})
     return {
@@ -23,7 +23,7 @@ def message(completion: Spelled) -> Spelled:
         "role": "assistant",
         "model": completion["model"],
         "content": content,
-        "stop_reason": "tool_use" if said.get("tool_calls") else "end_turn",
+        "stop_reason": "tool_use" if reply.get("tool_calls") else "end_turn",
         "stop_sequence": None,
         "usage": {
             "input_tokens": completion["usage"]["prompt_tokens"] - 4,
@@ -47,8 +47,8 @@ def message_events(whole: Spelled) -> Iterator[Spelled]:
         yield {"type": "content_block_start", "index": index, "content_block": empty}
         text = json.dumps(block["input"]) if name == "input" else block[name]
         for piece in (text[:3], text[3:]):
-            said = {"partial_json" if name == "input" else name: piece}
-            yield {"type": "content_block_delta", "index": index, "delta": {"type": kind, **said}}
+            fields = {"partial_json" if name == "input" else name: piece}
+            yield {"type": "content_block_delta", "index": index, "delta": {"type": kind, **fields}}
         yield {"type": "content_block_stop", "index": index}
     end = {"stop_reason": whole["stop_reason"], "stop_sequence": None}
     yield {"type": "message_delta", "delta": end, "usage": {"output_tokens": usage["output_tokens"]}}
@@ -57,14 +57,14 @@ def message_events(whole: Spelled) -> Iterator[Spelled]:
 
 def response(completion: Spelled) -> Spelled:
     """As OpenAI's Responses have it, with reasoning before it."""
-    said = completion["choices"][0]["message"]
+    reply = completion["choices"][0]["message"]
     output: list[Spelled] = [
         {"type": "reasoning", "id": "rs_1", "summary": [], "content": [{"type": "reasoning_text", "text": THOUGHT}]}
     ]
-    if said.get("content"):
-        text = {"type": "output_text", "text": said["content"], "annotations": [], "logprobs": []}
+    if reply.get("content"):
+        text = {"type": "output_text", "text": reply["content"], "annotations": [], "logprobs": []}
         output.append({"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [text]})
-    for call in said.get("tool_calls") or []:
+    for call in reply.get("tool_calls") or []:
         item = {"type": "function_call", "id": "fc_1", "call_id": call["id"], "status": "completed"}
         output.append({**item, **call["function"]})
     read, written = (completion["usage"][name] for name in ("prompt_tokens", "completion_tokens"))

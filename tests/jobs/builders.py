@@ -48,9 +48,9 @@ def continuation(of: Workspace) -> Job:
 def judge(of: Workspace) -> Job:
     policy = factories.policy(of=of, kind=Policy.Kind.REWARD_MODEL)
     annotator = factories.annotator(of=of, kind=Annotator.Kind.MODEL, policy=policy)
-    made = Judge.objects.create(workspace=of, queue=factories.queue(of=of), annotator=annotator, mode="prelabel")
-    JudgePrompt.objects.create(judge=made, version=1, text="Prefer what works.")
-    return made
+    created = Judge.objects.create(workspace=of, queue=factories.queue(of=of), annotator=annotator, mode="prelabel")
+    JudgePrompt.objects.create(judge=created, version=1, text="Prefer what works.")
+    return created
 
 
 def removal(of: Workspace) -> Job:

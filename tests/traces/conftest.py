@@ -57,13 +57,13 @@ def settle() -> None:
 
 def send(http: httpx.Client, *spans: dict[str, Any], **resource: Any) -> httpx.Response:
     """Spans in OTLP's JSON."""
-    about = {"attributes": attributes(resource)}
-    body = {"resourceSpans": [{"resource": about, "scopeSpans": [{"spans": list(spans)}]}]}
+    resource_body = {"attributes": attributes(resource)}
+    body = {"resourceSpans": [{"resource": resource_body, "scopeSpans": [{"spans": list(spans)}]}]}
     return http.post("", content=json.dumps(body), headers={"Content-Type": "application/json"})
 
 
 def span(
-    number: int, given: dict[str, Any] | None = None, *, trace: int = 1, parent: int = 0, **more: Any
+    number: int, span_attributes: dict[str, Any] | None = None, *, trace: int = 1, parent: int = 0, **more: Any
 ) -> dict[str, Any]:
     """Begun `number` seconds after 1970, and half a second long."""
     return {
@@ -73,16 +73,16 @@ def span(
         "name": f"span {number}",
         "startTimeUnixNano": str(number * 10**9),
         "endTimeUnixNano": str(number * 10**9 + 5 * 10**8),
-        "attributes": attributes(given or {}),
+        "attributes": attributes(span_attributes or {}),
         **more,
     }
 
 
-def chat_span(number: int, *said: str, parent: int = 9, **more: Any) -> dict[str, Any]:
+def chat_span(number: int, *texts: str, parent: int = 9, **more: Any) -> dict[str, Any]:
     """A model call that was given all of `said` but its last, which it answered: the user and the model take turns."""
     messages = [
         {"role": ("user", "assistant")[place % 2], "parts": [{"type": "text", "content": text}]}
-        for place, text in enumerate(said)
+        for place, text in enumerate(texts)
     ]
     return span(
         number,
@@ -97,19 +97,19 @@ def chat_span(number: int, *said: str, parent: int = 9, **more: Any) -> dict[str
     )
 
 
-def attributes(given: dict[str, Any]) -> list[dict[str, Any]]:
-    return [{"key": key, "value": value(each)} for key, each in given.items()]
+def attributes(values: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"key": key, "value": value(each)} for key, each in values.items()]
 
 
-def value(given: Any) -> dict[str, Any]:
-    if isinstance(given, bool):
-        return {"boolValue": given}
-    if isinstance(given, int):
-        return {"intValue": str(given)}
-    if isinstance(given, float):
-        return {"doubleValue": given}
-    if isinstance(given, list):
-        return {"arrayValue": {"values": [value(each) for each in given]}}
-    if isinstance(given, dict):
-        return {"kvlistValue": {"values": attributes(given)}}
-    return {"stringValue": given}
+def value(raw: Any) -> dict[str, Any]:
+    if isinstance(raw, bool):
+        return {"boolValue": raw}
+    if isinstance(raw, int):
+        return {"intValue": str(raw)}
+    if isinstance(raw, float):
+        return {"doubleValue": raw}
+    if isinstance(raw, list):
+        return {"arrayValue": {"values": [value(each) for each in raw]}}
+    if isinstance(raw, dict):
+        return {"kvlistValue": {"values": attributes(raw)}}
+    return {"stringValue": raw}

@@ -66,9 +66,9 @@ def preference_rows(count: int) -> list[dict[str, Any]]:
     """Multi-turn rows of different lengths: a shared prefix, then tool calls, results and answers."""
     rows = []
     for number in range(count):
-        found = {**RESULT, "content": f'[{{"file": "f{number}"}}]'}
+        result = {**RESULT, "content": f'[{{"file": "f{number}"}}]'}
         prompt = [SYSTEM, {"role": "user", "content": "Find the budget. " * (1 + number % 3)}]
-        chosen = [call("find", name="budget"), found, {"role": "assistant", "content": f"It is f{number}."}]
+        chosen = [call("find", name="budget"), result, {"role": "assistant", "content": f"It is f{number}."}]
         rejected = [call("find", name=f"offer {number}"), NOTHING, ANSWER]
         rows.append({"prompt": prompt, "chosen": chosen, "rejected": rejected, "tools": TOOLS})
     return rows

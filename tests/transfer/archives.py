@@ -42,8 +42,8 @@ def imported(archive: bytes, owner: Membership) -> Import:
 
 def unpacked(archive: bytes) -> dict[str, bytes]:
     """The members by name."""
-    with zipfile.ZipFile(io.BytesIO(archive)) as found:
-        return {name: found.read(name) for name in found.namelist()}
+    with zipfile.ZipFile(io.BytesIO(archive)) as archive_file:
+        return {name: archive_file.read(name) for name in archive_file.namelist()}
 
 
 def rows(members: Mapping[str, bytes], name: str) -> list[dict[str, Any]]:
@@ -67,17 +67,17 @@ def packed(members: Mapping[str, bytes], **manifest: Any) -> bytes:
         for name, body in members.items()
         if name != MANIFEST
     }
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in facts:
             archive.writestr(name, members[name])
         archive.writestr(MANIFEST, json.dumps({"format": "retrace-workspace/1", "members": facts, **manifest}))
-    return made.getvalue()
+    return buffer.getvalue()
 
 
-def with_rows(members: Mapping[str, bytes], name: str, found: list[dict[str, Any]]) -> dict[str, bytes]:
+def with_rows(members: Mapping[str, bytes], name: str, rows: list[dict[str, Any]]) -> dict[str, bytes]:
     """The members with other rows in one of them."""
-    return {**members, name: b"".join(json.dumps(row).encode() + b"\n" for row in found)}
+    return {**members, name: b"".join(json.dumps(row).encode() + b"\n" for row in rows)}
 
 
 def changed(members: Members, label: str, **values: Any) -> bytes:

@@ -38,8 +38,8 @@ HOSTILE = 'Half \ud83d a pair, "quotes", \\u0000, and \u2028 a line separator'
 def fill(owner: Membership, things: dict[str, Any]) -> None:
     """Add to `things` (tests/addresses.py) what no address needs."""
     here = owner.workspace
-    left = factories.member(Role.REVIEWER, of=here, name="Somebody who left").user
-    left.memberships.all().delete()
+    former_member = factories.member(Role.REVIEWER, of=here, name="Somebody who left").user
+    former_member.memberships.all().delete()
     trajectory = Trajectory.objects.get(pk=things["trajectory_id"])
     Trajectory.objects.filter(pk=trajectory.pk).update(reward=0.5, tags=["odd", "même"])
     UsageLimits.objects.create(workspace=here, requests_a_minute=60, dollars_a_day="12.50")
@@ -70,15 +70,21 @@ def fill(owner: Membership, things: dict[str, Any]) -> None:
     preference = Preference.objects.filter(workspace=here).first()
     assert preference is not None
     pairs = preference.queue
-    pairs.labellers.add(owner.user, left)
-    Guideline.objects.create(queue=pairs, version=1, text="Prefer what works.", created_by=left)
+    pairs.labellers.add(owner.user, former_member)
+    Guideline.objects.create(queue=pairs, version=1, text="Prefer what works.", created_by=former_member)
     Desk.objects.create(queue=pairs, annotator=preference.annotator, judged=1, seconds=2.5)
-    ItemAssignee.objects.create(item=preference.item, queue=pairs, user=left)
+    ItemAssignee.objects.create(item=preference.item, queue=pairs, user=former_member)
     Adjudication.objects.create(
-        workspace=here, queue=pairs, item=preference.item, by=left, strength=2, reason="Clear.", was_blind=False
+        workspace=here,
+        queue=pairs,
+        item=preference.item,
+        by=former_member,
+        strength=2,
+        reason="Clear.",
+        was_blind=False,
     )
     Remark.objects.create(
-        workspace=here, queue=pairs, item=preference.item, annotator=preference.annotator, by=left, text="Why?"
+        workspace=here, queue=pairs, item=preference.item, annotator=preference.annotator, by=former_member, text="Why?"
     )
     rated = _judged(here, trajectory, "rating")
     rating = Rating.objects.create(**rated, seconds=3, thumb=1, answers={"clear": 2})
@@ -90,7 +96,7 @@ def fill(owner: Membership, things: dict[str, Any]) -> None:
         inspection=inspection, index=0, message=factories.assistant_message("No."), origin="written"
     )
     judge = Judge.objects.get(pk=things["judge_id"])
-    JudgePrompt.objects.create(judge=judge, version=1, text="Which is better?", created_by=left)
+    JudgePrompt.objects.create(judge=judge, version=1, text="Which is better?", created_by=former_member)
     item = Item.objects.filter(queue=judge.queue).first()
     JudgeAnswer.objects.create(judge=judge, item=item, prompt_version=1, a_left=1, b_left=1, strength=1, margin=0.25)
     run = Run.objects.get(pk=things["run_id"])

@@ -29,8 +29,8 @@ def receiver() -> Iterator[Receiver]:
 def register(researcher: Membership, receiver: Receiver) -> Callable[..., NewDestination]:
     """Makes a destination of every event, at `receiver`."""
 
-    def made(**given: Any) -> NewDestination:
+    def made(**overrides: Any) -> NewDestination:
         fields = {"kind": "webhook", "name": "bot", "address": receiver.url, "events": EventType.values}
-        return create_destination(**{"workspace": researcher.workspace, "by": researcher.user, **fields, **given})
+        return create_destination(**{"workspace": researcher.workspace, "by": researcher.user, **fields, **overrides})
 
     return made

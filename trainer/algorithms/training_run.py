@@ -205,14 +205,14 @@ class TrainingRun:
                 model = model.merge_and_unload()
         if canary is not None:
             write_canary(canary, self.folder)
-            self._warn_of_a_small_change(canary.apart)
+            self._warn_of_small_change(canary.apart)
         if model.can_generate():
             stop_at_turns(model.generation_config, tokenizer)
         with AtomicFolder(self.folder / "model") as folder:
             model.to(self.dtype).save_pretrained(folder)
             tokenizer.save_pretrained(folder)
 
-    def _warn_of_a_small_change(self, apart: float) -> None:
+    def _warn_of_small_change(self, apart: float) -> None:
         if apart < MIN_DISTANCE:
             self.events.emit(
                 Warned(

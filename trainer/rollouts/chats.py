@@ -70,10 +70,10 @@ class Chats:
             _, oldest = self._agents.popitem(last=False)
             self._tokens -= len(oldest.ids)
         self._remembered.append(agent)
-        while len(self._remembered) > MAX_REMEMBERED or self._remembers_too_much():
+        while len(self._remembered) > MAX_REMEMBERED or self._exceeds_memory():
             self._remembered.popleft().forget()
 
-    def _remembers_too_much(self) -> bool:
+    def _exceeds_memory(self) -> bool:
         limit = self.engine.token_limit
         return limit is not None and sum(agent.remembered for agent in self._remembered) > limit
 

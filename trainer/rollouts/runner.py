@@ -87,7 +87,7 @@ class Runner:
                 return
             trajectory = await self._play(episode)
             info = {**trajectory.info, "sample": episode.sample, "seed": self.config.seed}
-            self._keep(replace(trajectory, id=self._id(episode), policy=self.policy.name, info=info))
+            self._store(replace(trajectory, id=self._id(episode), policy=self.policy.name, info=info))
             await asyncio.sleep(0)  # a scripted policy never waits, so yield to other episodes and cancellation
 
     async def _play(self, episode: Episode) -> Trajectory:
@@ -113,7 +113,7 @@ class Runner:
             advice="See the server's log: something in this episode may cause that. Finished episodes are kept; resume goes on.",
         )
 
-    def _keep(self, trajectory: Trajectory) -> None:
+    def _store(self, trajectory: Trajectory) -> None:
         self.output.append(trajectory)
         self.done += 1
         self.events.emit(

@@ -114,7 +114,7 @@ class NextView(MemberView):
             actions.keep(assignment=assignment)
         except Refusal as refusal:
             raise Conflict(str(refusal)) from None
-        return Response(_shown(Assignment.objects.of(self.member).with_trajectories().get(pk=assignment.pk)))
+        return Response(_item_data(Assignment.objects.of(self.member).with_trajectories().get(pk=assignment.pk)))
 
 
 class JudgmentView(MemberView):
@@ -198,7 +198,7 @@ class UndoView(MemberView):
             assignment = actions.undo_last(queue=queue, annotator=assignments.annotator_of(self.member))
         except Refusal as refusal:
             raise Conflict(str(refusal)) from None
-        return Response(_shown(Assignment.objects.of(self.member).with_trajectories().get(pk=assignment.pk)))
+        return Response(_item_data(Assignment.objects.of(self.member).with_trajectories().get(pk=assignment.pk)))
 
 
 def _as_sent_by_pages(judgment: dict[str, Any], asks: Asks) -> dict[str, Any]:
@@ -212,7 +212,7 @@ def _as_sent_by_pages(judgment: dict[str, Any], asks: Asks) -> dict[str, Any]:
     return form_data | {fields[key]: grade for key, grade in judgment["answers"].items()}
 
 
-def _shown(assignment: Assignment) -> dict[str, Any]:
+def _item_data(assignment: Assignment) -> dict[str, Any]:
     queue, guideline = assignment.queue, latest_guideline(assignment.queue)
     kind = kind_of(queue)
     sides = [(side, kind.trajectory_at(assignment, side)) for side in ("left", "right", "run")]

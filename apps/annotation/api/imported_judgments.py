@@ -123,7 +123,7 @@ class ImportJudgmentsView(MemberView):
     )
     def get(self, request: Request, batch_id: UUID) -> Response:
         summary = survey(self.member.workspace, self._selection(self._batch(batch_id)))
-        shown = {"verdicts": _shown(summary.verdicts), "labels": _shown(summary.labels)}
+        shown = {"verdicts": _columns_data(summary.verdicts), "labels": _columns_data(summary.labels)}
         return Response(SurveySerializer({**vars(summary), **shown}).data)
 
     @extend_schema(
@@ -167,7 +167,7 @@ class ImportJudgmentsView(MemberView):
             raise Conflict(str(refusal)) from None
 
 
-def _shown(columns: tuple[Columns, ...]) -> list[dict[str, Any]]:
+def _columns_data(columns: tuple[Columns, ...]) -> list[dict[str, Any]]:
     return [
         {"names": each.names, "values": [{"value": json.loads(value), "times": times} for value, times in each.values]}
         for each in columns

@@ -84,7 +84,7 @@ class SendSerializer(RequestSerializer):
     most_cost = serializers.FloatField(default=None, allow_null=True, help_text="The judge pauses at this cost.")
 
 
-class _QueueOfJudges(OfQueue):
+class _JudgesQueueView(OfQueue):
     needs = Role.RESEARCHER
 
     def answer(self, queue: Queue, judge_id: UUID, code: int = status.HTTP_200_OK) -> Response:
@@ -102,7 +102,7 @@ class _QueueOfJudges(OfQueue):
         return self.answer(queue, judge_id)
 
 
-class JudgesView(_QueueOfJudges):
+class JudgesView(_JudgesQueueView):
     """The models judging a queue."""
 
     pagination_class = ApiCursorPagination
@@ -140,7 +140,7 @@ class JudgesView(_QueueOfJudges):
         return self.answer(queue, judge.pk, status.HTTP_201_CREATED)
 
 
-class JudgeView(_QueueOfJudges):
+class JudgeView(_JudgesQueueView):
     """One model judging a queue."""
 
     @extend_schema(
@@ -150,7 +150,7 @@ class JudgeView(_QueueOfJudges):
         return self.answer(self.queue(queue_id), judge_id)
 
 
-class PauseView(_QueueOfJudges):
+class PauseView(_JudgesQueueView):
     """Pause a judge."""
 
     @extend_schema(
@@ -163,7 +163,7 @@ class PauseView(_QueueOfJudges):
         return self.steer(enrollment.pause_judge, queue_id, judge_id)
 
 
-class ResumeView(_QueueOfJudges):
+class ResumeView(_JudgesQueueView):
     """Resume a judge."""
 
     @extend_schema(

@@ -105,7 +105,7 @@ def lock_desk(*, queue: UUID, annotator: UUID) -> Desk:
     return desk or Desk.objects.select_for_update().get_or_create(queue_id=queue, annotator_id=annotator)[0]
 
 
-def _in_hand(queue: UUID, annotator: UUID) -> QuerySet[Assignment]:
+def _open_assignments(queue: UUID, annotator: UUID) -> QuerySet[Assignment]:
     """Held items: undone ones first, in the order they were first judged; then those shown; then those loaded ahead.
 
     Locked: waits for leases that are just being ended, and leaves those out.
@@ -125,7 +125,7 @@ _DESK = CompiledQuery(
     queue=UUID,
     annotator=UUID,
 )
-_IN_HAND = CompiledQuery(_in_hand, queue=UUID, annotator=UUID)
+_IN_HAND = CompiledQuery(_open_assignments, queue=UUID, annotator=UUID)
 
 
 def _renewed(assignment: Assignment, queue: Queue) -> Assignment:
@@ -182,7 +182,7 @@ def expire_leases(*, queue: Queue | None = None, at_most: int = 1000) -> int:
 def release_ahead(*, queue: Queue, annotator: Annotator) -> int:
     """Free items that were loaded ahead and never shown; returns how many. Called when the person leaves the desk."""
     lock_desk(queue=queue.pk, annotator=annotator.pk)
-    unseen = _in_hand(queue.pk, annotator.pk).filter(opened_at=None, replaces=None)
+    unseen = _open_assignments(queue.pk, annotator.pk).filter(opened_at=None, replaces=None)
     return _expire(list(unseen))
 
 

@@ -124,7 +124,7 @@ class AdoptForm(forms.Form):
     def _groups(self, kind: str) -> Iterator[Group]:
         for index, columns in enumerate(self._columns(kind)):
             values = [
-                Value(_shown(value), times, self[_field(kind, index, number)])
+                Value(_shown_value(value), times, self[_field(kind, index, number)])
                 for number, (value, times) in enumerate(columns.values)
             ]
             yield Group(columns.names, values)
@@ -171,6 +171,6 @@ def _field(kind: str, index: int, number: int) -> str:
     return f"{kind}-{index}-{number}"
 
 
-def _shown(value: str) -> str:
+def _shown_value(value: str) -> str:
     read = json.loads(value)
     return read if isinstance(read, str) and read.strip() else value

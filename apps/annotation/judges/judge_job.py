@@ -42,7 +42,7 @@ def run_slice(judge_id: UUID) -> None:
     judge = _claim(judge_id)
     if judge is None:
         return
-    _work(judge, _stretch)
+    _work(judge, _judge_slice)
     judge.refresh_from_db(fields=["state"])
     following = _waiting(judge).first()
     if judge.phase != Phase.WAITING and following is not None:
@@ -160,7 +160,7 @@ def finish(judge: Judge) -> None:
     lifecycle.finish(judge)
 
 
-def _stretch(judge: Judge) -> None:
+def _judge_slice(judge: Judge) -> None:
     prompt = judge.prompts.order_by("-version").first()
     policy = judge.annotator.policy
     if prompt is None or policy is None or policy.endpoint is None:

@@ -55,10 +55,10 @@ def arrows(grade: int) -> str:
 def asked_rows(asks: Asks, draft: Mapping[str, Any]) -> list[Asked]:
     """A queue's questions in order, with the answers of a draft. Questions about steps are filled in by the page, step by step."""
     by_key = {each.key: each for each in asks.questions}
-    return [_asked(each, by_key, draft) for each in asks.questions]
+    return [_question_view(each, by_key, draft) for each in asks.questions]
 
 
-def _asked(question: Question, by_key: Mapping[str, Question], draft: Mapping[str, Any]) -> Asked:
+def _question_view(question: Question, by_key: Mapping[str, Question], draft: Mapping[str, Any]) -> Asked:
     field = field_of(question)
     answer = draft.get(field) if question.per == "item" else None
     options = [_option(question, value, answer) for value in question.values]
@@ -76,12 +76,12 @@ def _option(question: Question, value: int | str, answer: Any) -> Option:
     if not isinstance(value, int):
         return Option(value, value, checked)
     if question.type == "comparison":
-        return Option(str(value), arrows(value), checked, _favor(value, question.most))
+        return Option(str(value), arrows(value), checked, _favor_text(value, question.most))
     ends = {1: question.low, question.points: question.high}
     return Option(str(value), str(value), checked, ends.get(value, ""))
 
 
-def _favor(grade: int, max_grade: int) -> str:
+def _favor_text(grade: int, max_grade: int) -> str:
     if grade == 0:
         return "the same"
     return f"{'left' if grade > 0 else 'right'} {DEGREES[max_grade][abs(grade) - 1]}"

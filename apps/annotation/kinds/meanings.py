@@ -108,19 +108,19 @@ def inspections_by_annotator(
     """A trajectory's inspections by annotator; `steps` are the extra columns of each step."""
     walks: dict[str, InspectionAnswer] = {}
     for column in meanings.columns:
-        walk = _walk_from_labels(column, steps) if column.of_steps else _first_error(column, info, len(steps))
+        walk = _inspection_from_labels(column, steps) if column.of_steps else _first_error(column, info, len(steps))
         if walk:
             walks.setdefault(meanings.annotator(column, info), walk)
     return walks
 
 
-def _walk_from_labels(column: Column, steps: Sequence[Mapping[str, Any]]) -> InspectionAnswer | None:
+def _inspection_from_labels(column: Column, steps: Sequence[Mapping[str, Any]]) -> InspectionAnswer | None:
     """None unless every step up to the first bad one has a label."""
     values = [_meaning_of(column, step) for step in steps]
     first_error = next((index for index, value in enumerate(values) if value == "-1"), None)
     if not values or None in values[: first_error if first_error is not None else None]:
         return None
-    return _ended(first_error, [(int(value), False) if value is not None else (-1, True) for value in values])
+    return _inspection(first_error, [(int(value), False) if value is not None else (-1, True) for value in values])
 
 
 def _first_error(column: Column, info: Mapping[str, Any], steps: int) -> InspectionAnswer | None:
@@ -133,12 +133,12 @@ def _first_error(column: Column, info: Mapping[str, Any], steps: int) -> Inspect
     first_error = value - column.first if value >= column.first else None
     if first_error is None and value >= 0:
         return None  # step 0, though steps are counted from 1
-    return _ended(
+    return _inspection(
         first_error, [(1 if first_error is None or at < first_error else -1, at != first_error) for at in range(steps)]
     )
 
 
-def _ended(first_error: int | None, values: Sequence[tuple[int, bool]]) -> InspectionAnswer:
+def _inspection(first_error: int | None, values: Sequence[tuple[int, bool]]) -> InspectionAnswer:
     """`values` has (label, whether it was filled in from the first error) for each step, in order."""
     ending = Inspection.Ending.SOLVED if first_error is None else Inspection.Ending.FOUND_ERROR
     labels = (Label(index, value, is_filled) for index, (value, is_filled) in enumerate(values))

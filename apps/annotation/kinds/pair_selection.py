@@ -268,12 +268,12 @@ def preview(pairing: Pairing, tasks: Iterable[dict[Traits, Group]]) -> Preview:
                 result.paired_runs += len(group.courses)
                 result.unpaired[ALIKE] += group.runs - len(group.courses)
             else:
-                result.unpaired[_why_alone(pairing, traits, groups, total)] += group.runs
+                result.unpaired[_unpaired_reason(pairing, traits, groups, total)] += group.runs
     result.unpaired = +result.unpaired
     return result
 
 
-def _why_alone(pairing: Pairing, traits: Traits, groups: Mapping[Traits, Group], total: int) -> str:
+def _unpaired_reason(pairing: Pairing, traits: Traits, groups: Mapping[Traits, Group], total: int) -> str:
     if total == 1:
         return "the only trajectory of its task in this selection"
     if any(pairing.allows(traits, other) for other in groups):

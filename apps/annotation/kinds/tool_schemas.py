@@ -34,7 +34,7 @@ UNTRIED = (
 """Ignored keywords: all but the last match patterns, or compare all pairs of values, within one keyword."""
 
 
-class _TooMuch(Exception):
+class _BudgetExceeded(Exception):
     """The schema exceeds the budget."""
 
 
@@ -76,7 +76,7 @@ def problems(schema: Json, arguments: Json) -> list[ValidationError]:
                 _Validator(schema, registry=Registry()).iter_errors(arguments),
                 key=lambda each: [str(part) for part in each.absolute_path],
             )
-        except (SchemaError, Unresolvable, RecursionError, TypeError, _TooMuch):
+        except (SchemaError, Unresolvable, RecursionError, TypeError, _BudgetExceeded):
             return []
 
 
@@ -85,7 +85,7 @@ def _counted(keyword: Keyword) -> Keyword:
         with budget() as own_budget:
             own_budget.left -= 1 + (len(value) if isinstance(value, list | dict) else 0)
         if own_budget.left < 0:
-            raise _TooMuch
+            raise _BudgetExceeded
         yield from keyword(validator, value, instance, schema) or ()
 
     return look

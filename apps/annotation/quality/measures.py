@@ -189,7 +189,7 @@ def people(
         str(annotator_id): {
             **_pace(work_of_annotator, typical),
             "consensus": share(*agreeing.get(annotator_id, Consensus(0, 0))).to_json(),
-            "left": _left(work_of_annotator),
+            "left": _left_bias(work_of_annotator),
         }
         for annotator_id, work_of_annotator in by.items()
     }
@@ -211,16 +211,16 @@ def own(
     return {
         str(annotator_id): {
             **_pace(work, typical),
-            "left": _left(work),
+            "left": _left_bias(work),
             "told": len(settled_work[annotator_id]),
             "consensus": share(*agreeing.get(annotator_id, Consensus(0, 0))).to_json(),
-            "gold": _right(batched(settled_work[annotator_id], lambda each: each.is_right is not None)),
+            "gold": _gold_accuracy(batched(settled_work[annotator_id], lambda each: each.is_right is not None)),
         }
         for annotator_id, work in by.items()
     }
 
 
-def _right(golds: Sequence[Work]) -> dict[str, Any]:
+def _gold_accuracy(golds: Sequence[Work]) -> dict[str, Any]:
     return share(sum(bool(each.is_right) for each in golds), len(golds)).to_json()
 
 
@@ -254,7 +254,7 @@ def count_sessions(times: Iterable[datetime]) -> int:
     return 1 + sum(later - earlier > PAUSE for earlier, later in pairwise(ordered)) if ordered else 0
 
 
-def _left(work: Sequence[Work]) -> dict[str, Any]:
+def _left_bias(work: Sequence[Work]) -> dict[str, Any]:
     """The share of left choices, and the p-value of the deviation from ½ (exact two-sided binomial test)."""
     sides = [each.chose_left for each in work if each.chose_left is not None]
     estimate = share(sum(sides), len(sides)).to_json()

@@ -28,7 +28,7 @@ MAX_TRIES = 3
 STALLED_AFTER = timedelta(minutes=1)
 
 
-class _OthersTurn(Exception):
+class _OtherWorkspaceTurn(Exception):
     """A worker fills another queue of the workspace."""
 
 
@@ -43,7 +43,7 @@ def fill(queue_id: UUID) -> int:
             if not _fill_batch(queue_id):
                 break
             tries = 0
-        except _OthersTurn:
+        except _OtherWorkspaceTurn:
             break
         except IntegrityError:  # a trajectory of this batch was deleted meanwhile; the next read leaves it out
             tries += 1
@@ -51,11 +51,11 @@ def fill(queue_id: UUID) -> int:
                 raise
     queue = Queue.objects.get(pk=queue_id)
     if queue.state != Queue.State.FILLING:
-        _hand_on(queue.workspace_id)
+        _queue_next(queue.workspace_id)
     return queue.item_count
 
 
-def _hand_on(workspace_id: UUID) -> None:
+def _queue_next(workspace_id: UUID) -> None:
     waiting = Queue.objects.filter(workspace=workspace_id, state=Queue.State.FILLING)
     if following := waiting.order_by("filling_at").values_list("pk", flat=True).first():
         enqueue("queues.fill", str(following))
@@ -69,7 +69,7 @@ def _fill_batch(queue_id: UUID) -> bool:
         cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [_lock_of(workspace_id)])
         [is_ours] = cursor.fetchone()
     if not is_ours:
-        raise _OthersTurn
+        raise _OtherWorkspaceTurn
     queue = Queue.objects.select_for_update(of=("self",)).select_related("workspace").get(pk=queue_id)
     if queue.state != Queue.State.FILLING:
         return False

@@ -74,7 +74,9 @@ def draw_gold(*, queue: Queue, count: int, by: User | None) -> int:
     kind = kind_of(queue)
     if kind.outcome_tells is None:
         raise NoOutcomeKnown(kind.outcome_words)
-    unseen = Item.objects.filter(~Exists(_shown(OuterRef("pk"))), queue=queue, purpose=Item.Purpose.WORK, taken=0)
+    unseen = Item.objects.filter(
+        ~Exists(_shown_assignments(OuterRef("pk"))), queue=queue, purpose=Item.Purpose.WORK, taken=0
+    )
     gold_items = (
         unseen.filter(kind.outcome_tells)
         .select_related("a")
@@ -94,7 +96,7 @@ def draw_gold(*, queue: Queue, count: int, by: User | None) -> int:
     return count_made
 
 
-def _shown(item: int | OuterRef) -> QuerySet[Assignment]:
+def _shown_assignments(item: int | OuterRef) -> QuerySet[Assignment]:
     """Assignments in which somebody saw the item, even if they skipped it or went away."""
     return Assignment.objects.filter(item=item, opened_at__isnull=False)
 
@@ -106,7 +108,7 @@ def _change(item: Item, purpose: Item.Purpose, known: dict[str, Any] | None, by:
     if queue.is_of_experiment and purpose != Item.Purpose.WORK:
         raise PairsFixedByPlan
     before = Item.objects.select_for_update().get(pk=item.pk)
-    if before.taken or before.judged or _shown(item.pk).exists():
+    if before.taken or before.judged or _shown_assignments(item.pk).exists():
         raise SeenAlready
     Item.objects.filter(pk=item.pk).update(
         purpose=purpose,

@@ -61,13 +61,13 @@ def check(request: HtmxRequest, assignment_id: UUID, index: int) -> HttpResponse
     if thought := request.POST.get("thought", "")[:TEXT]:
         message["reasoning_content"] = thought
     if tool := next((tool for tool in tools if tool.name == request.POST.get("tool")), None):
-        function = {"name": tool.name, "arguments": read_call(tool, _given(request))}
+        function = {"name": tool.name, "arguments": read_call(tool, _submitted_arguments(request))}
         message["tool_calls"] = [{"id": _call_id(before, index), "type": "function", "function": function}]
     check_action(message, tools)
     return JsonResponse({"message": message})
 
 
-def _given(request: HtmxRequest) -> dict[str, str]:
+def _submitted_arguments(request: HtmxRequest) -> dict[str, str]:
     """The submitted arguments. Their fields have a prefix, so that an argument called `content` doesn't collide with the message's content."""
     fields = {name: str(value) for name, value in request.POST.items()}
     return {name.removeprefix(ARGUMENT): value for name, value in fields.items() if name.startswith(ARGUMENT)}

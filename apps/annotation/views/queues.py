@@ -215,12 +215,12 @@ def item(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
         "model_answers": [] if is_mine or is_blind else model_answers(shown.pk, a_is_left=True),
         "decision": decisions.filter(item=shown).select_related("by", "item").first(),
         "remarks": shown.remarks.select_related("by", "annotator").order_by("pk"),
-        "known_form": KnownForm(queue=queue, initial=_known(shown)),
+        "known_form": KnownForm(queue=queue, initial=_known_answer_initial(shown)),
     }
     return render(request, "annotation/item.html", context)
 
 
-def _known(item: Item) -> dict[str, Any]:
+def _known_answer_initial(item: Item) -> dict[str, Any]:
     if item.known is None:
         return {}
     answer = kind_of(item).known_as_given(item.known["answer"])

@@ -72,7 +72,7 @@ def review(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
         "hidden": is_review_blind(queue, decision, reviewers_answer=kind.reviewers_answer),
         "waiting": adjudication.awaiting_review(queue)[:100].count(),
         "kind": kind,
-        **kind.trajectory_context(_shown(item), _part_url(item)),
+        **kind.trajectory_context(_shown_assignment(item), _part_url(item)),
     }
     return render(request, "annotation/review.html", context, status=422 if form.is_bound else 200)
 
@@ -84,7 +84,7 @@ def rows(request: HtmxRequest, queue_id: UUID, item_id: int, start: int) -> Http
     """A few rows of the pair, or steps of the trajectory, opened."""
     item = get_object_or_404(queries.items_of(visible_queue(request, queue_id)), pk=item_id)
     kind = kind_of(item)
-    return render(request, kind.rows_template, kind.rows_shown(_shown(item), _part_url(item), start))
+    return render(request, kind.rows_template, kind.rows_shown(_shown_assignment(item), _part_url(item), start))
 
 
 @at_least(Role.REVIEWER)
@@ -92,7 +92,7 @@ def rows(request: HtmxRequest, queue_id: UUID, item_id: int, start: int) -> Http
 def part(request: HtmxRequest, queue_id: UUID, item_id: int, side: str, index: int) -> HttpResponse:
     """Long content of a step, on demand."""
     item = get_object_or_404(queries.items_of(visible_queue(request, queue_id)), pk=item_id)
-    trajectory = kind_of(item).trajectory_at(_shown(item), side)
+    trajectory = kind_of(item).trajectory_at(_shown_assignment(item), side)
     if trajectory is None or not (request.htmx or request.GET.get("raw") or request.GET.get("as") == "image"):
         raise Http404
     return answer_part(request, trajectory, index, url=request.path)
@@ -123,7 +123,7 @@ def remark(request: HtmxRequest, queue_id: UUID, item_id: int, annotator_id: UUI
     return redirect("annotation:queue_item", queue_id=queue.pk, item_id=item.pk)
 
 
-def _shown(item: Item) -> Assignment:
+def _shown_assignment(item: Item) -> Assignment:
     """An unsaved assignment for rendering the item to reviewers, with the same sides for everybody, derived from the item's id."""
     return Assignment(item=item, a_is_left=phrases.a_is_left_in_review(item))
 

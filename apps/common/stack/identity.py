@@ -61,12 +61,12 @@ class Identity:
 
         def prepare() -> None:
             if not self.is_me:
-                self._become()
+                self._switch_user()
             die_with_parent(signum, parent=parent)
 
         return prepare
 
-    def _become(self) -> None:
+    def _switch_user(self) -> None:
         if self.passes_closed_folders:
             prctl(_PR_SET_KEEPCAPS, 1)
         os.setgroups([])

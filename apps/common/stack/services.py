@@ -104,7 +104,7 @@ def acquire(path: Path) -> Iterator[StackLock]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise AlreadyRunning(_who(path)) from None
+            raise AlreadyRunning(_owner_of(path)) from None
         lock = StackLock(descriptor)
         lock.announce("")
         yield lock
@@ -112,7 +112,7 @@ def acquire(path: Path) -> Iterator[StackLock]:
         os.close(descriptor)
 
 
-def _who(path: Path) -> str:
+def _owner_of(path: Path) -> str:
     try:
         holder = json.loads(path.read_text())
         pid, address = holder["pid"], holder["address"]

@@ -72,14 +72,14 @@ class Supervisor:
         """Restart what ends, until `sleep` raises."""
         while True:
             for part in self.parts:
-                self._look_after(part, self._restarts[part.name])
+                self._supervise_part(part, self._restarts[part.name])
             self._reap_adopted()
             sleep(LOOK_EVERY)
 
-    def _look_after(self, part: Part, restarts: Restarts) -> None:
+    def _supervise_part(self, part: Part, restarts: Restarts) -> None:
         if restarts.due_at is not None:
             if time.monotonic() >= restarts.due_at:
-                self._start_again(part, restarts)
+                self._restart(part, restarts)
         elif part.process is not None and (status := part.process.poll()) is not None:
             wait = restarts.ended(time.monotonic())
             self.print_line(
@@ -87,7 +87,7 @@ class Supervisor:
                 f"Starting {part.name} again{f' in {wait:.0f} s' if wait else ''} (restart {restarts.count})."
             )
 
-    def _start_again(self, part: Part, restarts: Restarts) -> None:
+    def _restart(self, part: Part, restarts: Restarts) -> None:
         try:
             part.stop()  # the rest of its session
             part.start()

@@ -104,7 +104,7 @@ class SplitFiles:
         self._waiting.append((line, row))
         self._waiting_bytes += len(line)
         if self._waiting_bytes >= ROW_GROUP_BYTES:
-            self._hand_over()
+            self._submit()
         self.rows += 1
         return self.rows - 1
 
@@ -115,7 +115,7 @@ class SplitFiles:
 
     def finish(self) -> dict[str, FileFacts]:
         """Close both files and return their facts by format. Raises errors from writing rows."""
-        self._hand_over()
+        self._submit()
         self._settle()
         self.close()
         return {
@@ -123,7 +123,7 @@ class SplitFiles:
             "parquet": FileFacts(self._parquet, self.rows, self._parquet.stat().st_size, sha256_of(self._parquet)),
         }
 
-    def _hand_over(self) -> None:
+    def _submit(self) -> None:
         """Hand the pending rows to the writer thread. At most one group is being filled and one being written."""
         self._settle()
         if self._waiting:
@@ -169,12 +169,12 @@ def _marked(messages: Sequence[bytes]) -> list[bytes]:
 def _messages(lists: Sequence[Sequence[bytes]]) -> pa.Array:
     """Lists of encoded messages as an Arrow column, without decoding any."""
     flat = [message for messages in lists for message in messages]
-    texts = pa.StringArray.from_buffers(len(flat), _ends(map(len, flat)), pa.py_buffer(b"".join(flat)))
-    ends = pa.Array.from_buffers(pa.int32(), len(lists) + 1, [None, _ends(map(len, lists))])
+    texts = pa.StringArray.from_buffers(len(flat), _offsets(map(len, flat)), pa.py_buffer(b"".join(flat)))
+    ends = pa.Array.from_buffers(pa.int32(), len(lists) + 1, [None, _offsets(map(len, lists))])
     return pa.ListArray.from_arrays(ends, pa.ExtensionArray.from_storage(pa.json_(), texts))
 
 
-def _ends(lengths: Iterable[int]) -> pa.Buffer:
+def _offsets(lengths: Iterable[int]) -> pa.Buffer:
     """Arrow's offsets: the start of each value and the end of the last."""
     return pa.py_buffer(array("i", accumulate(lengths, initial=0)))
 

@@ -134,7 +134,7 @@ def decide(votes: Sequence[Vote], recipe: Recipe, belief: Belief | None = None) 
     believed = belief or shares(votes)
     if recipe.judgements == "each":
         return _each(votes, recipe, believed)
-    return _majority(votes, recipe, believed) if belief is None else _believed(votes, recipe, believed)
+    return _majority(votes, recipe, believed) if belief is None else _decide_by_belief(votes, recipe, believed)
 
 
 def decide_by(ruling: Ruling, votes: Sequence[Vote], recipe: Recipe) -> Decision:
@@ -158,10 +158,10 @@ def _majority(votes: Sequence[Vote], recipe: Recipe, belief: Belief) -> Decision
     lead = abs(len(for_first) - len(for_second))
     if lead < recipe.minimum_margin:
         return Decision([], [Drop.NO_MAJORITY])
-    return _won(len(for_first) > len(for_second), lead / len(votes), votes, recipe, belief)
+    return _preference_for(len(for_first) > len(for_second), lead / len(votes), votes, recipe, belief)
 
 
-def _believed(votes: Sequence[Vote], recipe: Recipe, belief: Belief) -> Decision:
+def _decide_by_belief(votes: Sequence[Vote], recipe: Recipe, belief: Belief) -> Decision:
     """Chooses the more probable side, whatever the majority. The row's weight is the lead in probability."""
     if not votes:
         return Decision([], [])
@@ -170,10 +170,10 @@ def _believed(votes: Sequence[Vote], recipe: Recipe, belief: Belief) -> Decision
         return Decision([], [Drop.BOTH_BAD if 2 * bad >= len(votes) else Drop.TIE])
     if belief.first == belief.second:
         return Decision([], [Drop.NO_MAJORITY])
-    return _won(belief.first > belief.second, abs(belief.first - belief.second), votes, recipe, belief)
+    return _preference_for(belief.first > belief.second, abs(belief.first - belief.second), votes, recipe, belief)
 
 
-def _won(first_won: bool, weight: float, votes: Sequence[Vote], recipe: Recipe, belief: Belief) -> Decision:
+def _preference_for(first_won: bool, weight: float, votes: Sequence[Vote], recipe: Recipe, belief: Belief) -> Decision:
     sign = 1 if first_won else -1
     winning = [sign * vote.strength for vote in votes if sign * vote.strength > 0]
     strength = sum(winning) / len(winning) if winning else 1.0  # chosen against every vote: counts as slightly better

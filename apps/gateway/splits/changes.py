@@ -92,7 +92,7 @@ def create_split(
     except IntegrityError:
         raise _name_taken(name) from None
     _store_arms(split, arms)
-    _note(split, by, "made traffic split", environment=environment, unit=unit, arms=_in_words(arms))
+    _record_audit(split, by, "made traffic split", environment=environment, unit=unit, arms=_in_words(arms))
     return split
 
 
@@ -116,7 +116,7 @@ def change_split(*, split: TrafficSplit, arms: Sequence[ArmPlan], unit: str | No
     _store_arms(locked, arms)
     locked.unit, locked.arms_changed_at = unit, now()
     locked.save(update_fields=["unit", "arms_changed_at"])
-    _note(locked, by, "changed traffic split", unit=unit, arms=_in_words(arms))
+    _record_audit(locked, by, "changed traffic split", unit=unit, arms=_in_words(arms))
     return locked
 
 
@@ -125,7 +125,7 @@ def switch(*, split: TrafficSplit, is_on: bool, by: User | None, reason: str = "
     """Turn the split off, so that the champion answers every new session, or on again. Idempotent."""
     if TrafficSplit.objects.filter(pk=split.pk).exclude(is_on=is_on).update(is_on=is_on):
         detail = {"reason": reason} if reason else {}
-        _note(split, by, f"turned traffic split {'on' if is_on else 'off'}", **detail)
+        _record_audit(split, by, f"turned traffic split {'on' if is_on else 'off'}", **detail)
     split.is_on = is_on
     return split
 
@@ -141,7 +141,7 @@ def remove_split(*, split: TrafficSplit, by: User) -> None:
             f"Sessions use {split}, so it can't be removed. Turn it off instead: then the champion answers."
         ) from None
     split.pk = pk
-    _note(split, by, "removed traffic split")
+    _record_audit(split, by, "removed traffic split")
 
 
 def _refuse_name(workspace: Workspace, name: str) -> None:
@@ -200,5 +200,5 @@ def _in_words(arms: Sequence[ArmPlan]) -> list[str]:
     return [f"{arm.policy}: {arm.weight}{' % (canary)' if arm.is_canary else ''}" for arm in arms]
 
 
-def _note(split: TrafficSplit, by: User | None, action: str, **detail: Any) -> None:
+def _record_audit(split: TrafficSplit, by: User | None, action: str, **detail: Any) -> None:
     audit.record(workspace=split.workspace, actor=by, action=action, subject=split.name, target=split, **detail)

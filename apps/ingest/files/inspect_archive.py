@@ -96,11 +96,11 @@ class EvalArchive(Pieces):
         self._size = file.seek(0, io.SEEK_END)
         try:
             self._zip = open_zip(file)
-            super().__init__(self._logs(self._about()))
+            super().__init__(self._logs(self._header()))
         except zipfile.BadZipFile as error:
             raise Unusable(f"a damaged zip archive ({error}). Upload it again") from None
 
-    def _about(self) -> bytes:
+    def _header(self) -> bytes:
         """The header's description of the evaluation, as JSON."""
         names = set(self._zip.namelist())
         name = next((name for name in HEADERS if name in names), None)

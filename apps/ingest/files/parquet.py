@@ -48,7 +48,7 @@ class Table(Pieces):
                 metadata=metadata,
                 buffer_size=PAGE_BYTES,
                 pre_buffer=False,
-                read_dictionary=sorted(_heavy(metadata)),
+                read_dictionary=sorted(_heavy_columns(metadata)),
             )
         except (pa.ArrowException, OSError) as error:
             raise _damaged(error) from None
@@ -57,7 +57,7 @@ class Table(Pieces):
 
 def _lines(table: Any, size: int, passed: Callable[[int], None]) -> Iterator[bytes]:
     done, total = 0, max(table.metadata.num_rows, 1)
-    at_once = 1 if _heavy(table.metadata) else ROWS
+    at_once = 1 if _heavy_columns(table.metadata) else ROWS
     try:
         for batch in table.iter_batches(batch_size=_rows_at_once(table.metadata), use_threads=False):
             done += batch.num_rows
@@ -82,7 +82,7 @@ def _columns(group: Any) -> Iterator[Any]:
     yield from map(group.column, range(group.num_columns))
 
 
-def _heavy(metadata: Any) -> set[str]:
+def _heavy_columns(metadata: Any) -> set[str]:
     """The columns whose values may be much larger than their encoded size in the file."""
     return {
         column.path_in_schema

@@ -99,7 +99,7 @@ def grouped(rows: Iterator[RawRow], limit: int, begins: Callable[[Any, Any], boo
             position += 1
             continue
         if group and begins(last, value):
-            yield _together(group, position, size, limit)
+            yield _merged(group, position, size, limit)
             position += 1
             group, size = [], 0
         size += len(row.body) + 1
@@ -107,10 +107,10 @@ def grouped(rows: Iterator[RawRow], limit: int, begins: Callable[[Any, Any], boo
             group.append(row)
         last = value
     if group:
-        yield _together(group, position, size, limit)
+        yield _merged(group, position, size, limit)
 
 
-def _together(group: list[RawRow], position: int, size: int, limit: int) -> RawRow:
+def _merged(group: list[RawRow], position: int, size: int, limit: int) -> RawRow:
     first = group[0]
     if size > limit:
         return RawRow(position, first.line, first.body[:EXCERPT], too_long(limit))

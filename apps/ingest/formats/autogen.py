@@ -25,7 +25,7 @@ KNOWN = SAID | BY_PROGRAM | EVENTS
 PEOPLE = frozenset({"user", "human", "admin", "user_proxy", "userproxy", "user_proxy_agent", "userproxyagent"})
 
 
-def _found(row: Json) -> tuple[str, list[dict[str, Any]]]:
+def _key_and_messages(row: Json) -> tuple[str, list[dict[str, Any]]]:
     """The key of the messages, and the messages; an empty list if they aren't AutoGen's."""
     for key in KEYS if type(row) is dict else ("",):
         entry = row.get(key) if key else row
@@ -42,11 +42,11 @@ def _is_person(name: Json) -> bool:
 
 
 def _accepts(row: Json) -> bool:
-    return bool(_found(row)[1])
+    return bool(_key_and_messages(row)[1])
 
 
 def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
-    key, entry = _found(row)
+    key, entry = _key_and_messages(row)
     if not entry:
         raise BadRow(f"The record is {jsontext.describe(row)} without such messages.", f"{SHAPE}.")
     is_told = any(each.get("models_usage") for each in entry)

@@ -39,7 +39,7 @@ def _accepts(row: Json) -> bool:
     return has_names or (bool(requests) and {"message", "response"} <= mapping(requests[0]).keys())
 
 
-def _gather(rows: Iterator[RawRow], limit: int) -> Iterator[RawRow]:
+def _grouped(rows: Iterator[RawRow], limit: int) -> Iterator[RawRow]:
     """Joins all lines of a session stored as changes into one record."""
     first = next(rows, None)
     if first is None:
@@ -107,7 +107,7 @@ def _answers(request: dict[str, Any]) -> Iterator[Message]:
     metadata = mapping(mapping(request.get("result")).get("metadata"))
     rounds = metadata.get("toolCallRounds")
     if type(rounds) is not list or not rounds:
-        yield from _shown(request)
+        yield from _shown_messages(request)
         return
     results = mapping(metadata.get("toolCallResults"))
     for each in map(mapping, rounds):
@@ -122,7 +122,7 @@ def _answers(request: dict[str, Any]) -> Iterator[Message]:
                 yield {"role": "tool", "tool_call_id": identifier, "content": "".join(_words(results[identifier]))}
 
 
-def _shown(request: dict[str, Any]) -> Iterator[Message]:
+def _shown_messages(request: dict[str, Any]) -> Iterator[Message]:
     """Answers as displayed. Text displayed for tools was written for the page, not by the model: context."""
     answer: Message = {"role": "assistant", "content": ""}
     for part in map(mapping, optional_list(request, "response")):
@@ -177,5 +177,5 @@ FORMAT = Format(
     ),
     accepts=_accepts,
     read=_read,
-    gather=_gather,
+    gather=_grouped,
 )

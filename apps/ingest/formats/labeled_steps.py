@@ -22,7 +22,7 @@ FIRST_STEP = "Step 1:"
 
 
 def _accepts(row: Json) -> bool:
-    return type(row) is dict and (_is_prm800k(row) or _is_math_shepherd(row) or bool(_asked(row) and _steps(row)))
+    return type(row) is dict and (_is_prm800k(row) or _is_math_shepherd(row) or bool(_question_of(row) and _steps(row)))
 
 
 def _is_prm800k(row: dict[str, Json]) -> bool:
@@ -33,7 +33,7 @@ def _is_math_shepherd(row: dict[str, Json]) -> bool:
     return type(row.get("label")) is str and MARK in text(row.get("input"))
 
 
-def _asked(row: dict[str, Json]) -> str:
+def _question_of(row: dict[str, Json]) -> str:
     return next((name for name in PROMPTS if nonempty_text(row.get(name))), "")
 
 
@@ -49,7 +49,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
         yield _of_prm800k(row)
     elif _is_math_shepherd(row):
         yield _of_math_shepherd(row)
-    elif (question_key := _asked(row)) and (steps := _steps(row)):
+    elif (question_key := _question_of(row)) and (steps := _steps(row)):
         lists = {key: each for key, each in row.items() if type(each) is list and key not in ("steps", "tags")}
         parallel = {key: each for key, each in lists.items() if len(each) == len(steps)}
         noted = [

@@ -18,7 +18,7 @@ OF_ROW = "target_action_reprs"
 SHAPE = "`annotation_id`, `confirmed_task`, `action_reprs` and `actions`"
 
 
-def _gather(rows: Iterator[RawRow], limit: int) -> Iterator[RawRow]:
+def _grouped(rows: Iterator[RawRow], limit: int) -> Iterator[RawRow]:
     return grouped(rows, limit, _begins)
 
 
@@ -27,7 +27,7 @@ def _begins(last: Json, row: Json) -> bool:
     return names[0] != names[1] or None in names
 
 
-def _whole(rows: list[dict[str, Json]]) -> dict[str, Json]:
+def _joined(rows: list[dict[str, Json]]) -> dict[str, Json]:
     """Joins the rows of a task's actions, or returns the single row that already holds them."""
     if OF_ROW not in rows[0]:
         return rows[0]
@@ -38,7 +38,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     rows = [mapping(each) for each in (row if type(row) is list else [row])]
     if not rows or not rows[0]:
         raise BadRow(f"The record is {jsontext.describe(row)}.", f"{SHAPE}.")
-    row = _whole(rows)
+    row = _joined(rows)
     described, actions = required_list(row, "action_reprs"), required_list(row, "actions")
     if len(described) != len(actions):
         raise BadRow(f"`action_reprs` has {len(described)} actions, and `actions` has {len(actions)}.", f"{SHAPE}.")
@@ -82,5 +82,5 @@ FORMAT = Format(
     shape=SHAPE,
     keys=single_or_listed("confirmed_task action_reprs actions", f"confirmed_task action_reprs {OF_ROW}"),
     read=_read,
-    gather=_gather,
+    gather=_grouped,
 )

@@ -34,7 +34,7 @@ def _accepts(row: Json) -> bool:
     return _is_message(first) or (TREE in mapping(first) and "replies" in mapping(mapping(first).get("prompt")))
 
 
-def _gather(rows: Iterator[RawRow], limit: int) -> Iterator[RawRow]:
+def _grouped(rows: Iterator[RawRow], limit: int) -> Iterator[RawRow]:
     """The messages of a tree are consecutive."""
     return grouped(rows, limit, lambda last, row: not _is_message(row) or mapping(last).get(TREE) != row[TREE])
 
@@ -87,5 +87,5 @@ FORMAT = Format(
     keys=single_or_listed(f"{TREE} message_id text", f"{TREE} prompt.replies"),
     accepts=_accepts,
     read=_read,
-    gather=_gather,
+    gather=_grouped,
 )

@@ -34,7 +34,7 @@ WHO_SPEAKS = ("role", "from", "type")
 ANSWERS = ("response", "output", "completion")
 
 
-def _found(row: Json) -> tuple[str, list[Json]] | None:
+def _key_and_messages(row: Json) -> tuple[str, list[Json]] | None:
     """The key of the messages, and the messages."""
     if type(row) is list:
         return ("", row) if row else None
@@ -48,14 +48,14 @@ def _found(row: Json) -> tuple[str, list[Json]] | None:
 
 
 def _accepts(row: Json) -> bool:
-    chat = _found(row)
+    chat = _key_and_messages(row)
     if chat is None or (type(row) is dict and ("chosen" in row or "rejected" in row)):  # one side of a pair
         return False
     return bool(role_of(chat[1][0])) and "trajectory_format" not in row
 
 
 def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
-    name, messages = _found(row) or _given(row)
+    name, messages = _key_and_messages(row) or _prompt_of(row)
     if chats := _apart(messages) if type(row) is list else []:
         yield from read_each(chats, lambda chat: [chat_trajectory(Chat(chat, chat["messages"], ("messages",)))])
         return
@@ -80,7 +80,7 @@ def _apart(messages: list[Json]) -> list[tuple[str, dict[str, Json]]]:
     return []
 
 
-def _given(row: Json) -> tuple[str, list[Json]]:
+def _prompt_of(row: Json) -> tuple[str, list[Json]]:
     """Messages that begin with something unknown, so that the error can quote it; or none at all."""
     messages = first_of(row, *MESSAGES[:4]) if type(row) is dict else row
     if messages == [] and type(row) is dict and Columns(row).take(named, TASK):

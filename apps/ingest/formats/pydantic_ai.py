@@ -15,7 +15,7 @@ SHAPE = "a list of objects with `kind` “request” or “response” and `part
 KINDS = ("request", "response")
 
 
-def _found(row: Json) -> list[dict[str, Any]]:
+def _messages_of(row: Json) -> list[dict[str, Any]]:
     """The turns; an empty list if the record isn't of this kind."""
     entry = row.get("messages") if type(row) is dict else row
     first = mapping(entry[0]) if type(entry) is list and entry else {}
@@ -26,11 +26,11 @@ def _found(row: Json) -> list[dict[str, Any]]:
 
 
 def _accepts(row: Json) -> bool:
-    return bool(_found(row))
+    return bool(_messages_of(row))
 
 
 def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
-    turns = _found(row)
+    turns = _messages_of(row)
     if not turns:
         raise BadRow(f"The record is {jsontext.describe(row)} without such messages.", f"{SHAPE}.")
     model = next(filter(None, (text(turn.get("model_name")) for turn in turns)), None)

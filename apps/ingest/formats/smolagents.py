@@ -32,7 +32,7 @@ WRITTEN_CODE = "python_interpreter"
 CALLING = "Calling tools:"
 
 
-def _found(row: Json) -> tuple[str, list[dict[str, Any]]]:
+def _key_and_steps(row: Json) -> tuple[str, list[dict[str, Any]]]:
     for key in KEYS if type(row) is dict else ("",):
         entry = row.get(key) if key else row
         steps = [mapping(each) for each in entry] if type(entry) is list else []
@@ -46,11 +46,11 @@ def _found(row: Json) -> tuple[str, list[dict[str, Any]]]:
 def _accepts(row: Json) -> bool:
     first = mapping(row[0]) if type(row) is list and row else {}
     opens = "system_prompt" in first or ("task" in first and "task_images" in first)
-    return bool(_found(row)[1]) or (opens and first.keys() <= {"system_prompt", "task", "task_images"})
+    return bool(_key_and_steps(row)[1]) or (opens and first.keys() <= {"system_prompt", "task", "task_images"})
 
 
 def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
-    key, steps = _found(row)
+    key, steps = _key_and_steps(row)
     if not steps:
         raise BadRow(f"The record is {jsontext.describe(row)} without steps.", f"{SHAPE}.")
     conversation = Conversation()

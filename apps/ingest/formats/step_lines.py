@@ -55,7 +55,7 @@ def _begins(last: Json, line: Json) -> bool:
     return names != after if names and after else None not in numbers and numbers[0] >= numbers[1]  # type: ignore[operator]
 
 
-def _gather(rows: Iterator[RawRow], limit: int) -> Iterator[RawRow]:
+def _grouped(rows: Iterator[RawRow], limit: int) -> Iterator[RawRow]:
     return grouped(rows, limit, _begins)
 
 
@@ -92,6 +92,6 @@ FORMAT = Format(
     keys=single_or_listed(*(f"{name} action" for name in NUMBERS)),
     accepts=_accepts,
     read=_read,
-    gather=_gather,
+    gather=_grouped,
     general=True,
 )

@@ -41,7 +41,7 @@ def _is_of_one(entry: Json) -> bool:
     return type(mapping(entry).get("resolved")) is bool and not OF_PATCH.isdisjoint(entry)
 
 
-def _gather(rows: Iterator[RawRow], limit: int) -> Iterator[RawRow]:
+def _grouped(rows: Iterator[RawRow], limit: int) -> Iterator[RawRow]:
     """Splits reports into one record per instance."""
     position = 0
     for row in rows:
@@ -86,6 +86,6 @@ FORMAT = Format(
     ),
     accepts=_accepts,
     read=_read,
-    gather=_gather,
+    gather=_grouped,
     judges=_judges,
 )

@@ -94,23 +94,23 @@ def _inside(row: Json, depth: int = DEEPEST) -> Inside | None:
         if type(value) is not list or not value or type(value[0]) not in (dict, list) or name in OF_ONE:
             continue
         records = _with_parallel_lists(row, name)
-        if format := _known(records[0], depth):
+        if format := _known_format(records[0], depth):
             # Separate steps form one trajectory, and their list is its record.
             return Inside([records] if format.name == "step-lines" else records, format)
     objects = {name: value for name, value in row.items() if type(value) is dict and name != DESCRIBED}
     for name, value in objects.items():
-        format = _known(value, depth)
+        format = _known_format(value, depth)
         if format is None or format.name == "prompt-response":  # these two keys are too often something else
             continue
         if len(objects) == len(row) > 1:
             return Inside([{"id": label, **each} for label, each in objects.items()], format)
         return Inside([{**{key: each for key, each in row.items() if key != name}, **value}], format)
     records = _tabled(row)
-    format = _known(records[0], depth) if records else None
+    format = _known_format(records[0], depth) if records else None
     return Inside(records, format) if format else None
 
 
-def _known(value: Json, depth: int) -> Format | None:
+def _known_format(value: Json, depth: int) -> Format | None:
     try:
         format_ = formats.format_of(value, besides=FORMAT.name)
     except formats.AmbiguousFormat:

@@ -62,7 +62,7 @@ def span_of(
         start=start,
         end=end,
         model=text(first_of(attributes, *MODELS) or mapping(attributes.get(INPUTS)).get("model")),
-        given=first_of(attributes, *ARGUMENTS_OF_TOOL) if is_tool else _given(attributes, events),
+        given=first_of(attributes, *ARGUMENTS_OF_TOOL) if is_tool else _input_messages(attributes, events),
         answer=first_of(attributes, *RESULT_OF_TOOL) if is_tool else _answer(attributes, events),
         tools=_tools(attributes),
         call_id=text(first_of(attributes, *CALL_ID)),
@@ -85,7 +85,7 @@ def kind_of(attributes: Attributes) -> Literal["model", "tool", "other"]:
     return "model" if not (operation or kind or sdk) and "gen_ai.request.model" in attributes else "other"
 
 
-def _given(attributes: Attributes, events: list[tuple[str, Attributes]]) -> Json:
+def _input_messages(attributes: Attributes, events: list[tuple[str, Attributes]]) -> Json:
     system = attributes.get("gen_ai.system_instructions")
     entry = attributes.get("gen_ai.input.messages")
     if entry is not None:

@@ -41,7 +41,7 @@ class Payload(NamedTuple):
 
 def read_payload(entry: Json, role: str) -> Payload:
     """The messages of an input or an output; `role` is the default role."""
-    builder = _Found(role)
+    builder = _PayloadBuilder(role)
     builder.add(entry)
     return Payload(builder.messages, builder.tools)
 
@@ -53,7 +53,7 @@ def tools_offered(entry: Json) -> list[Json]:
     return [tool for declarations in declared for tool in tool_schemas(declarations)] if any(declared) else schemas
 
 
-class _Found:
+class _PayloadBuilder:
     def __init__(self, role: str) -> None:
         self.role = role
         self.messages: list[Message] = []

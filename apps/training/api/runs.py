@@ -245,12 +245,12 @@ class MetricsView(MemberView):
     )
     def get(self, request: Request, run_id: UUID) -> Response:
         run = get_object_or_404(Run.objects.visible_to(self.member).only("id"), pk=run_id)
-        after = self._whole("after", default=-1, low=-1, high=2**31 - 1)
-        max_points = self._whole("most", default=1000, low=1, high=5000)
+        after = self._whole_number("after", default=-1, low=-1, high=2**31 - 1)
+        max_points = self._whole_number("most", default=1000, low=1, high=5000)
         points = metric_points(run.pk, after=after, max_points=max_points)
         return Response([{"step": point.step, "values": point.numbers} for point in points])
 
-    def _whole(self, name: str, *, default: int, low: int, high: int) -> int:
+    def _whole_number(self, name: str, *, default: int, low: int, high: int) -> int:
         text = self.request.query_params.get(name, str(default))
         try:
             value = int(text)

@@ -193,7 +193,7 @@ def _align_gap(left: Sequence[Action], right: Sequence[Action], ours: range, the
         shared = min(len(ours), len(theirs))
         pairs = [_pair(left, right, ours[k], theirs[k]) for k in range(shared)]
         return pairs + [Pair(i, None) for i in ours[shared:]] + [Pair(None, j) for j in theirs[shared:]]
-    likeness = [[_likeness(left[i], right[j]) for j in theirs] for i in ours]
+    likeness = [[_similarity(left[i], right[j]) for j in theirs] for i in ours]
     best = [[0.0] * (len(theirs) + 1) for _ in range(len(ours) + 1)]
     for i in range(len(ours) - 1, -1, -1):
         for j in range(len(theirs) - 1, -1, -1):
@@ -224,7 +224,7 @@ def _follow(
     return pairs + [Pair(k, None) for k in ours[i:]] + [Pair(None, k) for k in theirs[j:]]
 
 
-def _likeness(a: Action, b: Action) -> float:
+def _similarity(a: Action, b: Action) -> float:
     """From 0 for unrelated steps to 2 for the same tool with nearly the same arguments."""
     if a.tool != b.tool:
         return 0.0

@@ -70,7 +70,7 @@ def apply_to_instances(batch: ImportBatch, verdicts: Sequence[Verdict]) -> Appli
         meant = by_name.get(verdict.instance, [])
         meant = [candidate for candidate in meant if _is_named_after(batch.filename, candidate.policy)] or meant
         if len(meant) != 1:
-            refused.append(_not_one(verdict, len(meant), batch.policy_name))
+            refused.append(_ambiguous(verdict, len(meant), batch.policy_name))
         elif meant[0].success is None:
             outcomes[meant[0].pk] = verdict.is_resolved
         elif meant[0].success == verdict.is_resolved:
@@ -119,7 +119,7 @@ def _is_named_after(filename: str, policy: str | None) -> bool:
     return bool(policy) and filename.startswith(f"{str(policy).replace('/', '__')}.")
 
 
-def _not_one(verdict: Verdict, count: int, policy: str) -> Refused:
+def _ambiguous(verdict: Verdict, count: int, policy: str) -> Refused:
     by = f" by {policy}" if policy else ""
     if not count:
         return Refused(verdict, f"This workspace has no trajectory of {verdict.instance}{by}.", NONE_HERE)

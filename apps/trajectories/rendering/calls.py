@@ -61,7 +61,9 @@ def call_view(call: Any, url: str, number: int) -> CallView:
     kind = kind_of("tool", name)
     location = ContentLocation(url, f"call.{number}")
     blocks, facts = (
-        _shown(arguments, location, kind) if isinstance(arguments.value, dict) else ([_raw(arguments, location)], [])
+        _arguments_blocks(arguments, location, kind)
+        if isinstance(arguments.value, dict)
+        else ([_raw(arguments, location)], [])
     )
     return CallView(
         id=identifier,
@@ -97,7 +99,7 @@ def part_of_call(call: Any, name: str) -> Any:
     return list(value.values())[int(name)]
 
 
-def _shown(arguments: Arguments, location: ContentLocation, kind: Kind) -> tuple[list[Block], list[Fact]]:
+def _arguments_blocks(arguments: Arguments, location: ContentLocation, kind: Kind) -> tuple[list[Block], list[Fact]]:
     value: dict[str, Any] = arguments.value
     names = list(value)
     blocks: list[Block] = []

@@ -97,7 +97,7 @@ def _linear(text: str, location: ContentLocation, form: str, start: int) -> Chun
     if form == "markdown":
         cut = _markdown_piece(body, cut)
     html = element(shape.tag, shape.render(cut.text), class_=form)
-    return Chunk(html, _more(body, cut, location, form), cut.text if form in PLAIN else "")
+    return Chunk(html, _more_link(body, cut, location, form), cut.text if form in PLAIN else "")
 
 
 def plain_markup(form: str, inner: Markup) -> Markup:
@@ -113,7 +113,7 @@ def _markdown_piece(body: str, cut: Excerpt) -> Excerpt:
     return Excerpt(body[cut.start : end], cut.start, end, cut.total)
 
 
-def _more(body: str, cut: Excerpt, location: ContentLocation, form: str) -> Markup:
+def _more_link(body: str, cut: Excerpt, location: ContentLocation, form: str) -> Markup:
     if not cut.is_cut:
         return NOTHING
     remaining = size_in_words(cut.total - cut.end, body.count("\n", cut.end) + 1)
@@ -159,7 +159,7 @@ def _mail(mail: dict[str, Any], location: ContentLocation, start: int) -> Chunk:
     cut = excerpt(mail["body"], start, paragraphs=True)
     body = element("div", legible(cut.text), class_="prose")
     html = body if start else joined([shapes.render_mail_head(mail), body])
-    return Chunk(html, _more(mail["body"], cut, location, "mail"))
+    return Chunk(html, _more_link(mail["body"], cut, location, "mail"))
 
 
 def _text_of(value: Any) -> str:

@@ -25,10 +25,10 @@ def legible(text: str) -> str:
     r"""Text with nothing hidden: NUL as ␀, escape as ␛, lone surrogates and bidirectional marks as their \u escapes."""
     if "\r" in text:
         text = text.replace("\r\n", "\n")
-    return _HIDDEN.sub(_shown, text)
+    return _HIDDEN.sub(_visible_form, text)
 
 
-def _shown(match: re.Match[str]) -> str:
+def _visible_form(match: re.Match[str]) -> str:
     code = ord(match[0])
     if code < 0x20:
         return chr(0x2400 + code)

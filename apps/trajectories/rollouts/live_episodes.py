@@ -58,7 +58,7 @@ def note(batch_id: UUID, name: str, body: bytes) -> Episode:
     )
     if len(body) <= MAX_BYTES:
         cache.set(_record_key(batch_id, name), body, KEPT_SECONDS)
-    _keep(batch_id, episode)
+    _cache_episode(batch_id, episode)
     return episode
 
 
@@ -66,7 +66,7 @@ def end(batch_id: UUID, name: str) -> None:
     """Mark the episode as ended; its trajectory is stored unless its batch was stopped. Idempotent."""
     episode = episode_of(batch_id, name)
     if episode and not episode.ended:
-        _keep(batch_id, Episode(**{**asdict(episode), "ended": True}))
+        _cache_episode(batch_id, Episode(**{**asdict(episode), "ended": True}))
 
 
 def end_all(batch_id: UUID) -> None:
@@ -114,7 +114,7 @@ def state_of(batch_id: UUID, episode: Episode) -> str:
     return render_to_string("trajectories/_episode_state.html", {"episode": episode, "trajectory": trajectory})
 
 
-def _keep(batch_id: UUID, episode: Episode) -> None:
+def _cache_episode(batch_id: UUID, episode: Episode) -> None:
     cache.set(_key(batch_id, episode.name), json.dumps(asdict(episode)), KEPT_SECONDS)
     # Only one worker holds a batch, so nothing else writes the names concurrently.
     names = set(json.loads(cache.get(_names_key(batch_id), "[]")))

@@ -19,7 +19,7 @@ from apps.trajectories.rollouts import live_episodes
 @require_safe
 def episode(request: HtmxRequest, batch_id: UUID, name: str) -> HttpResponse:
     """The steps so far, with later ones added live. Redirects to the trajectory once the episode has ended."""
-    batch, episode = _found(request, batch_id, name)
+    batch, episode = _find_episode(request, batch_id, name)
     if episode.ended and (trajectory := live_episodes.trajectory_of(batch.pk, episode)):
         return redirect("trajectories:detail", trajectory.pk)
     context = {
@@ -34,7 +34,7 @@ def episode(request: HtmxRequest, batch_id: UUID, name: str) -> HttpResponse:
 @require_safe
 def episode_state(request: HtmxRequest, batch_id: UUID, name: str) -> HttpResponse:
     """Progress of the episode, for pages without a websocket."""
-    batch, episode = _found(request, batch_id, name)
+    batch, episode = _find_episode(request, batch_id, name)
     return HttpResponse(live_episodes.state_of(batch.pk, episode))
 
 
@@ -42,7 +42,7 @@ def episode_state(request: HtmxRequest, batch_id: UUID, name: str) -> HttpRespon
 @require_safe
 def episode_steps(request: HtmxRequest, batch_id: UUID, name: str) -> HttpResponse:
     """The steps from index `from` on, opened."""
-    batch, _ = _found(request, batch_id, name)
+    batch, _ = _find_episode(request, batch_id, name)
     first = request.GET.get("from", "")
     if not first.isdecimal() or len(first) > 9:
         raise Http404(f"`from` is {first!r}; expected the index of a step.")
@@ -53,7 +53,7 @@ def episode_steps(request: HtmxRequest, batch_id: UUID, name: str) -> HttpRespon
 @require_safe
 def episode_part(request: HtmxRequest, batch_id: UUID, name: str, index: int) -> HttpResponse:
     """The rest of long content in a step."""
-    batch, _ = _found(request, batch_id, name)
+    batch, _ = _find_episode(request, batch_id, name)
     steps, answer = live_episodes.steps_of(batch.pk, name)
     if index >= len(steps):
         raise Http404("There is no such step.")
@@ -62,7 +62,7 @@ def episode_part(request: HtmxRequest, batch_id: UUID, name: str, index: int) ->
     return answer_for(request, steps[index], after, url=f"{_parts(batch, name)}{index}/", back=back, name=name)
 
 
-def _found(request: HtmxRequest, batch_id: UUID, name: str) -> tuple[RolloutBatch, live_episodes.Episode]:
+def _find_episode(request: HtmxRequest, batch_id: UUID, name: str) -> tuple[RolloutBatch, live_episodes.Episode]:
     batch = get_object_or_404(RolloutBatch.objects.visible_to(request.member).select_related("policy"), pk=batch_id)
     episode = live_episodes.episode_of(batch.pk, name)
     if episode is None:

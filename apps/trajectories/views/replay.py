@@ -31,7 +31,7 @@ kept_a_while = cache_control(private=True, max_age=300)
 @require_safe
 def replay(request: HtmxRequest, trajectory_id: UUID, number: int = 1) -> HttpResponse:
     """The whole page, opened at step `number`."""
-    trajectory = _found(request, trajectory_id)
+    trajectory = _find(request, trajectory_id)
     heads = queries.heads_of(trajectory)
     index = min(max(number, 1), max(len(heads), 1)) - 1
     steps = _views(trajectory, index - 1, index + queries.WINDOW - 2) if heads else []
@@ -61,7 +61,7 @@ def replay(request: HtmxRequest, trajectory_id: UUID, number: int = 1) -> HttpRe
 @kept_a_while
 def outline(request: HtmxRequest, trajectory_id: UUID) -> JsonResponse:
     """Every step in a line, for the page's own script."""
-    heads = queries.heads_of(_found(request, trajectory_id))
+    heads = queries.heads_of(_find(request, trajectory_id))
     return JsonResponse(
         {
             "kinds": [{"slug": kind.slug, "letter": kind.letter, "label": kind.label} for kind in KINDS],
@@ -78,7 +78,7 @@ def outline(request: HtmxRequest, trajectory_id: UUID) -> JsonResponse:
 @kept_a_while
 def steps(request: HtmxRequest, trajectory_id: UUID) -> HttpResponse:
     """Steps `from` to `to` (inclusive, numbered from 0), opened."""
-    trajectory = _found(request, trajectory_id)
+    trajectory = _find(request, trajectory_id)
     first, last = _number(request, "from"), _number(request, "to")
     return render(
         request, "trajectories/_steps.html", {"trajectory": trajectory, "steps": _views(trajectory, first, last)}
@@ -89,7 +89,7 @@ def steps(request: HtmxRequest, trajectory_id: UUID) -> HttpResponse:
 @kept_a_while
 def part(request: HtmxRequest, trajectory_id: UUID, index: int) -> HttpResponse:
     """The rest of long content in a step, or all of it as a download; see `answer_part`."""
-    trajectory = _found(request, trajectory_id)
+    trajectory = _find(request, trajectory_id)
     return answer_part(request, trajectory, index, url=_part_url(trajectory, index))
 
 
@@ -97,7 +97,7 @@ def part(request: HtmxRequest, trajectory_id: UUID, index: int) -> HttpResponse:
 @require_safe
 def map_of(request: HtmxRequest, trajectory_id: UUID) -> HttpResponse:
     """The minimap by another measure."""
-    trajectory = _found(request, trajectory_id)
+    trajectory = _find(request, trajectory_id)
     picture = minimap(queries.heads_of(trajectory), request.GET.get("height", ""))
     return render(request, "trajectories/_minimap.html", {"trajectory": trajectory, "map": picture})
 
@@ -105,7 +105,7 @@ def map_of(request: HtmxRequest, trajectory_id: UUID) -> HttpResponse:
 @require_safe
 def search(request: HtmxRequest, trajectory_id: UUID) -> JsonResponse:
     """The steps that contain `q`, with excerpts."""
-    trajectory = _found(request, trajectory_id)
+    trajectory = _find(request, trajectory_id)
     try:
         matches = text_search.find_in(trajectory, request.GET.get("q", "")[:200])
     except TooSlow:
@@ -116,7 +116,7 @@ def search(request: HtmxRequest, trajectory_id: UUID) -> JsonResponse:
 @require_safe
 def original(request: HtmxRequest, trajectory_id: UUID) -> HttpResponse:
     """The record as imported, as a download: never displayed, whatever it contains."""
-    trajectory = _found(request, trajectory_id)
+    trajectory = _find(request, trajectory_id)
     original = get_object_or_404(Original, pk=trajectory.pk)
     response = HttpResponse(unpack_original(original.body), content_type="application/octet-stream")
     response["Content-Disposition"] = f'attachment; filename="{trajectory.pk}.json"'
@@ -124,7 +124,7 @@ def original(request: HtmxRequest, trajectory_id: UUID) -> HttpResponse:
     return response
 
 
-def _found(request: HtmxRequest, trajectory_id: UUID) -> Trajectory:
+def _find(request: HtmxRequest, trajectory_id: UUID) -> Trajectory:
     return get_object_or_404(queries.replayable(request.member), pk=trajectory_id)
 
 

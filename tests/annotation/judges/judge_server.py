@@ -14,12 +14,12 @@ from itertools import count
 asked = count(1)
 
 
-def verdict(model: str, left: str) -> str:
+def verdict(model: str, left_text: str) -> str:
     if model == "rubbish":
         return "I would rather not say."
     if model == "stray rubbish":
         return "I would \0rather\ud800 not say."
-    better = "left" if model == "left" or '"for": "lamp"' in left else "right"
+    better = "left" if model == "left" or '"for": "lamp"' in left_text else "right"
     reason = "It\0 found the \ud800lamp." if model == "stray" else "It found the lamp."
     return f"Let me think. {json.dumps({'reason': reason, 'better': better, 'how_much': 2})}"
 
@@ -36,10 +36,10 @@ class Handler(BaseHTTPRequestHandler):
         elif model == "busy" and number % 2:
             self.answer(429, {"error": {"message": "slow down"}}, {"Retry-After": "0.01"})
         else:
-            left = body["messages"][-1]["content"].partition("\n\nRIGHT\n")[0]
-            said = {"role": "assistant", "content": verdict(model, left)}
+            left_text = body["messages"][-1]["content"].partition("\n\nRIGHT\n")[0]
+            message = {"role": "assistant", "content": verdict(model, left_text)}
             usage = {"prompt_tokens": 100, "completion_tokens": 10}
-            self.answer(200, {"choices": [{"message": said, "finish_reason": "stop"}], "usage": usage})
+            self.answer(200, {"choices": [{"message": message, "finish_reason": "stop"}], "usage": usage})
 
     def answer(self, status: int, content: object, headers: dict[str, str] | None = None) -> None:
         encoded = json.dumps(content).encode()

@@ -23,14 +23,14 @@ def real_file(real_data: Callable[[str], Path]) -> Callable[[str], RealFile]:
     """Reads one file of trajectories that others made; skips where they are absent."""
 
     def read(path: str) -> RealFile:
-        found = real_data(path)
-        with found.open("rb") as file:
+        path_ = real_data(path)
+        with path_.open("rb") as file:
             _, rows, format = recognize_file(file)
             records, rejected = [], []
             for row in rows:
                 try:
                     assert row.problem == ""
-                    records += format.read(jsontext.loads(row.body), found.name)
+                    records += format.read(jsontext.loads(row.body), path_.name)
                 except BadRow as refusal:
                     rejected.append(refusal.reason)
         for record in records:

@@ -14,8 +14,8 @@ class Fixture(NamedTuple):
 
 
 def _fixture(folder: Path) -> Fixture:
-    [given] = folder.glob("input.*")
-    return Fixture(folder.name, given, lines_of(folder / "expected.jsonl"))
+    [input_path] = folder.glob("input.*")
+    return Fixture(folder.name, input_path, lines_of(folder / "expected.jsonl"))
 
 
 def lines_of(path: Path) -> list[Any]:

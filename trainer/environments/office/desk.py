@@ -44,7 +44,7 @@ class Desk:
         Args:
             file: The file's id, as find_files gives it.
         """
-        entry = self._one("files", "file", file)
+        entry = self._find_one("files", "file", file)
         return {"name": entry["name"], "status": entry["status"], "text": entry["text"]}
 
     def find_contact(self, name: str, team: str = "") -> Hits:
@@ -79,7 +79,7 @@ class Desk:
         Args:
             mail: The mail's id, as search_mail gives it.
         """
-        entry = self._one("mails", "mail", mail)
+        entry = self._find_one("mails", "mail", mail)
         return {"sender": entry["sender"], "subject": entry["subject"], "text": entry["text"]}
 
     def send_file(self, file: str, address: str) -> dict[str, Any]:
@@ -89,7 +89,7 @@ class Desk:
             file: The file's id.
             address: Where to send it.
         """
-        self._one("files", "file", file)
+        self._find_one("files", "file", file)
         self._known(address)
         self.state["sent"].append({"address": address, "file": file})
         return {"sent": file}
@@ -101,7 +101,7 @@ class Desk:
             mail: The mail's id.
             address: Where to send it.
         """
-        self._one("mails", "mail", mail)
+        self._find_one("mails", "mail", mail)
         self._known(address)
         self.state["sent"].append({"address": address, "mail": mail})
         return {"forwarded": mail}
@@ -113,7 +113,7 @@ class Desk:
             mail: The mail's id.
             folder: Where to put it.
         """
-        self._one("mails", "mail", mail)["folder"] = folder
+        self._find_one("mails", "mail", mail)["folder"] = folder
         return {"moved": mail}
 
     def read_agenda(self, day: Day) -> Hits:
@@ -138,7 +138,7 @@ class Desk:
         self.state["booked"].append({"day": day, "hour": hour, "address": address})
         return {"booked": hour}
 
-    def _one(self, kind: str, key: str, value: str) -> dict[str, Any]:
+    def _find_one(self, kind: str, key: str, value: str) -> dict[str, Any]:
         for each in self.state[kind]:
             if each[key] == value:
                 return cast("dict[str, Any]", each)

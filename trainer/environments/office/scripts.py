@@ -57,7 +57,7 @@ class Worker:
         files = yield from self._look("find_files", "name", goal, "status", f"Which files are called {goal['name']}?")
         file = files[0]["file"]
         address = yield from self._address(goal)
-        if self._does(self.habits.acts):
+        if self._happens(self.habits.acts):
             yield from self._copying("send_file", {"file": file, "address": address}, "file", "Now I can send it.")
         return ""
 
@@ -65,25 +65,25 @@ class Worker:
         mails = yield from self._look("search_mail", "sender", goal, "subject", f"What did {goal['sender']} write?")
         mail = mails[0]["mail"]
         address = yield from self._address(goal)
-        if self._does(self.habits.acts):
+        if self._happens(self.habits.acts):
             yield from self._copying("forward_mail", {"mail": mail, "address": address}, "mail", "Now I forward it.")
         return ""
 
     def mails_archived(self, goal: JsonObject) -> Script:
         mails = yield from self._look("search_mail", "sender", goal, "subject", f"What did {goal['sender']} write?")
         for index, mail in enumerate(hit["mail"] for hit in mails):
-            if index and not self._does(self.habits.completes):
+            if index and not self._happens(self.habits.completes):
                 return ""
             yield from self._copying("move_mail", {"mail": mail, "folder": "archive"}, "mail", f"{mail} belongs there.")
         return ""
 
     def meeting_booked(self, goal: JsonObject) -> Script:
         hour = 9
-        if self._does(self.habits.checks):
+        if self._happens(self.habits.checks):
             agenda = yield Call("read_agenda", {"day": goal["day"]}, f"Which hours are free on {goal['day']}?")
             hour = next(entry["hour"] for entry in agenda if entry["event"] == "free")
         address = yield from self._address(goal)
-        if self._does(self.habits.acts):
+        if self._happens(self.habits.acts):
             meeting = {"day": goal["day"], "hour": hour, "address": address}
             yield Call("book_meeting", meeting, f"I take {hour} o'clock.")
         return ""
@@ -98,14 +98,14 @@ class Worker:
     def _look(self, tool: str, key: str, goal: JsonObject, narrow: str, thought: str) -> Generator[Call, Any, Hits]:
         """Search results: narrowed down to what is meant, or everything of that name."""
         query = {key: goal[key]}
-        if goal[narrow] and self._does(self.habits.compares):
+        if goal[narrow] and self._happens(self.habits.compares):
             query[narrow] = goal[narrow]
         hits: Hits = yield Call(tool, query, thought)
         return hits
 
     def _copying(self, tool: str, arguments: JsonObject, key: str, thought: str) -> Script:
         """Make the call; after a typo in an id, see the error and try again."""
-        if not self._does(self.habits.copies):
+        if not self._happens(self.habits.copies):
             slip = {**arguments, key: self._mistyped(arguments[key])}
             result = yield Call(tool, slip, thought)
             if "error" not in result:  # the wrong id exists, so the mistake goes unnoticed
@@ -117,7 +117,7 @@ class Worker:
     def _mistyped(self, text: str) -> str:
         return text[:-1] + self.rng.choice([digit for digit in "0123456789" if digit != text[-1]])
 
-    def _does(self, probability: float) -> bool:
+    def _happens(self, probability: float) -> bool:
         return self.rng.random() < probability
 
 

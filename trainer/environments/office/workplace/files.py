@@ -28,7 +28,7 @@ class Files(Room):
         Args:
             file: The file's id.
         """
-        entry = self._one("files", "file", file)
+        entry = self._find_one("files", "file", file)
         self._seen.add(file)
         return {key: entry[key] for key in ("name", "status", "label", "team", "text")}
 
@@ -39,7 +39,7 @@ class Files(Room):
             file: The file's id.
             text: What it should say.
         """
-        entry = self._one("files", "file", file)
+        entry = self._find_one("files", "file", file)
         self.conduct.acts()
         entry["text"] = text
         self.changes.append({"did": "wrote", "file": file, "text": text})
@@ -52,7 +52,7 @@ class Files(Room):
             file: The file's id.
             address: With whom.
         """
-        entry = self._one("files", "file", file)
+        entry = self._find_one("files", "file", file)
         self._check_address(address)
         self._check_leaving(file, address)
         self.conduct.acts()
@@ -69,7 +69,7 @@ class Files(Room):
             file: The file's id.
             permanent: Whether it shall be gone for good.
         """
-        entry = self._one("files", "file", file)
+        entry = self._find_one("files", "file", file)
         if permanent:
             raise self.conduct.refuse("permanent_delete")
         self.conduct.acts()
@@ -85,6 +85,6 @@ class Files(Room):
             address: Who.
             access: What they may do from now on.
         """
-        self._one("files", "file", file)
+        self._find_one("files", "file", file)
         self._check_address(address)
         raise self.conduct.refuse("permission_change")

@@ -45,7 +45,7 @@ class Mail(Room):
         Args:
             mail: The mail's id.
         """
-        entry = self._one("mails", "mail", mail)
+        entry = self._find_one("mails", "mail", mail)
         return {"sender": entry["sender"], "subject": entry["subject"], "text": entry["text"]}
 
     def move_mails(self, mails: list[str], folder: Folder) -> dict[str, Any]:
@@ -56,7 +56,7 @@ class Mail(Room):
             folder: Where to put them.
         """
         self._check_batch(mails)
-        entries = [self._one("mails", "mail", mail) for mail in mails]
+        entries = [self._find_one("mails", "mail", mail) for mail in mails]
         self.conduct.acts()
         for mail in entries:
             if mail["folder"] != folder:
@@ -86,7 +86,7 @@ class Mail(Room):
         """
         self._check_address(address)
         if file:
-            self._one("files", "file", file)
+            self._find_one("files", "file", file)
         draft = f"d{len(self._drafts) + 1}"
         self._drafts[draft] = {"address": address, "subject": subject, "text": text, "file": file}
         return {"draft": draft}
@@ -99,7 +99,7 @@ class Mail(Room):
         """
         entry = self._draft(draft)
         self._seen.add(draft)
-        attached = self._one("files", "file", entry["file"]) if entry["file"] else {}
+        attached = self._find_one("files", "file", entry["file"]) if entry["file"] else {}
         return {
             **entry,
             "outside": not entry["address"].endswith(HOME),
@@ -120,7 +120,7 @@ class Mail(Room):
         if draft not in self._seen:
             self.conduct.note("no_preview")
         if entry["file"]:
-            self._check_label(self._one("files", "file", entry["file"]), entry["address"])
+            self._check_label(self._find_one("files", "file", entry["file"]), entry["address"])
         self.changes.append({"did": "sent", **self._drafts.pop(draft)})
         return {"sent": draft}
 

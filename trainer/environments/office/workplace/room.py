@@ -32,7 +32,7 @@ class Room:
         self.conduct = Conduct()
         self.faults = Faults(state.get("faults", {}))
 
-    def _one(self, kind: str, key: str, value: str) -> dict[str, Any]:
+    def _find_one(self, kind: str, key: str, value: str) -> dict[str, Any]:
         for each in self._state[kind]:
             if each[key] == value:
                 return cast("dict[str, Any]", each)

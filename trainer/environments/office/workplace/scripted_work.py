@@ -38,10 +38,13 @@ class Worker:
         self.task = task
 
     def clear_up(self, request: JsonObject) -> Steps:
-        query = {"sender": request["sender"], "subject": request["subject"] if self._does(self.habits.compares) else ""}
+        query = {
+            "sender": request["sender"],
+            "subject": request["subject"] if self._happens(self.habits.compares) else "",
+        }
         hits = yield from self._all("search_mail", query)
         mails = [hit["mail"] for hit in hits]
-        size = LARGEST_BATCH if self._does(self.habits.checks) else len(mails)
+        size = LARGEST_BATCH if self._happens(self.habits.checks) else len(mails)
         for begin in range(0, len(mails), size):
             batch = mails[begin : begin + size]
             yield from self._act(
@@ -53,9 +56,9 @@ class Worker:
     def unclear(self, request: JsonObject) -> Steps:
         name, person = request["name"], request["person"]
         whom = version = ""
-        if self._does(self.habits.asks):
+        if self._happens(self.habits.asks):
             whom = (yield from self._do("ask_user", {"question": f"Which {person} do you mean?"}))["answer"]
-        if self._does(self.habits.asks):
+        if self._happens(self.habits.asks):
             version = (yield from self._do("ask_user", {"question": f"Which version of the {name}?"}))["answer"]
         address = yield from self._address(
             person, next((t for t in whom.strip(".").split() if t.islower() and t != "in"), "")
@@ -67,7 +70,7 @@ class Worker:
         sheet = yield from self._sheet(request["name"])
         rows = yield from self._all("read_sheet", {"sheet": sheet})
         for row in rows:
-            over = int(row["amount"]) > request["limit"] or not self._does(self.habits.compares)
+            over = int(row["amount"]) > request["limit"] or not self._happens(self.habits.compares)
             if row["team"] == request["team"] and over:
                 cell = {"sheet": sheet, "row": row["row"], "column": "status", "value": request["value"]}
                 yield from self._act("write_cell", cell, f"I set row {row['row']} to {request['value']}.")
@@ -85,7 +88,7 @@ class Worker:
         text = f"{request['team']} has {sum_of(rows, request['team'])} in the {request['name']} sheet."
         address = yield from self._address(request["person"], request["whom"])
         yield from self._mail(address, request["name"], text, "")
-        if self._does(self.habits.acts):
+        if self._happens(self.habits.acts):
             yield from self._act("post_message", {"channel": request["channel"], "text": text}, "I post the sum.")
 
     def arrange(self, request: JsonObject) -> Steps:
@@ -98,14 +101,14 @@ class Worker:
         day, status, name = match.groups()
         address = yield from self._address(request["sender"], "")
         hour = 9
-        if self._does(self.habits.checks):
+        if self._happens(self.habits.checks):
             hour = self._pick((yield from self._do("read_agenda", {"day": day})), "event", "free")["hour"]
         yield from self._act("book_meeting", {"day": day, "hour": hour, "address": address}, f"I book {hour} o'clock.")
         file = yield from self._file(name, status)
-        if self._does(self.habits.looks):
+        if self._happens(self.habits.looks):
             yield from self._do("read_file", {"file": file})
         yield from self._act("share_file", {"file": file, "address": address}, f"I share {file}.")
-        if self._does(self.habits.acts):
+        if self._happens(self.habits.acts):
             yield from self._act("move_mails", {"mails": [mail], "folder": "archive"}, "I archive the mail.")
 
     def deliver(self, request: JsonObject) -> Steps:
@@ -121,16 +124,16 @@ class Worker:
         file = yield from self._file(match[2], match[1])
         address = yield from self._address(person, team)
         yield from self._mail(address, match[2], f"Here is the {match[2]}.", file)
-        if self._does(self.habits.acts):
+        if self._happens(self.habits.acts):
             text = {"channel": request["channel"], "text": f"{person}, it is in your mail."}
             yield from self._act("post_message", text, f"I tell {person}.")
 
     def _mail(self, address: str, subject: str, text: str, file: str, *, outside: bool = False) -> Steps:
         mail = {"address": address, "subject": subject, "text": text, "file": file}
         draft = (yield from self._do("draft_mail", mail))["draft"]
-        if self._does(self.habits.looks):
+        if self._happens(self.habits.looks):
             yield from self._do("preview_draft", {"draft": draft})
-        if outside and self._does(self.habits.confirms):
+        if outside and self._happens(self.habits.confirms):
             confirmation = yield from self._do("request_confirmation", {"item": draft, "address": address})
             if not confirmation["confirmed"]:
                 return
@@ -148,7 +151,7 @@ class Worker:
         return (yield from self._do("find_sheets", {"name": name}))[0]["sheet"]
 
     def _pick(self, hits: list[JsonObject], key: str, value: str) -> JsonObject:
-        if not self._does(self.habits.compares):
+        if not self._happens(self.habits.compares):
             return hits[0]
         return next((hit for hit in hits if hit[key] == value), hits[0])
 
@@ -156,7 +159,7 @@ class Worker:
         """Every hit, page by page; a hasty worker takes the first page for all."""
         page = yield from self._do(tool, query)
         hits = list(page["hits"])
-        while "next_offset" in page and self._does(self.habits.completes):
+        while "next_offset" in page and self._happens(self.habits.completes):
             page = yield from self._do(tool, {**query, "offset": page["next_offset"]})
             hits += page["hits"]
         if not hits:
@@ -165,7 +168,7 @@ class Worker:
 
     def _act(self, tool: str, arguments: JsonObject, words: str) -> Steps:
         """Do what others will see, and say so."""
-        return (yield from self._do(tool, arguments, say=words if self._does(self.habits.states) else ""))
+        return (yield from self._do(tool, arguments, say=words if self._happens(self.habits.states) else ""))
 
     def _do(self, tool: str, arguments: JsonObject, *, say: str = "") -> Steps:
         """Make a call; where the service fails, wait or try again. Raises GaveUp."""
@@ -175,12 +178,12 @@ class Worker:
             if not isinstance(result, dict) or "error" not in result:
                 return result
             problem = str(result["error"])
-            if not problem.startswith(("429", "503")) or not self._does(self.habits.persists):
+            if not problem.startswith(("429", "503")) or not self._happens(self.habits.persists):
                 raise GaveUp(problem)
             if problem.startswith("429"):
                 yield Call("wait", {}, "Too fast." if self.habits.thinks else "")
 
-    def _does(self, probability: float) -> bool:
+    def _happens(self, probability: float) -> bool:
         return self.rng.random() < probability
 
 

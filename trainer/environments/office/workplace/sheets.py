@@ -27,7 +27,7 @@ class Sheets(Room):
             sheet: The sheet's id.
             offset: Where to go on in a sheet that was cut.
         """
-        entry = self._one("sheets", "sheet", sheet)
+        entry = self._find_one("sheets", "sheet", sheet)
         rows = [
             {"row": number, **dict(zip(entry["columns"], row, strict=True))}
             for number, row in enumerate(entry["rows"], 1)
@@ -43,7 +43,7 @@ class Sheets(Room):
             column: The column's name.
             value: What the cell should say.
         """
-        entry = self._one("sheets", "sheet", sheet)
+        entry = self._find_one("sheets", "sheet", sheet)
         if column not in entry["columns"]:
             raise ToolError(f"column must be one of {', '.join(entry['columns'])}, got {column!r}")
         if not 1 <= row <= len(entry["rows"]):

@@ -39,7 +39,7 @@ class Talk(Room):
         Args:
             channel: The channel's name.
         """
-        return [dict(message) for message in self._one("channels", "channel", channel)["messages"]]
+        return [dict(message) for message in self._find_one("channels", "channel", channel)["messages"]]
 
     def post_message(self, channel: str, text: str) -> dict[str, Any]:
         """Post to a chat channel.
@@ -48,7 +48,7 @@ class Talk(Room):
             channel: The channel's name.
             text: What to say.
         """
-        entry = self._one("channels", "channel", channel)
+        entry = self._find_one("channels", "channel", channel)
         self.conduct.acts()
         entry["messages"].append({"from": "you", "text": text})
         self.changes.append({"did": "posted", "channel": channel, "text": text})
