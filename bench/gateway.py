@@ -17,6 +17,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
+import aiohttp
 import httpx
 import psutil
 from starlette.applications import Starlette
@@ -103,8 +104,8 @@ def keys(open_session: Any, member: Any, policy: Any) -> list[str]:
 
 async def play(url: str, opened: list[str], is_streamed: bool, *, turns: int) -> list[tuple[float, float]]:
     """Seconds to the first chunk and to the end of each call; session starts are spread over one turn."""
-    limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
-    async with httpx.AsyncClient(base_url=url, timeout=60, limits=limits) as http:
+    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=3)  # uvicorn closes an idle connection after 5 s
+    async with aiohttp.ClientSession(f"{url}/", connector=connector, timeout=aiohttp.ClientTimeout(60)) as http:
         spread = PAUSE_SECONDS / len(opened)
         sample_lists = await asyncio.gather(
             *(agent(http, key, is_streamed, turns, number * spread) for number, key in enumerate(opened))
@@ -113,7 +114,7 @@ async def play(url: str, opened: list[str], is_streamed: bool, *, turns: int) ->
 
 
 async def agent(
-    http: httpx.AsyncClient, key: str, is_streamed: bool, turns: int, delay: float
+    http: aiohttp.ClientSession, key: str, is_streamed: bool, turns: int, delay: float
 ) -> list[tuple[float, float]]:
     await asyncio.sleep(delay)
     messages: list[dict[str, str]] = [{"role": "user", "content": "Where is the lamp?" * 20}]
@@ -122,13 +123,12 @@ async def agent(
         body = {"model": "served", "messages": messages, "stream": is_streamed}
         start, first = time.perf_counter(), 0.0
         text = b""
-        async with http.stream(
-            "POST", "chat/completions", json=body, headers={"Authorization": f"Bearer {key}"}
-        ) as response:
-            async for piece in response.aiter_raw():
+        headers = {"Authorization": f"Bearer {key}"}
+        async with http.post("chat/completions", json=body, headers=headers) as response:
+            async for piece in response.content.iter_any():
                 first = first or time.perf_counter() - start
                 text += piece
-        assert response.status_code == 200, text
+        assert response.status == 200, text
         samples.append((first, time.perf_counter() - start))
         messages += [{"role": "assistant", "content": "x" * TOKENS}, {"role": "user", "content": "And then?"}]
         await asyncio.sleep(PAUSE_SECONDS)

@@ -28,26 +28,62 @@ _STAND_INS: dict[type, Callable[[], Any]] = {
 }
 
 
-class _Compiled(NamedTuple):
+class _Statement(NamedTuple):
+    """SQL, and which of its parameters are values."""
+
     sql: str
     params: list[Any]
     slots: list[tuple[int, str]]
-    """Compiled SQL with the mapping of parameters to values."""
+    converters: list[tuple[int, Any, Any]]
+    """Column, functions, expression."""
+
+    def rows(self, values: dict[str, Value]) -> Iterator[list[Any]]:
+        params = self.params.copy()
+        for at, name in self.slots:
+            params[at] = values[name]
+        with connection.cursor() as cursor:
+            cursor.execute(self.sql, params)
+            rows = cursor.fetchall()
+        for record in rows:
+            row = list(record)
+            for at, functions, expression in self.converters:
+                for function in functions:
+                    row[at] = function(row[at], expression, connection)
+            yield row
+
+
+class _Instances(NamedTuple):
+    """How rows become instances of a model."""
+
     model: type[models.Model]
     columns: slice
     """The model's own columns in a row."""
     fields: list[str]
-    converters: list[tuple[int, Any, Any]]
-    """Column, functions, expression."""
     related: list[Any]
 
 
-class CompiledQuery(Generic[M]):
-    """The query that `build` returns, with values that vary between calls: `CompiledQuery(lambda pk: Item.objects.filter(pk=pk), pk=int)`.
+class CompiledRows:
+    """The query that `build` returns, with values that vary between calls, and rows as of `values_list`:
+    `CompiledRows(lambda pk: Item.objects.filter(pk=pk).values_list("title", "state"), pk=int)`.
 
     `build` is called once, with placeholders of these types; it must not depend on their values, or on the time. None only
     works as a value where `= NULL`, which is never true, is intended.
     """
+
+    def __init__(self, build: Callable[..., models.QuerySet[Any, Any]], **types: type[Any]) -> None:
+        self._build, self._types = build, types
+
+    def rows(self, **values: Value) -> list[tuple[Any, ...]]:
+        """Every row."""
+        return list(map(tuple, self._statement.rows(values)))
+
+    @cached_property
+    def _statement(self) -> _Statement:
+        return _compiled(self._build, self._types)[1]
+
+
+class CompiledQuery(Generic[M]):
+    """Like `CompiledRows`, with instances of a model: `CompiledQuery(lambda pk: Item.objects.filter(pk=pk), pk=int)`."""
 
     def __init__(self, build: Callable[..., models.QuerySet[M]], **types: type[Any]) -> None:
         self._build, self._types = build, types
@@ -64,51 +100,40 @@ class CompiledQuery(Generic[M]):
         """The row. Raises the model's DoesNotExist."""
         instance = self.first(**values)
         if instance is None:
-            raise self._compiled.model.DoesNotExist  # type: ignore[attr-defined]  # of every concrete model
+            raise self._compiled[1].model.DoesNotExist  # type: ignore[attr-defined]  # of every concrete model
         return instance
 
     def _instances(self, values: dict[str, Value]) -> Iterator[M]:
-        compiled = self._compiled
-        params = compiled.params.copy()
-        for at, name in compiled.slots:
-            params[at] = values[name]
-        with connection.cursor() as cursor:
-            cursor.execute(compiled.sql, params)
-            rows = cursor.fetchall()
-        for record in rows:
-            row = list(record)
-            for at, functions, expression in compiled.converters:
-                for function in functions:
-                    row[at] = function(row[at], expression, connection)
-            instance: Any = compiled.model.from_db(DEFAULT_DB_ALIAS, compiled.fields, row[compiled.columns])
-            for populator in compiled.related:
+        statement, instances = self._compiled
+        for row in statement.rows(values):
+            instance: Any = instances.model.from_db(DEFAULT_DB_ALIAS, instances.fields, row[instances.columns])
+            for populator in instances.related:
                 populator.populate(row, instance)
             yield instance
 
     @cached_property
-    def _compiled(self) -> _Compiled:
-        stand_ins = {name: _STAND_INS[kind]() for name, kind in self._types.items()}
-        compiler = self._build(**stand_ins).query.get_compiler(DEFAULT_DB_ALIAS)
-        sql, params = compiler.as_sql()
-        names = {value: name for name, value in stand_ins.items()}
-        slots = [(at, names[param]) for at, param in enumerate(params) if _is_hashable(param) and param in names]
-        if {name for _, name in slots} != self._types.keys():
-            raise TypeError(f"Not every value of {sorted(self._types)} is a parameter of: {sql}")
+    def _compiled(self) -> tuple[_Statement, _Instances]:
+        compiler, statement = _compiled(self._build, self._types)
         info: Any = compiler.klass_info
         select_fields = info["select_fields"]
         columns = slice(select_fields[0], select_fields[-1] + 1)
-        select: Any = compiler.select
-        converters = compiler.get_converters([column[0] for column in select])
-        return _Compiled(
-            sql,
-            list(params),
-            slots,
-            info["model"],
-            columns,
-            [column[0].target.attname for column in select[columns]],
-            [(at, functions, expression) for at, (functions, expression) in converters.items()],
-            get_related_populators(info, select, DEFAULT_DB_ALIAS),  # type: ignore[call-arg]  # the stubs are of a later Django
-        )
+        fields = [column[0].target.attname for column in compiler.select[columns]]
+        related = get_related_populators(info, compiler.select, DEFAULT_DB_ALIAS)  # type: ignore[call-arg]  # the stubs are of a later Django
+        return statement, _Instances(info["model"], columns, fields, related)
+
+
+def _compiled(build: Callable[..., models.QuerySet[Any, Any]], types: dict[str, type[Any]]) -> tuple[Any, _Statement]:
+    """Django's compiler of the query, and what it compiled."""
+    stand_ins = {name: _STAND_INS[kind]() for name, kind in types.items()}
+    compiler: Any = build(**stand_ins).query.get_compiler(DEFAULT_DB_ALIAS)
+    sql, params = compiler.as_sql()
+    names = {value: name for name, value in stand_ins.items()}
+    slots = [(at, names[param]) for at, param in enumerate(params) if _is_hashable(param) and param in names]
+    if {name for _, name in slots} != types.keys():
+        raise TypeError(f"Not every value of {sorted(types)} is a parameter of: {sql}")
+    converters = compiler.get_converters([column[0] for column in compiler.select])
+    steps = [(at, functions, expression) for at, (functions, expression) in converters.items()]
+    return compiler, _Statement(sql, list(params), slots, steps)
 
 
 def _is_hashable(value: Any) -> bool:

@@ -30,7 +30,7 @@ from apps.gateway.token_count import PATH as COUNT_PATH
 from apps.gateway.token_count import count_tokens
 from apps.gateway.upstream import Upstreams
 from contract import jsontext
-from contract.outgoing.transport import has_room
+from contract.outgoing.async_transport import has_room
 from contract.values import mapping
 
 PREFIX = "/gateway/v1"

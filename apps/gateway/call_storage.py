@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from datetime import timedelta
+from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
-from channels.db import database_sync_to_async
-from django.db import transaction
+from django.db import close_old_connections, transaction
 from django.db.models import F
 from django.db.models.functions import Greatest
 from django.utils.timezone import now
@@ -30,9 +32,17 @@ LOCK_MILLISECONDS = 1000
 
 async def in_database(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a function in one of the gateway's threads."""
-    run = database_sync_to_async(function, thread_sensitive=False, executor=THREADS)
-    result: T = await run(*args, **kwargs)
-    return result
+    work = partial(copy_context().run, _with_connection, partial(function, *args, **kwargs))
+    return await asyncio.get_running_loop().run_in_executor(THREADS, work)
+
+
+def _with_connection(work: Callable[[], T]) -> T:
+    """As Django does around a request."""
+    close_old_connections()
+    try:
+        return work()
+    finally:
+        close_old_connections()
 
 
 async def in_turn(session: Session, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -15,11 +15,12 @@ from typing import Any, cast
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import OuterRef, Subquery
+from django.db.models import OuterRef, QuerySet, Subquery
 from django.utils.crypto import salted_hmac
 
 from apps.accounts import api_tokens
 from apps.accounts.authentication import digest_of
+from apps.common.compiled_queries import CompiledRows
 from apps.common.ids import new_id
 from apps.common.outages import outage_of
 from apps.common.query_time_limit import is_locked
@@ -46,6 +47,7 @@ RELATED = ("endpoint", "policy", "split")
 OVERLAP = timedelta(seconds=3)
 """Overlap when looking for other processes' calls: they may be committed later than our latest one, although stored earlier."""
 AWAY = "Retrace's database isn't responding. Try again in a moment."
+FIRST_ID = UUID(int=0)
 REPLAY_SECONDS = 120.0
 REPLAY_BYTES = 32 << 20
 """Redacted replies are also kept unredacted in this process's memory, for this long and up to this size."""
@@ -258,23 +260,35 @@ def _load(digest: str, cached: CachedSession | None) -> CachedSession | None:
             return None
         cached = CachedSession(session, CallGraph(_digest_key(session)), rules_of(session.workspace_id))
     else:  # everything except state, costs, and failover was fixed when it was opened
-        valid = Session.objects.with_valid_keys().filter(key_digest=digest)
-        version = RuleVersion.objects.filter(pk=OuterRef("workspace")).values("number")
-        state = valid.values_list("state", "tokens_used", "policy_id", Subquery(version)).first()
-        if state is None:
+        if not (changing := _CHANGING.rows(digest=digest)):
             return None
-        cached.session.state = state[0]
-        cached.session.tokens_used = max(state[1], cached.session.tokens_used)
-        cached.rules = rules_of(cached.session.workspace_id, state[3] or 0)
-        if state[2] != cached.session.policy_id:  # another process moved it to the champion
+        [(state, tokens_used, policy_id, rule_version)] = changing
+        cached.session.state = state
+        cached.session.tokens_used = max(tokens_used, cached.session.tokens_used)
+        cached.rules = rules_of(cached.session.workspace_id, rule_version or 0)
+        if policy_id != cached.session.policy_id:  # another process moved it to the champion
+            valid = Session.objects.with_valid_keys().filter(key_digest=digest)
             used, cached.session = cached.session.tokens_used, valid.select_related(*RELATED).get()
             cached.session.tokens_used = used
     cached.terms = terms_of(cached.session.workspace_id, cached.session.policy_id, cached.session.endpoint_id)
-    calls = Call.objects.filter(session=cached.session, status=Call.Status.OK)
-    if last := cached.graph.last:
-        calls = calls.filter(id__gte=_id_shortly_before(last))
-    cached.graph.add(Node.of_columns(*row) for row in calls.values_list(*NODE_COLUMNS))
+    since = _id_shortly_before(last) if (last := cached.graph.last) else FIRST_ID
+    cached.graph.add(Node.of_columns(*row) for row in _ANSWERED.rows(session=cached.session.pk, since=since))
     return cached
+
+
+def _changing(digest: str) -> QuerySet[Session, Any]:
+    """What may have changed in a cached session, if its key is still valid."""
+    version = RuleVersion.objects.filter(pk=OuterRef("workspace")).values("number")
+    valid = Session.objects.with_valid_keys().filter(key_digest=digest)
+    return valid.values_list("state", "tokens_used", "policy_id", Subquery(version))
+
+
+def _answered(session: UUID, since: UUID) -> QuerySet[Call, Any]:
+    calls = Call.objects.filter(session=session, status=Call.Status.OK, id__gte=since)
+    return calls.values_list(*NODE_COLUMNS)
+
+
+_CHANGING, _ANSWERED = CompiledRows(_changing, digest=str), CompiledRows(_answered, session=UUID, since=UUID)
 
 
 async def _spent_since(workspace_id: UUID, session_id: UUID | None, since: datetime) -> Decimal:

@@ -16,9 +16,9 @@ from apps.gateway.models import Session
 from apps.gateway.refusals import UpstreamAway, UpstreamBroken, UpstreamSlow
 from contract import jsontext
 from contract.endpoint_keys import KeyRefused, key_for
+from contract.outgoing.async_transport import AsyncClient, asker, async_http_client, is_idle
 from contract.outgoing.networks import AddressRefused
 from contract.outgoing.replies import LARGEST_ERROR, error_in, json_of
-from contract.outgoing.transport import AsyncClient, asker, async_http_client, is_idle
 
 CONNECTIONS = 1000
 CONNECT_SECONDS = 10.0

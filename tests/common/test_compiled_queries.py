@@ -10,7 +10,7 @@ from django.utils.timezone import now
 
 from apps.accounts.models import Membership
 from apps.annotation.models import Assignment
-from apps.common.compiled_queries import CompiledQuery
+from apps.common.compiled_queries import CompiledQuery, CompiledRows
 from tests import factories
 
 pytestmark = pytest.mark.django_db
@@ -56,3 +56,17 @@ def test_a_value_that_the_query_does_not_ask_for_is_refused():
     query = CompiledQuery(lambda pk, other: Assignment.objects.filter(pk=pk), pk=UUID, other=UUID)
     with pytest.raises(TypeError, match="other"):
         query.first(pk=uuid4(), other=uuid4())
+
+
+def test_rows_are_those_of_values_list():
+    member = factories.member()
+    factories.member(of=member.workspace)
+
+    def build(workspace: UUID) -> models.QuerySet[Any, Any]:
+        name = Membership.objects.filter(pk=models.OuterRef("pk")).values("user__name")
+        columns = ("pk", "role", "user__preferences", models.Subquery(name))
+        return Membership.objects.filter(workspace=workspace).order_by("pk").values_list(*columns)
+
+    query = CompiledRows(build, workspace=UUID)
+    for workspace in (member.workspace_id, member.workspace_id, uuid4()):
+        assert query.rows(workspace=workspace) == list(build(workspace))

@@ -8,7 +8,7 @@ import pytest
 
 from apps.gateway import upstream as module
 from apps.gateway.upstream import Destination, Upstreams
-from contract.outgoing.transport import is_idle
+from contract.outgoing.async_transport import is_idle
 from tests.gateway.upstream import Upstream, says
 
 ASK = {"model": "served", "messages": [{"role": "user", "content": "Where is the lamp?"}]}

@@ -12,9 +12,9 @@ import httpx
 
 from contract.configs import ServerPolicy
 from contract.endpoint_keys import KeyRefused, key_for
+from contract.outgoing.async_transport import async_http_client
 from contract.outgoing.networks import AddressRefused
 from contract.outgoing.replies import json_of
-from contract.outgoing.transport import async_http_client
 from trainer.failures import ConfigFailure, ServerDied
 
 CHECK_EVERY_SECONDS = 2.0
