@@ -2,9 +2,10 @@
 
 import ast
 import asyncio
-import gc
 import gzip
 import json
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -417,15 +418,20 @@ def test_a_quoted_message_is_short():
     assert len(error_in(json.dumps({"error": {"message": "x" * 10_000, "type": "x"}}))) == 300
 
 
-def test_clients_that_nobody_closes_end_quietly(inside, caplog):
-    async def leave() -> None:
-        client = async_http_client(f"http://127.0.0.1:{inside.server_port}", timeout=30, connections=1)
-        client.myself = client  # type: ignore[attr-defined]  # so that only the garbage collector ends it
-        await client.get("/")
+ENDS = """
+import asyncio, sys
+from contract.outgoing.async_transport import async_http_client
 
-    async def end() -> None:
-        await leave()
-        gc.collect()
+async def main():
+    global client
+    client = async_http_client(sys.argv[1], timeout=30, connections=1)
+    await client.get("/")
 
-    asyncio.run(end())
-    assert not caplog.records
+asyncio.run(main())
+"""
+
+
+def test_a_process_ends_quietly_with_its_clients_open(inside):
+    command = [sys.executable, "-c", ENDS, f"http://127.0.0.1:{inside.server_port}"]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
