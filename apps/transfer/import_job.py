@@ -196,5 +196,5 @@ def _remove_files(files: FrozenFiles | None) -> None:
 
 def _discard(job: Import) -> None:
     """The archive isn't needed any more."""
-    if Import.objects.filter(pk=job.pk).exclude(file="").update(file=""):
-        default_storage.delete(job.file)
+    default_storage.delete(job.file)  # first: as long as the row names it, `expire` tries again
+    Import.objects.filter(pk=job.pk).update(file="")

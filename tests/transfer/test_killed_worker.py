@@ -9,12 +9,13 @@ from urllib.parse import urlsplit, urlunsplit
 import pytest
 from django.conf import settings
 from django.core.files.base import ContentFile
-from django.core.files.storage import default_storage
+from django.core.files.storage import FileSystemStorage, default_storage
 from django.db import connection
 
 from apps.accounts.models import Membership, Role, User
 from apps.trajectories.imports.upload import store
 from apps.trajectories.models import Trajectory
+from apps.transfer.export_job import expire
 from apps.transfer.import_job import import_workspace, request_import
 from apps.transfer.tables import TABLES
 from tests import factories
@@ -70,3 +71,25 @@ def test_a_worker_that_is_killed_leaves_nothing_and_the_next_one_imports_all(own
     job.refresh_from_db()
     assert (job.state, job.attempt, job.losses) == ("done", 2, 0)
     assert Trajectory.objects.filter(workspace=elsewhere.workspace).count() == 3
+
+
+def test_an_archive_that_the_storage_does_not_delete_now_is_deleted_later(
+    owner: Membership, monkeypatch: pytest.MonkeyPatch
+):
+    def away(*_: object) -> None:
+        raise OSError("The storage is away.")
+
+    elsewhere = factories.member(Role.OWNER)
+    job = request_import(stored=store(ContentFile(exported(owner)), filename="a.zip"), by=elsewhere)
+    with monkeypatch.context() as storage:
+        storage.setattr(FileSystemStorage, "delete", away)
+        with pytest.raises(OSError, match="away"):
+            import_workspace(str(job.pk))
+    job.refresh_from_db()
+    assert job.state == "done"
+    name = job.file
+    assert default_storage.exists(name)
+    expire()
+    job.refresh_from_db()
+    assert job.file == ""
+    assert not default_storage.exists(name)
