@@ -48,7 +48,7 @@ def loads(body: bytes) -> Any:
 
 
 def has_more_values(body: bytes, max_values: int) -> bool:
-    """Whether JSON text has more than `most` values and names, without parsing it: a few MB of brackets take seconds and gigabytes to parse."""
+    """Whether JSON text has more than `max_values` values and names, without parsing it: a few MB of brackets take seconds and gigabytes to parse."""
     if len(body) <= max_values or _signs(body) + body.count(b'"') <= max_values:
         return False
     # Some may be inside strings. Text with very many strings has as many values, and would take as long to scan.

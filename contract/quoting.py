@@ -4,7 +4,7 @@ MAX_LENGTH = 300
 
 
 def legible(text: str, max_length: int = MAX_LENGTH) -> str:
-    r"""`text` as it may be quoted in an error: on one line, every character visible (`\x00`, `\ud800`, `\u202e`), at most `most` characters."""
+    r"""`text` as it may be quoted in an error: on one line, every character visible (`\x00`, `\ud800`, `\u202e`), at most `max_length` characters."""
     shown = " ".join(text[: 4 * max_length].split())
     if not shown.isprintable():
         shown = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in shown)

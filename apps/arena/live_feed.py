@@ -138,7 +138,7 @@ def _note_attempts(experiment: Experiment, drawn: Mapping[UUID, UUID | None]) ->
 
 
 def _matching(experiment: Experiment, tasks: list[UUID], remaining_tasks: int) -> Matching:
-    """Pairs of those tasks that both sides have attempted by now, up to `room`."""
+    """Pairs of those tasks that both sides have attempted by now, up to `remaining_tasks`."""
     waiting = LiveAttempt.objects.filter(experiment=experiment, task__in=tasks, is_paired=False).order_by("pk")
     rows = list(waiting.values_list("pk", "side", "task_id", "trajectory_id", "trajectory__course"))
     both = {task for _, side, task, *_ in rows if side == Side.A} & {

@@ -28,7 +28,7 @@ class Limit:
     seconds: int
 
     def count(self, subject: str) -> None:
-        """Count a try by `who`. Raises TooManyTries beyond the limit; further tries also count."""
+        """Count a try by `subject`. Raises TooManyTries beyond the limit; further tries also count."""
         key = self._key(subject)
         # add() keeps an existing value, so two concurrent first tries count as two.
         cache.add(key, 0, timeout=self.seconds + 5)
@@ -36,7 +36,7 @@ class Limit:
             raise TooManyTries(retry_after=self.seconds - int(time()) % self.seconds)
 
     def reset(self, subject: str) -> None:
-        """Reset the tries of `who` in this window."""
+        """Reset the tries of `subject` in this window."""
         cache.delete(self._key(subject))
 
     def _key(self, subject: str) -> str:

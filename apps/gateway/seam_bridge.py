@@ -159,13 +159,13 @@ def bridged(continued: Continued, rendered: Ids, shared: Ids) -> Ids | None:
 
     rendered: the whole chat. shared: the chat up to the reply that is continued.
     """
-    sequence, known = continued.sequence, continued.rendered
+    sequence, rendered_length = continued.sequence, continued.rendered
     ends = np.flatnonzero(shared[-1 - MAX_AFTER_END :] == sequence[-1])
     if not len(ends):
         return None
     joint = max(len(shared) - 1 - MAX_AFTER_END, 0) + int(ends[-1]) + 1
     is_prefix = np.array_equal(rendered[:joint], shared[:joint])
-    is_same_beginning = np.array_equal(rendered[:known], sequence[:known])
+    is_same_beginning = np.array_equal(rendered[:rendered_length], sequence[:rendered_length])
     if not (is_prefix and is_same_beginning) or joint == len(rendered):
         return None
     return np.concatenate([sequence, rendered[joint:]])

@@ -204,9 +204,9 @@ class Upstreams:
         for client_key, client in list(self._clients.items()):
             if self._used_at[client_key] <= moment - IDLE_SECONDS and is_idle(client):
                 self._close(client_key)
-        known = self._supports_token_ids.items()
+        supports = self._supports_token_ids.items()
         self._supports_token_ids = {
-            client_key: (is_so, until) for client_key, (is_so, until) in known if until > moment
+            client_key: (is_so, until) for client_key, (is_so, until) in supports if until > moment
         }
         self._cannot_render = {client_key: until for client_key, until in self._cannot_render.items() if until > moment}
         if self._clients:

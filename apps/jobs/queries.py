@@ -141,7 +141,7 @@ class JobsOfAllKinds:
 
 
 def jobs_of(member: Membership, *, phases: Collection[Phase], kind_name: str = "") -> JobsOfAllKinds:
-    """The jobs that an owner may see, of all kinds or of the kind `only`."""
+    """The jobs that an owner may see, of all kinds or of the kind `kind_name`."""
     selected = [kind for kind in kinds() if kind_name in ("", kind.name)]
     return JobsOfAllKinds(
         {

@@ -39,7 +39,7 @@ class Point(NamedTuple):
 
 
 def metric_points(run_id: UUID, *, after: int = -1, max_points: int) -> list[Point]:
-    """The run's metrics after step `after`, as at most `most` points; if there are more steps, neighbors are averaged.
+    """The run's metrics after step `after`, as at most `max_points` points; if there are more steps, neighbors are averaged.
 
     A mean covers at most MAX_AVERAGED evenly spaced steps, plus every evaluation, since those are few. So a run of 100,000 steps
     costs little more than one of 10,000. The database does the averaging.

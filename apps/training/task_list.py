@@ -39,7 +39,7 @@ def read_tasks(text: str) -> list[Task]:
 
 
 def read_task(task_fields: Any, location: str) -> Task:
-    """One task. Without a key, it's named by its instruction. Raises BadTask, whose message begins with `place`."""
+    """One task. Without a key, it's named by its instruction. Raises BadTask, whose message begins with `location`."""
     if not isinstance(task_fields, dict):
         raise BadTask(f"{location} isn't an object. {EXPECTED}")
     if unknown := sorted(set(task_fields) - set(FIELDS)):

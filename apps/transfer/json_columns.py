@@ -1,4 +1,4 @@
-"""The shape of each JSON column that an import writes. A new column needs one, or `anything` if nothing but its text is ever used."""
+"""The shape of each JSON column that an import writes. A new column needs one, or `any_value` if only its text is used."""
 
 from __future__ import annotations
 

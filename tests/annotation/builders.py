@@ -51,7 +51,7 @@ def attempt(task: Task, steps: int = 2, *, succeeds: bool = False, **fields: Any
 
 
 def _steps(trajectory: Trajectory, count: int, target: str) -> Sequence[Step]:
-    """Calls of a tool `look`: the first is the same in every attempt, the later ones look for `wanted`."""
+    """Calls of a tool `look`: the first is the same in every attempt, the later ones look for `target`."""
     messages = [_look(index, target if index else "all") for index in range(count)]
     return [
         Step(

@@ -79,7 +79,7 @@ def span(
 
 
 def chat_span(number: int, *texts: str, parent: int = 9, **more: Any) -> dict[str, Any]:
-    """A model call that was given all of `said` but its last, which it answered: the user and the model take turns."""
+    """A model call that was given all of `texts` but its last, which it answered: the user and the model take turns."""
     messages = [
         {"role": ("user", "assistant")[place % 2], "parts": [{"type": "text", "content": text}]}
         for place, text in enumerate(texts)

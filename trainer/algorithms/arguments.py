@@ -56,7 +56,7 @@ def common_arguments(config: TrainingConfig, folder: Path, *, rows: int, has_val
 
 
 def lora_for(lora: LoraConfig | None, *, task: str, full_modules: tuple[str, ...] = ()) -> PeftLoraConfig | None:
-    """PEFT's configuration; `whole` names layers that are fully trained and saved, such as a new reward head."""
+    """PEFT's configuration; `full_modules` names layers that are fully trained and saved, such as a new reward head."""
     if lora is None:
         return None
     return PeftLoraConfig(

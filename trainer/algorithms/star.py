@@ -190,7 +190,7 @@ def without_hint(trajectory: Trajectory, hint: str) -> Trajectory:
 
 
 def choose(trajectories: Iterable[Trajectory], *, max_count: int) -> list[Trajectory]:
-    """At most `most` distinct successes per task, shortest first."""
+    """At most `max_count` distinct successes per task, shortest first."""
     of_task: dict[str, dict[str, Trajectory]] = defaultdict(dict)
     for trajectory in trajectories:
         if trajectory.outcome.success and trajectory.steps:

@@ -88,7 +88,7 @@ class Chats:
     def _key(
         self, session: str, messages: Sequence[Any], tools: list[ToolSchema], chat: Sequence[Any]
     ) -> tuple[str, bytes, bytes]:
-        """The key of a chat: a prefix of `sent`, or its continuation."""
+        """The key of a chat: a prefix of `messages`, or their continuation."""
         system = [message for message in messages if message.get("role") in ("system", "developer")]
         return session, digest_of([tools, system]), prefix_digests(chat)[-1] if chat else b""
 

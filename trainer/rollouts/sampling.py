@@ -195,7 +195,7 @@ def choose(logprobs: torch.Tensor, sampling: Sampling, uniform: list[float]) -> 
 def draw_from_top(
     probabilities: torch.Tensor, top_p: float, numbers: torch.Tensor, top_k: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The token drawn by each of B `numbers`, and whether it's among its row's `most` most likely tokens (otherwise it's undetermined): (B,) int64, bool."""
+    """The token drawn by each of B `numbers`, and whether it's among its row's `top_k` most likely tokens (otherwise it's undetermined): (B,) int64, bool."""
     vocabulary = probabilities.size(1)
     likeliest, tokens = probabilities.topk(min(top_k, vocabulary))
     cumulative = likeliest.cumsum(-1)

@@ -201,14 +201,16 @@ class LocalModels:
 
     def _refuse_beyond_share(self, model: str, workspace: str) -> None:
         """Raises Refused. What a workspace uses beyond its share isn't taken from it, but it gets no more."""
-        moment = time.monotonic()
-        self._asked_at = {each: at for each, at in self._asked_at.items() if at > moment - ASKS_SECONDS}
-        self._asked_at[workspace] = moment
-        own = {name: slot for name, slot in self._slots.items() if slot.workspace == workspace and slot.users}
-        if len(self._asked_at) == 1 or not own:
+        current_time = time.monotonic()
+        self._asked_at = {each: at for each, at in self._asked_at.items() if at > current_time - ASKS_SECONDS}
+        self._asked_at[workspace] = current_time
+        workspace_slots = {
+            name: slot for name, slot in self._slots.items() if slot.workspace == workspace and slot.users
+        }
+        if len(self._asked_at) == 1 or not workspace_slots:
             return
-        has_its_chats = sum(slot.users for slot in own.values()) >= MAX_CHATS // SHARE
-        if has_its_chats or (model not in own and len(own) >= MAX_LOADED // SHARE):
+        has_its_chats = sum(slot.users for slot in workspace_slots.values()) >= MAX_CHATS // SHARE
+        if has_its_chats or (model not in workspace_slots and len(workspace_slots) >= MAX_LOADED // SHARE):
             raise Refused(503, BUSY, "server_busy")
 
     def _make_room(self, size: int) -> None:

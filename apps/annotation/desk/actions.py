@@ -224,7 +224,7 @@ def undo_last(*, queue: Queue, annotator: Annotator) -> Assignment:
 
 
 def undo_message(assignment: Assignment) -> str:
-    """Message about what an undo took back, for the person who did it. `again` is the resulting assignment."""
+    """Message about what an undo took back, for the person who did it. `assignment` is the resulting one."""
     kind = kind_of(assignment.queue)
     judgment = kind.model.objects.filter(assignment=assignment.replaces_id).first()
     task = one_line(assignment.item.task.headline, TASK_CHARS).rstrip(".")  # the sentence goes on after it

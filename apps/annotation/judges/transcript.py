@@ -11,7 +11,7 @@ FENCES = re.compile(r"<(/?)run\b")
 
 
 def transcript(trajectory: Trajectory, *, max_length: int) -> str:
-    """At most about `most` characters; the text can't close its surrounding fence."""
+    """At most about `max_length` characters; the text can't close its surrounding fence."""
     lines: list[str] = []
     steps = Step.objects.filter(trajectory=trajectory).order_by("index").values_list("context", "message")
     for context, message in steps:

@@ -156,24 +156,24 @@ def with_others(
     The others are people: `machines` are compared with people but aren't part of the reference, unless no person judged. `among`: the
     items on which to compare each annotator; by default all of theirs.
     """
-    if all(given.annotator in machines for given in measure.given):
+    if all(answer.annotator in machines for answer in measure.given):
         machines = ()
     votes: dict[Hashable, Counter[int]] = defaultdict(Counter)
     valued = [(each, _side(each.value) if measure.sides else each.value) for each in measure.given]
-    for given, value in valued:
-        votes[given.thing][value] += given.annotator not in machines
+    for answer, value in valued:
+        votes[answer.thing][value] += answer.annotator not in machines
     same: Counter[UUID] = Counter()
     of: Counter[UUID] = Counter()
-    for given, value in valued:
-        if among is not None and given.item not in among.get(given.annotator, ()):
+    for answer, value in valued:
+        if among is not None and answer.item not in among.get(answer.annotator, ()):
             continue
-        mine = given.annotator not in machines
-        others = [times - (mine and each == value) for each, times in votes[given.thing].items()]
-        max_votes = max(others)
-        if not max_votes or others.count(max_votes) > 1:
+        is_person = answer.annotator not in machines
+        other_counts = [times - (is_person and each == value) for each, times in votes[answer.thing].items()]
+        max_votes = max(other_counts)
+        if not max_votes or other_counts.count(max_votes) > 1:
             continue
-        of[given.annotator] += 1
-        same[given.annotator] += votes[given.thing][value] - mine == max_votes
+        of[answer.annotator] += 1
+        same[answer.annotator] += votes[answer.thing][value] - is_person == max_votes
     return {annotator_id: Consensus(same[annotator_id], of[annotator_id]) for annotator_id in of}
 
 

@@ -55,7 +55,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
 
 
 def _add(spans: list[Span], request: dict[str, Any], response: dict[str, Any]) -> None:
-    """Append a call; `asked` and `answered` may be the same line."""
+    """Append a call; `request` and `response` may be the same line."""
     answer = first_of(response, "output", "response", "outputs")
     usage = mapping(mapping(answer).get("usage"))
     begun, ended = (seconds_of(line.get("timestamp")) for line in (request, response))

@@ -68,7 +68,7 @@ class Conversation:
         id: str = "",
         info: dict[str, Json] | None = None,
     ) -> TrajectoryRecord:
-        """The run of this chat, for sources that name no task: the task is derived from `asked`, which defaults to the opening."""
+        """This chat's trajectory, for sources that name no task: the task is derived from `task_messages`, by default the opening."""
         task_messages = self.opening if task_messages is None else task_messages
         return TrajectoryRecord(
             task=TaskRecord(

@@ -108,7 +108,7 @@ def _as_assistant(messages: list[Message]) -> list[Message]:
 def trajectories_of(
     spans: Sequence[Span], *, trace: str, details: dict[str, Any], answer: Json = None
 ) -> Iterator[TrajectoryRecord]:
-    """The trajectories in a trace, in the order they began; `about` goes into their info. Raises BadRow if there is none.
+    """The trajectories in a trace, in the order they began; `details` goes into their info. Raises BadRow if there is none.
 
     `answer` is the trace's own output: it becomes the last turn if its call recorded no answer.
     """
