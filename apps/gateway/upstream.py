@@ -116,7 +116,9 @@ class Upstreams:
 
     def may_render(self, destination: Destination) -> bool:
         """Whether the server may offer rendering as a request of its own. Our own servers don't need to: their prompts continue what they sampled."""
-        return not destination.is_own and self._cannot_render.get(_client_key(destination), 0.0) <= time.monotonic()
+        if destination.is_own or self._cannot_render.get(_client_key(destination), 0.0) > time.monotonic():
+            return False
+        return _may_send_key_to_roots(destination)
 
     def cannot_render(self, destination: Destination, seconds: float = KNOWN_SECONDS) -> None:
         """The server isn't asked to render again for so long."""
@@ -149,7 +151,7 @@ class Upstreams:
         for address in _by_turn(destination.addresses, session_id):
             client = self._client(destination, address)
             timeout = httpx.Timeout(seconds or settings.GATEWAY_DEADLINE_SECONDS, connect=CONNECT_SECONDS)
-            url = address.rstrip("/").removesuffix("/v1") + path if path.startswith("/") else path
+            url = _root(address) + path if path.startswith("/") else path
             request = client.build_request("POST", url, content=content, headers=headers, timeout=timeout)
             if takes_api_key:
                 _send_api_key(request)
@@ -229,6 +231,20 @@ class Upstreams:
 def _client_key(destination: Destination) -> tuple[str, str]:
     """What decides what the server of a session says of itself: where it is, and the key."""
     return destination.addresses[0], destination.key_variable
+
+
+def _root(address: str) -> str:
+    return address.rstrip("/").removesuffix("/v1")
+
+
+def _may_send_key_to_roots(destination: Destination) -> bool:
+    """Whether the installation allows the key beside `/v1/`, where tokens are generated, too."""
+    try:
+        for address in destination.addresses:
+            key_for(destination.key_variable, _root(address))
+    except KeyRefused:
+        return False
+    return True
 
 
 def _send_api_key(request: httpx.Request) -> None:

@@ -73,3 +73,13 @@ async def test_who_has_no_key_does_not_decide_what_is_known_of_the_server(
     monkeypatch.setattr(module.time, "monotonic", lambda now=module.time.monotonic: now() + module.UNKNOWN_SECONDS)
     assert await upstreams.supports_token_ids(Destination([upstream.url], ""))
     await upstreams.close()
+
+
+@pytest.mark.parametrize(("allowed", "may_render"), [("", True), ("/v1", False), ("/other", False)])
+async def test_a_key_that_is_allowed_below_v1_only_isnt_sent_beside_it(
+    monkeypatch: pytest.MonkeyPatch, allowed: str, may_render: bool
+):
+    monkeypatch.setenv("ENDPOINT_KEYS", f"SHOP_API_KEY=http://127.0.0.1:9{allowed}")
+    monkeypatch.setenv("SHOP_API_KEY", "right")
+    assert Upstreams().may_render(Destination(["http://127.0.0.1:9/v1"], "SHOP_API_KEY")) is may_render
+    assert Upstreams().may_render(Destination(["http://127.0.0.1:9/v1"], ""))
