@@ -35,9 +35,14 @@ def normalized(message: Json) -> Json:
     return fields
 
 
-def prefix_digests(messages: Sequence[Json], normalized: Callable[[Json], Json] = normalized) -> list[bytes]:
-    """A digest of each prefix of a chat. normalized: extracts a message's content, for protocols other than chat completions."""
-    chain, digests = b"", []
+def prefix_digests(
+    messages: Sequence[Json], normalized: Callable[[Json], Json] = normalized, *, after: bytes = b""
+) -> list[bytes]:
+    """A digest of each prefix of a chat.
+
+    normalized: extracts a message's content, for protocols other than chat completions. after: the digest of the messages before these.
+    """
+    chain, digests = after, []
     for message in messages:
         if (words := normalized(message)) is not None:
             chain = hashlib.sha256(chain + jsontext.canonical(words)).digest()[:DIGEST_BYTES]

@@ -122,7 +122,7 @@ class CallGraph:
         return self._longest_chat(chat_digests)[1]
 
     def _longest_chat(self, chat_digests: Sequence[bytes]) -> tuple[int, Node | None]:
-        """The same, with the number of its messages."""
+        """The call that `continued` returns, and the number of messages in its chat, reply included; 0 if there is none."""
         # Of two equal replies, the later one.
         nodes_by_digest = {node.chat_digest: node for node in self.nodes.values()}
         length, node = 0, None

@@ -6,24 +6,24 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Mapping
-from decimal import Decimal
+from functools import cached_property
 from typing import Any
 from uuid import UUID
 
 import httpx
-import numpy as np
 from django.utils.timezone import now
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import Receive
 
 from apps.common.ids import new_id
 from apps.common.outages import outage_of
 from apps.common.turns import Turns
-from apps.gateway.call_graph import Ids, Parent, sequence_digests
+from apps.gateway.call_graph import Parent
 from apps.gateway.call_redaction import redact
+from apps.gateway.call_row import call_row
 from apps.gateway.call_storage import in_database
-from apps.gateway.dialects.dialect import Dialect, ReplyContext, Usage, piece_from
+from apps.gateway.dialects.dialect import Dialect, ReplyContext, piece_from
 from apps.gateway.disconnection import cancel_on_disconnect
 from apps.gateway.models import Call, Join
 from apps.gateway.recorder import CachedSession, Recorder
@@ -31,6 +31,7 @@ from apps.gateway.refusals import GatewayRefusal, NotSpoken, RecorderAway, Sessi
 from apps.gateway.seam_bridge import GENERATE, UNSUPPORTED, SeamBridge
 from apps.gateway.splits.blind_replies import hidden_status
 from apps.gateway.streamed_reply import DONE, NoEvent, events_in
+from apps.gateway.streamed_response import SSE, StreamedResponse
 from apps.gateway.upstream import CANT_BE_REACHED, Destination, Upstreams, broken, is_error, slow
 from contract import jsontext
 from contract.chat_digests import digest_of, prefix_digests
@@ -40,7 +41,6 @@ logger = logging.getLogger(__name__)
 BYTES_A_TOKEN = 4
 MAX_AFTER_END = 100
 """Chunks accepted after the reply has ended, such as the one with the usage; then the stream is closed."""
-SSE = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-store", "x-accel-buffering": "no"}
 SAMPLED_AGAIN = {"x-retrace-sampled-again": "true"}
 """Header of the reply to a retry whose first reply isn't kept unredacted."""
 REDACTIONS = Turns(2)
@@ -126,12 +126,12 @@ class Exchange:
             self._dialect.is_everywhere and self.cached.graph.nodes and self._upstreams.may_render(self._destination)
         ):
             return None
-        request, messages = await self._request(), self._dialect.messages
+        request = await self._request()
         if self._dialect.tokens.problem:
             return None
         bridge = SeamBridge(self._upstreams, self._destination, self.session, request)
-        digests = prefix_digests(messages, self._dialect.normalized)
-        generation = await cancel_on_disconnect(bridge.generation(self.cached.graph, messages, digests), receive)
+        generating = bridge.generation(self.cached.graph, self._dialect.messages, self._message_digests)
+        generation = await cancel_on_disconnect(generating, receive)
         if generation is None:
             return None
         send = self._upstreams.send(self._destination, self.session.pk, GENERATE, generation, headers={})
@@ -339,7 +339,7 @@ class Exchange:
             parent, call = self._call(status, http_status, reply, error)
             self._is_recorded = True
             tokens = self._tokens(call)
-            call.cost, call.is_cost_estimated = self._cost(call, tokens)
+            call.cost, call.is_cost_estimated = self.cached.terms.cost_of(call, *tokens)
             await asyncio.shield(self._store(call, parent, sum(tokens)))
 
     async def _store(self, call: Call, parent: Parent, tokens: int) -> None:
@@ -368,85 +368,28 @@ class Exchange:
             written = self._pieces or len(jsontext.dumps(call.reply)) // BYTES_A_TOKEN
         return read, written
 
-    def _cost(self, call: Call, tokens: tuple[int, int]) -> tuple[Decimal | None, bool]:
-        """Cost in dollars, and whether it's estimated; None if unknown."""
-        if not any(tokens):
-            return Decimal(0), False
-        if (rates := self.cached.terms.rates) is None:
-            return None, False
-        read, written = tokens
-        cost = rates.cost(read=read, written=written, cached=call.cached_tokens or 0)
-        return cost, call.prompt_tokens is None or call.completion_tokens is None
-
     def _call(
         self, status: Call.Status, http_status: int, reply: dict[str, Any] | None, error: str
     ) -> tuple[Parent, Call]:
-        dialect, messages = self._dialect, self._dialect.messages
-        usage = dialect.usage if reply else Usage()
-        tokens = dialect.tokens
-        tokens.check(usage.read, usage.written)
-        prompt, sampled = (tokens.prompt_ids, tokens.sampled_ids) if reply else (None, None)
-        digests = prefix_digests([*messages, *(dialect.items_of(reply) if reply else [])], dialect.normalized)
-        parent = self.cached.graph.parent_of(digests[: len(messages)], prompt)
-        sealed = self.cached.graph.sealed
-        tools_digest = sealed(digest_of(self.body.get("tools")))
-        sequence = None if prompt is None or sampled is None else np.concatenate([prompt, sampled])
-        call = Call(
+        parent, call = call_row(
+            self._dialect,
+            self.cached.graph,
+            self._message_digests,
+            reply,
             session=self.session,
-            parent_id=parent.id,
-            join=parent.join,
-            is_bridged=self._is_bridged and parent.join == Join.TOKENS,
             status=status,
-            dialect=dialect.name,
             is_retry=self.is_retry,
-            request={name: value for name, value in self.body.items() if name not in dialect.fields_stored_apart},
-            messages=messages[parent.messages :],
-            tools=None if tools_digest == parent.tools_digest else self.body.get("tools"),
-            tools_digest=tools_digest,
-            reply=reply,
             error=error,
             http_status=http_status,
-            prompt_tokens=usage.read,
-            completion_tokens=usage.written,
-            cached_tokens=usage.cached,
-            prompt_ids=None if prompt is None else _bytes(prompt[parent.tokens :]),
-            sampled_ids=None if sampled is None else _bytes(sampled),
-            logprobs=None if sampled is None else np.array(tokens.logprobs, "<f4").tobytes(),
-            untrainable=tokens.problem if reply else "It has no reply.",
             body_digest=self._digest,
-            chat_digest=sealed(digests[-1]),
-            sequence_length=None if sequence is None else len(sequence),
-            sequence_digest=None
-            if sequence is None
-            else sealed(sequence_digests(sequence, {len(sequence)})[len(sequence)]),
             seconds=time.monotonic() - self._began,
             first_seconds=self._first_seconds,
             began_at=self.began_at,
         )
+        call.is_bridged = self._is_bridged and parent.join == Join.TOKENS
         return parent, call
 
-
-class StreamedResponse(Response):
-    """Passes a stream on, and ends it upstream when the agent disconnects, so that an engine doesn't compute what nobody reads."""
-
-    def __init__(self, exchange: Exchange, upstream: httpx.Response) -> None:
-        super().__init__(headers={**SSE, **exchange.headers})
-        del self.headers["content-length"]
-        self._exchange, self._upstream = exchange, upstream
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await cancel_on_disconnect(self._pump(send), receive)
-        except (ClientDisconnect, OSError):
-            await self._upstream.aclose()
-            await self._exchange.record_disconnect()
-
-    async def _pump(self, send: Send) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-        async for piece in self._exchange.streamed(self._upstream):
-            await send({"type": "http.response.body", "body": piece, "more_body": True})
-        await send({"type": "http.response.body", "body": b""})
-
-
-def _bytes(ids: Ids) -> bytes:
-    return ids.astype("<i4").tobytes()
+    @cached_property
+    def _message_digests(self) -> list[bytes]:
+        """A digest of each prefix of the agent's messages."""
+        return prefix_digests(self._dialect.messages, self._dialect.normalized)

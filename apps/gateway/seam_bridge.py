@@ -84,8 +84,6 @@ class SeamBridge:
         node = graph.continued(digests)
         if node is None or not 0 < (node.sequence_length or 0) <= MAX_TOKENS:
             return None
-        if not self.upstreams.may_render(self.destination):
-            return None
         whole = await self._rendered(self.request)
         if whole is None or whole.get("features"):  # images are more than their tokens
             return None
@@ -103,11 +101,10 @@ class SeamBridge:
 
     async def completion(self, generation: dict[str, Any], generated: dict[str, Any]) -> dict[str, Any]:
         """The reply to `generation` as a chat completion. Raises NoEvent."""
-        prompt = generation["token_ids"]
         body = {
             "model": self.request["model"],
             "generate_response": generated,
-            "prompt_token_ids": prompt,
+            "prompt_token_ids": generation["token_ids"],
             "chat_request": self.request,
         }
         reply = await self._answer(DERENDER, body)
@@ -117,7 +114,8 @@ class SeamBridge:
         for choice in choices if isinstance(choices, list) else []:
             if mapping(mapping(choice).get("message")).get("tool_calls") and choice.get("finish_reason") == "stop":
                 choice["finish_reason"] = "tool_calls"  # as in a chat completion
-        return {**reply, "prompt_token_ids": generated.get("prompt_token_ids"), "usage": _usage(generated, reply)}
+        usage = generated.get("usage") or reply.get("usage")  # as the engine counted, if it did
+        return {**reply, "prompt_token_ids": generated.get("prompt_token_ids"), "usage": usage}
 
     def _with_prompt(self, whole: dict[str, Any], prompt: Ids) -> dict[str, Any]:
         sampling = dict(mapping(whole.get("sampling_params")))
@@ -206,8 +204,3 @@ def _has_late_system_message(messages: Sequence[dict[str, Any]]) -> bool:
     """Whether there is one after the beginning, where a change of it isn't noticed: digests don't cover system messages."""
     roles = [message.get("role") in SYSTEM for message in messages]
     return any(is_system and not all(roles[:index]) for index, is_system in enumerate(roles))
-
-
-def _usage(generated: dict[str, Any], reply: dict[str, Any]) -> Any:
-    """As the engine counted, if it did."""
-    return generated.get("usage") or reply.get("usage")

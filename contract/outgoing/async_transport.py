@@ -123,6 +123,7 @@ class _Connector(aiohttp.TCPConnector):
         self._addresses = addresses
 
     def __del__(self, _warnings: Any = None) -> None:
+        """Like aiohttp's, but without its warning, for the same reason as above."""
         self._close()
 
     async def _resolve_host(self, host: str, port: int, traces: Any = None) -> list[ResolveResult]:

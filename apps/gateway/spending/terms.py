@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 from django.db import transaction
@@ -15,6 +15,9 @@ from apps.accounts import audit
 from apps.accounts.models import User, Workspace
 from apps.gateway.spending.models import LIMITS, Price, UsageLimits
 from apps.policies.models import Endpoint, Policy
+
+if TYPE_CHECKING:
+    from apps.gateway.models import Call
 
 CACHE_SECONDS = 5.0
 """How long a process uses cached prices and limits."""
@@ -43,6 +46,15 @@ class Terms(NamedTuple):
     limits: UsageLimits | None
     rates: Rates | None
     """None: its policy has no price."""
+
+    def cost_of(self, call: Call, read: int, written: int) -> tuple[Decimal | None, bool]:
+        """Cost in dollars of a call that used these tokens, and whether it's estimated; None if unknown."""
+        if not (read or written):
+            return Decimal(0), False
+        if self.rates is None:
+            return None, False
+        cost = self.rates.cost(read=read, written=written, cached=call.cached_tokens or 0)
+        return cost, call.prompt_tokens is None or call.completion_tokens is None
 
 
 NO_TERMS = Terms(None, None)
