@@ -18,7 +18,7 @@ from apps.annotation.user_feedback import judgments as user_feedback
 from apps.arena import lifecycle as experiments
 from apps.arena.models import Experiment
 from apps.common import idempotency
-from apps.common.query_time_limit import impatient
+from apps.common.query_time_limit import periodic_lock_time_limit
 from apps.datasets import freezing
 from apps.demo import story
 from apps.demo.people import SLUG
@@ -186,7 +186,7 @@ def deliver(destination_id: str) -> None:
 @app.task(name="jobs.recover", acks_late=False)
 def recover_jobs() -> None:
     """Requeue jobs of vanished workers, and resend messages for jobs that wait too long. The only place that recovers jobs."""
-    with impatient():
+    with periodic_lock_time_limit():
         lifecycle.recover_all()
 
 
@@ -195,7 +195,7 @@ def run_chores() -> None:
     """Run every chore; one failing doesn't stop the others."""
     for chore in CHORES:
         try:
-            with impatient():
+            with periodic_lock_time_limit():
                 chore()
         except Exception:  # chores call into other apps, so they may fail in any way
             log.exception("%s.%s failed; it runs again in 15 seconds", chore.__module__, chore.__name__)
@@ -216,7 +216,7 @@ def advance_experiments() -> None:
     under_way = [Experiment.State.ROLLING_OUT, Experiment.State.LABELING]
     for experiment in Experiment.objects.filter(state__in=under_way).order_by("id").iterator():
         try:
-            with impatient():
+            with periodic_lock_time_limit():
                 experiments.advance(experiment)
         except Exception:  # a failing experiment mustn't block others
             log.exception("%s could not be advanced", experiment)

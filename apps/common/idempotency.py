@@ -6,12 +6,11 @@ repeat its request. A refusal changes nothing and isn't stored: repeating the re
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Callable
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.utils.crypto import salted_hmac
 from rest_framework import status
 from rest_framework.exceptions import APIException, ValidationError
@@ -19,6 +18,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.utils.encoders import JSONEncoder
 
+from apps.common.advisory_locks import try_lock
 from apps.common.models import AnsweredRequest
 from apps.common.request_threads import release_connections
 from apps.common.text_encoding import is_storable
@@ -107,10 +107,7 @@ def _is_first(membership_pk: int, key: str) -> bool:
 
     Doesn't block, since waiting in the database would hold a connection.
     """
-    name = hashlib.sha256(f"{membership_pk}:{key}".encode()).digest()
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [int.from_bytes(name[:8], "big", signed=True)])
-        return bool(cursor.fetchone()[0])
+    return try_lock(f"request {membership_pk}:{key}")
 
 
 def delete_expired() -> int:

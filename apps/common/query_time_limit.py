@@ -22,10 +22,10 @@ def lock_time_limit(milliseconds: int) -> Iterator[None]:
 
 
 @contextmanager
-def impatient(milliseconds: int = 1000) -> Iterator[None]:
+def periodic_lock_time_limit(milliseconds: int = 1000) -> Iterator[None]:
     """For periodic work in many transactions: none waits longer than this for a locked row.
 
-    It's repeated anyway, and a long deletion or a suspended worker may hold a row for hours. Each repetition would wait for it, until all workers do.
+    It's repeated anyway, and a long deletion or a suspended worker may hold a row for hours. If each repetition waited for it, soon all workers would.
     """
     with connection.cursor() as cursor:
         cursor.execute("SELECT set_config('lock_timeout', %s, false)", [str(milliseconds)])
@@ -34,6 +34,16 @@ def impatient(milliseconds: int = 1000) -> Iterator[None]:
     finally:
         with suppress(Error), connection.cursor() as cursor:
             cursor.execute("RESET lock_timeout")
+
+
+@contextmanager
+def unless_locked() -> Iterator[None]:
+    """Skip the rest of the block if it waited too long for a locked row: periodic work comes back to it."""
+    try:
+        yield
+    except OperationalError as error:
+        if not is_locked(error):
+            raise
 
 
 def is_locked(error: Exception) -> bool:

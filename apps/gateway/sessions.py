@@ -10,14 +10,14 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db import OperationalError, transaction
+from django.db import transaction
 from django.urls import reverse
 from django.utils.timezone import now
 
 from apps.accounts.authentication import digest_of
 from apps.accounts.models import ApiToken, User, Workspace
 from apps.common.broker import enqueue
-from apps.common.query_time_limit import is_locked
+from apps.common.query_time_limit import unless_locked
 from apps.gateway import live
 from apps.gateway.models import Call, Path, Session, SessionEvent
 from apps.gateway.session_trajectories import (
@@ -299,11 +299,8 @@ def abandon_idle() -> None:
     """Abandon sessions that were idle for too long. Their outcome is unknown, which isn't a reward of 0."""
     idle = Session.objects.idle_at(now()).order_by("expires_at").values_list("pk", flat=True)
     for pk in list(idle[:ABANDONED_AT_ONCE]):
-        try:
+        with unless_locked():
             abandon(pk)
-        except OperationalError as error:
-            if not is_locked(error):
-                raise
 
 
 @transaction.atomic

@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db import OperationalError, transaction
+from django.db import transaction
 from django.db.models import Count, Q, Value
 from django.db.models.functions import MD5, Concat
 from django.utils.timezone import now
@@ -20,7 +20,7 @@ from django.utils.timezone import now
 from apps.accounts.models import Membership, User, Workspace
 from apps.common import quantities
 from apps.common.ids import new_id
-from apps.common.query_time_limit import is_locked
+from apps.common.query_time_limit import unless_locked
 from apps.gateway.models import Session
 from apps.gateway.targets import target_of
 from apps.jobs import lifecycle
@@ -213,11 +213,8 @@ def count_all() -> None:
     for batch_id in list(
         EpisodeBatch.objects.filter(closed_at=None).exclude(rollouts=None).values_list("rollouts", flat=True)
     ):
-        try:
+        with unless_locked():
             count(batch_id)
-        except OperationalError as error:
-            if not is_locked(error):
-                raise
 
 
 def count(batch_id: UUID) -> None:

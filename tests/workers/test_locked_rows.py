@@ -12,7 +12,7 @@ from django.utils.timezone import now
 
 from apps.annotation.models import Queue
 from apps.annotation.queues import settings
-from apps.common.query_time_limit import impatient
+from apps.common.query_time_limit import periodic_lock_time_limit
 from apps.jobs import lifecycle
 from apps.training.launch import RUNS
 from apps.training.models import Run
@@ -75,7 +75,7 @@ def test_a_queue_that_is_held_keeps_no_other_from_being_closed(monkeypatch: pyte
 
 
 def test_the_limit_ends_with_the_work():
-    with impatient():
+    with periodic_lock_time_limit():
         pass
     with connection.cursor() as cursor:
         cursor.execute("SHOW lock_timeout")

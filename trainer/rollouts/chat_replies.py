@@ -8,9 +8,8 @@ from starlette.responses import JSONResponse, Response
 
 from contract.completion_chunks import event_stream
 
-SESSION = "x-session-id"
-WORKSPACE = "x-workspace-id"
-"""The header with which the gateway identifies the session."""
+SESSION, WORKSPACE = "x-session-id", "x-workspace-id"
+"""The headers with which the gateway identifies a session and its workspace."""
 MAX_MESSAGE_LENGTH = 500
 
 

@@ -1,16 +1,12 @@
 """Keeps quality reports up to date: large queues are measured in the background, and again after more judgments."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from hashlib import blake2b
 from time import perf_counter
 from typing import Any
 from uuid import UUID
 
 from django.core.cache import cache
-from django.db import connection
 from django.db.models import F, Sum
 from django.utils.timezone import now
 
@@ -20,6 +16,7 @@ from apps.annotation.kinds.measures import AT_ONCE, Gathered, Work
 from apps.annotation.models import Annotator, Desk, Item, Judgment, QualityReport, Queue
 from apps.annotation.quality.measures import measure
 from apps.annotation.quality.reading_time import least_seconds
+from apps.common.advisory_locks import lock_if_free
 from apps.common.broker import enqueue
 
 
@@ -88,25 +85,15 @@ def measure_quality(queue_id: UUID) -> None:
     Many judgments of many questions take up to an hour, which mustn't keep all workers from other workspaces.
     """
     queue = Queue.objects.get(pk=queue_id)
-    with _turn_of(queue.workspace_id) as is_ours:
+    with lock_if_free(_lock_of(queue.workspace_id)) as is_ours:
         if is_ours:
             _measure(queue)
             cache.delete(_asked(queue))
 
 
-@contextmanager
-def _turn_of(workspace_id: UUID) -> Iterator[bool]:
-    """Whether nobody else measures a queue of this workspace. PostgreSQL ends the turn of a worker that is killed."""
-    number = int.from_bytes(blake2b(b"measuring" + workspace_id.bytes, digest_size=8).digest(), "big", signed=True)
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(%s)", [number])
-        [is_ours] = cursor.fetchone()
-    try:
-        yield is_ours
-    finally:
-        if is_ours:
-            with connection.cursor() as cursor:
-                cursor.execute("SELECT pg_advisory_unlock(%s)", [number])
+def _lock_of(workspace_id: UUID) -> str:
+    """The advisory lock that a worker holds while it measures a queue of this workspace."""
+    return f"measuring {workspace_id}"
 
 
 def _measure(queue: Queue) -> None:

@@ -4,11 +4,10 @@ After a crash, filling resumes behind the last batch; concurrent fillings of one
 """
 
 from datetime import timedelta
-from hashlib import blake2b
 from itertools import islice
 from uuid import UUID
 
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, transaction
 from django.utils.timezone import now
 
 from apps.annotation.imported_judgments import conversion
@@ -16,6 +15,7 @@ from apps.annotation.kinds import kind_of
 from apps.annotation.kinds.pair_selection import Pairing
 from apps.annotation.models import Item, Queue
 from apps.annotation.queues.sources import Selection, candidates_by_task
+from apps.common.advisory_locks import try_lock
 from apps.common.broker import enqueue
 
 TASKS_A_BATCH = 500
@@ -65,10 +65,7 @@ def _queue_next(workspace_id: UUID) -> None:
 def _fill_batch(queue_id: UUID) -> bool:
     """Add the items of the next tasks; False at the end. Raises _OthersTurn."""
     workspace_id = Queue.objects.values_list("workspace", flat=True).get(pk=queue_id)
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [_lock_of(workspace_id)])
-        [is_ours] = cursor.fetchone()
-    if not is_ours:
+    if not try_lock(_lock_of(workspace_id)):
         raise _OtherWorkspaceTurn
     queue = Queue.objects.select_for_update(of=("self",)).select_related("workspace").get(pk=queue_id)
     if queue.state != Queue.State.FILLING:
@@ -79,9 +76,9 @@ def _fill_batch(queue_id: UUID) -> bool:
     return has_more
 
 
-def _lock_of(workspace_id: UUID) -> int:
-    """The number of the advisory lock that a worker holds while it fills a queue of this workspace."""
-    return int.from_bytes(blake2b(b"filling" + workspace_id.bytes, digest_size=8).digest(), "big", signed=True)
+def _lock_of(workspace_id: UUID) -> str:
+    """The advisory lock that a worker holds while it fills a queue of this workspace."""
+    return f"filling {workspace_id}"
 
 
 def _draw_batch(queue: Queue) -> bool:

@@ -1,11 +1,12 @@
 """Changing the settings of a queue, closing it at its end date or target, and pausing, resuming, or retraining single annotators."""
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db import OperationalError, transaction
+from django.db import transaction
 from django.db.models import F, Q
 from django.utils.timezone import now
 
@@ -20,7 +21,7 @@ from apps.annotation.queues.overlap import raise_overlap
 from apps.annotation.queues.question_changes import with_questions
 from apps.annotation.queues.queue_lifecycle import close_queue
 from apps.annotation.refusals import Refusal
-from apps.common.query_time_limit import is_locked
+from apps.common.query_time_limit import unless_locked
 from contract.questions import Question
 
 
@@ -94,13 +95,8 @@ def close_ended() -> int:
     """Close open queues that have reached their end; returns how many. Called by a periodic task."""
     due = [queue for queue in Queue.objects.open().filter(_WITH_AN_END) if has_ended(queue)]
     for queue in due:
-        try:
+        with unless_locked(), suppress(Refusal):  # somebody paused or closed it meanwhile
             close_queue(queue=queue, by=None)
-        except Refusal:  # somebody paused or closed it meanwhile
-            continue
-        except OperationalError as error:
-            if not is_locked(error):
-                raise
     return len(due)
 
 

@@ -21,7 +21,7 @@ from apps.annotation.kinds.answers import CorrectedAction, InspectionAnswer, Sco
 from apps.annotation.kinds.kind import Submission
 from apps.annotation.kinds.questions import Asks, RatingAsks, StepsAsks
 from apps.annotation.models import Annotator, Assignment, Inspection, Item, Queue
-from apps.common.query_time_limit import is_locked
+from apps.common.query_time_limit import unless_locked
 from apps.gateway.feedback import feedback_to_judge
 from apps.gateway.models import Feedback, Path
 from apps.trajectories.models import Trajectory
@@ -41,10 +41,10 @@ def judge_feedback() -> None:
     """Convert the feedback on sessions that have ended."""
     for session_id in list(feedback_to_judge().values_list("session", flat=True).distinct()[:AT_A_TIME]):
         try:
-            judge(session_id)
-        except OperationalError as error:
-            if not is_locked(error):  # the database is down, or resolved a deadlock: retried in seconds
-                raise
+            with unless_locked():
+                judge(session_id)
+        except OperationalError:
+            raise  # the database is down, or resolved a deadlock: retried in seconds
         except Exception:  # an error in one session mustn't block the others
             log.exception("The feedback on session %s couldn't be converted to a judgment", session_id)
             Feedback.objects.filter(session=session_id, judged_at=None).update(judged_at=now())

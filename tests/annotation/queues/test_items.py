@@ -19,6 +19,7 @@ from apps.annotation.queues.queue_lifecycle import (
 )
 from apps.annotation.queues.sources import Selection
 from apps.annotation.refusals import NothingToCompare
+from apps.common.advisory_locks import number_of
 from tests import factories
 from tests.annotation import builders
 
@@ -224,7 +225,7 @@ def test_many_queues_of_a_workspace_are_filled_one_after_another(workspace, sent
 
     with ThreadPoolExecutor(1) as another, transaction.atomic():
         with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [items._lock_of(workspace.pk)])
+            cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [number_of(items._lock_of(workspace.pk))])
         assert another.submit(fill_in_thread, second).result(60) == 0
         assert another.submit(fill_in_thread, other).result(60) == 1
     assert sent == []
