@@ -16,6 +16,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from apps.accounts import api_tokens
+from apps.gateway.call_memory import CallMemory, MemoryUse
 from apps.gateway.call_storage import in_database
 from apps.gateway.dialects.anthropic_messages import AnthropicMessages
 from apps.gateway.dialects.chat_completions import ChatCompletions
@@ -25,7 +26,6 @@ from apps.gateway.exchange import Exchange
 from apps.gateway.named_sessions import models_of, session_name
 from apps.gateway.recorder import CachedSession, Recorder
 from apps.gateway.refusals import BadRequest, Crowded, GatewayRefusal, NoSession, NotSupported, TooLarge
-from apps.gateway.room import Account, Room
 from apps.gateway.token_count import PATH as COUNT_PATH
 from apps.gateway.token_count import count_tokens
 from apps.gateway.upstream import Upstreams
@@ -43,7 +43,7 @@ Answer = Callable[[Request], Coroutine[Any, Any, Response]]
 
 recorder = Recorder(settings.GATEWAY_SPOOL_DIR)
 upstreams = Upstreams()
-room = Room()
+memory_use = MemoryUse()
 
 
 def refusing(dialect: type[Dialect] = ChatCompletions) -> Callable[[Answer], Answer]:
@@ -102,7 +102,7 @@ async def token_count(request: Request) -> Response:
 async def authorized_request(request: Request, dialect: type[Dialect]) -> tuple[CachedSession, dict[str, Any]]:
     """The session of a request, and its body, which is only read for a known key. Raises GatewayRefusal."""
     key = key_of(request)
-    account_of(request).workspace = await recorder.admit(key)
+    memory_of(request).workspace = await recorder.admit(key)
     body = await body_of(request, dialect)
     return await session_of(request, key, dialect, body), body
 
@@ -177,7 +177,7 @@ async def body_of(request: Request, dialect: type[Dialect]) -> dict[str, Any]:
 async def _read(request: Request) -> bytes:
     pieces, size = [], 0
     async for piece in request.stream():
-        if not account_of(request).take(len(piece)):
+        if not memory_of(request).take(len(piece)):
             raise Crowded("The gateway holds as much of this workspace's calls as it can. Try again in a moment.")
         size += len(piece)
         if size > settings.GATEWAY_MAX_BYTES:
@@ -188,9 +188,9 @@ async def _read(request: Request) -> bytes:
     return b"".join(pieces)
 
 
-def account_of(request: Request) -> Account:
-    account: Account = request.scope["account"]
-    return account
+def memory_of(request: Request) -> CallMemory:
+    memory: CallMemory = request.scope["memory"]
+    return memory
 
 
 class Metered:
@@ -200,13 +200,13 @@ class Metered:
         self.inner = inner
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        account = Account(room)
-        metered = has_room.set(account.take)  # also for the tasks that the call starts
+        memory = CallMemory(memory_use)
+        metered = has_room.set(memory.take)  # also for the tasks that the call starts
         try:
-            await self.inner({**scope, "account": account}, receive, send)
+            await self.inner({**scope, "memory": memory}, receive, send)
         finally:
             has_room.reset(metered)
-            account.release()
+            memory.release()
 
 
 routes = Starlette(

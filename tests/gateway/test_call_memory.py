@@ -10,8 +10,8 @@ import pytest
 
 from apps.accounts.models import Membership
 from apps.gateway import asgi, sessions
+from apps.gateway.call_memory import MAX_OF_ALL, MAX_OF_ONE, CallMemory, MemoryUse
 from apps.gateway.models import Call
-from apps.gateway.room import OF_ALL, OF_ONE, Account, Room
 from apps.policies import registration
 from tests import factories
 from tests.gateway.conftest import Agent
@@ -58,42 +58,42 @@ def test_requests_that_do_not_end_keep_only_their_own_workspace_waiting(
 ):
     opened = open_session()
     agent = Agent(gateway_url, opened)
-    slow = [begin(gateway_url, opened.key) for _ in range(2 * OF_ONE)]
-    until(lambda: asgi.room.held.total() >= OF_ONE * (LARGEST - 100))
+    slow = [begin(gateway_url, opened.key) for _ in range(2 * MAX_OF_ONE)]
+    until(lambda: asgi.memory_use.held.total() >= MAX_OF_ONE * (LARGEST - 100))
     refused = agent.ask(ASK, {"role": "user", "content": "x" * 1000})
     assert (refused.status_code, refused.json()["error"]["code"]) == (503, "crowded")
     assert another.reply(ASK)["content"] == "Done."
-    assert asgi.room.held.total() <= OF_ONE * LARGEST
+    assert asgi.memory_use.held.total() <= MAX_OF_ONE * LARGEST
     for connection in slow:
         connection.close()
-    until(lambda: not asgi.room.held)
+    until(lambda: not asgi.memory_use.held)
     assert agent.reply(ASK)["content"] == "Done."
 
 
 def test_replies_count_too(agent: Agent, another: Agent, upstream: Upstream):
-    upstream.replies = [says("x" * OF_ONE * LARGEST), says("Done.")]
+    upstream.replies = [says("x" * MAX_OF_ONE * LARGEST), says("Done.")]
     assert agent.ask(ASK).status_code == 502
     assert Call.objects.get(session=agent.session).status == Call.Status.FAILED
     assert another.reply(ASK)["content"] == "Done."
-    until(lambda: not asgi.room.held)
+    until(lambda: not asgi.memory_use.held)
 
 
 def test_a_stream_releases_what_it_held(agent: Agent, upstream: Upstream):
     with agent.http.stream("POST", "chat/completions", json={"messages": [ASK], "stream": True}) as response:
         assert b"[DONE]" in b"".join(response.iter_raw())
-    until(lambda: not asgi.room.held)
+    until(lambda: not asgi.memory_use.held)
 
 
 def test_all_together_have_a_limit(settings: Any):
-    room = Room()
-    accounts = []
-    for number in range(OF_ALL):
-        accounts.append(Account(room))
-        accounts[-1].workspace = number // 4
-    assert all(account.take(LARGEST) for account in accounts)
-    late = Account(room)
+    use = MemoryUse()
+    calls = []
+    for number in range(MAX_OF_ALL):
+        calls.append(CallMemory(use))
+        calls[-1].workspace = number // 4
+    assert all(call.take(LARGEST) for call in calls)
+    late = CallMemory(use)
     assert not late.take(1)
-    accounts[0].release()
+    calls[0].release()
     assert late.take(1)
 
 
