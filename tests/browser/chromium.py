@@ -1,4 +1,4 @@
-"""Finds a Chromium for the tests; run as a program, installs one if there is none."""
+"""Finds a Chromium for the tests; run as a program, installs the one without a window, or any if it can't."""
 
 import os
 import shutil
@@ -6,7 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+SHELL = "chromium-headless-shell"
+"""Chromium without its window, which takes a third less processor time; Debian's package and its command."""
+NAMES = (SHELL, "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
 def find() -> str | None:
@@ -24,13 +26,16 @@ def find() -> str | None:
 
 
 def install() -> str:
-    """Install a Chromium: the distribution's as root, Playwright's otherwise. Returns its path, or ends with a message."""
+    """Install a Chromium: the distribution's as root, Playwright's if there is none then. Returns its path, or ends with a message."""
     if os.geteuid() == 0 and shutil.which("apt-get"):
-        print("Installing chromium with apt-get …", flush=True)
         environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
         quiet = {"env": environment, "stdout": subprocess.DEVNULL, "check": False}
         subprocess.run(["apt-get", "update", "-qq"], **quiet)
-        subprocess.run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", "chromium"], **quiet)
+        for package in (SHELL, "chromium"):
+            print(f"Installing {package} with apt-get …", flush=True)
+            subprocess.run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", package], **quiet)
+            if find():
+                break
     if not find():
         print("Installing Playwright's chromium …", flush=True)
         subprocess.run([sys.executable, "-m", "playwright", "install", "--with-deps", "chromium"], check=False)
@@ -41,4 +46,4 @@ def install() -> str:
 
 
 if __name__ == "__main__":
-    print(find() or install())
+    print(find() if os.environ.get("CHROMIUM") or shutil.which(SHELL) else install())
