@@ -40,6 +40,7 @@ from apps.jobs.models import (
     kinds,
     lease,
 )
+from apps.jobs.turns import job_in_turn, record_turn
 from apps.webhooks.outbox import announce
 
 log = logging.getLogger(__name__)
@@ -89,9 +90,10 @@ def queue(job: Job) -> None:
 
 @transaction.atomic
 def claim(kind: Kind[J], job_id: UUID | str, *, worker: str = "") -> J | None:
-    """Claim a waiting job for this process; None if it's over, held by a live worker, or deleted, or if it isn't its workspace's turn.
+    """Claim a waiting job for this process; None if it's over, held by a live worker, or deleted, or if another of its lane is.
 
     If its worker's lease has expired, or its process on this machine is gone, the job is recovered first.
+    Where workspaces take turns, it may be another job, of the workspace whose turn it is.
     """
     worker = worker or this_worker()
     job = kind.rows.filter(pk=job_id).first()
@@ -99,6 +101,7 @@ def claim(kind: Kind[J], job_id: UUID | str, *, worker: str = "") -> J | None:
         return None
     held = kind.rows.held(job.attempt).filter(pk=job.pk)
     _take_away(job, held if _is_gone(job.worker) else held.filter(leased_until__lt=now()))
+    job = job_in_turn(kind, job)
     if kind.lane and _is_another_held(kind, job):
         return None  # whoever ends that one hands on
     waiting = kind.rows.waiting().filter(pk=job.pk)
@@ -113,6 +116,7 @@ def claim(kind: Kind[J], job_id: UUID | str, *, worker: str = "") -> J | None:
     ):
         return None
     job = kind.rows.select_related(*kind.related).get(pk=job.pk)
+    record_turn(kind, job)
     attempt_text = "" if job.attempt == 1 else f" (attempt {job.attempt})"
     kind.on_event(job, Event("taken", f"Taken by {worker}{attempt_text}."))
     return job

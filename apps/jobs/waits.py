@@ -13,6 +13,7 @@ from apps.common import quantities
 from apps.common.broker import Route, enqueue, route_of
 from apps.common.health import served_queues
 from apps.jobs.models import HELD, Job, Kind, Phase, kind_of_job, kinds
+from apps.jobs.turns import in_turn
 
 MAX_RUNNING, MAX_WAITING = 50, 200
 """Maximum jobs per kind."""
@@ -79,7 +80,7 @@ def wait_of(job: Job, *, role: Role) -> Wait | None:
     running, ahead = [], 0
     for kind in kinds():
         running += [other for other in _held(kind) if _route(other).worker_queue == route.worker_queue]
-        ahead += sum(_is_ahead(other, route, job) for other in _waiting(kind))
+        ahead += _number_ahead(kind, job, route)
     served = served_queues()
     is_new = now() - job.queued_at < CLAIM_DELAY
     first_holder = None if is_new else min(running, key=_remaining_seconds, default=None)
@@ -118,6 +119,17 @@ def _waiting(kind: Kind[Any]) -> list[Job]:
 
 def _route(job: Job) -> Route:
     return route_of(kind_of_job(job).task(job))
+
+
+def _number_ahead(kind: Kind[Any], job: Job, route: Route) -> int:
+    """How many waiting jobs of a kind are going to be claimed before this one."""
+    waiting = _waiting(kind)
+    if isinstance(job, kind.model):
+        together = [other for other in waiting if kind.task(other) == kind.task(job)]
+        if kind.rows_by_turns.filter(pk=job.pk).exists() and job in together:
+            others = [other for other in waiting if other not in together]
+            return in_turn(kind, together).index(job) + sum(_is_ahead(other, route, job) for other in others)
+    return sum(_is_ahead(other, route, job) for other in waiting)
 
 
 def _is_ahead(other: Job, route: Route, job: Job) -> bool:

@@ -5,6 +5,7 @@ from contextlib import suppress
 from typing import Any
 
 from django.db import IntegrityError, transaction
+from django.db.models import Q
 from django.urls import reverse
 
 from apps.accounts.models import User
@@ -45,6 +46,7 @@ JUDGES = register(
         url=lambda judge: reverse("annotation:judges", args=[judge.queue_id]),
         related=("queue", "annotator__policy__endpoint"),
         listed_with=("queue", "annotator__policy"),
+        by_turns=Q(annotator__policy__kind=Policy.Kind.REWARD_MODEL),
         is_cancellable=True,
         is_resumable=True,
         resumable=(Phase.FAILED, Phase.CANCELLED, Phase.DONE),  # the queue may have grown

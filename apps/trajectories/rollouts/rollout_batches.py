@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Q
 from django.urls import reverse
 
 from apps.accounts import audit
@@ -49,6 +49,7 @@ ROLLOUTS = register(
         webhook_events={Phase.DONE: EventType.ROLLOUTS_FINISHED, Phase.FAILED: EventType.ROLLOUTS_FAILED},
         related=("policy__endpoint", "workspace"),
         listed_with=("policy",),
+        by_turns=~Q(config__contains={"played_by": "runners"}),
         is_cancellable=True,
         is_resumable=True,
     )
