@@ -7,6 +7,8 @@ renewals keep the lease, and a session that goes silent or is abandoned returns 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
+from functools import cache
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -15,6 +17,7 @@ from django.db.models import Q, QuerySet
 from django.utils.timezone import now
 
 from apps.accounts.models import ApiToken, Membership
+from apps.common.compiled_queries import CompiledQuery
 from apps.gateway.models import Session
 from apps.gateway.queries import episode_of
 from apps.gateway.sessions import (
@@ -34,6 +37,8 @@ from contract.episodes import Batch, PlayedEpisode
 
 MAX_LOSSES = 3
 """Times an episode may be lost before it's no longer leased: whatever crashes its runners isn't the policy's doing."""
+LEASED = ("session", "losses")
+"""What a lease changes."""
 KEPT_BATCHES = 2
 """Batches kept per run, with their sessions: the open one and the previous one, so that late runners are still told it's over."""
 
@@ -107,40 +112,56 @@ def lease(
     """Lease an episode to a runner; None if there's nothing to play now."""
     while True:
         with transaction.atomic():
-            waiting = _waiting(member, environment, run_id, rollouts_id)
-            episode = waiting.select_for_update(of=["self"], skip_locked=True).first()
+            filters = {"environment": environment, "run": run_id, "rollouts": rollouts_id}
+            chosen = {name: value for name, value in filters.items() if value}
+            episode = _waiting(frozenset(chosen)).first(workspace=member.workspace_id, at=now(), **chosen)
             if episode is None:
                 return None
             if episode.session is not None and not _is_lost(episode):
                 continue  # it ended or was renewed after the query
             if episode.losses >= MAX_LOSSES:
-                episode.save()
+                episode.save(update_fields=LEASED)
                 continue
             leased = _leased(episode, member=member, runner=runner, token=token)
             if leased is not None:
                 return leased
 
 
-def _waiting(member: Membership, environment: str, run_id: UUID | None, rollouts_id: UUID | None) -> QuerySet[Episode]:
-    """Unleased episodes of active runs and rollouts, oldest batch first."""
+_TYPES: dict[str, type[Any]] = {"workspace": UUID, "at": datetime, "environment": str, "run": UUID, "rollouts": UUID}
+
+
+@cache
+def _waiting(filters: frozenset[str]) -> CompiledQuery[Episode]:
+    """The first unleased episode of active runs and rollouts, of the oldest batch, locked; those that others lease now are skipped.
+
+    filters: which of the environment, the run, and the rollouts the episode must be of.
+    """
+    return CompiledQuery(_unleased, **{name: _TYPES[name] for name in {"workspace", "at", *filters}})
+
+
+def _unleased(workspace: UUID, at: datetime, **filters: str | UUID) -> QuerySet[Episode]:
     free = (
         Q(session=None)
         | Q(session__state=Session.State.ABANDONED)
-        | Q(session__state=Session.State.OPEN, session__expires_at__lte=now())
+        | Q(session__state=Session.State.OPEN, session__expires_at__lte=at)
     )
-    going_on = Q(run__workspace=member.workspace_id, run__state__in=Run.states_in(Phase.RUNNING)) | Q(
-        rollouts__workspace=member.workspace_id, rollouts__state__in=RolloutBatch.states_in(Phase.RUNNING)
+    going_on = Q(run__workspace=workspace, run__state__in=Run.states_in(Phase.RUNNING)) | Q(
+        rollouts__workspace=workspace, rollouts__state__in=RolloutBatch.states_in(Phase.RUNNING)
     )
-    batches = EpisodeBatch.objects.filter(going_on, closed_at=None)
-    episodes = Episode.objects.filter(free, batch__in=batches, answered_at=None, losses__lt=MAX_LOSSES)
-    if environment:
-        episodes = episodes.filter(environment=environment)
-    if run_id is not None:
-        episodes = episodes.filter(batch__run=run_id)
-    if rollouts_id is not None:
-        episodes = episodes.filter(batch__rollouts=rollouts_id)
+    columns = {"environment": "environment", "run": "batch__run", "rollouts": "batch__rollouts"}
+    episodes = Episode.objects.filter(
+        free,
+        batch__in=EpisodeBatch.objects.filter(going_on, closed_at=None),
+        answered_at=None,
+        losses__lt=MAX_LOSSES,
+        **{columns[name]: value for name, value in filters.items()},
+    )
     related = ("batch__run", "batch__rollouts__policy__endpoint", "session")
-    return episodes.select_related(*related).order_by("batch_id", "id")
+    return (
+        episodes.select_related(*related)
+        .order_by("batch_id", "id")
+        .select_for_update(of=["self"], skip_locked=True)[:1]
+    )
 
 
 def _is_lost(episode: Episode) -> bool:
@@ -199,7 +220,7 @@ def _leased(episode: Episode, *, member: Membership, runner: str, token: ApiToke
             lifecycle.fail(rollouts, Failure("config", str(refusal), "Then resume these rollouts."))
             return None
     episode.session = opened.session
-    episode.save()
+    episode.save(update_fields=LEASED)
     if batch.began_at is None:
         EpisodeBatch.objects.filter(pk=batch.pk, began_at=None).update(began_at=now())
     return Lease(episode, opened)
