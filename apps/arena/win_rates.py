@@ -11,7 +11,6 @@ from math import log, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binomtest
 
 from apps.common import proportions
 
@@ -177,5 +176,5 @@ def side_bias(judgments: Iterable[tuple[int, bool]]) -> SideBias:
         if strength:
             decided += 1
             left_wins += (strength > 0) == a_was_left
-    p_value = float(binomtest(left_wins, decided).pvalue) if decided else 1.0
+    p_value = proportions.sign_test(left_wins, decided) if decided else 1.0
     return SideBias(left=left_wins, decided=decided, p_value=p_value)

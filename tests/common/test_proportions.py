@@ -1,6 +1,7 @@
 import pytest
+from scipy import stats
 
-from apps.common.proportions import mismatch, paired, wilson
+from apps.common.proportions import mismatch, paired, sign_test, wilson
 
 
 @pytest.mark.parametrize(
@@ -33,3 +34,12 @@ def test_too_few_to_tell_is_no_mismatch():
     assert mismatch([3, 4], [0.5, 0.5]) is None  # 3.5 are expected
     assert mismatch([100], [1.0]) is None
     assert mismatch([0, 0], [0.5, 0.5]) is None
+
+
+def test_tests_agree_with_those_of_scipy():
+    for trials in (1, 2, 7, 60, 5000):
+        for successes in {0, 1, trials // 3, trials // 2, trials}:
+            assert sign_test(successes, trials) == pytest.approx(stats.binomtest(successes, trials).pvalue, rel=1e-9)
+    assert mismatch([40, 70, 90], [0.25, 0.25, 0.5]) == pytest.approx(
+        stats.chisquare([40, 70, 90], [50, 50, 100]).pvalue
+    )

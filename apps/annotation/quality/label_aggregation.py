@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 from scipy.special import expit, log_expit
 
 Floats = NDArray[np.float64]
@@ -147,6 +146,8 @@ def glad(votes: Votes) -> Glad:
     if votes.labels != 2:
         raise ValueError(f"GLAD is for 2 labels; these judgments have {votes.labels}.")
     start = np.concatenate([np.ones(votes.annotators), np.zeros(votes.items), [0.0]])
+    from scipy.optimize import minimize  # only here: every process would start later
+
     fitted = minimize(
         _glad_loss, start, args=(votes.compared(),), jac=True, method="L-BFGS-B", options={"maxiter": MAX_ROUNDS}
     )

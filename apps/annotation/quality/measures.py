@@ -9,13 +9,12 @@ from statistics import median
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from scipy.stats import binomtest
-
 from apps.annotation.kinds.measures import Gathered, Given, Measure, Work
 from apps.annotation.quality.agreement import Patterns, alpha, fleiss, raw, to_json
 from apps.annotation.quality.feedback import batched, settled
 from apps.annotation.quality.kappa import cohen
 from apps.annotation.quality.shares import share
+from apps.common.proportions import sign_test
 
 PEOPLE_COMPARED = 24
 """Number of annotators with the most judgments in the pairwise matrix; a larger one is unreadable."""
@@ -258,4 +257,4 @@ def _left_bias(work: Sequence[Work]) -> dict[str, Any]:
     """The share of left choices, and the p-value of the deviation from ½ (exact two-sided binomial test)."""
     sides = [each.chose_left for each in work if each.chose_left is not None]
     estimate = share(sum(sides), len(sides)).to_json()
-    return {**estimate, "p": float(f"{binomtest(sum(sides), len(sides)).pvalue:.2g}") if sides else None}
+    return {**estimate, "p": float(f"{sign_test(sum(sides), len(sides)):.2g}") if sides else None}
