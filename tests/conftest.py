@@ -16,11 +16,13 @@ from pathlib import Path
 import django
 import pytest
 import redis
+from django.db import connections
 from django.test import Client
 from hypothesis import HealthCheck, settings
 
 from apps.common.stack import paths
 from apps.common.stack.services import EmbeddedServices
+from tests import migrated_cluster
 from tests.white_space import with_collapsed_pages
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -48,12 +50,13 @@ settings.register_profile(
 )  # pytest --hypothesis-profile=explore: new examples
 settings.load_profile("same")
 django.setup()  # before test modules import models; pytest-django does it too late for settings found here
+connections.settings["default"]["TEST"]["TEMPLATE"] = migrated_cluster.TEMPLATE
 _services = pytest.StashKey[EmbeddedServices]()
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     if XDIST_WORKER is None and not session.config.option.collectonly:
-        session.config.stash[_services] = EmbeddedServices(STACK, durable=False).__enter__()
+        session.config.stash[_services] = migrated_cluster.start(STACK)
         if session.config.getoption(
             "numprocesses", None
         ):  # pytest-django would read the settings before the lines above
