@@ -9,6 +9,7 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitVie
 from apps.accounts import urls as accounts
 from apps.annotation import urls as annotation
 from apps.arena import urls as arena
+from apps.common.app_routes import app_routes
 from apps.common.health import health
 from apps.datasets import urls as datasets
 from apps.gateway import urls as gateway
@@ -40,42 +41,42 @@ def healthz_live(request: HttpRequest) -> JsonResponse:
 handler400 = "apps.accounts.views.errors.bad_request"
 handler404 = "apps.accounts.views.errors.not_found"
 handler500 = "apps.accounts.views.errors.failed"
-api: list[URLPattern | URLResolver] = [
-    *accounts.api,
-    *trajectories.api,
-    *gateway.api,
-    *traces.api,
-    *annotation.api,
-    *datasets.api,
-    *training.api,
-    *policies.api,
-    *arena.api,
-    *jobs.api,
-    *webhooks.api,
-    *redaction.api,
-    *removal.api,
-    *transfer.api,
-]
+APIS = (
+    accounts,
+    trajectories,
+    gateway,
+    traces,
+    annotation,
+    datasets,
+    training,
+    policies,
+    arena,
+    jobs,
+    webhooks,
+    redaction,
+    removal,
+    transfer,
+)
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", healthz, name="healthz"),
     path("healthz/live", healthz_live, name="healthz_live"),
-    path("", include("apps.home.urls")),
-    path("", include("apps.accounts.urls")),
-    path("", include("apps.webhooks.urls")),
-    path("", include("apps.redaction.urls")),
-    path("", include("apps.jobs.urls")),
-    path("", include("apps.trajectories.urls")),
-    path("", include("apps.gateway.urls")),
-    path("", include("apps.traces.urls")),
-    path("", include("apps.annotation.urls")),
-    path("", include("apps.policies.urls")),
-    path("", include("apps.training.urls")),
-    path("", include("apps.arena.urls")),
-    path("", include("apps.datasets.urls")),
-    path("", include("apps.removal.urls")),
-    path("", include("apps.transfer.urls")),
-    path("api/v1/", include((api, "v1"))),
+    app_routes("apps.home.urls"),
+    app_routes("apps.accounts.urls"),
+    app_routes("apps.webhooks.urls"),
+    app_routes("apps.redaction.urls"),
+    app_routes("apps.jobs.urls"),
+    app_routes("apps.trajectories.urls"),
+    app_routes("apps.gateway.urls"),
+    app_routes("apps.traces.urls"),
+    app_routes("apps.annotation.urls"),
+    app_routes("apps.policies.urls"),
+    app_routes("apps.training.urls"),
+    app_routes("apps.arena.urls"),
+    app_routes("apps.datasets.urls"),
+    app_routes("apps.removal.urls"),
+    app_routes("apps.transfer.urls"),
+    path("api/v1/", include(([app_routes(app.api) for app in APIS], "v1"))),
     path(
         "api/schema/",
         login_not_required(
