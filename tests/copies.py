@@ -90,13 +90,15 @@ def copy_everything(times: int) -> None:
     an item copies of its own judgments, by copies of their annotators. So every list of the product has grown.
     """
     originals = Originals()
+    ancestors = {key: originals.ancestors(key) for key in originals.rows}
     everything = set(originals.rows) - {key for key in originals.rows if key.model is Workspace}
-    for number in range(1, times + 1):
-        copied = originals.copy(everything, number, {})
+    for _ in range(times):
+        copied = originals.copy(everything, {})
         for holder in originals.rows:
             dependents = originals.dependents[holder]
             if holder.model is not Workspace and dependents:
-                originals.copy(dependents, number, copied, fixed=originals.ancestors(holder) | {holder})
+                originals.copy(dependents, copied, fixed=ancestors[holder] | {holder})
+    originals.save()
 
 
 class Originals:
@@ -112,7 +114,9 @@ class Originals:
             for target in references.values():
                 referring[target].add(key)
         self.dependents = {key: _closure(key, referring) for key in self.rows}
+        self._order = {key: number for number, key in enumerate(self.rows)}
         self._numbers = count(10_000_000)
+        self._copies: dict[type[models.Model], list[models.Model]] = defaultdict(list)
         self._taken: dict[tuple[type[models.Model], Unique], set[Any]] = defaultdict(set)
         for key, row in self.rows.items():
             for constraint in _uniques(key.model):
@@ -121,7 +125,7 @@ class Originals:
     def ancestors(self, key: Key) -> set[Key]:
         return _closure(key, {row: set(references.values()) for row, references in self.refers.items()})
 
-    def copy(self, keys: set[Key], number: int, others: dict[Key, Any], fixed: Iterable[Key] = ()) -> dict[Key, Any]:
+    def copy(self, keys: set[Key], others: dict[Key, Any], fixed: Iterable[Key] = ()) -> dict[Key, Any]:
         """One copy of each row of `keys`; returns their primary keys.
 
         References between them stay among them; those to `fixed` rows stay as they are; all others go to the copies in `others`.
@@ -132,10 +136,15 @@ class Originals:
             targets.pop(key, None)
         single = {key for key in keys if self._can_be_only_one(key, targets)}
         left_out = single.union(*(self.dependents[key] for key in single)) if single else set()
-        for model in our_models():
-            rows = [self._copy_of(key, targets) for key in self.rows if key.model is model and key in keys - left_out]
-            model._base_manager.bulk_create(rows)
-        return {key: targets[key] for key in keys - left_out if key in targets}
+        copied = keys - left_out
+        for key in sorted(copied, key=self._order.__getitem__):
+            self._copies[key.model].append(self._copy_of(key, targets))
+        return {key: targets[key] for key in copied if key in targets}
+
+    def save(self) -> None:
+        """Insert the copies, without triggers that would ask for what they refer to first."""
+        for model, rows in self._copies.items():
+            model._base_manager.bulk_create(rows, batch_size=1000)
 
     def _moved(self, key: Key, targets: dict[Key, Any]) -> dict[str, Any]:
         """The columns in which a copy refers to something else than its original does."""

@@ -50,6 +50,10 @@ class NotEmpty(TransferRefused):
         )
 
 
+MISFITS: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What reading JSON of another shape raises."""
+
+
 def refuse_content(workspace: Workspace) -> None:
     """Raises NotEmpty."""
     if any(table.rows(workspace).exists() for table in TABLES):
@@ -207,7 +211,7 @@ class Reading:
             self._fit(row)
             self._table.settle(row)
             self._table.check(row)
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        except MISFITS as error:
             problem = str(error)[:200] or type(error).__name__
             raise BadArchive(
                 where, f"Its values don't fit together: {problem}", "a row as Retrace writes it."
@@ -219,7 +223,7 @@ class Reading:
             if row[name] is not None:
                 try:
                     shape(row[name])
-                except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+                except MISFITS as error:
                     raise ValueError(f"{name}: {error}") from None
 
     def _referred(self, row: Row) -> Iterator[UUID]:

@@ -122,6 +122,8 @@ def filled_in(clients: list[Client], addresses: list[Address]) -> dict[str, dict
     found: dict[str, dict[str, str]] = defaultdict(dict)
     for client in clients:
         for address in addresses:
+            if address.path.startswith("/api/v1/"):
+                continue
             answer = client.get(address.path, ASKED.get(address.name), headers={"accept": "text/html"})
             if not answer.streaming and answer.get("Content-Type", "").startswith("text/html"):
                 for action, fields in Forms(answer.content.decode(), address.path).found.items():
@@ -161,8 +163,10 @@ def test_no_form_is_a_fault(
         tried += 1
         usual = {**filled_in[address.path], **SENT.get(address.name, {})}
         fields = sorted(names[address.name.partition(":")[0]] | set(usual))
-        bodies = [(URLENCODED, "&".join(f"{name}={value}" for name in fields).encode()) for value in HOSTILE]
-        # What is read before a view runs is the same for all URLs, so they share it out.
+        bodies = [
+            (URLENCODED, "&".join(f"{name}={value}" for name in fields).encode()) for value in HOSTILE[tried % 2 :: 2]
+        ]
+        # What is read before a view runs is the same for all URLs, and forms read their fields alike, so they share it out.
         for kind, body in [*bodies, *BODIES[tried % 2 :: 2], *_few_wrong(usual, fields)]:
             for accept in ("text/html", "application/json"):
                 if accept == "application/json" and not address.path.startswith("/desk/"):
@@ -215,16 +219,13 @@ def _few_wrong(usual: dict[str, str], fields: list[str]) -> list[tuple[str, byte
     return bodies
 
 
-def test_no_form_is_taken_without_its_csrf_token(
-    owner: Membership, labeler: Membership, addresses: list[Address]
-) -> None:
-    for member in (owner, labeler):
-        client = Client(enforce_csrf_checks=True)
-        client.force_login(member.user)
-        for address in addresses:
-            if not address.path.startswith("/api/") and address.name not in PUBLIC:
-                answer = client.post(address.path, SENT.get(address.name), headers={"origin": "https://evil.example"})
-                assert answer.status_code == 403, (address.name, answer.status_code)
+def test_no_form_is_taken_without_its_csrf_token(owner: Membership, addresses: list[Address]) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(owner.user)
+    for address in addresses:
+        if not address.path.startswith("/api/") and address.name not in PUBLIC:
+            answer = client.post(address.path, SENT.get(address.name), headers={"origin": "https://evil.example"})
+            assert answer.status_code == 403, (address.name, answer.status_code)
 
 
 def test_the_fields_of_a_form_are_found() -> None:

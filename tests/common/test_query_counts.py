@@ -91,8 +91,9 @@ def readings(
                     read.add(address.name)
                 if reading.status == 405:
                     written.add(address.name)
+                    break
                 found[key] = reading
-        done |= read - ALIKE_FOR_NO_TWO
+        done |= written | read - ALIKE_FOR_NO_TWO
     return {key: reading for key, reading in found.items() if key[0] not in written}
 
 

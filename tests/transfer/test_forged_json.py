@@ -12,7 +12,8 @@ from apps.datasets.models import Split
 from apps.training.models import Run
 from apps.trajectories.models import Trajectory
 from apps.transfer.json_columns import SHAPES
-from apps.transfer.shapes import any_value
+from apps.transfer.loader import MISFITS
+from apps.transfer.shapes import Shape, any_value
 from apps.transfer.tables import TABLES
 from tests import factories
 from tests.transfer.archives import Members, changed, imported, packed, refused, rows, table, with_rows
@@ -20,17 +21,22 @@ from tests.transfer.archives import Members, changed, imported, packed, refused,
 pytestmark = pytest.mark.django_db
 
 COLUMNS = [
-    (each.label, name)
+    (each.label, name, shape)
     for each in TABLES
     for name, shape in SHAPES.get(each.model, {}).items()
     if shape is not any_value
 ]
+MISSHAPEN = ("text", 5, [5], [[]])
 
 
-@pytest.mark.parametrize(("label", "column"), COLUMNS)
-def test_json_of_another_shape_is_refused(members: Members, label: str, column: str):
-    for wrong in ("text", 5, [5], [[]]):
-        assert f"{column}: " in refused(changed(members, label, **{column: wrong}))
+@pytest.mark.parametrize(("label", "column", "shape"), COLUMNS, ids=lambda part: part if isinstance(part, str) else "")
+def test_json_of_another_shape_is_refused(members: Members, label: str, column: str, shape: Shape):
+    """An import reads all columns alike, so each tries one of the values in an archive."""
+    for wrong in MISSHAPEN:
+        with pytest.raises(MISFITS):
+            shape(wrong)
+    wrong = MISSHAPEN[COLUMNS.index((label, column, shape)) % len(MISSHAPEN)]
+    assert f"{column}: " in refused(changed(members, label, **{column: wrong}))
 
 
 WRONG: dict[str, tuple[str, dict[str, Any]]] = {
