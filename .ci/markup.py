@@ -30,6 +30,7 @@ PYTHON_NAMES = {
     "__html__",
     "is_safe",
 }
+PYTHON_MENTION = re.compile("|".join([*PYTHON_NAMES, r"\bMarkup\b"]))
 PYTHON_ADVICE = f"build it with element(), joined() or sanitized() of {PYTHON_MODULE}"
 TEMPLATE = re.compile(r"\|\s*safe(?:seq)?\b|{%-?\s*(?:end)?autoescape\b")
 TEMPLATE_ADVICE = f"let the template escape it; what is markup comes from {PYTHON_MODULE} and says so itself"
@@ -55,6 +56,8 @@ class Finding(NamedTuple):
 
 def in_python(path: str, source: str) -> Iterator[Finding]:
     """Every name that marks text as safe, wherever it's imported, called, or defined, and every call of `Markup`."""
+    if not PYTHON_MENTION.search(source):
+        return
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.NAME and token.string in PYTHON_NAMES:
             yield Finding(path, token.start[0], token.string, PYTHON_ADVICE)

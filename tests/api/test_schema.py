@@ -72,10 +72,10 @@ def test_every_form_that_the_schema_promises_may_be_asked_for(client: Client, sc
     for path, verbs in schema["paths"].items():
         address = re.sub(r"\{number\}", "1", path)
         address = re.sub(r"\{\w+\}", str(new_id()), address)
-        for answer in verbs.get("get", {"responses": {}})["responses"].values():
-            for form in answer.get("content", {}):
-                headers = {"authorization": f"Bearer {token}", "accept": form}
-                assert client.get(address, headers=headers).status_code in {200, 404}, (path, form)
+        responses = verbs.get("get", {"responses": {}})["responses"].values()
+        for form in {form for response in responses for form in response.get("content", {})}:
+            headers = {"authorization": f"Bearer {token}", "accept": form}
+            assert client.get(address, headers=headers).status_code in {200, 404}, (path, form)
 
 
 def test_whatever_creates_something_takes_an_idempotency_key(schema: dict[str, Any]) -> None:

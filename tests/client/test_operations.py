@@ -6,13 +6,13 @@ Each method is called with a value for every parameter, and its request is compa
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from collections.abc import Callable, Iterator
 from io import StringIO
 from typing import Any, NamedTuple, get_args, get_origin, get_type_hints, is_typeddict
 
 import pytest
-import yaml
 from django.core.management import call_command
 from pydantic import BaseModel
 from retrace import Client
@@ -52,8 +52,8 @@ class Sent(NamedTuple):
 @pytest.fixture(scope="module")
 def schema() -> dict[str, Any]:
     out = StringIO()
-    call_command("spectacular", api_version="v1", stdout=out)
-    return dict(yaml.safe_load(out.getvalue()))
+    call_command("spectacular", "--format", "openapi-json", api_version="v1", stdout=out)
+    return dict(json.loads(out.getvalue()))
 
 
 def operations(schema: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:

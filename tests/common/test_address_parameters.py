@@ -48,5 +48,7 @@ def test_no_parameter_of_an_address_is_a_fault_of_the_server(owner: Membership, 
             if answer.status_code >= 500:
                 faults[address.name].append((name, value[:20]))
             body_of(answer)
+            if answer.status_code == 405:
+                break
     assert not faults
     assert {"cursor", "from", "after", "split", "sort"} <= tried

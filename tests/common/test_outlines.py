@@ -13,10 +13,14 @@ from apps.annotation.models import Queue
 from apps.annotation.queues.queue_lifecycle import revise_guidelines
 from apps.trajectories.rendering import markdown
 from tests import factories
+from tests.accounts.test_access import OWN, SEEN_FROM
 from tests.addresses import ASKED, Address
 from tests.annotation import builders
 
 pytestmark = pytest.mark.django_db
+
+
+ANNOTATORS = OWN | SEEN_FROM[Role.ANNOTATOR]
 
 
 class Headings(HTMLParser):
@@ -63,6 +67,8 @@ def test_no_page_skips_a_level_of_headings(owner: Membership, labeler: Membershi
         client = Client()
         client.force_login(member.user)
         for address in addresses:
+            if address.path.startswith("/api/v1/") or (member == labeler and address.name not in ANNOTATORS):
+                continue
             answer = client.get(address.path, ASKED.get(address.name))
             if answer.status_code != 200 or answer.streaming or b"</body>" not in answer.content:
                 continue

@@ -9,7 +9,7 @@ from django.contrib.staticfiles.finders import get_finder
 from django.core.files.storage import storages
 from django.core.management import call_command
 
-from apps.common.static_files import StaticFiles
+from apps.common.static_files import ModuleStorage, StaticFiles
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +18,13 @@ def collected(tmp_path_factory):
 
     root = tmp_path_factory.mktemp("static")
     backends = {"staticfiles": {"BACKEND": "apps.common.static_files.ModuleStorage"}}
-    with override_settings(STATIC_ROOT=root, STORAGES={**storages.backends, **backends}):
+    with (
+        override_settings(STATIC_ROOT=root, STORAGES={**storages.backends, **backends}),
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setattr(
+            ModuleStorage, "compress_files", lambda *_: iter(())
+        )  # takes longest, and is nothing to these tests
         call_command("collectstatic", interactive=False, verbosity=0)
     return root
 
