@@ -70,10 +70,10 @@ def test_no_answer_leads_to_another_site(owner: Membership, labeler: Membership,
         for address in addresses:
             if address.name in served:
                 continue
-            sent = {**ASKED.get(address.name, {}), **SENT.get(address.name, {}), "next": next(onward)}
+            sent = {**ASKED.get(address.name, {}), **SENT.get(address.name, {})}
             with transaction.atomic():
-                for verb in ("get", "post"):
-                    answer = getattr(client, verb)(address.path, sent, headers=headers)
+                for verb, where_to in (("get", EVIL), ("post", EVIL), ("post", next(onward))):
+                    answer = getattr(client, verb)(address.path, {**sent, "next": where_to}, headers=headers)
                     told = [answer[name] for name in LEADING if name in answer]
                     wrong += [(address.name, verb, where) for where in told if leads_away(where)]
                     if answer.status_code not in (404, 405):
