@@ -1,5 +1,6 @@
 """An app's routes, with which only addresses that begin like one of them are compared: most apps needn't be asked."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from django.urls import URLPattern, URLResolver, include
@@ -9,7 +10,7 @@ from django.urls.resolvers import RoutePattern
 class _BeginsAlike(RoutePattern):
     """An empty prefix, which matches what has the first segment of one of `routes`. Each of them spells it out."""
 
-    def __init__(self, routes: list[URLPattern]) -> None:
+    def __init__(self, routes: Iterable[URLPattern | URLResolver]) -> None:
         super().__init__("")
         self._segments = {_first_segment(str(route.pattern)) for route in routes}
 
