@@ -49,6 +49,7 @@ settings.register_profile(
     "explore", UNHURRIED, max_examples=10_000
 )  # pytest --hypothesis-profile=explore: new examples
 settings.load_profile("same")
+gc.disable()  # until the tests are collected: what they import stays, and looking through it takes a third of that time
 django.setup()  # before test modules import models; pytest-django does it too late for settings found here
 connections.settings["default"]["TEST"]["TEMPLATE"] = migrated_cluster.TEMPLATE
 _services = pytest.StashKey[EmbeddedServices]()
@@ -68,6 +69,11 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         if services := config.stash.get(_services, None):
             services.__exit__(None, None, None)
         shutil.rmtree(STACK.var, ignore_errors=True)
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 LONGEST = {"stack/test_run.py", "browser/test_loop.py", "workers/test_live_runs.py"}
