@@ -37,7 +37,7 @@ from apps.accounts.models import Membership, Role
 from tests import factories
 from tests.accounts.clients import body_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.timeout(1200)]  # thousands of requests
 
 CHECKS = [
     not_a_server_error,

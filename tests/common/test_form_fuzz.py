@@ -21,10 +21,11 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from apps.accounts.models import Membership
+from tests.accounts.clients import with_cookies_of
 from tests.addresses import ASKED, PUBLIC, SENT, Address
 from tests.common.test_query_counts import ALIKE_FOR_NO_TWO
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.timeout(1200)]  # thousands of requests
 
 SURROGATE = "%ED%A0%80"
 HOSTILE = [
@@ -181,13 +182,19 @@ def test_no_form_is_a_fault(
                 if accept == "application/json" and not address.path.startswith("/desk/"):
                     continue
                 with transaction.atomic():
-                    answer = client.generic("POST", address.path, body, content_type=kind, headers={"accept": accept})
+                    answer = with_cookies_of(client).generic(
+                        "POST", address.path, body, content_type=kind, headers={"accept": accept}
+                    )
                     transaction.set_rollback(True)
                 if answer.status_code > 499:
                     problems[address.name] = f"{answer.status_code} for {kind} {body[:300]!r}"
         for headers in HEADERS[tried % 4 :: 4]:
             with transaction.atomic():
-                status = client.post(address.path, usual, headers={"HX-Request": "true", **headers}).status_code
+                status = (
+                    with_cookies_of(client)
+                    .post(address.path, usual, headers={"HX-Request": "true", **headers})
+                    .status_code
+                )
                 transaction.set_rollback(True)
             if status > 499:
                 problems[address.name] = f"{status} with {headers}"
@@ -202,7 +209,7 @@ def _whose(clients: list[Client], address: Address) -> Client | None:
     """A member who may submit a form to this URL."""
     for client in clients:
         with transaction.atomic():
-            status = client.post(address.path, SENT.get(address.name)).status_code
+            status = with_cookies_of(client).post(address.path, SENT.get(address.name)).status_code
             transaction.set_rollback(True)
         if status not in (404, 405):
             return client
