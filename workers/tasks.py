@@ -4,6 +4,7 @@ Training tasks go to the worker queue `train`, generating ones to `generate`, al
 """
 
 import logging
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -24,7 +25,7 @@ from apps.demo import story
 from apps.demo.people import SLUG
 from apps.gateway import sessions as gateway_sessions
 from apps.jobs import lifecycle
-from apps.jobs.models import Superseded
+from apps.jobs.models import Kind, Superseded, kind_of_job
 from apps.policies import publication
 from apps.removal import removal_job
 from apps.removal import retention as retention_rules
@@ -46,7 +47,7 @@ from workers.bridge.preflight import check
 from workers.bridge.publication_job import publish
 from workers.bridge.retirement import retire_all
 from workers.bridge.rollouts import RolloutJob
-from workers.bridge.supervisor import run_job
+from workers.bridge.supervisor import run_claimed, run_job
 from workers.bridge.training_job import TrainingJob
 from workers.bridge.whole_models import reset_abandoned_pointers
 
@@ -62,6 +63,21 @@ CHORES = (
     runner_rollouts.count_all,
 )
 """Periodic maintenance: functions without arguments that may run twice, concurrently, or late."""
+
+BY_TURNS: dict[str, Callable[[Any], None]] = {
+    launch.RUNS.name: lambda run: run_claimed(run, TrainingJob),
+    rollout_batches.ROLLOUTS.name: lambda batch: run_claimed(batch, RolloutJob),
+    continuations.CONTINUATIONS.name: lambda continuation: run_claimed(continuation, ContinuationJob),
+    enrollment.JUDGES.name: reward_scores.run_slice,
+}
+"""What does a job, by its kind, where workspaces take turns."""
+
+
+def _take_turn(kind: Kind[Any], job_id: str) -> None:
+    """On the message for a job, do the one whose turn it is."""
+    job = lifecycle.claim_in_turn(kind, job_id)
+    if job is not None:
+        BY_TURNS[kind_of_job(job).name](job)
 
 
 @app.task(name=import_job.TASK)
@@ -93,12 +109,12 @@ def judge_by_served_model(judge_id: str) -> None:
 @app.task(name=enrollment.LOADED_TASK)
 def judge_by_reward_model(judge_id: str) -> None:
     """Score a chunk of a queue, then enqueue the next."""
-    reward_scores.run_slice(UUID(judge_id))
+    _take_turn(enrollment.JUDGES, judge_id)
 
 
 @app.task(name=continuations.LOADED_TASK)
 def continue_by_loaded_model(continuation_id: str) -> None:
-    run_job(continuations.CONTINUATIONS, continuation_id, ContinuationJob)
+    _take_turn(continuations.CONTINUATIONS, continuation_id)
 
 
 @app.task(name=continuations.SERVED_TASK)
@@ -146,12 +162,12 @@ def check_plan(key: str, plan: dict[str, Any]) -> None:
 
 @app.task(name=launch.TASK)
 def run_training(run_id: str) -> None:
-    run_job(launch.RUNS, run_id, TrainingJob)
+    _take_turn(launch.RUNS, run_id)
 
 
 @app.task(name=rollout_batches.TASK)
 def run_rollouts(batch_id: str) -> None:
-    run_job(rollout_batches.ROLLOUTS, batch_id, RolloutJob)
+    _take_turn(rollout_batches.ROLLOUTS, batch_id)
 
 
 @app.task(name=rollout_batches.RUNNERS_TASK)

@@ -29,7 +29,7 @@ app.conf.update(
     task_ignore_result=True,  # results are stored in Postgres, where pages read them
     task_default_queue="default",
     # Generation has its own workers, so that it doesn't wait behind a training run; and interactive tasks have priority, even for
-    # a worker that consumes both queues. Lower numbers go first.
+    # a worker that consumes both queues. Lower numbers go first; queues with messages of equal priority alternate.
     task_routes={
         # Calls to user-specified servers have their own workers, too: some hang, and would block imports, freezing, and periodic tasks.
         "served_continuations.*": {"queue": "remote", "priority": 0},
@@ -39,7 +39,7 @@ app.conf.update(
         "continuations.*": {"queue": "generate", "priority": 0},
         "rollouts.*": {"queue": "generate", "priority": 3},
         "scoring.*": {"queue": "generate", "priority": 3},
-        "training.*": {"queue": "train", "priority": 6},
+        "training.*": {"queue": "train", "priority": 3},
     },
     # A task not acknowledged within this time is given to another worker. Long runs renew a lease in Postgres and
     # refuse the second delivery, so this only bounds how long a lost message is delayed.

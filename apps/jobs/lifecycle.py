@@ -93,15 +93,11 @@ def claim(kind: Kind[J], job_id: UUID | str, *, worker: str = "") -> J | None:
     """Claim a waiting job for this process; None if it's over, held by a live worker, or deleted, or if another of its lane is.
 
     If its worker's lease has expired, or its process on this machine is gone, the job is recovered first.
-    Where workspaces take turns, it may be another job, of the workspace whose turn it is.
     """
     worker = worker or this_worker()
-    job = kind.rows.filter(pk=job_id).first()
+    job = _take_back(kind, job_id)
     if job is None:
         return None
-    held = kind.rows.held(job.attempt).filter(pk=job.pk)
-    _take_away(job, held if _is_gone(job.worker) else held.filter(leased_until__lt=now()))
-    job = job_in_turn(kind, job)
     if kind.lane and _is_another_held(kind, job):
         return None  # whoever ends that one hands on
     waiting = kind.rows.waiting().filter(pk=job.pk)
@@ -116,9 +112,28 @@ def claim(kind: Kind[J], job_id: UUID | str, *, worker: str = "") -> J | None:
     ):
         return None
     job = kind.rows.select_related(*kind.related).get(pk=job.pk)
-    record_turn(kind, job)
+    record_turn(job)
     attempt_text = "" if job.attempt == 1 else f" (attempt {job.attempt})"
     kind.on_event(job, Event("taken", f"Taken by {worker}{attempt_text}."))
+    return job
+
+
+def claim_in_turn(kind: Kind[Any], job_id: UUID | str, *, worker: str = "") -> Job | None:
+    """Where workspaces take turns: claim the job whose turn it is, which may be of another kind. None if none waits."""
+    _take_back(kind, job_id)
+    while (job := job_in_turn(kind.turns_at)) is not None:
+        claimed: Job | None = claim(kind_of_job(job), job.pk, worker=worker)
+        if claimed is not None:  # otherwise another worker was faster, and this message is for another job
+            return claimed
+    return None
+
+
+def _take_back(kind: Kind[J], job_id: UUID | str) -> J | None:
+    """The job, recovered if its worker is gone."""
+    job = kind.rows.filter(pk=job_id).first()
+    if job is not None:
+        held = kind.rows.held(job.attempt).filter(pk=job.pk)
+        _take_away(job, held if _is_gone(job.worker) else held.filter(leased_until__lt=now()))
     return job
 
 

@@ -248,8 +248,10 @@ class Kind(Generic[J]):
     """Of a workspace, only one job of a lane is worked on at once, so that many or long ones leave workers to other workspaces."""
     in_lane: models.Q = field(default_factory=models.Q)
     """Which jobs of this kind are in its lane."""
-    by_turns: models.Q | None = None
-    """Which jobs of this kind the workspaces take turns at (`turns`). For each task: all of its jobs, or none."""
+    turns_at: str = ""
+    """The worker queue in which workspaces take turns (`turns`), at all kinds together."""
+    by_turns: models.Q = field(default_factory=models.Q)
+    """Which jobs of this kind are in that worker queue."""
     cancel_label: str = "Cancel"
 
     @property
@@ -262,7 +264,7 @@ class Kind(Generic[J]):
 
     @property
     def rows_by_turns(self) -> JobQuerySet[J]:
-        return self.rows.none() if self.by_turns is None else self.rows.filter(self.by_turns)
+        return self.rows.filter(self.by_turns) if self.turns_at else self.rows.none()
 
     def state(self, phase: Phase) -> str:
         """The state in which a job of this kind enters the phase."""

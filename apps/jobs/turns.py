@@ -1,13 +1,17 @@
 """Workspaces take turns at the workers: many jobs of one workspace, or long ones, don't keep out the next workspace's.
 
-A message only says that a job of its kind waits. The worker that receives it claims the job whose turn it is, so there's a message for
-every waiting job, whichever of them is claimed first. It's for kinds with few workers and long jobs (`Kind.by_turns`).
+A message only says that a job waits for these workers. The worker that receives it does the job whose turn it is, of whatever kind, so
+there's a message for every waiting job, whichever of them is done first. It's for worker queues with few workers and long jobs
+(`Kind.turns_at`).
+
+Jobs that people wait for go first. But after one of them, another workspace's job gets a turn, so that a stream of them leaves time to others.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -15,49 +19,80 @@ from django.core.cache import cache
 from django.db.models import Count
 from django.utils.timezone import now
 
-from apps.jobs.models import HELD, J, Kind
+from apps.common.broker import route_of
+from apps.jobs.models import HELD, Job, Kind, kind_of_job, kinds
 
 REMEMBERED_SECONDS = 7 * 24 * 3600
 """A workspace that had its last turn before that is treated like one that had none."""
 
 
-def job_in_turn(kind: Kind[J], job: J) -> J:
-    """The waiting job to claim on a message for `job`: this one, if it waits and no other workspace does."""
-    if not kind.rows_by_turns.filter(pk=job.pk).exists():
-        return job
-    waiting = kind.rows_by_turns.waiting()
-    oldest = list(waiting.order_by("workspace", "queued_at", "pk").distinct("workspace"))
-    if not oldest or (len(oldest) == 1 and waiting.filter(pk=job.pk).exists()):
-        return job
-    return in_turn(kind, sorted(oldest, key=lambda each: each.queued_at))[0]
+def takes_turns(job: Job) -> bool:
+    kind = kind_of_job(job)
+    return bool(kind.turns_at) and route_of(kind.task(job)).worker_queue == kind.turns_at
 
 
-def record_turn(kind: Kind[J], job: J) -> None:
+def job_in_turn(worker_queue: str) -> Job | None:
+    """The waiting job to do on a message of this worker queue; None if none waits."""
+    waiting = [each for kind in _kinds_at(worker_queue) for each in _oldest(kind)]
+    return in_turn(waiting)[0] if waiting else None
+
+
+def record_turn(job: Job) -> None:
     """Note that the job's workspace has just had its turn."""
-    if kind.by_turns is not None:
-        cache.set(_key(kind, job.workspace_id), time.time(), REMEMBERED_SECONDS)
+    if takes_turns(job):
+        worker_queue = kind_of_job(job).turns_at
+        turns = {_key(worker_queue, job.workspace_id): time.time(), f"turn:{worker_queue}": _priority(job)}
+        cache.set_many(turns, REMEMBERED_SECONDS)
 
 
-def in_turn(kind: Kind[J], jobs: Sequence[J]) -> list[J]:
-    """Waiting jobs in the order in which workers are going to claim them, if none is added. `jobs`: the oldest first."""
-    ranks: dict[UUID, tuple[int, float]] = _ranks(kind, {job.workspace_id for job in jobs})
-    remaining, ordered = list(jobs), []
+def in_turn(jobs: Sequence[Job]) -> list[Job]:
+    """Waiting jobs of one worker queue in the order in which workers are going to do them, if none is added."""
+    worker_queue = kind_of_job(jobs[0]).turns_at
+    ranks = _ranks(worker_queue, {job.workspace_id for job in jobs})
+    last_priority = cache.get(f"turn:{worker_queue}")
+    remaining: dict[tuple[UUID, int], list[Job]] = defaultdict(list)
+    for job in sorted(jobs, key=lambda each: (each.queued_at, each.pk), reverse=True):
+        remaining[job.workspace_id, _priority(job)].append(job)
+    ordered: list[Job] = []
     while remaining:
-        first = min(remaining, key=lambda job: ranks[job.workspace_id])  # the oldest of equals
-        remaining.remove(first)
-        ordered.append(first)
-        held, _ = ranks[first.workspace_id]
-        ranks[first.workspace_id] = (held, time.time() + len(ordered))
+        least = min(priority for _, priority in remaining)
+        urgent = {each for each in remaining if each[1] == least}
+        workspaces = {workspace_id for workspace_id, _ in urgent}
+        others = {each for each in remaining if each[0] not in workspaces}
+        candidates = others if others and last_priority == least else urgent
+        first = min(candidates, key=lambda each: (ranks[each[0]], remaining[each][-1].queued_at, each[1]))
+        ordered.append(remaining[first].pop())
+        if not remaining[first]:
+            del remaining[first]
+        workspace_id, last_priority = first
+        held, _ = ranks[workspace_id]
+        ranks[workspace_id] = (held, time.time() + len(ordered))
     return ordered
 
 
-def _ranks(kind: Kind[Any], workspaces: Iterable[UUID]) -> dict[UUID, tuple[int, float]]:
+def _kinds_at(worker_queue: str) -> list[Kind[Any]]:
+    return [kind for kind in kinds() if kind.turns_at == worker_queue]
+
+
+def _oldest(kind: Kind[Any]) -> list[Job]:
+    waiting = kind.rows_by_turns.waiting().select_related(*kind.listed_with)
+    return list(waiting.order_by("workspace", "queued_at", "pk").distinct("workspace"))
+
+
+def _priority(job: Job) -> int:
+    return route_of(kind_of_job(job).task(job)).priority
+
+
+def _ranks(worker_queue: str, workspaces: Iterable[UUID]) -> dict[UUID, tuple[int, float]]:
     """How many workers each workspace occupies, and when it last had a turn (Unix time). The smallest goes first."""
-    rows = kind.rows_by_turns.in_phase(*HELD).filter(workspace__in=workspaces, leased_until__gte=now())
-    held: Mapping[UUID, int] = dict(rows.order_by().values_list("workspace").annotate(Count("pk")))
-    turns = cache.get_many([_key(kind, workspace_id) for workspace_id in workspaces])
-    return {each: (held.get(each, 0), turns.get(_key(kind, each), 0.0)) for each in workspaces}
+    held: dict[UUID, int] = defaultdict(int)
+    for kind in _kinds_at(worker_queue):
+        rows = kind.rows_by_turns.in_phase(*HELD).filter(workspace__in=workspaces, leased_until__gte=now())
+        for workspace_id, count in rows.order_by().values_list("workspace").annotate(Count("pk")):
+            held[workspace_id] += count
+    turns = cache.get_many([_key(worker_queue, workspace_id) for workspace_id in workspaces])
+    return {each: (held[each], turns.get(_key(worker_queue, each), 0.0)) for each in workspaces}
 
 
-def _key(kind: Kind[Any], workspace_id: UUID) -> str:
-    return f"turn:{kind.name}:{workspace_id}"
+def _key(worker_queue: str, workspace_id: UUID) -> str:
+    return f"turn:{worker_queue}:{workspace_id}"

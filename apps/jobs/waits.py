@@ -13,7 +13,7 @@ from apps.common import quantities
 from apps.common.broker import Route, enqueue, route_of
 from apps.common.health import served_queues
 from apps.jobs.models import HELD, Job, Kind, Phase, kind_of_job, kinds
-from apps.jobs.turns import in_turn
+from apps.jobs.turns import in_turn, takes_turns
 
 MAX_RUNNING, MAX_WAITING = 50, 200
 """Maximum jobs per kind."""
@@ -77,10 +77,7 @@ def wait_of(job: Job, *, role: Role) -> Wait | None:
     if job.phase != Phase.WAITING:
         return None
     route = route_of(kind_of_job(job).task(job))
-    running, ahead = [], 0
-    for kind in kinds():
-        running += [other for other in _held(kind) if _route(other).worker_queue == route.worker_queue]
-        ahead += _number_ahead(kind, job, route)
+    running = [other for kind in kinds() for other in _held(kind) if _route(other).worker_queue == route.worker_queue]
     served = served_queues()
     is_new = now() - job.queued_at < CLAIM_DELAY
     first_holder = None if is_new else min(running, key=_remaining_seconds, default=None)
@@ -89,7 +86,7 @@ def wait_of(job: Job, *, role: Role) -> Wait | None:
         has_worker=bool(running) or served is None or route.worker_queue in served,
         holder=_holder(first_holder, job, role) if first_holder else None,
         holders=len(running),
-        ahead=ahead,
+        ahead=_number_ahead(job, route),
     )
 
 
@@ -121,22 +118,19 @@ def _route(job: Job) -> Route:
     return route_of(kind_of_job(job).task(job))
 
 
-def _number_ahead(kind: Kind[Any], job: Job, route: Route) -> int:
-    """How many waiting jobs of a kind are going to be claimed before this one."""
-    waiting = _waiting(kind)
-    if isinstance(job, kind.model):
-        together = [other for other in waiting if kind.task(other) == kind.task(job)]
-        if kind.rows_by_turns.filter(pk=job.pk).exists() and job in together:
-            others = [other for other in waiting if other not in together]
-            return in_turn(kind, together).index(job) + sum(_is_ahead(other, route, job) for other in others)
+def _number_ahead(job: Job, route: Route) -> int:
+    """How many waiting jobs are going to be claimed before this one."""
+    waiting = [
+        other for kind in kinds() for other in _waiting(kind) if _route(other).worker_queue == route.worker_queue
+    ]
+    if takes_turns(job) and job in waiting:
+        return in_turn(waiting).index(job)
     return sum(_is_ahead(other, route, job) for other in waiting)
 
 
 def _is_ahead(other: Job, route: Route, job: Job) -> bool:
     other_route = _route(other)
-    if other_route.worker_queue != route.worker_queue or other.pk == job.pk:
-        return False
-    return (other_route.priority, other.queued_at) < (route.priority, job.queued_at)
+    return other.pk != job.pk and (other_route.priority, other.queued_at) < (route.priority, job.queued_at)
 
 
 def _remaining_seconds(job: Job) -> float:

@@ -14,7 +14,6 @@ from typing import Any, Literal
 
 from django.core.cache import cache
 from django.db import transaction
-from django.db.models import Q
 from django.urls import reverse
 
 from apps.accounts import audit
@@ -147,7 +146,7 @@ RUNS = register(
         facts=lambda run: {"algorithm": run.algorithm},
         related=("version__dataset", "base__endpoint", "workspace"),
         attempt_defaults={"running_since": None, "step_seconds": None, "evaluation_seconds": None},
-        by_turns=Q(),
+        turns_at="train",
         is_cancellable=True,
         is_resumable=True,
     )

@@ -3,7 +3,7 @@
 import socket
 import ssl
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
 
@@ -14,6 +14,8 @@ from contract.outgoing.networks import AddressRefused, OutgoingRules, resolve
 
 LARGEST_REPLY = 64 * 1024 * 1024
 """Maximum bytes of one reply, including headers."""
+MAX_ADDRESSES = 16
+"""Addresses of one name that are tried. A reply of the DNS may hold thousands, none of which answers."""
 IDLE_SECONDS = 3.0
 """How long an idle connection is kept. uvicorn, and so vLLM, closes one after 5 s; a request sent meanwhile would be lost."""
 Client = httpx.Client
@@ -46,12 +48,19 @@ def http_client(
 def connected_socket(host: str, port: int, *, timeout: float) -> socket.socket:
     """A connected socket, for protocols other than HTTP. Raises AddressRefused, OSError."""
     problem: OSError = OSError(f"{host} can't be resolved")
-    for address in reachable(host, port):
+    for address, seconds in _in_time(reachable(host, port), timeout):
         try:
-            return socket.create_connection((address, port), timeout)
+            return socket.create_connection((address, port), seconds)
         except OSError as error:
             problem = error
     raise problem
+
+
+def _in_time(addresses: Sequence[str], timeout: float | None) -> Iterator[tuple[str, float | None]]:
+    """Each address with its share of the remaining time, so that all of them together take no longer than `timeout`."""
+    end = None if timeout is None else time.monotonic() + timeout
+    for number, address in enumerate(addresses):
+        yield address, None if end is None else max(end - time.monotonic(), 0.1) / (len(addresses) - number)
 
 
 def parsed(base_url: str) -> httpx.URL:
@@ -65,7 +74,7 @@ def parsed(base_url: str) -> httpx.URL:
 
 def reachable(host: str, port: int, rules: Callable[[], OutgoingRules] = OutgoingRules.from_environment) -> list[str]:
     """Checked addresses of a host; none if it doesn't resolve. Raises AddressRefused."""
-    resolved = resolve(host, port)
+    resolved = resolve(host, port)[:MAX_ADDRESSES]
     return rules().reachable(host, port, resolved) if resolved else []
 
 
@@ -136,9 +145,9 @@ class _Backend(httpcore.NetworkBackend):
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
         problem: Exception = httpcore.ConnectError(f"{host} can't be resolved")
-        for address in self._addresses(host, port):
+        for address, seconds in _in_time(self._addresses(host, port), timeout):
             try:
-                return _Stream(self._inner.connect_tcp(address, port, timeout, local_address, socket_options))
+                return _Stream(self._inner.connect_tcp(address, port, seconds, local_address, socket_options))
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 problem = error
         raise problem

@@ -173,6 +173,35 @@ def test_only_the_allowed_addresses_of_a_name_are_tried():
     assert rules.reachable("both.example", 80, ["10.0.0.1", "93.184.215.14", "::1"]) == ["93.184.215.14"]
 
 
+def test_all_addresses_of_a_name_together_take_no_longer_than_one(closed, monkeypatch):
+    many = [f"93.184.{high}.{low}" for high in range(16) for low in range(200)]
+    monkeypatch.setattr(transport, "resolve", lambda host, port: many)
+    clock = [1000.0]
+    monkeypatch.setattr(transport.time, "monotonic", lambda: clock[0])
+    tried: list[str] = []
+
+    def connect(address: str, timeout: float) -> None:
+        tried.append(address)
+        clock[0] += timeout
+
+    def connect_tcp(self: Any, host: str, port: int, timeout: float, *_: Any) -> Any:
+        connect(host, timeout)
+        raise transport.httpcore.ConnectTimeout("not in a test")
+
+    def create_connection(address: tuple[str, int], timeout: float) -> Any:
+        connect(address[0], timeout)
+        raise TimeoutError
+
+    monkeypatch.setattr(transport.httpcore.SyncBackend, "connect_tcp", connect_tcp)
+    monkeypatch.setattr(transport.socket, "create_connection", create_connection)
+    with pytest.raises(httpx.ConnectTimeout), http_client("http://many.example", timeout=10) as client:
+        client.get("/")
+    with pytest.raises(TimeoutError):
+        connected_socket("many.example", 80, timeout=10)
+    assert clock[0] - 1000 == pytest.approx(20)
+    assert tried == many[:16] * 2
+
+
 def test_redirects_are_not_followed_and_proxies_of_the_environment_not_asked(inside, monkeypatch):
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")

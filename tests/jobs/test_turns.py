@@ -7,12 +7,15 @@ from django.core.cache import cache
 
 from apps.accounts.models import Role, Workspace
 from apps.annotation.models import Continuation
+from apps.common.broker import route_of
 from apps.jobs import lifecycle
-from apps.jobs.models import Failure, Job, kind_of_job
+from apps.jobs.models import Failure, Job, kind_of_job, kinds
+from apps.jobs.turns import in_turn, takes_turns
 from apps.jobs.waits import wait_of
 from apps.trajectories.models import RolloutBatch
 from tests import factories
 from tests.jobs.builders import MAKERS
+from workers import tasks
 from workers.app import app
 
 pytestmark = pytest.mark.django_db
@@ -59,9 +62,9 @@ def test_each_task_has_a_rule() -> None:
         rows = kind.rows_by_turns | kind.rows_in_lane if kind.lane else kind.rows_by_turns
         if rows.filter(pk=job.pk).exists():
             of_jobs.add(kind.task(job))
-    tasks = {name for name in app.tasks if not name.startswith("celery.")}
-    assert of_jobs | OWN_RULES.keys() | FOR_ALL == tasks
-    assert len(of_jobs) + len(OWN_RULES) + len(FOR_ALL) == len(tasks)
+    known = {name for name in app.tasks if not name.startswith("celery.")}
+    assert of_jobs | OWN_RULES.keys() | FOR_ALL == known
+    assert len(of_jobs) + len(OWN_RULES) + len(FOR_ALL) == len(known)
 
 
 BY_TURNS = ("training_runs", "rollouts", "continuations", "judges")
@@ -69,7 +72,7 @@ BY_TURNS = ("training_runs", "rollouts", "continuations", "judges")
 
 def claim(job: Job) -> Job | None:
     """What a worker claims on the message for this job."""
-    return lifecycle.claim(kind_of_job(job), job.pk, worker="here:1")
+    return lifecycle.claim_in_turn(kind_of_job(job), job.pk, worker="here:1")
 
 
 def waiting_jobs(name: str, *, of: Workspace, count: int) -> list[Job]:
@@ -100,6 +103,61 @@ def test_a_free_worker_goes_to_the_workspace_that_occupies_fewest() -> None:
     assert claim(twos[0]) == ones[1]
 
 
+def test_jobs_are_by_turns_where_their_task_goes() -> None:
+    for make in (*MAKERS.values(), served_continuation):
+        job = make(factories.workspace())
+        kind = kind_of_job(job)
+        assert takes_turns(job) == kind.rows_by_turns.filter(pk=job.pk).exists()
+    assert {kind.name for kind in kinds() if kind.turns_at} == set(BY_TURNS) == set(tasks.BY_TURNS)
+
+
+def test_kinds_that_share_workers_share_turns() -> None:
+    one, two = factories.workspace(), factories.workspace()
+    batches, (scores,) = waiting_jobs("rollouts", of=one, count=4), waiting_jobs("judges", of=two, count=1)
+    messages, claimed = [*batches, scores], []
+    for message in messages:
+        job = claim(message)
+        assert job is not None
+        lifecycle.fail(job, Failure("config", "It ended."))
+        claimed.append(job.pk)
+    assert claimed == [each.pk for each in (batches[0], scores, *batches[1:])]
+
+
+def test_what_people_wait_for_goes_first_but_leaves_turns_to_other_workspaces() -> None:
+    one, two = factories.workspace(), factories.workspace()
+    batches = waiting_jobs("rollouts", of=two, count=2)
+    own = waiting_jobs("rollouts", of=one, count=1)
+    urgent = waiting_jobs("continuations", of=one, count=4)
+    expected = [urgent[0], batches[0], urgent[1], batches[1], urgent[2], urgent[3], *own]
+    assert [each.pk for each in in_turn([*batches, *own, *urgent])] == [each.pk for each in expected]
+    claimed = []
+    for message in [*urgent, *batches, *own]:
+        job = claim(message)
+        assert job is not None
+        lifecycle.fail(job, Failure("config", "It ended."))
+        claimed.append(job.pk)
+    assert claimed == [each.pk for each in expected]
+
+
+def test_a_worker_that_comes_too_late_for_a_job_takes_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two = factories.workspace(), factories.workspace()
+    (ones,), (twos,) = (waiting_jobs("training_runs", of=each, count=1) for each in (one, two))
+    read = lifecycle.job_in_turn
+
+    def job_in_turn(worker_queue: str) -> Job | None:
+        job = read(worker_queue)
+        if job == ones:
+            lifecycle.claim(kind_of_job(ones), ones.pk, worker="there:1")
+        return job
+
+    monkeypatch.setattr(lifecycle, "job_in_turn", job_in_turn)
+    assert claim(ones) == twos
+
+
+def test_a_worker_of_several_queues_alternates() -> None:
+    assert {route_of(each).priority for each in ("training.run", "rollouts.run", "scoring.run_slice")} == {3}
+
+
 def test_a_message_for_what_is_over_starts_another_that_waits() -> None:
     here = factories.workspace()
     over, waiting = waiting_jobs("training_runs", of=here, count=2)
@@ -114,8 +172,8 @@ def test_runners_rollouts_wait_for_no_turn() -> None:
     runners = RolloutBatch.objects.create(
         workspace=two, policy=factories.policy(of=two), environment="office", config={"played_by": "runners"}
     )
-    cache.set(f"turn:rollouts:{two.pk}", 2e9)
-    assert claim(runners) == runners
+    cache.set(f"turn:generate:{two.pk}", 2e9)
+    assert lifecycle.claim(kind_of_job(runners), runners.pk) == runners
 
 
 def test_the_page_counts_who_goes_first() -> None:

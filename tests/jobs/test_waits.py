@@ -173,7 +173,7 @@ def test_more_waiting_jobs_need_no_more_queries(researcher: Membership, django_a
     for _ in range(3):
         start(factories.run(of=researcher.workspace))
         waiting = since(factories.run(of=researcher.workspace))
-    with django_assert_num_queries(22):  # the held and the waiting jobs of ten kinds, and whose turn it is
+    with django_assert_num_queries(21):  # the held and the waiting jobs of ten kinds, and whose turn it is
         wait_of(waiting, role=Role.RESEARCHER)
 
 

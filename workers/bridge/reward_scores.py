@@ -35,9 +35,9 @@ class Interrupted(Exception):
     """The judge was paused, or this worker is shutting down: the child is killed, and its pairs are scored again later."""
 
 
-def run_slice(judge_id: UUID) -> None:
-    """Score a chunk of a queue and enqueue the next. Does nothing if another worker has this judge, or it isn't active."""
-    judge_job.work(judge_id, _score_slice)
+def run_slice(judge: Judge) -> None:
+    """Score a chunk of a queue for a claimed judge, and enqueue the next."""
+    judge_job.work(judge, _score_slice)
 
 
 def _score_slice(judge: Judge) -> None:

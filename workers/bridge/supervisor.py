@@ -18,7 +18,7 @@ from django.conf import settings
 from django.db import IntegrityError, InterfaceError, OperationalError, close_old_connections
 
 from apps.jobs import lifecycle
-from apps.jobs.models import J, Kind, Superseded
+from apps.jobs.models import J, Kind, Superseded, kind_of_job
 from apps.training.folders import last_lines
 from contract.events import LAST_KINDS, Event, EventReader, Finished, StampedEvent, Started
 from trainer.failures import RunFailure
@@ -55,15 +55,24 @@ MIN_FREE_BYTES = 64 * 1024
 
 
 def run_job(kind: Kind[J], job_id: str, make_child_job: Callable[[J], ChildJob[J]]) -> None:
-    """Do a waiting job. If only its child dies, such as by an OOM kill, this worker retries immediately.
+    """Do a waiting job. Idempotent: a second delivery finds nothing to claim."""
+    job = lifecycle.claim(kind, job_id)
+    if job is not None:
+        run_claimed(job, make_child_job)
 
-    Idempotent: a second delivery finds nothing to claim. The job engine limits consecutive losses without progress.
+
+def run_claimed(claimed: J, make_child_job: Callable[[J], ChildJob[J]]) -> None:
+    """Do a job. If only its child dies, such as by an OOM kill, this worker retries immediately.
+
+    The job engine limits consecutive losses without progress.
     """
-    while (job := lifecycle.claim(kind, job_id)) is not None:
+    job: J | None = claimed
+    while job is not None:
         child_job = make_child_job(job)
         supervise(child_job)
         if not child_job.was_lost or is_shutting_down():
             return
+        job = lifecycle.claim(kind_of_job(job), job.pk)
 
 
 def supervise(job: ChildJob[Any]) -> None:

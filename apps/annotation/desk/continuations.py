@@ -46,6 +46,7 @@ CONTINUATIONS = register(
         listed_with=("policy",),
         lane="continuations",
         in_lane=Q(policy__kind=Policy.Kind.ENDPOINT),
+        turns_at="generate",
         by_turns=~Q(policy__kind=Policy.Kind.ENDPOINT),
     )
 )

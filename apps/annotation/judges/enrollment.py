@@ -46,6 +46,7 @@ JUDGES = register(
         url=lambda judge: reverse("annotation:judges", args=[judge.queue_id]),
         related=("queue", "annotator__policy__endpoint"),
         listed_with=("queue", "annotator__policy"),
+        turns_at="generate",
         by_turns=Q(annotator__policy__kind=Policy.Kind.REWARD_MODEL),
         is_cancellable=True,
         is_resumable=True,

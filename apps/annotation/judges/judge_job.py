@@ -42,7 +42,7 @@ def run_slice(judge_id: UUID) -> None:
     judge = _claim(judge_id)
     if judge is None:
         return
-    _work(judge, _judge_slice)
+    work(judge, _judge_slice)
     judge.refresh_from_db(fields=["state"])
     following = _waiting(judge).first()
     if judge.phase != Phase.WAITING and following is not None:
@@ -72,17 +72,11 @@ def _waiting(judge: Judge) -> JobQuerySet[Judge]:
     return _served(judge).waiting().order_by("queued_at", "pk")
 
 
-def work(judge_id: UUID, stretch: Callable[[Judge], None]) -> None:
-    """Claim the judge, run `stretch`, and hand it on if there's more to do. `stretch` raises Refused if it can't continue.
+def work(judge: Judge, stretch: Callable[[Judge], None]) -> None:
+    """Run `stretch` for a claimed judge, and hand it on if there's more to do. `stretch` raises Refused if it can't continue.
 
     An unexpected error is logged and stops the judge: a retry would reach the same point and pay for the way there each time.
     """
-    judge = lifecycle.claim(JUDGES, judge_id)
-    if judge is not None:
-        _work(judge, stretch)
-
-
-def _work(judge: Judge, stretch: Callable[[Judge], None]) -> None:
     try:
         with lifecycle.lease_kept(judge):
             _do(judge, stretch)

@@ -49,6 +49,7 @@ ROLLOUTS = register(
         webhook_events={Phase.DONE: EventType.ROLLOUTS_FINISHED, Phase.FAILED: EventType.ROLLOUTS_FAILED},
         related=("policy__endpoint", "workspace"),
         listed_with=("policy",),
+        turns_at="generate",
         by_turns=~Q(config__contains={"played_by": "runners"}),
         is_cancellable=True,
         is_resumable=True,

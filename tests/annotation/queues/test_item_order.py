@@ -26,6 +26,7 @@ from tests.processes import alive
 from tests.trainer.policies import save_policy
 from workers.bridge import reward_scores
 from workers.bridge.process import ChildProcess
+from workers.tasks import judge_by_reward_model
 
 pytestmark = pytest.mark.django_db
 
@@ -94,7 +95,7 @@ def test_a_reward_model_scores_every_run_in_a_program_of_its_own_and_joins(setti
     save_policy(tmp_path / "runs" / str(policy.made_by.pk) / "model")
     judge = send_judge(queue=queue, policy=policy, mode="join", prompt="", by=None)
     assert sent == [("scoring.run_slice", str(judge.pk))]
-    reward_scores.run_slice(judge.pk)
+    judge_by_reward_model(str(judge.pk))
     judge.refresh_from_db()
     assert (judge.state, judge.answered, judge.error) == ("done", 2, "")
     answers = {answer.item_id: answer for answer in JudgeAnswer.objects.all()}
@@ -108,7 +109,7 @@ def test_a_model_that_cannot_be_loaded_stops_the_judge_with_the_programs_last_wo
     settings.MODEL_ROOTS = [tmp_path / "models"]
     (tmp_path / "models" / "empty").mkdir(parents=True)
     judge = reward_model(builders.queue(items=1), location=str(tmp_path / "models" / "empty"))
-    reward_scores.run_slice(judge.pk)
+    judge_by_reward_model(str(judge.pk))
     judge.refresh_from_db()
     assert judge.state == "failed"
     assert "ended with 1" in judge.error
@@ -133,7 +134,7 @@ def test_a_reward_model_that_is_paused_ends_its_program_at_once(settings, tmp_pa
 
     monkeypatch.setattr(reward_scores, "lifecycle", SimpleNamespace(**{**vars(lifecycle), "renew": renew}))
     before = alive(psutil.Process().children())
-    reward_scores.run_slice(judge.pk)
+    judge_by_reward_model(str(judge.pk))
     judge.refresh_from_db()
     assert (judge.state, judge.answered, judge.leased_until) == ("paused", 0, None)
     assert looks[-1] < settings.WORKER_LEASE_SECONDS  # a killed worker's judge is taken over within a minute
