@@ -17,8 +17,8 @@ from apps.annotation.quality import reports
 from apps.annotation.queues import items, settings
 from apps.annotation.user_feedback import judgments as user_feedback
 from apps.arena import lifecycle as experiments
-from apps.arena.models import Experiment
 from apps.common import idempotency
+from apps.common.advisory_locks import lock_if_free
 from apps.common.query_time_limit import periodic_lock_time_limit
 from apps.datasets import freezing
 from apps.demo import story
@@ -157,7 +157,7 @@ def apply_retention_rules() -> None:
 @app.task(name=launch.CHECK_TASK, acks_late=False)
 def check_plan(key: str, plan: dict[str, Any]) -> None:
     """Check a planned run's model and memory, and cache the result for the page. Not on a training worker, which may be busy for hours."""
-    launch.answer(key, check(plan))
+    launch.answer(key, check(plan), workspace_id=plan["workspace"])
 
 
 @app.task(name=launch.TASK)
@@ -228,14 +228,16 @@ def restore_servers() -> None:
 @app.task(name="experiments.advance_all")
 def advance_experiments() -> None:
     """Advance experiments: finished rollouts become a queue, and enough judgments a result. A lost message only causes a delay."""
-    experiments.resume_failed()
-    under_way = [Experiment.State.ROLLING_OUT, Experiment.State.LABELING]
-    for experiment in Experiment.objects.filter(state__in=under_way).order_by("id").iterator():
-        try:
-            with periodic_lock_time_limit():
-                experiments.advance(experiment)
-        except Exception:  # a failing experiment mustn't block others
-            log.exception("%s could not be advanced", experiment)
+    with lock_if_free("experiments.advance_all") as is_ours:
+        if not is_ours:
+            return
+        experiments.resume_failed()
+        for experiment in experiments.under_way_by_turns():
+            try:
+                with periodic_lock_time_limit():
+                    experiments.advance(experiment)
+            except Exception:  # a failing experiment mustn't block others
+                log.exception("%s could not be advanced", experiment)
 
 
 @app.task(name="traces.settle", acks_late=False)

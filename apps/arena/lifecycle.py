@@ -1,9 +1,14 @@
 """Starting, advancing, and ending an experiment."""
 
-from collections.abc import Callable
+import time
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import Any
+from uuid import UUID
 
+from django.core.cache import cache
 from django.db import transaction
 from django.urls import reverse
 from django.utils.timezone import now
@@ -29,6 +34,9 @@ from apps.trajectories.rollouts import rollout_batches
 from apps.webhooks.events import EventType
 from apps.webhooks.outbox import announce
 
+TURN_SECONDS = 2.0
+"""Time of one workspace in a pass through all experiments, since each is computed anew and passes follow each other closely."""
+TURN_REMEMBERED_SECONDS = 3600
 UNFINISHED = "Rollouts did not finish: "
 """Prefix of the error of experiments that can continue once their rollouts do."""
 
@@ -91,6 +99,23 @@ def start_experiment(
     )
     audit.record(workspace=workspace, actor=by, action="started experiment", subject=name, target=experiment, **plan)
     return experiment
+
+
+def under_way_by_turns() -> Iterator[Experiment]:
+    """Experiments to advance, for as long as a workspace's turn lasts. The next pass continues behind the last one."""
+    of_workspace: dict[UUID, list[UUID]] = defaultdict(list)
+    under_way = Experiment.objects.filter(state__in=[Experiment.State.ROLLING_OUT, Experiment.State.LABELING])
+    for workspace_id, pk in under_way.order_by("id").values_list("workspace", "pk"):
+        of_workspace[workspace_id].append(pk)
+    for workspace_id, ids in of_workspace.items():
+        key = f"experiments:advanced:{workspace_id}"
+        begin = bisect_right(ids, cache.get(key) or ids[-1]) % len(ids)
+        end = time.monotonic() + TURN_SECONDS
+        for pk in ids[begin:] + ids[:begin]:
+            yield from Experiment.objects.filter(pk=pk)
+            if time.monotonic() >= end:
+                cache.set(key, pk, TURN_REMEMBERED_SECONDS)
+                break
 
 
 def advance(experiment: Experiment) -> None:

@@ -62,10 +62,10 @@ def enqueue(task: str, *args: Any) -> None:
     transaction.on_commit(lambda: app.send_task(task, args=args), robust=True)
 
 
-def enqueue_at_once(task: str, *args: Any) -> None:
-    """Send a task immediately. It must not depend on the current transaction, which may wait for its result."""
+def enqueue_at_once(task: str, *args: Any, seconds: int) -> None:
+    """Send a task immediately; no worker begins it after `seconds`. It must not depend on the current transaction, which may wait for its result."""
     try:
-        app.send_task(task, args=args)
+        app.send_task(task, args=args, expires=seconds)
     except Exception:
         logger.exception("%s could not be sent", task)
 

@@ -11,6 +11,7 @@ import json
 import time
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
+from uuid import UUID
 
 from django.core.cache import cache
 from django.db import transaction
@@ -30,7 +31,9 @@ from apps.webhooks.events import EventType
 
 CHECK_TASK = "preflight.check"
 ASKED_SECONDS = 20
-"""The question is asked again after this long without an answer."""
+"""The question is asked again after this long without an answer, and no worker answers the old one any more."""
+MAX_ASKED = 2
+"""Unanswered questions of a workspace. A worker may wait for the hub, and workers of the `default` queue do everything else, too."""
 ANSWER_SECONDS = 120
 """Answers expire soon, since folders and free memory change."""
 
@@ -89,13 +92,18 @@ def key_of(plan: Plan) -> str:
 
 
 def check_with_worker(plan: Plan) -> Check:
-    """The cached answer, or a pending one. The question is sent only once."""
+    """The cached answer, or a pending one. The question is sent only once, as soon as few of its workspace are unanswered."""
     key = key_of(plan)
     if (answer := cache.get(key)) is not None:
         return _read(answer)
-    if cache.add(f"{key}:asked", True, ASKED_SECONDS):
-        enqueue_at_once(CHECK_TASK, key, plan.as_json())
+    places = _places(plan.workspace.pk)
+    if key not in cache.get_many(places).values() and any(cache.add(place, key, ASKED_SECONDS) for place in places):
+        enqueue_at_once(CHECK_TASK, key, plan.as_json(), seconds=ASKED_SECONDS)
     return Check()
+
+
+def _places(workspace_id: UUID | str) -> list[str]:
+    return [f"preflight:{workspace_id}:{number}" for number in range(MAX_ASKED)]
 
 
 def wait_for_check(plan: Plan, *, seconds: float) -> Check:
@@ -113,9 +121,10 @@ def refuse_if_known(plan: Plan, *, seconds: float) -> None:
         raise RefusedByWorker(refusal.message, field=refusal.field)
 
 
-def answer(key: str, check: Check) -> None:
-    """Store a worker's answer."""
+def answer(key: str, check: Check, *, workspace_id: UUID | str) -> None:
+    """Store a worker's answer, and make room for the workspace's next question."""
     cache.set(key, asdict(check), ANSWER_SECONDS)
+    cache.delete_many([place for place, asked in cache.get_many(_places(workspace_id)).items() if asked == key])
 
 
 def _read(data: dict[str, Any]) -> Check:

@@ -1,6 +1,9 @@
 """An experiment from its plan to its verdict, in the database."""
 
+from threading import Thread
+
 import pytest
+from django.db import connection
 
 from apps.accounts.models import AuditEntry, Role
 from apps.annotation.desk.actions import record
@@ -124,6 +127,35 @@ def test_resumed_rollouts_let_it_go_on(researcher):
     advance_experiments()
     experiment.refresh_from_db()
     assert (experiment.state, experiment.queue.item_count) == ("labelling", 12)
+
+
+def test_many_experiments_of_a_workspace_leave_time_to_others(researcher, monkeypatch):
+    first = begin(researcher)
+    facts = {name: getattr(first, name) for name in ("workspace", "environment", "policy_a", "policy_b", "plan")}
+    many = [first, *(Experiment.objects.create(**facts, name=name) for name in ("second", "third"))]
+    other = begin(factories.member(Role.RESEARCHER))
+    monkeypatch.setattr(lifecycle, "TURN_SECONDS", 0)
+    advanced = []
+    monkeypatch.setattr(lifecycle, "advance", advanced.append)
+    for _ in many:
+        advance_experiments()
+    assert advanced == [many[0], other, many[1], other, many[2], other]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_one_worker_at_a_time_advances_experiments(researcher, monkeypatch):
+    begin(researcher)
+    advanced = []
+
+    def advance_again(experiment: Experiment) -> None:
+        advanced.append(experiment)
+        thread = Thread(target=lambda: (advance_experiments(), connection.close()))
+        thread.start()
+        thread.join()
+
+    monkeypatch.setattr(lifecycle, "advance", advance_again)
+    advance_experiments()
+    assert len(advanced) == 1
 
 
 def test_an_experiment_with_nothing_to_compare_stays_ended(researcher):

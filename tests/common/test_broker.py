@@ -20,7 +20,7 @@ def alone() -> Celery:
     return copy
 
 
-def taken(celery: Celery, *queues: str) -> list[str]:
+def taken(celery: Celery, *queues: str, count: int) -> list[str]:
     """The tasks in the order in which a worker of these queues receives them."""
     names: list[str] = []
 
@@ -33,20 +33,23 @@ def taken(celery: Celery, *queues: str) -> list[str]:
         channel.basic_qos(0, 1, False)  # one at a time, as workers take them
         wanted = [celery.amqp.queues[queue](channel) for queue in queues]
         with connection.Consumer(wanted, callbacks=[note], channel=channel):
-            while len(names) < len(TASKS):
+            while len(names) < count:
                 connection.drain_events(timeout=10)
     return names
 
 
-def test_people_go_before_batches_and_batches_before_training(alone: Celery):
-    for task in TASKS:
+def test_people_go_before_batches_and_many_batches_leave_turns_to_training(alone: Celery):
+    for task in [*TASKS, "rollouts.run", "rollouts.run", "training.run"]:
         alone.send_task(task, args=["1"])
-    assert taken(alone, "train", "generate") == [
-        "continuations.run",
+    first, *others = taken(alone, "train", "generate", count=7)
+    assert first == "continuations.run"
+    assert [each for each in others if each != "training.run"] == [
         "rollouts.run",
         "scoring.run_slice",
-        "training.run",
+        *["rollouts.run"] * 2,
     ]
+    assert "training.run" in others[:2]
+    assert "training.run" in others[2:4]
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ OWN_RULES = {
     "webhooks.deliver": "one destination of a workspace at a time, twenty seconds each (tests/webhooks/test_delivery.py)",
     "runners.open_rollouts": "a few statements: the episodes are played elsewhere",
     "runners.count": "a few statements for each batch that has changed",
-    "preflight.check": "only for the page that asks, a few seconds each",
+    "preflight.check": "two unanswered questions of a workspace at a time (tests/training/test_launch.py)",
 }
 """Tasks on behalf of one workspace that aren't jobs in a lane or by turns, and what leaves workers to the others."""
 FOR_ALL = {

@@ -198,7 +198,7 @@ def small_model(workspace) -> Policy:
 
 def test_the_question_to_a_worker_goes_out_once_and_waits_for_no_transaction(monkeypatch):
     asked = []
-    monkeypatch.setattr(broker.app, "send_task", lambda task, args: asked.append((task, args[0])))
+    monkeypatch.setattr(broker.app, "send_task", lambda task, args, **_: asked.append((task, args[0])))
     plan = a_plan()
     with transaction.atomic():
         assert check_with_worker(plan).state == "pending"
@@ -206,11 +206,27 @@ def test_the_question_to_a_worker_goes_out_once_and_waits_for_no_transaction(mon
         assert asked == [(CHECK_TASK, key_of(plan))]
 
 
+def test_many_questions_of_a_workspace_wait_for_its_own_answers(monkeypatch):
+    asked: list[str] = []
+    monkeypatch.setattr(broker.app, "send_task", lambda task, args, expires: asked.append(args[0]))
+    workspace = factories.workspace()
+    shared: dict[str, Any] = {"workspace": workspace, "base": small_model(workspace)}
+    shared["version"] = factories.dataset_version(of=workspace)
+    many = [a_plan(**shared, changes={"optimizer": {"batch_size": size}}) for size in range(1, 31)]
+    elsewhere = a_plan()
+    for plan in (*many, elsewhere, *many):
+        assert check_with_worker(plan).state == "pending"
+    assert asked == [key_of(many[0]), key_of(many[1]), key_of(elsewhere)]
+    answer(key_of(many[1]), Check("passed"), workspace_id=workspace.pk)
+    for plan in many:
+        check_with_worker(plan)
+    assert asked[3:] == [key_of(many[2])]
+
+
 def test_a_workers_answer_is_found_by_the_same_plan_only():
     plan = a_plan()
-    answer(
-        key_of(plan), Check("refused", refusals=[Refusal("optimizer.batch_size", "It does not fit.")], memory_mb=9.0)
-    )
+    refused = Check("refused", refusals=[Refusal("optimizer.batch_size", "It does not fit.")], memory_mb=9.0)
+    answer(key_of(plan), refused, workspace_id=plan.workspace.pk)
     assert check_with_worker(plan).memory_mb == 9.0
     with pytest.raises(RefusedByWorker, match="It does not fit") as caught:
         refuse_if_known(plan, seconds=0)
