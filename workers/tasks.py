@@ -220,9 +220,11 @@ def run_chores() -> None:
 @app.task(name="publishing.restore_adapters")
 def restore_servers() -> None:
     """Make every server serve its live publications, and none that aren't live."""
-    reset_abandoned_pointers()
-    restore_adapters()
-    retire_all()
+    with lock_if_free("publishing.restore_adapters") as is_ours:
+        if is_ours:
+            reset_abandoned_pointers()
+            restore_adapters()
+            retire_all()
 
 
 @app.task(name="experiments.advance_all")

@@ -1,14 +1,9 @@
 """Starting, advancing, and ending an experiment."""
 
-import time
-from bisect import bisect_right
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import Any
-from uuid import UUID
 
-from django.core.cache import cache
 from django.db import transaction
 from django.urls import reverse
 from django.utils.timezone import now
@@ -23,6 +18,7 @@ from apps.arena.pairs import Attempt, Matching, match
 from apps.arena.queries import Standing, current_standing
 from apps.arena.stopping_rule import Outcome, StoppingRule
 from apps.common.environments import ENVIRONMENTS
+from apps.common.workspace_turns import in_workspace_turns
 from apps.gateway.splits.changes import switch
 from apps.gateway.splits.models import TrafficSplit
 from apps.jobs.models import JobState
@@ -36,7 +32,6 @@ from apps.webhooks.outbox import announce
 
 TURN_SECONDS = 2.0
 """Time of one workspace in a pass through all experiments, since each is computed anew and passes follow each other closely."""
-TURN_REMEMBERED_SECONDS = 3600
 UNFINISHED = "Rollouts did not finish: "
 """Prefix of the error of experiments that can continue once their rollouts do."""
 
@@ -102,20 +97,9 @@ def start_experiment(
 
 
 def under_way_by_turns() -> Iterator[Experiment]:
-    """Experiments to advance, for as long as a workspace's turn lasts. The next pass continues behind the last one."""
-    of_workspace: dict[UUID, list[UUID]] = defaultdict(list)
+    """Experiments to advance in one pass."""
     under_way = Experiment.objects.filter(state__in=[Experiment.State.ROLLING_OUT, Experiment.State.LABELING])
-    for workspace_id, pk in under_way.order_by("id").values_list("workspace", "pk"):
-        of_workspace[workspace_id].append(pk)
-    for workspace_id, ids in of_workspace.items():
-        key = f"experiments:advanced:{workspace_id}"
-        begin = bisect_right(ids, cache.get(key) or ids[-1]) % len(ids)
-        end = time.monotonic() + TURN_SECONDS
-        for pk in ids[begin:] + ids[:begin]:
-            yield from Experiment.objects.filter(pk=pk)
-            if time.monotonic() >= end:
-                cache.set(key, pk, TURN_REMEMBERED_SECONDS)
-                break
+    return in_workspace_turns(under_way, name="experiments", seconds=TURN_SECONDS)
 
 
 def advance(experiment: Experiment) -> None:

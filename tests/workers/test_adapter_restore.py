@@ -2,13 +2,18 @@
 
 import shutil
 from pathlib import Path
+from threading import Thread
 
 import pytest
+from django.db import connection
 
 from apps.policies.models import Publication
 from tests.workers.conftest import ONE, TWO, Team, loaded
 from tests.workers.vllm_like import VllmLike
+from workers import tasks
+from workers.bridge import adapter_restore
 from workers.bridge.adapter_restore import restore_adapters
+from workers.tasks import restore_servers
 
 pytestmark = pytest.mark.django_db
 ADAPTER = Publication.Way.ADAPTER
@@ -68,6 +73,33 @@ def test_while_another_is_published_the_live_one_is_restored(team: Team, server:
     server.adapters.clear()
     team.asks(team.policy(TWO), ADAPTER, server)
     assert restore_adapters() == [live]
+
+
+def test_a_workspace_whose_servers_are_slow_leaves_time_to_others(
+    team: Team, server: VllmLike, monkeypatch: pytest.MonkeyPatch
+):
+    first, second = (team.publishes(team.policy(run), ADAPTER, server, name=run) for run in (ONE, TWO))
+    monkeypatch.setattr(adapter_restore, "TURN_SECONDS", 0)
+    asked = []
+    monkeypatch.setattr(adapter_restore, "restore", asked.append)
+    for _ in range(3):
+        restore_adapters()
+    assert asked == [first, second, first]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_one_worker_at_a_time_asks_servers(monkeypatch: pytest.MonkeyPatch):
+    passes = []
+
+    def restore_again() -> None:
+        passes.append(1)
+        thread = Thread(target=lambda: (restore_servers(), connection.close()))
+        thread.start()
+        thread.join()
+
+    monkeypatch.setattr(tasks, "restore_adapters", restore_again)
+    restore_servers()
+    assert passes == [1]
 
 
 def test_a_server_that_is_away_is_asked_the_next_time(team: Team, server: VllmLike):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+from apps.common.workspace_turns import in_workspace_turns
 from apps.policies import publication_progress
 from apps.policies.locations import weights_of
 from apps.policies.models import Publication
@@ -14,6 +15,8 @@ from workers.bridge.refusals import CannotPublish, Refused
 from workers.bridge.servers import endpoint_of, servers_of
 
 logger = logging.getLogger(__name__)
+TURN_SECONDS = 60.0
+"""Time of one workspace in a pass, since each of its servers may take half a minute to answer."""
 
 
 def restore_adapters() -> list[Publication]:
@@ -21,8 +24,10 @@ def restore_adapters() -> list[Publication]:
 
     Unreachable servers are tried again the next time.
     """
-    live = Publication.objects.live().filter(way=Publication.Way.ADAPTER)
-    return [each for each in live.select_related("policy__workspace", "endpoint").order_by("pk") if restore(each)]
+    live = (
+        Publication.objects.live().filter(way=Publication.Way.ADAPTER).select_related("policy__workspace", "endpoint")
+    )
+    return [each for each in in_workspace_turns(live, name="restore", seconds=TURN_SECONDS) if restore(each)]
 
 
 def restore(publication: Publication) -> bool:

@@ -14,6 +14,7 @@ from pathlib import Path
 from django.utils.timezone import now
 
 from apps.annotation.models import Continuation
+from apps.common.workspace_turns import in_workspace_turns
 from apps.jobs.models import HELD
 from apps.policies.models import Publication
 from apps.training.folders import folder_of
@@ -24,6 +25,8 @@ from workers.bridge.adapters import adapters_folder
 from workers.bridge.servers import endpoint_of, servers_of
 
 logger = logging.getLogger(__name__)
+TURN_SECONDS = 60.0
+"""Time of one workspace in a pass, since each of its servers may take half a minute to answer."""
 
 GRACE_PERIOD = timedelta(minutes=2)
 """Grace period for clients that resolved the alias just before it changed: judges resolve it once a minute."""
@@ -34,14 +37,14 @@ UNREACHABLE_LIMIT = timedelta(days=7)
 def retire_all() -> list[str]:
     """Retire everything that has ended; returns the names that no server has any more."""
     folders = sorted(adapters_folder().iterdir()) if adapters_folder().is_dir() else []
-    retired: list[str] = []
-    for name in dict.fromkeys(folder.name.removesuffix(".part") for folder in folders):
-        publication = Publication.objects.filter(way=Publication.Way.ADAPTER, served_name=name).first()
-        if publication is None:
+    names = list(dict.fromkeys(folder.name.removesuffix(".part") for folder in folders))
+    publications = Publication.objects.filter(way=Publication.Way.ADAPTER, served_name__in=names)
+    known = set(publications.values_list("served_name", flat=True))
+    for name in names:
+        if name not in known:
             _remove(name)
-        elif retire(publication):
-            retired.append(name)
-    return retired
+    by_turns = in_workspace_turns(publications, name="retire", seconds=TURN_SECONDS)
+    return [each.served_name for each in by_turns if retire(each)]
 
 
 def retire(publication: Publication) -> bool:

@@ -1,0 +1,32 @@
+"""Periodic work on the rows of all workspaces: each has a time, so that many or slow rows of one leave time to the others."""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import TypeVar
+from uuid import UUID
+
+from django.core.cache import cache
+from django.db.models import Model, QuerySet
+
+REMEMBERED_SECONDS = 3600
+M = TypeVar("M", bound=Model)
+
+
+def in_workspace_turns(rows: QuerySet[M], *, name: str, seconds: float) -> Iterator[M]:
+    """The rows of each workspace, by id, until its time is over; the next pass of this name continues behind the last one."""
+    of_workspace: dict[UUID, list[UUID]] = defaultdict(list)
+    for workspace_id, pk in rows.order_by("pk").values_list("workspace", "pk"):
+        of_workspace[workspace_id].append(pk)
+    for workspace_id, ids in of_workspace.items():
+        key = f"workspace-turn:{name}:{workspace_id}"
+        begin = bisect_right(ids, cache.get(key) or ids[-1]) % len(ids)
+        end = time.monotonic() + seconds
+        for pk in ids[begin:] + ids[:begin]:
+            yield from rows.filter(pk=pk)
+            if time.monotonic() >= end:
+                cache.set(key, pk, REMEMBERED_SECONDS)
+                break
