@@ -39,9 +39,9 @@ def invite(*, workspace: Workspace, email: str, role: Role, by: User) -> NewInvi
     Workspace.objects.select_for_update(no_key=True).get(
         pk=workspace.pk
     )  # two owners may invite the same person concurrently
-    if Membership.objects.filter(workspace=workspace, user__email__iexact=email).exists():
+    if Membership.objects.filter(workspace=workspace, user__email__lower=email.lower()).exists():
         raise AlreadyMember(f"{email} is in {workspace} already. Change their role in the list of members.")
-    Invitation.objects.open().filter(workspace=workspace, email__iexact=email).update(revoked_at=now())
+    Invitation.objects.open().filter(workspace=workspace, email__lower=email.lower()).update(revoked_at=now())
     secret = secrets.token_urlsafe(32)
     invitation = Invitation.objects.create(
         workspace=workspace,

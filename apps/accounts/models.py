@@ -27,6 +27,10 @@ class Role(models.IntegerChoices):
     OWNER = 4, "Owner"
 
 
+# Addresses are compared as the constraint of one account per address does. UPPER, and so `iexact`, takes “ı” for “i” and “ſ” for “s”.
+models.EmailField.register_lookup(Lower)
+
+
 class UserManager(BaseUserManager["User"]):
     def create_user(self, *, email: str, password: str | None = None, **fields: Any) -> User:
         """A person who signs in by e-mail address; without a password they cannot sign in yet."""
@@ -40,7 +44,7 @@ class UserManager(BaseUserManager["User"]):
         return self.create_user(email=email, password=password, is_staff=True, is_superuser=True, **fields)
 
     def get_by_natural_key(self, username: str | None) -> User:
-        return self.get(email__iexact=username)
+        return self.get(email__lower=(username or "").lower())
 
 
 class User(AbstractUser):

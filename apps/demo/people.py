@@ -20,7 +20,7 @@ def demo_workspace() -> Workspace:
         raise RefusedInProduction("The demo's passwords are public, so it is not made with RETRACE_ENV=production.")
     workspace, _ = Workspace.objects.get_or_create(slug=SLUG, defaults={"name": "Demo"})
     for sign_in in SIGN_INS:
-        user = User.objects.filter(email__iexact=sign_in.email).first()
+        user = User.objects.filter(email__lower=sign_in.email.lower()).first()
         if user is None:
             user = User.objects.create_user(email=sign_in.email, password=PASSWORD, name=sign_in.name)
         role = Role[sign_in.role.upper()]

@@ -180,7 +180,7 @@ def _check(workspace: Workspace, kind: str, address: str) -> None:
                 "kind", "This installation has no mail server. Whoever operates it can name one in EMAIL_HOST."
             )
         members = Membership.objects.filter(workspace=workspace, user__is_active=True)
-        if not members.filter(user__email__iexact=address).exists():
+        if not members.filter(user__email__lower=address.lower()).exists():
             raise DestinationRefused("address", "Give the e-mail address of a member of this workspace.")
         return
     try:

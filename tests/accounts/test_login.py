@@ -3,6 +3,7 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.accounts import login
+from apps.accounts.models import User
 from tests import factories
 
 pytestmark = pytest.mark.django_db
@@ -26,6 +27,16 @@ def test_a_stranger_is_sent_to_sign_in_and_back(client):
 def test_the_case_of_the_address_does_not_matter(client):
     factories.user(email="ada@example.org")
     assert sign_in(client, email="ADA@example.org").status_code == 302
+
+
+@pytest.mark.parametrize("other", ["adm\u0131n@example.org", "ADM\u0130N@example.org"])
+def test_an_address_that_looks_alike_is_another_one(client, other):
+    """PostgreSQL's UPPER takes a dotless i for an i."""
+    factories.user(email="admin@example.org")
+    assert sign_in(client, email=other).status_code == 422
+    factories.user(email="adm\u0131n@example.org", password="another-phrase")
+    assert sign_in(client, email="admin@example.org").status_code == 302
+    assert User.objects.get(pk=client.session["_auth_user_id"]).email == "admin@example.org"
 
 
 def test_a_wrong_password_and_an_unknown_address_are_refused_in_the_same_words(client):

@@ -29,7 +29,7 @@ def join(request: HtmxRequest, secret: str) -> HttpResponse:
         raise NotHere(GONE)
     if request.user.is_authenticated:
         return _join_as(request, invitation)
-    if User.objects.filter(email__iexact=invitation.email).exists():
+    if User.objects.filter(email__lower=invitation.email.lower()).exists():
         return render(request, "accounts/join.html", {"invitation": invitation, "has_account": True})
     if request.method == "POST":
         PER_ADDRESS.count(request.META.get("REMOTE_ADDR", ""))

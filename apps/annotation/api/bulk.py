@@ -148,7 +148,7 @@ class AssignView(OfQueue):
 
     def _person(self, address: str) -> User:
         members = User.objects.filter(memberships__workspace=self.member.workspace_id)
-        person = members.filter(email__iexact=address).first()
+        person = members.filter(email__lower=address.lower()).first()
         if person is None:
             raise ValidationError({"people": [f"Nobody in this workspace has the address {address}."]})
         return person

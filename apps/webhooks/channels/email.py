@@ -23,7 +23,7 @@ def _open(destination: Destination) -> Iterator[Send]:
 
 def _send(destination: Destination, deliveries: Sequence[Delivery]) -> Outcome:
     members = Membership.objects.filter(workspace=destination.workspace_id, user__is_active=True)
-    if not members.filter(user__email__iexact=destination.address).exists():
+    if not members.filter(user__email__lower=destination.address.lower()).exists():
         return Outcome(problem="This is no longer the address of a member.", is_gone=True)
     try:
         message_of(destination, deliveries).send()
