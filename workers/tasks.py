@@ -209,12 +209,13 @@ def recover_jobs() -> None:
 @app.task(name="leases.expire", acks_late=False)
 def run_chores() -> None:
     """Run every chore; one failing doesn't stop the others."""
-    for chore in CHORES:
-        try:
-            with periodic_lock_time_limit():
-                chore()
-        except Exception:  # chores call into other apps, so they may fail in any way
-            log.exception("%s.%s failed; it runs again in 15 seconds", chore.__module__, chore.__name__)
+    with lock_if_free("leases.expire") as is_ours:
+        for chore in CHORES if is_ours else ():
+            try:
+                with periodic_lock_time_limit():
+                    chore()
+            except Exception:  # chores call into other apps, so they may fail in any way
+                log.exception("%s.%s failed; it runs again in 15 seconds", chore.__module__, chore.__name__)
 
 
 @app.task(name="publishing.restore_adapters")

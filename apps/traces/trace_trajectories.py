@@ -15,6 +15,7 @@ import zstandard
 from django.db import transaction
 from django.utils.timezone import now
 
+from apps.common.advisory_locks import lock_if_free
 from apps.ingest.files.raw_records import RawRow
 from apps.ingest.formats import named
 from apps.ingest.reading import Found, Reading, ReadTrajectory
@@ -28,7 +29,7 @@ from apps.trajectories.referrers import referrer_of
 
 SOURCE = "otlp"
 AT_ONCE = 1000
-"""Traces per call; the next call comes a few seconds later."""
+"""Traces of a workspace per call; the next call comes a few seconds later."""
 BATCH, BATCH_BYTES = 100, 16 << 20
 """Traces, and bytes of their spans, per transaction, to amortize its overhead."""
 KNOWN = "The workspace already has an identical trajectory."
@@ -46,8 +47,18 @@ class Chat(NamedTuple):
 
 
 def settle_due() -> None:
-    """Make trajectories from traces that have ended or count as complete. A trace that can't be converted records why."""
-    for traces in _batches():
+    """Make trajectories from traces that have ended or count as complete. A trace that can't be converted records why.
+
+    One worker at a time does a workspace's: late spans make a large trace due again and again, which would take all workers.
+    """
+    for workspace_id in list(Trace.objects.due_at(now()).order_by().values_list("workspace", flat=True).distinct()):
+        with lock_if_free(f"settling {workspace_id}") as is_ours:
+            if is_ours:
+                _settle_workspace(workspace_id)
+
+
+def _settle_workspace(workspace_id: UUID) -> None:
+    for traces in _batches(workspace_id):
         try:
             settle(traces)
         except Exception:  # one malformed trace must not block the others
@@ -56,9 +67,14 @@ def settle_due() -> None:
                 _settle_one(pk)
 
 
-def _batches() -> Iterator[list[UUID]]:
-    """The traces that are due, in batches that fit into memory."""
-    due = Trace.objects.due_at(now()).order_by("due_at").values_list("pk", "size")[:AT_ONCE]
+def _batches(workspace_id: UUID) -> Iterator[list[UUID]]:
+    """The workspace's traces that are due, in batches that fit into memory."""
+    due = (
+        Trace.objects.due_at(now())
+        .filter(workspace=workspace_id)
+        .order_by("due_at")
+        .values_list("pk", "size")[:AT_ONCE]
+    )
     batch: list[UUID] = []
     remaining_bytes = BATCH_BYTES
     for pk, size in list(due):

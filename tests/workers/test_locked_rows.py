@@ -12,8 +12,10 @@ from django.utils.timezone import now
 
 from apps.annotation.models import Queue
 from apps.annotation.queues import settings
+from apps.common.advisory_locks import lock_if_free
 from apps.common.query_time_limit import periodic_lock_time_limit
 from apps.jobs import lifecycle
+from apps.traces.models import Trace
 from apps.training.launch import RUNS
 from apps.training.models import Run
 from tests import factories
@@ -72,6 +74,38 @@ def test_a_queue_that_is_held_keeps_no_other_from_being_closed(monkeypatch: pyte
     while_locked(held, tasks.run_chores)
     states = dict(Queue.objects.values_list("pk", "state"))
     assert states == {held.pk: Queue.State.OPEN, other.pk: Queue.State.CLOSED}
+
+
+def elsewhere(act: Callable[[], None]) -> None:
+    """As another worker."""
+
+    def acting() -> None:
+        try:
+            act()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as other:
+        other.submit(acting).result(timeout=TIMEOUT)
+
+
+def test_one_worker_at_a_time_reads_the_traces_of_a_workspace():
+    one, _ = (
+        Trace.objects.create(workspace=factories.workspace(), trace_id="1" * 32, changed_at=now(), due_at=now())
+        for _ in range(2)
+    )
+    with lock_if_free(f"settling {one.workspace_id}"):
+        elsewhere(tasks.settle_traces)
+    assert [each.pk for each in Trace.objects.due_at(now())] == [one.pk]
+    elsewhere(tasks.settle_traces)
+    assert not Trace.objects.due_at(now()).exists()
+
+
+def test_one_worker_at_a_time_does_the_chores(monkeypatch: pytest.MonkeyPatch):
+    done: list[int] = []
+    monkeypatch.setattr(tasks, "CHORES", (lambda: elsewhere(tasks.run_chores), lambda: done.append(1)))
+    tasks.run_chores()
+    assert done == [1]
 
 
 def test_the_limit_ends_with_the_work():
