@@ -18,7 +18,7 @@ from apps.annotation.queues import items, settings
 from apps.annotation.user_feedback import judgments as user_feedback
 from apps.arena import lifecycle as experiments
 from apps.common import idempotency
-from apps.common.advisory_locks import lock_if_free
+from apps.common.one_at_a_time import one_at_a_time
 from apps.common.query_time_limit import periodic_lock_time_limit
 from apps.datasets import freezing
 from apps.demo import story
@@ -209,7 +209,7 @@ def recover_jobs() -> None:
 @app.task(name="leases.expire", acks_late=False)
 def run_chores() -> None:
     """Run every chore; one failing doesn't stop the others."""
-    with lock_if_free("leases.expire") as is_ours:
+    with one_at_a_time("leases.expire", seconds=60) as is_ours:
         for chore in CHORES if is_ours else ():
             try:
                 with periodic_lock_time_limit():
@@ -221,7 +221,7 @@ def run_chores() -> None:
 @app.task(name="publishing.restore_adapters")
 def restore_servers() -> None:
     """Make every server serve its live publications, and none that aren't live."""
-    with lock_if_free("publishing.restore_adapters") as is_ours:
+    with one_at_a_time("publishing.restore_adapters", seconds=300) as is_ours:
         if is_ours:
             reset_abandoned_pointers()
             restore_adapters()
@@ -231,7 +231,7 @@ def restore_servers() -> None:
 @app.task(name="experiments.advance_all")
 def advance_experiments() -> None:
     """Advance experiments: finished rollouts become a queue, and enough judgments a result. A lost message only causes a delay."""
-    with lock_if_free("experiments.advance_all") as is_ours:
+    with one_at_a_time("experiments.advance_all", seconds=60) as is_ours:
         if not is_ours:
             return
         experiments.resume_failed()

@@ -15,7 +15,7 @@ import zstandard
 from django.db import transaction
 from django.utils.timezone import now
 
-from apps.common.advisory_locks import lock_if_free
+from apps.common.one_at_a_time import one_at_a_time
 from apps.ingest.files.raw_records import RawRow
 from apps.ingest.formats import named
 from apps.ingest.reading import Found, Reading, ReadTrajectory
@@ -52,7 +52,7 @@ def settle_due() -> None:
     One worker at a time does a workspace's: late spans make a large trace due again and again, which would take all workers.
     """
     for workspace_id in list(Trace.objects.due_at(now()).order_by().values_list("workspace", flat=True).distinct()):
-        with lock_if_free(f"settling {workspace_id}") as is_ours:
+        with one_at_a_time(f"traces.settle:{workspace_id}", seconds=120) as is_ours:
             if is_ours:
                 _settle_workspace(workspace_id)
 

@@ -12,7 +12,7 @@ from django.utils.timezone import now
 
 from apps.annotation.models import Queue
 from apps.annotation.queues import settings
-from apps.common.advisory_locks import lock_if_free
+from apps.common.one_at_a_time import one_at_a_time
 from apps.common.query_time_limit import periodic_lock_time_limit
 from apps.jobs import lifecycle
 from apps.traces.models import Trace
@@ -94,7 +94,7 @@ def test_one_worker_at_a_time_reads_the_traces_of_a_workspace():
         Trace.objects.create(workspace=factories.workspace(), trace_id="1" * 32, changed_at=now(), due_at=now())
         for _ in range(2)
     )
-    with lock_if_free(f"settling {one.workspace_id}"):
+    with one_at_a_time(f"traces.settle:{one.workspace_id}", seconds=60):
         elsewhere(tasks.settle_traces)
     assert [each.pk for each in Trace.objects.due_at(now())] == [one.pk]
     elsewhere(tasks.settle_traces)
