@@ -170,7 +170,7 @@ def test_the_pages_tell_the_time_of_a_run_before_and_while_it_runs_and_what_it_r
     client.force_login(member.user)
     capacity.report()
     asked: list[tuple[str, dict[str, Any]]] = []
-    monkeypatch.setattr("apps.training.launch.enqueue_at_once", lambda task, key, plan: asked.append((key, plan)))
+    monkeypatch.setattr("apps.training.launch.enqueue_at_once", lambda task, key, plan, **_: asked.append((key, plan)))
     rows = version(characters=598, rows=6000, of=member.workspace)
     finished(rows, sft(), step_seconds=0.31)
     chosen = {"algorithm": "sft", "version": rows.pk, "base": "", "preset": "standard", "method": "full"}
