@@ -91,10 +91,11 @@ def run(*, of: Workspace | None = None, **fields: Any) -> Run:
 
 
 def trained_policy(*, of: Workspace | None = None, run_id: UUID | str | None = None, **fields: Any) -> Policy:
-    """A language model and the run that made it, whose weights lie in RUNS_DIR/<run_id>."""
+    """A language model and the finished run that made it, whose weights lie in RUNS_DIR/<run_id>."""
     home = of or workspace()
     trained = policy(of=home, **{"kind": Policy.Kind.MODEL, "location": "", **fields})
-    run(of=home, result=trained, **({"id": run_id} if run_id else {}))
+    ended: dict[str, Any] = {"state": Run.State.FINISHED, "finished_at": now()}
+    run(of=home, result=trained, **ended, **({"id": run_id} if run_id else {}))
     return trained
 
 

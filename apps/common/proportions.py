@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from math import sqrt
 from typing import NamedTuple
 
-from scipy.special import bdtr, chdtrc  # scipy.stats would take every process half a second longer to start
+from scipy.special import bdtr, chdtrc  # every process would take longer to start with scipy.stats
 
 Z95 = 1.959964
 """The standard normal quantile of a two-sided 95 % interval."""

@@ -1,4 +1,4 @@
-"""Finds a Chromium for the tests; run as a program, installs the one without a window, or any if it can't."""
+"""Finds a Chromium for the tests. As a program, it installs the one without a window or, if that fails, any other."""
 
 import os
 import shutil
@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 SHELL = "chromium-headless-shell"
-"""Chromium without its window, which takes a third less processor time; Debian's package and its command."""
+"""Chromium without its window, which takes less processor time: the name of Debian's package, and of its command."""
 NAMES = (SHELL, "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 

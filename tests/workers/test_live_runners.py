@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.utils.timezone import now
 from openai import OpenAI
 from retrace import Client, Episode
 
@@ -63,7 +62,6 @@ def launched(client: Client, researcher: Membership, folder: Path, **config: Any
         )
     factories.task(of=researcher.workspace, environment="talk", key="h", instruction="Say it.", held_out=True)
     base = factories.trained_policy(of=researcher.workspace)
-    Run.objects.update(state=Run.State.FINISHED, finished_at=now())  # otherwise its turn would come first
     weights = folder_of(base.made_by.pk).path / "model"
     weights.parent.mkdir(parents=True)
     save_policy(weights)
