@@ -63,9 +63,8 @@ def test_requests_that_do_not_end_keep_only_their_own_workspace_waiting(
     refused = agent.ask(ASK, {"role": "user", "content": "x" * 1000})
     assert (refused.status_code, refused.json()["error"]["code"]) == (503, "crowded")
     assert another.reply(ASK)["content"] == "Done."
-    until(
-        lambda: asgi.memory_use.held.total() <= MAX_OF_ONE * LARGEST
-    )  # the other's reply arrives before it's released
+    # The other's reply arrives before it's released.
+    until(lambda: asgi.memory_use.held.total() <= MAX_OF_ONE * LARGEST)
     for connection in slow:
         connection.close()
     until(lambda: not asgi.memory_use.held)
