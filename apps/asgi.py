@@ -11,9 +11,11 @@ django.setup(set_prefix=False)  # first: it loads the apps that the imports belo
 from channels.auth import AuthMiddlewareStack
 from channels.routing import ProtocolTypeRouter, URLRouter
 from channels.security.websocket import AllowedHostsOriginValidator
+from django.urls import get_resolver
 
 from apps.accounts.credentials import is_member, is_researcher
 from apps.accounts.middleware import MemberOnSocket
+from apps.common import heap
 from apps.common.request_threads import OneTripHandler
 from apps.common.same_origin import SameOrigin
 from apps.common.static_files import StaticFiles
@@ -31,3 +33,5 @@ application = ProtocolTypeRouter(
         ),
     }
 )
+get_resolver().url_patterns  # noqa: B018  # imports the views
+heap.exempt_from_collection()

@@ -283,8 +283,10 @@ class Exchange:
         """The agent's stream, chunk by chunk. The final chunk is held back until the call is stored."""
         dialect = self._dialect
         held: list[bytes] = []
+        pieces = upstream.aiter_raw()
+        has_ended = False
         try:
-            async for data in events_in(upstream.aiter_raw()):
+            async for data in events_in(pieces):
                 if data == DONE:
                     break
                 chunk = piece_from(data)
@@ -305,6 +307,7 @@ class Exchange:
                     break
             if not dialect.has_ended:
                 raise UpstreamAway("The policy's server ended its reply before it was complete.")
+            has_ended = True
             await self._record(status=Call.Status.OK, http_status=200, reply=dialect.reply())
         except Exception as error:
             if not isinstance(error, (httpx.HTTPError, NoEvent, UpstreamAway)):
@@ -313,7 +316,10 @@ class Exchange:
             yield dialect.event_of(dialect.refused(refusal))
             return
         finally:
-            await upstream.aclose()
+            if has_ended:
+                self._upstreams.close_ended(upstream, pieces)
+            else:
+                await upstream.aclose()
         yield b"".join(held) + dialect.ending()
 
     def _streams_end(self, error: Exception) -> UpstreamAway:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple, Self
 from uuid import UUID
 
@@ -16,7 +17,7 @@ from apps.gateway.models import Session
 from apps.gateway.refusals import UpstreamAway, UpstreamBroken, UpstreamSlow
 from contract import jsontext
 from contract.endpoint_keys import KeyRefused, key_for
-from contract.outgoing.async_transport import AsyncClient, asker, async_http_client, is_idle
+from contract.outgoing.async_transport import AsyncClient, asker, async_http_client, has_room, is_idle
 from contract.outgoing.networks import AddressRefused
 from contract.outgoing.replies import LARGEST_ERROR, error_in, json_of
 
@@ -34,6 +35,8 @@ IDLE_SECONDS = 60.0
 FAILURES = 3
 AWAY_SECONDS = 15.0
 """Circuit breaker: after this many consecutive failures, servers are considered down for this long."""
+END_SECONDS, END_BYTES = 1.0, 4096
+"""How long, and for how many bytes, a reply is read beyond its protocol's end, so that its connection can be reused."""
 ANTHROPIC = "api.anthropic.com"
 CANT_BE_REACHED = "The policy's server can't be reached. Try again later, or tell whoever runs it."
 
@@ -172,6 +175,14 @@ class Upstreams:
             self._failures[tuple(destination.addresses)] = (count + 1, time.monotonic())
         raise UpstreamAway(problem)
 
+    def close_ended(self, response: httpx.Response, rest: AsyncIterator[bytes]) -> None:
+        """Close a reply in the background, once it has ended for the agent.
+
+        rest: what wasn't read. The server usually ends its response a moment after its protocol's end. If that's read, its connection
+        serves the next call, which otherwise needs a new one, with TLS.
+        """
+        self._in_background(_read_to_end(response, rest))
+
     def _client(self, destination: Destination, address: str) -> AsyncClient:
         """For a request that the current task sends at once."""
         asker.set(destination.workspace_id)
@@ -217,9 +228,12 @@ class Upstreams:
     def _close(self, client_key: tuple[str, str]) -> None:
         self._used_at.pop(client_key, None)
         if client := self._clients.pop(client_key, None):
-            closing = asyncio.create_task(client.aclose())
-            self._closing.add(closing)
-            closing.add_done_callback(self._closing.discard)
+            self._in_background(client.aclose())
+
+    def _in_background(self, closing: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(closing)
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
 
     def _forget_training(self, newest: tuple[str, str]) -> None:
         """Weights in training have a new address at each step."""
@@ -231,6 +245,20 @@ class Upstreams:
 def _client_key(destination: Destination) -> tuple[str, str]:
     """What decides what the server of a session says of itself: where it is, and the key."""
     return destination.addresses[0], destination.key_variable
+
+
+async def _read_to_end(response: httpx.Response, rest: AsyncIterator[bytes]) -> None:
+    has_room.set(None)  # the call, whose memory this would count as, may be over
+    size = 0
+    try:
+        with suppress(httpx.HTTPError, TimeoutError):
+            async with asyncio.timeout(END_SECONDS):
+                async for piece in rest:
+                    size += len(piece)
+                    if size > END_BYTES:
+                        break
+    finally:
+        await response.aclose()
 
 
 def _root(address: str) -> str:

@@ -1,6 +1,10 @@
 """What a process keeps of the servers that it sent calls to: one workspace's mustn't cost the others anything."""
 
 import asyncio
+import json
+import threading
+import time
+from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
@@ -9,6 +13,7 @@ import pytest
 from apps.gateway import upstream as module
 from apps.gateway.upstream import Destination, Upstreams
 from contract.outgoing.async_transport import is_idle
+from tests.gateway.conftest import Agent
 from tests.gateway.upstream import Upstream, says
 
 ASK = {"model": "served", "messages": [{"role": "user", "content": "Where is the lamp?"}]}
@@ -83,3 +88,52 @@ async def test_a_key_that_is_allowed_below_v1_only_isnt_sent_beside_it(
     monkeypatch.setenv("SHOP_API_KEY", "right")
     assert Upstreams().may_render(Destination(["http://127.0.0.1:9/v1"], "SHOP_API_KEY")) is may_render
     assert Upstreams().may_render(Destination(["http://127.0.0.1:9/v1"], ""))
+
+
+@pytest.fixture
+def may_end() -> Iterator[threading.Event]:
+    """Whether streams may end."""
+    event = threading.Event()
+    event.set()
+    yield event
+    event.set()
+
+
+@pytest.fixture
+def connections(upstream: Upstream, may_end: threading.Event, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+    """Whence each stream was requested. Like an engine's, it ends a moment after `[DONE]`, and the connection stays open."""
+    addresses: list[tuple[str, int]] = []
+
+    def stream(handler: Any, body: dict[str, Any], message: dict[str, Any]) -> None:
+        addresses.append(handler.client_address)
+        handler.send_response(200)
+        handler.send_header("Transfer-Encoding", "chunked")
+        handler.end_headers()
+        for piece in [*(json.dumps(chunk) for chunk in upstream.chunks(body, message)), "[DONE]"]:
+            event = f"data: {piece}\n\n"
+            handler.wfile.write(f"{len(event):x}\r\n{event}\r\n".encode())
+        time.sleep(0.02)
+        may_end.wait(60)
+        handler.wfile.write(b"0\r\n\r\n")
+
+    monkeypatch.setattr(upstream.http.RequestHandlerClass, "stream", stream)
+    return addresses
+
+
+def test_a_stream_leaves_its_connection_to_the_next_call(agent: Agent, connections: list[tuple[str, int]]):
+    for _ in range(3):
+        assert agent.ask(*ASK["messages"], stream=True).text.endswith("data: [DONE]\n\n")
+        time.sleep(0.1)
+    assert len(connections) == 3
+    assert len(set(connections)) == 1
+
+
+def test_an_agent_doesnt_wait_for_a_server_that_doesnt_end_its_stream(
+    agent: Agent, may_end: threading.Event, connections: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(module, "END_SECONDS", 0.05)
+    may_end.clear()
+    for _ in range(2):
+        assert agent.ask(*ASK["messages"], stream=True).text.endswith("data: [DONE]\n\n")
+        time.sleep(0.1)
+    assert len(set(connections)) == 2
