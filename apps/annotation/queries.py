@@ -18,7 +18,7 @@ from apps.annotation.quality.shares import Share, share
 from apps.common.compiled_queries import CompiledQuery
 from apps.common.sorting import by_age, by_name
 
-QUEUE_COLUMNS = (by_name("Queue", "name", "pk"), by_age("Made"))
+QUEUE_COLUMNS = (by_name("Queue", "name", "pk"), by_age("Created"))
 FLAGGED = 20
 BULK_ACTS = 5
 JUDGMENTS_OF_RUN = 20

@@ -20,7 +20,7 @@ from apps.trajectories.models import Trajectory
 
 SMALLEST = Decimal("1e-12")
 """Resolution in dollars with which the costs of calls are stored."""
-EXPERIMENT_COLUMNS = (by_name("Experiment", "name", "pk"), by_age("When"))
+EXPERIMENT_COLUMNS = (by_name("Experiment", "name", "pk"), by_age("Created"))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -127,7 +127,7 @@ def _versions(member: Membership) -> Station:
     latest = versions.select_related("dataset").order_by("-pk").first()
     words, active = "", False
     if latest is not None:
-        words, active = f"{latest}: {latest.get_state_display().lower()}", latest.is_active
+        words, active = f"{latest} · {latest.get_state_display().lower()}", latest.is_active
     return _station("Versions", "datasets", versions.frozen(), words, active=active)
 
 
@@ -137,7 +137,7 @@ def _runs(member: Membership) -> Station:
     words = ""
     if len(active) == 1:
         [run] = active
-        words = f"{run}: {_progress(run)}"
+        words = f"{run} · {_progress(run)}"
     elif active:
         words = f"{len(active)} in progress"
     has_result = runs.filter(state=Run.State.FINISHED).exists()
@@ -165,7 +165,7 @@ def _experiments(member: Membership) -> Station:
     )
     words = ""
     if len(on) == 1:
-        words = f"{on[0]}: {on[0].get_state_display().lower()}"
+        words = f"{on[0]} · {on[0].get_state_display().lower()}"
     elif on:
         words = f"{len(on)} in progress"
     return _station("Experiments", "arena", experiments, words, active=bool(on))

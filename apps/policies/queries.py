@@ -13,7 +13,7 @@ from apps.common.sorting import by_age, by_name
 from apps.policies.models import Policy, PolicyQuerySet, Promotion, Publication
 
 SHOWN_ROLLOUTS = 20
-POLICY_COLUMNS = (by_name("Policy", "name"), by_age("Since"))
+POLICY_COLUMNS = (by_name("Policy", "name"), by_age("Added"))
 NOWHERE = Value(UUID(int=0))
 """Stands for no server, since NULL equals nothing in SQL."""
 _DONE_HELD_OUT = Q(rollouts__config__tasks__split="held_out")

@@ -44,7 +44,7 @@ IMPORT_COLUMNS = (
         Order("largest", ("-trajectory_count", "-pk"), "Largest first"),
         Order("smallest", ("trajectory_count", "pk"), "Smallest first"),
     ),
-    by_age("When"),
+    by_age("Uploaded"),
 )
 
 

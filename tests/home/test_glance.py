@@ -70,7 +70,7 @@ def test_a_run_says_how_far_it_is(member):
     version = factories.dataset_version(of=member.workspace)
     factories.run(of=member.workspace, version=version, name="dpo-3", state=Run.State.RUNNING, step=12, total_steps=300)
     seen = station(member, "Training runs")
-    assert seen.now == "dpo-3: step 12 of 300"
+    assert seen.now == "dpo-3 · step 12 of 300"
     assert seen.is_active
     factories.run(of=member.workspace, version=version)
     assert station(member, "Training runs").now == "2 in progress"
@@ -80,7 +80,7 @@ def test_a_version_that_is_being_frozen_moves_and_does_not_count_yet(member):
     version = factories.dataset_version(of=member.workspace)
     Version.objects.create(workspace=member.workspace, dataset=version.dataset, number=2, state=Version.State.FREEZING)
     seen = station(member, "Versions")
-    assert seen.now == f"{version.dataset} v2: freezing"
+    assert seen.now == f"{version.dataset} v2 · freezing"
     assert (seen.there.number, seen.is_active) == (1, True)
 
 

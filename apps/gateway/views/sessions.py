@@ -22,7 +22,7 @@ from apps.trajectories import unsaved
 from apps.trajectories.content_responses import answer_for
 from apps.trajectories.rendering.steps import StepView
 
-SESSION_COLUMNS = (by_age("When"),)
+SESSION_COLUMNS = (by_age("Opened"),)
 COMMAND = """curl {url} \\
   --header "Authorization: Bearer $RETRACE_TOKEN" \\
   --header "Content-Type: application/json" \\
