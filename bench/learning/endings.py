@@ -1,6 +1,6 @@
-"""How rollouts end, and which tasks fail: `python -m bench.learning.endings KEEP/3/sft-held-out KEEP/3/grpo-held-out …`.
+"""How rollouts end, which tasks fail, and which ways of acting: `python -m bench.learning.endings KEEP/3/sft-held-out KEEP/3/grpo-held-out …`.
 
-Prints two Markdown tables with a column per folder of rollouts.
+Prints Markdown tables with a column per folder of rollouts.
 """
 
 import sys
@@ -14,6 +14,8 @@ from trainer.records import read_trajectories
 
 ENDINGS = ("success", "part", "nothing", "nothing, cut off", "harm")
 """Failures are classified by the sign of their reward; a cut-off rollout has a turn that ended at the token limit."""
+
+MAX_SEQUENCES = 12
 
 
 def endings(rollouts: Iterable[Trajectory]) -> dict[str, int]:
@@ -38,11 +40,26 @@ def is_cut_off(rollout: Trajectory) -> bool:
 
 def solved(rollouts: Iterable[Trajectory]) -> dict[str, str]:
     """Successes and total per kind of task."""
-    kinds: dict[str, list[bool]] = {}
+    successes = successes_by(rollouts, lambda rollout: f"{rollout.task.difficulty} {rollout.task.category}".strip())
+    return {kind: f"{sum(successes[kind])} of {len(successes[kind])}" for kind in sorted(successes)}
+
+
+def solved_by_tools(rollouts: Iterable[Trajectory]) -> dict[str, str]:
+    """Successes and total per sequence of tools called, of the most frequent sequences."""
+    successes = successes_by(rollouts, lambda rollout: ", ".join(map(str, tools_called(rollout))) or "none")
+    frequent = sorted(successes, key=lambda tools: -len(successes[tools]))[:MAX_SEQUENCES]
+    return {tools: f"{sum(successes[tools])} of {len(successes[tools])}" for tools in frequent}
+
+
+def successes_by(rollouts: Iterable[Trajectory], key: Callable[[Trajectory], str]) -> dict[str, list[bool]]:
+    successes: dict[str, list[bool]] = {}
     for rollout in rollouts:
-        kind = f"{rollout.task.difficulty} {rollout.task.category}".strip()
-        kinds.setdefault(kind, []).append(bool(rollout.outcome.success))
-    return {kind: f"{sum(each)} of {len(each)}" for kind, each in sorted(kinds.items())}
+        successes.setdefault(key(rollout), []).append(bool(rollout.outcome.success))
+    return successes
+
+
+def tools_called(rollout: Trajectory) -> list[str]:
+    return [call["function"]["name"] for step in rollout.steps for call in step.message.get("tool_calls") or ()]
 
 
 def columns(
@@ -63,6 +80,7 @@ def main(names: Sequence[str]) -> None:
     heads = ["/".join(Path(name).parts[-2:]) for name in names]
     print(columns(heads, folders, lambda rollouts: dict(endings(rollouts))))
     print(columns(heads, folders, lambda rollouts: dict(solved(rollouts))))
+    print(columns(heads, folders, lambda rollouts: dict(solved_by_tools(rollouts))))
 
 
 if __name__ == "__main__":
