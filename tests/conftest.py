@@ -22,7 +22,7 @@ from hypothesis import HealthCheck, settings
 
 from apps.common.stack import paths
 from apps.common.stack.services import EmbeddedServices
-from tests import migrated_cluster
+from tests import flush, migrated_cluster
 from tests.white_space import with_collapsed_pages
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -52,6 +52,7 @@ settings.load_profile("same")
 gc.disable()  # until the tests are collected: what they import stays, and looking through it takes a third of that time
 django.setup()  # before test modules import models; pytest-django does it too late for settings found here
 connections.settings["default"]["TEST"]["TEMPLATE"] = migrated_cluster.TEMPLATE
+flush.install()
 _services = pytest.StashKey[EmbeddedServices]()
 
 
