@@ -6,13 +6,11 @@ The processes start with the first test that asks and serve all later ones. Each
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
-from django.db import OperationalError, connection
-from django.db.backends.postgresql.operations import DatabaseOperations
-from psycopg.errors import DeadlockDetected
+from django.db import connection
 
 from apps.common.stack import ports, programs, readiness
 from apps.common.stack.logs import last_lines
@@ -22,7 +20,6 @@ from apps.common.stack.supervisor import stop_together
 
 QUEUES = {"default": 2, "remote": 2, "generate": 1, "train": 1}
 IDLE_SECONDS = 10.0
-FLUSHES = 4
 
 
 @dataclass(frozen=True)
@@ -66,26 +63,10 @@ def live_programs(django_db_setup: None, django_db_blocker: object, stack_paths:
         for part in parts:
             part.start()
         stack.wait()
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(DatabaseOperations, "execute_sql_flush", _flush_in_spite_of_others)
-            yield stack
+        yield stack
     finally:
         stop_together(parts)
         listener.close()
-
-
-_flush = DatabaseOperations.execute_sql_flush
-
-
-def _flush_in_spite_of_others(self: DatabaseOperations, statements: Sequence[str]) -> None:
-    """Remove a test's rows. What a closed page sends last, or the clock, may hold some of the tables: of two that wait for each other Postgres ends one."""
-    for _ in range(FLUSHES):
-        try:
-            return _flush(self, statements)
-        except OperationalError as error:
-            if not isinstance(error.__cause__, DeadlockDetected):
-                raise
-    return _flush(self, statements)
 
 
 @pytest.fixture
