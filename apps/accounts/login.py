@@ -35,7 +35,7 @@ class WrongCredentials(Exception):
     """No active account has this e-mail address and password. Which one is wrong isn't revealed."""
 
 
-class Known(NamedTuple):
+class KnownBrowser(NamedTuple):
     """The cookie's content: an account that signed in here, and an unguessable browser id."""
 
     account: str
@@ -81,9 +81,9 @@ def remember_browser(request: HttpRequest, response: HttpResponse, user: User) -
     )
 
 
-def _known_browser(request: HttpRequest) -> Known | None:
+def _known_browser(request: HttpRequest) -> KnownBrowser | None:
     try:
-        return Known(*signing.loads(request.COOKIES.get(COOKIE, ""), salt=SALT, max_age=COOKIE_SECONDS))
+        return KnownBrowser(*signing.loads(request.COOKIES.get(COOKIE, ""), salt=SALT, max_age=COOKIE_SECONDS))
     except signing.BadSignature:
         return None
 

@@ -14,12 +14,12 @@ NAMED = 6
 
 def judgment_text(judgment: Judgment) -> str:
     """A judgment as short text: “A clearly better”."""
-    return kind_of(judgment).words(judgment)
+    return kind_of(judgment).judgment_text(judgment)
 
 
 def judgment_text_on(judgment: Judgment, trajectory: UUID) -> str:
     """What a judgment says about one trajectory, such as “clearly worse” if it was one of a pair."""
-    return kind_of(judgment).words_on(judgment, trajectory)
+    return kind_of(judgment).judgment_text_on(judgment, trajectory)
 
 
 def other_side(judgment: Judgment, trajectory: UUID) -> Trajectory | None:
@@ -30,23 +30,23 @@ def other_side(judgment: Judgment, trajectory: UUID) -> Trajectory | None:
 
 def known_answer(item: Item) -> str:
     """The known answer of a gold or onboarding item."""
-    return "nothing" if item.known is None else kind_of(item).known_words(item.known["answer"])
+    return "nothing" if item.known is None else kind_of(item).known_answer_text(item.known["answer"])
 
 
 def decision(adjudication: Adjudication) -> str:
     """A reviewer's decision about a pair; for other kinds it doesn't say which judgment was upheld."""
-    return kind_of(adjudication.item).decided_words(adjudication, (), a_is_left=None)
+    return kind_of(adjudication.item).decision_text(adjudication, (), a_is_left=None)
 
 
 def in_review(judgment: Judgment, item: Item) -> str:
     """A judgment as text for a reviewer, who sees the trajectories of a pair as left and right."""
-    return kind_of(item).words_by_side(judgment, a_is_left=a_is_left_in_review(item))
+    return kind_of(item).judgment_text_by_side(judgment, a_is_left=a_is_left_in_review(item))
 
 
 def decided(adjudication: Adjudication, judgments: Sequence[Judgment]) -> str:
     """A decision as text, in the same terms."""
     item = adjudication.item
-    return kind_of(item).decided_words(adjudication, judgments, a_is_left=a_is_left_in_review(item))
+    return kind_of(item).decision_text(adjudication, judgments, a_is_left=a_is_left_in_review(item))
 
 
 def after_decision(adjudication: Adjudication, judgments: Sequence[Judgment]) -> str:

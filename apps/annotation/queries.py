@@ -157,10 +157,10 @@ def source_of(queue: Queue) -> dict[str, Any]:
     queue_selection = queue.selection
     pairing = Pairing.from_json(queue_selection["pairing"]) if "pairing" in queue_selection else None
     selection = queue_selection.get("selection") or {}
-    words = kind_of(queue).pairing_words(pairing) if pairing else None
+    description = kind_of(queue).pairing_text(pairing) if pairing else None
     adopted = queue_selection.get("adopted") or {}
     return {
-        "pairing": words,
+        "pairing": description,
         "picked": len(selection.get("ids", [])),
         "filter": selection.get("filter", ""),
         "adopted": adopted,
@@ -221,8 +221,8 @@ def assignees_of(items: Iterable[Item]) -> dict[int, list[str]]:
     """The names of each item's assignees; none if it's for everybody."""
     assignees: dict[int, list[str]] = defaultdict(list)
     rows = ItemAssignee.objects.filter(item__in=[item.pk for item in items]).select_related("user")
-    for each in rows.order_by("user__name", "pk"):
-        assignees[each.item_id].append(str(each.user))
+    for assignee in rows.order_by("user__name", "pk"):
+        assignees[assignee.item_id].append(str(assignee.user))
     return assignees
 
 

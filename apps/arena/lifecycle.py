@@ -140,7 +140,7 @@ def make_queue_of(locked: Experiment, matching: Matching) -> None:
         locked.error = "The two policies have no finished task in common, so there is nothing to compare."
         locked.save(update_fields=["state", "error"])
         return
-    locked.alike = [[str(each.task), each.position] for each in matching.alike]
+    locked.alike = [[str(pair.task), pair.position] for pair in matching.alike]
     if matching.pairs:
         locked.queue = blind_queue(locked, matching.pairs, unmatched_tasks=matching.unmatched_tasks)
     locked.state = Experiment.State.LABELING

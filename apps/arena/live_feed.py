@@ -159,5 +159,5 @@ def _extend(experiment: Experiment, matching: Matching) -> None:
         add_pairs(queue=experiment.queue, pairs=matching.pairs)
     elif matching.pairs:
         experiment.queue = blind_queue(experiment, matching.pairs)
-    experiment.alike = [*experiment.alike, *([str(each.task), before + each.position] for each in matching.alike)]
+    experiment.alike = [*experiment.alike, *([str(pair.task), before + pair.position] for pair in matching.alike)]
     experiment.save(update_fields=["alike", "queue"])

@@ -142,7 +142,7 @@ def _experiment_context(experiment: Experiment) -> dict[str, Any]:
         "stopped_batches": [batch for batch in batches if batch.state in (JobState.FAILED, JobState.CANCELLED)],
         "moving": experiment.state in MOVING,
         "open_queue": open_queue,
-        "shown": "-".join(str(each.pk) if each else "" for each in (open_queue, winner, champion))
+        "shown": "-".join(str(instance.pk) if instance else "" for instance in (open_queue, winner, champion))
         + f"-{experiment.state}",
         "promotion_form": PromotionForm(experiment=experiment, initial={"policy": winner, "reason": ""}),
     }

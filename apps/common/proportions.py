@@ -29,7 +29,7 @@ def paired(differences: Sequence[float], *, z: float = Z95) -> Bounds:
     Agresti and Min (2005): half a trial is added to each of the four outcomes, so that it's valid for few trials. Repeated trials
     may have fractional differences.
     """
-    n, total, squares = len(differences), sum(differences), sum(each * each for each in differences)
+    n, total, squares = len(differences), sum(differences), sum(difference * difference for difference in differences)
     center = total / (n + 2)
     half = z * sqrt(squares + 1 - total * total / (n + 2)) / (n + 2)
     return Bounds(max(-1.0, center - half), min(1.0, center + half))
@@ -44,7 +44,7 @@ def mismatch(counts: Sequence[int], shares: Sequence[float]) -> float | None:
     expected = [total * share for share in shares]
     if len(counts) < 2 or min(expected) < 5:
         return None
-    statistic = sum((count - each) ** 2 / each for count, each in zip(counts, expected, strict=True))
+    statistic = sum((count - mean) ** 2 / mean for count, mean in zip(counts, expected, strict=True))
     return float(chdtrc(len(counts) - 1, statistic))
 
 

@@ -39,13 +39,13 @@ def holds_unstorable(value: Any) -> bool:
     """Whether some text in a JSON value, however deep, can't be stored."""
     waiting = [value]
     while waiting:
-        each = waiting.pop()
-        if isinstance(each, str):
-            if not is_storable(each):
+        part = waiting.pop()
+        if isinstance(part, str):
+            if not is_storable(part):
                 return True
-        elif isinstance(each, dict):
-            waiting += each.keys()
-            waiting += each.values()
-        elif isinstance(each, list):
-            waiting += each
+        elif isinstance(part, dict):
+            waiting += part.keys()
+            waiting += part.values()
+        elif isinstance(part, list):
+            waiting += part
     return False

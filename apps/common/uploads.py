@@ -193,7 +193,7 @@ class LimitUploads:
         waiting = self.waiting[body.is_known]
         waiting.add(body)
         while waiting.held > WAITING_BYTES:
-            last = min(waiting.bodies, key=lambda each: each.came_at)
+            last = min(waiting.bodies, key=lambda body: body.came_at)
             waiting.remove(last)
             last.give_up()
 

@@ -44,5 +44,5 @@ def rule_text(rule: str, value: Any) -> str:
     """A rule's value as text."""
     choices = CHOICES.get(rule, {})
     if isinstance(value, list):
-        return ", ".join(choices.get(each, str(each)) for each in value)
+        return ", ".join(choices.get(key, str(key)) for key in value)
     return choices.get(value, f"{value} %" if rule == "minimum_confidence" else str(value))

@@ -120,7 +120,7 @@ async def models(request: Request) -> Response:
     """GET /v1/models: the session's model, or all that a token may call."""
     key = key_of(request)
     if key.startswith(api_tokens.MARK):
-        served = [(each.name, each.created_at) for each in await in_database(models_of, key)]
+        served = [(model.name, model.created_at) for model in await in_database(models_of, key)]
     else:
         session = (await recorder.session_of(key)).session
         target = session.split or session.policy

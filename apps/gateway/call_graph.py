@@ -140,8 +140,8 @@ class CallGraph:
         by_tokens = self._longest_prefix(prompt) if prompt is not None else []
         if node is None:
             return NO_PARENT
-        if same := [each for each in by_tokens if each.chat_digest == node.chat_digest]:
-            exact = max(same, key=lambda each: each.id)
+        if same := [candidate for candidate in by_tokens if candidate.chat_digest == node.chat_digest]:
+            exact = max(same, key=lambda candidate: candidate.id)
             return Parent(
                 exact.id, Join.TOKENS, length, exact.sequence_length or 0, exact.tools_digest, exact.is_redacted
             )
@@ -150,7 +150,7 @@ class CallGraph:
     def _longest_prefix(self, prompt: Ids) -> list[Node]:
         """The calls whose whole sequence is a prefix of `prompt`."""
         digests = sequence_digests(
-            prompt, {each.sequence_length for each in self.nodes.values() if each.sequence_length}
+            prompt, {node.sequence_length for node in self.nodes.values() if node.sequence_length}
         )
         return [
             node

@@ -21,8 +21,8 @@ async def cancel_on_disconnect(work: Coroutine[Any, Any, T], receive: Receive) -
             return task.result()
         raise ClientDisconnect
     finally:
-        for each in (task, gone):
-            each.cancel()
+        for pending in (task, gone):
+            pending.cancel()
         await asyncio.gather(task, gone, return_exceptions=True)
 
 

@@ -156,12 +156,12 @@ class PriceForm(forms.Form):
         super().__init__(*args, **kwargs)
         policies = _served(member)[:MAX_PRICED]
         endpoints = Endpoint.objects.visible_to(member).order_by("name")[:MAX_PRICED]
-        self._named = {f"policy {each.pk}": each for each in policies} | {
-            f"endpoint {each.pk}": each for each in endpoints
+        self._named = {f"policy {policy.pk}": policy for policy in policies} | {
+            f"endpoint {endpoint.pk}": endpoint for endpoint in endpoints
         }
         choices = [("Endpoints", endpoints, "endpoint"), ("Policies", policies, "policy")]
         cast("forms.ChoiceField", self.fields["of"]).choices = [
-            (title, [(f"{kind} {each.pk}", str(each)) for each in rows]) for title, rows, kind in choices
+            (title, [(f"{kind} {row.pk}", str(row)) for row in rows]) for title, rows, kind in choices
         ]
 
     @property

@@ -137,7 +137,7 @@ def _lengths(answered: Mapping[UUID, Call]) -> dict[UUID, int]:
         while way[-1].pk not in lengths and (parent := way[-1].parent_id) is not None and parent in answered:
             way.append(answered[parent])
         before = lengths.get(way[-1].pk, 1) - 1
-        lengths |= {each.pk: before + number for number, each in enumerate(reversed(way), start=1)}
+        lengths |= {call.pk: before + number for number, call in enumerate(reversed(way), start=1)}
     return lengths
 
 
@@ -225,7 +225,7 @@ def tools_of(path: Sequence[Call]) -> list[Any]:
 def _step(call: Call, reward: float | None) -> Step:
     info = {"finish_reason": end_of(call.dialect, call.reply), **_tokens(call)}
     if "token_ids" in info:
-        info["logprobs"] = [round(float(each), 5) for each in np.frombuffer(call.logprobs or b"", "<f4")]
+        info["logprobs"] = [round(float(logprob), 5) for logprob in np.frombuffer(call.logprobs or b"", "<f4")]
     between, message = reply_of(call.dialect, call.reply)
     return Step(
         context=[*context_of(call.dialect, call.messages), *between],

@@ -82,8 +82,8 @@ def store_spooled(folder: Path) -> None:
     for path in sorted(folder.glob("*.json")):
         call = None
         try:
-            [each] = serializers.deserialize("json", path.read_text())
-            call = cast("Call", each.object)
+            [deserialized] = serializers.deserialize("json", path.read_text())
+            call = cast("Call", deserialized.object)
             if call.session_id not in locked:
                 store(_with_parent(call), is_free=False)
                 path.unlink(missing_ok=True)

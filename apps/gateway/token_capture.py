@@ -87,7 +87,7 @@ class Capture:
             self.tokens.sampled += _ids(first.get("token_ids"))
             logprobs = first.get("logprobs")
             content = logprobs.get("content") if isinstance(logprobs, dict) else None
-            self.tokens.logprobs += [float(each["logprob"]) for each in content or []]
+            self.tokens.logprobs += [float(token["logprob"]) for token in content or []]
         except (TypeError, ValueError, KeyError, OverflowError):
             self.tokens.problem = (
                 self.tokens.problem or "The server's token ids or log-probabilities are in no known form."

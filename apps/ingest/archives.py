@@ -181,9 +181,9 @@ def _of_zip(file: IO[bytes]) -> Callable[[], Iterator[Member]] | None:
         return None  # an Inspect log is one file
 
     def members() -> Iterator[Member]:
-        for each in archive.infolist():
-            if not each.is_dir():
-                yield Member(each.filename, partial(opened, archive, each))
+        for member in archive.infolist():
+            if not member.is_dir():
+                yield Member(member.filename, partial(opened, archive, member))
 
     return members
 
@@ -209,17 +209,17 @@ def _of_tar(file: IO[bytes], begun: int, magic: bytes) -> Callable[[], Iterator[
     def members() -> Iterator[Member]:
         with tarfile.open(fileobj=unpacked(), mode="r|", tarinfo=_Header) as archive:
             count = length = 0
-            while (each := archive.next()) is not None:
+            while (member := archive.next()) is not None:
                 archive.members.clear()  # type: ignore[attr-defined]  # it keeps every header
                 archive.pax_headers.clear()  # type: ignore[attr-defined]  # and what headers say of all files
                 count += 1
                 if count > MAX_ENTRIES:
                     raise tarfile.ReadError(f"more than {MAX_ENTRIES:,} entries")
-                length += len(each.name)
+                length += len(member.name)
                 if length > MAX_PATHS:
                     raise tarfile.ReadError(f"paths of more than {MAX_PATHS:,} characters")
-                if each.isfile():
-                    yield Member(each.name, partial(_extracted, archive, each), each.size)
+                if member.isfile():
+                    yield Member(member.name, partial(_extracted, archive, member), member.size)
 
     return members
 

@@ -204,7 +204,7 @@ def _seen(row: Json, *, deeper: bool = True) -> str:
 def _one_of_many(row: Json) -> Json:
     """The first of the records that an object may hold by name; None if it holds none."""
     values = list(row.values()) if isinstance(row, dict) else []
-    return values[0] if len(values) > 1 and all(isinstance(each, dict) and each for each in values) else None
+    return values[0] if len(values) > 1 and all(isinstance(row, dict) and row for row in values) else None
 
 
 def _nearest(row: Json) -> str:
@@ -216,7 +216,7 @@ def _nearest(row: Json) -> str:
         shared = [
             (keys, [key for key in keys if has(row, key)]) for keys in map(str.split, format.keys) if keys != ["*"]
         ]
-        keys, present = max(shared, key=lambda each: (len(each[1]), -len(each[0])), default=([], []))
+        keys, present = max(shared, key=lambda candidate: (len(candidate[1]), -len(candidate[0])), default=([], []))
         lacking = [_quoted(key) for key in keys if key not in present][:2]
         lacks = f" (lacks {', '.join(lacking)})" if lacking else ""
         near += [(-len(present), len(keys), f"{format.title}{lacks}")] if present else []

@@ -33,7 +33,7 @@ def takes_turns(job: Job) -> bool:
 
 def job_in_turn(worker_queue: str) -> Job | None:
     """The waiting job to do on a message of this worker queue; None if none waits."""
-    waiting = [each for kind in _kinds_at(worker_queue) for each in _oldest(kind)]
+    waiting = [job for kind in _kinds_at(worker_queue) for job in _oldest(kind)]
     return in_turn(waiting)[0] if waiting else None
 
 
@@ -51,16 +51,16 @@ def in_turn(jobs: Sequence[Job]) -> list[Job]:
     ranks = _ranks(worker_queue, {job.workspace_id for job in jobs})
     last_priority = cache.get(f"turn:{worker_queue}")
     remaining: dict[tuple[UUID, int], list[Job]] = defaultdict(list)
-    for job in sorted(jobs, key=lambda each: (each.queued_at, each.pk), reverse=True):
+    for job in sorted(jobs, key=lambda job: (job.queued_at, job.pk), reverse=True):
         remaining[job.workspace_id, _priority(job)].append(job)
     ordered: list[Job] = []
     while remaining:
         least = min(priority for _, priority in remaining)
-        urgent = {each for each in remaining if each[1] == least}
+        urgent = {turn for turn in remaining if turn[1] == least}
         workspaces = {workspace_id for workspace_id, _ in urgent}
-        others = {each for each in remaining if each[0] not in workspaces}
+        others = {turn for turn in remaining if turn[0] not in workspaces}
         candidates = others if others and last_priority == least else urgent
-        first = min(candidates, key=lambda each: (ranks[each[0]], remaining[each][-1].queued_at, each[1]))
+        first = min(candidates, key=lambda turn: (ranks[turn[0]], remaining[turn][-1].queued_at, turn[1]))
         ordered.append(remaining[first].pop())
         if not remaining[first]:
             del remaining[first]
@@ -91,7 +91,7 @@ def _ranks(worker_queue: str, workspaces: Iterable[UUID]) -> dict[UUID, tuple[in
         for workspace_id, count in rows.order_by().values_list("workspace").annotate(Count("pk")):
             held[workspace_id] += count
     turns = cache.get_many([_key(worker_queue, workspace_id) for workspace_id in workspaces])
-    return {each: (held[each], turns.get(_key(worker_queue, each), 0.0)) for each in workspaces}
+    return {pk: (held[pk], turns.get(_key(worker_queue, pk), 0.0)) for pk in workspaces}
 
 
 def _key(worker_queue: str, workspace_id: UUID) -> str:

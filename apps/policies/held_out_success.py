@@ -70,7 +70,7 @@ class HeldOutSuccess(NamedTuple):
 def held_out_success(member: Membership, policies: Collection[Policy]) -> dict[UUID, HeldOutSuccess]:
     """The success of each policy; two queries."""
     current = Promotion.objects.visible_to(member).current().select_related("policy")
-    champions = {each.environment: each.policy for each in current}
+    champions = {promotion.environment: promotion.policy for promotion in current}
     policy_ids = {policy.pk for policy in (*policies, *champions.values())}
     results = _by_task(Policy.objects.visible_to(member).filter(pk__in=policy_ids))
     return {
@@ -80,7 +80,7 @@ def held_out_success(member: Membership, policies: Collection[Policy]) -> dict[U
                 _against(environment, champion, results[policy.pk], results[champion.pk])
                 for environment, champion in sorted(champions.items())
                 if champion.pk != policy.pk
-                and any(each.environment == environment for each in results[policy.pk].values())
+                and any(result.environment == environment for result in results[policy.pk].values())
             ],
         )
         for policy in policies
@@ -95,8 +95,8 @@ def levels_of_policy(policy: Policy) -> list[AtLevel]:
 def levels_of(attempted: Iterable[OnTask]) -> list[AtLevel]:
     """Success by level, each over its own tasks."""
     shares: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for each in attempted:
-        shares[each.environment, each.level].append(each.share)
+    for result in attempted:
+        shares[result.environment, result.level].append(result.share)
     return [
         AtLevel(environment, level, len(means), sum(means) / len(means), *wilson(sum(means), len(means)))
         for (environment, level), means in sorted(shares.items())
@@ -106,7 +106,9 @@ def levels_of(attempted: Iterable[OnTask]) -> list[AtLevel]:
 def _against(
     environment: str, champion: Policy, results: dict[UUID, OnTask], champion_results: dict[UUID, OnTask]
 ) -> AgainstChampion:
-    shared = [task for task, each in results.items() if task in champion_results and each.environment == environment]
+    shared = [
+        task for task, result in results.items() if task in champion_results and result.environment == environment
+    ]
     differences = [results[task].share - champion_results[task].share for task in shared]
     if not differences:
         return AgainstChampion(environment, champion.name, 0, 0.0, -1.0, 1.0)

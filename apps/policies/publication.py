@@ -173,8 +173,8 @@ def publication_history(publication: Publication) -> list[Publication]:
     """The publications under its name that weren't rolled back, oldest first. The last one is live or was the last to be."""
     lived: list[Publication] = []
     everything = Publication.objects.beside(publication).exclude(live_at=None)
-    for each in everything.select_related("policy__workspace", "endpoint").order_by("live_at", "id"):
-        if each.is_rollback:
+    for entry in everything.select_related("policy__workspace", "endpoint").order_by("live_at", "id"):
+        if entry.is_rollback:
             del lived[-2:]
-        lived.append(each)
+        lived.append(entry)
     return lived

@@ -22,7 +22,7 @@ def published_folder(publication: Publication) -> Path | None:
 
 def tar_of(folder: Path, *, within: str) -> Iterator[bytes]:
     """The files of a folder, under the name `within`, without links. A file that grows meanwhile is cut at its original size."""
-    for path in sorted(each for each in folder.rglob("*") if each.is_file() and not each.is_symlink()):
+    for path in sorted(entry for entry in folder.rglob("*") if entry.is_file() and not entry.is_symlink()):
         entry = TarInfo(f"{within}/{path.relative_to(folder)}")
         entry.size = path.stat().st_size
         entry.mtime = int(path.stat().st_mtime)

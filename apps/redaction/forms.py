@@ -10,7 +10,7 @@ from apps.redaction.rules import MAX_SAMPLE_LENGTH
 
 
 class DetectorForm(forms.Form):
-    detector = forms.ChoiceField(choices=[(key, each.name) for key, each in DETECTORS.items()])
+    detector = forms.ChoiceField(choices=[(key, detector.name) for key, detector in DETECTORS.items()])
 
 
 class PatternForm(forms.Form):

@@ -212,7 +212,7 @@ def _joined(spans: list[tuple[Span, str]]) -> Iterator[tuple[Span, str]]:
     """Merges overlapping spans, under the name of the first and longest."""
     if not spans:
         return
-    spans.sort(key=lambda each: (each[0][0], -each[0][1]))
+    spans.sort(key=lambda span: (span[0][0], -span[0][1]))
     (start, end), name = spans[0]
     for (next_start, next_end), next_name in spans[1:]:
         if next_start < end:

@@ -82,7 +82,7 @@ def _page(
     used = {rule.detector for rule in rows}
     context = {
         "rules": rows,
-        "detectors": [(key, each) for key, each in DETECTORS.items() if key not in used],
+        "detectors": [(key, detector) for key, detector in DETECTORS.items() if key not in used],
         "form": form or PatternForm(),
         "sample": sample or SampleForm(),
         "tried": tried,

@@ -76,7 +76,7 @@ class StillNeeded(Exception):
         self.blockers = list(blockers[:MAX_BLOCKERS])
         self.has_more = len(blockers) > MAX_BLOCKERS
         more = "; and more" if self.has_more else ""
-        super().__init__(f"It can’t be deleted: {'; '.join(each.words for each in self.blockers)}{more}.")
+        super().__init__(f"It can’t be deleted: {'; '.join(blocker.words for blocker in self.blockers)}{more}.")
 
 
 class TooMany(Exception):

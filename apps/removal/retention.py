@@ -152,10 +152,10 @@ def _delete(ids: list[UUID]) -> dict[str, int]:
     except (deletion.StillNeeded, dependents.Rests):
         pass
     removed: Counter[str] = Counter()
-    for each in ids:
+    for pk in ids:
         try:
             with transaction.atomic():
-                removed.update(deletion.counts_by_name(deletion.delete_trajectories([each])))
+                removed.update(deletion.counts_by_name(deletion.delete_trajectories([pk])))
         except (deletion.StillNeeded, dependents.Rests):
             continue
     return dict(removed)

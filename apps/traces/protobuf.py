@@ -153,7 +153,7 @@ def _value(value: Any) -> dict[str, Json]:
     if kind == "bool_value":
         return {"boolValue": value.bool_value}
     if kind == "array_value":
-        return {"arrayValue": {"values": [_value(each) for each in value.array_value.values]}}
+        return {"arrayValue": {"values": [_value(item) for item in value.array_value.values]}}
     if kind == "kvlist_value":
         return {"kvlistValue": {"values": _attributes(value.kvlist_value.values)}}
     if kind == "bytes_value":

@@ -143,7 +143,8 @@ def _chats_of(body: bytes) -> tuple[list[Chat], str]:
 
 def _chat(trajectory: ReadTrajectory) -> Chat:
     ids = (step.info.get("span") for step in trajectory.record.steps)
-    return Chat(trajectory, trajectory.record.content_hash(), frozenset(each for each in ids if isinstance(each, str)))
+    span_ids = frozenset(span_id for span_id in ids if isinstance(span_id, str))
+    return Chat(trajectory, trajectory.record.content_hash(), span_ids)
 
 
 def unpacked(body: bytes | memoryview) -> bytes:
@@ -162,7 +163,7 @@ def _matched(chats: list[Chat], parts: list[TracePart]) -> Iterable[tuple[Chat, 
         for span_id in part.span_ids:
             with_span[span_id].append(index)
     for chat in chats:
-        shared = Counter(index for each in chat.span_ids for index in with_span.get(each, ()) if index in unmatched)
+        shared = Counter(index for span in chat.span_ids for index in with_span.get(span, ()) if index in unmatched)
         best = max(shared, key=lambda index: (shared[index], -index), default=None)
         yield chat, None if best is None else unmatched.pop(best)
     parts[:] = unmatched.values()

@@ -26,8 +26,8 @@ class Setting:
 def settings_of(runs: Sequence[Run]) -> list[Setting]:
     """Every setting, with those that differ first."""
     flat = [_facts(run) | _flat(run.config) for run in runs]
-    names = dict.fromkeys(name for each in flat for name in each)
-    settings = [Setting(name, [each.get(name, "–") for each in flat]) for name in names]
+    names = dict.fromkeys(name for config in flat for name in config)
+    settings = [Setting(name, [config.get(name, "–") for config in flat]) for name in names]
     return sorted(settings, key=lambda setting: not setting.differs)
 
 

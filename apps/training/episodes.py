@@ -66,13 +66,13 @@ def open_batch(run: Run, batch: Batch) -> None:
     )
     Episode.objects.bulk_create(
         Episode(
-            pk=each.id,
+            pk=episode.id,
             batch=batch_row,
-            task=each.task.to_json(),
-            environment=each.task.environment,
-            attempt=each.attempt,
+            task=episode.task.to_json(),
+            environment=episode.task.environment,
+            attempt=episode.attempt,
         )
-        for each in batch.episodes
+        for episode in batch.episodes
     )
 
 

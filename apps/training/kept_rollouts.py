@@ -57,7 +57,7 @@ def open_sampled(*, run: Run, step: int, by: User) -> str:
     Idempotent. Raises NotSampled.
     """
     samples = sampled(run)
-    kept = max((each for each in samples.steps if each <= step), default=None)
+    kept = max((sampled_step for sampled_step in samples.steps if sampled_step <= step), default=None)
     if kept is None:
         raise NotSampled(f"{run.name} kept no rollouts up to step {step}.")
     tag = f"{run.name[:60]} · step {kept} · {run.pk.hex[-6:]}"

@@ -128,7 +128,7 @@ def answer(key: str, check: Check, *, workspace_id: UUID | str) -> None:
 
 
 def _read(data: dict[str, Any]) -> Check:
-    return Check(**{**data, "refusals": [Refusal(**each) for each in data["refusals"]]})
+    return Check(**{**data, "refusals": [Refusal(**refusal) for refusal in data["refusals"]]})
 
 
 TASK = "training.run"

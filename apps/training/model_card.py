@@ -33,7 +33,7 @@ def model_card(policy: Policy) -> str:
         "",
         "## What it learned from",
         "",
-        *table(("Policy", "Part", "Made by", "From", "Judgments"), [_origin(each) for each in origins]),
+        *table(("Policy", "Part", "Made by", "From", "Judgments"), [_origin(origin) for origin in origins]),
         "## Held-out success",
         "",
         *_success(levels_of_policy(policy)),
@@ -52,7 +52,7 @@ def model_card(policy: Policy) -> str:
 
 def _head(policy: Policy, origins: Sequence[Origin], run: Run | None) -> list[str]:
     """The YAML front matter. Strings are JSON-encoded, which is valid YAML and can't break out of a line."""
-    base_policies = [each.policy for each in origins if each.reward is None]
+    base_policies = [origin.policy for origin in origins if origin.reward is None]
     root = base_policies[-1].location if base_policies else ""
     tags = ["agent", "retrace", *([run.algorithm] if run else [])]
     return [
@@ -101,12 +101,12 @@ def _success(levels: Sequence[AtLevel]) -> list[str]:
         return ["No held-out rollouts are recorded.", ""]
     rows = [
         (
-            plain(each.environment),
-            plain(each.level),
-            each.tasks,
-            f"{each.value:.1%} ({each.low:.1%} to {each.high:.1%})",
+            plain(level.environment),
+            plain(level.level),
+            level.tasks,
+            f"{level.value:.1%} ({level.low:.1%} to {level.high:.1%})",
         )
-        for each in levels
+        for level in levels
     ]
     note = "Share of held-out tasks completed, with 95 % intervals; tasks are the units. Levels aren't pooled: they're different tasks."
     return [*table(("Environment", "Level", "Tasks", "Success"), rows), note, ""]

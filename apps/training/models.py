@@ -137,8 +137,10 @@ class Run(Job):
             return self.expected_because
         words = f"from this run’s own pace: {quantities.duration(self.step_seconds)} a step"
         if self.evaluations_ahead and self.evaluation_seconds:
-            each = quantities.duration(self.evaluation_seconds)
-            words += f", {self.evaluations_ahead} more evaluation{'s' if self.evaluations_ahead > 1 else ''} of {each}"
+            duration = quantities.duration(self.evaluation_seconds)
+            words += (
+                f", {self.evaluations_ahead} more evaluation{'s' if self.evaluations_ahead > 1 else ''} of {duration}"
+            )
         return words
 
     @property

@@ -104,8 +104,8 @@ def apply(*, run: Run, update: RunUpdate) -> bool:
         raise Superseded(run)
     _store_metrics(run, update)
     RunEvent.objects.bulk_create(
-        RunEvent(run=run, at=each.at, kind=each.kind[:30], text=each.text, details=dict(each.details))
-        for each in update.timeline
+        RunEvent(run=run, at=entry.at, kind=entry.kind[:30], text=entry.text, details=dict(entry.details))
+        for entry in update.timeline
     )
     return True
 

@@ -189,7 +189,7 @@ def lineage_of(run: Run) -> Lineage | None:
         )
         for kind, name, judgments in by_annotator:
             counted[kind, name] += judgments
-    ordered = sorted(counted.items(), key=lambda each: (-each[1], each[0][1]))
+    ordered = sorted(counted.items(), key=lambda entry: (-entry[1], entry[0][1]))
     shown = [(kind, name, judgments) for (kind, name), judgments in ordered[:SHOWN_ANNOTATORS]]
     total = counted.total()
     return Lineage(total, shown, max(0, len(ordered) - SHOWN_ANNOTATORS))

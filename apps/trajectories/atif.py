@@ -69,11 +69,11 @@ def _steps(trajectory: Trajectory) -> Iterator[AtifStep]:
     """The steps, without numbers. There is at least one: for a trajectory without turns, its prompt."""
     pending: AtifStep | None = None
     for step in steps_of(trajectory):
-        for each in list(_context_steps(pending, step.context)):  # all of them, before the held step is yielded
-            pending = yield from _next(pending, each)
+        for context_step in list(_context_steps(pending, step.context)):  # all of them, before the held step is yielded
+            pending = yield from _next(pending, context_step)
         pending = yield from _next(pending, _turn(step))
-    for each in list(_context_steps(pending, trajectory.closing)):
-        pending = yield from _next(pending, each)
+    for context_step in list(_context_steps(pending, trajectory.closing)):
+        pending = yield from _next(pending, context_step)
     yield pending or {"source": "user", "message": trajectory.task.instruction}
 
 

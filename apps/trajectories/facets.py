@@ -80,7 +80,7 @@ def facets_of(member: Membership, matches: TrajectoryQuerySet, filters: Filters)
         counts = [_Count(*row) for row in cursor.fetchall()]
         counts += _judged(member, counted)
     facets = [_facet(by, [count for count in counts if count.by == by], filters) for by in NAMES]
-    return Facets([each for each in facets if each.values], len(counted), len(newest) > SAMPLE)
+    return Facets([facet for facet in facets if facet.values], len(counted), len(newest) > SAMPLE)
 
 
 class _Count(NamedTuple):
@@ -127,13 +127,15 @@ def _judged(member: Membership, counted: Sequence[UUID]) -> Iterator[_Count]:
 
 def _facet(by: str, counts: list[_Count], filters: Filters) -> Facet:
     if by == "steps":
-        values = [_length(count, filters) for count in sorted(counts, key=lambda each: int(each.value))]
+        values = [_length(count, filters) for count in sorted(counts, key=lambda count: int(count.value))]
     else:
         values = [
             Value(
-                WORDS.get((by, each.value), each.words), each.trajectories, replace(filters, **{by: each.value}).query
+                WORDS.get((by, count.value), count.words),
+                count.trajectories,
+                replace(filters, **{by: count.value}).query,
             )
-            for each in counts
+            for count in counts
         ]
     return Facet(NAMES[by], values, counts[0].values - len(counts) if counts else 0)
 

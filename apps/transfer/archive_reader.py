@@ -186,13 +186,13 @@ class ArchiveReader:
         members = manifest.get("members")
         if type(members) is not dict:
             raise BadArchive(MANIFEST, "It has no `members`.", "an object with the facts of each member.")
-        facts = {name: _facts(name, each) for name, each in members.items()}
+        facts = {name: _facts(name, member) for name, member in members.items()}
         if facts.keys() != self._infos.keys():
             odd = sorted(facts.keys() ^ self._infos.keys())[0]
             raise BadArchive(MANIFEST, f"{_quoted(odd)} is only in the manifest, or only in the archive.", "both.")
-        for name, each in facts.items():
-            if each.bytes != self._infos[name].file_size:
-                raise BadArchive(name, f"It has {self._infos[name].file_size:,} bytes.", f"{each.bytes:,}.")
+        for name, member in facts.items():
+            if member.bytes != self._infos[name].file_size:
+                raise BadArchive(name, f"It has {self._infos[name].file_size:,} bytes.", f"{member.bytes:,}.")
         return facts
 
 

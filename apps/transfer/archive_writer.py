@@ -184,8 +184,8 @@ class ArchiveWriter:
 def _left_out(*, include_weights: bool) -> Iterator[tuple[str, str]]:
     """What isn't in an archive, and why."""
     for table in (*TABLES, *LISTED):
-        for name, each in table.left_out.items():
-            yield f"{table.label}.{name}", each.reason
+        for name, column in table.left_out.items():
+            yield f"{table.label}.{name}", column.reason
     for model, reason in EXCEPTIONS.items():
         yield str(model._meta.label_lower), reason
     yield "passwords", "Nobody's password, session, or two-factor secret is in an archive."

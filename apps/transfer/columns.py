@@ -41,7 +41,7 @@ def written(column: AnyField, value: Any) -> Any:
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(column, ArrayField):
-        return [written(column.base_field, each) for each in value]
+        return [written(column.base_field, item) for item in value]
     if isinstance(column, models.JSONField):
         return value
     match value:
@@ -67,11 +67,13 @@ def read(column: AnyField, value: Any) -> Any:
     if isinstance(column, ArrayField):
         if not isinstance(value, list):
             raise BadValue(jsontext.describe(value), "a list")
-        return [read(column.base_field, each) for each in value]
+        return [read(column.base_field, item) for item in value]
     parsed = _parsed(column, value)
     if column.choices and parsed not in dict(column.flatchoices):
         if not (column.blank and parsed == ""):
-            raise BadValue(f"“{str(parsed)[:60]}”", "one of " + ", ".join(str(each) for each, _ in column.flatchoices))
+            raise BadValue(
+                f"“{str(parsed)[:60]}”", "one of " + ", ".join(str(choice) for choice, _ in column.flatchoices)
+            )
         return parsed
     if isinstance(parsed, float):
         if column.name == "reward" and not math.isfinite(parsed):

@@ -147,9 +147,9 @@ def expire() -> None:
         _discard(export.file)
         Export.objects.filter(pk=export.pk).update(file="", expires_at=None)
     ended = Import.objects.in_phase(Phase.DONE, *RESUMABLE)
-    for each in ended.exclude(file="")[:100]:
-        _discard(each.file)
-        Import.objects.filter(pk=each.pk).update(file="")
+    for job in ended.exclude(file="")[:100]:
+        _discard(job.file)
+        Import.objects.filter(pk=job.pk).update(file="")
     _remove_folders(Export, Path(settings.VAR) / "exporting", "*")
     _remove_folders(Import, Path(settings.RUNS_DIR), "import-*.part")
 

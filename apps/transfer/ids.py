@@ -43,8 +43,8 @@ class Ids:
         """The ids of a table's rows."""
         into = "COPY transfer_ids (id) FROM STDIN"
         with connection.cursor() as cursor, connection.wrap_database_errors, cursor.copy(into) as copy:
-            for each in ids:
-                copy.write_row((each,))
+            for old_id in ids:
+                copy.write_row((old_id,))
 
     def settle(self, models: Iterable[type[Model]], *, may_keep: bool) -> None:
         """Decide whether the ids stay, once all are added."""

@@ -65,8 +65,8 @@ def _report(value: Any) -> None:
     mapping(value)
     report_rows(value)
     for point in calibration_of(value):
-        for each in point:
-            number(each)
+        for part in point:
+            number(part)
 
 
 def _step_answers(value: Any) -> None:

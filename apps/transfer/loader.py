@@ -139,13 +139,13 @@ class Loader:
             contents.flush()
 
     def _copy(self, model: type[Model], rows: Sequence[Row]) -> None:
-        columns = [each for each in model._meta.concrete_fields if each.name in rows[0]]
-        names = ", ".join(connection.ops.quote_name(str(each.column)) for each in columns)
+        columns = [field for field in model._meta.concrete_fields if field.name in rows[0]]
+        names = ", ".join(connection.ops.quote_name(str(column.column)) for column in columns)
         into = f"COPY {connection.ops.quote_name(model._meta.db_table)} ({names}) FROM STDIN"
         # Django doesn't wrap `copy`, so its errors have to be converted explicitly.
         with connection.cursor() as cursor, connection.wrap_database_errors, cursor.copy(into) as copy:
             for row in rows:
-                copy.write_row([each.get_db_prep_save(row[each.name], connection) for each in columns])
+                copy.write_row([column.get_db_prep_save(row[column.name], connection) for column in columns])
 
     def reference(self, column: AnyField, value: Any) -> Any:
         """The primary key in this installation of what a row refers to. Raises BadValue."""
@@ -185,10 +185,10 @@ class Reading:
         self._loader = loader
         self._columns = table.columns
         self._shapes = SHAPES.get(table.model, {})
-        self._names = {each.name for each in self._columns}
+        self._names = {column.name for column in self._columns}
         fields = table.model._meta.concrete_fields
-        self._left_out = [each for each in fields if each.name in table.left_out]
-        self._has_workspace = any(each.name == "workspace" for each in fields)
+        self._left_out = [field for field in fields if field.name in table.left_out]
+        self._has_workspace = any(field.name == "workspace" for field in fields)
 
     def values(self, batch: Sequence[tuple[str, Row]]) -> list[Row]:
         """By name of the column. Raises BadArchive."""
@@ -283,7 +283,7 @@ class Reading:
                 raise BadValue(f"{converted}", "the id with which the line begins")
             return ids.changed(converted)
         if _holds_ids(column):
-            return [ids.changed_if_known(each) for each in converted]
+            return [ids.changed_if_known(value) for value in converted]
         is_json = isinstance(column, models.JSONField) and not isinstance(column, FaithfulJSONField)
         if is_json or column.name in self._table.ids_in_text:
             return ids.changed_in(converted)

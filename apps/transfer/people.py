@@ -28,8 +28,8 @@ class Writer:
 
     def __init__(self, workspace: Workspace) -> None:
         memberships = Membership.objects.filter(workspace=workspace).select_related("user").order_by("pk")
-        self._roles = {each.user_id: Role(each.role).name.lower() for each in memberships}
-        self._people = {each.user_id: _named(each.user) for each in memberships}
+        self._roles = {membership.user_id: Role(membership.role).name.lower() for membership in memberships}
+        self._people = {membership.user_id: _named(membership.user) for membership in memberships}
 
     def addresses(self, ids: Iterable[int]) -> dict[int, str]:
         """E-mail addresses by user id."""
@@ -53,7 +53,7 @@ class Reader:
 
     def __init__(self, workspace: Workspace) -> None:
         members = Membership.objects.filter(workspace=workspace).select_related("user")
-        self._members = {each.user.email.lower(): each.user for each in members}
+        self._members = {membership.user.email.lower(): membership.user for membership in members}
         self._workspace = workspace
         self._ids: dict[str, int] = {}
         self.strangers: list[dict[str, Any]] = []
@@ -67,7 +67,7 @@ class Reader:
         email, name, role = row["email"], row["name"], row["role"]
         if not isinstance(email, str) or not isinstance(name, str) or len(email) > 254 or len(name) > 100:
             raise BadArchive(where, "The address or the name is no text, or too long.", expected)
-        if role is not None and role not in {each.name.lower() for each in Role}:
+        if role is not None and role not in {role_choice.name.lower() for role_choice in Role}:
             raise BadArchive(where, "There is no such role.", expected)
         try:
             validate_email(email)

@@ -90,8 +90,8 @@ def listed(shape: Shape, *, max_length: int | None = None) -> Shape:
             raise Unfit(value, "a list")
         if max_length is not None and len(value) > max_length:
             raise ValueError(f"it has {len(value):,} members; at most {max_length:,} are allowed")
-        for each in value:
-            shape(each)
+        for item in value:
+            shape(item)
 
     return check
 
@@ -101,8 +101,8 @@ def named(shape: Shape) -> Shape:
 
     def check(value: Any) -> None:
         mapping(value)
-        for name, each in value.items():
-            _at(name, shape, each)
+        for name, item in value.items():
+            _at(name, shape, item)
 
     return check
 

@@ -136,9 +136,9 @@ class Table:
         """The fields in the archive, the primary key first."""
         hidden = {*self.left_out, *self.elsewhere, "workspace"}
         return [
-            each
-            for each in self.model._meta.concrete_fields
-            if each.name not in hidden and not (is_numbered(each) and self.model not in NUMBERED)
+            field
+            for field in self.model._meta.concrete_fields
+            if field.name not in hidden and not (is_numbered(field) and self.model not in NUMBERED)
         ]
 
     def rows(self, workspace: Workspace) -> QuerySet[Any]:
@@ -230,7 +230,7 @@ def _check_asks(row: Row) -> None:
 
 def _check_known(row: Row) -> None:
     if row["known"] is not None:
-        KINDS[row["kind"]].known_words(row["known"]["answer"])
+        KINDS[row["kind"]].known_answer_text(row["known"]["answer"])
 
 
 def _check_reply(row: Row) -> None:

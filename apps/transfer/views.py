@@ -91,7 +91,7 @@ def _page(request: HtmxRequest, form: ImportForm, status: int = 200) -> HttpResp
         "exports": exports,
         "imports": imports,
         "content": _content(request),
-        "is_moving": any(each.is_active for each in (*exports, *imports)) and not form.is_bound,
+        "is_moving": any(job.is_active for job in (*exports, *imports)) and not form.is_bound,
     }
     return render(request, "transfer/transfer.html", context, status=status)
 

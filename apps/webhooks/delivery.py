@@ -117,7 +117,7 @@ def _record_outcome(destination: Destination, deliveries: Sequence[Delivery], ou
     """Record the result of an attempt; returns whether it was delivered."""
     at = now()
     attempt = {"attempts": F("attempts") + 1, "last_at": at, "status": outcome.status, "problem": outcome.problem}
-    rows = Delivery.objects.waiting().filter(pk__in=[each.pk for each in deliveries])
+    rows = Delivery.objects.waiting().filter(pk__in=[delivery.pk for delivery in deliveries])
     if not outcome.problem:
         rows.update(**attempt, state=Delivery.State.DELIVERED)
         if destination.failures:

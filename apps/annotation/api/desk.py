@@ -203,7 +203,7 @@ class UndoView(MemberView):
 
 def _as_sent_by_pages(judgment: dict[str, Any], asks: Asks) -> dict[str, Any]:
     """The judgment as the desk's form reads it: lists as JSON, and a field for each question."""
-    fields = {each.key: field_of(each) for each in asks.of_items}
+    fields = {question.key: field_of(question) for question in asks.of_items}
     if unknown := sorted(set(judgment["answers"]) - set(fields)):
         known = f"known: {', '.join(fields)}" if fields else "this queue has none"
         problem = f"“{legible(unknown[0], 60)}” isn't an item question of this queue; {known}."

@@ -169,13 +169,16 @@ class ImportJudgmentsView(MemberView):
 
 def _columns_data(columns: tuple[Columns, ...]) -> list[dict[str, Any]]:
     return [
-        {"names": each.names, "values": [{"value": json.loads(value), "times": times} for value, times in each.values]}
-        for each in columns
+        {
+            "names": group.names,
+            "values": [{"value": json.loads(value), "times": times} for value, times in group.values],
+        }
+        for group in columns
     ]
 
 
 def _column(column_fields: dict[str, Any]) -> Column:
-    means = {json.dumps(each["value"]): each["means"] for each in column_fields["values"]}
+    means = {json.dumps(entry["value"]): entry["means"] for entry in column_fields["values"]}
     return Column(
         column_fields["name"], means, column_fields["is_somebody"], column_fields["of_steps"], column_fields["first"]
     )

@@ -107,8 +107,10 @@ class KnownView(OfQueue):
         fields = serializer.validated_data
         form = KnownForm({**fields, "answer_given": fields["answer"]}, queue=queue)
         if not form.is_valid():
-            problems = {"answer" if name == "answer_given" else name: words for name, words in form.errors.items()}
-            raise ValidationError({name: list(map(str, words)) for name, words in problems.items()})
+            problems = {
+                "answer" if name == "answer_given" else name: messages for name, messages in form.errors.items()
+            }
+            raise ValidationError({name: list(map(str, messages)) for name, messages in problems.items()})
         purpose = Item.Purpose(fields["purpose"])
         try:
             if purpose == Item.Purpose.WORK:

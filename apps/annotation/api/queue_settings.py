@@ -55,7 +55,7 @@ class QueueSettingsSerializer(serializers.ModelSerializer[Queue]):
 
     def get_questions(self, queue: Queue) -> list[dict[str, Any]]:
         """The questions asked beyond the main one."""
-        return [each.to_json() for each in kind_of(queue).asked(queue).questions]
+        return [question.to_json() for question in kind_of(queue).asked(queue).questions]
 
 
 class ChangeQueueSerializer(RequestSerializer):

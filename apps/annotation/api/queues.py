@@ -31,7 +31,7 @@ from contract.questions import BadQuestions
 from contract.quoting import legible
 from contract.schemas import questions_schema
 
-asked_words = str(QueueForm.base_fields["questions"].help_text)
+questions_help = str(QueueForm.base_fields["questions"].help_text)
 
 
 @extend_schema_field(questions_schema())
@@ -44,9 +44,9 @@ def asked_questions(kind: str, body: Mapping[str, Any]) -> Any:
     allowed = KINDS[kind].asks.allowed
     try:
         if body["aspects"] is not None and allowed.comparisons:
-            return [each.to_json() for each in read_aspects(body["aspects"], allowed)]
+            return [question.to_json() for question in read_aspects(body["aspects"], allowed)]
         if isinstance(body["questions"], str) and not body["questions"].lstrip().startswith(("[", "{")):
-            return [each.to_json() for each in read_lines(body["questions"], allowed)]
+            return [question.to_json() for question in read_lines(body["questions"], allowed)]
     except BadQuestions as problem:
         raise ValidationError({"aspects" if body["aspects"] is not None else "questions": [str(problem)]}) from None
     return body["questions"]
@@ -64,7 +64,9 @@ NewQueueSerializer = request_of(
     "NewQueue",
     names={"judged": "kind"},
     questions=QuestionsValue(
-        default=None, allow_null=True, help_text=f"{asked_words} Text is read in an older notation, a question a line."
+        default=None,
+        allow_null=True,
+        help_text=f"{questions_help} Text is read in an older notation, a question a line.",
     ),
     aspects=serializers.CharField(
         default=None,

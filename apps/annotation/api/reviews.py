@@ -78,8 +78,8 @@ class DecideSerializer(RequestSerializer):
         if item is None:
             raise ValidationError({"item": [f"There is no item {attrs['item']} in this queue."]})
         if problem := kind_of(item).decision_problem(attrs):
-            field, words = problem
-            raise ValidationError({field: [words]})
+            field, message = problem
+            raise ValidationError({field: [message]})
         return {**attrs, "item": item, "strength": 0 if attrs["both_bad"] else attrs["strength"]}
 
 

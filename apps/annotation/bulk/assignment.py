@@ -66,14 +66,14 @@ def assign_items(*, queue: Queue, items: Collection[int], people: Sequence[User]
     before = people_by_item(item_ids)
     _put(queue, {item: [user.pk for user in people] for item in locked})
     names = ", ".join(map(str, people)) or "everybody"
-    words = f"Assigned {len(locked):,} item{'' if len(locked) == 1 else 's'} to {names}"[:300]
+    description = f"Assigned {len(locked):,} item{'' if len(locked) == 1 else 's'} to {names}"[:300]
     record(queue, by.user, "assigned items of", items=len(locked), people=len(people))
     return BulkAct.objects.create(
         workspace_id=queue.workspace_id,
         kind=BulkAct.Kind.ASSIGN,
         queue=queue,
         by=by.user,
-        words=words,
+        words=description,
         count=len(locked),
         before={str(item): before.get(item, []) for item in locked},
     )

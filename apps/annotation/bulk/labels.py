@@ -53,13 +53,15 @@ def label_all(*, member: Membership, selection: Selection, thumb: int, seen: int
         raise TooMany
     if len(trajectories) != seen:
         raise CountChanged(seen, len(trajectories))
-    words = f"Labeled {len(trajectories):,} trajector{'y' if len(trajectories) == 1 else 'ies'} as {THUMBS[thumb]}"
+    description = (
+        f"Labeled {len(trajectories):,} trajector{'y' if len(trajectories) == 1 else 'ies'} as {THUMBS[thumb]}"
+    )
     queue = create_queue_of_trajectories(
         kind=Queue.Kind.RATING,
         trajectories=trajectories,
         workspace=member.workspace,
         created_by=member.user,
-        name=f"{words}, {now():%Y-%m-%d %H:%M}",
+        name=f"{description}, {now():%Y-%m-%d %H:%M}",
         selection={"selection": selection.to_json()},
         asks=RatingAsks(questions=(), marks=False),
     )
@@ -71,7 +73,7 @@ def label_all(*, member: Membership, selection: Selection, thumb: int, seen: int
         kind=BulkAct.Kind.LABEL,
         queue=queue,
         by=member.user,
-        words=words,
+        words=description,
         count=len(trajectories),
     )
 

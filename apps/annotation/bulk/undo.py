@@ -37,7 +37,7 @@ def undo_bulk_act(*, act: BulkAct, by: User) -> BulkAct:
     if locked.undone_at is not None:
         raise AlreadyUndone
     later = BulkAct.objects.filter(queue=locked.queue_id, kind=locked.kind, pk__gt=locked.pk, undone_at=None)
-    if any(not locked.before.keys().isdisjoint(each.before) for each in later):
+    if any(not locked.before.keys().isdisjoint(other.before) for other in later):
         raise LaterAct
     UNDO[locked.kind](locked)
     locked.undone_at = now()

@@ -58,12 +58,12 @@ def mentioned_in(text: str, people: Iterable[User]) -> list[User]:
     """The users that `text` mentions. Longer names match first: `@Ann Lee` doesn't mention Ann."""
     names = [(name, user) for user in people for name in (user.name, user.email) if name]
     users: dict[int, User] = {}
-    for name, user in sorted(names, key=lambda each: -len(each[0])):
+    for name, user in sorted(names, key=lambda entry: -len(entry[0])):
         pattern = re.compile(rf"(?<![\w@])@{re.escape(name)}(?!\w)", re.IGNORECASE)
         if pattern.search(text):
             users[user.pk] = user
             # Two people with the same name are both mentioned, so only longer names hide shorter ones.
-            if not any(other != user and each.lower() == name.lower() for each, other in names):
+            if not any(other != user and other_name.lower() == name.lower() for other_name, other in names):
                 text = pattern.sub(" ", text)
     return list(users.values())
 

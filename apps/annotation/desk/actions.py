@@ -229,8 +229,8 @@ def undo_message(assignment: Assignment) -> str:
     judgment = kind.model.objects.filter(assignment=assignment.replaces_id).first()
     task = one_line(assignment.item.task.headline, TASK_CHARS).rstrip(".")  # the sentence goes on after it
     of_task = f" on “{task}”" if task else ""
-    what = f"your answer “{kind.words_as_given(judgment)}”" if judgment else "your skip"
-    return f"Undone: {what}{of_task}. It's back on your desk."
+    undone = f"your answer “{kind.judgment_text_for_author(judgment)}”" if judgment else "your skip"
+    return f"Undone: {undone}{of_task}. It's back on your desk."
 
 
 def _last_act(queue: Queue, annotator: Annotator) -> Assignment:

@@ -67,7 +67,7 @@ def _add_seconds(desk: Desk, judgment: Judgment, by: int) -> None:
     desk.seconds = max(desk.seconds + by * judgment.seconds, 0.0)
 
 
-def known_of(item: Item) -> dict[str, Any]:
+def known_answer_of(item: Item) -> dict[str, Any]:
     """The known answer of a gold or onboarding item; a database constraint guarantees that there is one."""
     known: dict[str, Any] = item.known or {}
     return known
@@ -75,7 +75,7 @@ def known_of(item: Item) -> dict[str, Any]:
 
 def is_right(item: Item, judgment: Judgment) -> bool:
     """Whether a judgment of a gold or onboarding item matches the known answer, ignoring its strength."""
-    return bool(kind_of(judgment).known(judgment) == known_of(item)["answer"])
+    return bool(kind_of(judgment).as_known_answer(judgment) == known_answer_of(item)["answer"])
 
 
 class Lesson(NamedTuple):
@@ -92,8 +92,8 @@ def lesson_of(assignment: Assignment) -> Lesson | None:
         return None
     kind = kind_of(assignment.queue)
     judgment = kind.model.objects.get(assignment=assignment)
-    known = known_of(assignment.item)
-    expected = kind.known_words(known["answer"], a_is_left=assignment.a_is_left)
+    known = known_answer_of(assignment.item)
+    expected = kind.known_answer_text(known["answer"], a_is_left=assignment.a_is_left)
     return Lesson(is_right(assignment.item, judgment), expected, known.get("because", ""))
 
 

@@ -29,7 +29,7 @@ Settings = Mapping[str, str]
 
 class Setting(NamedTuple):
     name: str
-    words: str
+    label: str
     choices: tuple[tuple[str, str], ...]
     """Values with their labels; the first is the default."""
     needs: str = ""
@@ -240,10 +240,10 @@ def _in_use(choice: LayoutChoice) -> DeskLayout:
     return choice.layout
 
 
-def _act(choice: LayoutChoice, words: str, /, *, touched: dict[str, Any] | None = None, **columns: Any) -> None:
+def _act(choice: LayoutChoice, description: str, /, *, touched: dict[str, Any] | None = None, **columns: Any) -> None:
     """Change the choice and keep the previous state for undo."""
     layout = str(choice.layout_id) if choice.layout_id else None
-    undo = {"words": words, "layout": layout, "changes": choice.changes, "touched": touched or {}}
+    undo = {"words": description, "layout": layout, "changes": choice.changes, "touched": touched or {}}
     for name, value in columns.items():
         setattr(choice, name, value)
     choice.undo = undo

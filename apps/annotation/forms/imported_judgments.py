@@ -164,7 +164,7 @@ class AdoptForm(forms.Form):
 def choices_of(kind: str, sides: tuple[str, str] | None) -> list[tuple[str, str]]:
     """The possible meanings of a value, as text."""
     means = KINDS[kind]
-    return [NOTHING, *zip(means.imported_values, means.imported_words(sides), strict=True)]
+    return [NOTHING, *zip(means.imported_values, means.imported_value_texts(sides), strict=True)]
 
 
 def _field(kind: str, index: int, number: int) -> str:
@@ -172,5 +172,5 @@ def _field(kind: str, index: int, number: int) -> str:
 
 
 def _shown_value(value: str) -> str:
-    read = json.loads(value)
-    return read if isinstance(read, str) and read.strip() else value
+    parsed = json.loads(value)
+    return parsed if isinstance(parsed, str) and parsed.strip() else value

@@ -17,7 +17,7 @@ class LayoutForm(forms.Form):
         super().__init__(data, initial=complete(queue.kind, queue.layout), **options)
         for setting in settings_of(queue.kind):
             self.fields[setting.name] = forms.ChoiceField(
-                label=setting.words, choices=setting.choices, required=False, widget=forms.RadioSelect
+                label=setting.label, choices=setting.choices, required=False, widget=forms.RadioSelect
             )
 
     def settings(self) -> dict[str, str]:

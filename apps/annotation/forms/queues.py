@@ -40,14 +40,14 @@ class QuestionsField(forms.JSONField):
 
 def written(questions: Sequence[Question]) -> str:
     """Questions as readable JSON, one per line."""
-    lines = ",\n  ".join(json.dumps(each.to_json(), ensure_ascii=False) for each in questions)
+    lines = ",\n  ".join(json.dumps(question.to_json(), ensure_ascii=False) for question in questions)
     return f"[\n  {lines}\n]" if lines else "[]"
 
 
 def builder_kinds() -> str:
     """What the question builder needs to know about each kind of queue, as JSON: the allowed questions and the defaults."""
     kinds = {
-        name: {**kind.asks.allowed._asdict(), "usual": [each.to_json() for each in kind.asks.usual]}
+        name: {**kind.asks.allowed._asdict(), "usual": [question.to_json() for question in kind.asks.usual]}
         for name, kind in KINDS.items()
     }
     return json.dumps(kinds, ensure_ascii=False)

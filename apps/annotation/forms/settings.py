@@ -12,7 +12,7 @@ from apps.annotation.forms.layouts import LayoutForm
 from apps.annotation.forms.queues import QuestionsField
 from apps.annotation.judges.enrollment import DEFAULT_PROMPT, JUDGING
 from apps.annotation.kinds import kind_of
-from apps.annotation.kinds.kind import Known
+from apps.annotation.kinds.kind import KnownAnswer
 from apps.annotation.models import Adjudication, Item, Judge, Queue
 from apps.annotation.models.queues import MAX_OVERLAP
 from apps.annotation.phrases import a_is_left_in_review
@@ -185,7 +185,7 @@ class KnownForm(forms.Form):
     def __init__(self, *args: Any, queue: Queue, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.kind = kind_of(queue)
-        self.fields["answer_given"] = self.kind.known_field()
+        self.fields["answer_given"] = self.kind.known_answer_field()
 
     def clean(self) -> dict[str, Any]:
         data = super().clean() or self.cleaned_data
@@ -193,7 +193,7 @@ class KnownForm(forms.Form):
         if data.get("purpose") == Item.Purpose.WORK or "answer_given" in self.errors:
             return data
         try:
-            data["known"] = self.kind.read_known(answer) if answer else None
+            data["known"] = self.kind.parse_known_answer(answer) if answer else None
         except forms.ValidationError as problem:
             self.add_error("answer_given", problem)
         else:
@@ -201,9 +201,9 @@ class KnownForm(forms.Form):
                 self.add_error("answer_given", "Give the right answer.")
         return data
 
-    def answer(self) -> Known:
+    def answer(self) -> KnownAnswer:
         """The answer in the format of `Item.known`."""
-        known: Known = self.cleaned_data["known"]
+        known: KnownAnswer = self.cleaned_data["known"]
         return known
 
 

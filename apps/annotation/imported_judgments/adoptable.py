@@ -126,26 +126,26 @@ def _alike(
     """
     together: dict[str, list[str]] = defaultdict(list)
     for name, column in columns.items():
-        is_said_again = column.counts.total() >= 2 * len(column.counts) or least == 1
-        if {*column.counts} <= {"true", "false"} or (least <= len(column.counts) <= MAX_VALUES and is_said_again):
+        is_repeated = column.counts.total() >= 2 * len(column.counts) or least == 1
+        if {*column.counts} <= {"true", "false"} or (least <= len(column.counts) <= MAX_VALUES and is_repeated):
             together[name if _is_of_side(name, columns, sides) else re.sub(r"\d+", "#", name)].append(name)
     groups = []
     for names in together.values():
         counts = sum((columns[name].counts for name in names), Counter[str]())
-        groups.append(Columns(tuple(names), tuple(sorted(counts.items(), key=lambda each: _in_order(each[0])))))
+        groups.append(Columns(tuple(names), tuple(sorted(counts.items(), key=lambda entry: _in_order(entry[0])))))
     return tuple(groups)
 
 
 def _is_of_side(name: str, columns: Mapping[str, _Column], sides: tuple[str, str] | None) -> bool:
     """Whether this column and another hold the same thing for one side each, like `score_0` and `score_1`. Annotators may be numbered, too."""
     stem = name.rstrip("0123456789")
-    numbers = {each.removeprefix(stem) for each in columns if each.startswith(stem)}
+    numbers = {column.removeprefix(stem) for column in columns if column.startswith(stem)}
     return sides is not None and numbers == {*sides} and not SOMEBODY.search(stem)
 
 
 def _in_order(value: str) -> tuple[bool, float, str]:
-    read = json.loads(value)
-    return (True, 0.0, read) if isinstance(read, str) else (False, float(read), value)
+    parsed = json.loads(value)
+    return (True, 0.0, parsed) if isinstance(parsed, str) else (False, float(parsed), value)
 
 
 def _indexes(columns: Mapping[str, _Column]) -> tuple[str, ...]:

@@ -79,9 +79,9 @@ def _pairs(
         a, b = (first[_course(trajectory)] if meanings.who else trajectory.pk for trajectory in pair)
         is_turned = (b, a) in items
         item = items.setdefault((b, a) if is_turned else (a, b), ImportedItem(task, a, b))
-        for who, grade in judgments.items():
-            left_out[JUDGED_TWICE] += who in item.judgments
-            item.judgments.setdefault(who, grade.turned if is_turned else grade)
+        for annotator, grade in judgments.items():
+            left_out[JUDGED_TWICE] += annotator in item.judgments
+            item.judgments.setdefault(annotator, grade.turned if is_turned else grade)
     return list(items.values())
 
 
@@ -157,8 +157,8 @@ def preview(workspace: Workspace, selection: Selection, meanings: Meanings, side
         runs=len(trajectories),
         is_all=is_all,
         items=len(items),
-        judgments=sum(len(each.judgments) for each in items),
-        annotators=sorted({name for each in items for name in each.judgments}),
+        judgments=sum(len(item.judgments) for item in items),
+        annotators=sorted({name for item in items for name in item.judgments}),
         left_out=(+left_out).most_common(),
         examples=_examples(KINDS[meanings.kind], list(_unlike(items)), sides),
     )
@@ -166,24 +166,24 @@ def preview(workspace: Workspace, selection: Selection, meanings: Meanings, side
 
 def _unlike(items: Iterable[ImportedItem]) -> Iterator[ImportedItem]:
     """A few items with different judgments."""
-    seen: dict[Any, ImportedItem] = {}
-    for each in items:
-        seen.setdefault(str(next(iter(each.judgments.values()))), each)
-    return islice(seen.values(), EXAMPLES)
+    examples: dict[Any, ImportedItem] = {}
+    for item in items:
+        examples.setdefault(str(next(iter(item.judgments.values()))), item)
+    return islice(examples.values(), EXAMPLES)
 
 
 def _examples(kind: Kind[Any, Any, Any], items: Sequence[ImportedItem], sides: tuple[str, str] | None) -> list[Example]:
-    tasks = Task.objects.only("instruction").in_bulk({each.task for each in items})
+    tasks = Task.objects.only("instruction").in_bulk({item.task for item in items})
     excerpts = _decisive_steps(kind, items)
     examples = []
-    for each in items:
-        trajectories = filter(None, (each.a, each.b))
+    for item in items:
+        trajectories = filter(None, (item.a, item.b))
         answers = [
             (called(side) if side else "", excerpts.get(trajectory, ""))
             for side, trajectory in zip(sides or ("",), trajectories, strict=False)
         ]
-        words = [(name, kind.words_as_imported(judgment, sides)) for name, judgment in each.judgments.items()]
-        examples.append(Example(tasks[each.task].instruction[:SHOWN], answers, words))
+        judgments = [(name, kind.imported_answer_text(judgment, sides)) for name, judgment in item.judgments.items()]
+        examples.append(Example(tasks[item.task].instruction[:SHOWN], answers, judgments))
     return examples
 
 
@@ -191,12 +191,12 @@ def _decisive_steps(kind: Kind[Any, Any, Any], items: Iterable[ImportedItem]) ->
     """For each trajectory, the step that a judgment points at, or else its last step."""
     indexes = [
         When(
-            trajectory__in=[trajectory for trajectory in (each.a, each.b) if trajectory],
-            then=_decisive_index(kind, each.judgments),
+            trajectory__in=[trajectory for trajectory in (item.a, item.b) if trajectory],
+            then=_decisive_index(kind, item.judgments),
         )
-        for each in items
+        for item in items
     ]
-    trajectories = [trajectory for each in items for trajectory in (each.a, each.b) if trajectory]
+    trajectories = [trajectory for item in items for trajectory in (item.a, item.b) if trajectory]
     steps = Step.objects.filter(trajectory__in=trajectories, index=Case(*indexes, default=-1))
     return {
         trajectory: visible("\n".join(message_lines({**message, "role": ""})).removeprefix(": "))[:SHOWN]

@@ -103,9 +103,9 @@ def _do(judge: Judge, stretch: Callable[[Judge], None]) -> None:
         )
 
 
-def fail(judge: Judge, category: str, words: str) -> None:
+def fail(judge: Judge, category: str, message: str) -> None:
     """The judge can't continue; record why."""
-    lifecycle.fail(judge, Failure(category, visible(words)))
+    lifecycle.fail(judge, Failure(category, visible(message)))
 
 
 def unasked(judge: Judge) -> QuerySet[Item]:
@@ -190,9 +190,9 @@ def _judge_slice(judge: Judge) -> None:
     return None
 
 
-def _pause(judge: Judge, words: str) -> None:
+def _pause(judge: Judge, message: str) -> None:
     """The judge has to pause; record why."""
-    lifecycle.stop(judge, words, failure=Failure("paused", words).as_json())
+    lifecycle.stop(judge, message, failure=Failure("paused", message).as_json())
 
 
 def _ask(judge: Judge, model: Model, item: Item, criteria: str) -> tuple[Verdict | NoAnswer, Usage]:

@@ -101,7 +101,7 @@ class ModelAnswer:
     """A model's answer on a pair, in terms of displayed sides."""
 
     annotator: Annotator
-    words: str
+    text: str
     reason: str
 
 
@@ -109,8 +109,10 @@ def model_answers(item_id: int, *, a_is_left: bool) -> list[ModelAnswer]:
     """The models' answers on a pair."""
     answers = JudgeAnswer.objects.usable().filter(item=item_id).select_related("judge__annotator").order_by("pk")
     return [
-        ModelAnswer(each.judge.annotator, by_side(each.strength, each.both_bad, a_was_left=a_is_left), each.reason)
-        for each in answers
+        ModelAnswer(
+            answer.judge.annotator, by_side(answer.strength, answer.both_bad, a_was_left=a_is_left), answer.reason
+        )
+        for answer in answers
     ]
 
 
@@ -119,7 +121,7 @@ class Compared:
     """A person's judgment next to the models' answers on the same pair."""
 
     preference: Preference
-    words: str
+    text: str
     model_answers: list[ModelAnswer]
 
 
@@ -129,18 +131,19 @@ def compared_with_models(queue: Queue, annotator: Annotator) -> list[Compared]:
     preferences = Preference.objects.valid().filter(queue=queue, annotator=annotator, item__in=answered.values("item"))
     latest = list(preferences.select_related("item__task").order_by("-pk")[:SHOWN])
     answers: dict[int, list[JudgeAnswer]] = defaultdict(list)
-    for answer in answered.filter(item__in=[each.item_id for each in latest]).select_related("judge__annotator"):
+    compared_items = [preference.item_id for preference in latest]
+    for answer in answered.filter(item__in=compared_items).select_related("judge__annotator"):
         answers[answer.item_id].append(answer)
     return [
         Compared(
-            each,
-            by_side(each.strength, each.both_bad, a_was_left=each.a_is_shown_left),
+            preference,
+            by_side(preference.strength, preference.both_bad, a_was_left=preference.a_is_shown_left),
             [
                 ModelAnswer(
-                    a.judge.annotator, by_side(a.strength, a.both_bad, a_was_left=each.a_is_shown_left), a.reason
+                    a.judge.annotator, by_side(a.strength, a.both_bad, a_was_left=preference.a_is_shown_left), a.reason
                 )
-                for a in answers[each.item_id]
+                for a in answers[preference.item_id]
             ],
         )
-        for each in latest
+        for preference in latest
     ]

@@ -15,9 +15,9 @@ def transcript(trajectory: Trajectory, *, max_length: int) -> str:
     lines: list[str] = []
     steps = Step.objects.filter(trajectory=trajectory).order_by("index").values_list("context", "message")
     for context, message in steps:
-        lines += [line for each in context for line in message_lines(each)]
+        lines += [line for message in context for line in message_lines(message)]
         lines += message_lines(message)
-    lines += [line for each in trajectory.closing for line in message_lines(each)]
+    lines += [line for message in trajectory.closing for line in message_lines(message)]
     return shortened("\n".join(lines), max_length=max_length)
 
 

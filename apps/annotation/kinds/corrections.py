@@ -114,7 +114,7 @@ def _field(tool: Tool, name: str, schema: Json, value: Json) -> ArgumentField:
     choices: tuple[tuple[str, str], ...] = ()
     if kind == "choice":
         choices = tuple(
-            (json.dumps(each), each if isinstance(each, str) else json.dumps(each)) for each in schema["enum"]
+            (json.dumps(option), option if isinstance(option, str) else json.dumps(option)) for option in schema["enum"]
         )
     shown = "" if value is None else value if kind in ("text", "long") else json.dumps(value, ensure_ascii=False)
     return ArgumentField(name, kind, name in tool.required, str(schema.get("description") or ""), shown, choices)
@@ -125,7 +125,7 @@ def _kind(schema: dict[str, Json], value: Json) -> str:
         return "choice"
     of_type = schema.get("type")
     if isinstance(of_type, list):
-        of_type = next((each for each in of_type if each != "null"), None)
+        of_type = next((type_name for type_name in of_type if type_name != "null"), None)
     if of_type == "string" and (value is None or isinstance(value, str)):
         return "long" if value and (len(value) > LONG_TEXT or "\n" in value) else "text"
     return {"integer": "number", "number": "number", "boolean": "boolean"}.get(str(of_type), "json")
@@ -155,11 +155,11 @@ def check_action(message: Json, tools: Sequence[Tool]) -> None:
     calls = message.get("tool_calls") or []
     if not calls and not (isinstance(message.get("content"), str) and message["content"].strip()):
         raise BadAction("Say something, or call a tool.")
-    read = calls_of(message)
-    if len(read) != len(calls):
+    read_calls = calls_of(message)
+    if len(read_calls) != len(calls):
         raise BadAction("A tool call needs a name and arguments.")
     tools_by_name = {tool.name: tool for tool in tools}
-    for name, arguments in read:
+    for name, arguments in read_calls:
         if name not in tools_by_name:
             raise BadAction(
                 f"There is no tool {name!r} in this trajectory; there are {', '.join(tools_by_name) or 'none'}."
@@ -174,17 +174,17 @@ def check_arguments(tool: Tool, arguments: Json) -> None:
 
 
 def _in_words(error: ValidationError) -> str:
-    where = ".".join(map(str, error.absolute_path))
-    return f"{where}: {error.message[:300]}." if where else f"{error.message[:300]}."
+    location = ".".join(map(str, error.absolute_path))
+    return f"{location}: {error.message[:300]}." if location else f"{error.message[:300]}."
 
 
-def _json(text: str, what: str) -> Json:
+def _json(text: str, name: str) -> Json:
     """Strict JSON: refuses Python's extensions, such as NaN and 1e999, which browsers can't parse."""
     try:
         value = json.loads(text)
         json.dumps(value, allow_nan=False)
     except (ValueError, RecursionError):
-        raise BadAction(f"{what}: {text[:100]!r} isn't JSON.") from None
+        raise BadAction(f"{name}: {text[:100]!r} isn't JSON.") from None
     return value
 
 
@@ -200,7 +200,8 @@ def _decoded(arguments: Json) -> Json:
 def sampled_by(trajectory: Trajectory, index: int, message: dict[str, Any]) -> UUID | None:
     """The policy that was sampled to produce exactly this action at this step."""
     sets = Continuation.objects.filter(trajectory=trajectory, index=index, state=JobState.DONE, action_hash="")
-    return next((each.policy_id for each in sets.only("policy", "messages") if message in each.messages), None)
+    samples = sets.only("policy", "messages")
+    return next((sample.policy_id for sample in samples if message in sample.messages), None)
 
 
 def branch_after(trajectory: Trajectory, index: int, message: dict[str, Any]) -> UUID | None:

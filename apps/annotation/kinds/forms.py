@@ -25,12 +25,12 @@ UNREADABLE = ValidationError("The page sent something unreadable. Reload it; you
 
 class Option(NamedTuple):
     value: str
-    words: str
+    label: str
     checked: bool
     hint: str = ""
 
 
-class Asked(NamedTuple):
+class QuestionField(NamedTuple):
     """A question as shown at the desk."""
 
     question: Question
@@ -41,7 +41,7 @@ class Asked(NamedTuple):
     """Name of the field that the question depends on; if empty, it's always asked."""
     any_of: str = ""
     """The values of that field for which it's asked, as JSON."""
-    condition_words: str = ""
+    condition_text: str = ""
 
 
 DEGREES = {1: ["better"], 2: ["better", "much better"], 3: ["slightly better", "better", "much better"]}
@@ -52,23 +52,23 @@ def arrows(grade: int) -> str:
     return "←" * grade or "→" * -grade or "="
 
 
-def asked_rows(asks: Asks, draft: Mapping[str, Any]) -> list[Asked]:
+def question_fields(asks: Asks, draft: Mapping[str, Any]) -> list[QuestionField]:
     """A queue's questions in order, with the answers of a draft. Questions about steps are filled in by the page, step by step."""
-    by_key = {each.key: each for each in asks.questions}
-    return [_question_view(each, by_key, draft) for each in asks.questions]
+    by_key = {question.key: question for question in asks.questions}
+    return [_question_view(question, by_key, draft) for question in asks.questions]
 
 
-def _question_view(question: Question, by_key: Mapping[str, Question], draft: Mapping[str, Any]) -> Asked:
+def _question_view(question: Question, by_key: Mapping[str, Question], draft: Mapping[str, Any]) -> QuestionField:
     field = field_of(question)
     answer = draft.get(field) if question.per == "item" else None
     options = [_option(question, value, answer) for value in question.values]
     text = answer if question.type == "text" and isinstance(answer, str) else ""
     if not (when := question.when):
-        return Asked(question, field, options, text)
+        return QuestionField(question, field, options, text)
     other = by_key[when.question]
     any_of = [str(value) for value in when.any_of]
-    words = f"Only if “{other.name}” is {' or '.join(any_of)}."
-    return Asked(question, field, options, text, field_of(other), json.dumps(any_of), words)
+    condition_text = f"Only if “{other.name}” is {' or '.join(any_of)}."
+    return QuestionField(question, field, options, text, field_of(other), json.dumps(any_of), condition_text)
 
 
 def _option(question: Question, value: int | str, answer: Any) -> Option:
@@ -135,7 +135,7 @@ class JudgmentForm(forms.Form):
 
 
 def _in_order_of(question: Question, value: Any) -> Any:
-    return [each for each in question.options if each in value] if isinstance(value, list) else value
+    return [option for option in question.options if option in value] if isinstance(value, list) else value
 
 
 class RowsField(forms.JSONField):
@@ -194,7 +194,7 @@ class TrajectoryForm(JudgmentForm):
 
     def answers_of_steps(self, of_item: Answers) -> dict[str, Answers]:
         """Answers by step index."""
-        questions = {each.key: each for each in self.asks.of_steps}
+        questions = {question.key: question for question in self.asks.of_steps}
         answers = {}
         for row in in_order(self.cleaned_data["step_answers"]):
             sent = {

@@ -30,7 +30,7 @@ MAX_REMARKS = 200
 
 PartUrl = Callable[[str, int], str]
 """The URL of a step's parts, by side and index."""
-Known = int | str
+KnownAnswer = int | str
 """The known answer of a gold or onboarding item, as stored in `Item.known`."""
 
 
@@ -73,7 +73,7 @@ class StepRemark:
     """One judgment about one step."""
 
     index: int
-    words: str
+    text: str
     tone: str
     """good, bad, attention, or plain."""
     note: str
@@ -175,7 +175,7 @@ class Kind(ABC, Generic[K, A, J]):
         """The position that judgments of an item are compared by: two that aren't equal contradict each other. None if it takes no position."""
 
     @abstractmethod
-    def known(self, judgment: J) -> Known | None:
+    def as_known_answer(self, judgment: J) -> KnownAnswer | None:
         """The judgment in the format of known answers; None if it has no equivalent."""
 
     @abstractmethod
@@ -187,47 +187,47 @@ class Kind(ABC, Generic[K, A, J]):
         return None
 
     @abstractmethod
-    def words(self, judgment: A | J) -> str:
+    def judgment_text(self, judgment: A | J) -> str:
         """A judgment as short text."""
 
-    def words_on(self, judgment: J, trajectory: UUID) -> str:
+    def judgment_text_on(self, judgment: J, trajectory: UUID) -> str:
         """What it says about one trajectory."""
-        return self.words(judgment)
+        return self.judgment_text(judgment)
 
-    def words_by_side(self, judgment: A | J, *, a_is_left: bool) -> str:
+    def judgment_text_by_side(self, judgment: A | J, *, a_is_left: bool) -> str:
         """The same by displayed side, for somebody who may not know the names."""
-        return self.words(judgment)
+        return self.judgment_text(judgment)
 
-    def words_as_given(self, judgment: J) -> str:
+    def judgment_text_for_author(self, judgment: J) -> str:
         """The text for its author."""
-        return self.words(judgment)
+        return self.judgment_text(judgment)
 
     @abstractmethod
-    def known_words(self, known: Known, *, a_is_left: bool | None = None) -> str:
+    def known_answer_text(self, known: KnownAnswer, *, a_is_left: bool | None = None) -> str:
         """A known answer as text, by displayed side if `a_is_left` is given."""
 
     def remarks(self, judgments: Mapping[UUID, J]) -> Iterator[StepRemark]:
         """Statements about single steps in judgments keyed by id; the number of queries is constant."""
         yield from ()
 
-    outcome_tells: ClassVar[Q | None] = None
+    outcome_decides: ClassVar[Q | None] = None
     """The items whose known answer follows from their trajectories' outcomes; None if it never does."""
-    outcome_words: ClassVar[str] = ""
+    outcome_rule: ClassVar[str] = ""
     """How the outcome determines the answer, as text."""
 
     @abstractmethod
-    def known_field(self) -> forms.Field:
+    def known_answer_field(self) -> forms.Field:
         """The form field for an item's known answer."""
 
-    def read_known(self, value: str) -> Known:
+    def parse_known_answer(self, value: str) -> KnownAnswer:
         """Parse that field's value. Raises ValidationError."""
         return int(value)
 
-    def known_as_given(self, known: Known) -> str:
+    def known_answer_field_value(self, known: KnownAnswer) -> str:
         """The reverse: the field's value for a known answer."""
         return str(known)
 
-    def check_known(self, known: Known, trajectory: Trajectory) -> None:
+    def check_known_answer(self, known: KnownAnswer, trajectory: Trajectory) -> None:
         """Refuse a known answer that no annotator could give. Raises Refusal."""
 
     @property
@@ -250,7 +250,7 @@ class Kind(ABC, Generic[K, A, J]):
         """The reverse: the option for a decision."""
 
     @abstractmethod
-    def decided_words(self, decision: Adjudication, judgments: Sequence[J], *, a_is_left: bool | None) -> str:
+    def decision_text(self, decision: Adjudication, judgments: Sequence[J], *, a_is_left: bool | None) -> str:
         """A decision as text, by displayed side if `a_is_left` is given."""
 
     @abstractmethod
@@ -258,7 +258,7 @@ class Kind(ABC, Generic[K, A, J]):
         """Whether a judgment matches the decision."""
 
     @abstractmethod
-    def decided_for(self, judgment: J, decision: Adjudication) -> str:
+    def decision_text_for(self, judgment: J, decision: Adjudication) -> str:
         """A decision as text for the judgment's author."""
 
     @abstractmethod
@@ -288,7 +288,7 @@ class Kind(ABC, Generic[K, A, J]):
         """The items of one task, each with its shuffled position."""
 
     @abstractmethod
-    def pairing_words(self, pairing: Pairing) -> str:
+    def pairing_text(self, pairing: Pairing) -> str:
         """How the items were drawn, as text."""
 
     imported_as: ClassVar[str]
@@ -302,7 +302,7 @@ class Kind(ABC, Generic[K, A, J]):
         """Whether a file may contain such judgments."""
 
     @abstractmethod
-    def imported_words(self, sides: tuple[str, str] | None) -> Sequence[str]:
+    def imported_value_texts(self, sides: tuple[str, str] | None) -> Sequence[str]:
         """These meanings as text, with the file's own names for the sides of a pair."""
 
     @abstractmethod
@@ -310,7 +310,7 @@ class Kind(ABC, Generic[K, A, J]):
         """A record's judgments, by annotator; `steps` are the extra columns of each step."""
 
     @abstractmethod
-    def words_as_imported(self, answer: A, sides: tuple[str, str] | None) -> str:
+    def imported_answer_text(self, answer: A, sides: tuple[str, str] | None) -> str:
         """An answer as text, in the file's terms."""
 
     def points_at(self, answer: A) -> int | None:
@@ -322,7 +322,7 @@ class Kind(ABC, Generic[K, A, J]):
         return ""
 
 
-def known_choice(choices: Sequence[tuple[str, str]], help_text: str = "") -> forms.ChoiceField:
+def known_answer_choice(choices: Sequence[tuple[str, str]], help_text: str = "") -> forms.ChoiceField:
     """A field for a known answer with a few options."""
     return forms.ChoiceField(
         label="Right answer", choices=choices, required=False, widget=forms.RadioSelect, help_text=help_text

@@ -51,7 +51,7 @@ class Survey:
     @property
     def is_likely(self) -> bool:
         """Whether there are pairs, or a column whose name suggests a verdict."""
-        columns = (*(name for each in (*self.verdicts, *self.labels) for name in each.names), *self.indexes)
+        columns = (*(name for group in (*self.verdicts, *self.labels) for name in group.names), *self.indexes)
         return bool(self.sides) or any(VERDICT.search(name) for name in columns)
 
 
@@ -81,7 +81,7 @@ class Meanings:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        return cls(data["kind"], tuple(Column(**each) for each in data["columns"]), data["who"])
+        return cls(data["kind"], tuple(Column(**column) for column in data["columns"]), data["who"])
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

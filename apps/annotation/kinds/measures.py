@@ -13,12 +13,12 @@ from contract.questions import Question
 AT_ONCE = 10_000
 
 
-class Given(NamedTuple):
+class UnitValue(NamedTuple):
     """One annotator's value for one unit: an item, or a step of it."""
 
     annotator: UUID
     item: int
-    thing: Hashable
+    unit: Hashable
     value: int
 
 
@@ -49,19 +49,19 @@ class Measure:
     ordered: bool = True
     sides: bool = False
     """Whether values are grades in favor of a trajectory. Chance-corrected figures are then also given for the direction alone."""
-    given: list[Given] = field(default_factory=list)
+    answers: list[UnitValue] = field(default_factory=list)
 
     def add(self, work: Work, value: int | None) -> None:
         """Add a judgment's value for its item, if it has one."""
         if value is not None and value in self.values:
-            self.given.append(Given(work.annotator, work.item, work.item, value))
+            self.answers.append(UnitValue(work.annotator, work.item, work.item, value))
 
 
 class QuestionMeasures:
     """The measures of a queue's questions: multiple choice has one per option, free text has none."""
 
     def __init__(self, questions: Sequence[Question]) -> None:
-        self._of: list[tuple[Question, list[Measure]]] = [(each, _measures_of(each)) for each in questions]
+        self._of: list[tuple[Question, list[Measure]]] = [(question, _measures_of(question)) for question in questions]
 
     @property
     def all(self) -> list[Measure]:
@@ -92,7 +92,7 @@ def _measures_of(question: Question) -> list[Measure]:
             return []
 
 
-def _add(question: Question, measures: Sequence[Measure], answer: Any, work: Work, thing: Hashable) -> None:
+def _add(question: Question, measures: Sequence[Measure], answer: Any, work: Work, unit: Hashable) -> None:
     if answer is None:
         return
     match question.type:
@@ -104,7 +104,7 @@ def _add(question: Question, measures: Sequence[Measure], answer: Any, work: Wor
             values = [answer]
     for measure, value in zip(measures, values, strict=False):
         if value in measure.values:
-            measure.given.append(Given(work.annotator, work.item, thing, value))
+            measure.answers.append(UnitValue(work.annotator, work.item, unit, value))
 
 
 @dataclass

@@ -58,12 +58,12 @@ class Pair(NamedTuple):
         return shuffled_place(f"{seed} {self.a} {self.b}")
 
 
-def shuffled_place(what: str) -> int:
+def shuffled_place(key: str) -> int:
     """A pseudorandom position: a hash, so that it doesn't depend on the queue's other items or their order of arrival.
 
     63 bits: among a million items a collision has a probability below one in ten million, and a unique constraint would catch it.
     """
-    return int.from_bytes(blake2b(what.encode(), digest_size=8).digest(), "big") >> 1
+    return int.from_bytes(blake2b(key.encode(), digest_size=8).digest(), "big") >> 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,8 +113,8 @@ class Pairing:
             self.per_task, f"{self.per_task} pairs a task"
         )
         rules = [
-            words
-            for words, holds in (
+            rule
+            for rule, holds in (
                 ("different outcomes", self.different_outcomes),
                 ("different policies", self.different_policies),
             )

@@ -12,15 +12,15 @@ from rest_framework import serializers
 
 from apps.annotation.kinds import pair_view
 from apps.annotation.kinds.answers import Choice, check_answers
-from apps.annotation.kinds.forms import AsksForm, JudgmentForm, Option, arrows, asked_rows
+from apps.annotation.kinds.forms import AsksForm, JudgmentForm, Option, arrows, question_fields
 from apps.annotation.kinds.kind import (
     OF_A_JUDGMENT,
     JudgmentSerializer,
     Kind,
-    Known,
+    KnownAnswer,
     PartUrl,
     Submission,
-    known_choice,
+    known_answer_choice,
 )
 from apps.annotation.kinds.meanings import Info, Meanings, Survey, answers_by_annotator
 from apps.annotation.kinds.measures import Gathered, Measure, QuestionMeasures, read
@@ -59,7 +59,7 @@ class Grade(NamedTuple):
     key: str
     arrows: str
     """Arrows towards the better side; empty for "both bad", which has no side."""
-    words: str
+    label: str
     title: str
     checked: bool
 
@@ -71,9 +71,9 @@ def scale(draft: Mapping[str, Any]) -> list[tuple[str, list[Grade]]]:
 
 def _grade_on_scale(value: int | str, checked: Any) -> Grade:
     grade = value if isinstance(value, int) else None
-    words = "both bad" if grade is None else GRADES.get(abs(grade), "tie")
+    label = "both bad" if grade is None else GRADES.get(abs(grade), "tie")
     drawn = "" if grade is None else arrows(grade)
-    return Grade(str(value), KEYS[value], drawn, words, dict(ANSWERS)[str(value)], checked == str(value))
+    return Grade(str(value), KEYS[value], drawn, label, dict(ANSWERS)[str(value)], checked == str(value))
 
 
 class PreferenceForm(JudgmentForm):
@@ -158,9 +158,11 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
         return {
             "asks": asks,
             "scale": scale(draft),
-            "questions": asked_rows(asks, draft),
-            "questions_title": "Aspects" if all(each.type == "comparison" for each in asks.questions) else "Questions",
-            "confidences": [Option(value, words, str(draft.get("confidence")) == value) for value, words in CONFIDENCE],
+            "questions": question_fields(asks, draft),
+            "questions_title": "Aspects"
+            if all(question.type == "comparison" for question in asks.questions)
+            else "Questions",
+            "confidences": [Option(value, label, str(draft.get("confidence")) == value) for value, label in CONFIDENCE],
         }
 
     def check(self, answer: Choice, asks: PairwiseAsks, item: Item) -> None:
@@ -194,7 +196,7 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
     def stance(self, judgment: Choice | Preference) -> int | None:
         return _sign(judgment.strength) or None
 
-    def known(self, judgment: Preference) -> Known:
+    def as_known_answer(self, judgment: Preference) -> KnownAnswer:
         """+1: trajectory a is better, 0: neither, −1: trajectory b. The strength is ignored."""
         return _sign(judgment.strength)
 
@@ -213,36 +215,36 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
     def chose_left(self, judgment: Preference) -> bool | None:
         return _chose_left(judgment.strength, judgment.a_was_left)
 
-    def words(self, judgment: Choice | Preference) -> str:
+    def judgment_text(self, judgment: Choice | Preference) -> str:
         """“A clearly better”."""
         return _grade(judgment.strength, judgment.both_bad, ("A", "B"))
 
-    def words_on(self, judgment: Preference, trajectory: UUID) -> str:
+    def judgment_text_on(self, judgment: Preference, trajectory: UUID) -> str:
         """“clearly worse”."""
         strength = judgment.strength if judgment.item.a_id == trajectory else -judgment.strength
         if judgment.both_bad or not strength:
-            return self.words(judgment)
+            return self.judgment_text(judgment)
         return f"{GRADES[abs(strength)]} {'better' if strength > 0 else 'worse'}"
 
-    def words_by_side(self, judgment: Choice | Preference, *, a_is_left: bool) -> str:
+    def judgment_text_by_side(self, judgment: Choice | Preference, *, a_is_left: bool) -> str:
         """“left clearly better”."""
         return by_side(judgment.strength, judgment.both_bad, a_was_left=a_is_left)
 
-    def words_as_given(self, judgment: Preference) -> str:
-        return self.words_by_side(judgment, a_is_left=judgment.a_is_shown_left)
+    def judgment_text_for_author(self, judgment: Preference) -> str:
+        return self.judgment_text_by_side(judgment, a_is_left=judgment.a_is_shown_left)
 
-    def known_words(self, known: Known, *, a_is_left: bool | None = None) -> str:
+    def known_answer_text(self, known: KnownAnswer, *, a_is_left: bool | None = None) -> str:
         if known == 0:
             return "neither is better"
         if a_is_left is None:
             return f"trajectory {'A' if known == 1 else 'B'} is better"
         return f"{'left' if (known == 1) == a_is_left else 'right'} is better"
 
-    outcome_tells = Q(a__success=True, b__success=False) | Q(a__success=False, b__success=True)
-    outcome_words = "the trajectory that succeeded is better than the one that failed"
+    outcome_decides = Q(a__success=True, b__success=False) | Q(a__success=False, b__success=True)
+    outcome_rule = "the trajectory that succeeded is better than the one that failed"
 
-    def known_field(self) -> forms.Field:
-        return known_choice([("1", "A is better"), ("0", "Neither is better"), ("-1", "B is better")])
+    def known_answer_field(self) -> forms.Field:
+        return known_answer_choice([("1", "A is better"), ("0", "Neither is better"), ("-1", "B is better")])
 
     question_of_review = "Which trajectory is better?"
 
@@ -258,14 +260,16 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
         strength = decision.strength or 0
         return BOTH_BAD if decision.both_bad else str(strength if a_is_left else -strength)
 
-    def decided_words(self, decision: Adjudication, judgments: Sequence[Preference], *, a_is_left: bool | None) -> str:
+    def decision_text(self, decision: Adjudication, judgments: Sequence[Preference], *, a_is_left: bool | None) -> str:
         choice = Choice(decision.strength or 0, decision.both_bad)
-        return self.words(choice) if a_is_left is None else self.words_by_side(choice, a_is_left=a_is_left)
+        return (
+            self.judgment_text(choice) if a_is_left is None else self.judgment_text_by_side(choice, a_is_left=a_is_left)
+        )
 
     def agrees(self, decision: Adjudication, judgment: Preference) -> bool:
         return _sign(decision.strength or 0) == _sign(judgment.strength)
 
-    def decided_for(self, judgment: Preference, decision: Adjudication) -> str:
+    def decision_text_for(self, judgment: Preference, decision: Adjudication) -> str:
         return by_side(decision.strength or 0, decision.both_bad, a_was_left=judgment.a_is_shown_left)
 
     def decision_problem(self, decision: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -289,7 +293,7 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
         for pair in draw(pairing, task, candidates):
             yield Item(task_id=task, a_id=pair.a, b_id=pair.b, position=pair.shuffled(pairing.seed))
 
-    def pairing_words(self, pairing: Pairing) -> str:
+    def pairing_text(self, pairing: Pairing) -> str:
         return str(pairing)
 
     imported_as = "Which trajectory of a pair is better"
@@ -299,28 +303,28 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
     def occurs_in(self, survey: Survey) -> bool:
         return survey.sides is not None
 
-    def imported_words(self, sides: tuple[str, str] | None) -> Sequence[str]:
+    def imported_value_texts(self, sides: tuple[str, str] | None) -> Sequence[str]:
         """Starts with the meaning in favor of the first side, whichever the file names first."""
-        return [self.words_as_imported(_imported(value), sides) for value in self.imported_values]
+        return [self.imported_answer_text(_imported(value), sides) for value in self.imported_values]
 
     def imported(self, meanings: Meanings, info: Info, steps: Sequence[Info]) -> dict[str, Choice]:
         return answers_by_annotator(meanings, info, _imported)
 
-    def words_as_imported(self, answer: Choice, sides: tuple[str, str] | None) -> str:
+    def imported_answer_text(self, answer: Choice, sides: tuple[str, str] | None) -> str:
         return _grade(answer.strength, answer.both_bad, (called((sides or "AB")[0]), called((sides or "AB")[1])))
 
     def suggested(self, value: Any, sides: tuple[str, str] | None) -> str:
         if not sides or not isinstance(value, str):
             return ""
         for side, grade in zip(sides, ("2", "-2"), strict=True):
-            if value in (f"{what}_{side}" for what in NAMES_OF_SIDES) or (value == side and not side.isdecimal()):
+            if value in (f"{noun}_{side}" for noun in NAMES_OF_SIDES) or (value == side and not side.isdecimal()):
                 return grade
         return UNMISTAKABLE.get(value.lower(), "")
 
 
 def by_side_or_not(asks: Asks, answers: Answers) -> tuple[dict[str, int], Answers]:
     """Splits the answers into comparing ones, which favor a side, and all others."""
-    sided = {each.key for each in asks.questions if each.type == "comparison"}
+    sided = {question.key for question in asks.questions if question.type == "comparison"}
     favors = {key: value for key, value in answers.items() if key in sided and isinstance(value, int)}
     return favors, {key: value for key, value in answers.items() if key not in sided}
 

@@ -20,7 +20,7 @@ def field_of(question: Question) -> str:
 
 def fields_of(asks: "Asks", answers: Mapping[str, Any]) -> dict[str, Any]:
     """Answers by field name in forms and drafts, without those to removed questions."""
-    return {field_of(each): answers[each.key] for each in asks.of_items if each.key in answers}
+    return {field_of(question): answers[question.key] for question in asks.of_items if question.key in answers}
 
 
 def answer_texts(answers: Answers) -> list[str]:
@@ -29,7 +29,7 @@ def answer_texts(answers: Answers) -> list[str]:
 
 
 def _kept(data: Mapping[str, Any]) -> tuple[Question, ...]:
-    return tuple(Question.from_json(each) for each in data.get("questions", ()))
+    return tuple(Question.from_json(question) for question in data.get("questions", ()))
 
 
 class UnfitAnswers(ValueError):
@@ -53,37 +53,41 @@ class Asks:
 
     def to_json(self) -> dict[str, Any]:
         """Encode for `Queue.asks`."""
-        return {**asdict(self), "questions": [each.to_json() for each in self.questions]}
+        return {**asdict(self), "questions": [question.to_json() for question in self.questions]}
 
     @property
     def of_items(self) -> list[Question]:
-        return [each for each in self.questions if each.per == "item"]
+        return [question for question in self.questions if question.per == "item"]
 
     @property
     def of_steps(self) -> list[Question]:
-        return [each for each in self.questions if each.per == "step"]
+        return [question for question in self.questions if question.per == "step"]
 
     def kept(self, answers: Answers) -> Answers:
         """The answers to item questions that apply. Pages without JavaScript also show and send the others."""
-        return {each.key: answers[each.key] for each in asked(self.of_items, answers) if each.key in answers}
+        keys = [question.key for question in asked(self.of_items, answers)]
+        return {key: answers[key] for key in keys if key in answers}
 
     def kept_of_step(self, answers: Answers, of_item: Answers) -> Answers:
         """The same for one step."""
         shown = asked(self.questions, {**of_item, **answers})
-        return {each.key: answers[each.key] for each in shown if each.per == "step" and each.key in answers}
+        keys = [question.key for question in shown if question.per == "step"]
+        return {key: answers[key] for key in keys if key in answers}
 
     def check(self, answers: Answers, of_steps: Mapping[str, Answers], needed: int) -> None:
         """Raises UnfitAnswers. `needed`: the number of steps, from the first, that must be answered."""
         _check(self.of_items, answers, asked(self.of_items, answers), "")
         for index in sorted({*map(int, of_steps), *range(needed if self.of_steps else 0)}):
             answers_of_step = of_steps.get(str(index), {})
-            shown = [each for each in asked(self.questions, {**answers, **answers_of_step}) if each.per == "step"]
+            shown = [
+                question for question in asked(self.questions, {**answers, **answers_of_step}) if question.per == "step"
+            ]
             required = shown if index < needed else []
             _check(self.of_steps, answers_of_step, required, f" at step {index + 1}")
 
 
 def _check(questions: Sequence[Question], answers: Answers, required: Sequence[Question], where: str) -> None:
-    questions_by_key = {each.key: each for each in questions}
+    questions_by_key = {question.key: question for question in questions}
     for key, value in answers.items():
         if key not in questions_by_key or not questions_by_key[key].takes(value):
             raise UnfitAnswers(f"“{key}” cannot be answered with {value}{where} in this queue. Reload the page.")
@@ -177,7 +181,7 @@ class RatingAsks(Asks):
         """
         if thumb is not None:
             return thumb
-        scales = {each.key: each for each in self.questions if each.type == "scale"}
+        scales = {question.key: question for question in self.questions if question.type == "scale"}
         total = 0.0
         for key, value in answers.items():
             if isinstance(value, int) and key in scales:

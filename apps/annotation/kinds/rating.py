@@ -13,8 +13,23 @@ from django.db.models import Q
 from rest_framework import serializers
 
 from apps.annotation.kinds.answers import MarkedStep, Scores, check_answers
-from apps.annotation.kinds.forms import AsksForm, RowsField, TrajectoryForm, asked_rows, rows_of_steps, step_index, text
-from apps.annotation.kinds.kind import MAX_REMARKS, OF_A_JUDGMENT, Known, StepRemark, Submission, known_choice
+from apps.annotation.kinds.forms import (
+    AsksForm,
+    RowsField,
+    TrajectoryForm,
+    question_fields,
+    rows_of_steps,
+    step_index,
+    text,
+)
+from apps.annotation.kinds.kind import (
+    MAX_REMARKS,
+    OF_A_JUDGMENT,
+    KnownAnswer,
+    StepRemark,
+    Submission,
+    known_answer_choice,
+)
 from apps.annotation.kinds.meanings import Info, Meanings, Survey, answers_by_annotator
 from apps.annotation.kinds.measures import Gathered, Measure, QuestionMeasures, read
 from apps.annotation.kinds.questions import RatingAsks, answer_texts, fields_of
@@ -87,7 +102,7 @@ class RatingKind(SingleTrajectoryKind[RatingAsks, Scores, Rating]):
         asks, draft = self.asked(assignment.queue), assignment.draft
         return {
             "asks": asks,
-            "questions": asked_rows(asks, draft),
+            "questions": question_fields(asks, draft),
             "thumb": str(draft.get("thumb") or ""),
             "kept": {name: json.dumps(draft.get(name) or []) for name in ("marks", "step_answers")},
         }
@@ -136,7 +151,7 @@ class RatingKind(SingleTrajectoryKind[RatingAsks, Scores, Rating]):
     def stance(self, judgment: Scores | Rating) -> int | None:
         return judgment.thumb
 
-    def known(self, judgment: Rating) -> Known:
+    def as_known_answer(self, judgment: Rating) -> KnownAnswer:
         """+1: a good trajectory, −1: a bad one, 0: neither, according to `RatingAsks.opinion`."""
         return self.asked(judgment.queue).opinion(judgment.thumb, judgment.answers)
 
@@ -150,14 +165,14 @@ class RatingKind(SingleTrajectoryKind[RatingAsks, Scores, Rating]):
             thumb.add(work, values["thumb"])
             questions.add(work, values["answers"], values["step_answers"])
         # Most answered first: a question that was added late has little data for comparing people.
-        gathered.measures.sort(key=lambda measure: -len(measure.given))
+        gathered.measures.sort(key=lambda measure: -len(measure.answers))
         return gathered
 
-    def words(self, judgment: Scores | Rating) -> str:
+    def judgment_text(self, judgment: Scores | Rating) -> str:
         thumb = {1: ["thumb up"], -1: ["thumb down"]}.get(judgment.thumb or 0, [])
         return ", ".join([*thumb, *answer_texts(judgment.answers)]) or "nothing"
 
-    def known_words(self, known: Known, *, a_is_left: bool | None = None) -> str:
+    def known_answer_text(self, known: KnownAnswer, *, a_is_left: bool | None = None) -> str:
         return "it is a good trajectory" if known == 1 else "it is a bad trajectory"
 
     def remarks(self, judgments: Mapping[UUID, Rating]) -> Iterator[StepRemark]:
@@ -166,15 +181,15 @@ class RatingKind(SingleTrajectoryKind[RatingAsks, Scores, Rating]):
             name = judgments[mark.rating_id].annotator.name
             yield StepRemark(mark.index, mark.get_kind_display().lower(), tone, mark.note, name)
 
-    outcome_tells = Q(a__success__isnull=False)
-    outcome_words = (
+    outcome_decides = Q(a__success__isnull=False)
+    outcome_rule = (
         "a trajectory that succeeded is a good one. A rating expresses that by its thumb or, without one, by the half of their scales "
         "the answers lie in"
     )
 
-    def known_field(self) -> forms.Field:
-        words = "Determined by the thumb or, without one, by answers above or below the middle of their scales."
-        return known_choice([("1", "Good"), ("-1", "Bad")], words)
+    def known_answer_field(self) -> forms.Field:
+        help_text = "Determined by the thumb or, without one, by answers above or below the middle of their scales."
+        return known_answer_choice([("1", "Good"), ("-1", "Bad")], help_text)
 
     asks_form = RatingAsksForm
 
@@ -193,13 +208,13 @@ class RatingKind(SingleTrajectoryKind[RatingAsks, Scores, Rating]):
     def occurs_in(self, survey: Survey) -> bool:
         return not survey.sides and bool(survey.verdicts)
 
-    def imported_words(self, sides: tuple[str, str] | None) -> Sequence[str]:
+    def imported_value_texts(self, sides: tuple[str, str] | None) -> Sequence[str]:
         return "good trajectory", "bad trajectory"
 
     def imported(self, meanings: Meanings, info: Info, steps: Sequence[Info]) -> dict[str, Scores]:
         return answers_by_annotator(meanings, info, lambda value: Scores(thumb=int(value)))
 
-    def words_as_imported(self, answer: Scores, sides: tuple[str, str] | None) -> str:
+    def imported_answer_text(self, answer: Scores, sides: tuple[str, str] | None) -> str:
         return "good" if answer.thumb == 1 else "bad"
 
     def opinion(self, values: Mapping[str, Any], asks: Mapping[str, Any]) -> int:

@@ -99,7 +99,7 @@ class SingleTrajectoryKind(Kind[K, A, J]):
     question_of_review = "Which judgment stands?"
 
     def review_choices(self, judgments: Sequence[J]) -> list[tuple[str, str]]:
-        return [(str(judgment.pk), self.words(judgment)) for judgment in judgments]
+        return [(str(judgment.pk), self.judgment_text(judgment)) for judgment in judgments]
 
     def decision(self, value: str, *, a_is_left: bool) -> dict[str, Any]:
         return {"upheld": UUID(value)}
@@ -107,14 +107,14 @@ class SingleTrajectoryKind(Kind[K, A, J]):
     def chosen(self, decision: Adjudication, *, a_is_left: bool) -> str:
         return str(decision.upheld)
 
-    def decided_words(self, decision: Adjudication, judgments: Sequence[J], *, a_is_left: bool | None) -> str:
-        upheld = (self.words(each) for each in judgments if each.pk == decision.upheld)
+    def decision_text(self, decision: Adjudication, judgments: Sequence[J], *, a_is_left: bool | None) -> str:
+        upheld = (self.judgment_text(judgment) for judgment in judgments if judgment.pk == decision.upheld)
         return next(upheld, "one judgment stands")
 
     def agrees(self, decision: Adjudication, judgment: J) -> bool:
         return decision.upheld == judgment.pk
 
-    def decided_for(self, judgment: J, decision: Adjudication) -> str:
+    def decision_text_for(self, judgment: J, decision: Adjudication) -> str:
         return "your judgment stands" if self.agrees(decision, judgment) else "another judgment stands"
 
     def decision_problem(self, decision: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -149,5 +149,5 @@ class SingleTrajectoryKind(Kind[K, A, J]):
             trajectory_id = candidates[index].id
             yield Item(task_id=task, a_id=trajectory_id, position=shuffled_place(f"{pairing.seed} {trajectory_id}"))
 
-    def pairing_words(self, pairing: Pairing) -> str:
+    def pairing_text(self, pairing: Pairing) -> str:
         return pairing.of_single_trajectories

@@ -21,15 +21,15 @@ from apps.annotation.kinds.forms import (
     AsksForm,
     RowsField,
     TrajectoryForm,
-    asked_rows,
     in_order,
+    question_fields,
     rows_of_steps,
     step_index,
     text,
 )
-from apps.annotation.kinds.kind import MAX_REMARKS, OF_A_JUDGMENT, Known, StepRemark, Submission
+from apps.annotation.kinds.kind import MAX_REMARKS, OF_A_JUDGMENT, KnownAnswer, StepRemark, Submission
 from apps.annotation.kinds.meanings import Info, Meanings, Survey, inspections_by_annotator
-from apps.annotation.kinds.measures import AT_ONCE, Gathered, Given, Measure, QuestionMeasures, read
+from apps.annotation.kinds.measures import AT_ONCE, Gathered, Measure, QuestionMeasures, UnitValue, read
 from apps.annotation.kinds.questions import Alternatives, StepsAsks, fields_of
 from apps.annotation.kinds.single_trajectory import SingleTrajectoryKind, SingleTrajectorySerializer
 from apps.annotation.models import Annotator, Assignment, Correction, Inspection, Item, Queue, StepLabel
@@ -41,7 +41,7 @@ from apps.trajectories.models import Trajectory
 NO_ERROR = "none"
 SPANS = 50
 ENDINGS = {ending: n for n, ending in enumerate(Inspection.Ending.values)}
-WORDS = {1: "good", 0: "neutral", -1: "bad"}
+LABEL_NAMES = {1: "good", 0: "neutral", -1: "bad"}
 TONES = {1: "good", 0: "plain", -1: "bad"}
 Ending = Inspection.Ending
 ON_THE_DESK = [(value, label) for value, label in Ending.choices if value != Ending.EDITED]
@@ -190,7 +190,7 @@ class Steps(SingleTrajectoryKind[StepsAsks, InspectionAnswer, Inspection]):
         return {
             "asks": asks,
             "runs_on": asks.alternatives is not None and assignment.item.task.environment in ENVIRONMENTS,
-            "questions": asked_rows(asks, draft),
+            "questions": question_fields(asks, draft),
             "kept": {name: json.dumps(draft.get(name) or []) for name in ("labels", "corrections", "step_answers")},
         }
 
@@ -256,11 +256,11 @@ class Steps(SingleTrajectoryKind[StepsAsks, InspectionAnswer, Inspection]):
             "step_answers": rows_of_steps(walk.step_answers),
         }
 
-    def stance(self, judgment: InspectionAnswer | Inspection) -> Known | None:
+    def stance(self, judgment: InspectionAnswer | Inspection) -> KnownAnswer | None:
         """None for annotators who gave up or call the task bad: they contradict nobody."""
         return NO_ERROR if judgment.ending == Ending.SOLVED else judgment.first_error
 
-    def known(self, judgment: Inspection) -> Known | None:
+    def as_known_answer(self, judgment: Inspection) -> KnownAnswer | None:
         """The index of the first error, or the value for no error."""
         return self.stance(judgment)
 
@@ -283,14 +283,14 @@ class Steps(SingleTrajectoryKind[StepsAsks, InspectionAnswer, Inspection]):
         labels = inspected.exclude(is_filled=True, index__gt=F("inspection__first_error")).order_by("pk")
         rows = labels.values_list("inspection__annotator", "inspection__item", "index", "value")
         for annotator_id, item, index, value in rows.iterator(chunk_size=AT_ONCE):
-            steps.given.append(Given(annotator_id, item, (item, index), value))
+            steps.answers.append(UnitValue(annotator_id, item, (item, index), value))
         return gathered
 
-    def words(self, judgment: InspectionAnswer | Inspection) -> str:
-        where = "" if judgment.first_error is None else f", step {judgment.first_error + 1}"
-        return f"{Ending(judgment.ending).label.lower()}{where}"
+    def judgment_text(self, judgment: InspectionAnswer | Inspection) -> str:
+        position = "" if judgment.first_error is None else f", step {judgment.first_error + 1}"
+        return f"{Ending(judgment.ending).label.lower()}{position}"
 
-    def known_words(self, known: Known, *, a_is_left: bool | None = None) -> str:
+    def known_answer_text(self, known: KnownAnswer, *, a_is_left: bool | None = None) -> str:
         return "there is no error" if known == NO_ERROR else f"the first error is step {int(known) + 1}"
 
     def remarks(self, judgments: Mapping[UUID, Inspection]) -> Iterator[StepRemark]:
@@ -298,29 +298,29 @@ class Steps(SingleTrajectoryKind[StepsAsks, InspectionAnswer, Inspection]):
         labels = StepLabel.objects.filter(inspection__in=judgments, is_filled=False).defer("spans")
         for label in labels[:MAX_REMARKS]:
             judgment = judgments[label.inspection_id]
-            words = "first error" if judgment.first_error == label.index else WORDS[label.value]
-            yield StepRemark(label.index, words, TONES[label.value], label.critique, judgment.annotator.name)
+            text = "first error" if judgment.first_error == label.index else LABEL_NAMES[label.value]
+            yield StepRemark(label.index, text, TONES[label.value], label.critique, judgment.annotator.name)
         for action in Correction.objects.filter(inspection__in=judgments).defer("message")[:MAX_REMARKS]:
             annotator = judgments[action.inspection_id].annotator
             is_users = annotator.kind == Annotator.Kind.USER
             note = "What the agent’s user made of it" if is_users else action.get_origin_display()
             yield StepRemark(action.index, "better action", "attention", note, annotator.name)
 
-    outcome_words = "An outcome does not say which step is wrong. Give the answers of single items instead."
+    outcome_rule = "An outcome does not say which step is wrong. Give the answers of single items instead."
 
-    def known_field(self) -> forms.Field:
-        words = "Number of the first step that is wrong, or “none”."
-        return forms.CharField(label="Right answer", required=False, max_length=9, help_text=words)
+    def known_answer_field(self) -> forms.Field:
+        help_text = "Number of the first step that is wrong, or “none”."
+        return forms.CharField(label="Right answer", required=False, max_length=9, help_text=help_text)
 
-    def read_known(self, value: str) -> Known:
+    def parse_known_answer(self, value: str) -> KnownAnswer:
         if value != NO_ERROR and not (value.isdecimal() and int(value)):
             raise ValidationError("Give the number of a step, or “none”.")
         return NO_ERROR if value == NO_ERROR else int(value) - 1
 
-    def known_as_given(self, known: Known) -> str:
+    def known_answer_field_value(self, known: KnownAnswer) -> str:
         return str(known + 1) if isinstance(known, int) else known
 
-    def check_known(self, known: Known, trajectory: Trajectory) -> None:
+    def check_known_answer(self, known: KnownAnswer, trajectory: Trajectory) -> None:
         if isinstance(known, int) and known >= trajectory.step_count:
             raise NoSuchStep(known + 1, trajectory.step_count)
 
@@ -346,13 +346,13 @@ class Steps(SingleTrajectoryKind[StepsAsks, InspectionAnswer, Inspection]):
     def occurs_in(self, survey: Survey) -> bool:
         return not survey.sides and bool(survey.labels or survey.indexes)
 
-    def imported_words(self, sides: tuple[str, str] | None) -> Sequence[str]:
+    def imported_value_texts(self, sides: tuple[str, str] | None) -> Sequence[str]:
         return "good step", "neutral step", "bad step"
 
     def imported(self, meanings: Meanings, info: Info, steps: Sequence[Info]) -> dict[str, InspectionAnswer]:
         return inspections_by_annotator(meanings, info, steps)
 
-    def words_as_imported(self, answer: InspectionAnswer, sides: tuple[str, str] | None) -> str:
+    def imported_answer_text(self, answer: InspectionAnswer, sides: tuple[str, str] | None) -> str:
         if answer.first_error is None:
             return "no wrong step"
         return f"step {answer.first_error + 1} of {len(answer.labels)} is the first wrong one"

@@ -74,7 +74,7 @@ def problems(schema: Json, arguments: Json) -> list[ValidationError]:
                 return []
             return sorted(
                 _Validator(schema, registry=Registry()).iter_errors(arguments),
-                key=lambda each: [str(part) for part in each.absolute_path],
+                key=lambda error: [str(part) for part in error.absolute_path],
             )
         except (SchemaError, Unresolvable, RecursionError, TypeError, _BudgetExceeded):
             return []

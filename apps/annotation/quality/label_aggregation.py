@@ -81,10 +81,10 @@ def dawid_skene(votes: Votes, *, pooled: float = POOLED_JUDGMENTS) -> DawidSkene
     posterior, compared = majority(votes), votes.compared()
     shape = (votes.annotators, votes.labels, votes.labels)
     cell = compared.annotator * votes.labels + compared.label
-    seen = np.unique(compared.item)
+    items = np.unique(compared.item)
     prior, habits = np.full(votes.labels, 1 / votes.labels), np.zeros(shape)
     for _ in range(MAX_ROUNDS):
-        prior = _shares(posterior[seen].sum(axis=0) + pooled / votes.labels)
+        prior = _shares(posterior[items].sum(axis=0) + pooled / votes.labels)
         believed = posterior[compared.item]  # (N, labels)
         counts = np.stack(
             [

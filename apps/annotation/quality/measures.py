@@ -9,7 +9,7 @@ from statistics import median
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from apps.annotation.kinds.measures import Gathered, Given, Measure, Work
+from apps.annotation.kinds.measures import Gathered, Measure, UnitValue, Work
 from apps.annotation.quality.agreement import Patterns, alpha, fleiss, raw, to_json
 from apps.annotation.quality.feedback import batched, settled
 from apps.annotation.quality.kappa import cohen
@@ -33,9 +33,9 @@ def measure(gathered: Gathered) -> dict[str, Any]:
     typical = _median(_seconds([*work, *gathered.golds]))
     return {
         "judgements": len(work),
-        "items": len({each.item for each in work}),
+        "items": len({judgment.item for judgment in work}),
         "median_seconds": typical,
-        "measures": [row for each in gathered.measures for row in _agreements(each, machines)],
+        "measures": [row for question_measure in gathered.measures for row in _agreements(question_measure, machines)],
         "over_time": over_time(*_of_peers(main, work, machines)) if main else [],
         "pairs": between_people(main) if main else {"people": [], "cells": []},
         "annotators": people(main, work, typical or 0.0, machines),
@@ -45,26 +45,26 @@ def measure(gathered: Gathered) -> dict[str, Any]:
 
 def _agreements(measure: Measure, machines: Collection[UUID]) -> list[dict[str, Any]]:
     """Among people; then, if models or rules also judged as annotators, among all, which shows how they change it."""
-    of_people = [answer for answer in measure.given if answer.annotator not in machines]
-    rows = [{**_agreement(replace(measure, given=of_people)), "among": "people"}]
-    if len(of_people) == len(measure.given):
+    of_people = [answer for answer in measure.answers if answer.annotator not in machines]
+    rows = [{**_agreement(replace(measure, answers=of_people)), "among": "people"}]
+    if len(of_people) == len(measure.answers):
         return rows
     return [*(rows if of_people else []), {**_agreement(measure), "among": "all"}]
 
 
 def _of_peers(measure: Measure, work: Sequence[Work], machines: Collection[UUID]) -> tuple[Measure, Sequence[Work]]:
     """People's judgments or, if no person judged, those of models and rules."""
-    answers = [entry for entry in measure.given if entry.annotator not in machines]
+    answers = [entry for entry in measure.answers if entry.annotator not in machines]
     if not answers:
         return measure, work
-    return replace(measure, given=answers), [entry for entry in work if entry.annotator not in machines]
+    return replace(measure, answers=answers), [entry for entry in work if entry.annotator not in machines]
 
 
 def _agreement(measure: Measure) -> dict[str, Any]:
-    items: dict[int, list[Given]] = defaultdict(list)
-    for answer in measure.given:
+    items: dict[int, list[UnitValue]] = defaultdict(list)
+    for answer in measure.answers:
         items[answer.item].append(answer)
-    grades = Patterns.of_parts((_by_thing(of_item).values() for of_item in items.values()), measure.values)
+    grades = Patterns.of_parts((_by_unit(of_item).values() for of_item in items.values()), measure.values)
     coarse = grades.merged(_side, (-1, 0, 1)) if measure.sides else grades
     estimates = {"raw": raw(coarse), "nominal": alpha(coarse, "nominal")}
     if measure.ordered and len(measure.values) > 2:
@@ -83,32 +83,32 @@ def _side(value: int) -> int:
     return (value > 0) - (value < 0)
 
 
-def _by_thing(answers: Iterable[Given]) -> dict[Hashable, list[int]]:
-    things: dict[Hashable, list[int]] = defaultdict(list)
+def _by_unit(answers: Iterable[UnitValue]) -> dict[Hashable, list[int]]:
+    units: dict[Hashable, list[int]] = defaultdict(list)
     for answer in answers:
-        things[answer.thing].append(answer.value)
-    return things
+        units[answer.unit].append(answer.value)
+    return units
 
 
 def over_time(measure: Measure, work: Sequence[Work]) -> list[dict[str, Any]]:
     """Agreement in intervals with equal numbers of items, ordered by the items' last judgments."""
     finished: dict[int, datetime] = {}
     times: Counter[int] = Counter()
-    for each in work:
-        times[each.item] += 1
-        finished[each.item] = max(each.at, finished.get(each.item, each.at))
+    for judgment in work:
+        times[judgment.item] += 1
+        finished[judgment.item] = max(judgment.at, finished.get(judgment.item, judgment.at))
     shared = sorted((item for item in finished if times[item] > 1), key=lambda item: (finished[item], item))
     size = max(ITEMS_A_PERIOD, -(-len(shared) // PERIODS))
-    things: dict[int, list[Given]] = defaultdict(list)
-    for answer in measure.given:
-        things[answer.item].append(answer)
+    answers_by_item: dict[int, list[UnitValue]] = defaultdict(list)
+    for answer in measure.answers:
+        answers_by_item[answer.item].append(answer)
     periods = []
     for start in range(0, len(shared), size):
         stretch = shared[start : start + size]
         if start and len(stretch) < ITEMS_A_PERIOD:
             break  # too few for a figure; they join the next interval
         patterns = Patterns.of(
-            _by_thing(answer for item in stretch for answer in things[item]).values(), measure.values
+            _by_unit(answer for item in stretch for answer in answers_by_item[item]).values(), measure.values
         )
         coarse = patterns.merged(_side, (-1, 0, 1)) if measure.sides else patterns
         periods.append(
@@ -125,16 +125,16 @@ def over_time(measure: Measure, work: Sequence[Work]) -> list[dict[str, Any]]:
 def between_people(measure: Measure) -> dict[str, Any]:
     """Cohen's kappa between each two of the most active annotators, over the units that both judged."""
     grades: dict[UUID, dict[Hashable, int]] = defaultdict(dict)
-    for each in measure.given:
-        grades[each.annotator][each.thing] = _side(each.value) if measure.sides else each.value
+    for answer in measure.answers:
+        grades[answer.annotator][answer.unit] = _side(answer.value) if measure.sides else answer.value
     busiest = sorted(grades, key=lambda annotator_id: (-len(grades[annotator_id]), str(annotator_id)))[:PEOPLE_COMPARED]
     values = (-1, 0, 1) if measure.sides else measure.values
     cells = []
     for x, y in combinations(busiest, 2):
         both = grades[x].keys() & grades[y].keys()
         if both:
-            kappa = cohen(((grades[x][thing], grades[y][thing]) for thing in both), values)
-            same = sum(grades[x][thing] == grades[y][thing] for thing in both)
+            kappa = cohen(((grades[x][unit], grades[y][unit]) for unit in both), values)
+            same = sum(grades[x][unit] == grades[y][unit] for unit in both)
             cells.append({"x": str(x), "y": str(y), "kappa": to_json(kappa), "same": share(same, len(both)).to_json()})
     return {"people": [str(annotator_id) for annotator_id in busiest], "cells": cells}
 
@@ -155,24 +155,26 @@ def with_others(
     The others are people: `machines` are compared with people but aren't part of the reference, unless no person judged. `among`: the
     items on which to compare each annotator; by default all of theirs.
     """
-    if all(answer.annotator in machines for answer in measure.given):
+    if all(answer.annotator in machines for answer in measure.answers):
         machines = ()
     votes: dict[Hashable, Counter[int]] = defaultdict(Counter)
-    valued = [(each, _side(each.value) if measure.sides else each.value) for each in measure.given]
+    valued = [(answer, _side(answer.value) if measure.sides else answer.value) for answer in measure.answers]
     for answer, value in valued:
-        votes[answer.thing][value] += answer.annotator not in machines
+        votes[answer.unit][value] += answer.annotator not in machines
     same: Counter[UUID] = Counter()
     of: Counter[UUID] = Counter()
     for answer, value in valued:
         if among is not None and answer.item not in among.get(answer.annotator, ()):
             continue
         is_person = answer.annotator not in machines
-        other_counts = [times - (is_person and each == value) for each, times in votes[answer.thing].items()]
+        other_counts = [
+            times - (is_person and other_value == value) for other_value, times in votes[answer.unit].items()
+        ]
         max_votes = max(other_counts)
         if not max_votes or other_counts.count(max_votes) > 1:
             continue
         of[answer.annotator] += 1
-        same[answer.annotator] += votes[answer.thing][value] - is_person == max_votes
+        same[answer.annotator] += votes[answer.unit][value] - is_person == max_votes
     return {annotator_id: Consensus(same[annotator_id], of[annotator_id]) for annotator_id in of}
 
 
@@ -181,8 +183,8 @@ def people(
 ) -> dict[str, dict[str, Any]]:
     """Figures by annotator id. `typical`: the median time of people's judgments in seconds."""
     by: dict[UUID, list[Work]] = defaultdict(list)
-    for each in work:
-        by[each.annotator].append(each)
+    for judgment in work:
+        by[judgment.annotator].append(judgment)
     agreeing = with_others(measure, machines=machines) if measure else {}
     return {
         str(annotator_id): {
@@ -202,10 +204,10 @@ def own(
     Pace and sides are known to them anyway; accuracy is delayed as described in `feedback`.
     """
     by: dict[UUID, list[Work]] = defaultdict(list)
-    for each in sorted(answers, key=lambda each: each.at):
-        by[each.annotator].append(each)
+    for judgment in sorted(answers, key=lambda judgment: judgment.at):
+        by[judgment.annotator].append(judgment)
     settled_work = {annotator_id: settled(work) for annotator_id, work in by.items()}
-    items = {annotator_id: {each.item for each in work} for annotator_id, work in settled_work.items()}
+    items = {annotator_id: {judgment.item for judgment in work} for annotator_id, work in settled_work.items()}
     agreeing = with_others(measure, items, machines) if measure else {}
     return {
         str(annotator_id): {
@@ -213,34 +215,38 @@ def own(
             "left": _left_bias(work),
             "told": len(settled_work[annotator_id]),
             "consensus": share(*agreeing.get(annotator_id, Consensus(0, 0))).to_json(),
-            "gold": _gold_accuracy(batched(settled_work[annotator_id], lambda each: each.is_right is not None)),
+            "gold": _gold_accuracy(batched(settled_work[annotator_id], lambda judgment: judgment.is_right is not None)),
         }
         for annotator_id, work in by.items()
     }
 
 
 def _gold_accuracy(golds: Sequence[Work]) -> dict[str, Any]:
-    return share(sum(bool(each.is_right) for each in golds), len(golds)).to_json()
+    return share(sum(bool(gold.is_right) for gold in golds), len(golds)).to_json()
 
 
 def _pace(work: Sequence[Work], typical: float) -> dict[str, Any]:
     timed = _seconds(work)
     at_work = sum(timed)
-    fast = sum(each.seconds < max(FAST * typical, each.least_seconds) for each in work if each.seconds is not None)
+    fast = sum(
+        judgment.seconds < max(FAST * typical, judgment.least_seconds)
+        for judgment in work
+        if judgment.seconds is not None
+    )
     return {
         "judged": len(work),
         "median_seconds": _median(timed),
         "seconds": round(at_work, 1) if timed else None,
         "per_hour": round(3600 * len(timed) / at_work, 1) if at_work else None,
-        "sittings": count_sessions(each.at for each in work),
+        "sittings": count_sessions(judgment.at for judgment in work),
         "fast": share(fast, len(timed)).to_json(),
-        "latest": max(each.at for each in work).isoformat(timespec="seconds"),
+        "latest": max(judgment.at for judgment in work).isoformat(timespec="seconds"),
     }
 
 
 def _seconds(work: Sequence[Work]) -> list[float]:
     """Times of people's judgments only."""
-    return [each.seconds for each in work if each.seconds is not None]
+    return [judgment.seconds for judgment in work if judgment.seconds is not None]
 
 
 def _median(seconds: Sequence[float]) -> float | None:
@@ -255,6 +261,6 @@ def count_sessions(times: Iterable[datetime]) -> int:
 
 def _left_bias(work: Sequence[Work]) -> dict[str, Any]:
     """The share of left choices, and the p-value of the deviation from ½ (exact two-sided binomial test)."""
-    sides = [each.chose_left for each in work if each.chose_left is not None]
+    sides = [judgment.chose_left for judgment in work if judgment.chose_left is not None]
     estimate = share(sum(sides), len(sides)).to_json()
     return {**estimate, "p": float(f"{sign_test(sum(sides), len(sides)):.2g}") if sides else None}

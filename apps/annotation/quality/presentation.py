@@ -31,7 +31,7 @@ class MeasureRow(NamedTuple):
     figures: list[dict[str, Any]]
     """In the order of FIGURES, each with its title."""
     judgments: int
-    things: int
+    items: int
 
 
 def measure_rows(figures: Figures) -> list[MeasureRow]:

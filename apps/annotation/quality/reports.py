@@ -28,8 +28,8 @@ def gather(queue: Queue) -> Gathered:
     rows = golds.select_related("item", "annotator", "queue").iterator(chunk_size=AT_ONCE)
     gathered.golds = [_gold(judgment) for judgment in rows]
     least = least_seconds(queue)
-    for each in (gathered.work, gathered.golds):
-        each[:] = [work._replace(least_seconds=least.get(work.item, 0.0)) for work in each]
+    for judgments in (gathered.work, gathered.golds):
+        judgments[:] = [work._replace(least_seconds=least.get(work.item, 0.0)) for work in judgments]
     machines = Annotator.objects.filter(desks__queue=queue).filter(kind__in=Annotator.MACHINES)
     gathered.machines = frozenset(machines.values_list("pk", flat=True))
     return gathered

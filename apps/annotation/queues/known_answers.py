@@ -52,7 +52,7 @@ def make_known(*, item: Item, purpose: Item.Purpose, answer: int | str, because:
 
     Raises SeenAlready, StillFilling, PairsFixedByPlan, NoSuchStep.
     """
-    kind_of(item).check_known(answer, item.a)
+    kind_of(item).check_known_answer(answer, item.a)
     _change(item, purpose, {"answer": answer, "because": because}, by)
 
 
@@ -72,28 +72,28 @@ def draw_gold(*, queue: Queue, count: int, by: User | None) -> int:
     if queue.is_of_experiment:
         raise PairsFixedByPlan
     kind = kind_of(queue)
-    if kind.outcome_tells is None:
-        raise NoOutcomeKnown(kind.outcome_words)
+    if kind.outcome_decides is None:
+        raise NoOutcomeKnown(kind.outcome_rule)
     unseen = Item.objects.filter(
         ~Exists(_shown_assignments(OuterRef("pk"))), queue=queue, purpose=Item.Purpose.WORK, taken=0
     )
     gold_items = (
-        unseen.filter(kind.outcome_tells)
+        unseen.filter(kind.outcome_decides)
         .select_related("a")
         .order_by("a__content_hash", "pk")
         .only("queue", "a__success")
     )
-    count_made = 0
+    drawn = 0
     for item in gold_items[:count]:
         gold_answer = {"answer": 1 if item.a.success else -1, "because": "Known from how the trajectories ended."}
         try:
             _change(item, Item.Purpose.GOLD, gold_answer, by)
         except SeenAlready:
             continue  # it was assigned to somebody meanwhile
-        count_made += 1
-    if not count_made:
+        drawn += 1
+    if not drawn:
         raise NoOutcomeKnown
-    return count_made
+    return drawn
 
 
 def _shown_assignments(item: int | OuterRef) -> QuerySet[Assignment]:

@@ -19,7 +19,7 @@ class BadAsks(Refusal):
     code = "bad_asks"
 
 
-KEPT: dict[str, str] = {
+FIXED_PROPERTIES: dict[str, str] = {
     "name": "its text",
     "type": "its type",
     "points": "its points",
@@ -32,12 +32,12 @@ KEPT: dict[str, str] = {
 
 def version_of(asks: Asks) -> str:
     """Changes with every change of the questions, so that of two tabs editing them the second gets a conflict."""
-    return hashlib.sha256(jsontext.canonical([each.to_json() for each in asks.questions])).hexdigest()[:16]
+    return hashlib.sha256(jsontext.canonical([question.to_json() for question in asks.questions])).hexdigest()[:16]
 
 
 def answered(queue: Queue, questions: Sequence[Question]) -> dict[str, int]:
     """The number of valid judgments that answer each question; unanswered ones are left out."""
-    counts = {each.key: _answering(queue, each).count() for each in questions}
+    counts = {question.key: _answering(queue, question).count() for question in questions}
     return {key: count for key, count in counts.items() if count}
 
 
@@ -60,9 +60,9 @@ def with_questions(queue: Queue, questions: Sequence[Question] | None, seen: str
     changed = replace(asks, questions=tuple(questions))
     if seen != version_of(asks):
         raise BadAsks("Somebody changed these questions meanwhile. Reload the page and make your change again.")
-    after = {each.key: each for each in questions}
+    after = {question.key: question for question in questions}
     for key, count in answered(queue, asks.questions).items():
-        before = next(each for each in asks.questions if each.key == key)
+        before = next(question for question in asks.questions if question.key == key)
         refuse(before, after.get(key), count)
     return changed.to_json()
 
@@ -72,10 +72,10 @@ def refuse(before: Question, after: Question | None, count: int) -> None:
     have = f"“{before.name}” has {count:,} answer{'s' if count > 1 else ''}"
     if after is None:
         raise BadAsks(f"{have}, so it can't be removed. It can become optional.")
-    for name, words in KEPT.items():
+    for name, property_name in FIXED_PROPERTIES.items():
         if getattr(before, name) != getattr(after, name):
             raise BadAsks(
-                f"{have}, so {words} can't change: the answers refer to the question as it was asked. Add another question instead."
+                f"{have}, so {property_name} can't change: the answers refer to the question as it was asked. Add another question instead."
             )
-    if gone := [each for each in before.options if each not in after.options]:
-        raise BadAsks(f"{have}, so its option “{gone[0]}” can't be renamed or removed. Options can be added.")
+    if removed := [option for option in before.options if option not in after.options]:
+        raise BadAsks(f"{have}, so its option “{removed[0]}” can't be renamed or removed. Options can be added.")

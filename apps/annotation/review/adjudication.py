@@ -113,6 +113,6 @@ def remarks_in(judgments: Iterable[Judgment]) -> list[StepRemark]:
     judgments = list(judgments)
     remarks: list[StepRemark] = []
     for kind in KINDS.values():
-        if judgments_of_kind := {each.pk: each for each in judgments if isinstance(each, kind.model)}:
+        if judgments_of_kind := {judgment.pk: judgment for judgment in judgments if isinstance(judgment, kind.model)}:
             remarks += kind.remarks(judgments_of_kind)
     return sorted(remarks)

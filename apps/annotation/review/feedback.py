@@ -23,12 +23,12 @@ class Feedback:
     @property
     def judgment_text(self) -> str:
         """The judgment in the annotator's terms: by the sides they saw, for a pair."""
-        return kind_of(self.judgment).words_as_given(self.judgment)
+        return kind_of(self.judgment).judgment_text_for_author(self.judgment)
 
     @property
     def decided(self) -> str:
         """The decision in the same terms."""
-        return kind_of(self.judgment).decided_for(self.judgment, self.decision) if self.decision else ""
+        return kind_of(self.judgment).decision_text_for(self.judgment, self.decision) if self.decision else ""
 
     @property
     def agrees(self) -> bool | None:
@@ -59,4 +59,4 @@ def _latest(feedback: Feedback) -> str:
         *(remark.pk for remark in feedback.remarks),
         *([feedback.decision.pk] if feedback.decision else []),
     ]
-    return max(str(each) for each in ids)  # ids increase with time
+    return max(str(pk) for pk in ids)  # ids increase with time

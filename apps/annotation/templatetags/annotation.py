@@ -10,7 +10,7 @@ from apps.common.compiled_templates import render_macro
 from apps.common.markup import Markup
 
 register = template.Library()
-for words in (
+for phrase in (
     phrases.judgment_text,
     phrases.judgment_text_on,
     phrases.known_answer,
@@ -19,7 +19,7 @@ for words in (
     phrases.decided,
     phrases.other_side,
 ):
-    register.filter(words)
+    register.filter(phrase)
 
 
 @register.filter

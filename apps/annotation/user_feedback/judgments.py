@@ -57,7 +57,7 @@ def judge(session_id: UUID) -> None:
     Does nothing if the session has no trajectory.
     """
     new = feedback_to_judge().filter(session=session_id).select_for_update(of=("self",), skip_locked=True)
-    if not Feedback.objects.filter(pk__in=[each.pk for each in new]).update(judged_at=now()):
+    if not Feedback.objects.filter(pk__in=[feedback.pk for feedback in new]).update(judged_at=now()):
         return
     path = Path.objects.filter(session=session_id, is_main=True).select_related("trajectory__workspace").first()
     if path is None or path.trajectory.step_count == 0:
@@ -68,9 +68,9 @@ def judge(session_id: UUID) -> None:
 
 
 def _answers(feedback: Sequence[Feedback], trajectory: Trajectory) -> Iterator[Scores | InspectionAnswer]:
-    thumb = next((each.thumb for each in reversed(feedback) if each.thumb is not None), None)
-    comment = next((each.comment for each in reversed(feedback) if each.comment), "")
-    edited = next((each for each in reversed(feedback) if each.edited), None)
+    thumb = next((remark.thumb for remark in reversed(feedback) if remark.thumb is not None), None)
+    comment = next((remark.comment for remark in reversed(feedback) if remark.comment), "")
+    edited = next((remark for remark in reversed(feedback) if remark.edited), None)
     if thumb is not None or comment:
         yield Scores(thumb=thumb, rationale=comment)
     if edited is not None:
@@ -107,7 +107,7 @@ def _store(workspace: Workspace, trajectory: Trajectory, answer: Scores | Inspec
         desk.save(update_fields=["judged"])
     else:
         _withdraw_earlier(queue, item, annotator)
-    moment = now()
+    judged_at = now()
     assignment = Assignment.objects.create(
         workspace=workspace,
         queue=queue,
@@ -115,8 +115,8 @@ def _store(workspace: Workspace, trajectory: Trajectory, answer: Scores | Inspec
         annotator=annotator,
         state=Assignment.State.JUDGED,
         a_is_left=True,
-        leased_until=moment,
-        closed_at=moment,
+        leased_until=judged_at,
+        closed_at=judged_at,
     )
     KINDS[queue.kind].store([Submission(assignment, answer)])
 

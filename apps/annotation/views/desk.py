@@ -232,12 +232,12 @@ def undo(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     queue = _queue(request, queue_id)
     annotator = annotator_of(request.member)
     assignment = actions.undo_last(queue=queue, annotator=annotator)
-    words = actions.undo_message(assignment)
+    message = actions.undo_message(assignment)
     if not wants_json(request):
-        messages.info(request, words)
+        messages.info(request, message)
         return redirect("annotation:desk", queue_id=queue.pk)
     progress = desk_progress(queue, annotator).to_json()
-    return JsonResponse({"item": _item_url(assignment), "words": words, "progress": progress})
+    return JsonResponse({"item": _item_url(assignment), "words": message, "progress": progress})
 
 
 @acting

@@ -20,7 +20,7 @@ from apps.annotation.forms.settings import KnownForm
 from apps.annotation.judges.judge_performance import model_answers
 from apps.annotation.kinds import KINDS, PAIRWISE, kind_of
 from apps.annotation.kinds.blindness import blind_to, is_on_desk
-from apps.annotation.kinds.forms import asked_rows
+from apps.annotation.kinds.forms import question_fields
 from apps.annotation.models import Adjudication, Item, Queue
 from apps.annotation.models.items import open_items_of
 from apps.annotation.phrases import a_is_left_in_review
@@ -111,7 +111,7 @@ def preview_questions(request: HtmxRequest) -> HttpResponse:
         asks = kind.asks(questions=read(request.POST.get("questions", "")[:MAX_QUESTIONS_LENGTH], kind.asks.allowed))
     except BadQuestions as problem:
         return render(request, "annotation/_questions_preview.html", {"problem": str(problem)})
-    return render(request, "annotation/_questions_preview.html", {"rows": asked_rows(asks, {})})
+    return render(request, "annotation/_questions_preview.html", {"rows": question_fields(asks, {})})
 
 
 def _preview(request: HtmxRequest, form: QueueForm, selection: Selection) -> dict[str, Any]:
@@ -207,7 +207,7 @@ def item(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
         "queue": queue,
         "item": shown,
         "judgments": judgments,
-        "judged_by_people": any(each.annotator.user_id for each in judgments),
+        "judged_by_people": any(judgment.annotator.user_id for judgment in judgments),
         "is_on_my_desk": is_mine,
         "is_blind": is_blind,
         "kind": kind_of(queue),
@@ -223,7 +223,7 @@ def item(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
 def _known_answer_initial(item: Item) -> dict[str, Any]:
     if item.known is None:
         return {}
-    answer = kind_of(item).known_as_given(item.known["answer"])
+    answer = kind_of(item).known_answer_field_value(item.known["answer"])
     return {"purpose": item.purpose, "answer_given": answer, "because": item.known.get("because", "")}
 
 

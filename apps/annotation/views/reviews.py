@@ -67,7 +67,7 @@ def review(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
         "form": form,
         "decision": decision,
         "decided": phrases.decided(decision, judgments) if decision else "",
-        "judgments": [(each, phrases.in_review(each, item)) for each in judgments],
+        "judgments": [(judgment, phrases.in_review(judgment, item)) for judgment in judgments],
         "judged_by": phrases.judged_by(judgments),
         "hidden": is_review_blind(queue, decision, reviewers_answer=kind.reviewers_answer),
         "waiting": adjudication.awaiting_review(queue)[:100].count(),

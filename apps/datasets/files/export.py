@@ -40,7 +40,7 @@ def export(request: HttpRequest, version: Version, *, format: str, split: str) -
     size: int = facts["bytes"]
     response: HttpResponseBase
     span = wanted_span(request, size=size, tag=tag)
-    etags = {each.removeprefix("W/") for each in parse_etags(request.headers.get("If-None-Match", ""))}
+    etags = {etag.removeprefix("W/") for etag in parse_etags(request.headers.get("If-None-Match", ""))}
     if {tag, zipped_tag, "*"} & etags:
         response = HttpResponse(status=304)
     elif span is not None and span.start >= span.end:

@@ -149,7 +149,7 @@ class SplitFiles:
             # which supports mixed tool calls; a file that begins with plain chats would get a fixed struct instead.
             lists = tuple(map(_marked, lists))
         pairs = zip(self.layout.messages, lists, strict=True)
-        messages = b",".join(b'"%b":[%b]' % (name.encode(), b",".join(each)) for name, each in pairs)
+        messages = b",".join(b'"%b":[%b]' % (name.encode(), b",".join(encoded)) for name, encoded in pairs)
         return b"".join((b"{", messages, b',"tools":', row.tools, b",", orjson.dumps(row.metadata)[1:], b"\n"))
 
     def _arrow(self, rows: list[Row]) -> pa.Table:

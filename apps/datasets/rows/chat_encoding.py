@@ -56,7 +56,7 @@ def _without_ids(message: bytes) -> bytes:
 def read_turns(steps: bytes, *, keep_surrogates: bool = False) -> list[Turn]:
     """A trajectory's stored steps, a JSON list of [context, message], as turns of encoded messages."""
     return [
-        Turn([encode_message(each, keep_surrogates) for each in context], encode_message(message, keep_surrogates))
+        Turn([encode_message(turn, keep_surrogates) for turn in context], encode_message(message, keep_surrogates))
         for context, message in jsontext.loads(steps)
     ]
 

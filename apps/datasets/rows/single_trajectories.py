@@ -97,7 +97,7 @@ class TrajectoryRows:
 
     def _count(self, judged: JudgedTrajectory, verdict: TrajectoryVerdict, messages: Messages, split: str) -> None:
         self.figures.count_trajectory_row(
-            [message for each in messages for message in each],
+            [message for messages_of_step in messages for message in messages_of_step],
             split=split,
             task=judged.task.id,
             environment=judged.task.environment,

@@ -130,7 +130,7 @@ class FinishSerializer(RequestSerializer):
         return None if value is None else _finite(value, "reward")
 
     def validate_rewards(self, value: dict[str, Any]) -> dict[str, float]:
-        return _small("rewards", {name: _finite(each, name) for name, each in value.items()})
+        return _small("rewards", {name: _finite(reward, name) for name, reward in value.items()})
 
     def validate_metadata(self, value: dict[str, Any]) -> dict[str, Any]:
         return _small("metadata", value)

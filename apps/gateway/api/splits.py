@@ -151,14 +151,14 @@ def as_json(figures: SplitFigures) -> dict[str, Any]:
         {
             **{
                 name: value
-                for name, value in each._asdict().items()
+                for name, value in arm._asdict().items()
                 if name not in ("policy", "arm", "outcomes", "cost")
             },
-            "policy": str(each.policy.pk),
-            "success": each.outcomes._asdict() if each.outcomes else None,
-            "cost": each.cost.to_json(),
+            "policy": str(arm.policy.pk),
+            "success": arm.outcomes._asdict() if arm.outcomes else None,
+            "cost": arm.cost.to_json(),
         }
-        for each in figures.arms
+        for arm in figures.arms
     ]
     return {**figures._asdict(), "arms": arms, "is_alarming": figures.is_alarming}
 

@@ -14,7 +14,9 @@ from contract.completions import arguments_of, context_message, written
 from contract.messages import Message
 from contract.values import BadRow, Json
 
-DIALECTS: dict[str, type[Dialect]] = {each.name: each for each in (ChatCompletions, AnthropicMessages, OpenAIResponses)}
+DIALECTS: dict[str, type[Dialect]] = {
+    dialect.name: dialect for dialect in (ChatCompletions, AnthropicMessages, OpenAIResponses)
+}
 
 
 def context_of(dialect: str, items: Iterable[Any]) -> list[Message]:
@@ -36,7 +38,7 @@ def reply_of(dialect: str, reply: dict[str, Any]) -> tuple[list[Message], Messag
         messages.pop() if messages and messages[-1]["role"] == "assistant" else {"role": "assistant", "content": ""}
     )
     if unread:
-        words = "\n".join(each["content"] for each in unread)
+        words = "\n".join(message["content"] for message in unread)
         message = {**message, "content": f"{message['content'] or ''}\n{words}".strip()}
     return messages, message
 

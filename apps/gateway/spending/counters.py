@@ -121,11 +121,11 @@ class Counters:
         Raises RateLimited, LimitReached, RecorderAway.
         """
         windows, money = _windows(limits, session_id), _money(limits, session_id)
-        keys = [*(each.key for each in windows), *(each.key for each in money)]
+        keys = [*(counter.key for counter in windows), *(counter.key for counter in money)]
         arguments: list[Any] = [len(windows)]
         for window in windows:
             arguments += [window.limit, window.addition]
-        arguments += [_nano(each.limit) for each in money]
+        arguments += [_nano(budget.limit) for budget in money]
         try:
             for _ in range(2 + len(money)):
                 kind, index, value = await self._run(ADMIT, keys, arguments)
@@ -133,13 +133,13 @@ class Counters:
                     return
                 if kind == 1:
                     raise _rate_limited(windows[index - 1], float(value))
-                each = money[index - 1 - len(windows)]
+                budget = money[index - 1 - len(windows)]
                 if kind == 2:
                     raise LimitReached(
-                        f"{each.whose} has reached its limit of ${each.limit:,.2f} per day. The next day begins at 0:00 UTC.",
+                        f"{budget.whose} has reached its limit of ${budget.limit:,.2f} per day. The next day begins at 0:00 UTC.",
                         wait=float(value),
                     )
-                await self._begin_day(limits.workspace_id, each, int(value))
+                await self._begin_day(limits.workspace_id, budget, int(value))
         except (RedisError, OSError, TimeoutError):
             logger.warning("Valkey is down: the limits of workspace %s can't be checked", limits.workspace_id)
             if settings.GATEWAY_WITHOUT_DATABASE == "refuse":
@@ -147,8 +147,8 @@ class Counters:
 
     async def add(self, limits: UsageLimits, session_id: UUID, *, tokens: int, dollars: Decimal) -> None:
         """Count the usage of a stored call."""
-        windows = [each for each in _windows(limits, session_id) if not each.addition]
-        keys = [*(each.key for each in windows), *(each.key for each in _money(limits, session_id))]
+        windows = [window for window in _windows(limits, session_id) if not window.addition]
+        keys = [*(counter.key for counter in windows), *(counter.key for counter in _money(limits, session_id))]
         if keys and (tokens or dollars):
             try:
                 await self._run(ADD, keys, [len(windows), tokens, _nano(dollars)])

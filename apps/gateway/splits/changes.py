@@ -105,7 +105,7 @@ def change_split(*, split: TrafficSplit, arms: Sequence[ArmPlan], unit: str | No
     unit = unit or locked.unit
     if before == after and unit == locked.unit:
         return locked
-    if locked.experiment is not None and {each[0] for each in before} != {each[0] for each in after}:
+    if locked.experiment is not None and {arm[0] for arm in before} != {arm[0] for arm in after}:
         raise UnderComparison(
             "A live experiment compares these policies. Their shares may change; end it to change who takes part."
         )

@@ -115,5 +115,5 @@ def _is_chat(value: Any) -> bool:
     return (
         isinstance(value, list)
         and bool(value)
-        and all(isinstance(each, dict) and not _SPEAKERS.isdisjoint(each) for each in value)
+        and all(isinstance(message, dict) and not _SPEAKERS.isdisjoint(message) for message in value)
     )

@@ -114,8 +114,8 @@ def _rows_at_once(metadata: Any) -> int:
 
 def _without_nulls(value: Any) -> Any:
     if type(value) is dict:
-        return {key: _without_nulls(each) for key, each in value.items() if each is not None}
-    return [_without_nulls(each) for each in value] if type(value) is list else value
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    return [_without_nulls(item) for item in value] if type(value) is list else value
 
 
 def _as_json_value(value: Any) -> str:

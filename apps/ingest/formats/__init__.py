@@ -130,13 +130,13 @@ def has(row: Row, key: str) -> bool:
     values = [row]
     names = key.removeprefix(LISTED).split(".")
     for index, name in enumerate(names):
-        objects = [each for value in values for each in _objects(value)][: FEW * FEW]
-        if any(".".join(names[index:]) in each for each in objects):  # tables have dots in column names
+        objects = [item for value in values for item in _objects(value)][: FEW * FEW]
+        if any(".".join(names[index:]) in item for item in objects):  # tables have dots in column names
             return True
         if name == "*":
-            values = [value for each in objects for value in list(each.values())[:FEW]]
+            values = [value for item in objects for value in list(item.values())[:FEW]]
         else:
-            values = [each[name] for each in objects if name in each]
+            values = [item[name] for item in objects if name in item]
     return key.endswith("*") and bool(values)
 
 
@@ -146,5 +146,5 @@ def _objects(value: Json) -> list[dict[str, Json]]:
         return [value]
     if type(value) is not list:
         return []
-    inside = [each for outer in value[:FEW] for each in (outer[:FEW] if type(outer) is list else [outer])]
-    return [each for each in inside if type(each) is dict]
+    inside = [inner for outer in value[:FEW] for inner in (outer[:FEW] if type(outer) is list else [outer])]
+    return [item for item in inside if type(item) is dict]

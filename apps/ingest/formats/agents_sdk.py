@@ -25,8 +25,8 @@ LISTS = ("data", "traces", "spans")
 
 def _objects(row: Json) -> Iterator[dict[str, Any]]:
     """The traces and spans in a record, however it nests them."""
-    for each in row if type(row) is list else [row]:
-        details = mapping(each)
+    for entry in row if type(row) is list else [row]:
+        details = mapping(entry)
         if text(details.get("object")) in ("trace", "trace.span"):
             yield details
         for name in LISTS:
@@ -42,8 +42,8 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     if type(row) not in (dict, list):
         raise BadRow(f"The record is {jsontext.describe(row)}.", f"{SHAPE}.")
     objects = list(_objects(row))
-    traces = {text(each.get("id")): each for each in objects if each["object"] == "trace"}
-    spans = [each for each in objects if each["object"] == "trace.span"]
+    traces = {text(item.get("id")): item for item in objects if item["object"] == "trace"}
+    spans = [item for item in objects if item["object"] == "trace.span"]
 
     def trajectories_in(trace: str, calls: list[dict[str, Any]], recorded: list[Span]) -> Iterator[TrajectoryRecord]:
         trace_info = {key: traces.get(trace, {}).get(key) for key in ("workflow_name", "group_id", "metadata")}

@@ -29,10 +29,10 @@ def _key_and_messages(row: Json) -> tuple[str, list[dict[str, Any]]]:
     """The key of the messages, and the messages; an empty list if they aren't AutoGen's."""
     for key in KEYS if type(row) is dict else ("",):
         entry = row.get(key) if key else row
-        messages = [mapping(each) for each in entry] if type(entry) is list else []
+        messages = [mapping(message) for message in entry] if type(entry) is list else []
         if messages and "source" in messages[0] and text(messages[0].get("type")) in KNOWN:
             return key, messages
-        if any(each.get("role") == "assistant" and _is_person(each.get("name")) for each in messages):
+        if any(message.get("role") == "assistant" and _is_person(message.get("name")) for message in messages):
             return key, messages
     return "", []
 
@@ -49,8 +49,8 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     key, entry = _key_and_messages(row)
     if not entry:
         raise BadRow(f"The record is {jsontext.describe(row)} without such messages.", f"{SHAPE}.")
-    is_told = any(each.get("models_usage") for each in entry)
-    messages = [m for each in entry for m in (_of_team(each, is_told) if "source" in each else _of_history(each))]
+    is_told = any(message.get("models_usage") for message in entry)
+    messages = [m for raw in entry for m in (_of_team(raw, is_told) if "source" in raw else _of_history(raw))]
     record = chat_trajectory(Chat(mapping(row), messages, (key,)))
     for step in record.steps:
         usage = mapping(step.info.pop("usage", None))

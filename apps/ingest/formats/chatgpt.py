@@ -60,7 +60,7 @@ def _messages(way: list[Node]) -> Iterator[Message]:
 def _content_of(kind: str, content: dict[str, Any]) -> Json:
     if kind == "thoughts":
         thoughts = map(mapping, content["thoughts"] if type(content.get("thoughts")) is list else ())
-        texts = (text(first_of(each, "content", "summary")) for each in thoughts)
+        texts = (text(first_of(thought, "content", "summary")) for thought in thoughts)
         return "\n\n".join(filter(None, texts))
     if type(parts := content.get("parts")) is list:
         return "\n".join(parts) if all(type(part) is str for part in parts) else list(map(_part, parts))

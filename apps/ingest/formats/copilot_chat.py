@@ -110,10 +110,10 @@ def _answers(request: dict[str, Any]) -> Iterator[Message]:
         yield from _shown_messages(request)
         return
     results = mapping(metadata.get("toolCallResults"))
-    for each in map(mapping, rounds):
-        calls = list(map(mapping, optional_list(each, "toolCalls")))
-        thought = mapping(each.get("thinking")).get("text")
-        message: Message = {"role": "assistant", "content": text(each.get("response")), "tool_calls": calls}
+    for call_round in map(mapping, rounds):
+        calls = list(map(mapping, optional_list(call_round, "toolCalls")))
+        thought = mapping(call_round.get("thinking")).get("text")
+        message: Message = {"role": "assistant", "content": text(call_round.get("response")), "tool_calls": calls}
         if thinking := "\n\n".join(map(text, thought)) if type(thought) is list else text(thought):
             message["reasoning_content"] = thinking
         yield message
@@ -153,14 +153,14 @@ def _words(value: Json) -> Iterator[str]:
     if type(value) is str:
         yield value
     elif type(value) is list:
-        for each in value:
-            yield from _words(each)
+        for item in value:
+            yield from _words(item)
     elif type(value) is dict:
         contents = [value[key] for key in INSIDE if value.get(key) is not None]
         if not contents and not {"type", "ctor"} & value.keys():
             yield text(value)
-        for each in contents:
-            yield from _words(each)
+        for item in contents:
+            yield from _words(item)
     elif value is not None:
         yield text(value)
 

@@ -25,7 +25,7 @@ SHAPE = "`sessionId` and `messages` with `type` “user” or “gemini”"
 
 def _accepts(row: Json) -> bool:
     messages = mapping(row).get("messages")
-    types = {text(mapping(each).get("type")) for each in messages} if type(messages) is list else set()
+    types = {text(mapping(message).get("type")) for message in messages} if type(messages) is list else set()
     return "sessionId" in mapping(row) and "gemini" in types
 
 
@@ -62,7 +62,8 @@ def _words(content: Json) -> Json:
 def _answer(entry: dict[str, Any]) -> Message:
     thoughts = map(mapping, optional_list(entry, "thoughts"))
     summaries = (
-        ": ".join(filter(None, (text(each.get("subject")), text(each.get("description"))))) for each in thoughts
+        ": ".join(filter(None, (text(thought.get("subject")), text(thought.get("description")))))
+        for thought in thoughts
     )
     calls = [
         {"id": call.get("id"), "name": call.get("name"), "arguments": call.get("args")}
@@ -81,7 +82,7 @@ def _results(entry: dict[str, Any]) -> Iterator[Message]:
             if type(parts) is list
             else []
         )
-        response = next((each for each in responses if each is not None), parts)
+        response = next((candidate for candidate in responses if candidate is not None), parts)
         content = mapping(response).get("output", response)
         failed = call.get("status") in ("error", "cancelled")
         if content is not None:

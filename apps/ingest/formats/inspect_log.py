@@ -95,7 +95,7 @@ def _add(conversation: Conversation, entry: Json, calls: dict[str, dict[str, Any
     if step and call:
         usage = mapping(mapping(call.get("output")).get("usage"))
         cached = [usage.get("input_tokens_cache_read"), usage.get("input_tokens_cache_write")]
-        prompt = [tokens for each in (usage.get("input_tokens"), *cached) if (tokens := count(each)) is not None]
+        prompt = [tokens for amount in (usage.get("input_tokens"), *cached) if (tokens := count(amount)) is not None]
         step.prompt_tokens = sum(prompt) if prompt else None
         step.completion_tokens = count(usage.get("output_tokens"))
         step.seconds = number(call.get("working_time"))
@@ -124,11 +124,11 @@ class _Attachments:
         if type(value) is str:
             return self._text(value) if value.startswith(ATTACHED) else value
         if type(value) is list:
-            return [self.resolve(each) for each in value]
+            return [self.resolve(item) for item in value]
         if type(value) is dict:
             if value.get("type") == "image" and type(value.get("image")) is str:
                 return {"type": "image_url", "image_url": {"url": self.resolve(value["image"])}}
-            return {key: self.resolve(each) for key, each in value.items()}
+            return {key: self.resolve(item) for key, item in value.items()}
         return value
 
     def _text(self, name: str) -> str:

@@ -91,7 +91,7 @@ def _of_lists(history: dict[str, Any]) -> list[tuple[dict[str, Json], Json]]:
     """Each step with the observation after it. Lists shorter than the actions leave the last steps without values."""
     actions = required_list(history, "actions")
     lists = (optional_list(history, key) for key in ("thoughts", "rewards", "valid_action", "observations"))
-    thoughts, rewards, valid, seen = (chain(each, [None] * len(actions)) for each in lists)
+    thoughts, rewards, valid, seen = (chain(values, [None] * len(actions)) for values in lists)
     return [
         ({"action": action, "thought": thought, "reward": reward, "info": {} if ok is None else {"valid": ok}}, after)
         for action, thought, reward, ok, after in zip(actions, thoughts, rewards, valid, seen, strict=False)

@@ -72,7 +72,7 @@ def _rows(row: dict[str, Json], pair: Pair) -> Iterable[dict[str, Json]]:
     if both := _in_one_column(row):
         shared = {key: value for key, value in row.items() if key != "summaries"}
         models = {f"model_{index}": answer["policy"] for index, answer in enumerate(both) if "policy" in answer}
-        return [{**shared, **models, **{name: each["text"] for name, each in zip(pair.columns, both, strict=True)}}]
+        return [{**shared, **models, **{name: answer["text"] for name, answer in zip(pair.columns, both, strict=True)}}]
     first, second = (row[name] for name in pair.columns)
     if _are_texts(first) and _are_texts(second) and not _are_texts(listed(row.get("prompt"))):
         # Several good and several bad answers, each a complete text.
@@ -81,7 +81,7 @@ def _rows(row: dict[str, Json], pair: Pair) -> Iterable[dict[str, Json]]:
 
 
 def _are_texts(value: Json) -> bool:
-    return type(value) is list and bool(value) and all(type(each) is str for each in value)
+    return type(value) is list and bool(value) and all(type(item) is str for item in value)
 
 
 def _accepts(row: Json) -> bool:
@@ -96,9 +96,9 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
 
 
 def _sides(row: dict[str, Json], pair: Pair) -> Iterator[tuple[str, dict[str, Json]]]:
-    for each in _rows(row, pair):
-        record = hashlib.sha256(jsontext.canonical(each)).hexdigest()[:16]
-        yield from ((f"`{column}`", _side(each, record, pair, index)) for index, column in enumerate(pair.columns))
+    for pair_row in _rows(row, pair):
+        record = hashlib.sha256(jsontext.canonical(pair_row)).hexdigest()[:16]
+        yield from ((f"`{column}`", _side(pair_row, record, pair, index)) for index, column in enumerate(pair.columns))
 
 
 def _side(row: dict[str, Json], record: str, pair: Pair, index: int) -> dict[str, Json]:
@@ -135,9 +135,9 @@ def _trajectory(side: dict[str, Json], pair: Pair) -> TrajectoryRecord:
 def _turns(prompts: Json, answers: Json) -> list[Json]:
     """A chat whose turns are in two parallel lists, user messages and answers; empty if the data isn't like that."""
     prompt_texts, answered = listed(prompts) or [], listed(answers) or []
-    if len(prompt_texts) != len(answered) or not all(type(each) is str for each in prompt_texts):
+    if len(prompt_texts) != len(answered) or not all(type(prompt) is str for prompt in prompt_texts):
         return []
-    if not all(each is None or type(each) is str for each in answered):
+    if not all(answer is None or type(answer) is str for answer in answered):
         return []
     pairs = zip(prompt_texts, answered, strict=True)
     return [

@@ -50,10 +50,11 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     elif _is_math_shepherd(row):
         yield _of_math_shepherd(row)
     elif (question_key := _question_of(row)) and (steps := _steps(row)):
-        lists = {key: each for key, each in row.items() if type(each) is list and key not in ("steps", "tags")}
-        parallel = {key: each for key, each in lists.items() if len(each) == len(steps)}
+        lists = {key: value for key, value in row.items() if type(value) is list and key not in ("steps", "tags")}
+        parallel = {key: values for key, values in lists.items() if len(values) == len(steps)}
         noted = [
-            {key.removesuffix("s"): each[position] for key, each in parallel.items()} for position in range(len(steps))
+            {key.removesuffix("s"): values[position] for key, values in parallel.items()}
+            for position in range(len(steps))
         ]
         turns = [{**details, **_turn(step)} for details, step in zip(noted, steps, strict=True)]
         yield _trajectory(row, row[question_key], turns, taken=(question_key, "steps", *parallel))
@@ -79,7 +80,7 @@ def _of_prm800k(row: dict[str, Json]) -> TrajectoryRecord:
     turns: list[Message] = []
     replaced: list[Json] = []
     for step in map(mapping, label["steps"]):
-        completions = [mapping(each) for each in optional_list(step, "completions")]
+        completions = [mapping(completion) for completion in optional_list(step, "completions")]
         chosen, by_hand = step.get("chosen_completion"), mapping(step.get("human_completion"))
         position = chosen if type(chosen) is int and chosen < len(completions) else 0
         alternatives = completions[:position] + completions[position + 1 :]

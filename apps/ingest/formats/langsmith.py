@@ -40,8 +40,8 @@ def _of_root(run: dict[str, Any]) -> Iterator[TrajectoryRecord]:
     """A trace of which only the root run was exported: its output is the whole chat, or what came after its input."""
     inputs = read_payload(run.get("inputs") or None, "user").messages
     outputs = read_payload(run.get("outputs") or None, "assistant").messages
-    is_whole = bool(inputs) and [(each["role"], each.get("content")) for each in outputs[: len(inputs)]] == [
-        (each["role"], each.get("content")) for each in inputs
+    is_whole = bool(inputs) and [(message["role"], message.get("content")) for message in outputs[: len(inputs)]] == [
+        (message["role"], message.get("content")) for message in inputs
     ]
     if not any(message["role"] == "assistant" for message in outputs):
         raise BadRow("Its output has no message from a model.", f"{SHAPE}.")

@@ -21,7 +21,7 @@ KNOWN = frozenset({*ROLES, *REASONING, *CALLS, RESULT})
 
 def _entries(row: Json) -> list[dict[str, Any]]:
     entry = row if type(row) is list else mapping(row).get("messages")
-    entries = [mapping(each) for each in entry] if type(entry) is list else []
+    entries = [mapping(message) for message in entry] if type(entry) is list else []
     return entries if entries and text(entries[0].get("message_type")) in KNOWN else []
 
 

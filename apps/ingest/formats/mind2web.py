@@ -23,7 +23,7 @@ def _grouped(rows: Iterator[RawRow], limit: int) -> Iterator[RawRow]:
 
 
 def _begins(last: Json, row: Json) -> bool:
-    names = [mapping(each).get("annotation_id") if OF_ROW in mapping(each) else None for each in (last, row)]
+    names = [mapping(line).get("annotation_id") if OF_ROW in mapping(line) else None for line in (last, row)]
     return names[0] != names[1] or None in names
 
 
@@ -35,7 +35,7 @@ def _joined(rows: list[dict[str, Json]]) -> dict[str, Json]:
 
 
 def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
-    rows = [mapping(each) for each in (row if type(row) is list else [row])]
+    rows = [mapping(line) for line in (row if type(row) is list else [row])]
     if not rows or not rows[0]:
         raise BadRow(f"The record is {jsontext.describe(row)}.", f"{SHAPE}.")
     row = _joined(rows)

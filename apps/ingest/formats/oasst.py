@@ -41,11 +41,11 @@ def _grouped(rows: Iterator[RawRow], limit: int) -> Iterator[RawRow]:
 
 def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     nodes: dict[str, Node] = {}
-    for each in map(mapping, row if type(row) is list else [row]):
-        if "prompt" in each:
-            _add_tree(nodes, mapping(each["prompt"]), "")
-        elif _is_message(each):
-            nodes[text(each["message_id"])] = each
+    for line in map(mapping, row if type(row) is list else [row]):
+        if "prompt" in line:
+            _add_tree(nodes, mapping(line["prompt"]), "")
+        elif _is_message(line):
+            nodes[text(line["message_id"])] = line
     if not nodes:
         raise BadRow(f"The record is {jsontext.describe(row)} without messages.", f"{SHAPE}.")
     name = text(next(iter(nodes.values())).get(TREE)) or next(iter(nodes))

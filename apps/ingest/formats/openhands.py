@@ -48,7 +48,7 @@ def _events(row: Json) -> list[dict[str, Any]]:
     history = row if type(row) is list else first_of(mapping(row), *HISTORIES)
     if type(history) is not list:
         return []
-    pairs = (each if type(each) is list else [each] for each in history)
+    pairs = (entry if type(entry) is list else [entry] for entry in history)
     return [mapping(event) for event in chain.from_iterable(pairs)]
 
 

@@ -47,7 +47,7 @@ def _span(entry: dict[str, Any]) -> Span:
     status = mapping(entry.get("status"))
     failed = status.get("code") in FAILED
     events = [
-        (text(each.get("name")), plain(each.get("attributes"))) for each in map(mapping, entry.get("events") or ())
+        (text(event.get("name")), plain(event.get("attributes"))) for event in map(mapping, entry.get("events") or ())
     ]
     return span_of(
         plain(entry.get("attributes")),

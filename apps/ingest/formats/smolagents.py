@@ -35,7 +35,7 @@ CALLING = "Calling tools:"
 def _key_and_steps(row: Json) -> tuple[str, list[dict[str, Any]]]:
     for key in KEYS if type(row) is dict else ("",):
         entry = row.get(key) if key else row
-        steps = [mapping(each) for each in entry] if type(entry) is list else []
+        steps = [mapping(step) for step in entry] if type(entry) is list else []
         if any("model_output" in step and "observations" in step for step in steps):
             return key, steps
         if any(step.get("role") in ("tool-call", "tool-response") for step in steps):

@@ -39,13 +39,13 @@ def _is_span(entry: Json) -> bool:
 
 
 def _spans(row: Json) -> Iterator[dict[str, Any]]:
-    for each in row if type(row) is list else [row]:
-        details = mapping(each)
+    for item in row if type(row) is list else [row]:
+        details = mapping(item)
         if type(details.get("trace")) is str and "labels" in details:  # TRAIL's rows, which include human annotations
             details = mapping(decoded(details["trace"]))
         inside = first_of(details, "spans") or mapping(details.get("data")).get("spans")
-        if _is_span(each):
-            yield each
+        if _is_span(item):
+            yield item
         elif type(inside) is list:
             yield from filter(_is_span, _in_trees(inside))
 
@@ -59,7 +59,7 @@ def _in_trees(entries: list[Json]) -> Iterator[Json]:
             waiting += _listed(span.get("child_spans"))[::-1]
             begun, spent = seconds_of(span.get("timestamp")), DURATION.fullmatch(text(span.get("duration")))
             duration_between = (
-                sum(float(each or 0) * unit for each, unit in zip(spent.groups(), (3600, 60, 1), strict=True))
+                sum(float(part or 0) * unit for part, unit in zip(spent.groups(), (3600, 60, 1), strict=True))
                 if spent
                 else None
             )
@@ -83,7 +83,7 @@ def _accepts(row: Json) -> bool:
 def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     if type(row) not in (dict, list):
         raise BadRow(f"The record is {jsontext.describe(row)}.", f"{SHAPE}.")
-    infos = [mapping(mapping(each).get("info")) for each in (row if type(row) is list else [row])]
+    infos = [mapping(mapping(item).get("info")) for item in (row if type(row) is list else [row])]
     scores = {text(first_of(info, "trace_id", "request_id")): _scores(info) for info in infos}
 
     def trajectories_in(trace: str, entries: list[dict[str, Any]], spans: list[Span]) -> Iterator[TrajectoryRecord]:
@@ -106,7 +106,8 @@ def _scores(info: dict[str, Any]) -> dict[str, Json]:
     """MLflow's feedback by name."""
     assessments = map(mapping, _listed(info.get("assessments")))
     feedback_by_name = {
-        text(first_of(each, "assessment_name", "name")): mapping(each.get("feedback")) for each in assessments
+        text(first_of(assessment, "assessment_name", "name")): mapping(assessment.get("feedback"))
+        for assessment in assessments
     }
     return {name: feedback["value"] for name, feedback in feedback_by_name.items() if feedback.get("value") is not None}
 
@@ -125,7 +126,8 @@ def _span(entry: dict[str, Any]) -> Span:
     status = mapping(entry.get("status"))
     failed = text(first_of(entry, "status_code") or first_of(status, "status_code", "code")) in FAILED
     events = [
-        (text(each.get("name")), mapping(each.get("attributes"))) for each in map(mapping, _listed(entry.get("events")))
+        (text(event.get("name")), mapping(event.get("attributes")))
+        for event in map(mapping, _listed(entry.get("events")))
     ]
     return span_of(
         attributes,
@@ -159,13 +161,13 @@ def _flat(value: Json, prefix: str, depth: int = 0) -> Iterator[tuple[str, Json]
     inside: Iterator[tuple[str, Json]] | None = None
     if type(value) is dict:
         inside = iter(value.items())
-    elif type(value) is list and value and all(type(each) is dict for each in value):
-        inside = ((str(index), each) for index, each in enumerate(value))
+    elif type(value) is list and value and all(type(item) is dict for item in value):
+        inside = ((str(index), item) for index, item in enumerate(value))
     if inside is None or depth > 12:
         yield prefix, value
         return
-    for name, each in inside:
-        yield from _flat(each, f"{prefix}.{name}" if prefix else name, depth + 1)
+    for name, inner in inside:
+        yield from _flat(inner, f"{prefix}.{name}" if prefix else name, depth + 1)
 
 
 def _listed(entry: Json) -> list[Json]:

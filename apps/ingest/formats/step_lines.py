@@ -50,7 +50,7 @@ def _accepts(row: Json) -> bool:
 
 def _begins(last: Json, line: Json) -> bool:
     """Whether a line begins another trajectory."""
-    names, after = (named(first_of(mapping(each), *EPISODES)) for each in (last, line))
+    names, after = (named(first_of(mapping(row), *EPISODES)) for row in (last, line))
     numbers = _number(last), _number(line)
     return names != after if names and after else None not in numbers and numbers[0] >= numbers[1]  # type: ignore[operator]
 

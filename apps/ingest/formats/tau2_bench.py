@@ -103,7 +103,7 @@ def _unpacked(value: Json) -> list[dict[str, Any]]:
     """The tool results in a message that bundles several; otherwise the message."""
     message = mapping(value)
     together = message.get("tool_messages")
-    return [mapping(each) for each in together] if type(together) is list else [message]
+    return [mapping(result) for result in together] if type(together) is list else [message]
 
 
 def _is_of_the_user(message: dict[str, Any]) -> bool:

@@ -26,9 +26,9 @@ def _is_call(entry: Json) -> bool:
 
 def _calls(row: Json) -> list[dict[str, Any]]:
     """The calls in a record; gathered lines form a list, even if the only one is HAL's."""
-    each = row if type(row) is list else [row]
-    calls = [call for one in each for call in optional_list(mapping(one), LOGGED) if _is_call(call)]
-    return calls or [call for call in each if _is_call(call)]
+    entries = row if type(row) is list else [row]
+    calls = [call for one in entries for call in optional_list(mapping(one), LOGGED) if _is_call(call)]
+    return calls or [call for call in entries if _is_call(call)]
 
 
 def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:

@@ -55,15 +55,15 @@ class Inside(NamedTuple):
 def _with_parallel_lists(row: dict[str, Json], name: str) -> list[Json]:
     """The records under a name, with the fields that the object gives for all of them, and for each of them in lists of the same length."""
     value = row[name]
-    of_all = {key: each for key, each in row.items() if key in SHARED and key != name}
-    parallel = {key: each for key, each in row.items() if type(each) is list and key != name}
-    lists = {key.removesuffix("s"): each for key, each in parallel.items() if len(each) == len(value)}
-    of_each = {key: each for key, each in lists.items() if key in FIELDS_OF_EACH and key not in of_all}
+    of_all = {key: value for key, value in row.items() if key in SHARED and key != name}
+    parallel = {key: values for key, values in row.items() if type(values) is list and key != name}
+    lists = {key.removesuffix("s"): values for key, values in parallel.items() if len(values) == len(value)}
+    of_each = {key: values for key, values in lists.items() if key in FIELDS_OF_EACH and key not in of_all}
     records: list[Json] = []
     for index, entry in enumerate(value):
         if type(entry) is list and entry and role_of(entry[0]) and (of_all or of_each):
             entry = {"messages": entry}
-        fields = {key: each[index] for key, each in of_each.items()}
+        fields = {key: values[index] for key, values in of_each.items()}
         records.append({**of_all, **fields, **entry} if type(entry) is dict else entry)
     return records
 
@@ -72,9 +72,9 @@ def _tabled(row: dict[str, Json]) -> list[Json]:
     """The records of a table as pandas writes it (an object per column or row, or cells separate from names), or as a hub's viewer does."""
     columns, cells = row.get("columns"), row.get("data")
     if type(columns) is list and type(cells) is list and all(type(name) is str for name in columns):
-        return [dict(zip(columns, each, strict=False)) for each in cells if type(each) is list]
+        return [dict(zip(columns, row_cells, strict=False)) for row_cells in cells if type(row_cells) is list]
     if type(row.get("rows")) is list and "features" in row:
-        return [each["row"] for each in row["rows"] if type(each) is dict and "row" in each]
+        return [entry["row"] for entry in row["rows"] if type(entry) is dict and "row" in entry]
     first = next(iter(row.values()), None)
     if (
         type(first) is not dict
@@ -103,8 +103,8 @@ def _inside(row: Json, depth: int = DEEPEST) -> Inside | None:
         if format is None or format.name == "prompt-response":  # these two keys are too often something else
             continue
         if len(objects) == len(row) > 1:
-            return Inside([{"id": label, **each} for label, each in objects.items()], format)
-        return Inside([{**{key: each for key, each in row.items() if key != name}, **value}], format)
+            return Inside([{"id": label, **fields} for label, fields in objects.items()], format)
+        return Inside([{**{key: outer for key, outer in row.items() if key != name}, **value}], format)
     records = _tabled(row)
     format = _known_format(records[0], depth) if records else None
     return Inside(records, format) if format else None

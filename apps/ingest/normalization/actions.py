@@ -90,15 +90,15 @@ def moves_in(row: dict[str, Json]) -> Moves | None:
     actions = listed(row.get("actions"))
     parallel = {name: listed(row.get(name)) or [] for name in PARALLEL} if actions else {}
     parallel = {
-        name: each for name, each in parallel.items() if actions and len(each) in (len(actions), len(actions) + 1)
+        name: values for name, values in parallel.items() if actions and len(values) in (len(actions), len(actions) + 1)
     }
     if not actions or not parallel:
         return None
     steps = [
-        {"action": action, **{PARALLEL[name]: each[index] for name, each in parallel.items()}}
+        {"action": action, **{PARALLEL[name]: values[index] for name, values in parallel.items()}}
         for index, action in enumerate(actions)
     ]
-    finals = (each[-1] for name, each in parallel.items() if PARALLEL[name] == "obs" and len(each) > len(actions))
+    finals = (values[-1] for name, values in parallel.items() if PARALLEL[name] == "obs" and len(values) > len(actions))
     return Moves(("actions", *parallel), steps, next(finals, None))
 
 
@@ -151,7 +151,7 @@ def _steps(row: dict[str, Json], moves: Moves, instruction: str) -> tuple[list[S
     for index, entry in enumerate(moves.steps):
         details = mapping(entry)
         before = None if is_after else first_of(details, *BEFORE)
-        observations = [each for each in (brought, before) if each is not None]
+        observations = [observation for observation in (brought, before) if observation is not None]
         says_nothing = "action" in details and not first_of(details, *WRITTEN, *THOUGHT)
         is_end = index == len(moves.steps) - 1 and (bool(observations) or says_nothing)
         if details.get("action") is None and steps and is_end:
@@ -189,7 +189,8 @@ def _steps(row: dict[str, Json], moves: Moves, instruction: str) -> tuple[list[S
         )
     final = first_of(row, "final_obs", "final_observation")
     closing = _context(
-        [each for each in (brought, moves.final if final is None else final) if each is not None], call_id
+        [observation for observation in (brought, moves.final if final is None else final) if observation is not None],
+        call_id,
     )
     if not steps and instruction:
         closing.insert(0, {"role": "user", "content": instruction})

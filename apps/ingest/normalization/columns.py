@@ -96,13 +96,13 @@ class Columns:
     def take_rewards(self, steps: list[StepRecord]) -> float | None:
         """The run's stated reward, or else the sum of its steps' rewards. A list with one reward per step is assigned to the steps."""
         stated = self.take(reward_of, REWARD)
-        each = self.take(lambda entry: _numbers(entry, len(steps)), REWARDS)
-        if each is None:
+        rewards_of_steps = self.take(lambda entry: _numbers(entry, len(steps)), REWARDS)
+        if rewards_of_steps is None:
             step_rewards = [step.reward for step in steps if step.reward is not None]
             return sum(step_rewards) if stated is None and step_rewards else stated
-        for step, reward in zip(steps, each, strict=True):
+        for step, reward in zip(steps, rewards_of_steps, strict=True):
             step.reward = reward
-        return sum(each) if stated is None else stated
+        return sum(rewards_of_steps) if stated is None else stated
 
 
 def inside(row: dict[str, Json], name: str) -> Json:
@@ -162,5 +162,5 @@ def _numbers(value: Json, count: int) -> list[float] | None:
     """A list with exactly one number per step."""
     if type(value) is not list or len(value) != count:
         return None
-    rewards = [reward for each in value if (reward := reward_of(each)) is not None]
+    rewards = [reward for item in value if (reward := reward_of(item)) is not None]
     return rewards if rewards and len(rewards) == count else None

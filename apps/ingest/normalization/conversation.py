@@ -119,7 +119,7 @@ class Conversation:
         if self._is_thinking and not self.waiting:
             thought = self.steps.pop()
             step.context = thought.context
-            reasoning = [each.message.get("reasoning_content") for each in (thought, step)]
+            reasoning = [part.message.get("reasoning_content") for part in (thought, step)]
             if any(reasoning):  # it's empty if a provider withholds it
                 step.message["reasoning_content"] = "\n\n".join(filter(None, reasoning))
         self._is_thinking = False

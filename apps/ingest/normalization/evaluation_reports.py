@@ -90,9 +90,9 @@ class Outcomes:
         """Record where the judged trajectories are."""
         judged = {instance for reports in self.reports.values() for report in reports for instance in report}
         for location in map(PurePosixPath, paths if judged else ()):
-            for each in (*reversed(location.parents), location):
-                if (name := each.name.partition(".traj")[0].removesuffix(".json")) in judged:
-                    self.paths.setdefault(name, set()).add(each)
+            for folder in (*reversed(location.parents), location):
+                if (name := folder.name.partition(".traj")[0].removesuffix(".json")) in judged:
+                    self.paths.setdefault(name, set()).add(folder)
                     break
         locations = map(PurePosixPath, paths if self.trials else ())
         self.with_trajectory = {

@@ -77,7 +77,7 @@ def _has_content(content: Json) -> bool:
     if type(content) is list:
         return any(map(_has_content, content))
     return (
-        any(_has_content(each) for key, each in content.items() if key != "type")
+        any(_has_content(part) for key, part in content.items() if key != "type")
         if type(content) is dict
         else content is not None
     )

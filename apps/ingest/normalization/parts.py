@@ -104,7 +104,7 @@ def in_parts(message: Message) -> Message:
         }
     if type(invoked) is list and invoked:
         words = [{"type": "text", "text": message["content"]}] if message.get("content") else []
-        content = [*({"type": "tool-invocation", "toolInvocation": each} for each in invoked), *words]
+        content = [*({"type": "tool-invocation", "toolInvocation": invocation} for invocation in invoked), *words]
         return {key: value for key, value in message.items() if key != "toolInvocations"} | {"content": content}
     return message
 

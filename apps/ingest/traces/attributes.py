@@ -125,7 +125,7 @@ def _event_message(role: str, body: Attributes) -> Message:
 def _indexed(attributes: Attributes, prefix: str) -> list[Json]:
     """The messages under `prefix.0.role`, `prefix.0.tool_calls.0.name`, and so on; OpenInference wraps each in an extra level."""
     tree = nested(attributes, prefix)
-    return [_message(mapping(each)) for each in tree] if type(tree) is list else []
+    return [_message(mapping(message)) for message in tree] if type(tree) is list else []
 
 
 def _message(entry: dict[str, Any]) -> Message:
@@ -172,7 +172,7 @@ def _tools(attributes: Attributes) -> list[Json]:
     if entry is None:
         offered = nested(attributes, "llm.tools")
         entry = (
-            [mapping(mapping(each).get("tool")).get("json_schema") for each in offered]
+            [mapping(mapping(tool).get("tool")).get("json_schema") for tool in offered]
             if type(offered) is list
             else None
         )
@@ -190,7 +190,7 @@ def plain(entry: Json) -> Attributes:
     """Converts OTLP's list of keys and typed values to an object."""
     if type(entry) is dict:
         return entry
-    pairs = (mapping(each) for each in entry) if type(entry) is list else ()
+    pairs = (mapping(pair) for pair in entry) if type(entry) is list else ()
     return {text(pair.get("key")): _value(mapping(pair.get("value"))) for pair in pairs}
 
 
@@ -200,7 +200,7 @@ def _value(entry: dict[str, Any]) -> Json:
         written = str(value)
         return int(written) if written.lstrip("-").isdecimal() else value
     if kind == "arrayValue":
-        return [_value(mapping(each)) for each in mapping(value).get("values") or ()]
+        return [_value(mapping(item)) for item in mapping(value).get("values") or ()]
     if kind == "kvlistValue":
         return plain(mapping(value).get("values"))
     return value

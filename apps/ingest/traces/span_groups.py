@@ -71,7 +71,7 @@ def _gathered(rows: Iterator[RawRow], limit: int, database: sqlite3.Connection) 
     traces = database.execute(TRACES).fetchall()
     if without_spans and not traces:
         yield without_spans._replace(position=position)
-    for trace, line, size, _ in [each for each in traces if each[3]] or traces[:1]:
+    for trace, line, size, _ in [candidate for candidate in traces if candidate[3]] or traces[:1]:
         spans_of_trace = database.execute(SPANS, [trace])
         if size > limit:
             yield RawRow(position, line, next(spans_of_trace)[1][:EXCERPT], too_long(limit))
@@ -109,9 +109,9 @@ def _row(span: dict[str, Any], details: bytes, line: int) -> SpanRow:
 def record_of(spans: Iterable[tuple[bytes, bytes]]) -> bytes:
     """An object with `resourceSpans` that holds these spans, given as pairs of resource and scope, and span, both as JSON."""
     groups: list[bytes] = []
-    for details, each in groupby(spans, key=lambda span: span[0]):
+    for details, group in groupby(spans, key=lambda span: span[0]):
         decoded_about = jsontext.loads(details)
         resource, scope = jsontext.dumps(decoded_about["resource"]), jsontext.dumps(decoded_about["scope"])
-        bodies = b",".join(body for _, body in each)
+        bodies = b",".join(body for _, body in group)
         groups.append(b'{"resource":%b,"scopeSpans":[{"scope":%b,"spans":[%b]}]}' % (resource, scope, bodies))
     return b'{"resourceSpans":[%b]}' % b",".join(groups)

@@ -141,7 +141,7 @@ def threads_of(spans: Sequence[Span], tools: ToolSpans) -> list[Thread]:
         entry = read_payload(span.given, "user")
         turns, opening = _measured(entry.messages)
         alike = by_opening[opening]
-        going_on = next((each for each in reversed(alike) if each.is_continued_by(turns, opening)), None)
+        going_on = next((thread for thread in reversed(alike) if thread.is_continued_by(turns, opening)), None)
         if going_on:
             going_on.continue_from(span, entry, turns, opening)
         elif threads and not entry.messages:

@@ -90,7 +90,7 @@ class StartRolloutsSerializer(RequestSerializer):
 
     def validate_tasks(self, tasks: list[Any]) -> list[Task]:
         try:
-            return [read_task(each, f"Task {number}") for number, each in enumerate(tasks, start=1)]
+            return [read_task(task, f"Task {number}") for number, task in enumerate(tasks, start=1)]
         except BadTask as problem:
             raise ValidationError(str(problem)) from None
 

@@ -78,8 +78,8 @@ def rows_of(form: forms.Form) -> list[TermRow]:
                 f"{cls.LOW:g} … {cls.HIGH:g}".replace("-", "−"),
                 kind_of(cls),
                 weight,
-                [each for name, each in bound.items() if fields[name].is_basic],
-                [each for name, each in bound.items() if not fields[name].is_basic],
+                [field for name, field in bound.items() if fields[name].is_basic],
+                [field for name, field in bound.items() if not fields[name].is_basic],
             )
         )
     return rows
@@ -95,6 +95,6 @@ def terms_from(cleaned: Mapping[str, Any], preset: RewardsConfig) -> list[dict[s
             for field in settable_fields(TERMS[component])
         }
         if values["weight"] is not None:
-            sent = {name: each for name, each in values.items() if each is not None}
+            sent = {name: value for name, value in values.items() if value is not None}
             terms.append({"component": component, **preset_terms.get(component, {}), **sent})
     return terms

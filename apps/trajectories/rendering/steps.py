@@ -294,7 +294,7 @@ def _messages(
 ) -> list[MessageView]:
     views = [_message(message, f"{name}.{i}", url, result_of, blind) for i, message in pairs[:MAX_MESSAGES]]
     return [
-        view for is_demo, group in groupby(views, lambda each: each.is_demo) for view in _folded(is_demo, list(group))
+        view for is_demo, group in groupby(views, lambda view: view.is_demo) for view in _folded(is_demo, list(group))
     ]
 
 
@@ -311,7 +311,7 @@ def _folded(is_demo: bool, views: list[MessageView]) -> list[MessageView]:
             title=DEMONSTRATION,
             size=size,
             blocks=blocks,
-            content=[each.content for each in views],
+            content=[view.content for view in views],
         )
     ]
 

@@ -182,7 +182,7 @@ def store(batch: RolloutBatch, prepared: Sequence[Prepared], *, begin: int, end:
         batch,
         position=end,
         finished=F("finished") + len(prepared),
-        succeeded=F("succeeded") + sum(bool(each.columns["success"]) for each in prepared),
+        succeeded=F("succeeded") + sum(bool(trajectory.columns["success"]) for trajectory in prepared),
     )
     copy_in(
         prepared,

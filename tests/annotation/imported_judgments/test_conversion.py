@@ -138,7 +138,7 @@ def test_what_three_people_said_is_three_judgments_of_each_pair():
 
 def test_they_count_in_agreement_without_a_time_or_a_side():
     found = gather(filled(imported(compared(1, 1, 2, 0)), three()))
-    assert [given.value for given in found.measures[0].given] == [2, -2, 0]
+    assert [answer.value for answer in found.measures[0].answers] == [2, -2, 0]
     assert {(work.seconds, work.chose_left) for work in found.work} == {(None, None)}
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from apps.annotation.kinds.forms import asked_rows
+from apps.annotation.kinds.forms import question_fields
 from apps.annotation.kinds.pairwise import scale
 from apps.annotation.kinds.questions import PairwiseAsks, comparison
 
@@ -20,9 +20,9 @@ from apps.annotation.kinds.questions import PairwiseAsks, comparison
 )
 def test_an_aspects_arrows_point_to_the_better_side(points, drawn, read_out):
     asks = PairwiseAsks((comparison("safety", "Safety", points),))
-    (row,) = asked_rows(asks, {"aspect.safety": 1})
+    (row,) = question_fields(asks, {"aspect.safety": 1})
     options = row.options
-    assert " ".join(option.words for option in options) == drawn
+    assert " ".join(option.label for option in options) == drawn
     assert [option.hint for option in options] == read_out
     assert [option.value for option in options if option.checked] == ["1"]  # left better
 

@@ -9,7 +9,7 @@ import pytest
 from apps.annotation.desk.actions import record
 from apps.annotation.desk.assignments import next_assignment
 from apps.annotation.kinds.answers import InspectionAnswer, Label
-from apps.annotation.kinds.measures import Gathered, Given, Measure, Work
+from apps.annotation.kinds.measures import Gathered, Measure, UnitValue, Work
 from apps.annotation.models import Queue
 from apps.annotation.quality.measures import count_sessions, measure, over_time, people, with_others
 from apps.annotation.quality.presentation import concerns
@@ -22,10 +22,10 @@ ANN, BEA, CAI = (UUID(int=n) for n in range(1, 4))
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
 
-def better(*said: tuple[UUID, int, int]) -> Measure:
+def better(*votes: tuple[UUID, int, int]) -> Measure:
     """A side measure from (annotator, item, strength)."""
-    given = [Given(who, item, item, strength) for who, item, strength in said]
-    return Measure("better", "Which trajectory is better", range(-3, 4), sides=True, given=given)
+    answers = [UnitValue(annotator, item, item, strength) for annotator, item, strength in votes]
+    return Measure("better", "Which trajectory is better", range(-3, 4), sides=True, answers=answers)
 
 
 def work(who: UUID, item: int, *, seconds: float | None = 30.0, left: bool | None = None, minutes: float = 0.0) -> Work:
@@ -90,15 +90,15 @@ def test_a_long_pause_begins_another_sitting():
 
 
 def test_agreement_over_time_is_in_the_order_in_which_items_were_finished():
-    said, done = [], []
+    values, done = [], []
     for item in range(60):  # the first 30 items by date are agreed upon; of the others every second one
         agreed = item < 30 or item % 2
-        said += [
+        values += [
             (ANN, item, 2 if item % 3 else -2),
             (BEA, item, (2 if item % 3 else -2) if agreed else (-2 if item % 3 else 2)),
         ]
         done += [work(ANN, item, minutes=item), work(BEA, item, minutes=200 + item)]
-    first, *_, last = over_time(better(*said), done)
+    first, *_, last = over_time(better(*values), done)
     assert first["through"] == 20
     assert first["alpha"]["value"] == 1.0
     assert last["through"] == 60
@@ -124,8 +124,8 @@ def test_aspects_are_measured_by_themselves():
             factories.preference(strength, on=item, aspects={"safety": safety, "unknown": 9})
     found = gather(Queue.objects.get(pk=queue.pk))
     better_, safety = found.measures
-    assert [given.value for given in better_.given] == [2, -1] * 3
-    assert (safety.name, [given.value for given in safety.given]) == ("Safety", [2] * 6)
+    assert [answer.value for answer in better_.answers] == [2, -1] * 3
+    assert (safety.name, [answer.value for answer in safety.answers]) == ("Safety", [2] * 6)
     assert [each.chose_left for each in found.work] == [True, False] * 3
 
 
@@ -163,8 +163,8 @@ def test_what_only_follows_after_a_first_error_is_not_compared():
         assignment = next_assignment(queue=queue, annotator=builders.rule(of=queue.workspace))
         record(assignment=assignment, answer=InspectionAnswer("found_error", error, tuple(labels)))
     _, steps = gather(queue).measures
-    said = [(given.thing[1], given.value) for given in steps.given]
-    assert said == [
+    values = [(answer.unit[1], answer.value) for answer in steps.answers]
+    assert values == [
         (0, 1),
         (1, -1),
         (0, 1),
@@ -179,8 +179,8 @@ def test_agreement_is_of_people_and_once_more_with_machines():
     alike = better(
         *((ANN, n, 2 if n % 2 else -2) for n in range(12)), *((BEA, n, 2 if n % 2 else -2) for n in range(12))
     )
-    machine = [Given(CAI, n, n, -2 if n % 2 else 2) for n in range(12)]  # always the other run
-    gathered = Gathered([replace(alike, given=[*alike.given, *machine])], [], machines=frozenset({CAI}))
+    machine = [UnitValue(CAI, n, n, -2 if n % 2 else 2) for n in range(12)]  # always the other run
+    gathered = Gathered([replace(alike, answers=[*alike.answers, *machine])], [], machines=frozenset({CAI}))
     of_people, of_all = measure(gathered)["measures"]
     assert (of_people["among"], of_people["raw"]["value"], of_people["raw"]["judgements"]) == ("people", 1.0, 24)
     assert (of_all["among"], of_all["raw"]["value"], of_all["raw"]["judgements"]) == ("all", 0.3333, 36)
@@ -188,23 +188,23 @@ def test_agreement_is_of_people_and_once_more_with_machines():
 
 
 def test_one_person_and_a_machine_do_not_agree_among_people():
-    said = better((ANN, 1, 2), (CAI, 1, 2), (ANN, 2, -2), (CAI, 2, -2))
-    of_people, of_all = measure(Gathered([said], [], machines=frozenset({CAI})))["measures"]
+    measured = better((ANN, 1, 2), (CAI, 1, 2), (ANN, 2, -2), (CAI, 2, -2))
+    of_people, of_all = measure(Gathered([measured], [], machines=frozenset({CAI})))["measures"]
     assert of_people["nominal"]["undefined_because"] == "no item has two judgments yet"
     assert of_all["nominal"]["value"] == 1.0
 
 
 def test_where_only_machines_judged_their_agreement_is_all_there_is():
-    said = better((CAI, 1, 2), (BEA, 1, 2))
-    [row] = measure(Gathered([said], [], machines=frozenset({BEA, CAI})))["measures"]
+    measured = better((CAI, 1, 2), (BEA, 1, 2))
+    [row] = measure(Gathered([measured], [], machines=frozenset({BEA, CAI})))["measures"]
     assert row["among"] == "all"
-    assert with_others(said, machines={BEA, CAI}) == {BEA: (1, 1), CAI: (1, 1)}
+    assert with_others(measured, machines={BEA, CAI}) == {BEA: (1, 1), CAI: (1, 1)}
 
 
 def test_machines_are_compared_with_people_and_are_nobodys_measure():
-    said = better(*((ANN, 1, 3), (BEA, 1, 2), (CAI, 1, -2)), *((ANN, 2, 3), (CAI, 2, -1)))
+    measured = better(*((ANN, 1, 3), (BEA, 1, 2), (CAI, 1, -2)), *((ANN, 2, 3), (CAI, 2, -1)))
     # Of item 2, Ann has no other person to be compared with; Cai has Ann.
-    assert with_others(said, machines={CAI}) == {ANN: (1, 1), BEA: (1, 1), CAI: (0, 2)}
+    assert with_others(measured, machines={CAI}) == {ANN: (1, 1), BEA: (1, 1), CAI: (0, 2)}
 
 
 @pytest.mark.django_db

@@ -57,7 +57,7 @@ def test_an_aspect_added_later_is_measured_by_who_graded_it(researcher, workspac
     assert PairwiseAsks.from_json(queue.asks) == PairwiseAsks((SUCCESS, SAFETY))
     after = builders.rule(of=workspace)
     record(assignment=take(queue, after), answer=Choice(1, aspects={"success": 2, "safety": -1}))
-    graded = {measure.name: [given.annotator for given in measure.given] for measure in gather(queue).measures}
+    graded = {measure.name: [answer.annotator for answer in measure.answers] for measure in gather(queue).measures}
     assert graded == {
         "Which trajectory is better": [before.pk, after.pk],
         "Success": [before.pk, after.pk],
@@ -79,7 +79,7 @@ def test_a_question_added_while_a_run_is_rated_is_asked_for_and_people_are_compa
     with pytest.raises(Incomplete, match=r"“Was it polite\?” first\. If it isn't on the page, reload"):
         record(assignment=held, answer=Scores({}, 1))
     record(assignment=held, answer=Scores({"was-it-polite": 3}, 1))
-    measured = [(measure.name, len(measure.given)) for measure in gather(queue).measures]
+    measured = [(measure.name, len(measure.answers)) for measure in gather(queue).measures]
     assert measured == [("Thumb", 2), ("Was it polite?", 1)]
 
 

@@ -34,7 +34,7 @@ def test_labels_first_errors_and_better_actions_stand_at_their_steps_in_constant
         with CaptureQueriesContext(connection) as queries:
             remarks = remarks_in(judgments)
         costs.append(len(queries))
-    assert [(r.index, r.words, r.note) for r in remarks if r.annotator == "Ada"] == [
+    assert [(r.index, r.text, r.note) for r in remarks if r.annotator == "Ada"] == [
         (0, "good", ""),
         (1, "better action", "Written by the annotator"),
         (1, "first error", "too early"),
@@ -52,5 +52,5 @@ def test_what_an_agents_user_made_of_an_answer_is_not_said_to_be_an_annotators()
     )
     record(assignment=take(queue, who), answer=said)
     Annotator.objects.filter(pk=who.pk).update(kind=Annotator.Kind.USER)
-    notes = [each.note for each in remarks_in(judgments_of_trajectory(member, run)) if each.words == "better action"]
+    notes = [each.note for each in remarks_in(judgments_of_trajectory(member, run)) if each.text == "better action"]
     assert notes == ["What the agent’s user made of it"]

@@ -137,7 +137,7 @@ def test_quality_and_agreement_do_not_count_users(session: Session) -> None:
     judge_feedback()
     gathered = reports.gather(Queue.objects.get())
     assert gathered.work == []
-    assert all(measure.given == [] for measure in gathered.measures)
+    assert all(measure.answers == [] for measure in gathered.measures)
     assert gathered.machines == frozenset()
 
 
