@@ -95,7 +95,7 @@ def measure(size: Any) -> Iterator[Any]:
 
 def processor_seconds(pids: list[int]) -> float:
     times = [psutil.Process(pid).cpu_times() for pid in pids]
-    return sum(each.user + each.system for each in times)
+    return sum(process_time.user + process_time.system for process_time in times)
 
 
 def keys(open_session: Any, member: Any, policy: Any) -> list[str]:

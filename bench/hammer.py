@@ -102,7 +102,7 @@ def measure(size: Size) -> Iterator[Figure]:
 def hammer(url: str, members: Sequence[Membership], queue: Queue, *, seed: int = 0) -> Tally:
     """Run all annotators concurrently until the queue has all its judgments."""
     tally = Tally()
-    people = [Browser(url, each, queue, tally, random.Random(f"{seed} {n}")) for n, each in enumerate(members)]
+    people = [Browser(url, member, queue, tally, random.Random(f"{seed} {n}")) for n, member in enumerate(members)]
     at_once(len(people), lambda n: people[n].work())
     connections.close_all()
     return tally

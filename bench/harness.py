@@ -181,7 +181,7 @@ class Serving(NamedTuple):
     def cpu_seconds(self) -> float:
         """CPU time used by the processes so far. It's hardly affected by other load on the machine."""
         used = [psutil.Process(pid).cpu_times() for pid in self.pids]
-        return sum(each.user + each.system for each in used)
+        return sum(usage.user + usage.system for usage in used)
 
 
 @contextmanager

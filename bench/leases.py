@@ -52,7 +52,10 @@ def measure(size: Any) -> Iterator[Any]:
     for share, limit in ((50, None), (95, 20.0)):
         yield Figure(name=f"lease p{share}", value=percentile(milliseconds, share), unit="ms", limit=limit, with_=facts)
     yield Figure(
-        name="end of an episode p95", value=percentile([1000 * each for each in ended], 95), unit="ms", with_=facts
+        name="end of an episode p95",
+        value=percentile([1000 * seconds for seconds in ended], 95),
+        unit="ms",
+        with_=facts,
     )
     times = Counter(name for name, _ in leased)
     doubled = sum(times.values()) - len(times) + count - len(times)

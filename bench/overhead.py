@@ -127,7 +127,9 @@ def play_scripts(work_folder: Path) -> None:
         assert isinstance(config, RolloutConfig)
         with EventLog(folder / "events.jsonl") as events:
             run_rollout(config, folder, events, StopRequest())
-        played[script] = {each.task.key: each for each in read_trajectories(folder / "trajectories.jsonl")}
+        played[script] = {
+            trajectory.task.key: trajectory for trajectory in read_trajectories(folder / "trajectories.jsonl")
+        }
     pairs = [pair(chosen, played["careless"][key]) for key, chosen in played["expert"].items()]
     useful = [row for row in pairs if row["chosen"] and row["rejected"]]
     (work_folder / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in useful))

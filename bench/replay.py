@@ -134,11 +134,11 @@ def in_chromium(server: Serving, trajectory: Trajectory, cookie: str) -> Iterato
 def stepping(pace: str, shown: list[dict[str, float]], info: dict[str, Any]) -> Iterator[Figure]:
     """`work` must fit into a frame; the time from the key to the screen depends on when within a frame the key is pressed."""
     for part, what, limit in (("work", "work for a frame", FRAME_MS), ("ms", "key to frame", 50)):
-        values = [each[part] for each in shown]
+        values = [timing[part] for timing in shown]
         yield Figure(name=f"replay: step ({pace}), {what}, p50", value=median(values), unit="ms", with_=info)
         p95 = percentile(values, 95)
         yield Figure(name=f"replay: step ({pace}), {what}, p95", value=p95, unit="ms", limit=limit, with_=info)
-    late = sum(each["frames"] > 1 for each in shown) / len(shown)
+    late = sum(timing["frames"] > 1 for timing in shown) / len(shown)
     yield Figure(name=f"replay: step ({pace}), later than the next frame", value=100 * late, unit="%", with_=info)
 
 
@@ -164,7 +164,7 @@ def open_run(page: Page, server: Serving, trajectory: Trajectory, *, number: int
 
 def worked(session: CDPSession) -> float:
     """CPU time of the page's main thread so far, in ms."""
-    metrics = {each["name"]: each["value"] for each in session.send("Performance.getMetrics")["metrics"]}
+    metrics = {metric["name"]: metric["value"] for metric in session.send("Performance.getMetrics")["metrics"]}
     return float(1000 * metrics["TaskDuration"])
 
 

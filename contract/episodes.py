@@ -96,14 +96,17 @@ class Batch:
     def from_json(cls, data: Any) -> Self:
         """Raises BadRow, LookupError, TypeError."""
         episodes = tuple(
-            WantedEpisode(each["id"], Task.from_json(each["task"]), each["attempt"]) for each in data["episodes"]
+            WantedEpisode(episode["id"], Task.from_json(episode["task"]), episode["attempt"])
+            for episode in data["episodes"]
         )
         return cls(
             data["id"], data["moment"], data["address"], data["lease_seconds"], data["most_calls"], episodes=episodes
         )
 
     def to_json(self) -> dict[str, Any]:
-        episodes = [{"id": each.id, "task": each.task.to_json(), "attempt": each.attempt} for each in self.episodes]
+        episodes = [
+            {"id": episode.id, "task": episode.task.to_json(), "attempt": episode.attempt} for episode in self.episodes
+        ]
         return {
             "id": self.id,
             "moment": self.moment,

@@ -92,7 +92,7 @@ class Question:
             case "choice":
                 return type(value) is str and value in self.options
             case "choices":
-                return type(value) is list and bool(value) and value == [each for each in self.options if each in value]
+                return type(value) is list and bool(value) and value == [o for o in self.options if o in value]
             case "text":
                 return type(value) is str and 0 < len(value) <= MAX_ANSWER_LENGTH
 
@@ -214,7 +214,7 @@ class _Reader:
     def __init__(self, value: Any, location: str, allowed: Allowed, before: Sequence[Question]) -> None:
         self.place = location
         self.allowed = allowed
-        self.before = {each.key: each for each in before}
+        self.before = {question.key: question for question in before}
         if not isinstance(value, dict):
             raise self.problem("", jsontext.describe(value), 'an object such as {"name": "Was it polite?"}')
         self.value = value
@@ -228,7 +228,7 @@ class _Reader:
         if unknown := [name for name in self.value if name not in field_names]:
             raise self.problem(legible(str(unknown[0]), 60), "no field of a question", f"only {', '.join(field_names)}")
         kind: Type = self.one_of("type", get_args(Type), "scale")
-        name = self.words("name", MAX_TEXT_LENGTH)
+        name = self.text("name", MAX_TEXT_LENGTH)
         if not name:
             raise self.problem("name", "empty", "the question's text")
         question = Question(
@@ -239,13 +239,13 @@ class _Reader:
             per=self.one_of("per", get_args(Scope), "item"),
         )
         self.check_place(question)
-        useless = {each for names in OF_TYPE.values() for each in names} - set(OF_TYPE[kind])
+        useless = {name for names in OF_TYPE.values() for name in names} - set(OF_TYPE[kind])
         if unexpected := sorted(useless & self.value.keys()):
             raise self.problem(unexpected[0], "given", f"none: a question of type {kind} has no {unexpected[0]}")
         if "points" in OF_TYPE[kind]:
             question = replace(question, points=self.points(kind))
         if kind == "scale":
-            question = replace(question, low=self.words("low", 100), high=self.words("high", 100))
+            question = replace(question, low=self.text("low", 100), high=self.text("high", 100))
         if "options" in OF_TYPE[kind]:
             question = replace(question, options=self.options())
         return replace(question, when=self.when(question))
@@ -287,7 +287,7 @@ class _Reader:
             if not isinstance(option, str) or not option.strip() or len(option) > 100 or not _is_storable(option):
                 raise self.problem("options", f"a list with {self.shown(option)}", "texts of 1 to 100 characters")
         options = tuple(option.strip() for option in entries)
-        if twice := [each for index, each in enumerate(options) if each in options[:index]]:
+        if twice := [option for index, option in enumerate(options) if option in options[:index]]:
             raise self.problem("options", f"a list with “{legible(twice[0], 60)}” twice", "different texts")
         return options
 
@@ -305,7 +305,7 @@ class _Reader:
         key = condition["question"]
         earlier = self.before.get(key) if isinstance(key, str) else None
         if earlier is None or earlier.type not in CONDITIONED:
-            conditional = [each.key for each in self.before.values() if each.type in CONDITIONED]
+            conditional = [question.key for question in self.before.values() if question.type in CONDITIONED]
             raise self.problem(
                 "when.question",
                 self.shown(key),
@@ -316,12 +316,12 @@ class _Reader:
                 "when.question", f"“{key}”, which is asked of every step", "a question that is asked once"
             )
         if invalid := [
-            each for each in condition["any_of"] if type(each) not in (int, str) or each not in earlier.values
+            value for value in condition["any_of"] if type(value) not in (int, str) or value not in earlier.values
         ]:
             raise self.problem("when.any_of", f"a list with {self.shown(invalid[0])}", f"answers of “{earlier.name}”")
         if not condition["any_of"]:
             raise self.problem("when.any_of", "empty", f"at least one answer of “{earlier.name}”")
-        return Condition(key, tuple(each for each in earlier.values if each in condition["any_of"]))
+        return Condition(key, tuple(value for value in earlier.values if value in condition["any_of"]))
 
     def one_of(self, name: str, choices: Sequence[str], default: str) -> Any:
         value = self.value.get(name, default)
@@ -329,7 +329,7 @@ class _Reader:
             raise self.problem(name, self.shown(value), f"one of {', '.join(choices)}")
         return value
 
-    def words(self, name: str, max_length: int) -> str:
+    def text(self, name: str, max_length: int) -> str:
         value = self.value.get(name, "")
         if not isinstance(value, str) or len(value) > max_length or not _is_storable(value):
             raise self.problem(name, self.shown(value), f"a text of at most {max_length} characters")
@@ -347,7 +347,7 @@ class _Reader:
 
 def _is_storable(text: str) -> bool:
     """Whether Postgres can store it: no NUL, no lone surrogate."""
-    return "\x00" not in text and not any("\ud800" <= each <= "\udfff" for each in text)
+    return "\x00" not in text and not any("\ud800" <= char <= "\udfff" for char in text)
 
 
 def slug(name: str) -> str:

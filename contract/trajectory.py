@@ -107,9 +107,8 @@ class Step:
         context = data.get("context") or []
         if type(context) is not list:
             raise BadRow(f"Step {index} has a `context` that is {jsontext.describe(context)}.", EXPECTED_STEP)
-        for each in context:
-            checked(each, f"step {index}")
-        checked(message, f"step {index}")
+        for turn in (*context, message):
+            checked(turn, f"step {index}")
         if message.get("tool_calls") and not are_calls(message["tool_calls"]):
             raise BadRow(f"Step {index} has tool calls in another shape.", EXPECTED_CALL)
         return cls(context=context, **_read(cls, data))
@@ -180,7 +179,7 @@ class Trajectory:
 
     def messages(self) -> list[Message]:
         """The chat, in order."""
-        return [*(each for step in self.steps for each in (*step.context, step.message)), *self.closing]
+        return [*(message for step in self.steps for message in (*step.context, step.message)), *self.closing]
 
     @classmethod
     def from_json(cls, data: Json) -> Self:
@@ -240,7 +239,7 @@ READERS: dict[Any, Callable[[Json], Any]] = {
 @cache
 def _readers(cls: type) -> tuple[tuple[str, Callable[[Json], Any]], ...]:
     hints = get_type_hints(cls, include_extras=True)
-    return tuple((each.name, READERS[hints[each.name]]) for each in fields(cls) if hints[each.name] in READERS)
+    return tuple((field.name, READERS[hints[field.name]]) for field in fields(cls) if hints[field.name] in READERS)
 
 
 def _read(cls: type, data: JsonObject) -> JsonObject:
@@ -250,7 +249,7 @@ def _read(cls: type, data: JsonObject) -> JsonObject:
 @cache
 def names_of(cls: type) -> tuple[str, ...]:
     """The fields of one of these classes, in the order of their declaration."""
-    return tuple(each.name for each in fields(cls))
+    return tuple(field.name for field in fields(cls))
 
 
 def _written(record: object, cls: type) -> JsonObject:

@@ -122,8 +122,8 @@ def storable(value: Any) -> Any:
     if isinstance(value, str):
         return UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", value)
     if isinstance(value, dict):
-        return {key: storable(each) for key, each in value.items()}
-    return [storable(each) for each in value] if isinstance(value, list | tuple) else value
+        return {key: storable(item) for key, item in value.items()}
+    return [storable(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def memory_in_use_mb() -> float:

@@ -72,15 +72,15 @@ def start_experiment(
         "rule": asdict(rule),
     }
     drawn: dict[str, Any] = {"split": "held_out", "levels": levels, "seed": seed}
-    facts: dict[str, Any] = {"workspace": workspace, "environment": environment, "samples": samples, "by": by}
+    columns: dict[str, Any] = {"workspace": workspace, "environment": environment, "samples": samples, "by": by}
     if environment in ENVIRONMENTS:
-        facts |= {"tasks": {**drawn, "count": tasks}, "seed": seed, "budget": {"steps": steps} if steps else None}
+        columns |= {"tasks": {**drawn, "count": tasks}, "seed": seed, "budget": {"steps": steps} if steps else None}
         start: Callable[..., RolloutBatch] = rollout_batches.start_rollouts
     else:  # drawn once for both, since the workspace's tasks may grow in between
-        facts |= {**drawn, "tasks": draw_tasks(workspace.pk, environment, count=tasks, **drawn)}
-        facts |= {"max_calls": steps} if steps else {}
+        columns |= {**drawn, "tasks": draw_tasks(workspace.pk, environment, count=tasks, **drawn)}
+        columns |= {"max_calls": steps} if steps else {}
         start = start_runner_rollouts
-    rollouts = [start(policy=policy, **facts) for policy in (policy_a, policy_b)]
+    rollouts = [start(policy=policy, **columns) for policy in (policy_a, policy_b)]
     experiment = Experiment.objects.create(
         workspace=workspace,
         name=name,

@@ -141,10 +141,10 @@ def _matching(experiment: Experiment, tasks: list[UUID], remaining_tasks: int) -
     """Pairs of those tasks that both sides have attempted by now, up to `remaining_tasks`."""
     waiting = LiveAttempt.objects.filter(experiment=experiment, task__in=tasks, is_paired=False).order_by("pk")
     rows = list(waiting.values_list("pk", "side", "task_id", "trajectory_id", "trajectory__course"))
-    both = {task for _, side, task, *_ in rows if side == Side.A} & {
+    shared = {task for _, side, task, *_ in rows if side == Side.A} & {
         task for _, side, task, *_ in rows if side == Side.B
     }
-    chosen = [task for task in tasks if task in both][:remaining_tasks]
+    chosen = [task for task in tasks if task in shared][:remaining_tasks]
     rows = [row for row in rows if row[2] in set(chosen)]
     LiveAttempt.objects.filter(pk__in=[row[0] for row in rows]).update(is_paired=True)
     order = {task: index for index, task in enumerate(chosen)}

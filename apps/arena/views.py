@@ -135,7 +135,7 @@ def _experiment_context(experiment: Experiment) -> dict[str, Any]:
         "winner": winner,
         "champion": champion,
         "can_roll_back": len(champions) > 1,
-        "difference_words": _in_words(figures.success_difference),
+        "difference_words": _difference_text(figures.success_difference),
         "judged_words": f"{figures.items_judged} of {figures.items}",
         "batches": batches,
         "left_out": _left_out(experiment, figures),
@@ -156,11 +156,11 @@ def _left_out(experiment: Experiment, figures: Standing) -> str:
     missing = played - figures.tasks_planned
     if missing <= 0:
         return ""
-    those = "is not compared: on it" if missing == 1 else "are not compared: on them"
-    return f"{missing} of {played} tasks {those} a policy took no steps, so there was nothing to judge."
+    predicate = "is not compared: on it" if missing == 1 else "are not compared: on them"
+    return f"{missing} of {played} tasks {predicate} a policy took no steps, so there was nothing to judge."
 
 
-def _in_words(difference: Interval) -> str:
+def _difference_text(difference: Interval) -> str:
     """ "Success differs by +12 points …", or "" if no task has trajectories of both."""
     if difference.estimate is None:
         return ""

@@ -26,10 +26,10 @@ def lock_if_free(name: str) -> Iterator[bool]:
     """Yields whether the lock was free; it's held until the end of the block, across transactions."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_lock(%s)", [number_of(name)])
-        [is_ours] = cursor.fetchone()
+        [is_acquired] = cursor.fetchone()
     try:
-        yield is_ours
+        yield is_acquired
     finally:
-        if is_ours:
+        if is_acquired:
             with connection.cursor() as cursor:
                 cursor.execute("SELECT pg_advisory_unlock(%s)", [number_of(name)])

@@ -148,14 +148,17 @@ def _of_fields(problems: Any) -> dict[str, Any]:
         return {"detail": next(_words(problems["detail"]))}
     shown_problems = list(problems.items())[:MAX_FIELDS]
     fields = {legible(str(name), 100): list(islice(_words(problem), MAX_FIELDS)) for name, problem in shown_problems}
-    return {"detail": " ".join(f"{name}: {words[0]}" for name, words in fields.items() if words), "fields": fields}
+    return {
+        "detail": " ".join(f"{name}: {messages[0]}" for name, messages in fields.items() if messages),
+        "fields": fields,
+    }
 
 
 def _words(problem: Any) -> Iterator[str]:
     """Each message in possibly nested lists and objects, prefixed with its path."""
     if isinstance(problem, Mapping):
         for name, inner in problem.items():
-            yield from (f"{legible(str(name), 100)}: {words}" for words in _words(inner))
+            yield from (f"{legible(str(name), 100)}: {message}" for message in _words(inner))
     elif isinstance(problem, list):
         for inner in problem:
             yield from _words(inner)

@@ -29,7 +29,7 @@ def request_of(
 
 def _field(form_field: forms.Field) -> serializers.Field[Any, Any, Any, Any]:
     options: dict[str, Any] = {
-        "help_text": " ".join(str(words) for words in (form_field.label, form_field.help_text) if words)
+        "help_text": " ".join(str(text) for text in (form_field.label, form_field.help_text) if text)
     }
     match form_field:
         case forms.BooleanField():

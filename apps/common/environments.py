@@ -30,6 +30,12 @@ ENVIRONMENTS: Mapping[str, EnvironmentFacts] = {
     **BUILT_IN,
     **{name: EnvironmentFacts("on a server") for name in settings.SERVED_ENVIRONMENTS},
 }
-CHOICES: list[tuple[str, str]] = [(name, f"{name}: {facts.summary}") for name, facts in ENVIRONMENTS.items()]
-SCRIPTS: tuple[str, ...] = tuple(dict.fromkeys(script for facts in ENVIRONMENTS.values() for script in facts.scripts))
-LEVELS: tuple[str, ...] = tuple(sorted({level for facts in ENVIRONMENTS.values() for level in facts.levels}))
+CHOICES: list[tuple[str, str]] = [
+    (name, f"{name}: {environment.summary}") for name, environment in ENVIRONMENTS.items()
+]
+SCRIPTS: tuple[str, ...] = tuple(
+    dict.fromkeys(script for environment in ENVIRONMENTS.values() for script in environment.scripts)
+)
+LEVELS: tuple[str, ...] = tuple(
+    sorted({level for environment in ENVIRONMENTS.values() for level in environment.levels})
+)

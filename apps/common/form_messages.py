@@ -82,10 +82,10 @@ API: Mapping[type[serializers.Field[Any, Any, Any, Any]], Mapping[str, str]] = {
 
 def install_messages() -> None:
     """Replace the frameworks' default messages."""
-    for field, words in FIELDS.items():
-        field.default_error_messages = {**field.default_error_messages, **words}
+    for field, messages in FIELDS.items():
+        field.default_error_messages = {**field.default_error_messages, **messages}
     for validator, sentence in VALIDATORS.items():
         validator.message = sentence
     validators.validate_email.message = EMAIL
-    for api_field, words in API.items():
-        api_field.default_error_messages = {**api_field.default_error_messages, **words}
+    for api_field, messages in API.items():
+        api_field.default_error_messages = {**api_field.default_error_messages, **messages}

@@ -45,8 +45,8 @@ def note_worker(queues: Iterable[str]) -> None:
 def served_queues() -> set[str] | None:
     """Worker queues with a recently seen consumer; None while Valkey is down."""
     with suppress(*TROUBLE):
-        seen = cache.get_many(map(_key, WORKER_QUEUES))
-        return {queue for queue in WORKER_QUEUES if _key(queue) in seen}
+        reports = cache.get_many(map(_key, WORKER_QUEUES))
+        return {queue for queue in WORKER_QUEUES if _key(queue) in reports}
     return None
 
 

@@ -30,8 +30,8 @@ def next_url(request: HttpRequest, *, otherwise: str) -> str:
     """The target of `next`, if it's one of our pages."""
     url = request.POST.get("next") or request.GET.get("next") or ""
     # Anything but a path would be interpreted as a view name.
-    is_ours = url.startswith("/") and url_has_allowed_host_and_scheme(url, allowed_hosts=None)
-    return url if is_ours else otherwise
+    is_local = url.startswith("/") and url_has_allowed_host_and_scheme(url, allowed_hosts=None)
+    return url if is_local else otherwise
 
 
 def page_before(request: HttpRequest, *, otherwise: str) -> str:

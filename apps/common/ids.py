@@ -11,7 +11,7 @@ def new_id() -> UUID:
     return uuid7()
 
 
-def first_id_at(moment: datetime) -> UUID:
+def first_id_at(time: datetime) -> UUID:
     """The smallest identifier of that millisecond: `id__gte=first_id_at(t)` finds rows created since `t` by primary key."""
-    milliseconds = int(moment.timestamp() * 1000)
+    milliseconds = int(time.timestamp() * 1000)
     return UUID(int=milliseconds << 80 | 0x7 << 76 | 0b10 << 62)

@@ -106,9 +106,9 @@ def packed(markup: Markup) -> bytes:
     return zlib.compress(markup.encode(), 1)
 
 
-def unpacked(kept: bytes) -> Markup:
+def unpacked(packed: bytes) -> Markup:
     """The inverse of `packed`. The caller guarantees that `kept` comes from a trusted store."""
-    return mark_safe(zlib.decompress(kept).decode())
+    return mark_safe(zlib.decompress(packed).decode())
 
 
 def is_web_address(address: str) -> bool:

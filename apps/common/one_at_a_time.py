@@ -16,9 +16,9 @@ from django.core.cache import cache
 def one_at_a_time(name: str, *, seconds: int) -> Iterator[bool]:
     """Yields whether to do the work now: nobody else does, or they began more than `seconds` ago. It must be safe to do twice at once."""
     key, token = f"at-work:{name}", uuid4().hex
-    is_ours = bool(cache.add(key, token, seconds))
+    is_acquired = bool(cache.add(key, token, seconds))
     try:
-        yield is_ours
+        yield is_acquired
     finally:
-        if is_ours and cache.get(key) == token:
+        if is_acquired and cache.get(key) == token:
             cache.delete(key)

@@ -25,8 +25,8 @@ class ApiSchema(AutoSchema):
 
     def _get_response_bodies(self, direction: Literal["request", "response"] = "response") -> Any:
         answers = super()._get_response_bodies(direction)
-        for status, words in self._refusals().items():
-            answers.setdefault(status, {"description": words, **_error_body()})
+        for status, description in self._refusals().items():
+            answers.setdefault(status, {"description": description, **_error_body()})
         answers["429"]["headers"] = {
             "Retry-After": {"schema": {"type": "integer"}, "description": "Seconds until the next request is allowed."}
         }
@@ -96,8 +96,8 @@ class Session(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call] 
     name = "session"
 
     def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, str]:
-        words = "The cookie of a signed-in page; requests that change something also need its CSRF token."
-        return {"type": "apiKey", "in": "cookie", "name": settings.SESSION_COOKIE_NAME, "description": words}
+        description = "The cookie of a signed-in page; requests that change something also need its CSRF token."
+        return {"type": "apiKey", "in": "cookie", "name": settings.SESSION_COOKIE_NAME, "description": description}
 
 
 class BearerToken(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # drf-spectacular has no types here

@@ -53,4 +53,4 @@ def _is_disk_full(error: BaseException) -> bool:
         return True
     if isinstance(error, ResponseError):
         return CANNOT_PERSIST in str(error)  # a pipeline prefixes the command's name
-    return isinstance(error, AWAY) and any(words in str(error) for words in NO_SPACE)
+    return isinstance(error, AWAY) and any(message in str(error) for message in NO_SPACE)

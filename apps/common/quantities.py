@@ -84,9 +84,9 @@ def figure(number: float | None) -> str:
     return f"{number:.3g}"
 
 
-def relative(moment: datetime, now: datetime) -> str:
+def relative(time: datetime, now: datetime) -> str:
     """ "now", "5 min ago", "in 2 h", "3 d ago", "3 Mar", "3 Mar 2024". Keep in sync with static/js/core/time.js."""
-    seconds = (now - moment).total_seconds()
+    seconds = (now - time).total_seconds()
     gap = abs(seconds)
     if gap < 45:
         return "now"
@@ -94,8 +94,8 @@ def relative(moment: datetime, now: datetime) -> str:
         if gap < limit:
             amount = max(1, round(gap / unit))
             return f"{amount} {word} ago" if seconds > 0 else f"in {amount} {word}"
-    day = f"{moment.day} {moment:%b}"
-    return day if moment.year == now.year else f"{day} {moment.year}"
+    day = f"{time.day} {time:%b}"
+    return day if time.year == now.year else f"{day} {time.year}"
 
 
 def polyline(values: Sequence[float], *, width: float, height: float) -> str:

@@ -20,8 +20,8 @@ class SameOrigin:
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         headers = {name: value.decode("latin1") for name, value in scope["headers"]}
         origin = headers.get(b"origin", "")
-        is_ours = origin in settings.CSRF_TRUSTED_ORIGINS or _is_at(origin, headers.get(b"host", ""))
-        await (self.inner if is_ours else WebsocketDenier())(scope, receive, send)
+        is_same_origin = origin in settings.CSRF_TRUSTED_ORIGINS or _is_at(origin, headers.get(b"host", ""))
+        await (self.inner if is_same_origin else WebsocketDenier())(scope, receive, send)
 
 
 def _is_at(origin: str, host: str) -> bool:

@@ -82,6 +82,6 @@ def standard_streams() -> tuple[IO[bytes], IO[bytes]]:
     return sys.stdin.buffer, answers
 
 
-def write(what: object, stream: IO[bytes]) -> None:
+def write(value: object, stream: IO[bytes]) -> None:
     """Pickle an object to a stream."""
-    pickle.dump(what, stream, protocol=pickle.HIGHEST_PROTOCOL)
+    pickle.dump(value, stream, protocol=pickle.HIGHEST_PROTOCOL)

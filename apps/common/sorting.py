@@ -14,7 +14,7 @@ class Order(NamedTuple):
     """Its value in the URL; empty for the default."""
     fields: tuple[str, ...]
     """Fields for `page_of`. There is an index on the workspace followed by these."""
-    words: str
+    caption: str
     """Caption below the list. Empty for the pager's default: newest first."""
 
     @property
@@ -57,8 +57,8 @@ class Sorting:
         return self.order.fields
 
     @property
-    def words(self) -> str:
-        return self.order.words
+    def caption(self) -> str:
+        return self.order.caption
 
     @property
     def orders(self) -> list[Order]:

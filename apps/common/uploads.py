@@ -210,8 +210,8 @@ def _limit(path: str) -> int:
 
 
 async def _refuse(scope: Scope, send: Send, limit: int) -> None:
-    words = f"The request is larger than the {limit // 1024**2:,} MiB that this address takes."
-    await _answer(scope, send, 413, words)
+    message = f"The request is larger than the {limit // 1024**2:,} MiB that this address takes."
+    await _answer(scope, send, 413, message)
 
 
 async def _refuse_sender(scope: Scope, send: Send, token: str, limit: int) -> None:
@@ -223,14 +223,14 @@ async def _refuse_full(scope: Scope, send: Send) -> None:
     await _answer(scope, send, 507, disk.FULL, page="507.html")
 
 
-async def _answer(scope: Scope, send: Send, status: int, words: str, *, page: str = "") -> None:
+async def _answer(scope: Scope, send: Send, status: int, message: str, *, page: str = "") -> None:
     """In the API's error format for API addresses; otherwise as a page, if there is one."""
     if "/api/" in scope["path"]:
-        kind, body = b"application/json", json.dumps({"detail": words}).encode()
+        kind, body = b"application/json", json.dumps({"detail": message}).encode()
     elif page:
         kind, body = b"text/html; charset=utf-8", render_to_string(page).encode()
     else:
-        kind, body = b"text/plain; charset=utf-8", words.encode()
+        kind, body = b"text/plain; charset=utf-8", message.encode()
     headers = [(b"content-type", kind), (b"content-length", str(len(body)).encode()), (b"connection", b"close")]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -239,8 +239,10 @@ class VersionList(DatasetView, ListAPIView[Version]):
             raise ValidationError({error.field: [error.problem]}) from error
         except freezing.NothingToFreeze as error:
             raise Conflict(str(error)) from error
-        where = reverse("v1:version", args=[dataset.pk, version.number])
-        return Response(VersionSerializer(version).data, status=status.HTTP_202_ACCEPTED, headers={"Location": where})
+        location = reverse("v1:version", args=[dataset.pk, version.number])
+        return Response(
+            VersionSerializer(version).data, status=status.HTTP_202_ACCEPTED, headers={"Location": location}
+        )
 
 
 class VersionDetail(DatasetView):

@@ -88,7 +88,7 @@ def public_card(version: Version) -> dict[str, Any]:
         "content_hash": version.content_hash,
         "frozen_at": version.frozen_at.isoformat() if version.frozen_at else None,
         "files": {
-            format: {split: {key: facts[key] for key in ("rows", "bytes", "sha256")} for split, facts in splits.items()}
+            format: {split: {key: entry[key] for key in ("rows", "bytes", "sha256")} for split, entry in splits.items()}
             for format, splits in version.files.items()
         },
         "recipe": version.recipe,
@@ -195,7 +195,7 @@ def _judged_words(card: dict[str, Any]) -> str:
     """Whether pairs, trajectories, or both were judged."""
     pairs, runs = card["pairs"], card.get("runs", 0)
     counted = [(pairs, "pairs of agent trajectories"), (runs, "agent trajectories")]
-    return " and ".join(f"{count} {what}" for count, what in counted if count) or "nothing"
+    return " and ".join(f"{count} {noun}" for count, noun in counted if count) or "nothing"
 
 
 def _sides(card: dict[str, Any]) -> list[str]:

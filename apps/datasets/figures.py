@@ -58,8 +58,8 @@ class Agreement:
     def to_json(self) -> dict[str, Any]:
         """For people and for all: raw agreement, Krippendorff's alphas, and Fleiss' kappa, in the format of `agreement.to_json`."""
         data = {}
-        for among, is_told in (("people", self.have_judged != {True}), ("all", True in self.have_judged)):
-            if is_told:
+        for among, is_reported in (("people", self.have_judged != {True}), ("all", True in self.have_judged)):
+            if is_reported:
                 figures = agreement(self.strengths[among].elements())
                 data[among] = {figure.name: to_json(getattr(figures, figure.name)) for figure in fields(figures)}
         return data
@@ -190,12 +190,12 @@ def agreement_rows(card: Mapping[str, Any]) -> list[AgreementRow]:
         alpha = {**both, "value": agreement["alpha"], "undefined_because": "every judgment is the same"}
         return [AgreementRow("all judgments", raw, alpha, "interval")]
     only = "judgments of models and rules"
-    words = {
+    groups = {
         "people": "people’s judgments",
         "all": "all judgments, with models and rules" if "people" in agreement else only,
     }
     return [
-        AgreementRow(words[among], agreement[among]["raw"], agreement[among]["nominal"], "nominal")
-        for among in words
+        AgreementRow(groups[among], agreement[among]["raw"], agreement[among]["nominal"], "nominal")
+        for among in groups
         if among in agreement
     ]

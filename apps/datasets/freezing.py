@@ -29,7 +29,7 @@ from apps.common.commits import unawaited
 from apps.datasets import live
 from apps.datasets.card import make_card
 from apps.datasets.figures import Figures
-from apps.datasets.files.splitfiles import FileFacts, Room, SplitFiles, TooLarge, content_hash
+from apps.datasets.files.splitfiles import FileInfo, Room, SplitFiles, TooLarge, content_hash
 from apps.datasets.files.storage import discard, store
 from apps.datasets.models import Dataset, Split, Version, VersionJudgement, VersionPreference
 from apps.datasets.recipe import BadRecipe, Recipe, check_kinds
@@ -64,7 +64,7 @@ VERSIONS = register(
         url=lambda version: reverse("datasets:version", args=[version.dataset_id, version.number]),
         on_event=_announce,
         webhook_events={Phase.DONE: EventType.VERSION_FROZEN, Phase.FAILED: EventType.VERSION_FAILED},
-        facts=lambda version: {"dataset": str(version.dataset_id), "number": version.number},
+        webhook_data=lambda version: {"dataset": str(version.dataset_id), "number": version.number},
         related=("dataset", "workspace"),
         lane="versions",
         listed_with=("dataset",),
@@ -212,7 +212,7 @@ def _reasons(built: Built) -> str:
 class Built(NamedTuple):
     """A version's finished files, still in the attempt's own folder, and its statistics."""
 
-    files: dict[Split, dict[str, FileFacts]]
+    files: dict[Split, dict[str, FileInfo]]
     figures: Figures
 
 

@@ -205,6 +205,6 @@ def rule_views(version: Version) -> list[tuple[str, str]]:
     recipe = version.recipe
     silent = () if ROW_TYPES[version.row_type].pairs else OF_PAIRS
     rules = [key for key in rule_names.NAMES if key in recipe and key not in silent]
-    facts = [(rule_names.NAMES[key], rule_names.rule_text(key, recipe[key])) for key in rules]
+    views = [(rule_names.NAMES[key], rule_names.rule_text(key, recipe[key])) for key in rules]
     shares = " / ".join(f"{recipe[split]}" for split in Split.values)
-    return [*facts, ("Shares", f"{shares} %"), ("Left out", str(len(recipe["without_annotators"])) + " annotators")]
+    return [*views, ("Shares", f"{shares} %"), ("Left out", str(len(recipe["without_annotators"])) + " annotators")]

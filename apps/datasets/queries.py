@@ -90,12 +90,12 @@ class SampleRow(NamedTuple):
 def sample_rows(version: Version, split: str, *, start: int, count: int) -> list[SampleRow]:
     """Up to `count` rows of a split from row `start` on, limited to the first megabytes of its file."""
     samples: list[SampleRow] = []
-    read = 0
+    size = 0
     with default_storage.open(version.files["jsonl"][split]["name"], "rb") as file:
         for number, line in enumerate(file):
-            read += len(line)
+            size += len(line)
             if number >= start:
                 samples.append(SampleRow(number, json.loads(line)))
-            if len(samples) == count or read > SAMPLE_BYTES:
+            if len(samples) == count or size > SAMPLE_BYTES:
                 break
     return samples

@@ -64,11 +64,11 @@ class Scene:
         return Policy.objects.filter(workspace=self.workspace, name=name).first()
 
 
-def scripted_policy(scene: Scene, name: str, words: str) -> None:
+def scripted_policy(scene: Scene, name: str, description: str) -> None:
     Policy.objects.get_or_create(
         workspace=scene.workspace,
         name=name,
-        defaults={"kind": Policy.Kind.SCRIPTED, "location": name, "description": words},
+        defaults={"kind": Policy.Kind.SCRIPTED, "location": name, "description": description},
     )
 
 

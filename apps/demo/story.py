@@ -41,8 +41,8 @@ def advance(workspace: Workspace) -> None:
 
 
 def scripts_act(scene: Scene) -> bool:
-    for name, words in COMPARED.items():
-        scenes.scripted_policy(scene, name, words)
+    for name, description in COMPARED.items():
+        scenes.scripted_policy(scene, name, description)
     done = [scenes.rollouts(scene, policy=name, split="train", count=60, seed=1) for name in COMPARED]
     return all(done)
 

@@ -169,8 +169,8 @@ async def body_of(request: Request, dialect: type[Dialect]) -> dict[str, Any]:
     except jsontext.UnreadableJSON as problem:
         raise BadRequest(f"The body can't be read: {problem}") from None
     request_body = mapping(body)
-    if words := dialect.problem_of(request_body):
-        raise BadRequest(words)
+    if reason := dialect.problem_of(request_body):
+        raise BadRequest(reason)
     return request_body
 
 

@@ -203,11 +203,11 @@ class Exchange:
         finally:
             await upstream.aclose()
         status = upstream.status_code if 400 <= upstream.status_code < 600 else 502
-        words = problem_of(upstream)
+        problem = problem_of(upstream)
         is_of_protocol = is_error(content)
         if status in (404, 405, 501) and not is_of_protocol and not self._dialect.is_everywhere:
             raise NotSpoken(self._dialect.title)
-        await self._record(status=Call.Status.FAILED, http_status=status, error=words)
+        await self._record(status=Call.Status.FAILED, http_status=status, error=problem)
         if self._is_blind:
             hidden = self._dialect.hidden(content, status)
             return Response(hidden, hidden_status(status), media_type="application/json")
@@ -215,7 +215,7 @@ class Exchange:
             wait = upstream.headers.get("retry-after", "")
             headers = {"retry-after": wait} if wait.isascii() and wait.isprintable() and wait else {}
             return Response(content, status, headers, media_type="application/json")
-        refusal = UpstreamAway(f"The policy's server gave no reply: {words}.")
+        refusal = UpstreamAway(f"The policy's server gave no reply: {problem}.")
         return JSONResponse(self._dialect.refused(refusal), status)
 
     async def _read(self, upstream: httpx.Response, receive: Receive) -> dict[str, Any]:
@@ -258,8 +258,8 @@ class Exchange:
 
         None if it isn't kept unredacted anywhere.
         """
-        if (kept := self._recorder.reply_of(call_id)) is not None:
-            return self._replayed(kept)
+        if (stored := self._recorder.reply_of(call_id)) is not None:
+            return self._replayed(stored)
         try:
             call = await in_database(Call.objects.only("reply", "is_redacted").get, pk=call_id)
         except Exception as error:

@@ -86,9 +86,9 @@ class ArmsForm(forms.Form):
         canary = [ArmPlan(data["canary"], data["percent"] or USUAL_CANARY, is_canary=True)] if data["canary"] else []
         return arms + canary
 
-    def refuse(self, field: str, words: str) -> None:
+    def refuse(self, field: str, message: str) -> None:
         """Show a refusal at the field that it's about."""
-        self.add_error({"arms": "policy_1"}.get(field, field) or None, words)
+        self.add_error({"arms": "policy_1"}.get(field, field) or None, message)
 
 
 class NewSplitForm(ArmsForm):

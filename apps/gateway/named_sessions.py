@@ -74,15 +74,15 @@ def named_session(token: str, name: SessionName, body: Mapping[str, Any]) -> str
     digest = (open_ones.filter(policy=policy) if policy else open_ones).values_list("key_digest", flat=True)
     if stored := digest.first():
         return stored
-    facts: dict[str, Any] = {"by": member.user, "name": name.text, "is_guessed": name.is_guessed}
+    columns: dict[str, Any] = {"by": member.user, "name": name.text, "is_guessed": name.is_guessed}
     try:
         with transaction.atomic():
             if policy:
-                opened = open_session(workspace=member.workspace, policy=policy, **facts)
+                opened = open_session(workspace=member.workspace, policy=policy, **columns)
             else:
                 assert split is not None
                 unit = unit_in(body.get("metadata"), body.get("user"))
-                opened = open_split_session(split=split, unit=unit_of(split, task=task_in(body), unit=unit), **facts)
+                opened = open_split_session(split=split, unit=unit_of(split, task=task_in(body), unit=unit), **columns)
     except NotServed as refusal:
         raise NoSuchModel(str(refusal)) from None
     except IntegrityError:  # a concurrent call opened it first
@@ -106,10 +106,10 @@ def _storable(model: object) -> str:
 
 
 def _policy(member: Membership, name: str) -> Policy:
-    meant = Q(name=name)
+    matches = Q(name=name)
     with suppress(ValueError):
-        meant |= Q(pk=UUID(name))
-    policy = Policy.objects.visible_to(member).acting().filter(meant).select_related("endpoint").first()
+        matches |= Q(pk=UUID(name))
+    policy = Policy.objects.visible_to(member).acting().filter(matches).select_related("endpoint").first()
     if policy is None:
         raise NoSuchModel(
             f"There is no policy {name!r} in this workspace that can act. With an API token, `model` names the policy, or a traffic split."

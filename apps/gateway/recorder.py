@@ -302,5 +302,5 @@ def _digest_key(session: Session) -> bytes:
 
 
 def _id_shortly_before(call_id: UUID) -> UUID:
-    moment = (call_id.int >> 80) - int(OVERLAP.total_seconds() * 1000)
-    return UUID(int=max(moment, 0) << 80)
+    milliseconds = (call_id.int >> 80) - int(OVERLAP.total_seconds() * 1000)
+    return UUID(int=max(milliseconds, 0) << 80)

@@ -121,8 +121,10 @@ class SeamBridge:
         sampling = dict(mapping(whole.get("sampling_params")))
         longer = len(prompt) - len(whole["token_ids"])
         limit = sampling.get("max_tokens")
-        wanted = self.request.get("max_completion_tokens") or self.request.get("max_tokens")
-        if longer > 0 and type(limit) is int and limit != wanted:  # it's what the rendered prompt leaves of the context
+        max_tokens = self.request.get("max_completion_tokens") or self.request.get("max_tokens")
+        if (
+            longer > 0 and type(limit) is int and limit != max_tokens
+        ):  # it's what the rendered prompt leaves of the context
             sampling["max_tokens"] = max(limit - longer, 1)
         changed = {"token_ids": prompt.tolist(), "sampling_params": sampling, "stream": False, "stream_options": None}
         return {**whole, **changed, "return_token_ids": True}

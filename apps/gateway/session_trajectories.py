@@ -133,11 +133,11 @@ def _lengths(answered: Mapping[UUID, Call]) -> dict[UUID, int]:
     """The length of the path to each call, itself included."""
     lengths: dict[UUID, int] = {}
     for call in answered.values():
-        way = [call]
-        while way[-1].pk not in lengths and (parent := way[-1].parent_id) is not None and parent in answered:
-            way.append(answered[parent])
-        before = lengths.get(way[-1].pk, 1) - 1
-        lengths |= {call.pk: before + number for number, call in enumerate(reversed(way), start=1)}
+        path = [call]
+        while path[-1].pk not in lengths and (parent := path[-1].parent_id) is not None and parent in answered:
+            path.append(answered[parent])
+        before = lengths.get(path[-1].pk, 1) - 1
+        lengths |= {call.pk: before + number for number, call in enumerate(reversed(path), start=1)}
     return lengths
 
 

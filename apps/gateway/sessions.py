@@ -168,11 +168,11 @@ def open_training_session(
     )
 
 
-def create_session(*, idle_seconds: int = IDLE_SECONDS, **facts: Any) -> NewSession:
+def create_session(*, idle_seconds: int = IDLE_SECONDS, **columns: Any) -> NewSession:
     """Create the row with its key; `facts` are columns, which determine what acts."""
     key = MARK + secrets.token_urlsafe(32)
     session = Session.objects.create(
-        **facts,
+        **columns,
         key_digest=digest_of(key),
         key_prefix=key[:PREFIX_LENGTH],
         idle_seconds=idle_seconds,
@@ -248,7 +248,7 @@ def record_event(
     values = {"type": type, "name": name, "value": value, "call_id": call_id}
     before = SessionEvent.objects.filter(session=session, key=key).first()
     if before is not None:
-        if any(getattr(before, field) != meant for field, meant in values.items()):
+        if any(getattr(before, field) != value for field, value in values.items()):
             raise OtherEvent(f"{key!r} was used for another event of this session. Give each event a key of its own.")
         return before
     if not locked.is_open:
@@ -363,8 +363,8 @@ def _path_batches(paths: Sequence[list[Call]], main: list[Call]) -> Iterator[lis
         yield together
 
 
-def _note_problem(session: Session, words: str) -> None:
-    Session.objects.filter(pk=session.pk).update(problem=words)
+def _note_problem(session: Session, problem: str) -> None:
+    Session.objects.filter(pk=session.pk).update(problem=problem)
 
 
 def _store_paths(

@@ -22,8 +22,8 @@ class Target(NamedTuple):
 
 def target_of(policy: Policy) -> Target | None:
     """Where `policy` is served now; None if nowhere."""
-    if (there := served(policy)) is not None:
-        return Target(there.endpoint, there.name) if there.name else None
+    if (served_by := served(policy)) is not None:
+        return Target(served_by.endpoint, served_by.name) if served_by.name else None
     run = local_model_id(policy)
     return Target(None, run) if run else None
 

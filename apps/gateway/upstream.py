@@ -213,15 +213,17 @@ class Upstreams:
             self._timer = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._close_idle)
 
     def _close_idle(self) -> None:
-        self._timer, moment = None, time.monotonic()
+        self._timer, current_time = None, time.monotonic()
         for client_key, client in list(self._clients.items()):
-            if self._used_at[client_key] <= moment - IDLE_SECONDS and is_idle(client):
+            if self._used_at[client_key] <= current_time - IDLE_SECONDS and is_idle(client):
                 self._close(client_key)
         supports = self._supports_token_ids.items()
         self._supports_token_ids = {
-            client_key: (is_so, until) for client_key, (is_so, until) in supports if until > moment
+            client_key: (is_so, until) for client_key, (is_so, until) in supports if until > current_time
         }
-        self._cannot_render = {client_key: until for client_key, until in self._cannot_render.items() if until > moment}
+        self._cannot_render = {
+            client_key: until for client_key, until in self._cannot_render.items() if until > current_time
+        }
         if self._clients:
             self._close_idle_later()
 

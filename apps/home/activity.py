@@ -29,7 +29,7 @@ class Move:
 
     at: datetime
     icon: str
-    words: str
+    sentence: str
     url: str
 
 
@@ -44,26 +44,26 @@ def moves(member: Membership) -> list[Move]:
 def _imports(member: Membership) -> Iterator[Move]:
     done = ImportBatch.objects.visible_to(member).filter(state=JobState.DONE, finished_at__isnull=False)
     for batch in done.order_by("-pk")[:EACH]:
-        words = f"{batch.filename} brought {count(batch.trajectory_count)} trajector{pluralize(batch.trajectory_count, 'y,ies')}"
+        sentence = f"{batch.filename} brought {count(batch.trajectory_count)} trajector{pluralize(batch.trajectory_count, 'y,ies')}"
         yield Move(
-            cast("datetime", batch.finished_at), "import", words, reverse("trajectories:import", args=[batch.pk])
+            cast("datetime", batch.finished_at), "import", sentence, reverse("trajectories:import", args=[batch.pk])
         )
 
 
 def _queues(member: Membership) -> Iterator[Move]:
     for queue in Queue.objects.visible_to(member).open().order_by("-pk")[:EACH]:
-        words = f"Queue “{queue}” opened with {count(queue.item_count)} item{pluralize(queue.item_count)}"
-        yield Move(queue.created_at, "queue", words, reverse("annotation:queue", args=[queue.pk]))
+        sentence = f"Queue “{queue}” opened with {count(queue.item_count)} item{pluralize(queue.item_count)}"
+        yield Move(queue.created_at, "queue", sentence, reverse("annotation:queue", args=[queue.pk]))
 
 
 def _versions(member: Membership) -> Iterator[Move]:
     for version in Version.objects.visible_to(member).frozen().select_related("dataset").order_by("-pk")[:EACH]:
         rows = sum(version.row_counts.values())
-        words = f"{version} frozen with {count(rows)} row{pluralize(rows)}"
+        sentence = f"{version} frozen with {count(rows)} row{pluralize(rows)}"
         yield Move(
             cast("datetime", version.frozen_at),
             "freeze",
-            words,
+            sentence,
             reverse("datasets:version", args=[version.dataset_id, version.number]),
         )
 
@@ -71,24 +71,24 @@ def _versions(member: Membership) -> Iterator[Move]:
 def _runs(member: Membership) -> Iterator[Move]:
     ended = Run.objects.visible_to(member).filter(finished_at__isnull=False)
     for run in ended.order_by("-pk")[:EACH]:
-        words = f"Training run “{run}” {run.get_state_display().lower()}"
-        yield Move(cast("datetime", run.finished_at), "run", words, reverse("training:run", args=[run.pk]))
+        sentence = f"Training run “{run}” {run.get_state_display().lower()}"
+        yield Move(cast("datetime", run.finished_at), "run", sentence, reverse("training:run", args=[run.pk]))
 
 
 def _promotions(member: Membership) -> Iterator[Move]:
     for promotion in Promotion.objects.visible_to(member).select_related("policy").order_by("-pk")[:EACH]:
         verb = "is champion again" if promotion.is_rollback else "became champion"
-        words = f"{promotion.policy} {verb} of {promotion.environment}"
-        yield Move(promotion.created_at, "crown", words, reverse("policies:policy", args=[promotion.policy_id]))
+        sentence = f"{promotion.policy} {verb} of {promotion.environment}"
+        yield Move(promotion.created_at, "crown", sentence, reverse("policies:policy", args=[promotion.policy_id]))
 
 
 def _experiments(member: Membership) -> Iterator[Move]:
     ended = Experiment.objects.visible_to(member).filter(stopped_at__isnull=False)
     for experiment in ended.order_by("-pk")[:EACH]:
-        words = f"Experiment “{experiment}” ended"
+        sentence = f"Experiment “{experiment}” ended"
         yield Move(
             cast("datetime", experiment.stopped_at),
             "experiment",
-            words,
+            sentence,
             reverse("arena:experiment", args=[experiment.pk]),
         )

@@ -76,11 +76,11 @@ ONE = {
 
 def first_steps(stations: Sequence[Station], *, to_label: Queue | None, decision: Decision | None) -> list[FirstStep]:
     """In order; empty once each was taken. to_label: a queue with work for whoever looks. decision: what the page offers first."""
-    there = {station.app: station for station in stations if station.app in WORDS}
-    missing = [app for app in WORDS if not _is_done(there[app])]
+    stations_by_app = {station.app: station for station in stations if station.app in WORDS}
+    missing = [app for app in WORDS if not _is_done(stations_by_app[app])]
     if not missing:
         return []
-    steps = [_step(app, there[app], app == missing[0], to_label) for app in WORDS]
+    steps = [_step(app, stations_by_app[app], app == missing[0], to_label) for app in WORDS]
     offered = decision.url.partition("?")[0] if decision else ""
     return [replace(step, url="") if step.url == offered else step for step in steps]
 

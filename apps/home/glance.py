@@ -102,46 +102,46 @@ def _trajectories(member: Membership) -> Station:
     )
     rolling = RolloutBatch.objects.visible_to(member).filter(state__in=[JobState.WAITING, JobState.RUNNING])
     done = rolling.aggregate(finished=Sum("finished"), total=Sum("total"))
-    words = []
+    notes = []
     if importing:
-        words.append(_counted_noun(importing, "file coming in", "files coming in"))
+        notes.append(_counted_noun(importing, "file coming in", "files coming in"))
     if done["total"]:
-        words.append(f"{count(done['finished'])} of {count(done['total'])} rollouts done")
+        notes.append(f"{count(done['finished'])} of {count(done['total'])} rollouts done")
     rows = Trajectory.objects.visible_to(member)
-    return _station("Trajectories", "trajectories", rows, ", ".join(words), active=bool(words))
+    return _station("Trajectories", "trajectories", rows, ", ".join(notes), active=bool(notes))
 
 
 def _judgments(member: Membership) -> Station:
     queues = Queue.objects.visible_to(member).open()
     requested = queues.aggregate(places=Sum(F("item_count") * F("overlap")))["places"] or 0
     judged = Desk.objects.filter(queue__in=queues).aggregate(judged=Sum("judged"))["judged"] or 0
-    words = f"{count(judged)} of {count(requested)} in open queues" if requested else ""
+    note = f"{count(judged)} of {count(requested)} in open queues" if requested else ""
     kinds = [kind.valid_judgments.visible_to(member) for kind in KINDS.values()]
-    there = reduce(add, map(estimated_count, kinds))
+    total = reduce(add, map(estimated_count, kinds))
     fresh = reduce(add, (estimated_count(_fresh(rows)) for rows in kinds))
-    return Station("Judgments", "annotation", there, fresh, words)
+    return Station("Judgments", "annotation", total, fresh, note)
 
 
 def _versions(member: Membership) -> Station:
     versions = Version.objects.visible_to(member)
     latest = versions.select_related("dataset").order_by("-pk").first()
-    words, active = "", False
+    note, active = "", False
     if latest is not None:
-        words, active = f"{latest} · {latest.get_state_display().lower()}", latest.is_active
-    return _station("Versions", "datasets", versions.frozen(), words, active=active)
+        note, active = f"{latest} · {latest.get_state_display().lower()}", latest.is_active
+    return _station("Versions", "datasets", versions.frozen(), note, active=active)
 
 
 def _runs(member: Membership) -> Station:
     runs = Run.objects.visible_to(member)
     active = list(runs.active().order_by("-pk")[:100])
-    words = ""
+    note = ""
     if len(active) == 1:
         [run] = active
-        words = f"{run} · {_progress(run)}"
+        note = f"{run} · {_progress(run)}"
     elif active:
-        words = f"{len(active)} in progress"
+        note = f"{len(active)} in progress"
     has_result = runs.filter(state=Run.State.FINISHED).exists()
-    return _station("Training runs", "training", runs, words, active=bool(active), has_result=has_result)
+    return _station("Training runs", "training", runs, note, active=bool(active), has_result=has_result)
 
 
 def _progress(run: Run) -> str:
@@ -152,23 +152,23 @@ def _progress(run: Run) -> str:
 
 def _policies(member: Membership) -> Station:
     champions = list(Promotion.objects.visible_to(member).current().select_related("policy")[: NAMED + 1])
-    words = ", ".join(f"{promotion.policy} leads {promotion.environment}" for promotion in champions[:NAMED])
+    note = ", ".join(f"{promotion.policy} leads {promotion.environment}" for promotion in champions[:NAMED])
     if len(champions) > NAMED:
-        words += " and more"
-    return _station("Policies", "policies", Policy.objects.visible_to(member).filter(archived_at=None), words)
+        note += " and more"
+    return _station("Policies", "policies", Policy.objects.visible_to(member).filter(archived_at=None), note)
 
 
 def _experiments(member: Membership) -> Station:
     experiments = Experiment.objects.visible_to(member)
-    on = list(
+    active = list(
         experiments.filter(state__in=[Experiment.State.ROLLING_OUT, Experiment.State.LABELING]).order_by("-pk")[:100]
     )
-    words = ""
-    if len(on) == 1:
-        words = f"{on[0]} · {on[0].get_state_display().lower()}"
-    elif on:
-        words = f"{len(on)} in progress"
-    return _station("Experiments", "arena", experiments, words, active=bool(on))
+    note = ""
+    if len(active) == 1:
+        note = f"{active[0]} · {active[0].get_state_display().lower()}"
+    elif active:
+        note = f"{len(active)} in progress"
+    return _station("Experiments", "arena", experiments, note, active=bool(active))
 
 
 def _counted_noun(number: int, one: str, many: str) -> str:

@@ -58,8 +58,8 @@ def _write(reading: Reading, path: Path, member: str, line: int) -> int:
     return REJECTED if reading.refusal or reading.verdict else 0
 
 
-def _print_problem(location: str, words: str) -> None:
-    print(f"{location}: {words}".encode("utf-8", "backslashreplace").decode(), file=sys.stderr)
+def _print_problem(location: str, problem: str) -> None:
+    print(f"{location}: {problem}".encode("utf-8", "backslashreplace").decode(), file=sys.stderr)
 
 
 if __name__ == "__main__":

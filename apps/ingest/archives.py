@@ -137,8 +137,8 @@ class Folder:
                         self._count(len(block))
                         file.write(block)
             except (Unusable, *BROKEN) as error:
-                what = error if isinstance(error, Unusable) else f"damaged ({error})"
-                yield member.path, UnreadableFile(f"The file is {what}.")
+                problem = error if isinstance(error, Unusable) else f"damaged ({error})"
+                yield member.path, UnreadableFile(f"The file is {problem}.")
                 return
             file.seek(0)
             yield member.path, file

@@ -155,8 +155,8 @@ def recognize(rows: list[Json]) -> Format:
         except AmbiguousFormat as refusal:
             raise UnknownFormat(f"{refusal}: {_seen(row)}. Leave out the keys of one of them.") from None
     row = rows[0] if rows else None
-    seen = f"the first record {_seen(row)}" if rows else "none of the first records is JSON"
-    parts = (f"No known format: {seen}.", _advice(row), _nearest(row), LISTED)
+    description = f"the first record {_seen(row)}" if rows else "none of the first records is JSON"
+    parts = (f"No known format: {description}.", _advice(row), _nearest(row), LISTED)
     raise UnknownFormat(" ".join(filter(None, parts)))
 
 
@@ -191,9 +191,15 @@ def _seen(row: Json, *, deeper: bool = True) -> str:
     if isinstance(row, dict):
         if not row:
             return "is an empty object"
-        seen = f"has the keys {', '.join(map(_quoted, list(row)[:SEEN_KEYS]))}{', …' if len(row) > SEEN_KEYS else ''}"
+        description = (
+            f"has the keys {', '.join(map(_quoted, list(row)[:SEEN_KEYS]))}{', …' if len(row) > SEEN_KEYS else ''}"
+        )
         inside = _one_of_many(row) if deeper else None
-        return seen if inside is None else f"{seen}; {_quoted(next(iter(row)))} {_seen(inside, deeper=False)}"
+        return (
+            description
+            if inside is None
+            else f"{description}; {_quoted(next(iter(row)))} {_seen(inside, deeper=False)}"
+        )
     if isinstance(row, list):
         if not row or not deeper:
             return f"is {'a' if row else 'an empty'} list"
@@ -220,7 +226,7 @@ def _nearest(row: Json) -> str:
         lacking = [_quoted(key) for key in keys if key not in present][:2]
         lacks = f" (lacks {', '.join(lacking)})" if lacking else ""
         near += [(-len(present), len(keys), f"{format.title}{lacks}")] if present else []
-    return f"Nearest: {'; '.join(words for *_, words in sorted(near)[:NEAREST])}." if near else ""
+    return f"Nearest: {'; '.join(description for *_, description in sorted(near)[:NEAREST])}." if near else ""
 
 
 def _advice(row: Json) -> str:

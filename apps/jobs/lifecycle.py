@@ -316,8 +316,8 @@ def _announce(job: Job) -> None:
     kind = kind_of_job(job)
     event = kind.webhook_events.get(job.phase)
     if event is not None:
-        facts = {"id": str(job.pk), **kind.facts(job)}
-        announce(event, workspace_id=job.workspace_id, name=kind.title(job), page=kind.url(job), **facts)
+        data = {"id": str(job.pk), **kind.webhook_data(job)}
+        announce(event, workspace_id=job.workspace_id, name=kind.title(job), page=kind.url(job), **data)
 
 
 def _ended_columns(kind: Kind[Any], phase: Phase) -> dict[str, Any]:

@@ -237,8 +237,8 @@ class Kind(Generic[J]):
     """Initial column values of every attempt."""
     webhook_events: Mapping[Phase, EventType] = field(default_factory=dict)
     """Webhook events for a job that finished, or failed for good."""
-    facts: Callable[[J], Mapping[str, Any]] = lambda job: {}
-    """Facts for webhooks besides the job's id, name, and page."""
+    webhook_data: Callable[[J], Mapping[str, Any]] = lambda job: {}
+    """Data of its webhook events besides the job's id, name, and page."""
     is_cancellable: bool = False
     is_resumable: bool = False
     resumable: tuple[Phase, ...] = RESUMABLE

@@ -81,7 +81,7 @@ class WaitingJob:
     """The first of these, if it's in this workspace."""
 
     @property
-    def words(self) -> str:
+    def place(self) -> str:
         others = self.running + self.ahead
         if not others:
             return "Next"

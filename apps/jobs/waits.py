@@ -49,26 +49,26 @@ class Wait:
         """What follows the holder's name."""
         assert self.holder is not None, "asked only where something holds the worker"
         more = self.holders - 1
-        words = f" and {more} more job{'s' if more > 1 else ''} hold the workers" if more else " holds the worker"
+        text = f" and {more} more job{'s' if more > 1 else ''} hold the workers" if more else " holds the worker"
         if self.holder.remaining_time:
-            words += (
+            text += (
                 f"; the first has {self.holder.remaining_time} left" if more else f", {self.holder.remaining_time} left"
             )
-        return words + self.ahead_words
+        return text + self.ahead_text
 
     @property
-    def ahead_words(self) -> str:
+    def ahead_text(self) -> str:
         if not self.ahead:
             return ""
         return f"; {self.ahead} other job{' goes' if self.ahead == 1 else 's go'} first"
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """The explanation as a sentence without its period."""
         if not self.has_worker:
             return "No worker is running that could take this"
         if self.holder is None:
-            return f"Waiting for a worker{self.ahead_words}"
+            return f"Waiting for a worker{self.ahead_text}"
         return f"{self.holder.name}{self.after_name}"
 
 

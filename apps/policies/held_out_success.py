@@ -50,7 +50,7 @@ class AgainstChampion(NamedTuple):
     high: float
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         if not self.tasks:
             return "not comparable: different tasks"
         on = f"on {self.tasks} shared task{'' if self.tasks == 1 else 's'}"

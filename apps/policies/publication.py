@@ -35,7 +35,7 @@ PUBLICATIONS = register(
         url=lambda publication: reverse("policies:policy", args=[publication.policy_id]),
         on_event=_end,
         webhook_events={Phase.DONE: EventType.POLICY_PUBLISHED, Phase.FAILED: EventType.POLICY_NOT_PUBLISHED},
-        facts=lambda publication: {"policy": str(publication.policy_id)},
+        webhook_data=lambda publication: {"policy": str(publication.policy_id)},
         related=("policy__workspace", "endpoint", "workspace", "by"),
         listed_with=("policy",),
         lane="publications",

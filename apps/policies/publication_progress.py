@@ -21,8 +21,8 @@ def go_live(publication: Publication, *, canary: dict[str, Any], location: str) 
     same_alias = Publication.objects.beside(publication).live()
     if publication.way == Publication.Way.RESTART:  # the restart dropped all adapters on the server, of every workspace
         assert publication.endpoint is not None, "a constraint holds it"
-        there = Endpoint.objects.sharing(publication.endpoint.addresses)
-        same_alias = Publication.objects.filter(endpoint__in=there).live()
+        sharing = Endpoint.objects.sharing(publication.endpoint.addresses)
+        same_alias = Publication.objects.filter(endpoint__in=sharing).live()
     same_alias.exclude(pk=publication.pk).update(state=State.REPLACED, ended_at=now())
     lifecycle.finish(publication, canary=canary, location=location, live_at=now())
     audit.record(

@@ -47,8 +47,8 @@ def publications_of(policy: Policy) -> QuerySet[Publication]:
         workspace=OuterRef("workspace"), name=OuterRef("name"), place=place, live_at__isnull=False
     )
     # A rollback removes the publication it undoes and stands for the one before that.
-    gone, lived = (Count("pk", filter=Q(is_rollback=was)) for was in (True, False))
-    depth = same_alias.order_by().values("name").annotate(depth=lived - gone).values("depth")
+    rollbacks, lived = (Count("pk", filter=Q(is_rollback=was)) for was in (True, False))
+    depth = same_alias.order_by().values("name").annotate(depth=lived - rollbacks).values("depth")
     shown = policy.publications.select_related("endpoint", "by", "policy").order_by("-id")
     return shown.annotate(depth=Subquery(depth))[:SHOWN_ROLLOUTS]
 

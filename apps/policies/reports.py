@@ -50,7 +50,7 @@ class CalibrationPoint(NamedTuple):
 def calibration_of(report: Mapping[str, Any]) -> list[CalibrationPoint]:
     """A reward model's calibration curve; empty for anything else."""
     bins = (report.get("calibration") or {}).get("bins") or []
-    return [CalibrationPoint(bin["confidence"], bin["accuracy"], bin["n"]) for bin in bins]
+    return [CalibrationPoint(point["confidence"], point["accuracy"], point["n"]) for point in bins]
 
 
 def _held_out_rows(report: Mapping[str, Any]) -> Iterator[Figure]:

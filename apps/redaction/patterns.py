@@ -36,9 +36,9 @@ class Pattern:
         try:
             self._compiled: Any = re2.compile(source, options)
         except re2.error as problem:
-            words = problem.args[0] if problem.args else ""
-            words = words.decode(errors="replace") if isinstance(words, bytes) else str(words)
-            raise PatternRefused(f"RE2 can't read this pattern: {words}.") from None
+            message = problem.args[0] if problem.args else ""
+            message = message.decode(errors="replace") if isinstance(message, bytes) else str(message)
+            raise PatternRefused(f"RE2 can't read this pattern: {message}.") from None
         self.longest = None if most_steps is None else most_steps // max(self.size, 1)
         """Maximum length of a text to search in characters; None if unlimited."""
 

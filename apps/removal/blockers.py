@@ -87,11 +87,11 @@ def on_queue(queue: Queue) -> list[Blocker]:
     if queue.state in (Queue.State.FILLING, Queue.State.OPEN):
         blockers.append(Blocker(f"it is {queue.get_state_display().lower()}: pause or close it first", address))
     for judge in Judge.objects.active().filter(queue=queue).select_related("annotator")[:MAX_BLOCKERS]:
-        words = f"{judge.annotator.name} is judging it: pause that first"
-        blockers.append(Blocker(words, reverse("annotation:judges", args=[queue.pk])))
+        sentence = f"{judge.annotator.name} is judging it: pause that first"
+        blockers.append(Blocker(sentence, reverse("annotation:judges", args=[queue.pk])))
     for experiment in Experiment.objects.filter(queue=queue):
-        words = f"experiment {experiment.name} depends on its judgments"
-        blockers.append(Blocker(words, reverse("arena:experiment", args=[experiment.pk])))
+        sentence = f"experiment {experiment.name} depends on its judgments"
+        blockers.append(Blocker(sentence, reverse("arena:experiment", args=[experiment.pk])))
     versions = Version.objects.filter(workspace=queue.workspace_id, recipe__queues__contains=[str(queue.pk)])
     return _first(blockers, _versions(versions), _versions(_holding("queue", queue)))
 
@@ -118,9 +118,9 @@ def _holding(field: str, value: Any) -> QuerySet[Version]:
 def _versions(versions: QuerySet[Version]) -> Iterator[Blocker]:
     usable = versions.exclude(state=Version.State.FAILED).select_related("dataset")
     for version in usable.order_by("pk")[: MAX_BLOCKERS + 1]:
-        words = "is frozen, and can't be deleted" if version.state == Version.State.FROZEN else "is being frozen"
+        reason = "is frozen, and can't be deleted" if version.state == Version.State.FROZEN else "is being frozen"
         address = reverse("datasets:version", args=[version.dataset_id, version.number])
-        yield Blocker(f"dataset version {version} {words}", address)
+        yield Blocker(f"dataset version {version} {reason}", address)
 
 
 def _first(*groups: Iterable[Blocker]) -> list[Blocker]:

@@ -71,8 +71,8 @@ def remove(removal_id: UUID) -> bool:
     except (deletion.StillNeeded, deletion.TooMany) as refusal:
         lifecycle.fail(removal, Failure("needed", str(refusal)))
     except (dependents.Rests, IntegrityError):
-        words = "Something that refers to it was added meanwhile, so nothing was deleted. Check it, and request the deletion again."
-        lifecycle.fail(removal, Failure("needed", words))
+        message = "Something that refers to it was added meanwhile, so nothing was deleted. Check it, and request the deletion again."
+        lifecycle.fail(removal, Failure("needed", message))
     except Superseded:
         return False
     return True

@@ -68,8 +68,8 @@ def remove_rule(*, rule: RetentionRule, by: Membership) -> None:
     RetentionRule.objects.filter(pk=rule.pk).delete()
 
 
-def _record(rule: RetentionRule, by: Membership, action: str, **facts: object) -> None:
-    audit.record(workspace=by.workspace, actor=by.user, action=action, subject=str(rule), target=rule, **facts)
+def _record(rule: RetentionRule, by: Membership, action: str, **detail: object) -> None:
+    audit.record(workspace=by.workspace, actor=by.user, action=action, subject=str(rule), target=rule, **detail)
 
 
 def expired(rule: RetentionRule) -> QuerySet[Trajectory]:

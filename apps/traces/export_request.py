@@ -153,12 +153,12 @@ def read_json(body: bytes, rules: Sequence[Rule] = ()) -> Batch:
 
 def _parse_spans(batch: Batch, resource: Callable[[], Json], spans: Iterator[Callable[[], dict[str, Json]]]) -> None:
     source: Source | None = None
-    for read in spans:
+    for span in spans:
         if len(batch.spans) + batch.rejected >= MAX_SPANS:
             raise Unreadable(f"The request has more than {MAX_SPANS:,} spans. Send smaller batches.")
         source = source or _source(resource(), batch)
         try:
-            batch.spans.append(_span(read(), source, batch))
+            batch.spans.append(_span(span(), source, batch))
         except Rejected as refusal:
             batch.reject(str(refusal))
 

@@ -21,15 +21,15 @@ AT_ONCE = 2000
 
 def delete_idle_spans() -> None:
     """Delete the spans of traces that are complete, and later the traces."""
-    moment = now()
-    passed_over = Q(state=Trace.State.PASSED_OVER, changed_at__lt=moment - LATE_WITHOUT_CALLS)
-    old = Trace.objects.with_spans().filter(Q(changed_at__lt=moment - LATE) | passed_over, due_at=None)
+    current_time = now()
+    passed_over = Q(state=Trace.State.PASSED_OVER, changed_at__lt=current_time - LATE_WITHOUT_CALLS)
+    old = Trace.objects.with_spans().filter(Q(changed_at__lt=current_time - LATE) | passed_over, due_at=None)
     while ids := list(old.order_by("changed_at").values_list("pk", flat=True)[:AT_ONCE]):
         with transaction.atomic():
             locked = list(old.filter(pk__in=ids).select_for_update(skip_locked=True).values_list("pk", flat=True))
             Span.objects.filter(trace__in=locked).delete()
             Source.objects.filter(trace__in=locked).delete()
-            Trace.objects.filter(pk__in=locked).update(closed_at=moment)
+            Trace.objects.filter(pk__in=locked).update(closed_at=current_time)
         if not locked:
             return
-    Trace.objects.filter(closed_at__lt=moment - FORGOTTEN).delete()
+    Trace.objects.filter(closed_at__lt=current_time - FORGOTTEN).delete()

@@ -52,8 +52,8 @@ def settle_due() -> None:
     One worker at a time does a workspace's: late spans make a large trace due again and again, which would take all workers.
     """
     for workspace_id in list(Trace.objects.due_at(now()).order_by().values_list("workspace", flat=True).distinct()):
-        with one_at_a_time(f"traces.settle:{workspace_id}", seconds=120) as is_ours:
-            if is_ours:
+        with one_at_a_time(f"traces.settle:{workspace_id}", seconds=120) as is_acquired:
+            if is_acquired:
                 _settle_workspace(workspace_id)
 
 

@@ -212,14 +212,14 @@ def over_optimization(metrics: Collection[str], learned: Sequence[str]) -> Chart
     success = "eval/success" if "eval/success" in metrics else "success"
     if not rewards or success not in metrics:
         return None
-    where = "held-out success" if success == "eval/success" else "success in training"
+    measure = "held-out success" if success == "eval/success" else "success in training"
     return Chart(
         "learned-reward-and-success",
-        f"Learned reward against {where}",
+        f"Learned reward against {measure}",
         OVER_OPTIMIZATION,
         Axis(title="learned reward"),
-        [*rewards, Series(success, f"{where} (right axis)", is_right=True)],
-        right=Axis(title=where, format="percent"),
+        [*rewards, Series(success, f"{measure} (right axis)", is_right=True)],
+        right=Axis(title=measure, format="percent"),
     )
 
 

@@ -197,7 +197,7 @@ def close_batch(batch: EpisodeBatch, problem: str) -> None:
 def _leased(episode: Episode, *, member: Membership, runner: str, token: ApiToken | None) -> Lease | None:
     """The lease; None if no server can answer for the policy, in which case its rollouts fail."""
     batch = episode.batch
-    facts: dict[str, Any] = {
+    columns: dict[str, Any] = {
         "workspace": member.workspace,
         "by": member.user,
         "token": token,
@@ -209,13 +209,13 @@ def _leased(episode: Episode, *, member: Membership, runner: str, token: ApiToke
     }
     if batch.run is not None:
         name = f"{batch.run.name}, {batch.moment}"
-        opened = open_training_session(address=batch.address, name=name, **facts)
+        opened = open_training_session(address=batch.address, name=name, **columns)
     else:
         rollouts = batch.rollouts
         assert rollouts is not None, "the database holds that it's of a run or of rollouts"
         sampling = sampling_of(rollouts.policy)
         try:
-            opened = open_session(policy=rollouts.policy, sampling=sampling, rollout_batch=rollouts, **facts)
+            opened = open_session(policy=rollouts.policy, sampling=sampling, rollout_batch=rollouts, **columns)
         except NotServed as refusal:
             lifecycle.fail(rollouts, Failure("config", str(refusal), "Then resume these rollouts."))
             return None

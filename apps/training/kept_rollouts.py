@@ -57,18 +57,18 @@ def open_sampled(*, run: Run, step: int, by: User) -> str:
     Idempotent. Raises NotSampled.
     """
     samples = sampled(run)
-    kept = max((sampled_step for sampled_step in samples.steps if sampled_step <= step), default=None)
-    if kept is None:
+    nearest = max((sampled_step for sampled_step in samples.steps if sampled_step <= step), default=None)
+    if nearest is None:
         raise NotSampled(f"{run.name} kept no rollouts up to step {step}.")
-    tag = f"{run.name[:60]} · step {kept} · {run.pk.hex[-6:]}"
+    tag = f"{run.name[:60]} · step {nearest} · {run.pk.hex[-6:]}"
     prepared: list[Prepared] = []
     for kind in ("step", "evaluation"):
-        path = folder_of(run.pk).path / "rollouts" / f"{kind}-{kept:06d}.jsonl"
+        path = folder_of(run.pk).path / "rollouts" / f"{kind}-{nearest:06d}.jsonl"
         if path.is_file():
             prepared += _prepared(run, path, tags=[tag, "training" if kind == "step" else "evaluation"])
     if copy_in(prepared, Origin(run.workspace_id, SOURCE)).trajectories:
         audit.record(
-            workspace=run.workspace, actor=by, action="opened rollouts of", subject=run.name, target=run, step=kept
+            workspace=run.workspace, actor=by, action="opened rollouts of", subject=run.name, target=run, step=nearest
         )
     return tag
 

@@ -124,7 +124,9 @@ def refuse_if_known(plan: Plan, *, seconds: float) -> None:
 def answer(key: str, check: Check, *, workspace_id: UUID | str) -> None:
     """Store a worker's answer, and make room for the workspace's next question."""
     cache.set(key, asdict(check), ANSWER_SECONDS)
-    cache.delete_many([place for place, asked in cache.get_many(_places(workspace_id)).items() if asked == key])
+    cache.delete_many(
+        [place for place, checked_key in cache.get_many(_places(workspace_id)).items() if checked_key == key]
+    )
 
 
 def _read(data: dict[str, Any]) -> Check:
@@ -152,7 +154,7 @@ RUNS = register(
         url=lambda run: reverse("training:run", args=[run.pk]),
         on_event=_record_event,
         webhook_events={Phase.DONE: EventType.RUN_FINISHED, Phase.FAILED: EventType.RUN_FAILED},
-        facts=lambda run: {"algorithm": run.algorithm},
+        webhook_data=lambda run: {"algorithm": run.algorithm},
         related=("version__dataset", "base__endpoint", "workspace"),
         attempt_defaults={"running_since": None, "step_seconds": None, "evaluation_seconds": None},
         turns_at="train",

@@ -212,8 +212,8 @@ def judgments_in(versions: Collection[UUID]) -> Counter[UUID]:
         pairs = VersionPreference.objects.filter(version__in=versions).values_list("version")
         singles = VersionJudgement.objects.filter(version__in=versions).values_list("version")
         counted.update(dict(pairs.annotate(Count("preference"))))
-        both = Count("inspection", distinct=True) + Count("rating", distinct=True)
-        counted.update(dict(singles.annotate(judgments=both)))
+        judgments = Count("inspection", distinct=True) + Count("rating", distinct=True)
+        counted.update(dict(singles.annotate(judgments=judgments)))
     return counted
 
 

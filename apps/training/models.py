@@ -135,13 +135,13 @@ class Run(Job):
         """What `seconds_left` is based on."""
         if self.step_seconds is None:
             return self.expected_because
-        words = f"from this run’s own pace: {quantities.duration(self.step_seconds)} a step"
+        basis = f"from this run’s own pace: {quantities.duration(self.step_seconds)} a step"
         if self.evaluations_ahead and self.evaluation_seconds:
             duration = quantities.duration(self.evaluation_seconds)
-            words += (
+            basis += (
                 f", {self.evaluations_ahead} more evaluation{'s' if self.evaluations_ahead > 1 else ''} of {duration}"
             )
-        return words
+        return basis
 
     @property
     def resumes_from(self) -> str:

@@ -243,11 +243,11 @@ def stored_config(run: Run, config: Mapping[str, Any]) -> TrainingConfig:
 
 def merged(start: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """`changes` merged recursively into `start`; lists are replaced."""
-    both = dict(start)
+    config = dict(start)
     for name, value in changes.items():
-        current = both.get(name)
-        both[name] = merged(current, value) if isinstance(current, Mapping) and isinstance(value, Mapping) else value
-    return both
+        current = config.get(name)
+        config[name] = merged(current, value) if isinstance(current, Mapping) and isinstance(value, Mapping) else value
+    return config
 
 
 def _environment_problems(config: TrainingConfig, workspace: Workspace) -> list[InvalidField]:
@@ -295,9 +295,9 @@ def _own_task_problems(config: OnlineConfig, workspace: Workspace) -> list[Inval
     available, needed = min(available, tasks.count), config.rows_per_step // config.samples
     if available >= needed:
         return []
-    words = f"the workspace has {available} training tasks of {tasks.environment!r}; one step takes {needed}"
+    problem = f"the workspace has {available} training tasks of {tasks.environment!r}; one step takes {needed}"
     advice = "Record or import attempts at more tasks, or lower the batch size."
-    return [InvalidField("tasks.environment", words, advice=advice)]
+    return [InvalidField("tasks.environment", problem, advice=advice)]
 
 
 def _check_version(version: Version | None, algorithm: Run.Algorithm) -> None:

@@ -31,7 +31,7 @@ class Preset:
 
     name: str
     title: str
-    words: str
+    description: str
     epochs: float
     max_steps: int = 0
     online_steps: int = 20
@@ -122,13 +122,13 @@ def rules_kept(config: TrainingConfig) -> list[RuleKept]:
     """The rules that the config follows; empty unless it's online training."""
     if not isinstance(config, OnlineConfig):
         return []
-    kept = []
+    followed = []
     for rule in ONLINE_RULES:
         path = config.rewards.outcome_measure if rule.setting == OUTCOME_MEASURE else rule.setting
         field = field_at(config, path)
         if field is not None and at(config, path) == rule.value:
-            kept.append(RuleKept(field.title, value_text(rule.value), rule.why))
-    return kept
+            followed.append(RuleKept(field.title, value_text(rule.value), rule.why))
+    return followed
 
 
 PRESETS: Mapping[str, Preset] = {

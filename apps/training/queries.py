@@ -28,7 +28,7 @@ RUN_COLUMNS = (by_name("Run", "name", "pk"), by_age("Launched"))
 class Headway:
     """A run's progress as text."""
 
-    words: str
+    text: str
     end: str
     done: int | None
     total: int
@@ -53,7 +53,7 @@ class EpisodesOfRunners:
     """The shell command that starts a runner."""
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         return f"{self.done} of {self.total} episodes played to their end"
 
 
@@ -69,8 +69,8 @@ def episodes_of_rollouts(batch: RolloutBatch) -> EpisodesOfRunners | None:
     """The batch's open episodes; None if Retrace plays them itself, or none are open."""
     if not (batch.is_of_runners and batch.is_active):
         return None
-    given_out = EpisodeBatch.objects.filter(rollouts=batch, closed_at=None).first()
-    return None if given_out is None else _standing_of(given_out, batch.environment)
+    batch_of_episodes = EpisodeBatch.objects.filter(rollouts=batch, closed_at=None).first()
+    return None if batch_of_episodes is None else _standing_of(batch_of_episodes, batch.environment)
 
 
 def _standing_of(batch: EpisodeBatch, environment: str) -> EpisodesOfRunners:
@@ -132,12 +132,12 @@ def run_for_page(member: Membership) -> QuerySet[Run]:
 
 def headway(run: Run, *, at: datetime | None = None) -> Headway:
     """The run's progress and, once its pace is known, the remaining time."""
-    moment = at or now()
+    current_time = at or now()
     total = run.total_steps
     steps = f"step {run.step:,} of {total:,}" if total else f"step {run.step:,}"
     match run.state:
         case Run.State.QUEUED:
-            waited = quantities.duration((moment - run.queued_at).total_seconds())
+            waited = quantities.duration((current_time - run.queued_at).total_seconds())
             return Headway("Waiting for a worker", waited, run.step or None, total)
         case Run.State.STARTING:
             return Headway(f"Loading the model and the data on {run.worker.partition(':')[0]}", "", None, total)

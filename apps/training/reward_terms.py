@@ -16,7 +16,7 @@ from contract.configs.declaration import Source
 from contract.configs.references import references_of
 from contract.configs.rewards import OutcomeTerm, RewardTerm, name_of
 
-WORDS: dict[str, str] = {
+SOURCE_NAMES: dict[str, str] = {
     "reward_model": "a reward model",
     "process_model": "a process reward model",
     "judge": "a served model",
@@ -57,9 +57,11 @@ def learned_rewards(config: TrainingConfig, member: Membership) -> tuple[Learned
     for reference in references_of(config):
         policy = candidates(member, reference.source).filter(pk__in=_uuids(reference.policy)).first()
         if policy is None:
-            words = WORDS[reference.source]
+            expected = SOURCE_NAMES[reference.source]
             problems.append(
-                InvalidField(reference.field, f"got {reference.policy!r}, expected the id of {words} in this workspace")
+                InvalidField(
+                    reference.field, f"got {reference.policy!r}, expected the id of {expected} in this workspace"
+                )
             )
             continue
         term = reference.term
@@ -74,7 +76,7 @@ class FormulaPart:
     """One summand of the total reward, and its segment of a bar that shows how far each can move the total."""
 
     weight: str
-    words: str
+    text: str
     policy: str
     kind: TermKind
     low: str
@@ -96,7 +98,7 @@ def formula(rewards: RewardsConfig, learned: Sequence[LearnedReward] = ()) -> li
     return [
         FormulaPart(
             weight=f"{term.weight:g}",
-            words=term.name or spoken(term.TITLE),
+            text=term.name or lower_title(term.TITLE),
             policy=policies.get(name_of(term), ""),
             kind=kind_of(type(term)),
             low=f"{term.weight * lowest(term):g}".replace("-", "−"),
@@ -119,7 +121,7 @@ def kind_of(term: type[RewardTerm]) -> TermKind:
     return "learned" if term.IS_LEARNED else "environment"
 
 
-def spoken(title: str) -> str:
+def lower_title(title: str) -> str:
     """A title in the middle of a sentence: "Step cost" becomes "step cost", "LLM judge" stays."""
     return title if title[:2].isupper() else title[:1].lower() + title[1:]
 

@@ -85,7 +85,7 @@ def start_for_runners(
     count: int,
     seed: int,
     levels: Sequence[str] = (),
-    **facts: Any,
+    **columns: Any,
 ) -> RolloutBatch:
     """Start rollouts at the tasks that a member listed or, without any, at tasks drawn at random. Raises RolloutRefused."""
     drawn: dict[str, Any] = {}
@@ -99,7 +99,7 @@ def start_for_runners(
         tasks=listed,
         by=member.user,
         **drawn,
-        **facts,
+        **columns,
     )
 
 
@@ -176,13 +176,13 @@ def _refuse_too_much(tasks: Sequence[Task], samples: int) -> None:
         raise TooMany(
             f"{len(tasks):,} tasks × {samples} attempts is {len(tasks) * samples:,} episodes; a batch has 1 to {MAX_EPISODES:,}."
         )
-    seen: set[str] = set()
+    ids: set[str] = set()
     for task in tasks:
-        if task.key in seen:
+        if task.key in ids:
             raise UnknownTasks(
                 f"Two tasks have the key {task.key!r:.300}. Give each one of its own, and set attempts for more."
             )
-        seen.add(task.key)
+        ids.add(task.key)
     size = samples * sum(len(jsontext.dumps(task.to_json())) for task in tasks)
     if size > MAX_BYTES:
         raise TooMany(

@@ -34,7 +34,7 @@ NAMES = {
     "annotator": "Judged by",
 }
 """Titles of the facets, in the order of the page, by the column that is counted."""
-WORDS = {
+LABELS = {
     ("outcome", "success"): "Success",
     ("outcome", "failure"): "Failure",
     ("outcome", "none"): "No outcome",
@@ -47,7 +47,7 @@ WORDS = {
 class Value(NamedTuple):
     """One value of a facet: selecting it narrows the list."""
 
-    words: str
+    label: str
     trajectories: int
     query: str
     """Query string of the list with this value as an additional filter."""
@@ -88,7 +88,7 @@ class _Count(NamedTuple):
 
     by: str
     value: str
-    words: str
+    label: str
     trajectories: int
     values: int
     """Number of values, including those that aren't shown."""
@@ -131,7 +131,7 @@ def _facet(by: str, counts: list[_Count], filters: Filters) -> Facet:
     else:
         values = [
             Value(
-                WORDS.get((by, count.value), count.words),
+                LABELS.get((by, count.value), count.label),
                 count.trajectories,
                 replace(filters, **{by: count.value}).query,
             )
@@ -142,6 +142,6 @@ def _facet(by: str, counts: list[_Count], filters: Filters) -> Facet:
 
 def _length(count: _Count, filters: Filters) -> Value:
     low, high = LENGTHS[int(count.value)]
-    words = f"{low} or more" if high is None else f"{low} to {high}"
+    label = f"{low} or more" if high is None else f"{low} to {high}"
     bounds = {"min_steps": str(low or ""), "max_steps": str(high or "")}
-    return Value(words, count.trajectories, replace(filters, **bounds).query)
+    return Value(label, count.trajectories, replace(filters, **bounds).query)

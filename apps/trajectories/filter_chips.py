@@ -28,7 +28,7 @@ NAMES = {
     "rollouts": "Rollouts",
     "annotator": "Judged by",
 }
-WORDS = {
+VALUE_TEXTS = {
     ("outcome", "none"): "not known",
     ("policy", NO_POLICY): "not known",
     ("errors", "yes"): "some",
@@ -40,7 +40,7 @@ class Chip(NamedTuple):
     """An active filter."""
 
     name: str
-    words: str
+    value: str
     without: str
     """Query string of the list without this filter."""
 
@@ -49,15 +49,15 @@ def chips_of(member: Membership, filters: Filters) -> list[Chip]:
     """One chip per filter, in the order of the form."""
     values = {name: value for name, value in asdict(filters).items() if value}
     return [
-        Chip(NAMES[name], _words(member, name, values[name]), replace(filters, **{name: ""}).query)
+        Chip(NAMES[name], _value_text(member, name, values[name]), replace(filters, **{name: ""}).query)
         for name in NAMES
         if name in values
     ]
 
 
-def _words(member: Membership, name: str, value: str) -> str:
-    if (name, value) in WORDS:
-        return WORDS[name, value]
+def _value_text(member: Membership, name: str, value: str) -> str:
+    if (name, value) in VALUE_TEXTS:
+        return VALUE_TEXTS[name, value]
     if name in ("min_steps", "max_steps"):
         return f"{value} step{'' if value == '1' else 's'}"
     try:

@@ -15,7 +15,7 @@ from django.http import QueryDict
 from apps.common.text_encoding import is_storable
 from apps.trajectories.annotators import judged_by
 from apps.trajectories.models import Task, TrajectoryQuerySet
-from apps.trajectories.search import TASK_WORDS, words_to_query
+from apps.trajectories.search import TASK_WORDS, tsquery_of
 
 OUTCOMES = {"success": Q(success=True), "failure": Q(success=False), "none": Q(success=None)}
 ERRORS = {"yes": Q(error_count__gt=0), "no": Q(error_count=0)}
@@ -136,14 +136,14 @@ class _Hashed(Func):
 
 
 def _search_of(
-    words: str, trajectories: TrajectoryQuerySet, workspace_id: UUID | None, *, reads_thousands: bool
+    query: str, trajectories: TrajectoryQuerySet, workspace_id: UUID | None, *, reads_thousands: bool
 ) -> Q | Combinable:
     try:
-        return Q(pk=UUID(words))
+        return Q(pk=UUID(query))
     except ValueError:
         pass
-    by_external_id = Q(pk__in=list(trajectories.filter(external_id=words).values_list("pk", flat=True)[:FEW]))
-    tasks = tasks_saying(words, workspace_id)
+    by_external_id = Q(pk__in=list(trajectories.filter(external_id=query).values_list("pk", flat=True)[:FEW]))
+    tasks = tasks_saying(query, workspace_id)
     if tasks is None:
         return by_external_id
     if reads_thousands:
@@ -164,9 +164,9 @@ def _having(column: str, name: str, trajectories: TrajectoryQuerySet) -> Q:
     return holds if few is None else Q(pk__in=few)
 
 
-def tasks_saying(words: str, workspace_id: UUID | None) -> QuerySet[Task] | None:
+def tasks_saying(search: str, workspace_id: UUID | None) -> QuerySet[Task] | None:
     """Tasks that contain all the words as prefixes; None if `words` has no words."""
-    query = words_to_query(words)
+    query = tsquery_of(search)
     if not query:
         return None
     tasks: QuerySet[Task] = Task.objects.filter(workspace=workspace_id) if workspace_id else Task.objects.all()

@@ -115,10 +115,10 @@ def environments(member: Membership) -> list[str]:
         return [name for (name,) in cursor.fetchall()]
 
 
-def tasks(member: Membership, words: str) -> QuerySet[Task]:
+def tasks(member: Membership, query: str) -> QuerySet[Task]:
     """Tasks that match `words`, or all if there are none."""
     matches: QuerySet[Task] = Task.objects.visible_to(member).defer("initial_state", "success_check")
-    saying = tasks_saying(words, member.workspace_id)
+    saying = tasks_saying(query, member.workspace_id)
     if saying is None:
         return matches
     few = first_few(saying)

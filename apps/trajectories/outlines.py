@@ -148,14 +148,14 @@ def _outline(
         tool, _, rest = one_line(str(action)).partition(" ")
         headline = rest.strip()
     else:
-        words = text_of(message.get("content"), first=LINE * 40)
+        content = text_of(message.get("content"), first=LINE * 40)
         thoughts = message.get("reasoning_content") or ""
-        if "<think" in words[:20]:
-            thoughts, words = words, _THINKING.sub("", words, count=1)
+        if "<think" in content[:20]:
+            thoughts, content = content, _THINKING.sub("", content, count=1)
         kind = "final" if is_last and not after else "message"
-        if thoughts and (not words or words.isspace()):
-            words, kind = thoughts, "reasoning"
-        tool, headline = "", one_line(words)
+        if thoughts and (not content or content.isspace()):
+            content, kind = thoughts, "reasoning"
+        tool, headline = "", one_line(content)
     return Outline(
         kind=kind,
         tool=clip(tool, NAMES),

@@ -29,7 +29,7 @@ TASK_WORDS = Words(
 )
 
 
-def words_to_query(words: str) -> str:
+def tsquery_of(words: str) -> str:
     """A tsquery that requires a prefix match of every word; "" if there are no words."""
     terms = re.findall(r"[^\s\x00-\x2f\x3a-\x40\x5b-\x60\x7b-\x7f]+", words)[:12]
     return " & ".join(f"'{word}':*" for word in terms)

@@ -47,13 +47,13 @@ SELECT index - is_result::int AS shown, substring(body FROM greatest(1, at - %(a
 """
 
 
-def find_in(trajectory: Trajectory, words: str) -> list[Found]:
+def find_in(trajectory: Trajectory, query: str) -> list[Found]:
     """The steps of a trajectory that contain `words`, ignoring case, in order, without duplicates. Raises TooSlow."""
-    words = words.strip()
-    if len(words) < MIN_CHARS:
+    query = query.strip()
+    if len(query) < MIN_CHARS:
         return []
     # Non-ASCII letters are stored as themselves or as \u escapes, depending on the writer of the record.
-    needles = sorted({json.dumps(words, ensure_ascii=escaping)[1:-1] for escaping in (True, False)})
+    needles = sorted({json.dumps(query, ensure_ascii=escaping)[1:-1] for escaping in (True, False)})
     with query_time_limit(TIME_LIMIT_MS), connection.cursor() as cursor:
         cursor.execute(
             _SQL,
@@ -70,9 +70,9 @@ def find_in(trajectory: Trajectory, words: str) -> list[Found]:
     matches: dict[int, Found] = {}
     for shown, around, needle in rows:
         matches.setdefault(shown, Found(shown, _readable(around, needle)))
-    if _is_in(trajectory.closing, words) and trajectory.step_count:
+    if _is_in(trajectory.closing, query) and trajectory.step_count:
         last = trajectory.step_count - 1
-        matches.setdefault(last, Found(last, words))
+        matches.setdefault(last, Found(last, query))
     return list(matches.values())
 
 
@@ -82,8 +82,8 @@ def _pattern(needle: str) -> str:
     return f"%{needle}%"
 
 
-def _is_in(closing: Any, words: str) -> bool:
-    return bool(closing) and words.lower() in json.dumps(closing, ensure_ascii=False).lower()
+def _is_in(closing: Any, query: str) -> bool:
+    return bool(closing) and query.lower() in json.dumps(closing, ensure_ascii=False).lower()
 
 
 def _readable(around: str, needle: str) -> str:
@@ -93,8 +93,8 @@ def _readable(around: str, needle: str) -> str:
     after = _END_OF_STRING.split(around[at + len(needle) :])[0]
     if len(before) > BEFORE:
         before = "…" + before[-BEFORE:].partition(" ")[2]
-    words = _unescaped(before) + _unescaped(around[at : at + len(needle)]) + _unescaped(after)
-    return " ".join(legible(words).split())
+    excerpt = _unescaped(before) + _unescaped(around[at : at + len(needle)]) + _unescaped(after)
+    return " ".join(legible(excerpt).split())
 
 
 def _unescaped(text: str) -> str:

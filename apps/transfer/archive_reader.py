@@ -49,7 +49,7 @@ KNOWN: Final = (
 )
 
 
-class Facts(NamedTuple):
+class MemberInfo(NamedTuple):
     """What the manifest says of a member."""
 
     rows: int | None
@@ -90,15 +90,15 @@ class ArchiveReader:
 
     def verify(self, progress: Callable[[int], None]) -> None:
         """Compare every member with the manifest's hash. Raises BadArchive."""
-        for name, facts in self.members.items():
+        for name, member in self.members.items():
             digest, rows = hashlib.sha256(), 0
             for block in self.blocks(name):
                 digest.update(block)
                 rows += block.count(b"\n")
-            if digest.hexdigest() != facts.sha256:
-                raise BadArchive(name, "Its content has another SHA-256 than the manifest says.", facts.sha256)
-            if facts.rows is not None and rows != facts.rows:
-                raise BadArchive(name, f"It has {rows:,} lines.", f"{facts.rows:,}, as the manifest says.")
+            if digest.hexdigest() != member.sha256:
+                raise BadArchive(name, "Its content has another SHA-256 than the manifest says.", member.sha256)
+            if member.rows is not None and rows != member.rows:
+                raise BadArchive(name, f"It has {rows:,} lines.", f"{member.rows:,}, as the manifest says.")
             progress(0)
 
     def blocks(self, name: str) -> Iterator[bytes]:
@@ -124,8 +124,8 @@ class ArchiveReader:
     def rows(self, name: str, *, max_bytes: int = MAX_ROW_BYTES) -> Iterator[tuple[str, dict[str, Any]]]:
         """The objects in a member, each with its place for messages. Raises BadArchive."""
         for number, line in enumerate(self.lines(name, max_bytes=max_bytes), start=1):
-            where = f"{name}, line {number:,}"
-            yield where, parsed(line, where)
+            location = f"{name}, line {number:,}"
+            yield location, parsed(line, location)
 
     def batches(self, name: str) -> Iterator[list[tuple[str, dict[str, Any]]]]:
         """The same, several at once. Raises BadArchive."""
@@ -135,8 +135,8 @@ class ArchiveReader:
             if batch and (len(batch) == AT_ONCE or size + len(line) > BATCH_BYTES):
                 yield batch
                 batch, size = [], 0
-            where = f"{name}, line {number:,}"
-            batch.append((where, parsed(line, where)))
+            location = f"{name}, line {number:,}"
+            batch.append((location, parsed(line, location)))
             size += len(line)
         if batch:
             yield batch
@@ -173,7 +173,7 @@ class ArchiveReader:
             raise BadArchive("The file", "Two members have the same name.", "each member once.")
         return {info.filename: info for info in infos}
 
-    def _manifest(self) -> dict[str, Facts]:
+    def _manifest(self) -> dict[str, MemberInfo]:
         info = self._infos.pop(MANIFEST, None)
         if info is None:
             raise BadArchive("The file", f"It has no {MANIFEST}.", "an archive as an export of a workspace writes it.")
@@ -186,39 +186,39 @@ class ArchiveReader:
         members = manifest.get("members")
         if type(members) is not dict:
             raise BadArchive(MANIFEST, "It has no `members`.", "an object with the facts of each member.")
-        facts = {name: _facts(name, member) for name, member in members.items()}
-        if facts.keys() != self._infos.keys():
-            odd = sorted(facts.keys() ^ self._infos.keys())[0]
+        infos = {name: _member_info(name, member) for name, member in members.items()}
+        if infos.keys() != self._infos.keys():
+            odd = sorted(infos.keys() ^ self._infos.keys())[0]
             raise BadArchive(MANIFEST, f"{_quoted(odd)} is only in the manifest, or only in the archive.", "both.")
-        for name, member in facts.items():
+        for name, member in infos.items():
             if member.bytes != self._infos[name].file_size:
                 raise BadArchive(name, f"It has {self._infos[name].file_size:,} bytes.", f"{member.bytes:,}.")
-        return facts
+        return infos
 
 
-def parsed(line: bytes, where: str) -> dict[str, Any]:
+def parsed(line: bytes, location: str) -> dict[str, Any]:
     """One object. Raises BadArchive."""
     if jsontext.has_more_values(line, MAX_VALUES):
-        raise BadArchive(where, "It has too many values.", f"at most {MAX_VALUES:,} values and names.")
+        raise BadArchive(location, "It has too many values.", f"at most {MAX_VALUES:,} values and names.")
     try:
         value = jsontext.loads(line)
         jsontext.dumps(value)  # what is nested too deeply can't be stored
     except jsontext.UnreadableJSON as error:
-        raise BadArchive(where, str(error), "one JSON object per line.") from None
+        raise BadArchive(location, str(error), "one JSON object per line.") from None
     if type(value) is not dict:
-        raise BadArchive(where, f"It is {jsontext.describe(value)}.", "a JSON object.")
+        raise BadArchive(location, f"It is {jsontext.describe(value)}.", "a JSON object.")
     return value
 
 
-def _facts(name: str, facts: Any) -> Facts:
+def _member_info(name: str, entry: Any) -> MemberInfo:
     expected = '{"rows": a number or null, "bytes": a number, "sha256": 64 hexadecimal digits}.'
-    if type(facts) is not dict or facts.keys() != {"rows", "bytes", "sha256"}:
+    if type(entry) is not dict or entry.keys() != {"rows", "bytes", "sha256"}:
         raise BadArchive(f"{MANIFEST}, {_quoted(name)}", "Its facts have other members.", expected)
-    rows, size, sha256 = facts["rows"], facts["bytes"], facts["sha256"]
+    rows, size, sha256 = entry["rows"], entry["bytes"], entry["sha256"]
     is_right = type(size) is int and (rows is None or type(rows) is int) and type(sha256) is str
     if not is_right:
         raise BadArchive(f"{MANIFEST}, {_quoted(name)}", "Its facts are of other types.", expected)
-    return Facts(rows, size, sha256)
+    return MemberInfo(rows, size, sha256)
 
 
 def _is_known(name: str) -> bool:

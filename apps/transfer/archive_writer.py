@@ -88,7 +88,7 @@ class ArchiveWriter:
                 for row in self._people.rows():
                     member.row(row)
             self._zip.writestr(MANIFEST, json.dumps(self._manifest(), indent=1))
-        return {name: facts["rows"] for name, facts in self._members.items() if facts["rows"] is not None}
+        return {name: member["rows"] for name, member in self._members.items() if member["rows"] is not None}
 
     @contextmanager
     def _member(self, name: str, *, has_rows: bool = True) -> Iterator[Member]:
@@ -138,18 +138,18 @@ class ArchiveWriter:
     def _versions(self) -> None:
         for version in Version.objects.frozen().filter(workspace=self._workspace).order_by("pk"):
             for format, splits in version.files.items():
-                for split, facts in splits.items():
-                    self._version_file(version, version_file(version.pk, split, format), facts)
+                for split, entry in splits.items():
+                    self._version_file(version, version_file(version.pk, split, format), entry)
 
-    def _version_file(self, version: Version, name: str, facts: dict[str, Any]) -> None:
+    def _version_file(self, version: Version, name: str, entry: dict[str, Any]) -> None:
         with self._member(name, has_rows=False) as member:
             try:
-                with default_storage.open(facts["name"], "rb") as file:
+                with default_storage.open(entry["name"], "rb") as file:
                     for block in file.chunks(BLOCK):
                         member.write(block)
             except FileNotFoundError:
                 raise _changed(version) from None
-        if member.digest.hexdigest() != facts["sha256"]:
+        if member.digest.hexdigest() != entry["sha256"]:
             raise _changed(version)
 
     def _weights(self) -> None:

@@ -125,10 +125,10 @@ def _float(value: Any) -> float:
 
 
 def _datetime(value: Any) -> datetime:
-    moment = datetime.fromisoformat(_of(str)(value))
-    if moment.tzinfo is None or not 1970 <= moment.year <= 2200:
+    time = datetime.fromisoformat(_of(str)(value))
+    if time.tzinfo is None or not 1970 <= time.year <= 2200:
         raise ValueError
-    return moment
+    return time
 
 
 TEXT: Final = "a string without null characters and halves of surrogate pairs"

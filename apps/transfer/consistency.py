@@ -60,6 +60,6 @@ def refuse_long_work(workspace: Workspace) -> None:
             "entries of feedback that aren't judgments yet",
         ),
     )
-    for rows, limit, what in limits:
+    for rows, limit, noun in limits:
         if (count := rows.count()) > limit:
-            raise BadArchive("The archive", f"It has {count:,} {what}.", f"at most {limit:,}.")
+            raise BadArchive("The archive", f"It has {count:,} {noun}.", f"at most {limit:,}.")

@@ -111,17 +111,17 @@ def export_workspace(export_id: str) -> bool:
 
 
 @transaction.atomic
-def _finish(export: Export, **facts: object) -> None:
+def _finish(export: Export, **columns: object) -> None:
     audit.record(
         workspace=export.workspace,
         actor=export.created_by,
         action="exported",
         subject=f"workspace {export.workspace}",
         target=export,
-        bytes=facts["size"],
-        sha256=facts["sha256"],
+        bytes=columns["size"],
+        sha256=columns["sha256"],
     )
-    lifecycle.finish(export, expires_at=now() + KEPT_FOR, rows_expected=facts["rows_done"], **facts)
+    lifecycle.finish(export, expires_at=now() + KEPT_FOR, rows_expected=columns["rows_done"], **columns)
 
 
 @transaction.atomic

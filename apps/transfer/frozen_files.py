@@ -42,7 +42,7 @@ class FrozenFiles:
         self._stored: list[str] = []
         self._folders: list[Path] = []
 
-    def stored(self, row: Row, values: Row, where: str) -> dict[str, Any]:
+    def stored(self, row: Row, values: Row, location: str) -> dict[str, Any]:
         """Store the files of a version, and return its `files`. Raises BadArchive."""
         if values["state"] != Version.State.FROZEN:
             return {}
@@ -50,10 +50,10 @@ class FrozenFiles:
         for format in FORMATS:
             for split in Split.values:
                 name = version_file(row["id"], split, format)
-                files[format][split] = self._one(row, name, split, format, where)
+                files[format][split] = self._one(row, name, split, format, location)
         sums = {split: files["jsonl"][split.value]["sha256"] for split in Split}
         if content_hash(sums) != values["content_hash"]:
-            raise BadArchive(where, "The files of the version have another hash.", f"{values['content_hash']}.")
+            raise BadArchive(location, "The files of the version have another hash.", f"{values['content_hash']}.")
         return files
 
     def refuse_others(self) -> None:
@@ -98,17 +98,17 @@ class FrozenFiles:
         for folder in (self._unfinished, *self._folders):
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _one(self, row: Row, name: str, split: str, format: str, where: str) -> dict[str, Any]:
-        facts = self._archive.members.get(name)
+    def _one(self, row: Row, name: str, split: str, format: str, location: str) -> dict[str, Any]:
+        member = self._archive.members.get(name)
         try:
             declared = row["files"][format][split]
             rows, size, sha256 = declared["rows"], declared["bytes"], declared["sha256"]
         except (KeyError, TypeError):
             raise BadArchive(
-                where, f"Its `files` don't say what {split}.{format} is.", "rows, bytes, sha256."
+                location, f"Its `files` don't say what {split}.{format} is.", "rows, bytes, sha256."
             ) from None
-        if facts is None or type(rows) is not int or (size, sha256) != (facts.bytes, facts.sha256):
-            raise BadArchive(where, f"{name} is missing, or another one.", "the files that the row names.")
+        if member is None or type(rows) is not int or (size, sha256) != (member.bytes, member.sha256):
+            raise BadArchive(location, f"{name} is missing, or another one.", "the files that the row names.")
         self._unused.discard(name)
         if format == "jsonl":
             self._refuse_unreadable(name, row["row_type"], rows)
@@ -122,11 +122,11 @@ class FrozenFiles:
     def _refuse_unreadable(self, name: str, row_type: str, count: int) -> None:
         """Pages and training runs read these lines one by one, whole. Raises BadArchive."""
         line_count = 0
-        for where, line in self._archive.rows(name, max_bytes=2 * settings.IMPORT_MAX_RECORD_BYTES):
+        for location, line in self._archive.rows(name, max_bytes=2 * settings.IMPORT_MAX_RECORD_BYTES):
             try:
                 ROWS[row_type].from_json(line)
             except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-                raise BadArchive(where, f"It is no row: {error}", f"a row of the type {row_type}.") from None
+                raise BadArchive(location, f"It is no row: {error}", f"a row of the type {row_type}.") from None
             line_count += 1
         if line_count != count:
             raise BadArchive(name, f"It has {line_count:,} lines.", f"{count:,}, as its version says.")

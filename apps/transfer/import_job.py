@@ -103,7 +103,7 @@ def import_workspace(import_id: str) -> bool:
             default_storage.open(job.file, "rb") as file,
         ):
             archive = ArchiveReader(file)
-            progress.expected = sum(facts.rows or 0 for facts in archive.members.values())
+            progress.expected = sum(member.rows or 0 for member in archive.members.values())
             archive.verify(progress.count)
             files = FrozenFiles(archive, job)
             _carry_out(job, archive, files, progress)
@@ -122,8 +122,8 @@ def import_workspace(import_id: str) -> bool:
     except Exception as error:  # no archive may occupy a worker three times over
         log.exception("the archive of import %s can't be read", job.pk)
         _remove_files(files)
-        words = f"The archive can't be read ({type(error).__name__}), so nothing was imported. Export it again."
-        lifecycle.fail(job, Failure("data", words))
+        message = f"The archive can't be read ({type(error).__name__}), so nothing was imported. Export it again."
+        lifecycle.fail(job, Failure("data", message))
     _discard(job)
     return True
 

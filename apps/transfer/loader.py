@@ -86,8 +86,8 @@ class Loader:
         for table in uuid_tables:
             self.ids.add(table.model, self._ids_of(table))
         self.ids.settle([table.model for table in uuid_tables], may_keep=may_keep_ids)
-        for where, row in self._archive.rows(people.MEMBER):
-            self.people.add(row, where)
+        for location, row in self._archive.rows(people.MEMBER):
+            self.people.add(row, location)
         counts = {table.label: self._load(table) for table in TABLES}
         # References to rows that aren't there are refused here, not by the commit.
         with connection.cursor() as cursor:
@@ -99,8 +99,8 @@ class Loader:
         for number, line in enumerate(self._archive.lines(table.name), start=1):
             match = BEGINS_WITH_ID.match(line)
             if match is None:
-                where = f"{table.name}, line {number:,}"
-                raise BadArchive(where, "It doesn't begin with an id.", '{"id":"…", …}.')
+                location = f"{table.name}, line {number:,}"
+                raise BadArchive(location, "It doesn't begin with an id.", '{"id":"…", …}.')
             yield UUID(match[1].decode())
 
     def _load(self, table: Table) -> int:
@@ -110,8 +110,8 @@ class Loader:
         for batch in self._archive.batches(table.name):
             rows = reading.values(batch)
             if table.model is Version:
-                for (where, row), values in zip(batch, rows, strict=True):
-                    values["files"] = self._files.stored(row, values, where)
+                for (location, row), values in zip(batch, rows, strict=True):
+                    values["files"] = self._files.stored(row, values, location)
             if contents is None:
                 self._copy(table.model, rows)
             else:
@@ -127,8 +127,8 @@ class Loader:
     def _copy_trajectories(self, batch: Sequence[tuple[str, Row]], rows: Sequence[Row], contents: _Contents) -> None:
         """With their steps, which may be far larger than their rows."""
         ready: list[Row] = []
-        for (where, row), values in zip(batch, rows, strict=True):
-            contents.add(where, row, values)
+        for (location, row), values in zip(batch, rows, strict=True):
+            contents.add(location, row, values)
             ready.append(values)
             if contents.size > BATCH_BYTES:
                 self._copy(Trajectory, ready)
@@ -192,20 +192,20 @@ class Reading:
 
     def values(self, batch: Sequence[tuple[str, Row]]) -> list[Row]:
         """By name of the column. Raises BadArchive."""
-        for where, row in batch:
-            self._complete(where, row)
+        for location, row in batch:
+            self._complete(location, row)
         self._loader.ids.look_up({identifier for _, row in batch for identifier in self._referred(row)})
         numbered = self._numbered(batch)
-        return [self._value(where, row, numbered.get(index)) for index, (where, row) in enumerate(batch)]
+        return [self._value(location, row, numbered.get(index)) for index, (location, row) in enumerate(batch)]
 
-    def _complete(self, where: str, row: Row) -> None:
+    def _complete(self, location: str, row: Row) -> None:
         """Refuse what is unknown, and add what is missing: the archive may be of an earlier version."""
         if unknown := sorted(row.keys() - self._names):
-            raise BadArchive(where, f"There is no column “{unknown[0][:60]}”.", f"{', '.join(sorted(self._names))}.")
+            raise BadArchive(location, f"There is no column “{unknown[0][:60]}”.", f"{', '.join(sorted(self._names))}.")
         for column in self._columns:
             if column.name not in row:
                 if column.default is NOT_PROVIDED and not column.null:
-                    raise BadArchive(where, f"It has no “{column.name}”.", "every column without a default.")
+                    raise BadArchive(location, f"It has no “{column.name}”.", "every column without a default.")
                 row[column.name] = written(column, column.get_default())
         try:
             self._fit(row)
@@ -214,7 +214,7 @@ class Reading:
         except MISFITS as error:
             problem = str(error)[:200] or type(error).__name__
             raise BadArchive(
-                where, f"Its values don't fit together: {problem}", "a row as Retrace writes it."
+                location, f"Its values don't fit together: {problem}", "a row as Retrace writes it."
             ) from None
 
     def _fit(self, row: Row) -> None:
@@ -240,21 +240,21 @@ class Reading:
             return {}
         fresh = next_numbers(self._table.model, len(batch))
         numbers = self._loader.numbers_of(self._table.model)
-        for (where, row), new in zip(batch, fresh, strict=True):
+        for (location, row), new in zip(batch, fresh, strict=True):
             old = row["id"]
             if type(old) is not int or abs(old) >= 1 << 63 or not numbers.add(old, new):
                 raise BadArchive(
-                    where, "Its id is no number, or not larger than that of the line before.", "a larger one."
+                    location, "Its id is no number, or not larger than that of the line before.", "a larger one."
                 )
         return dict(enumerate(fresh))
 
-    def _value(self, where: str, row: Row, number: int | None) -> Row:
+    def _value(self, location: str, row: Row, number: int | None) -> Row:
         values: Row = {}
         for column in self._columns:
             try:
                 values[column.name] = number if is_numbered(column) else self._converted(column, row[column.name])
             except BadValue as bad:
-                raise BadArchive(f"{where}, {column.name}", f"It is {bad}", bad.expected) from None
+                raise BadArchive(f"{location}, {column.name}", f"It is {bad}", bad.expected) from None
         for column in self._left_out:
             make = self._table.left_out[column.name].value
             values[column.name] = make(row) if make else column.get_default()
@@ -317,12 +317,14 @@ class _Contents:
         """Bytes of the lines whose steps are held."""
         self._with_original: list[Prepared] = []
 
-    def add(self, where: str, row: Row, values: Row) -> None:
+    def add(self, row_location: str, row: Row, values: Row) -> None:
         """Complete the values of a trajectory's row from its line. Raises BadArchive."""
         number, line = next(self._lines, (0, b""))
         location = f"{TRAJECTORIES}, line {number:,}"
         if not line:
-            raise BadArchive(where, f"There is no line for it in {TRAJECTORIES}.", "as many lines as trajectories.")
+            raise BadArchive(
+                row_location, f"There is no line for it in {TRAJECTORIES}.", "as many lines as trajectories."
+            )
         original = self._original(row["id"])
         try:
             record = TrajectoryRecord.from_json(parsed(line, location))
@@ -358,7 +360,7 @@ class _Contents:
     def _original(self, trajectory: str) -> bytes | None:
         if self._next is None or self._next[1].get("trajectory") != trajectory:
             return None
-        where, row = self._next
+        location, row = self._next
         self._next = next(self._originals, None)
         text, encoded = row.get("text"), row.get("base64")
         try:
@@ -368,4 +370,4 @@ class _Contents:
                 return base64.b64decode(encoded, validate=True)
         except (UnicodeEncodeError, binascii.Error):
             pass
-        raise BadArchive(where, "It is no original.", '{"trajectory": id, "text": "…"} or {…, "base64": "…"}.')
+        raise BadArchive(location, "It is no original.", '{"trajectory": id, "text": "…"} or {…, "base64": "…"}.')

@@ -59,23 +59,23 @@ class Reader:
         self.strangers: list[dict[str, Any]] = []
         """Name, e-mail address, and role of those who were members and aren't here."""
 
-    def add(self, row: Any, where: str) -> None:
+    def add(self, row: Any, location: str) -> None:
         """A line of the member. Raises BadArchive."""
         expected = '{"email": "…", "name": "…", "role": null, annotator, reviewer, researcher or owner}'
         if type(row) is not dict or set(row) != {"email", "name", "role"}:
-            raise BadArchive(where, "It has other members.", expected)
+            raise BadArchive(location, "It has other members.", expected)
         email, name, role = row["email"], row["name"], row["role"]
         if not isinstance(email, str) or not isinstance(name, str) or len(email) > 254 or len(name) > 100:
-            raise BadArchive(where, "The address or the name is no text, or too long.", expected)
+            raise BadArchive(location, "The address or the name is no text, or too long.", expected)
         if role is not None and role not in {role_choice.name.lower() for role_choice in Role}:
-            raise BadArchive(where, "There is no such role.", expected)
+            raise BadArchive(location, "There is no such role.", expected)
         try:
             validate_email(email)
         except ValidationError:
-            raise BadArchive(where, "The address is none.", expected) from None
+            raise BadArchive(location, "The address is none.", expected) from None
         if email in self._ids or len(self._ids) >= MAX_PEOPLE:
             raise BadArchive(
-                where, "The person is named twice, or there are too many.", f"at most {MAX_PEOPLE:,} people"
+                location, "The person is named twice, or there are too many.", f"at most {MAX_PEOPLE:,} people"
             )
         user = self._members.get(email.lower()) or self._placeholder_user(email, name)
         self._ids[email] = user.pk

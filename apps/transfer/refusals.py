@@ -8,5 +8,5 @@ class TransferRefused(Exception):
 class BadArchive(TransferRefused):
     """The file isn't an archive that this installation reads."""
 
-    def __init__(self, where: str, actual: str, expected: str) -> None:
-        super().__init__(f"{where}: {actual.rstrip('.')}. Expected: {expected.rstrip('.')}.")
+    def __init__(self, location: str, actual: str, expected: str) -> None:
+        super().__init__(f"{location}: {actual.rstrip('.')}. Expected: {expected.rstrip('.')}.")

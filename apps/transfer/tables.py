@@ -205,7 +205,7 @@ def _freeze_nothing(row: Row) -> None:
     """A version whose freezing was in progress has failed; a frozen one keeps what is known of its files but for their names."""
     ended(row, Version)
     row["files"] = {
-        format: {split: {name: facts[name] for name in FILE_FACTS} for split, facts in splits.items()}
+        format: {split: {name: entry[name] for name in FILE_COLUMNS} for split, entry in splits.items()}
         for format, splits in row["files"].items()
     }
 
@@ -217,7 +217,7 @@ def _check_version(row: Row) -> None:
     if row["state"] == Version.State.FROZEN:
         fields = {**row, "dataset": Dataset(name="", description="")}
         markdown(cast("Version", SimpleNamespace(**fields)))
-        counts = {split: facts["rows"] for split, facts in row["files"]["jsonl"].items()}
+        counts = {split: entry["rows"] for split, entry in row["files"]["jsonl"].items()}
         if row["row_counts"] != counts:
             raise ValueError("its files have other numbers of rows.")
 
@@ -261,7 +261,7 @@ def _check_rule(row: Row) -> None:
         raise ValueError("there is no such detector.")
 
 
-FILE_FACTS: Final = ("rows", "bytes", "sha256")
+FILE_COLUMNS: Final = ("rows", "bytes", "sha256")
 KEY: Final = LeftOut("A secret, or made from one: new ones have to be created.")
 IN_QUEUE: Final = ("queue__workspace",)
 

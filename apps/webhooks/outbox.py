@@ -22,7 +22,7 @@ MAX_NAME_LENGTH = 200
 """Maximum length of a thing's name, which people and models write."""
 
 
-def announce(event: EventType, *, workspace_id: UUID, name: str, page: str, **facts: Any) -> None:
+def announce(event: EventType, *, workspace_id: UUID, name: str, page: str, **data: Any) -> None:
     """Notify the destinations of a workspace of an event on the thing called `name`, whose page is at the path `page`.
 
     Call it in the transaction of the change. `facts`: a few JSON values, such as ids; never a thing's content, which
@@ -33,7 +33,7 @@ def announce(event: EventType, *, workspace_id: UUID, name: str, page: str, **fa
     if destinations:
         name = legible(name, MAX_NAME_LENGTH)
         _create_deliveries(
-            destinations, event.value, f"{event.label}: {name}", page, {"name": name, "page": page, **facts}
+            destinations, event.value, f"{event.label}: {name}", page, {"name": name, "page": page, **data}
         )
 
 
@@ -50,12 +50,12 @@ def _is_full(destination: Destination) -> bool:
 
 
 def _create_deliveries(
-    destinations: Iterable[Destination], type: str, title: str, page: str, facts: dict[str, Any]
+    destinations: Iterable[Destination], type: str, title: str, page: str, details: dict[str, Any]
 ) -> list[Delivery]:
     event_id, at = new_id(), now()
     deliveries = []
     for destination in destinations:
-        data = {"workspace": str(destination.workspace_id), **facts}
+        data = {"workspace": str(destination.workspace_id), **details}
         body = json.dumps({"type": type, "timestamp": at.isoformat(timespec="milliseconds"), "data": data})
         deliveries.append(
             Delivery(

@@ -43,19 +43,19 @@ def run(stages: list[str], seeds: list[int], folder: Path) -> int:
                 results.keep(Path(kept), found)
             print(found.as_json(), flush=True)
     print(table(outcomes))
-    print("".join(f"Could not be run: {each}\n" for each in failed), end="")
+    print("".join(f"Could not be run: {failure}\n" for failure in failed), end="")
     return 1 if failed else 0
 
 
 def table(outcomes: Iterable[Outcome]) -> str:
     """The outcomes as a text table."""
     lines = [f"{'stage':<18}{'seed':>5}{'before':>9}{'after':>8}  {'95 % interval':<16}{'n':>5}{'seconds':>9}{'MB':>7}"]
-    for each in outcomes:
-        before = "" if each.before is None else f"{each.before:.1%}"
-        interval = f"{each.low:.1%} to {each.high:.1%}"
+    for outcome in outcomes:
+        before = "" if outcome.before is None else f"{outcome.before:.1%}"
+        interval = f"{outcome.low:.1%} to {outcome.high:.1%}"
         lines.append(
-            f"{each.stage:<18}{each.seed:>5}{before:>9}{each.after:>8.1%}  {interval:<16}{each.n:>5}"
-            f"{each.seconds:>9.0f}{each.peak_mb:>7.0f}"
+            f"{outcome.stage:<18}{outcome.seed:>5}{before:>9}{outcome.after:>8.1%}  {interval:<16}{outcome.n:>5}"
+            f"{outcome.seconds:>9.0f}{outcome.peak_mb:>7.0f}"
         )
     return "\n".join(lines)
 

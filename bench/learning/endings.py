@@ -69,9 +69,9 @@ def columns(
 ) -> str:
     """A table with the counts of each folder."""
     counted = [count(rollouts) for rollouts in folders]
-    names = dict.fromkeys(name for each in counted for name in each)
+    names = dict.fromkeys(name for counts in counted for name in counts)
     lines = [["", *heads], ["---"] * (len(heads) + 1)]
-    lines += [[name, *(str(each.get(name, "")) for each in counted)] for name in names]
+    lines += [[name, *(str(counts.get(name, "")) for counts in counted)] for name in names]
     return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
 
 

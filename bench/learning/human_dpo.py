@@ -45,7 +45,7 @@ def human_dpo(bench: Bench, *, labels: str, scope: str) -> Outcome:
     chance.shuffle(pairs)
     judged = panel.judged(pairs[: round(rule.share * len(pairs))], overlap=rule.overlap, seed=bench.seed)
     chosen = panel.by_dawid_skene(judged) if rule.aggregated else panel.by_majority(judged)
-    rows = [each.row(side, weight) for each, (side, weight) in zip(judged, chosen, strict=True) if weight > 0]
+    rows = [pair.row(side, weight) for pair, (side, weight) in zip(judged, chosen, strict=True) if weight > 0]
     held_out = preferences(others, per_task=PAIRS_A_TASK, seed=bench.seed)
     result = from_pairs(bench, f"{prefix}-{labels}", written(bench, f"labels-{labels}", rows, held_out), scope=scope)
     result.more["judgments"] = rule.overlap * len(judged)

@@ -17,8 +17,8 @@ def pairs_by_outcome(rollouts: list[Trajectory], *, per_task: int) -> list[dict[
             by_task[rollout.task.key].append(rollout)
     rows = []
     for group in by_task.values():
-        good = distinct([each for each in group if each.outcome.success])
-        bad = distinct([each for each in group if not each.outcome.success])
+        good = distinct([rollout for rollout in group if rollout.outcome.success])
+        bad = distinct([rollout for rollout in group if not rollout.outcome.success])
         rows += [pair(chosen, rejected) for chosen, rejected in zip(good, bad, strict=False)][:per_task]
     return rows
 
@@ -51,9 +51,9 @@ def pairs_by_value(failed: list[Trajectory], branches: list[Trajectory]) -> list
         losses = [before - after for before, after in pairwise(chances)]
         worst = max(range(len(losses)), key=losses.__getitem__, default=0)
         better = [
-            each
-            for each in from_turn[trajectory.id, worst]
-            if each.outcome.success and parts_at(each, trajectory, worst)
+            rollout
+            for rollout in from_turn[trajectory.id, worst]
+            if rollout.outcome.success and parts_at(rollout, trajectory, worst)
         ]
         if better and losses[worst] > 0:
             rows.append(pair(better[0], trajectory))
@@ -90,9 +90,9 @@ def pair(chosen: Trajectory, rejected: Trajectory) -> dict[str, Any]:
 
 def failures(rollouts: Iterable[Trajectory]) -> list[Trajectory]:
     """Distinct rollouts that acted and failed."""
-    return distinct([each for each in rollouts if each.steps and not each.outcome.success])
+    return distinct([rollout for rollout in rollouts if rollout.steps and not rollout.outcome.success])
 
 
 def distinct(rollouts: list[Trajectory]) -> list[Trajectory]:
     """Rollouts without duplicates."""
-    return list({str(each.messages()): each for each in rollouts}.values())
+    return list({str(rollout.messages()): rollout for rollout in rollouts}.values())

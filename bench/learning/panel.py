@@ -81,19 +81,19 @@ def judged(pairs: Sequence[tuple[Trajectory, Trajectory]], *, overlap: int, seed
 
 def by_majority(pairs: Sequence[Judged]) -> list[tuple[int, float]]:
     """(side, weight) of each pair: the majority, with equal weights. The overlap must be odd."""
-    return [(int(2 * sum(side for _, side in each.votes) > len(each.votes)), 1.0) for each in pairs]
+    return [(int(2 * sum(side for _, side in pair.votes) > len(pair.votes)), 1.0) for pair in pairs]
 
 
 def by_dawid_skene(pairs: Sequence[Judged]) -> list[tuple[int, float]]:
     """(side, weight) of each pair: the more likely side by Dawid–Skene, weighted by the margin, as in datasets with that aggregation."""
-    votes = [(item, who, side) for item, each in enumerate(pairs) for who, side in each.votes]
+    votes = [(item, who, side) for item, pair in enumerate(pairs) for who, side in pair.votes]
     posterior = dawid_skene(Votes.of(votes, items=len(pairs), labels=2)).posterior
     return [(int(right > left), abs(float(right - left))) for left, right in posterior]
 
 
 def share_right(pairs: Sequence[Judged], labels: Sequence[tuple[int, float]]) -> float:
     """The weighted share of labels for the better side."""
-    weights = [(weight, side == each.better_side) for each, (side, weight) in zip(pairs, labels, strict=True)]
+    weights = [(weight, side == pair.better_side) for pair, (side, weight) in zip(pairs, labels, strict=True)]
     return sum(weight for weight, is_right in weights if is_right) / sum(weight for weight, _ in weights)
 
 
@@ -108,7 +108,7 @@ def main() -> None:
                 pairs = judged([(nobody, nobody)] * count, overlap=overlap, seed=seed)
                 labels = by_dawid_skene(pairs)
                 plain = [(side, 1.0) for side, _ in labels]
-                shares.append([share_right(pairs, each) for each in (by_majority(pairs), plain, labels)])
+                shares.append([share_right(pairs, aggregated) for aggregated in (by_majority(pairs), plain, labels)])
             means = [100 * fmean(column) for column in zip(*shares, strict=True)]
             print(f"{count:>5}{overlap:>7}{means[0]:>10.1f}{means[1]:>13.1f}{means[2]:>15.1f}")
 

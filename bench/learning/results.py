@@ -13,7 +13,7 @@ KEPT = Path(__file__).parent / "results"
 
 def keep(folder: Path, outcome: Outcome) -> None:
     """Store an outcome, replacing the previous one of this stage and seed."""
-    kept = {each["seed"]: each for each in read(folder, outcome.stage)}
+    kept = {result["seed"]: result for result in read(folder, outcome.stage)}
     kept[outcome.seed] = json.loads(outcome.as_json())
     folder.mkdir(parents=True, exist_ok=True)
     lines = (json.dumps(kept[seed]) + "\n" for seed in sorted(kept))

@@ -35,8 +35,8 @@ def dpo_rounds(bench: Bench, *, stage: str, scope: str) -> Outcome:
         reports.append(bench.run(policy, config))
         after.append(bench.success(policy))
     report = {
-        "seconds": sum(each["seconds"] for each in reports),
-        "peak_memory_mb": max(each["peak_memory_mb"] for each in reports),
+        "seconds": sum(report["seconds"] for report in reports),
+        "peak_memory_mb": max(report["peak_memory_mb"] for report in reports),
     }
     return outcome(
         bench,
@@ -45,8 +45,8 @@ def dpo_rounds(bench: Bench, *, stage: str, scope: str) -> Outcome:
         before=before.value,
         after=after[-1],
         gain=bench.difference("sft", policy)._asdict(),
-        pairs=sum(each["rows"]["train"] for each in reports),
-        rounds=[each.value for each in after],
+        pairs=sum(report["rows"]["train"] for report in reports),
+        rounds=[success.value for success in after],
     )
 
 

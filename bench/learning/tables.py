@@ -43,9 +43,9 @@ def table(stages: Iterable[str], results: Path, *, seeds: Container[int]) -> str
     """A row for each of these seeds with a stored result, and one for each stage over all of them."""
     rows = []
     for stage in stages:
-        outcomes = [each for each in read(results, stage) if each["seed"] in seeds]
-        rows += [row(stage, each) for each in outcomes]
-        rows += pooled(stage, [each["gain"]["value"] for each in outcomes])
+        outcomes = [outcome for outcome in read(results, stage) if outcome["seed"] in seeds]
+        rows += [row(stage, outcome) for outcome in outcomes]
+        rows += pooled(stage, [outcome["gain"]["value"] for outcome in outcomes])
     return HEAD + "".join(f"| {' | '.join(cells)} |\n" for cells in rows)
 
 

@@ -51,10 +51,10 @@ def play_own(bench: Bench) -> None:
 
 def parted(rollouts: list[Trajectory]) -> tuple[list[Trajectory], list[Trajectory]]:
     """The rollouts of four fifths of the tasks, and the others."""
-    tasks = list(dict.fromkeys(each.task.key for each in rollouts))
+    tasks = list(dict.fromkeys(rollout.task.key for rollout in rollouts))
     learned = set(islice(tasks, len(tasks) * 4 // 5))
-    train = [each for each in rollouts if each.task.key in learned]
-    return train, [each for each in rollouts if each.task.key not in learned]
+    train = [rollout for rollout in rollouts if rollout.task.key in learned]
+    return train, [rollout for rollout in rollouts if rollout.task.key not in learned]
 
 
 def written(bench: Bench, name: str, train: list[Row], held_out: list[Row]) -> tuple[str, str]:

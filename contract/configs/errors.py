@@ -36,7 +36,7 @@ class InvalidField(ValueError):
         self.advice = advice
 
     @property
-    def words(self) -> str:
+    def message(self) -> str:
         """The problem as a sentence, for use where the field is already named."""
         sentence = f"{self.problem[:1].upper()}{self.problem[1:]}".rstrip(".") + "."
         return f"{sentence} {self.advice}".strip()
@@ -66,7 +66,7 @@ def refused(problem: str, *, field: str = "", advice: str = "") -> InvalidConfig
 def translated(error: ValidationError, cls: type[Config]) -> InvalidConfig:
     """pydantic's errors about a `cls` as our sentences; only the first ones if there are very many."""
     errors = error.errors(include_url=False)
-    problems = [_translated(each, cls) for each in errors[:MAX_PROBLEMS]]
+    problems = [_translated(error, cls) for error in errors[:MAX_PROBLEMS]]
     if remaining := len(errors) - len(problems):
         problems.append(InvalidField("", f"and {remaining:,} more mistakes"))
     return InvalidConfig(problems)
@@ -120,7 +120,7 @@ def located(cls: type[Config], location: tuple[int | str, ...]) -> tuple[str, ty
         if is_list(current):
             path, current = f"{path}[{part}]", item_of(current)
         elif len(members) > 1:  # pydantic includes the union member here; our path doesn't
-            current = next((each for each in members if tag_of(each) == part), current)
+            current = next((member for member in members if tag_of(member) == part), current)
         elif members:
             owner = members[0]
             path = joined(path, str(part))

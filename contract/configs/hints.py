@@ -53,7 +53,7 @@ def bare(hint: Any) -> Any:
     if get_origin(hint) is Annotated:
         return bare(get_args(hint)[0])
     if get_origin(hint) in (Union, types.UnionType):
-        rest = [each for each in get_args(hint) if each is not type(None)]
+        rest = [argument for argument in get_args(hint) if argument is not type(None)]
         return bare(rest[0]) if len(rest) == 1 else hint
     return hint
 
@@ -62,7 +62,7 @@ def members_of(hint: Any) -> tuple[type[Config], ...]:
     """The config classes in `hint`: one, the members of a union, or none."""
     hint = bare(hint)
     options = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
-    return tuple(each for each in options if isinstance(each, type) and issubclass(each, BaseModel))  # type: ignore[misc]  # all our models are configs
+    return tuple(option for option in options if isinstance(option, type) and issubclass(option, BaseModel))  # type: ignore[misc]  # all our models are configs
 
 
 def is_list(hint: Any) -> bool:

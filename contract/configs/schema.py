@@ -34,25 +34,25 @@ def for_openapi(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 def _inlined(node: Any, definitions: Mapping[str, Any]) -> Any:
     if isinstance(node, list):
-        return [_inlined(each, definitions) for each in node]
+        return [_inlined(item, definitions) for item in node]
     if not isinstance(node, Mapping):
         return node
     if "$ref" in node:
         target = definitions[node["$ref"].rpartition("/")[2]]
-        return _inlined({**target, **{name: each for name, each in node.items() if name != "$ref"}}, definitions)
-    plain = {name: each for name, each in node.items() if name not in ("$schema", "$defs", "discriminator", "const")}
+        return _inlined({**target, **{name: value for name, value in node.items() if name != "$ref"}}, definitions)
+    plain = {name: value for name, value in node.items() if name not in ("$schema", "$defs", "discriminator", "const")}
     if "const" in node:
         plain["enum"] = [node["const"]]
     if "exclusiveMinimum" in plain:
         plain |= {"minimum": plain.pop("exclusiveMinimum"), "exclusiveMinimum": True}
     if {"type": "null"} in plain.get("anyOf", ()):
-        (rest,) = [each for each in plain.pop("anyOf") if each != {"type": "null"}]
+        (rest,) = [alternative for alternative in plain.pop("anyOf") if alternative != {"type": "null"}]
         return _inlined({**rest, **plain, "nullable": True}, definitions)
     if "properties" in plain:
-        settable = {name: each for name, each in plain["properties"].items() if "x-internal" not in each}
-        plain["properties"] = {name: _inlined(each, definitions) for name, each in settable.items()}
+        settable = {name: value for name, value in plain["properties"].items() if "x-internal" not in value}
+        plain["properties"] = {name: _inlined(value, definitions) for name, value in settable.items()}
         required = [name for name in plain.pop("required", ()) if name in settable]
         if required:
             plain["required"] = required
-        return {name: each if name == "properties" else _inlined(each, definitions) for name, each in plain.items()}
-    return {name: _inlined(each, definitions) for name, each in plain.items()}
+        return {name: value if name == "properties" else _inlined(value, definitions) for name, value in plain.items()}
+    return {name: _inlined(value, definitions) for name, value in plain.items()}

@@ -84,7 +84,7 @@ class OutgoingRules:
 
     def reachable(self, host: str, port: int, resolved: Iterable[str]) -> list[str]:
         """The addresses in `resolved` (of `host`) that may be connected to. Raises AddressRefused if there are none."""
-        addresses = [ip_address(each.partition("%")[0]) for each in resolved]
+        addresses = [ip_address(address.partition("%")[0]) for address in resolved]
         allowed = [address for address in addresses if self.allows(address)]
         if not allowed:
             raise AddressRefused(

@@ -167,22 +167,22 @@ READERS: dict[Any, Callable[[JsonObject, str], float | None]] = {float: number_i
 def _readers(cls: type) -> tuple[tuple[str, Callable[[JsonObject, str], float | None]], ...]:
     hints = get_type_hints(cls, include_extras=True)
     return tuple(
-        (each.name, READERS[_without_none(hints[each.name])])
-        for each in fields(cls)
-        if _without_none(hints[each.name]) in READERS
+        (field.name, READERS[_without_none(hints[field.name])])
+        for field in fields(cls)
+        if _without_none(hints[field.name]) in READERS
     )
 
 
 @cache
 def _hints(cls: type) -> tuple[tuple[str, Any], ...]:
     hints = get_type_hints(cls, include_extras=True)
-    return tuple((each.name, hints[each.name]) for each in fields(cls) if "is_foreign" not in each.metadata)
+    return tuple((field.name, hints[field.name]) for field in fields(cls) if "is_foreign" not in field.metadata)
 
 
 def _without_none(hint: Any) -> Any:
     if type(None) not in get_args(hint):
         return hint
-    (rest,) = [each for each in get_args(hint) if each is not type(None)]
+    (rest,) = [argument for argument in get_args(hint) if argument is not type(None)]
     return rest
 
 

@@ -63,7 +63,7 @@ def _pieces(messages: Sequence[Message]) -> tuple[str, list[str]]:
 
 
 def _turn(message: Message) -> str:
-    calls = [mapping(each).get("function") for each in message.get("tool_calls") or []]
+    calls = [mapping(call).get("function") for call in message.get("tool_calls") or []]
     return "\n".join(
         filter(
             None,

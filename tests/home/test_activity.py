@@ -22,4 +22,4 @@ def test_what_an_import_brought_is_counted_in_words(brought, words):
         trajectory_count=brought,
         finished_at=now(),
     )
-    assert [move.words for move in moves(member)] == [words]
+    assert [move.sentence for move in moves(member)] == [words]

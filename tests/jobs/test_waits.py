@@ -78,7 +78,7 @@ def test_who_may_not_open_a_run_is_not_told_its_name(researcher: Membership):
     waiting = since(factories.run(of=researcher.workspace))
     wait = wait_of(waiting, role=Role.ANNOTATOR)
     assert wait is not None
-    assert wait.words == "A training run holds the worker, about 5 min left"
+    assert wait.text == "A training run holds the worker, about 5 min left"
 
 
 def test_jobs_that_wait_longer_are_counted(researcher: Membership):
@@ -110,7 +110,7 @@ def test_training_never_holds_up_what_generates(researcher: Membership):
     continuation = since(MAKERS["continuations"](researcher.workspace))
     wait = wait_of(continuation, role=Role.ANNOTATOR)
     assert wait is not None
-    assert (wait.worker_queue, wait.holder, wait.ahead, wait.words) == ("generate", None, 0, "Waiting for a worker")
+    assert (wait.worker_queue, wait.holder, wait.ahead, wait.text) == ("generate", None, 0, "Waiting for a worker")
 
 
 def test_what_a_person_waits_for_goes_before_batches_that_wait_longer(researcher: Membership):
@@ -121,7 +121,7 @@ def test_what_a_person_waits_for_goes_before_batches_that_wait_longer(researcher
     assert before is not None
     assert behind is not None
     assert (before.ahead, behind.ahead) == (0, 1)
-    assert behind.words == "Waiting for a worker; 1 other job goes first"
+    assert behind.text == "Waiting for a worker; 1 other job goes first"
 
 
 def test_a_batch_at_work_gives_way_to_a_person_and_to_nothing_else(
@@ -146,7 +146,7 @@ def test_of_several_holders_the_first_to_end_is_named(researcher: Membership):
     half_done(factories.run(of=researcher.workspace, name="quick"), minutes=4)
     wait = wait_of(since(factories.run(of=researcher.workspace)), role=Role.RESEARCHER)
     assert wait is not None
-    assert wait.words == "Training run “quick” and 1 more job hold the workers; the first has about 4 min left"
+    assert wait.text == "Training run “quick” and 1 more job hold the workers; the first has about 4 min left"
 
 
 def test_without_a_worker_the_page_says_how_to_start_one(researcher: Membership):
@@ -162,7 +162,7 @@ def test_a_job_that_was_just_queued_blames_nobody(researcher: Membership):
     start(MAKERS["versions"](researcher.workspace))
     wait = wait_of(MAKERS["versions"](researcher.workspace), role=Role.RESEARCHER)
     assert wait is not None
-    assert wait.words == "Waiting for a worker"
+    assert wait.text == "Waiting for a worker"
 
 
 def test_only_what_waits_waits_for_something(researcher: Membership):

@@ -195,7 +195,7 @@ def test_a_plan_needs_enough_tasks_of_an_environment_that_only_runners_know(rese
     def problem(**changes: Any) -> str:
         with pytest.raises(SettingsRefused) as refusal:
             grpo(researcher, **changes)
-        return refusal.value.problems[0].words
+        return refusal.value.problems[0].message
 
     runners = {"played_by": "runners"}
     assert problem(**runners, tasks={"environment": "talk"}).startswith("The workspace has 2 training tasks of 'talk'")

@@ -150,7 +150,7 @@ def test_a_setting_that_cannot_be_is_named(changes: dict, field: str, words: str
     with pytest.raises(SettingsRefused) as caught:
         a_plan(changes=changes)
     assert caught.value.problems[0].field == field
-    assert words in caught.value.problems[0].words
+    assert words in caught.value.problems[0].message
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_an_online_setting_that_cannot_be_is_named(changes: dict, field: str, wo
     with pytest.raises(SettingsRefused) as caught:
         a_plan(workspace=workspace, base=small_model(workspace), algorithm="grpo", version=None, changes=changes)
     assert caught.value.problems[0].field == field
-    assert words in caught.value.problems[0].words
+    assert words in caught.value.problems[0].message
 
 
 def small_model(workspace) -> Policy:

@@ -18,7 +18,7 @@ def test_each_term_takes_as_much_of_the_bar_as_it_can_move_the_total():
 
 def test_a_term_that_is_only_logged_takes_nothing_of_it():
     parts = formula(RewardsConfig(terms=(OutcomeTerm(), JudgeTerm(policy="x", weight=0, name="strict"))))
-    assert [(part.words, part.width, part.is_logged_only) for part in parts] == [
+    assert [(part.text, part.width, part.is_logged_only) for part in parts] == [
         ("environment outcome", 100, False),
         ("strict", 0, True),
     ]

@@ -89,7 +89,7 @@ def test_tools_count_only_where_a_template_shows_them():
 def test_the_first_run_of_all_is_right_within_thirty_percent():
     forecast = forecast_of(sft(), SMALL, CPU, version=version(characters=598, rows=6000), base=None)
     assert forecast.high == forecast.low == pytest.approx(252, rel=0.3)
-    assert forecast.words == (
+    assert forecast.basis == (
         "calculated from a probe of the worker’s processor, as if nothing else used it: no run here was like it yet"
     )
 
@@ -100,7 +100,7 @@ def test_a_run_like_earlier_ones_takes_as_long_as_those():
         finished(rows, sft(), step_seconds=seconds)
     forecast = forecast_of(sft(), SMALL, CPU, version=rows, base=None)
     assert forecast.high == forecast.low == pytest.approx(252, rel=0.05)
-    assert forecast.words == "from 3 earlier runs here of this algorithm, size, and kind of worker"
+    assert forecast.basis == "from 3 earlier runs here of this algorithm, size, and kind of worker"
 
 
 def test_evaluations_count_and_longer_rows_take_longer():
@@ -121,16 +121,16 @@ def test_runs_of_another_size_algorithm_or_device_say_nothing():
         before = {name: getattr(run, name) for name in changes}
         Run.objects.update(**changes)
         forecast = forecast_of(sft(), SMALL, CPU, version=rows, base=None)
-        assert forecast.words.startswith("calculated"), changes
+        assert forecast.basis.startswith("calculated"), changes
         Run.objects.update(**before)
-    assert forecast_of(sft(), SMALL, CPU, version=rows, base=None).words.startswith("from 1 earlier run here")
+    assert forecast_of(sft(), SMALL, CPU, version=rows, base=None).basis.startswith("from 1 earlier run here")
 
 
 def test_runs_of_other_workspaces_count_and_are_not_named():
     finished(version(characters=598, rows=6000), sft(), step_seconds=0.31, name="secret sauce")
     forecast = forecast_of(sft(), SMALL, CPU, version=version(characters=598, rows=6000), base=None)
     assert forecast.high == pytest.approx(248, rel=0.05)
-    assert "secret" not in forecast.words
+    assert "secret" not in forecast.basis
 
 
 def test_a_run_that_has_not_stepped_yet_says_what_was_expected_and_why():

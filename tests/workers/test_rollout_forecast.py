@@ -52,7 +52,7 @@ def test_the_time_is_that_of_the_steps_and_of_the_evaluations():
     forecast = from_paces(grpo(held_out=32), [pace()])
     # 20 × 4 + 11 × 3 seconds at least, 20 × 6 + 11 × 4 at most.
     assert (forecast.low, forecast.high) == (113.0, 164.0)
-    assert forecast.words == "from grpo-1 here, where a step took 4.0 s to 6.0 s"
+    assert forecast.basis == "from grpo-1 here, where a step took 4.0 s to 6.0 s"
     assert from_paces(grpo(held_out=0), [pace()])[:2] == (80.0, 120.0)
 
 
@@ -61,14 +61,14 @@ def test_what_an_earlier_run_was_not_allowed_widens_the_range():
     same = grpo(held_out=0)
     longer = grpo(held_out=0, budget={"steps": 24})
     assert from_paces(longer, [pace()])[:2] == (80.0, 240.0)  # a policy need not use the turns it may
-    assert from_paces(longer, [pace()]).words.endswith("6.0 s with other numbers of rollouts or tokens")
+    assert from_paces(longer, [pace()]).basis.endswith("6.0 s with other numbers of rollouts or tokens")
     assert from_paces(same, [pace(rollouts=64)])[:2] == (40.0, 120.0)  # half the rollouts: half the time, or all of it
 
 
 def test_several_runs_give_the_range_of_them_all():
     forecast = from_paces(grpo(held_out=0), [pace(), pace(run="rloo-2", step=Range(2.0, 5.0))])
     assert forecast[:2] == (40.0, 120.0)
-    assert forecast.words == "from grpo-1, rloo-2 here, where a step took 2.0 s to 6.0 s"
+    assert forecast.basis == "from grpo-1, rloo-2 here, where a step took 2.0 s to 6.0 s"
 
 
 def test_without_earlier_runs_it_is_arithmetic_on_the_budget():
@@ -79,7 +79,7 @@ def test_without_earlier_runs_it_is_arithmetic_on_the_budget():
     assert forecast.high == pytest.approx(20 * (1.92 + 0.05 + 32 * (16e9 + 5.952e9) / 1e11))
     # A tenth: one turn of 48 tokens, which is read at 512 and 24 tokens.
     assert forecast.low == pytest.approx(20 * (0.192 + 0.05 + 32 * (2e6 * 584 + 6e6 * 560) / 1e11))
-    assert forecast.words.startswith("calculated: no run here was like it yet")
+    assert forecast.basis.startswith("calculated: no run here was like it yet")
     assert (from_shape(config.replaced(held_out=60), FACTS, tflops=0.1).low or 0) > (forecast.low or 0)
 
 

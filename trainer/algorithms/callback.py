@@ -49,8 +49,10 @@ class RunCallback(TrainerCallback):
             Started(
                 total_steps=state.max_steps,
                 step=state.global_step,
-                trainable_parameters=sum(each.numel() for each in model.parameters() if each.requires_grad),
-                total_parameters=sum(each.numel() for each in model.parameters()),
+                trainable_parameters=sum(
+                    parameter.numel() for parameter in model.parameters() if parameter.requires_grad
+                ),
+                total_parameters=sum(parameter.numel() for parameter in model.parameters()),
                 memory_mb=memory_mb(),
                 device=str(args.device),
                 pid=os.getpid(),

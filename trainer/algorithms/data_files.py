@@ -71,7 +71,7 @@ def read_pairs(run: TrainingRun, tokenizer: PreTrainedTokenizerBase, *, cut: Cut
 def tokenize_pairs(run: TrainingRun, tokenizer: PreTrainedTokenizerBase, name: str, cut: Cut) -> TokenizedPairs:
     path: Path = run.folder / name
     all_rows = read_preferences(path)
-    rows = [row for each in all_rows if (row := cut(each))]
+    rows = [row for full_row in all_rows if (row := cut(full_row))]
     run.log(f"Rendering {len(rows)} rows of {path.name}")
     if len(rows) < len(all_rows):
         run.events.emit(

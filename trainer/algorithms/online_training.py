@@ -84,7 +84,7 @@ class RolloutSource:
     def evaluate(self, share: slice) -> list[Trajectory]:
         """Attempt a share of the held-out tasks, with the same tasks and random seeds at each evaluation."""
         played = self.player.play([Attempt(task, 0) for task in self.held_out[share]], moment="evaluation")
-        rollouts = [each.rollout for each in played if not is_absent(each.rollout)]
+        rollouts = [episode.rollout for episode in played if not is_absent(episode.rollout)]
         check_played(rollouts)
         return rollouts
 
@@ -123,7 +123,7 @@ class RolloutSource:
 
     def _play(self, groups: Sequence[list[Attempt]], step: int) -> list["Group"]:
         played = self.player.play([attempt for attempts in groups for attempt in attempts], moment=f"step {step}")
-        rollouts = [each.rollout for each in played]
+        rollouts = [episode.rollout for episode in played]
         scored = iter(zip(played, with_absent_at_mean(rollouts, self.rewards.score(rollouts)), strict=True))
         return [Group(*zip(*(next(scored) for _ in attempts), strict=True)) for attempts in groups]
 
@@ -141,7 +141,7 @@ class Group(NamedTuple):
 
     @property
     def rollouts(self) -> list[Trajectory]:
-        return [each.rollout for each in self.episodes]
+        return [episode.rollout for episode in self.episodes]
 
     @property
     def varies(self) -> bool:

@@ -61,7 +61,7 @@ class ReadsChats:
         for start in range(0, len(spans), batch_size or len(spans)):
             chats = spans[start : start + (batch_size or len(spans))]
             width = max(map(len, chats))
-            kept = width - min(each.kept - each.first for each in chats)
+            kept = width - min(chat.kept - chat.first for chat in chats)
             ids = input_ids.new_zeros(len(chats), width)
             attended = attention_mask.new_zeros(len(chats), width)
             for index, (row, first, _, last) in enumerate(chats):

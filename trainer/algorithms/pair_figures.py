@@ -65,7 +65,7 @@ def calibration(pairs: Sequence[Ranked], bins: int = BINS) -> dict[str, Any]:
     curve = []
     for number in range(bins):
         low, high = 0.5 + 0.5 * number / bins, 0.5 + 0.5 * (number + 1) / bins
-        inside = [each for each in confidences if low <= each[0] < high or (number == bins - 1 and each[0] == high)]
+        inside = [pair for pair in confidences if low <= pair[0] < high or (number == bins - 1 and pair[0] == high)]
         if inside:
             curve.append(
                 {
@@ -76,7 +76,7 @@ def calibration(pairs: Sequence[Ranked], bins: int = BINS) -> dict[str, Any]:
                     "accuracy": round(fmean(right for _, right in inside), 4),
                 }
             )
-    error = sum(each["n"] * abs(each["accuracy"] - each["confidence"]) for each in curve)
+    error = sum(point["n"] * abs(point["accuracy"] - point["confidence"]) for point in curve)
     return {"ece": round(error / len(pairs), 4) if pairs else None, "bins": curve}
 
 

@@ -102,7 +102,7 @@ class PairCollator:
         masks = [row[f"{side}_mask"] for side in ("chosen", "rejected") for row in rows]
         return {
             "input_ids": padded(ids, self.pad_token_id),
-            "attention_mask": padded([[1] * len(each) for each in ids], 0),
+            "attention_mask": padded([[1] * len(sequence) for sequence in ids], 0),
             "completion_mask": padded(masks, 0),
             **{name: torch.tensor([row[name] for row in rows], dtype=torch.float32) for name in PAIR_COLUMNS},
         }

@@ -85,7 +85,7 @@ class RunnerPlayer:
                 address=address,
                 lease_seconds=self._config.lease_seconds,
                 most_calls=self._config.budget.steps,
-                episodes=tuple(WantedEpisode(str(uuid4()), each.task, each.number) for each in attempts),
+                episodes=tuple(WantedEpisode(str(uuid4()), attempt.task, attempt.number) for attempt in attempts),
             )
             self._folder.open(batch)
             results = await self._results(batch, server)
@@ -108,7 +108,7 @@ class RunnerPlayer:
             if any(results.values()) and began and time.monotonic() - began > self._config.deadline_seconds:
                 break
             await asyncio.sleep(POLL_SECONDS)
-        played = sum(each is not None for each in results.values())
+        played = sum(result is not None for result in results.values())
         if played < len(batch.episodes):
             self._report_absent(batch, played)
         return results

@@ -63,8 +63,8 @@ def train_sft(config: SftConfig, folder: Path, events: EventLog, stop: StopReque
         "validation": len(validation),
         "too_long": fitting.too_long,
         "refused": run.refused,
-        "tokens": sum(len(each.ids) for each in train),
-        "policy_tokens": sum(each.policy_tokens for each in train),
+        "tokens": sum(len(chat.ids) for chat in train),
+        "policy_tokens": sum(chat.policy_tokens for chat in train),
     }
     return {**run.figures(trainer), "rows": counts}
 
@@ -104,7 +104,7 @@ def tokenize(
     """Rows within max_length. Raises DataFailure."""
     run.warn_of_lost_reasoning(tokenizer, [row.completion for row in rows], name)
     rendered = run.rendered(rows, partial(rendered_demonstration, tokenizer), name)
-    return run.fitting(rendered, [len(each.ids) for each in rendered], name)
+    return run.fitting(rendered, [len(chat.ids) for chat in rendered], name)
 
 
 def rendered_demonstration(tokenizer: PreTrainedTokenizerBase, row: Demonstration) -> Rendered:

@@ -57,7 +57,7 @@ def train_star(config: StarConfig, folder: Path, events: EventLog, stop: StopReq
         log_round(events, number, rounds[-1])
     last = rounds[-1]
     after = {name: last[name] for name in before}
-    steps = sum(each["sft"]["steps"] for each in rounds)
+    steps = sum(report["sft"]["steps"] for report in rounds)
     return {
         **last["sft"],
         "steps": steps,
@@ -87,7 +87,8 @@ def play_round(
             f"None of {summarize(attempts)['episodes']} attempts succeeded, so there is nothing to learn from.",
             advice="Start from a better policy, choose easier levels, or raise samples.",
         )
-    (round_folder / "kept.jsonl").write_text("".join(json.dumps(each.to_json()) + "\n" for each in chosen + hinted))
+    lines = [json.dumps(trajectory.to_json()) + "\n" for trajectory in chosen + hinted]
+    (round_folder / "kept.jsonl").write_text("".join(lines))
     sft = train_sft(
         SftConfig(
             model=for_folder(config.model, folder, round_folder),
@@ -199,7 +200,7 @@ def choose(trajectories: Iterable[Trajectory], *, max_count: int) -> list[Trajec
     return [
         trajectory
         for distinct in of_task.values()
-        for _, trajectory in sorted(distinct.items(), key=lambda each: (len(each[1].steps), len(each[0])))[:max_count]
+        for _, trajectory in sorted(distinct.items(), key=lambda item: (len(item[1].steps), len(item[0])))[:max_count]
     ]
 
 

@@ -65,8 +65,8 @@ def best_threshold(trajectories: Sequence[tuple[Sequence[float], int]]) -> float
     runs: the probability of bad at each turn, and the turn of the first error or -1.
     """
     with_error, without_error = (
-        [each for each in trajectories if each[1] >= 0],
-        [each for each in trajectories if each[1] < 0],
+        [trajectory for trajectory in trajectories if trajectory[1] >= 0],
+        [trajectory for trajectory in trajectories if trajectory[1] < 0],
     )
     if not (with_error and without_error):
         return 0.5

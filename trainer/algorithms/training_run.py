@@ -90,7 +90,7 @@ class TrainingRun:
         self, tokenizer: PreTrainedTokenizerBase, completions: Sequence[Sequence[Message]], name: str
     ) -> None:
         """Warn if rows contain reasoning but the chat template drops it. completions: the messages with loss of each row."""
-        thoughtful = sum(any(message.get("reasoning_content") for message in each) for each in completions)
+        thoughtful = sum(any(message.get("reasoning_content") for message in completion) for completion in completions)
         if thoughtful and not writes_reasoning(tokenizer):
             self.events.emit(
                 Warned(

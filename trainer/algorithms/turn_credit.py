@@ -34,9 +34,9 @@ def turn_advantages(rewards: Sequence[Sequence[float]], *, samples: int, scale: 
     root mean square over the group or the batch.
     """
     advantages = [
-        each
+        returns
         for start in range(0, len(rewards), samples)
-        for each in centred([rewards_to_go(rollout) for rollout in rewards[start : start + samples]])
+        for returns in centred([rewards_to_go(rollout) for rollout in rewards[start : start + samples]])
     ]
     if scale == "none":
         return advantages
@@ -59,8 +59,8 @@ def rewards_to_go(rewards: Sequence[float]) -> list[float]:
 def centred(group: Sequence[list[float]]) -> list[list[float]]:
     """Values minus the group's mean at the same turn."""
     longest = max(map(len, group), default=0)
-    means = [sum(each[turn] for each in group if turn < len(each)) / len(group) for turn in range(longest)]
-    return [[value - mean for value, mean in zip(each, means, strict=False)] for each in group]
+    means = [sum(returns[turn] for returns in group if turn < len(returns)) / len(group) for turn in range(longest)]
+    return [[value - mean for value, mean in zip(returns, means, strict=False)] for returns in group]
 
 
 def spread_over_tokens(advantages: Sequence[Sequence[float]], turns: Sequence[Sequence[int]]) -> torch.Tensor:

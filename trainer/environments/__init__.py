@@ -10,7 +10,9 @@ from trainer.environments.search import Search
 from trainer.environments.served import served_at
 from trainer.failures import ConfigFailure
 
-ENVIRONMENTS: dict[str, type[Environment]] = {each.name: each for each in (Office, Search, Code, Qa)}
+ENVIRONMENTS: dict[str, type[Environment]] = {
+    environment.name: environment for environment in (Office, Search, Code, Qa)
+}
 SERVED_VARIABLE = "SERVED_ENVIRONMENTS"
 """The variable of this process's environment that names environments on servers: "shop=http://10.0.0.7:9000 maze=…"."""
 

@@ -47,7 +47,7 @@ def replayed_to(trajectory: Trajectory, step: int, *, environment: Environment |
             advice=f"Give a turn from 0 to {len(trajectory.steps)}.",
         )
     world = environment or environment_named(trajectory.task.environment)()
-    recorded = [*(each.context for each in trajectory.steps), trajectory.closing]
+    recorded = [*(step.context for step in trajectory.steps), trajectory.closing]
     context = check(world.reset(trajectory.task), recorded[0], at=0)
     for number, done in enumerate(trajectory.steps[:step], start=1):
         if done.info.get("unreadable"):  # it never reached the environment, so the state didn't change

@@ -219,7 +219,7 @@ def _end_of_turn(tokenizer: PreTrainedTokenizerBase, _: str) -> int | None:
 def _generation_prompt(tokenizer: PreTrainedTokenizerBase, _: str) -> list[int]:
     template: Any = tokenizer.apply_chat_template
     unprompted, prompted = (
-        template(PROBE[:1], add_generation_prompt=each, return_dict=True)["input_ids"] for each in (False, True)
+        template(PROBE[:1], add_generation_prompt=prompted, return_dict=True)["input_ids"] for prompted in (False, True)
     )
     ids: list[int] = prompted[common_beginning(unprompted, prompted) :]
     return ids

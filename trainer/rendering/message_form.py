@@ -50,8 +50,8 @@ def without_surrogates(value: Any) -> Any:
     if isinstance(value, str):
         return SURROGATE.sub("\N{REPLACEMENT CHARACTER}", value)
     if isinstance(value, dict):
-        return {without_surrogates(key): without_surrogates(each) for key, each in value.items()}
-    return [without_surrogates(each) for each in value] if isinstance(value, list) else value
+        return {without_surrogates(key): without_surrogates(item) for key, item in value.items()}
+    return [without_surrogates(item) for item in value] if isinstance(value, list) else value
 
 
 def thinking(message: Message) -> Message:
@@ -164,18 +164,18 @@ def with_short_ids(messages: list[Message]) -> list[Message]:
             used_ids = set(short_ids.values())
             free = (short_id(number) for number in range(1, len(short_ids) + 2))
             fits = is_short(name) and name not in used_ids
-            short_ids[name] = name if fits else next(each for each in free if each not in used_ids)
+            short_ids[name] = name if fits else next(short_id for short_id in free if short_id not in used_ids)
         return short_ids[name]
 
     for message in messages:
         if calls := message.get("tool_calls"):
             waiting = [short(call.get("id")) for call in calls]
-            calls_with_ids = [{**call, "id": each} for call, each in zip(calls, waiting, strict=True)]
+            calls_with_ids = [{**call, "id": call_id} for call, call_id in zip(calls, waiting, strict=True)]
             message = {**message, "tool_calls": calls_with_ids}
         elif message["role"] == "tool":
             given_id = message.get("tool_call_id")
             answered = short(given_id) if given_id or not waiting else waiting[0]
-            waiting = [each for each in waiting if each != answered]
+            waiting = [call_id for call_id in waiting if call_id != answered]
             message = {**message, "tool_call_id": answered}
         renamed.append(message)
     return renamed

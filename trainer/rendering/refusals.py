@@ -50,7 +50,7 @@ class Refusals:
         """A warning about them; None if there are none. Raises DataFailure if they're more than MAX_REFUSED_SHARE of all rows."""
         if not self.refused:
             return None
-        reasons = "; ".join(f"row {each.number}: {each.reason}" for each in self.refused[:NAMED])
+        reasons = "; ".join(f"row {refused.number}: {refused.reason}" for refused in self.refused[:NAMED])
         more = f"; and {len(self.refused) - NAMED} more" if len(self.refused) > NAMED else ""
         message = f"{self.name}: {len(self.refused)} of {of} rows cannot be rendered through the chat template ({reasons}{more})."
         if len(self.refused) > MAX_REFUSED_SHARE * of:

@@ -48,9 +48,9 @@ class StepCost:
         self.term = term
 
     def score(self, trajectories: Sequence[Trajectory]) -> list[Score]:
-        each = -1 / self.term.limit
+        penalty = -1 / self.term.limit
         return [
-            Score(max(-1.0, each * len(trajectory.steps)), [each] * len(trajectory.steps))
+            Score(max(-1.0, penalty * len(trajectory.steps)), [penalty] * len(trajectory.steps))
             for trajectory in trajectories
         ]
 

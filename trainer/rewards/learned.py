@@ -32,7 +32,9 @@ class LearnedOutcome:
 
     def score(self, trajectories: Sequence[Trajectory]) -> list[Score]:
         rendered_by_index = {
-            index: prompt for index, each in enumerate(trajectories) if (prompt := rendered(self.tokenizer, each))
+            index: prompt
+            for index, trajectory in enumerate(trajectories)
+            if (prompt := rendered(self.tokenizer, trajectory))
         }
         pad = int(self.tokenizer.pad_token_id)
         rewards = rewards_of(self.model, list(rendered_by_index.values()), pad_id=pad, batch_size=self.term.batch_size)
@@ -54,7 +56,9 @@ class LearnedProcess:
 
     def score(self, trajectories: Sequence[Trajectory]) -> list[Score]:
         rendered_by_index = {
-            index: prompt for index, each in enumerate(trajectories) if (prompt := rendered(self.tokenizer, each))
+            index: prompt
+            for index, trajectory in enumerate(trajectories)
+            if (prompt := rendered(self.tokenizer, trajectory))
         }
         pad = int(self.tokenizer.pad_token_id)
         scores = step_scores(self.model, list(rendered_by_index.values()), pad_id=pad, batch_size=self.term.batch_size)

@@ -42,7 +42,7 @@ def score(trajectories: Sequence[Trajectory], term: JudgeTerm, ask: Ask) -> list
     values: dict[int, float] = {}
     with ThreadPoolExecutor(term.parallel) as pool:
         answers = pool.map(
-            lambda members: score_group([trajectories[each] for each in members], term, ask), groups_to_rank
+            lambda members: score_group([trajectories[member] for member in members], term, ask), groups_to_rank
         )
         for members, scores in zip(groups_to_rank, answers, strict=True):
             values |= dict(zip(members, scores, strict=True)) if scores else {}
@@ -59,7 +59,7 @@ def score_group(group: Sequence[Trajectory], term: JudgeTerm, ask: Ask) -> list[
         answer = ask(system, shown([group[position] for position in permutation], max_length=term.most_characters))
         if answer and (scores := scores_in(answer, count=len(group))):
             usable.append([scores[permutation.index(index)] for index in range(len(group))])
-    return [fmean(each) for each in zip(*usable, strict=True)] if usable else None
+    return [fmean(ranks) for ranks in zip(*usable, strict=True)] if usable else None
 
 
 def shown(group: Sequence[Trajectory], *, max_length: int) -> str:
@@ -87,8 +87,8 @@ def scores_in(answer: str, *, count: int) -> list[float] | None:
         except (ValueError, RecursionError):
             continue
         scores = [parsed.get(str(number)) for number in range(1, count + 1)]
-        if len(parsed) == count and all(is_score(each) for each in scores):
-            return [float(each) for each in scores]
+        if len(parsed) == count and all(is_score(score) for score in scores):
+            return [float(score) for score in scores]
     return None
 
 

@@ -36,7 +36,7 @@ class Rewards:
     def score(self, trajectories: Sequence[Trajectory]) -> list[Reward]:
         """One reward per trajectory, in order."""
         columns = [component.score(trajectories) for component in self.components]
-        counted = [values_of(column, [each.task.key for each in trajectories]) for column in columns]
+        counted = [values_of(column, [trajectory.task.key for trajectory in trajectories]) for column in columns]
         return [
             self._sum(
                 [column[index] for column in columns], [values[index] for values in counted], len(trajectory.steps)

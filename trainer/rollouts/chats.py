@@ -96,7 +96,9 @@ class Chats:
         sampled = turn.info["token_ids"]
         is_whole = sampled[-1] in self.engine.ends
         reason = "length" if not is_whole else "tool_calls" if reply.get("tool_calls") else "stop"
-        logprobs = [{"token": "", "logprob": each, "bytes": None, "top_logprobs": []} for each in turn.info["logprobs"]]
+        logprobs = [
+            {"token": "", "logprob": logprob, "bytes": None, "top_logprobs": []} for logprob in turn.info["logprobs"]
+        ]
         return {
             "id": f"chatcmpl-{secrets.token_hex(12)}",
             "object": "chat.completion",

@@ -173,7 +173,7 @@ class LocalEngine:
                 if sampled is None:
                     return None
                 results += sampled
-        return results if self._at_once is None else [each._replace(memory=None) for each in results]
+        return results if self._at_once is None else [result._replace(memory=None) for result in results]
 
     def _sample_batch(self, requests: list[Request], is_awaited: Callable[[], bool]) -> list[Sampled] | None:
         return sample(

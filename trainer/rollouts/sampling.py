@@ -118,10 +118,10 @@ def sample(
     cache, cached = recall([request.memory for request in requests])
     unread = [request.ids[length:] for request, length in zip(requests, cached, strict=True)]
     width = max(map(len, unread))
-    ids = torch.tensor([[pad_id] * (width - len(each)) + each for each in unread])
+    ids = torch.tensor([[pad_id] * (width - len(tokens)) + tokens for tokens in unread])
     # A shorter cached prefix is padded on the left; fewer new tokens are padded between the two.
     cached_mask = [[0] * (max(cached) - length) + [1] * length for length in cached]
-    new_mask = [[0] * (width - len(each)) + [1] * len(each) for each in unread]
+    new_mask = [[0] * (width - len(tokens)) + [1] * len(tokens) for tokens in unread]
     attention = torch.tensor([*map(operator.add, cached_mask, new_mask)])
     ids, attention = ids.to(model.device), attention.to(model.device)
     positions = (attention.cumsum(1) - 1).clamp(min=0)[:, -width:]

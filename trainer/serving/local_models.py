@@ -202,7 +202,7 @@ class LocalModels:
     def _refuse_beyond_share(self, model: str, workspace: str) -> None:
         """Raises Refused. What a workspace uses beyond its share isn't taken from it, but it gets no more."""
         current_time = time.monotonic()
-        self._asked_at = {each: at for each, at in self._asked_at.items() if at > current_time - ASKS_SECONDS}
+        self._asked_at = {name: at for name, at in self._asked_at.items() if at > current_time - ASKS_SECONDS}
         self._asked_at[workspace] = current_time
         workspace_slots = {
             name: slot for name, slot in self._slots.items() if slot.workspace == workspace and slot.users
@@ -215,7 +215,7 @@ class LocalModels:
 
     def _make_room(self, size: int) -> None:
         """Evict idle models. Raises Refused if too many are busy."""
-        while len(self._slots) >= MAX_LOADED or size + sum(each.size for each in self._slots.values()) > MAX_BYTES:
+        while len(self._slots) >= MAX_LOADED or size + sum(slot.size for slot in self._slots.values()) > MAX_BYTES:
             idle = next((name for name, slot in self._slots.items() if not slot.users), None)
             if idle is None:
                 raise Refused(503, BUSY, "server_busy")

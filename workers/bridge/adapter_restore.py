@@ -27,7 +27,8 @@ def restore_adapters() -> list[Publication]:
     live = (
         Publication.objects.live().filter(way=Publication.Way.ADAPTER).select_related("policy__workspace", "endpoint")
     )
-    return [each for each in in_workspace_turns(live, name="restore", seconds=TURN_SECONDS) if restore(each)]
+    by_turns = in_workspace_turns(live, name="restore", seconds=TURN_SECONDS)
+    return [publication for publication in by_turns if restore(publication)]
 
 
 def restore(publication: Publication) -> bool:

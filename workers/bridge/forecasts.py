@@ -83,8 +83,8 @@ def from_earlier_runs(
         held_out_ratio = version.row_counts.get(Split.VALIDATION.value, 0) / held_out_rows if held_out_rows else 0.0
         seconds.append(steps * step + evaluations * (run.evaluation_seconds or 0.0) * length_ratio * held_out_ratio)
     count = len(earlier)
-    words = f"from {count} earlier run{'s' if count > 1 else ''} here of this algorithm, size, and kind of worker"
-    return Forecast(median(seconds), median(seconds), words)
+    basis = f"from {count} earlier run{'s' if count > 1 else ''} here of this algorithm, size, and kind of worker"
+    return Forecast(median(seconds), median(seconds), basis)
 
 
 def evaluations_of(config: TrainingConfig, version: Version | None, steps: int) -> int:

@@ -92,7 +92,7 @@ def check(plan: dict[str, Any]) -> Check:
         disk_mb=requirements.disk_mb if requirements else None,
         seconds_low=forecast.low,
         seconds_high=forecast.high,
-        time_words=forecast.words,
+        time_words=forecast.basis,
         run_json=json.dumps(config.to_json(), indent=2),
     )
 

@@ -44,7 +44,7 @@ def retire_all() -> list[str]:
         if name not in known:
             _remove(name)
     by_turns = in_workspace_turns(publications, name="retire", seconds=TURN_SECONDS)
-    return [each.served_name for each in by_turns if retire(each)]
+    return [publication.served_name for publication in by_turns if retire(publication)]
 
 
 def retire(publication: Publication) -> bool:

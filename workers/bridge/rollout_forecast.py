@@ -29,7 +29,7 @@ class Forecast(NamedTuple):
 
     low: float | None
     high: float | None
-    words: str = ""
+    basis: str = ""
 
 
 def unknown(why: str) -> Forecast:
@@ -55,9 +55,9 @@ def from_paces(config: OnlineConfig, paces: Sequence[Pace]) -> Forecast:
     same_limits = all(
         (pace.rollouts, pace.max_tokens) == (rollouts_of(config), max_tokens_of(config)) for pace in paces
     )
-    words = f"from {names} here, where a step took {range_text(step_range)}"
-    words += "" if same_limits else " with other numbers of rollouts or tokens"
-    return Forecast(min(each.low for each in ranges), max(each.high for each in ranges), words)
+    basis = f"from {names} here, where a step took {range_text(step_range)}"
+    basis += "" if same_limits else " with other numbers of rollouts or tokens"
+    return Forecast(min(span.low for span in ranges), max(span.high for span in ranges), basis)
 
 
 def from_shape(config: OnlineConfig, shape: ModelShape, tflops: float) -> Forecast:

@@ -60,7 +60,7 @@ class TrainingJob(ChildJob[Run]):
             self._episodes.begin()
         forecast = check_feasibility(config, self.folder, version=version, base=self.job.base)
         seconds = None if forecast.high is None or forecast.low is None else (forecast.low + forecast.high) / 2
-        lifecycle.write(self.job, expected_seconds=seconds, expected_because=forecast.words if seconds else "")
+        lifecycle.write(self.job, expected_seconds=seconds, expected_because=forecast.basis if seconds else "")
         if holds_out(config, version):
             self._evaluates_every = config.evaluate_every
         if config.tracker != "none":

@@ -16,7 +16,7 @@ from apps.common.outages import Outage, outage_of
 from apps.common.quantities import size
 
 RETRY_SECONDS = {Outage.AWAY: 5, Outage.DISK_FULL: 60}
-WORDS = {
+MESSAGES = {
     None: "The server failed; its log says why.",
     Outage.AWAY: "The database or the message broker isn't responding. Try again.",
     Outage.DISK_FULL: disk.FULL,
@@ -33,22 +33,22 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
         current = current_membership(user, request.session)
         memberships = Membership.objects.filter(user=user).select_related("workspace").order_by("workspace__name")[:20]
         other_memberships = [membership for membership in memberships if membership != current]
-    words = str(exception) if isinstance(exception, NotHere) else ""
-    return render(request, "404.html", {"others": other_memberships, "words": words}, status=404)
+    message = str(exception) if isinstance(exception, NotHere) else ""
+    return render(request, "404.html", {"others": other_memberships, "message": message}, status=404)
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Requests that Django refuses: a form with too many fields, a broken multipart body, a wrong host name."""
-    status, words = 400, ""
+    status, message = 400, ""
     if isinstance(exception, RequestDataTooBig):
         limit = size(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
-        status, words = 413, f"The request holds more than {limit} besides files. Send less at once."
+        status, message = 413, f"The request holds more than {limit} besides files. Send less at once."
     elif isinstance(exception, TooManyFieldsSent):
-        words = f"The request has more than {settings.DATA_UPLOAD_MAX_NUMBER_FIELDS:,} fields. Send fewer at once."
+        message = f"The request has more than {settings.DATA_UPLOAD_MAX_NUMBER_FIELDS:,} fields. Send fewer at once."
     if request.path.startswith("/api/"):
-        words = words or "The request can't be read. Check its headers and its body, then send it again."
-        return JsonResponse({"detail": words}, status=status)
-    return HttpResponse(render_to_string("400.html", {"words": words}), status=status)
+        message = message or "The request can't be read. Check its headers and its body, then send it again."
+        return JsonResponse({"detail": message}, status=status)
+    return HttpResponse(render_to_string("400.html", {"message": message}), status=status)
 
 
 def failed(request: HttpRequest) -> HttpResponse:
@@ -56,7 +56,7 @@ def failed(request: HttpRequest) -> HttpResponse:
     outage = outage_of(sys.exception())
     status, headers = (outage.value, {"Retry-After": str(RETRY_SECONDS[outage])}) if outage else (500, {})
     if request.path.startswith("/api/"):
-        return JsonResponse({"detail": WORDS[outage]}, status=status, headers=headers)
+        return JsonResponse({"detail": MESSAGES[outage]}, status=status, headers=headers)
     page = render_to_string(f"{status}.html", {"can_repeat": request.method == "GET"})
     return HttpResponse(page, status=status, headers=headers)
 

@@ -170,10 +170,10 @@ def check_action(message: Json, tools: Sequence[Tool]) -> None:
 def check_arguments(tool: Tool, arguments: Json) -> None:
     """Raises BadAction for arguments that the tool's schema refuses. An invalid schema refuses nothing."""
     if problems := tool_schemas.problems(tool.parameters, arguments):
-        raise BadAction(" ".join(map(_in_words, problems[:PROBLEMS])))
+        raise BadAction(" ".join(map(_error_text, problems[:PROBLEMS])))
 
 
-def _in_words(error: ValidationError) -> str:
+def _error_text(error: ValidationError) -> str:
     location = ".".join(map(str, error.absolute_path))
     return f"{location}: {error.message[:300]}." if location else f"{error.message[:300]}."
 

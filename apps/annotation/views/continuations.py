@@ -76,7 +76,7 @@ def _status(request: HtmxRequest, assignment: Assignment, continuation: Continua
     data: dict[str, Any] = {
         "url": reverse("annotation:continuation", args=[assignment.pk, continuation.pk]),
         "active": continuation.is_active,
-        "words": wait.words if wait else working,
+        "words": wait.text if wait else working,
         "done": continuation.done,
         "count": continuation.count,
         "error": continuation.error,

@@ -51,8 +51,8 @@ class StackPaths:
 
     def database_url_for(self, name: str) -> str:
         """A DSN that both psycopg and `DATABASE_URL` understand."""
-        where = urlencode({"host": str(self.postgres_sockets), "port": DATABASE_PORT}, safe="/")
-        return f"postgresql://{DATABASE_USER}@/{quote(name)}?{where}"
+        query = urlencode({"host": str(self.postgres_sockets), "port": DATABASE_PORT}, safe="/")
+        return f"postgresql://{DATABASE_USER}@/{quote(name)}?{query}"
 
     @property
     def valkey_url(self) -> str:

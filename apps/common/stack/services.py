@@ -118,5 +118,7 @@ def _owner_of(path: Path) -> str:
         pid, address = holder["pid"], holder["address"]
     except (ValueError, KeyError):  # read between truncation and writing
         return f"Retrace already runs on {path.parent}. Stop it first (Ctrl-C there)."
-    where = f"at {address}" if address else "and is still starting"
-    return f"Retrace already runs on {path.parent} {where} (process {pid}). Stop it with Ctrl-C there, or: kill {pid}"
+    location = f"at {address}" if address else "and is still starting"
+    return (
+        f"Retrace already runs on {path.parent} {location} (process {pid}). Stop it with Ctrl-C there, or: kill {pid}"
+    )

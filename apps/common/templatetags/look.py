@@ -52,18 +52,18 @@ def ago(moment: datetime | None, missing: str = "–") -> Markup | str:
     if moment is None:
         return missing
     exact = format_date(localtime(moment), "j M Y, H:i:s e")
-    words = quantities.relative(moment, now())
-    return element("time", words, datetime=moment.isoformat(timespec="seconds"), title=exact, data_relative=True)
+    text = quantities.relative(moment, now())
+    return element("time", text, datetime=moment.isoformat(timespec="seconds"), title=exact, data_relative=True)
 
 
 @register.filter
-def with_code(words: object) -> Markup | str:
+def with_code(text: object) -> Markup | str:
     """Text with backtick spans as code. Existing markup is kept."""
-    if isinstance(words, Markup):
-        return words
-    parts = str(words).split("`")
+    if isinstance(text, Markup):
+        return text
+    parts = str(text).split("`")
     if len(parts) % 2 == 0:  # an unmatched backtick
-        return joined([str(words)])
+        return joined([str(text)])
     return joined(element("code", part) if i % 2 else part for i, part in enumerate(parts))
 
 

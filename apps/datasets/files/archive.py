@@ -32,13 +32,13 @@ def archive(request: HttpRequest, version: Version, card: str) -> StreamingHttpR
 
 def stepwise_rows(request: HttpRequest, version: Version, split: str) -> StreamingHttpResponse:
     """The rows of a split with the columns `prompt`, `completions`, and `labels`; rows without a label at the first step are left out."""
-    facts = version.files["jsonl"][split]
+    entry = version.files["jsonl"][split]
     name = f"{version.dataset_id}-v{version.number}-{split}-{STEPWISE}.jsonl"
     headers = {
         "Content-Disposition": f'attachment; filename="{name}"',
         "Cache-Control": "private, no-transform",
     }
-    body = _nothing() if request.method == "HEAD" else _stepwise(pieces(facts["name"], Span(0, facts["bytes"])))
+    body = _nothing() if request.method == "HEAD" else _stepwise(pieces(entry["name"], Span(0, entry["bytes"])))
     return StreamingHttpResponse(body, content_type="application/jsonl", headers=headers)
 
 
@@ -85,11 +85,11 @@ async def _zipped(version: Version, card: str) -> AsyncIterator[bytes]:
     frozen = version.created_at.astimezone(UTC).timetuple()[:6]
     with ZipFile(sink, "w", ZIP_DEFLATED, compresslevel=1) as archive:
         for split in Split:
-            facts = version.files["jsonl"][split.value]
+            exported = version.files["jsonl"][split.value]
             info = ZipInfo(f"{split.value}.jsonl", frozen)
             info.compress_type = ZIP_DEFLATED
             with archive.open(info, "w", force_zip64=True) as entry:
-                async for piece in pieces(facts["name"], Span(0, facts["bytes"])):
+                async for piece in pieces(exported["name"], Span(0, exported["bytes"])):
                     await asyncio.to_thread(entry.write, piece)
                     yield sink.take()
         archive.writestr(ZipInfo("README.md", frozen), card)

@@ -34,10 +34,10 @@ def export(request: HttpRequest, version: Version, *, format: str, split: str) -
     The entity tag is the file's SHA-256: a client that has the file gets 304, an interrupted download resumes where it stopped, and a range
     of another file is never mistaken for one of this file.
     """
-    facts = version.files[format][split]
-    tag = f'"{facts["sha256"]}"'
-    zipped_tag = f'"{facts["sha256"]}-gzip"'
-    size: int = facts["bytes"]
+    entry = version.files[format][split]
+    tag = f'"{entry["sha256"]}"'
+    zipped_tag = f'"{entry["sha256"]}-gzip"'
+    size: int = entry["bytes"]
     response: HttpResponseBase
     span = wanted_span(request, size=size, tag=tag)
     etags = {etag.removeprefix("W/") for etag in parse_etags(request.headers.get("If-None-Match", ""))}
@@ -47,15 +47,15 @@ def export(request: HttpRequest, version: Version, *, format: str, split: str) -
         problem = {"detail": f"The range begins after the end of the file, which has {size:,} bytes."}
         response = JsonResponse(problem, status=416, headers={"Content-Range": f"bytes */{size}"})
     elif span is not None:
-        response = _body(request, pieces(facts["name"], span), status=206)
+        response = _body(request, pieces(entry["name"], span), status=206)
         response["Content-Range"] = f"bytes {span.start}-{span.end - 1}/{size}"
         response["Content-Length"] = span.end - span.start
     elif format == "jsonl" and accepts_gzip(request):
         tag = zipped_tag
-        response = _body(request, _zipped(pieces(facts["name"], Span(0, size))))
+        response = _body(request, _zipped(pieces(entry["name"], Span(0, size))))
         response["Content-Encoding"] = "gzip"
     else:
-        response = _body(request, pieces(facts["name"], Span(0, size)))
+        response = _body(request, pieces(entry["name"], Span(0, size)))
         response["Content-Length"] = size
     name = f"{version.dataset_id}-v{version.number}-{split}.{format}"
     if response.status_code != 416:
@@ -65,7 +65,7 @@ def export(request: HttpRequest, version: Version, *, format: str, split: str) -
     response["Accept-Ranges"] = "bytes"
     response["Vary"] = "Accept-Encoding, Authorization, Cookie"
     response["Cache-Control"] = "private, no-transform"
-    response["Repr-Digest"] = f"sha-256=:{base64.b64encode(bytes.fromhex(facts['sha256'])).decode()}:"
+    response["Repr-Digest"] = f"sha-256=:{base64.b64encode(bytes.fromhex(entry['sha256'])).decode()}:"
     return response
 
 

@@ -62,7 +62,7 @@ class Room:
             )
 
 
-class FileFacts(NamedTuple):
+class FileInfo(NamedTuple):
     """Size, hash, and row count of a finished file."""
 
     path: Path
@@ -113,14 +113,14 @@ class SplitFiles:
         self._lines.close()
         self._table.close()
 
-    def finish(self) -> dict[str, FileFacts]:
+    def finish(self) -> dict[str, FileInfo]:
         """Close both files and return their facts by format. Raises errors from writing rows."""
         self._submit()
         self._settle()
         self.close()
         return {
-            "jsonl": FileFacts(self._jsonl, self.rows, self._bytes, self._hash.hexdigest()),
-            "parquet": FileFacts(self._parquet, self.rows, self._parquet.stat().st_size, sha256_of(self._parquet)),
+            "jsonl": FileInfo(self._jsonl, self.rows, self._bytes, self._hash.hexdigest()),
+            "parquet": FileInfo(self._parquet, self.rows, self._parquet.stat().st_size, sha256_of(self._parquet)),
         }
 
     def _submit(self) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from django.core.files import File
 from django.core.files.storage import default_storage
 
-from apps.datasets.files.splitfiles import FileFacts
+from apps.datasets.files.splitfiles import FileInfo
 from apps.datasets.models import Split, Version
 
 log = logging.getLogger(__name__)
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 FORMATS = ("jsonl", "parquet")
 
 
-def store(version: Version, files: Mapping[Split, Mapping[str, FileFacts]]) -> dict[str, dict[str, Any]]:
+def store(version: Version, files: Mapping[Split, Mapping[str, FileInfo]]) -> dict[str, dict[str, Any]]:
     """Move this attempt's files to permanent storage, each in one rename (local storage) or upload. Returns facts by format and split."""
     return {
         format: {split.value: _stored(version, split, format, files[split][format]) for split in Split}
@@ -38,12 +38,12 @@ def discard(version: Version, attempts: Iterable[int]) -> None:
             log.exception("%s of %s stays in the storage; nothing refers to it", name, version)
 
 
-def _stored(version: Version, split: Split, format: str, facts: FileFacts) -> dict[str, Any]:
-    with facts.path.open("rb") as file:
+def _stored(version: Version, split: Split, format: str, entry: FileInfo) -> dict[str, Any]:
+    with entry.path.open("rb") as file:
         os.fsync(file.fileno())
-        name = default_storage.save(_name(version, version.attempt, split, format), FinishedFile(file, facts.path))
+        name = default_storage.save(_name(version, version.attempt, split, format), FinishedFile(file, entry.path))
     _make_read_only(name)
-    return {"name": name, "rows": facts.rows, "bytes": facts.bytes, "sha256": facts.sha256}
+    return {"name": name, "rows": entry.rows, "bytes": entry.bytes, "sha256": entry.sha256}
 
 
 def _name(version: Version, attempt: int, split: Split, format: str) -> str:

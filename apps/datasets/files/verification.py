@@ -39,10 +39,10 @@ class Verification(NamedTuple):
 def verify(version: Version) -> Verification:
     """Hash every file of a frozen version. Reads all of them in constant memory."""
     checks = [
-        Check(f"{split.value}.{format}", facts["rows"], facts["sha256"], _sha256(facts["name"]))
+        Check(f"{split.value}.{format}", entry["rows"], entry["sha256"], _sha256(entry["name"]))
         for format in ("jsonl", "parquet")
         for split in Split
-        for facts in [version.files[format][split.value]]
+        for entry in [version.files[format][split.value]]
     ]
     hashes = {check.name: check.found for check in checks}
     total = content_hash({split: hashes[f"{split.value}.jsonl"] for split in Split})

@@ -61,9 +61,9 @@ class SessionsView(ListView):
         form.is_valid(raise_exception=True)
         data = form.validated_data
         task = self._task(data.pop("task", None))
-        facts = {"task": task, "by": self.member.user, "token": self._token(), **data}
+        values = {"task": task, "by": self.member.user, "token": self._token(), **data}
         try:
-            opened = self._of_split(facts) if "split" in facts else self._of_policy(facts)
+            opened = self._of_split(values) if "split" in values else self._of_policy(values)
         except sessions.SessionRefused as refusal:
             raise ValidationError({refusal.field: [str(refusal)]}) from None
         context = {"request": request, "key": opened.key}
@@ -82,20 +82,20 @@ class SessionsView(ListView):
             rows = rows.filter(name=name) if is_storable(name) else rows.none()
         return self.page_of(rows, SessionSerializer)
 
-    def _of_policy(self, facts: dict[str, Any]) -> sessions.NewSession:
-        policy = self._policy(facts.pop("policy"))
-        return sessions.open_session(workspace=self.member.workspace, policy=policy, **facts)
+    def _of_policy(self, values: dict[str, Any]) -> sessions.NewSession:
+        policy = self._policy(values.pop("policy"))
+        return sessions.open_session(workspace=self.member.workspace, policy=policy, **values)
 
-    def _of_split(self, facts: dict[str, Any]) -> sessions.NewSession:
-        name = facts.pop("split")
+    def _of_split(self, values: dict[str, Any]) -> sessions.NewSession:
+        name = values.pop("split")
         splits = TrafficSplit.objects.visible_to(self.member).select_related("workspace")
         split = splits.filter(name=name).first()
         if split is None:
             raise ValidationError(
                 {"split": [f"There is no traffic split {name!r}. GET /api/v1/traffic-splits lists them."]}
             )
-        unit = unit_of(split, task=facts["task"], unit=unit_in(facts["metadata"]))
-        return open_split_session(split=split, unit=unit, **facts)
+        unit = unit_of(split, task=values["task"], unit=unit_in(values["metadata"]))
+        return open_split_session(split=split, unit=unit, **values)
 
     def _token(self) -> ApiToken | None:
         return self.request.auth if isinstance(self.request.auth, ApiToken) else None
@@ -103,10 +103,10 @@ class SessionsView(ListView):
     def _policy(self, name_or_id: str) -> Policy:
         policies = Policy.objects.visible_to(self.member).acting()
         try:
-            meant = Q(pk=UUID(name_or_id)) | Q(name=name_or_id)
+            matches = Q(pk=UUID(name_or_id)) | Q(name=name_or_id)
         except ValueError:
-            meant = Q(name=name_or_id)
-        policy = policies.filter(meant).select_related("endpoint").first()
+            matches = Q(name=name_or_id)
+        policy = policies.filter(matches).select_related("endpoint").first()
         if policy is None:
             raise ValidationError(
                 {"policy": [f"There is no policy {name_or_id!r} that can act. GET /api/v1/policies lists them."]}

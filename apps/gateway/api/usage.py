@@ -99,14 +99,14 @@ class PricesView(ListView):
     def post(self, request: Request) -> Response:
         form = NewPriceSerializer(data=request.data)
         form.is_valid(raise_exception=True)
-        facts = dict(form.validated_data)
+        values = dict(form.validated_data)
         for name, rows in (("policy", Policy.objects), ("endpoint", Endpoint.objects)):
-            if (pk := facts.pop(name)) is not None:
+            if (pk := values.pop(name)) is not None:
                 row = rows.visible_to(self.member).filter(pk=pk).first()
                 if row is None:
                     raise ValidationError({name: [f"There is no {name} {pk} in this workspace."]})
-                facts[name] = row
-        price = terms.set_price(workspace=self.member.workspace, by=self.member.user, **facts)
+                values[name] = row
+        price = terms.set_price(workspace=self.member.workspace, by=self.member.user, **values)
         return Response(PriceSerializer(price).data, status=status.HTTP_201_CREATED)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from apps.gateway.dialects.dialect import MAX_ITEMS, Dialect, ReplyContext, Usage, count, few, named_event
 from apps.gateway.refusals import GatewayRefusal
-from apps.gateway.splits.blind_replies import hidden_words, keep
+from apps.gateway.splits.blind_replies import hidden_message, keep
 from apps.gateway.streamed_reply import NoEvent
 from apps.gateway.token_capture import Tokens
 from contract import jsontext
@@ -177,8 +177,8 @@ class AnthropicMessages(Dialect):
         return b"".join(map(named_event, events))
 
     @staticmethod
-    def withheld(words: str) -> dict[str, Any]:
-        return {"type": "message", "role": "assistant", "content": [{"type": "text", "text": words}]}
+    def withheld(content: str) -> dict[str, Any]:
+        return {"type": "message", "role": "assistant", "content": [{"type": "text", "text": content}]}
 
     @classmethod
     def refused(cls, refusal: GatewayRefusal) -> dict[str, Any]:
@@ -190,9 +190,9 @@ class AnthropicMessages(Dialect):
 
     @classmethod
     def hidden(cls, content: bytes, status: int) -> bytes:
-        words = hidden_words(content, status)
-        message = f"prompt is too long: {words.message}" if words.code else words.message  # as agents know it
-        return jsontext.dumps(_error(words.status, message))
+        hidden = hidden_message(content, status)
+        message = f"prompt is too long: {hidden.message}" if hidden.code else hidden.message  # as agents know it
+        return jsontext.dumps(_error(hidden.status, message))
 
 
 class StreamedMessage:

@@ -153,11 +153,11 @@ class Dialect(ABC):
         """A complete reply as a complete stream."""
 
     @staticmethod
-    def withheld(words: str) -> dict[str, Any]:
+    def withheld(content: str) -> dict[str, Any]:
         """A reply whose only content is this text."""
         return {
             "object": "chat.completion",
-            "choices": [{"index": 0, "message": {"role": "assistant", "content": words}}],
+            "choices": [{"index": 0, "message": {"role": "assistant", "content": content}}],
         }
 
     @classmethod

@@ -202,8 +202,8 @@ class OpenAIResponses(Dialect):
         return b"".join(named_event({**event, "sequence_number": number}) for number, event in enumerate(events))
 
     @staticmethod
-    def withheld(words: str) -> dict[str, Any]:
-        text = {"type": "output_text", "text": words, "annotations": []}
+    def withheld(content: str) -> dict[str, Any]:
+        text = {"type": "output_text", "text": content, "annotations": []}
         message = {"type": "message", "role": "assistant", "status": "completed", "content": [text]}
         return {"object": "response", "status": "completed", "output": [message]}
 

@@ -38,8 +38,8 @@ def reply_of(dialect: str, reply: dict[str, Any]) -> tuple[list[Message], Messag
         messages.pop() if messages and messages[-1]["role"] == "assistant" else {"role": "assistant", "content": ""}
     )
     if unread:
-        words = "\n".join(message["content"] for message in unread)
-        message = {**message, "content": f"{message['content'] or ''}\n{words}".strip()}
+        appended = "\n".join(message["content"] for message in unread)
+        message = {**message, "content": f"{message['content'] or ''}\n{appended}".strip()}
     return messages, message
 
 

@@ -27,8 +27,8 @@ class Cost(NamedTuple):
     def __str__(self) -> str:
         if self.is_unknown:
             return "unknown"
-        words = "at least " if self.unknown else "about " if self.estimated else ""
-        return words + dollars(self.dollars)
+        qualifier = "at least " if self.unknown else "about " if self.estimated else ""
+        return qualifier + dollars(self.dollars)
 
     def to_json(self) -> dict[str, Any]:
         return {

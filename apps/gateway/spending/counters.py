@@ -93,14 +93,14 @@ class _Window(NamedTuple):
     key: str
     limit: int
     addition: int
-    whose: str
+    owner: str
     unit: str
 
 
 class _Money(NamedTuple):
     key: str
     limit: Decimal
-    whose: str
+    owner: str
     session_id: UUID | None
 
 
@@ -136,7 +136,7 @@ class Counters:
                 budget = money[index - 1 - len(windows)]
                 if kind == 2:
                     raise LimitReached(
-                        f"{budget.whose} has reached its limit of ${budget.limit:,.2f} per day. The next day begins at 0:00 UTC.",
+                        f"{budget.owner} has reached its limit of ${budget.limit:,.2f} per day. The next day begins at 0:00 UTC.",
                         wait=float(value),
                     )
                 await self._begin_day(limits.workspace_id, budget, int(value))
@@ -197,7 +197,7 @@ def _money(limits: UsageLimits, session_id: UUID) -> list[_Money]:
 
 def _rate_limited(window: _Window, wait: float) -> RateLimited:
     refusal = RateLimited(
-        f"{window.whose} has reached its limit of {window.limit:,} {window.unit} per minute.", wait=wait
+        f"{window.owner} has reached its limit of {window.limit:,} {window.unit} per minute.", wait=wait
     )
     refusal.type = window.unit
     return refusal

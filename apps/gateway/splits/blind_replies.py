@@ -87,7 +87,7 @@ class Hidden(NamedTuple):
     code: str | None
 
 
-def hidden_words(content: bytes, status: int) -> Hidden:
+def hidden_message(content: bytes, status: int) -> Hidden:
     """The message for an error; the only detail kept is that the chat is too long."""
     status = hidden_status(status)
     if status == 400 and _is_context_length_error(content):
@@ -97,7 +97,7 @@ def hidden_words(content: bytes, status: int) -> Hidden:
 
 def hidden_error(content: bytes, status: int) -> bytes:
     """An error in the form of OpenAI's protocols."""
-    status, message, code = hidden_words(content, status)
+    status, message, code = hidden_message(content, status)
     kind = {400: "invalid_request_error", 429: "rate_limit_error", 502: "server_error"}[status]
     return jsontext.dumps({"error": {"message": message, "type": kind, "param": None, "code": code}})
 

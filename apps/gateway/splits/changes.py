@@ -92,7 +92,7 @@ def create_split(
     except IntegrityError:
         raise _name_taken(name) from None
     _store_arms(split, arms)
-    _record_audit(split, by, "made traffic split", environment=environment, unit=unit, arms=_in_words(arms))
+    _record_audit(split, by, "made traffic split", environment=environment, unit=unit, arms=_arm_texts(arms))
     return split
 
 
@@ -116,7 +116,7 @@ def change_split(*, split: TrafficSplit, arms: Sequence[ArmPlan], unit: str | No
     _store_arms(locked, arms)
     locked.unit, locked.arms_changed_at = unit, now()
     locked.save(update_fields=["unit", "arms_changed_at"])
-    _record_audit(locked, by, "changed traffic split", unit=unit, arms=_in_words(arms))
+    _record_audit(locked, by, "changed traffic split", unit=unit, arms=_arm_texts(arms))
     return locked
 
 
@@ -196,7 +196,7 @@ def _store_arms(split: TrafficSplit, arms: Sequence[ArmPlan]) -> None:
     Arm.objects.bulk_create(Arm(split=split, **arm._asdict()) for arm in arms)
 
 
-def _in_words(arms: Sequence[ArmPlan]) -> list[str]:
+def _arm_texts(arms: Sequence[ArmPlan]) -> list[str]:
     return [f"{arm.policy}: {arm.weight}{' % (canary)' if arm.is_canary else ''}" for arm in arms]
 
 

@@ -77,7 +77,7 @@ def open_split_session(
     unit: str,
     idle_seconds: int = IDLE_SECONDS,
     token: ApiToken | None = None,
-    **facts: Any,
+    **columns: Any,
 ) -> NewSession:
     """Open a session with the arm for `unit`, with that policy as it's served now. Raises NobodyAnswers.
 
@@ -101,7 +101,7 @@ def open_split_session(
         idle_seconds=idle_seconds,
         created_by=by,
         token=token,
-        **facts,
+        **columns,
     )
 
 

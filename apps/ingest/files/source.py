@@ -159,9 +159,9 @@ def _is_json(line: bytes) -> bool:
 
 def _refuse(head: bytes) -> None:
     begun = head.lstrip(b"\r\n")
-    for magic, what in _REFUSED:
+    for magic, description in _REFUSED:
         if begun.startswith(magic):
-            raise UnreadableFile(f"The file is {what}.")
+            raise UnreadableFile(f"The file is {description}.")
     if head.startswith(_UTF16):
         raise UnreadableFile("The file is UTF-16 or UTF-32. Save it as UTF-8 (`iconv -f UTF-16 -t UTF-8`).")
     if head.startswith((GZIP, ZSTD)):

@@ -49,8 +49,8 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     key, entry = _key_and_messages(row)
     if not entry:
         raise BadRow(f"The record is {jsontext.describe(row)} without such messages.", f"{SHAPE}.")
-    is_told = any(message.get("models_usage") for message in entry)
-    messages = [m for raw in entry for m in (_of_team(raw, is_told) if "source" in raw else _of_history(raw))]
+    has_usage = any(message.get("models_usage") for message in entry)
+    messages = [m for raw in entry for m in (_of_team(raw, has_usage) if "source" in raw else _of_history(raw))]
     record = chat_trajectory(Chat(mapping(row), messages, (key,)))
     for step in record.steps:
         usage = mapping(step.info.pop("usage", None))
@@ -60,7 +60,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     yield record
 
 
-def _of_team(entry: dict[str, Any], is_told: bool) -> Iterator[Message]:
+def _of_team(entry: dict[str, Any], has_usage: bool) -> Iterator[Message]:
     """`is_told`: messages report model usage, so one that doesn't was written by a program."""
     kind, name, content = text(entry.get("type")), text(entry.get("source")), entry.get("content")
     usage = entry.get("models_usage")
@@ -76,7 +76,7 @@ def _of_team(entry: dict[str, Any], is_told: bool) -> Iterator[Message]:
         yield {"role": "user", "name": name, "content": mapping(entry.get("result")).get("output")}
     elif _is_person(name):
         yield {"role": "user", "content": _parts(content)}
-    elif kind in BY_PROGRAM or (kind in SAID and is_told and not usage):
+    elif kind in BY_PROGRAM or (kind in SAID and has_usage and not usage):
         yield {"role": "assistant", "name": name, "content": _parts(content), "loss": False}
     elif kind in SAID:
         yield {"role": "assistant", "name": name, "content": _parts(content), "usage": usage}

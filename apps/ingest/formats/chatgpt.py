@@ -38,8 +38,8 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     )
 
 
-def _messages(way: list[Node]) -> Iterator[Message]:
-    for node in way:
+def _messages(path: list[Node]) -> Iterator[Message]:
+    for node in path:
         message = mapping(node.get("message"))
         content, author = mapping(message.get("content")), mapping(message.get("author"))
         kind, role = text(content.get("content_type")), text(author.get("role"))

@@ -19,7 +19,7 @@ SHAPE = "conversations with `uuid` and `chat_messages`, each with `sender` and `
 ASIDE = frozenset({"token_budget", "flag"})
 """Content parts that aren't part of the message."""
 
-Said = dict[str, Any]
+RawMessage = dict[str, Any]
 
 
 def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
@@ -34,7 +34,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
         paths = iter([messages])
     yield from trajectories_along(
         paths,
-        lambda way: map(_message, way),
+        lambda path: map(_message, path),
         lambda message: text(message.get("model")) or text(row.get("model")),
         name=text(row.get("uuid")),
         info={key: row[key] for key in ("name", "summary") if row.get(key)},
@@ -42,7 +42,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     )
 
 
-def _message(entry: Said) -> Message:
+def _message(entry: RawMessage) -> Message:
     parts = [part for part in optional_list(entry, "content") if kind_of(part) not in ASIDE]
     if not any(text(mapping(part).get("text")) or kind_of(part) != "text" for part in parts):
         parts = [{"type": "text", "text": text(entry.get("text"))}]

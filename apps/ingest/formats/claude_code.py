@@ -98,14 +98,14 @@ def _trajectory(thread: str, lines: list[Line], title: str) -> TrajectoryRecord:
     conversation = Conversation()
     models: Counter[str] = Counter()
     previous_time: float | None = None
-    for message, said_in in _answers_joined(_path(lines)):
-        details = mapping(said_in[0].get("message"))
-        at = seconds_of(said_in[-1].get("timestamp"))
+    for message, message_lines in _answers_joined(_path(lines)):
+        details = mapping(message_lines[0].get("message"))
+        at = seconds_of(message_lines[-1].get("timestamp"))
         step = conversation.add(message)
         if step:
-            usage = mapping(mapping(said_in[-1].get("message")).get("usage"))
-            read = [count(usage.get(f"{kind}input_tokens")) for kind in ("", "cache_read_", "cache_creation_")]
-            step.prompt_tokens = sum(filter(None, read)) or None
+            usage = mapping(mapping(message_lines[-1].get("message")).get("usage"))
+            input_tokens = [count(usage.get(f"{kind}input_tokens")) for kind in ("", "cache_read_", "cache_creation_")]
+            step.prompt_tokens = sum(filter(None, input_tokens)) or None
             step.completion_tokens = count(usage.get("output_tokens"))
             step.seconds = duration_between(previous_time, at)
             models[text(details.get("model"))] += 1
@@ -145,16 +145,16 @@ def _is_message(line: Line) -> bool:
 def _path(lines: list[Line]) -> list[Line]:
     """The path of lines that leads to the last one, with all results of the tool calls on it."""
     by_id = {line["uuid"]: line for line in lines}
-    kept: set[str] = set()
-    here: Line | None = next((line for line in reversed(lines) if _is_message(line)), None)
-    while here is not None and here["uuid"] not in kept:
-        kept.add(here["uuid"])
-        here = by_id.get(text(here.get("parentUuid") or here.get("logicalParentUuid")))
-    calls = {text(part.get("id")) for line in lines if line["uuid"] in kept for part in _parts(line, "tool_use")}
+    ids_on_path: set[str] = set()
+    line_on_path: Line | None = next((line for line in reversed(lines) if _is_message(line)), None)
+    while line_on_path is not None and line_on_path["uuid"] not in ids_on_path:
+        ids_on_path.add(line_on_path["uuid"])
+        line_on_path = by_id.get(text(line_on_path.get("parentUuid") or line_on_path.get("logicalParentUuid")))
+    calls = {text(part.get("id")) for line in lines if line["uuid"] in ids_on_path for part in _parts(line, "tool_use")}
     for line in lines:
         if any(text(part.get("tool_use_id")) in calls for part in _parts(line, "tool_result")):
-            kept.add(line["uuid"])
-    return [line for line in lines if line["uuid"] in kept and _is_message(line)]
+            ids_on_path.add(line["uuid"])
+    return [line for line in lines if line["uuid"] in ids_on_path and _is_message(line)]
 
 
 def _parts(line: Line, kind: str) -> list[dict[str, Any]]:
@@ -171,9 +171,9 @@ def _answers_joined(lines: list[Line]) -> list[tuple[Message, list[Line]]]:
         content = message.get("content")
         name = text(message.get("id")) if line["type"] == "assistant" else ""
         if name and name in answers and type(content) is list:
-            joined, said_in = messages[answers[name]]
+            joined, message_lines = messages[answers[name]]
             joined["content"] = [*optional_list(joined, "content"), *content]
-            said_in.append(line)
+            message_lines.append(line)
             continue
         if name:
             answers[name] = len(messages)

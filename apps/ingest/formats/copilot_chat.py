@@ -126,7 +126,7 @@ def _shown_messages(request: dict[str, Any]) -> Iterator[Message]:
     """Answers as displayed. Text displayed for tools was written for the page, not by the model: context."""
     answer: Message = {"role": "assistant", "content": ""}
     for part in map(mapping, optional_list(request, "response")):
-        kind, words = text(part.get("kind")), _shown_words(part.get("value"))
+        kind, content = text(part.get("kind")), _shown_words(part.get("value"))
         if kind == "toolInvocationSerialized":
             if answer["content"]:
                 yield answer
@@ -134,12 +134,12 @@ def _shown_messages(request: dict[str, Any]) -> Iterator[Message]:
             messages = filter(None, (_shown_words(part.get(key)) for key in ("invocationMessage", "pastTenseMessage")))
             yield {"role": "tool", "name": text(part.get("toolId")), "content": "\n".join(messages)}
         elif kind == "thinking":
-            answer["reasoning_content"] = answer.get("reasoning_content", "") + words
+            answer["reasoning_content"] = answer.get("reasoning_content", "") + content
         elif kind == "inlineReference":
             reference = mapping(part.get("inlineReference"))
             answer["content"] += text(part.get("name") or first_of(reference, "name", "path", "fsPath"))
         elif kind in SAID:
-            answer["content"] += words
+            answer["content"] += content
     if answer["content"]:
         yield answer
 

@@ -62,7 +62,7 @@ def _trajectory(part: dict[str, Json], filename: str) -> Iterator[TrajectoryReco
 def _plain(episode: dict[str, Any], name: str) -> dict[str, Json]:
     """The episode in Retrace's simple form, where an observation precedes the action taken on it."""
     taken = _of_lists(mapping(episode.get("turn_history"))) if "turn_history" in episode else _of_pairs(episode)
-    observations = [None, *(seen for _, seen in taken)]
+    observations = [None, *(observation for _, observation in taken)]
     best = reward_of(first_of(mapping(episode.get("summary")), "max_reward"))
     reward = reward_of(episode.get("reward")) if best is None else best
     return {
@@ -91,10 +91,10 @@ def _of_lists(history: dict[str, Any]) -> list[tuple[dict[str, Json], Json]]:
     """Each step with the observation after it. Lists shorter than the actions leave the last steps without values."""
     actions = required_list(history, "actions")
     lists = (optional_list(history, key) for key in ("thoughts", "rewards", "valid_action", "observations"))
-    thoughts, rewards, valid, seen = (chain(values, [None] * len(actions)) for values in lists)
+    thoughts, rewards, valid, observations = (chain(values, [None] * len(actions)) for values in lists)
     return [
         ({"action": action, "thought": thought, "reward": reward, "info": {} if ok is None else {"valid": ok}}, after)
-        for action, thought, reward, ok, after in zip(actions, thoughts, rewards, valid, seen, strict=False)
+        for action, thought, reward, ok, after in zip(actions, thoughts, rewards, valid, observations, strict=False)
     ]
 
 

@@ -70,8 +70,8 @@ def _trajectory(
     return chat_trajectory(Chat(row, [{"role": "user", "content": problem}, *turns], taken))
 
 
-def _turn(words: Json) -> Message:
-    return {"role": "assistant", "content": text(words)}
+def _turn(content: Json) -> Message:
+    return {"role": "assistant", "content": text(content)}
 
 
 def _of_prm800k(row: dict[str, Json]) -> TrajectoryRecord:
@@ -88,13 +88,13 @@ def _of_prm800k(row: dict[str, Json]) -> TrajectoryRecord:
             turns.append({**_turn(by_hand.get("text")), "weight": 0})
             replaced += completions
         elif completions:
-            said_of = {key: value for key, value in completions[position].items() if key != "text"}
-            turns.append({**said_of, **_turn(completions[position].get("text")), "others": alternatives or None})
+            noted = {key: value for key, value in completions[position].items() if key != "text"}
+            turns.append({**noted, **_turn(completions[position].get("text")), "others": alternatives or None})
     details = {key: value for key, value in label.items() if key != "steps"}
-    kept = {key: value for key, value in question.items() if key != "problem"}
+    extra = {key: value for key, value in question.items() if key != "problem"}
     if replaced:
-        kept["replaced"] = replaced
-    record = _trajectory({**row, **details, **kept}, text(question["problem"]), turns, taken=("question", "label"))
+        extra["replaced"] = replaced
+    record = _trajectory({**row, **details, **extra}, text(question["problem"]), turns, taken=("question", "label"))
     if (answer := question.get("ground_truth_answer")) is not None:
         record.task.success_check = {"answer": answer}
     return record
@@ -110,9 +110,9 @@ def _of_math_shepherd(row: dict[str, Json]) -> TrajectoryRecord:
         )
     turns: list[Message] = []
     position = 0
-    for part, words in zip(pieces[:-1], [step + first, *pieces[1:-1]], strict=True):
+    for part, content in zip(pieces[:-1], [step + first, *pieces[1:-1]], strict=True):
         position += len(part)
-        turns.append({**_turn(words.strip()), "label": labels[position : position + 1]})
+        turns.append({**_turn(content.strip()), "label": labels[position : position + 1]})
         position += 1
     if labels[position:].strip() != pieces[-1].strip():
         raise BadRow(

@@ -14,10 +14,10 @@ from contract import jsontext
 
 SHAPE = "`conversationId` and `messages`, each with `messageId`, `isCreatedByUser` and `text` or `content`"
 
-Said = dict[str, Any]
+RawMessage = dict[str, Any]
 
 
-def _all(entries: list[Json]) -> Iterator[Said]:
+def _all(entries: list[Json]) -> Iterator[RawMessage]:
     """The messages, including replies nested inside them."""
     for message in map(mapping, entries):
         yield message
@@ -32,7 +32,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     system = [{"role": "system", "content": prompt}] if (prompt := text(options.get("promptPrefix"))) else []
     yield from trajectories_along(
         branch_paths(messages, lambda message: text(message.get("parentMessageId")), next(reversed(messages), "")),
-        lambda way: [*system, *(_message(message) for message in way)],
+        lambda path: [*system, *(_message(message) for message in path)],
         lambda message: "" if message.get("isCreatedByUser") else text(first_of(message, "model", "sender")),
         name=text(row.get("conversationId")),
         info={key: row[key] for key in ("title", "endpoint") if row.get(key)},
@@ -40,11 +40,11 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     )
 
 
-def _message(entry: Said) -> Message:
+def _message(entry: RawMessage) -> Message:
     role = "user" if entry.get("isCreatedByUser") else "assistant"
     parts = [entry_part for part in optional_list(entry, "content") for entry_part in _parts(part)]
-    words = text(entry.get("text"))
-    return {"role": role, "content": parts or words, **({"error": words} if entry.get("error") is True else {})}
+    content = text(entry.get("text"))
+    return {"role": role, "content": parts or content, **({"error": content} if entry.get("error") is True else {})}
 
 
 def _parts(value: Json) -> Iterator[Json]:

@@ -43,7 +43,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     if len(described) != len(actions):
         raise BadRow(f"`action_reprs` has {len(described)} actions, and `actions` has {len(actions)}.", f"{SHAPE}.")
     instruction = text(row.get("confirmed_task"))
-    steps = [_step(mapping(action), text(words)) for action, words in zip(actions, described, strict=True)]
+    steps = [_step(mapping(action), text(description)) for action, description in zip(actions, described, strict=True)]
     if steps:
         steps[0].context.insert(0, {"role": "user", "content": instruction})
     yield TrajectoryRecord(
@@ -59,19 +59,19 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     )
 
 
-def _step(action: dict[str, Json], words: str) -> StepRecord:
+def _step(action: dict[str, Json], description: str) -> StepRecord:
     page = text(first_of(action, "cleaned_html", "raw_html"))
     picture = mapping(action.get("screenshot")).get("bytes")
-    seen: Json = page
+    observation: Json = page
     if type(picture) is str:  # base64, which is how Parquet's bytes are read
         kind = "image/png" if picture.startswith("iVBOR") else "image/jpeg"
-        seen = [
+        observation = [
             {"type": "text", "text": page},
             {"type": "image_url", "image_url": {"url": f"data:{kind};base64,{picture}"}},
         ]
     return StepRecord(
-        context=[{"role": "user", "content": seen}] if page or picture else [],
-        message={"role": "assistant", "content": words},
+        context=[{"role": "user", "content": observation}] if page or picture else [],
+        message={"role": "assistant", "content": description},
         info={key: action[key] for key in ("action_uid", "operation") if action.get(key)},
     )
 

@@ -52,7 +52,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     paths = branch_paths(nodes, lambda node: text(node.get("parent_id")))
     for record in trajectories_along(
         paths,
-        lambda way: map(_message, way),
+        lambda path: map(_message, path),
         lambda node: text(node.get("model_name")),
         name=name,
         info={},

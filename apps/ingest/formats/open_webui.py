@@ -24,7 +24,7 @@ _DETAILS = re.compile(r'<details type="(reasoning|tool_calls|code_interpreter)"'
 _ATTRIBUTE = re.compile(r'(?<![a-z_])([a-z_]+)="([^"]*)"')
 _CODE = re.compile(r"```[a-z]*\n(.*?)\n?```", re.DOTALL)
 
-Said = dict[str, Any]
+RawMessage = dict[str, Any]
 
 
 def _history(row: Json) -> dict[str, Json]:
@@ -41,7 +41,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     system = [{"role": "system", "content": prompt}] if prompt else []
     yield from trajectories_along(
         branch_paths(messages, lambda message: text(message.get("parentId")), text(history.get("currentId"))),
-        lambda way: [*system, *(made for message in way for made in _messages(message))],
+        lambda path: [*system, *(turn for message in path for turn in _messages(message))],
         lambda message: text(message.get("model")),
         name=text(first_of(row, "id") or chat.get("id")),
         info={"title": title} if (title := first_of(row, "title") or chat.get("title")) else {},
@@ -49,7 +49,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     )
 
 
-def _messages(entry: Said) -> Iterator[Message]:
+def _messages(entry: RawMessage) -> Iterator[Message]:
     extra = {key: entry[key] for key in BESIDE if entry.get(key)}
     role, content = text(entry.get("role")), entry.get("content")
     if role != "assistant" or type(content) is not str:
@@ -62,8 +62,8 @@ def _parts(content: str) -> Iterator[Json]:
     """Text, reasoning, calls, and results, in order."""
     end = 0
     for number, element in enumerate(_details_in(content)):
-        if words := content[end : element.begin].strip("\n"):
-            yield {"type": "text", "text": words}
+        if written := content[end : element.begin].strip("\n"):
+            yield {"type": "text", "text": written}
         end = element.end
         details = {name: html.unescape(value) for name, value in _ATTRIBUTE.findall(element.attributes)}
         body = _without_summary(element.body)
@@ -84,8 +84,8 @@ def _parts(content: str) -> Iterator[Json]:
         yield {"type": "tool_use", "id": identifier, "name": name, "input": arguments}
         if result.strip():
             yield {"type": "tool_result", "tool_use_id": identifier, "content": _decoded(result.strip())}
-    if (words := content[end:].strip("\n")) or not end:
-        yield {"type": "text", "text": words}
+    if (written := content[end:].strip("\n")) or not end:
+        yield {"type": "text", "text": written}
 
 
 class Details(NamedTuple):

@@ -149,9 +149,9 @@ def _sdk(event: dict[str, Any]) -> Iterator[Message]:
     elif kind == "ActionEvent":
         yield from _called(event)
     elif kind in ("ObservationEvent", "AgentErrorEvent", "UserRejectObservation"):
-        seen = mapping(event.get("observation"))
-        content = first_of(seen, "content", "output", "text")
-        failed = kind != "ObservationEvent" or seen.get("is_error") is True
+        observation = mapping(event.get("observation"))
+        content = first_of(observation, "content", "output", "text")
+        failed = kind != "ObservationEvent" or observation.get("is_error") is True
         yield {
             "role": "tool",
             "tool_call_id": event.get("tool_call_id"),

@@ -90,15 +90,15 @@ def _add_step(conversation: Conversation, entry: dict[str, Any]) -> None:
             conversation.add({"role": role, "content": entry[key]})
             return
     answered = mapping(entry.get("model_output_message"))
-    words = entry.get("model_output")
-    words = answered.get("content") if words is None else words
-    words = entry.get("plan") if words is None else words
+    output = entry.get("model_output")
+    output = answered.get("content") if output is None else output
+    output = entry.get("plan") if output is None else output
     calls = [
         call for call in _calls(entry.get("tool_calls")) if mapping(call.get("function")).get("name") != WRITTEN_CODE
     ]
-    if words is None and not calls:
+    if output is None and not calls:
         return  # the model didn't answer
-    step = conversation.add({"role": "assistant", "content": words, "tool_calls": calls})
+    step = conversation.add({"role": "assistant", "content": output, "tool_calls": calls})
     failed = mapping(entry.get("error"))
     for observed in (entry.get("observations"), failed.get("message")):
         if observed:

@@ -64,8 +64,8 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     steps = [line for line in lines if "action" in line]
     if not steps:
         raise BadRow(f"The record is {jsontext.describe(row)} without steps.", f"{SHAPE}.")
-    facts = {key: value for line in lines for key, value in line.items() if key in OF_RUN and value is not None}
-    run: dict[str, Any] = {"task_id": named(first_of(facts, *EPISODES)), **facts}
+    details = {key: value for line in lines for key, value in line.items() if key in OF_RUN and value is not None}
+    run: dict[str, Any] = {"task_id": named(first_of(details, *EPISODES)), **details}
     is_osworld = steps[0].keys() >= OF_OSWORLD
     run["steps"] = [_of_osworld(step) if is_osworld else _without(step, OF_RUN) for step in steps]
     if is_osworld:

@@ -121,9 +121,9 @@ def _invoked(row: dict[str, Json]) -> list[Json]:
         {
             "action": {"tool": call["tool"], "arguments": call.get("tool_input")},
             "log": call.get("log"),
-            "result": brought,
+            "result": result,
         }
-        for call, brought in pairs
+        for call, result in pairs
     ]
     answer = row.get("output")
     return [*steps, {"action": answer}] if steps and type(answer) is str else steps
@@ -146,12 +146,12 @@ def _required_steps(row: dict[str, Json]) -> list[Json]:
 
 def _steps(row: dict[str, Json], moves: Moves, instruction: str) -> tuple[list[StepRecord], list[Message]]:
     steps: list[StepRecord] = []
-    call_id, brought = "", None
+    call_id, next_observation = "", None
     is_after = _is_written_after(moves.steps[0], instruction) if moves.steps else False
     for index, entry in enumerate(moves.steps):
         details = mapping(entry)
         before = None if is_after else first_of(details, *BEFORE)
-        observations = [observation for observation in (brought, before) if observation is not None]
+        observations = [observation for observation in (next_observation, before) if observation is not None]
         says_nothing = "action" in details and not first_of(details, *WRITTEN, *THOUGHT)
         is_end = index == len(moves.steps) - 1 and (bool(observations) or says_nothing)
         if details.get("action") is None and steps and is_end:
@@ -159,7 +159,7 @@ def _steps(row: dict[str, Json], moves: Moves, instruction: str) -> tuple[list[S
             steps[-1].done = steps[-1].done or _is_done(details)
             if reward := reward_of(details.get("reward")):
                 steps[-1].reward = (steps[-1].reward or 0.0) + reward
-            brought = observations[-1] if observations else None
+            next_observation = observations[-1] if observations else None
             break
         if details.get("action") is None:
             raise BadRow(f"Step {index} has no action.", EXPECTED_STEP)
@@ -173,7 +173,7 @@ def _steps(row: dict[str, Json], moves: Moves, instruction: str) -> tuple[list[S
             if message["content"]:
                 info["action"] = message["content"]
             message["content"] = written
-        brought = first_of(details, *(BEFORE if is_after else ()), *AFTER)
+        next_observation = first_of(details, *(BEFORE if is_after else ()), *AFTER)
         steps.append(
             StepRecord(
                 context=context,
@@ -189,7 +189,11 @@ def _steps(row: dict[str, Json], moves: Moves, instruction: str) -> tuple[list[S
         )
     final = first_of(row, "final_obs", "final_observation")
     closing = _context(
-        [observation for observation in (brought, moves.final if final is None else final) if observation is not None],
+        [
+            observation
+            for observation in (next_observation, moves.final if final is None else final)
+            if observation is not None
+        ],
         call_id,
     )
     if not steps and instruction:

@@ -104,5 +104,5 @@ def _after_demonstrations(opening: list[Message]) -> list[Message]:
 
 def _prompt(value: Json) -> Json:
     """A system prompt stored beside the messages, as text or parts."""
-    is_said = bool(value.strip()) if type(value) is str else type(value) is list and bool(value)
-    return value if is_said else None
+    is_present = bool(value.strip()) if type(value) is str else type(value) is list and bool(value)
+    return value if is_present else None

@@ -74,21 +74,21 @@ def turns_in(message: Message) -> Iterator[Message]:
     details = {key: value for key, value in message.items() if key != "content"}
     content: list[Json] = []
     results: list[Message] = []
-    is_heard = False  # a result was a part of its own: whatever follows was written after it
+    is_interrupted = False  # a result was a part of its own: whatever follows was written after it
     for part in message["content"]:
         call, result = call_of(part), result_of(part)
         is_bound = kind_of(part) in BOUNDS
-        if results and (is_bound or (is_heard if call is not None else result is None)):
+        if results and (is_bound or (is_interrupted if call is not None else result is None)):
             if content:
                 yield {**details, "content": content}
                 details, content = {"role": "assistant"}, []
             yield from results
-            results, is_heard = [], False
+            results, is_interrupted = [], False
         if call is not None or not (result or is_bound):
             content.append(part)
         if result:
             results.append(result)
-            is_heard = is_heard or call is None
+            is_interrupted = is_interrupted or call is None
     if content:
         yield {**details, "content": content}
     yield from results
@@ -103,8 +103,8 @@ def in_parts(message: Message) -> Message:
             "content": parts
         }
     if type(invoked) is list and invoked:
-        words = [{"type": "text", "text": message["content"]}] if message.get("content") else []
-        content = [*({"type": "tool-invocation", "toolInvocation": invocation} for invocation in invoked), *words]
+        texts = [{"type": "text", "text": message["content"]}] if message.get("content") else []
+        content = [*({"type": "tool-invocation", "toolInvocation": invocation} for invocation in invoked), *texts]
         return {key: value for key, value in message.items() if key != "toolInvocations"} | {"content": content}
     return message
 

@@ -22,8 +22,8 @@ def transcript(text: str) -> list[Message]:
         return []
     _, *parts = SPEAKER.split(text)
     messages = [
-        {"role": ROLES.get(name, "tool"), "content": words.strip().removesuffix(ENDS).strip()}
-        for name, words in zip(parts[::2], parts[1::2], strict=True)
+        {"role": ROLES.get(name, "tool"), "content": content.strip().removesuffix(ENDS).strip()}
+        for name, content in zip(parts[::2], parts[1::2], strict=True)
     ]
     if messages[-1] == {"role": "assistant", "content": ""}:
         del messages[-1]

@@ -110,9 +110,9 @@ class _PayloadBuilder:
         self.tools += tools_offered(first_of(value, "tools") or config.get("tools"))
         self.add(value[key], depth + 1)
 
-    def _add_text(self, words: str) -> None:
-        if words.strip():
-            self.messages.append({"role": self.role, "content": words})
+    def _add_text(self, content: str) -> None:
+        if content.strip():
+            self.messages.append({"role": self.role, "content": content})
 
     def _message(self, entry: Message) -> None:
         message = normalized(entry)
@@ -126,8 +126,8 @@ class _PayloadBuilder:
         if calls:
             fields["tool_calls"] = calls
         parts = first_of(message, "parts") or message.get("content")
-        words = parts[0].get("text") if type(parts) is list and len(parts) == 1 and _is_part(parts[0]) else parts
-        parted = _parted(words) if fields["role"] == "assistant" and type(words) is str else None
+        only_text = parts[0].get("text") if type(parts) is list and len(parts) == 1 and _is_part(parts[0]) else parts
+        parted = _parted(only_text) if fields["role"] == "assistant" and type(only_text) is str else None
         if parted:
             answer, answered = parted
             self.messages += [{**fields, "content": answer}, {"role": "user", "content": answered}]
@@ -149,15 +149,15 @@ def _of_parts(message: Message, parts: list[Json]) -> list[Message]:
             calls.append(call)
         elif (result := result_of(part)) is not None:
             results.append(result)
-        elif part.get("thought") is True and type(words := part.get("text")) is str:  # Gemini
-            content.append({"type": "reasoning", "text": words})
+        elif part.get("thought") is True and type(part_text := part.get("text")) is str:  # Gemini
+            content.append({"type": "reasoning", "text": part_text})
         elif data := mapping(first_of(part, "inlineData", "inline_data")):
             kind = text(first_of(data, "mimeType", "mime_type"))
             content.append({"type": "image_url", "image_url": {"url": f"data:{kind};base64,{text(data.get('data'))}"}})
-        elif part.get("type") in ("text", None) and type(words := first_of(part, "text", "content")) is str:
-            content.append({"type": "text", "text": words})
-        elif part.get("type") == "reasoning" and type(words := first_of(part, "content", "text")) is str:
-            content.append({"type": "reasoning", "text": words})
+        elif part.get("type") in ("text", None) and type(part_text := first_of(part, "text", "content")) is str:
+            content.append({"type": "text", "text": part_text})
+        elif part.get("type") == "reasoning" and type(part_text := first_of(part, "content", "text")) is str:
+            content.append({"type": "reasoning", "text": part_text})
         else:
             content.append(entry)
     if calls:
@@ -204,12 +204,12 @@ def decoded(entry: Json) -> Json:
     return entry
 
 
-def _parted(words: str) -> tuple[str, str] | None:
+def _parted(content: str) -> tuple[str, str] | None:
     """Splits an agent message in which BeeAI embeds a function's output: the agent's own text, and the output.
 
     No regex: one with three gaps takes minutes on a text that repeats its keywords a thousand times.
     """
-    lines = f"\n{words}"
+    lines = f"\n{content}"
     entry = lines.rfind("\nFunction Input:", 0, max(0, lines.rfind("\nFunction Output:")))
     if entry < 0 or lines.find("\nFunction Name:", 0, entry) < 0:
         return None

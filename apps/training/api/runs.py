@@ -213,7 +213,7 @@ class RunsView(ListView):
 def _by_field(refusal: SettingsRefused) -> dict[str, list[str]]:
     problems: dict[str, list[str]] = {}
     for problem in refusal.problems:
-        problems.setdefault(problem.field or "detail", []).append(problem.words)
+        problems.setdefault(problem.field or "detail", []).append(problem.message)
     return problems
 
 

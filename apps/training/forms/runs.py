@@ -173,7 +173,7 @@ class RunForm(forms.Form):
         if self.chosen_algorithm != Run.Algorithm.SFT:
             needed["base"] = "a model to begin from"
         chosen = {"version": self["version"].value(), "base": self["base"].value() or self["hub_base"].value()}
-        return {name: words for name, words in needed.items() if not chosen[name]}
+        return {name: hint for name, hint in needed.items() if not chosen[name]}
 
     def clean_hub_base(self) -> Policy | None:
         hub_id = self.cleaned_data["hub_base"]
@@ -231,8 +231,8 @@ class RunForm(forms.Form):
 
     def _add_problem(self, problem: InvalidField) -> None:
         name = self.field_at(problem.field)
-        words = problem.words if name else f"{problem.field}: {problem.words}"
-        self.add_error(name, words)
+        message = problem.message if name else f"{problem.field}: {problem.message}"
+        self.add_error(name, message)
 
     def _choices(self, source: Source) -> Choices:
         if source == "environment":

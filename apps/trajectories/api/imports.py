@@ -162,8 +162,10 @@ class ImportsView(ListView):
             raise TooLarge(str(refusal)) from None
 
     def _same_file(self, stored: StoredFile) -> ImportBatch | None:
-        here, sha256 = self.member.workspace_id, stored.sha256
-        return unfinished_import(workspace_id=here, sha256=sha256) or finished_import(workspace_id=here, sha256=sha256)
+        workspace_id, sha256 = self.member.workspace_id, stored.sha256
+        return unfinished_import(workspace_id=workspace_id, sha256=sha256) or finished_import(
+            workspace_id=workspace_id, sha256=sha256
+        )
 
     def _answer(self, batch: ImportBatch, code: int) -> Response:
         data = ImportSerializer(batch, context={"request": self.request}).data

@@ -42,7 +42,7 @@ def digest_of(message: Any, info: Mapping[str, Any] | None = None) -> bytes:
     if not parts and isinstance(written, str) and written.strip():
         parts = ["", written.strip()]
     if not parts:
-        parts = [" ".join(words_of(message).split())]
+        parts = [" ".join(text_of_message(message).split())]
     # Length prefixes make the encoding of lists of parts unambiguous.
     text = "".join([f"{len(part)}:{part}" for part in parts])
     return blake2b(_bytes(text), digest_size=DIGEST_BYTES).digest()
@@ -68,11 +68,11 @@ def _parts(record: Trajectory, acted: Sequence[bytes]) -> Iterator[bytes]:
 def _bytes_of_context(messages: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
     for message in messages:
         yield _bytes(str(message.get("role", "")))
-        yield _bytes(words_of(message))
+        yield _bytes(text_of_message(message))
 
 
 def _bytes_of_message(message: Mapping[str, Any]) -> Iterator[bytes]:
-    yield _bytes(words_of(message))
+    yield _bytes(text_of_message(message))
     yield _bytes(str(message.get("reasoning_content") or ""))
 
 
@@ -80,7 +80,7 @@ def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def words_of(message: Mapping[str, Any]) -> str:
+def text_of_message(message: Mapping[str, Any]) -> str:
     """A message's text."""
     content = message.get("content")
     return content if isinstance(content, str) else canonical(content) if content else ""

@@ -64,7 +64,7 @@ class Page:
         return [Group(key, list(rows)) for key, rows in groupby(self.rows, key=lambda row: row.is_identical)]
 
     @property
-    def words(self) -> str:
+    def caption(self) -> str:
         return (
             f"Rows {self.rows[0].number + 1:,} to {self.rows[-1].number + 1:,} of {self.total:,}" if self.rows else ""
         )
@@ -124,13 +124,13 @@ def _aligned(left: Trajectory, right: Trajectory, steps: Iterable[Step], *, with
         message = step.message if isinstance(step.message, dict) else {"content": step.message}
         action = step_alignment.action_of(message, step.context if with_context else [])
         read[step.trajectory_id].append((head_of(step), action._replace(tool=step.tool, key=bytes(step.action))))
-    ours, theirs = read[left.pk], read[right.pk]
-    alignment = step_alignment.align([action for _, action in ours], [action for _, action in theirs])
+    left_steps, right_steps = read[left.pk], read[right.pk]
+    alignment = step_alignment.align([action for _, action in left_steps], [action for _, action in right_steps])
     rows = [
         Row(
             number,
-            None if pair.left is None else ours[pair.left][0],
-            None if pair.right is None else theirs[pair.right][0],
+            None if pair.left is None else left_steps[pair.left][0],
+            None if pair.right is None else right_steps[pair.right][0],
             pair.same_action,
             pair.is_identical,
         )

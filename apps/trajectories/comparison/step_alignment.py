@@ -77,9 +77,11 @@ def action_of(message: dict[str, Any], context: list[Any] | None = None, info: d
     """The action in an assistant message, after `context`; see `actions.digest_of`."""
     calls = actions.calls_of(message)
     tool = ",".join(name for name, _ in calls)
-    text = "\n".join(f"{name} {arguments}" for name, arguments in calls) if calls else actions.words_of(message)
-    seen = blake2b(actions.canonical(_without_ids(context or [])).encode("utf-8", "surrogatepass"), digest_size=16)
-    return Action(tool, text[:2000], actions.digest_of(message, info), seen.digest())
+    text = "\n".join(f"{name} {arguments}" for name, arguments in calls) if calls else actions.text_of_message(message)
+    context_digest = blake2b(
+        actions.canonical(_without_ids(context or [])).encode("utf-8", "surrogatepass"), digest_size=16
+    )
+    return Action(tool, text[:2000], actions.digest_of(message, info), context_digest.digest())
 
 
 def align(left: Sequence[Action], right: Sequence[Action]) -> Alignment:
@@ -94,19 +96,19 @@ def align(left: Sequence[Action], right: Sequence[Action]) -> Alignment:
     return Alignment(pairs)
 
 
-def words(left: str, right: str) -> tuple[list[Span], list[Span]]:
+def word_diff(left: str, right: str) -> tuple[list[Span], list[Span]]:
     """Split both texts by words into shared and differing spans; concatenated, the spans are the texts."""
-    a, b = _words(left), _words(right)
-    ours: list[Span] = []
-    theirs: list[Span] = []
+    a, b = _split_words(left), _split_words(right)
+    left_spans: list[Span] = []
+    right_spans: list[Span] = []
     i = j = 0
     for start_a, start_b, size in (*matching_blocks(a, b), (len(a), len(b), 0)):
-        _add(ours, a[i:start_a], differs=True)
-        _add(theirs, b[j:start_b], differs=True)
-        _add(ours, a[start_a : start_a + size], differs=False)
-        _add(theirs, b[start_b : start_b + size], differs=False)
+        _add(left_spans, a[i:start_a], differs=True)
+        _add(right_spans, b[j:start_b], differs=True)
+        _add(left_spans, a[start_a : start_a + size], differs=False)
+        _add(right_spans, b[start_b : start_b + size], differs=False)
         i, j = start_a + size, start_b + size
-    return ours, theirs
+    return left_spans, right_spans
 
 
 def matching_blocks(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[tuple[int, int, int]]:
@@ -132,11 +134,11 @@ def _common(a: Sequence[Hashable], b: Sequence[Hashable]) -> int:
     return count
 
 
-def _middle(a: Sequence[Hashable], b: Sequence[Hashable], ours: range, theirs: range) -> list[tuple[int, int, int]]:
+def _middle(a: Sequence[Hashable], b: Sequence[Hashable], a_range: range, b_range: range) -> list[tuple[int, int, int]]:
     """The matches in the middle. Elements that occur on only one side are removed first, to save time."""
-    known_ours, known_theirs = {a[i] for i in ours}, {b[j] for j in theirs}
-    left_common = [i for i in ours if a[i] in known_theirs]
-    right = [j for j in theirs if b[j] in known_ours]
+    a_values, b_values = {a[i] for i in a_range}, {b[j] for j in b_range}
+    left_common = [i for i in a_range if a[i] in b_values]
+    right = [j for j in b_range if b[j] in a_values]
     blocks: list[tuple[int, int, int]] = []
     for start_left, start_right, size in _myers([a[i] for i in left_common], [b[j] for j in right]):
         for k in range(size):
@@ -185,20 +187,20 @@ def _walk_back(trace: list[dict[int, int]], n: int, m: int) -> list[tuple[int, i
     return blocks[::-1]
 
 
-def _align_gap(left: Sequence[Action], right: Sequence[Action], ours: range, theirs: range) -> list[Pair]:
+def _align_gap(left: Sequence[Action], right: Sequence[Action], left_gap: range, right_gap: range) -> list[Pair]:
     """Pair the steps between equal ones by similarity, preserving order (Needleman and Wunsch, 1970)."""
-    if not ours or not theirs:
-        return [Pair(i, None) for i in ours] + [Pair(None, j) for j in theirs]
-    if len(ours) * len(theirs) > GAP_CELLS:
-        shared = min(len(ours), len(theirs))
-        pairs = [_pair(left, right, ours[k], theirs[k]) for k in range(shared)]
-        return pairs + [Pair(i, None) for i in ours[shared:]] + [Pair(None, j) for j in theirs[shared:]]
-    likeness = [[_similarity(left[i], right[j]) for j in theirs] for i in ours]
-    best = [[0.0] * (len(theirs) + 1) for _ in range(len(ours) + 1)]
-    for i in range(len(ours) - 1, -1, -1):
-        for j in range(len(theirs) - 1, -1, -1):
+    if not left_gap or not right_gap:
+        return [Pair(i, None) for i in left_gap] + [Pair(None, j) for j in right_gap]
+    if len(left_gap) * len(right_gap) > GAP_CELLS:
+        shared = min(len(left_gap), len(right_gap))
+        pairs = [_pair(left, right, left_gap[k], right_gap[k]) for k in range(shared)]
+        return pairs + [Pair(i, None) for i in left_gap[shared:]] + [Pair(None, j) for j in right_gap[shared:]]
+    likeness = [[_similarity(left[i], right[j]) for j in right_gap] for i in left_gap]
+    best = [[0.0] * (len(right_gap) + 1) for _ in range(len(left_gap) + 1)]
+    for i in range(len(left_gap) - 1, -1, -1):
+        for j in range(len(right_gap) - 1, -1, -1):
             best[i][j] = max(best[i + 1][j + 1] + likeness[i][j], best[i + 1][j], best[i][j + 1])
-    return _follow(best, likeness, left, right, ours, theirs)
+    return _follow(best, likeness, left, right, left_gap, right_gap)
 
 
 def _follow(
@@ -206,22 +208,22 @@ def _follow(
     likeness: list[list[float]],
     left: Sequence[Action],
     right: Sequence[Action],
-    ours: range,
-    theirs: range,
+    left_gap: range,
+    right_gap: range,
 ) -> list[Pair]:
     pairs: list[Pair] = []
     i = j = 0
-    while i < len(ours) and j < len(theirs):
+    while i < len(left_gap) and j < len(right_gap):
         if likeness[i][j] and best[i][j] == best[i + 1][j + 1] + likeness[i][j]:
-            pairs.append(_pair(left, right, ours[i], theirs[j]))
+            pairs.append(_pair(left, right, left_gap[i], right_gap[j]))
             i, j = i + 1, j + 1
         elif best[i + 1][j] >= best[i][j + 1]:
-            pairs.append(Pair(ours[i], None))
+            pairs.append(Pair(left_gap[i], None))
             i += 1
         else:
-            pairs.append(Pair(None, theirs[j]))
+            pairs.append(Pair(None, right_gap[j]))
             j += 1
-    return pairs + [Pair(k, None) for k in ours[i:]] + [Pair(None, k) for k in theirs[j:]]
+    return pairs + [Pair(k, None) for k in left_gap[i:]] + [Pair(None, k) for k in right_gap[j:]]
 
 
 def _similarity(a: Action, b: Action) -> float:
@@ -245,7 +247,7 @@ def _without_ids(context: list[Any]) -> list[Any]:
     ]
 
 
-def _words(text: str) -> list[str]:
+def _split_words(text: str) -> list[str]:
     words: list[str] = []
     position = 0
     for match in _WORD.finditer(text):

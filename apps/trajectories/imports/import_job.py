@@ -126,8 +126,8 @@ def _import_or_fail(batch: ImportBatch, watch: Watcher) -> None:
         )
 
 
-def _fail(batch: ImportBatch, category: str, words: str) -> None:
-    lifecycle.fail(batch, Failure(category, words))
+def _fail(batch: ImportBatch, category: str, message: str) -> None:
+    lifecycle.fail(batch, Failure(category, message))
 
 
 def _import(batch: ImportBatch, watch: Watcher) -> None:

@@ -266,5 +266,5 @@ def _add_record(record: Found, chunk: Chunk) -> None:
 
 
 def _located(row: RawRow, warning: str) -> str:
-    where = f"line {row.line:,}" if row.line else "the file"
-    return visible(f"{row.file}, {where}: {warning}" if row.file else f"{where.capitalize()}: {warning}")
+    location = f"line {row.line:,}" if row.line else "the file"
+    return visible(f"{row.file}, {location}: {warning}" if row.file else f"{location.capitalize()}: {warning}")

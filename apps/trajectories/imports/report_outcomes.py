@@ -67,16 +67,18 @@ def apply_to_instances(batch: ImportBatch, verdicts: Sequence[Verdict]) -> Appli
     outcomes: dict[UUID, bool] = {}
     matched, refused = 0, []
     for verdict in verdicts:
-        meant = by_name.get(verdict.instance, [])
-        meant = [candidate for candidate in meant if _is_named_after(batch.filename, candidate.policy)] or meant
-        if len(meant) != 1:
-            refused.append(_ambiguous(verdict, len(meant), batch.policy_name))
-        elif meant[0].success is None:
-            outcomes[meant[0].pk] = verdict.is_resolved
-        elif meant[0].success == verdict.is_resolved:
+        candidates = by_name.get(verdict.instance, [])
+        candidates = [
+            candidate for candidate in candidates if _is_named_after(batch.filename, candidate.policy)
+        ] or candidates
+        if len(candidates) != 1:
+            refused.append(_ambiguous(verdict, len(candidates), batch.policy_name))
+        elif candidates[0].success is None:
+            outcomes[candidates[0].pk] = verdict.is_resolved
+        elif candidates[0].success == verdict.is_resolved:
             matched += 1
         else:
-            word = "resolved" if meant[0].success else "not resolved"
+            word = "resolved" if candidates[0].success else "not resolved"
             reason = f"{verdict.instance} is known as {word}; the report says otherwise. Nothing was changed."
             refused.append(Refused(verdict, reason, "An outcome for a trajectory that has none."))
     return Applied(_store_outcomes(batch, outcomes), matched, refused)
@@ -105,9 +107,9 @@ def withdraw_outcomes(batch: ImportBatch) -> int:
 def _store_outcomes(batch: ImportBatch, verdicts: Mapping[UUID, bool]) -> int:
     count = 0
     for is_success in (True, False):
-        meant = [pk for pk, verdict in verdicts.items() if verdict is is_success]
-        trajectories = Trajectory.objects.filter(pk__in=meant, success=None)
-        count += trajectories.update(success=is_success, outcome_batch=batch) if meant else 0
+        ids = [pk for pk, verdict in verdicts.items() if verdict is is_success]
+        trajectories = Trajectory.objects.filter(pk__in=ids, success=None)
+        count += trajectories.update(success=is_success, outcome_batch=batch) if ids else 0
     return count
 
 

@@ -51,8 +51,10 @@ def store(stream: IO[bytes] | File[Any], *, filename: str) -> StoredFile:
     """Stream a file to storage, with one block in memory. Raises FileTooLarge or DiskFull; then nothing of it is kept."""
     filename = base_name(filename)
     suffixes = _SUFFIXES.search(filename)
-    moment = now()
-    name = default_storage.get_available_name(f"imports/{moment:%Y/%m}/{new_id()}{suffixes[0] if suffixes else ''}")
+    current_time = now()
+    name = default_storage.get_available_name(
+        f"imports/{current_time:%Y/%m}/{new_id()}{suffixes[0] if suffixes else ''}"
+    )
     content = _Hashing(stream)
     try:
         name = default_storage.save(name, content)

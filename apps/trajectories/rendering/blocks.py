@@ -11,7 +11,7 @@ from apps.common.nested_json import Unreadable, decode_result
 from apps.trajectories.rendering import diffs, images, markdown, pages, shapes, terminal
 from apps.trajectories.rendering.forms import ContentLocation, chunk
 from apps.trajectories.rendering.kinds import RUN, Kind
-from apps.trajectories.rendering.text import legible, one_line, size_in_words
+from apps.trajectories.rendering.text import legible, one_line, size_text
 
 MAX_PARTS = 40
 
@@ -107,9 +107,9 @@ def form_of_json(value: Any) -> str:
     return "mail" if shapes.is_mail(value) else "tree"
 
 
-def note(words: str) -> Block:
+def note(text: str) -> Block:
     """A line of ours in place of content that can't be shown."""
-    return Block("note", element("p", words, class_="quiet"), NOTHING)
+    return Block("note", element("p", text, class_="quiet"), NOTHING)
 
 
 def _part(part: Any, location: ContentLocation, *, tool: Kind | None, spoken: bool) -> Block:
@@ -131,7 +131,7 @@ def _image(part: dict[str, Any], location: ContentLocation) -> Block:
         address = images.address_of(part)
         shown = shapes.web_link(address, one_line(address, 120)) if address else ""
         return Block("note", element("p", picture, " ", shown, class_="quiet"), NOTHING)
-    size = size_in_words(len(picture.body)).replace("character", "byte")
+    size = size_text(len(picture.body)).replace("character", "byte")
     html = element(
         "img",
         src=location.link("image"),

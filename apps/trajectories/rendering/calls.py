@@ -25,7 +25,7 @@ EDITS = (
 )
 PATHS = ("path", "file_path", "filepath", "file_name", "filename", "file")
 FACT_CHARS = 200
-MAX_FACTS = 40
+MAX_SHORT_ARGUMENTS = 40
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def _arguments_blocks(arguments: Arguments, location: ContentLocation, kind: Kin
         )
         used |= {name for pair in EDITS for name in pair} | set(PATHS)
     facts: list[Fact] = []
-    for i, name in enumerate(names[:MAX_FACTS]):
+    for i, name in enumerate(names[:MAX_SHORT_ARGUMENTS]):
         argument = value[name]
         if name in used:
             continue
@@ -132,7 +132,7 @@ def _arguments_blocks(arguments: Arguments, location: ContentLocation, kind: Kin
             blocks.append(_long(argument, at, name))
         else:
             blocks.append(as_form(argument, at, form_of_json(argument), label=one_line(str(name), 60)))
-    if len(names) > MAX_FACTS:
+    if len(names) > MAX_SHORT_ARGUMENTS:
         blocks.append(as_form(value, location, "tree", label=f"All {len(names):,} arguments"))
     return blocks, facts
 

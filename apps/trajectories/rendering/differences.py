@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import zip_longest
 
 from apps.common.markup import Markup, element, joined
-from apps.trajectories.comparison.step_alignment import Span, words
+from apps.trajectories.comparison.step_alignment import Span, word_diff
 from apps.trajectories.rendering.blocks import Block
 from apps.trajectories.rendering.calls import CallView, Fact
 from apps.trajectories.rendering.forms import plain_markup
@@ -25,10 +25,10 @@ def mark_pair(left: StepView, right: StepView) -> tuple[StepView, StepView]:
     )
 
 
-def _contexts(ours: list[MessageView], theirs: list[MessageView]) -> tuple[list[MessageView], list[MessageView]]:
+def _contexts(left: list[MessageView], right: list[MessageView]) -> tuple[list[MessageView], list[MessageView]]:
     """Messages are compared by position."""
-    same = [a.role == b.role and a.content == b.content for a, b in zip(ours, theirs, strict=False)]
-    return _with_same_marked(ours, same), _with_same_marked(theirs, same)
+    same = [a.role == b.role and a.content == b.content for a, b in zip(left, right, strict=False)]
+    return _with_same_marked(left, same), _with_same_marked(right, same)
 
 
 def _with_same_marked(messages: list[MessageView], same: list[bool]) -> list[MessageView]:
@@ -46,29 +46,29 @@ def _calls(a: CallView, b: CallView) -> tuple[CallView, CallView]:
     )
 
 
-def _facts(ours: Sequence[Fact], theirs: Sequence[Fact]) -> tuple[list[Fact], list[Fact]]:
-    known_ours, known_theirs = ({fact.name: fact.value for fact in facts} for facts in (ours, theirs))
-    return [_fact(fact, known_theirs.get(fact.name)) for fact in ours], [
-        _fact(f, known_ours.get(f.name)) for f in theirs
+def _facts(left: Sequence[Fact], right: Sequence[Fact]) -> tuple[list[Fact], list[Fact]]:
+    left_values, right_values = ({fact.name: fact.value for fact in facts} for facts in (left, right))
+    return [_fact(fact, right_values.get(fact.name)) for fact in left], [
+        _fact(f, left_values.get(f.name)) for f in right
     ]
 
 
 def _fact(fact: Fact, other: str | None) -> Fact:
     if fact.value == other:
         return fact
-    spans = words(fact.value, other or "")[0]
+    spans = word_diff(fact.value, other or "")[0]
     return replace(fact, marked=_marked(spans if other and _is_informative(spans) else [Span(fact.value, True)]))
 
 
-def _blocks(ours: list[Block], theirs: list[Block]) -> tuple[list[Block], list[Block]]:
-    pairs = [_pair(a, b) for a, b in zip_longest(ours, theirs)]
+def _blocks(left: list[Block], right: list[Block]) -> tuple[list[Block], list[Block]]:
+    pairs = [_pair(a, b) for a, b in zip_longest(left, right)]
     return [a for a, _ in pairs if a], [b for _, b in pairs if b]
 
 
 def _pair(a: Block | None, b: Block | None) -> tuple[Block | None, Block | None]:
     if not a or not b or a.form != b.form or not a.text or not b.text or a.text == b.text:
         return a, b
-    left, right = words(a.text, b.text)
+    left, right = word_diff(a.text, b.text)
     if not (_is_informative(left) and _is_informative(right)):
         return a, b
     return replace(a, html=plain_markup(a.form, _marked(left))), replace(b, html=plain_markup(b.form, _marked(right)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from apps.common.markup import Markup, Tag, element, joined, tag
-from apps.trajectories.comparison.step_alignment import Span, matching_blocks, words
+from apps.trajectories.comparison.step_alignment import Span, matching_blocks, word_diff
 from apps.trajectories.rendering.text import legible
 
 CONTEXT_LINES = 3
@@ -103,11 +103,11 @@ def _replaced(old: list[str], new: list[str]) -> list[str]:
     added: list[str] = []
     for before, after in zip(old, new, strict=True):
         if len(before) > MAX_WORD_LINE or len(after) > MAX_WORD_LINE:
-            ours, theirs = [Span(before[1:], False)], [Span(after[1:], False)]
+            left_spans, right_spans = [Span(before[1:], False)], [Span(after[1:], False)]
         else:
-            ours, theirs = words(before[1:], after[1:])
-        removed.append(_marked("remove", "-", ours))
-        added.append(_marked("add", "+", theirs))
+            left_spans, right_spans = word_diff(before[1:], after[1:])
+        removed.append(_marked("remove", "-", left_spans))
+        added.append(_marked("add", "+", right_spans))
     return removed + added
 
 

@@ -11,7 +11,7 @@ from apps.common.markup import NOTHING, Markup, element, joined
 from apps.common.markup import text as as_text
 from apps.common.nested_json import Unreadable, decode_result
 from apps.trajectories.rendering import diffs, markdown, pages, shapes, terminal, trees
-from apps.trajectories.rendering.text import Excerpt, excerpt, legible, size_in_words
+from apps.trajectories.rendering.text import Excerpt, excerpt, legible, size_text
 
 MARKDOWN_CHARS = 16_000
 """Markdown is rendered in pieces of at most this size: parts of its grammar take quadratic time."""
@@ -116,7 +116,7 @@ def _markdown_piece(body: str, cut: Excerpt) -> Excerpt:
 def _more_link(body: str, cut: Excerpt, location: ContentLocation, form: str) -> Markup:
     if not cut.is_cut:
         return NOTHING
-    remaining = size_in_words(cut.total - cut.end, body.count("\n", cut.end) + 1)
+    remaining = size_text(cut.total - cut.end, body.count("\n", cut.end) + 1)
     return _link(location, form, cut.end, remaining, downloads=cut.total > DOWNLOAD_CHARS)
 
 
@@ -142,7 +142,7 @@ def _string_rest(value: str, location: ContentLocation, start: int, path: str) -
     """A long string of a tree, from `start` on."""
     cut = excerpt(value, start)
     html = element("pre", legible(cut.text), class_="text string")
-    more = _link(location, "tree", cut.end, size_in_words(cut.total - cut.end), path=path) if cut.is_cut else NOTHING
+    more = _link(location, "tree", cut.end, size_text(cut.total - cut.end), path=path) if cut.is_cut else NOTHING
     return Chunk(html, more)
 
 

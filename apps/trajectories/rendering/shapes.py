@@ -92,12 +92,12 @@ def render_mail_head(mail: dict[str, Any]) -> Markup:
     return element("dl", *rows, class_="mail-head")
 
 
-def web_link(address: str, words: str) -> Markup:
+def web_link(address: str, text: str) -> Markup:
     """A link that leaves the page safely; plain text unless the address is http, https, or mailto."""
     shown = legible(address.strip())
     if not is_web_address(shown) or len(address) > 2000:
-        return element("span", words, class_="title")
-    return element("a", words, class_="title", href=shown, target="_blank", rel="noopener nofollow noreferrer")
+        return element("span", text, class_="title")
+    return element("a", text, class_="title", href=shown, target="_blank", rel="noopener nofollow noreferrer")
 
 
 def _first(hit: dict[str, Any], keys: tuple[str, ...]) -> str:

@@ -14,7 +14,7 @@ from apps.trajectories.rendering.calls import CallView, call_view, part_of_call
 from apps.trajectories.rendering.forms import ContentLocation
 from apps.trajectories.rendering.kinds import OTHER, Kind, kind_of
 from apps.trajectories.rendering.rules import broken_rules
-from apps.trajectories.rendering.text import SCREEN_LINES, one_line, size_in_words
+from apps.trajectories.rendering.text import SCREEN_LINES, one_line, size_text
 
 MAX_CALLS = 40
 MAX_MESSAGES = 60
@@ -199,11 +199,11 @@ def step_views(
 ) -> list[StepView]:
     """Neighboring steps, opened. `following` comes after the last, `previous_kind` is that before the first; `is_end`: they end the trajectory."""
     kinds = [previous_kind, *(step.kind for step in steps)]
-    heard_next = [*(step.context for step in steps[1:]), following]
+    following_contexts = [*(step.context for step in steps[1:]), following]
     return [
         step_view(
             step,
-            following=heard_next[index],
+            following=following_contexts[index],
             part_url=part_url(step.index),
             previous_kind=kinds[index],
             is_last=is_end and index == len(steps) - 1,
@@ -324,7 +324,7 @@ def _message(message: Any, at: str, url: str, result_of: Kind | None, blind: boo
     return MessageView(
         role=role if role in ROLES else "other",
         title=one_line(f"{ROLES.get(role, role)} {name}" if isinstance(name, str) else ROLES.get(role, role), 80),
-        size=size_in_words(len(content), content.count("\n") + 1) if isinstance(content, str) else "",
+        size=size_text(len(content), content.count("\n") + 1) if isinstance(content, str) else "",
         blocks=_blocks(message, at, url, result_of or (OTHER if role == "tool" else None)),
         is_bad=_is_bad(message),
         content=content,

@@ -95,7 +95,7 @@ def _is_remnant(text: str, end: int) -> bool:
     return len(text) - end <= REMNANT_LINES * _LINE_WIDTH and text.count("\n", end) <= REMNANT_LINES
 
 
-def size_in_words(chars: int, lines: int = 0) -> str:
+def size_text(chars: int, lines: int = 0) -> str:
     """The length of a text: "214 lines", or "1.2 million characters" if it has few lines for its length."""
     if lines > 1 and chars < lines * 400:
         return f"{lines:,} lines"

@@ -69,8 +69,8 @@ class _Tree:
         is_word = value is None or isinstance(value, bool)
         return element("span", json_scalar(value), class_="word" if is_word else "number")
 
-    def link(self, path: str, start: int, words: str) -> Markup:
-        return element("a", words, class_="more inline", data_more=True, href=self.more(path, start))
+    def link(self, path: str, start: int, text: str) -> Markup:
+        return element("a", text, class_="more inline", data_more=True, href=self.more(path, start))
 
 
 def _text(value: str) -> str:

@@ -68,8 +68,8 @@ def _imports_page(request: HtmxRequest, form: ImportForm, status: int = 200) -> 
 
 def _start(request: HtmxRequest, file: UploadedFile[bytes], policy_name: str) -> ImportBatch:
     stored = store(file, filename=file.name or "")
-    here = request.member.workspace_id
-    return start_import(workspace_id=here, stored=stored, created_by=request.user, policy_name=policy_name)
+    workspace_id = request.member.workspace_id
+    return start_import(workspace_id=workspace_id, stored=stored, created_by=request.user, policy_name=policy_name)
 
 
 @require_safe

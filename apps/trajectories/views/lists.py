@@ -105,14 +105,14 @@ def remove_view(request: HtmxRequest, view_id: UUID) -> HttpResponse:
 @at_least(Role.REVIEWER)
 def tasks(request: HtmxRequest) -> HttpResponse:
     """Tasks, newest first, with how their trajectories ended."""
-    words = request.GET.get("q", "").strip()[:300]
+    query = request.GET.get("q", "").strip()[:300]
     sorting = sorting_by(lists.TASK_COLUMNS, request.GET.get("sort", ""))
-    rows = lists.tasks(request.member, words)
+    rows = lists.tasks(request.member, query)
     page = page_of(rows, cursor=request.GET.get("cursor", ""), order=sorting.fields, size=lists.PAGE)
     context = {
         "page": page,
         "rows": lists.with_outcomes(page.rows),
-        "q": words,
+        "q": query,
         "sorting": sorting,
     }
     template = (

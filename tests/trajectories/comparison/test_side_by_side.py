@@ -32,10 +32,10 @@ def test_a_page_has_few_rows_and_leads_to_those_around_it(
     count: int, row: int | None, words: str, previous: str, next_: str
 ) -> None:
     page = compared(count, differing=12 if count else None).page(row)
-    assert (page.words, page.previous, page.next) == (words, previous, next_)
+    assert (page.caption, page.previous, page.next) == (words, previous, next_)
     assert len(page.rows) <= 10
 
 
 def test_the_first_page_is_that_of_the_first_difference() -> None:
     assert [group.is_identical for group in compared(25, differing=12).page().groups] == [True, False, True]
-    assert compared(25).page().words == "Rows 1 to 10 of 25"
+    assert compared(25).page().caption == "Rows 1 to 10 of 25"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apps.trajectories.comparison.step_alignment import Pair, action_of, align, matching_blocks, words
+from apps.trajectories.comparison.step_alignment import Pair, action_of, align, matching_blocks, word_diff
 
 
 def call(name: str, **arguments: Any) -> dict[str, Any]:
@@ -46,16 +46,16 @@ def test_matching_blocks_are_a_longest_common_subsequence(a: list[str], b: list[
 
 @given(st.text(max_size=200), st.text(max_size=200))
 def test_the_words_of_a_side_joined_are_its_text(left: str, right: str) -> None:
-    ours, theirs = words(left, right)
-    assert "".join(span.text for span in ours) == left
-    assert "".join(span.text for span in theirs) == right
-    assert "".join(s.text for s in ours if not s.differs) == "".join(s.text for s in theirs if not s.differs)
+    left_spans, right_spans = word_diff(left, right)
+    assert "".join(span.text for span in left_spans) == left
+    assert "".join(span.text for span in right_spans) == right
+    assert "".join(s.text for s in left_spans if not s.differs) == "".join(s.text for s in right_spans if not s.differs)
 
 
 def test_words_that_differ_are_marked() -> None:
-    ours, theirs = words("book flight HAT136 now", "book flight HAT039 now")
-    assert [span for span in ours if span.differs] == [("HAT136", True)]
-    assert [span for span in theirs if span.differs] == [("HAT039", True)]
+    left_spans, right_spans = word_diff("book flight HAT136 now", "book flight HAT039 now")
+    assert [span for span in left_spans if span.differs] == [("HAT136", True)]
+    assert [span for span in right_spans if span.differs] == [("HAT039", True)]
 
 
 @given(letters, letters)
@@ -131,5 +131,5 @@ def test_long_runs_with_nothing_in_common_are_aligned_quickly() -> None:
 
 @pytest.mark.timeout(20)
 def test_texts_of_megabytes_are_compared_quickly() -> None:
-    ours, _ = words("a b " * 1_000_000, "b c " * 1_000_000)
-    assert "".join(span.text for span in ours) == "a b " * 1_000_000
+    left_spans, _ = word_diff("a b " * 1_000_000, "b c " * 1_000_000)
+    assert "".join(span.text for span in left_spans) == "a b " * 1_000_000

@@ -46,7 +46,7 @@ def trajectories(researcher: Membership) -> dict[str, Trajectory]:
 def facets_at(client: Client, query: str = "") -> dict[str, list[tuple[str, int]]]:
     page = client.get(reverse("trajectories:facets") + query, headers={"HX-Request": "true"})
     found = page.context["counted"].facets
-    return {facet.name: [(value.words, value.trajectories) for value in facet.values] for facet in found}
+    return {facet.name: [(value.label, value.trajectories) for value in facet.values] for facet in found}
 
 
 def test_facets_count_what_the_filters_find(trajectories: dict[str, Trajectory], researcher: Membership) -> None:
@@ -133,7 +133,7 @@ def test_every_filter_is_a_chip_that_takes_it_away(trajectories: dict[str, Traje
     short = trajectories["short"]
     query = f"task={short.task_id}&policy={short.policy_id}&source=retrace&min_steps=1&tag=kept&tool=search"
     page = signed_in(researcher).get(f"{reverse('trajectories:list')}?{query}")
-    chips = {chip.name: (chip.words, chip.without) for chip in page.context["chips"]}
+    chips = {chip.name: (chip.value, chip.without) for chip in page.context["chips"]}
     assert {name: words for name, (words, _) in chips.items()} == {
         "Task": "a",
         "Policy": "alpha",

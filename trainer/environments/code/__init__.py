@@ -47,7 +47,7 @@ class Code(ToolEnvironment):
 
     def score(self) -> Score:
         passed = passed_by(self.world.source, self.world.function, json.dumps(self.tests))
-        subgoals = {f"hidden test {number}": each for number, each in enumerate(passed, start=1)}
+        subgoals = {f"hidden test {number}": is_passed for number, is_passed in enumerate(passed, start=1)}
         return Score(reward=round(sum(passed) / len(passed), 4), success=all(passed), subgoals=subgoals)
 
 

@@ -200,7 +200,7 @@ def install_filter(libc: ctypes.CDLL, machine: Machine) -> None:
     program += [(equal, len(WAKING) - index, 0, call) for index, call in enumerate(WAKING)]
     program += [(answer, 0, 0, refuse), (answer, 0, 0, allow)]
     program.append((answer, 0, 0, refuse))
-    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *each) for each in program))
+    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *instruction) for instruction in program))
     header = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(program), ctypes.addressof(code)))
     checked(libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, header, 0, 0), "seccomp")
     try:

@@ -139,9 +139,9 @@ class Desk:
         return {"booked": hour}
 
     def _find_one(self, kind: str, key: str, value: str) -> dict[str, Any]:
-        for each in self.state[kind]:
-            if each[key] == value:
-                return cast("dict[str, Any]", each)
+        for entry in self.state[kind]:
+            if entry[key] == value:
+                return cast("dict[str, Any]", entry)
         raise ToolError(f"there is no {key} {value!r}")
 
     def _known(self, address: str) -> None:

@@ -120,7 +120,7 @@ class World:
         other_statuses = [other for other in STATUSES if other != status]
         statuses = [status, *self.rng.sample(other_statuses, self.rng.choice((1, 2)))]
         self.rng.shuffle(statuses)
-        ids = {each: self._file(name, each) for each in statuses}
+        ids = {status: self._file(name, status) for status in statuses}
         return {"goal": "file_sent", "name": name, "status": status, **contact, "file": ids[status]}
 
     def forward(self) -> JsonObject:
@@ -128,15 +128,15 @@ class World:
         contact = self._contact(self._unused_name())
         subjects = [subject, *self._other_subjects(subject, self.rng.choice((1, 2)))]
         self.rng.shuffle(subjects)
-        ids = {each: self._mail(sender, each) for each in subjects}
+        ids = {subject: self._mail(sender, subject) for subject in subjects}
         return {"goal": "mail_forwarded", "sender": sender, "subject": subject, **contact, "mail": ids[subject]}
 
     def archive(self) -> JsonObject:
         subject, sender = self._request("archive", SUBJECTS)
         subjects = [subject, subject, *self._other_subjects(subject, 1)]
         self.rng.shuffle(subjects)
-        ids = [(each, self._mail(sender, each)) for each in subjects]
-        mails = [mail for each, mail in ids if each == subject]
+        ids = [(title, self._mail(sender, title)) for title in subjects]
+        mails = [mail for title, mail in ids if title == subject]
         return {"goal": "mails_archived", "sender": sender, "subject": subject, "mails": mails}
 
     def book(self) -> JsonObject:
@@ -182,7 +182,7 @@ class World:
         team, other = self.rng.sample(TEAMS, 2)
         both = [team, other]
         self.rng.shuffle(both)
-        addresses = {each: self._person(name, each) for each in both}
+        addresses = {team: self._person(name, team) for team in both}
         return {"person": name, "team": team, "address": addresses[team]}
 
     def _person(self, name: str, team: str) -> str:

@@ -112,7 +112,9 @@ def corpus_named(name: str) -> Corpus:
         described.append((title, "company", {**facts, "home": rng.choice(towns), "product": rng.choice(PRODUCTS)}))
     rng.shuffle(described)
     numbers = rng.sample(range(100, 1000), len(described))
-    pages = {f"p{number}": Page(f"p{number}", *each) for number, each in zip(numbers, described, strict=True)}
+    pages = {
+        f"p{number}": Page(f"p{number}", *description) for number, description in zip(numbers, described, strict=True)
+    }
     return Corpus(
         pages=pages,
         by_title={page.title: page for page in pages.values()},

@@ -67,7 +67,7 @@ def search_task(level: str, split: Split, seed: int, number: int) -> Task:
         initial_state={"corpus": name},
         success_check={
             "answer": walk.answer,
-            "pages": [each.id for each in walk.pages],
+            "pages": [page.id for page in walk.pages],
             "start": page.title,
             "relations": walk.relations,
         },

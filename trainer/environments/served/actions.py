@@ -74,7 +74,7 @@ def actions_at(address: str) -> Actions:
     texts = [name for name in schema.get("required", []) if properties.get(name, {}).get("type") == "string"]
     if texts == schema.get("required", []) and len(texts) == 1:
         return Actions("text", [], field=texts[0])
-    shown = {name: each for name, each in properties.items() if name not in ("metadata", "type")}
+    shown = {name: schema for name, schema in properties.items() if name not in ("metadata", "type")}
     described = schema.get("description") or "Act in the environment."
     return Actions("act", [function_schema("act", described, {**schema, "properties": shown})])
 

@@ -63,7 +63,7 @@ class Company:
     def namesakes(self, name: str) -> tuple[str, str]:
         """(team, address) of the one who is meant; there is another of the same name."""
         team, other = self.rng.sample(TEAMS, 2)
-        addresses = {each: self.person(name, each) for each in self.rng.sample((team, other), 2)}
+        addresses = {team_name: self.person(name, team_name) for team_name in self.rng.sample((team, other), 2)}
         return team, addresses[team]
 
     def versions(self, name: str, count: int) -> list[JsonObject]:

@@ -59,7 +59,7 @@ def clearing(company: Company, count: int) -> JsonObject:
     subject, sender = company.request("clear up", SUBJECTS)
     folder = company.rng.choice(("archive", "trash"))
     mails = [company.mail(sender, subject) for _ in range(count)]
-    for other in company.rng.sample([each for each in SUBJECTS if each != subject], 3):
+    for other in company.rng.sample([candidate for candidate in SUBJECTS if candidate != subject], 3):
         company.mail(sender, other)
     for _ in range(3):
         company.mail(company.unused_name(), subject)

@@ -33,9 +33,9 @@ class Room:
         self.faults = Faults(state.get("faults", {}))
 
     def _find_one(self, kind: str, key: str, value: str) -> dict[str, Any]:
-        for each in self._state[kind]:
-            if each[key] == value:
-                return cast("dict[str, Any]", each)
+        for entry in self._state[kind]:
+            if entry[key] == value:
+                return cast("dict[str, Any]", entry)
         raise ToolError(f"there is no {key} {value!r}")
 
     def _cut(self, hits: list[Any], offset: int) -> dict[str, Any]:

@@ -18,7 +18,7 @@ class Sheets(Room):
         hits = [sheet for sheet in self._state["sheets"] if name.strip().lower() in sheet["name"].lower()]
         if not hits:
             raise ToolError(f"no sheet is called {name!r}")
-        return [{"sheet": each["sheet"], "name": each["name"], "columns": each["columns"]} for each in hits]
+        return [{"sheet": sheet["sheet"], "name": sheet["name"], "columns": sheet["columns"]} for sheet in hits]
 
     def read_sheet(self, sheet: str, offset: int = 0) -> dict[str, Any]:
         """Show the rows of a spreadsheet, a page at a time.
