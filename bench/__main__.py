@@ -84,9 +84,9 @@ def _measure(name: str, size: Size, env: dict[str, str]) -> tuple[list[Figure], 
         for line in child.stdout:
             print(line, end="", flush=True)
             if line.startswith("{"):
-                facts = json.loads(line)
-                facts.pop("holds")
-                measured_figures.append(Figure(with_=facts.pop("with"), **facts))
+                figure = json.loads(line)
+                figure.pop("holds")
+                measured_figures.append(Figure(with_=figure.pop("with"), **figure))
     return measured_figures, child.returncode
 
 

@@ -56,18 +56,18 @@ def measure(size: Size) -> Iterator[Figure]:
 
 
 def _measured(version: Version, member: Membership, server: Serving) -> Iterator[Figure]:
-    facts = version.files["jsonl"]["train"]
+    entry = version.files["jsonl"]["train"]
     path = f"/api/v1/datasets/{version.dataset_id}/versions/{version.number}/rows"
-    times = max(1, -(-MIN_BYTES // facts["bytes"]))
-    megabytes = facts["bytes"] * times / 1e6
-    info = {"file_mb": round(facts["bytes"] / 1e6), "times": times}
+    times = max(1, -(-MIN_BYTES // entry["bytes"]))
+    megabytes = entry["bytes"] * times / 1e6
+    info = {"file_mb": round(entry["bytes"] / 1e6), "times": times}
     secret = issue_token(membership=member, name="bench").secret
     with httpx.Client(base_url=server.url, headers={"Authorization": f"Bearer {secret}"}, timeout=120) as client:
         _, sha256 = download(client, path, encoding="identity")
-        if sha256 != facts["sha256"]:
+        if sha256 != entry["sha256"]:
             raise RuntimeError("What came over HTTP is not the file that was frozen.")
         with elapsed() as bare:
-            read_file(facts["name"], times)
+            read_file(entry["name"], times)
         web = psutil.Process(server.pids[0])
         with watch_memory(web.pid) as memory, elapsed() as timer:
             drain(client, path, times)
@@ -79,7 +79,7 @@ def _measured(version: Version, member: Membership, server: Serving) -> Iterator
     yield Figure(name="exporting: reading the file alone", value=megabytes / bare.seconds, unit="MB/s", with_=info)
     yield Figure(
         name="exporting: compressed by gzip",
-        value=facts["bytes"] / 1e6 / zipped.seconds,
+        value=entry["bytes"] / 1e6 / zipped.seconds,
         unit="MB/s of rows",
         with_={**info, "carried_mb": round(carried / 1e6, 1)},
     )

@@ -54,19 +54,19 @@ def measure(_: Size) -> Iterator[Figure]:
     with tempfile.TemporaryDirectory(prefix="flows-") as name, _stack(Path(name)) as stack:
         flows = Flows(stack.url, Path(name))
         flows.prepare()
-        for flow, walk in (("upload", flows.upload), ("preference", flows.preference), ("online", flows.online)):
-            walk()
-            files = _counted(Path(name), flow, walk, besides=stack.workers)
+        for flow, follow in (("upload", flows.upload), ("preference", flows.preference), ("online", flows.online)):
+            follow()
+            files = _counted(Path(name), flow, follow, besides=stack.workers)
             print("\n".join(f"  {flow}: {file}" for file in files), flush=True)
             yield Figure(name=f"flows.{flow}", value=len(files), unit="files", limit=LIMITS[flow])
 
 
-def _counted(folder: Path, flow: str, walk: Callable[[], None], *, besides: Collection[int]) -> list[str]:
+def _counted(folder: Path, flow: str, follow: Callable[[], None], *, besides: Collection[int]) -> list[str]:
     """`besides`: processes that don't count."""
     phase = folder / "phase"
     phase.write_text(flow)
     time.sleep(0.3)  # every process polls the phase
-    walk()
+    follow()
     time.sleep(0.3)
     phase.write_text("")
     aside = {_file_of(path) for path in (*settings.MIDDLEWARE, *AROUND_DJANGO)} | {"apps/settings.py"}
@@ -240,9 +240,9 @@ def _browser(url: str, member: Membership) -> httpx.Client:
     return httpx.Client(base_url=f"{url}/", cookies=cookies, headers=headers, timeout=60)
 
 
-def _until(done: Callable[[], bool], what: str) -> None:
+def _until(done: Callable[[], bool], condition: str) -> None:
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not done():
         if time.monotonic() > deadline:
-            raise RuntimeError(f"After {PATIENCE_SECONDS:g} s {what} was not over.")
+            raise RuntimeError(f"After {PATIENCE_SECONDS:g} s {condition} was not over.")
         time.sleep(0.1)

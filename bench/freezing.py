@@ -118,7 +118,7 @@ def measure(size: Size) -> Iterator[Figure]:
     """Freeze up to 50,000 pairs. Memory is one row group per split plus the libraries, regardless of the number of pairs."""
     pairs = min(size.items, MAX_PAIRS)
     member, queue = fill(pairs, size)
-    facts = {"rows": pairs, "steps_a_row": 2 * size.steps, "bytes_a_step": size.step_bytes}
+    sizes = {"rows": pairs, "steps_a_row": 2 * size.steps, "bytes_a_step": size.step_bytes}
     with elapsed() as bare:
         read(decode=False)
     with elapsed() as decoded:
@@ -131,11 +131,11 @@ def measure(size: Size) -> Iterator[Figure]:
         raise RuntimeError(f"Expected {pairs} rows; got {version.row_counts} and {version.card['dropped']}")
     written = sum(entry["bytes"] for files in version.files.values() for entry in files.values()) / 1e6
     yield Figure(
-        name="freezing", value=pairs / timer.seconds, unit="rows/s", limit=ROWS_A_SECOND, better="higher", with_=facts
+        name="freezing", value=pairs / timer.seconds, unit="rows/s", limit=ROWS_A_SECOND, better="higher", with_=sizes
     )
     # CPU time of this process, without Postgres: hardly affected by other load on the machine.
-    yield Figure(name="freezing: processor time", value=1e6 * processor / pairs, unit="µs/row", with_=facts)
-    yield Figure(name="freezing: bare read of the steps", value=pairs / bare.seconds, unit="rows/s", with_=facts)
-    yield Figure(name="freezing: read and decode the steps", value=pairs / decoded.seconds, unit="rows/s", with_=facts)
-    yield Figure(name="freezing: written, both formats", value=written / timer.seconds, unit="MB/s", with_=facts)
-    yield Figure(name="freezing: memory", value=memory.growth, unit="MB", limit=300, with_=facts)
+    yield Figure(name="freezing: processor time", value=1e6 * processor / pairs, unit="µs/row", with_=sizes)
+    yield Figure(name="freezing: bare read of the steps", value=pairs / bare.seconds, unit="rows/s", with_=sizes)
+    yield Figure(name="freezing: read and decode the steps", value=pairs / decoded.seconds, unit="rows/s", with_=sizes)
+    yield Figure(name="freezing: written, both formats", value=written / timer.seconds, unit="MB/s", with_=sizes)
+    yield Figure(name="freezing: memory", value=memory.growth, unit="MB", limit=300, with_=sizes)

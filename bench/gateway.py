@@ -63,7 +63,7 @@ def measure(size: Any) -> Iterator[Any]:
                     start = time.perf_counter()
                     samples[url] += asyncio.run(play(url, opened, is_streamed, turns=TURNS))
                     spans[url].append(time.perf_counter() - start)
-            facts = {"sessions": SESSIONS, "calls": SESSIONS * ROUNDS * TURNS}
+            counts = {"sessions": SESSIONS, "calls": SESSIONS * ROUNDS * TURNS}
             for part, index in (("to the first token", 0), ("to the end", 1)):
                 if part == "to the first token" and not is_streamed:
                     continue
@@ -75,11 +75,11 @@ def measure(size: Any) -> Iterator[Any]:
                         value=extra,
                         unit="ms",
                         limit=limit,
-                        with_=facts | {"direct": round(percentile(alone, percent), 1)},
+                        with_=counts | {"direct": round(percentile(alone, percent), 1)},
                     )
             calls = SESSIONS * ROUNDS * TURNS
             spent = 1000 * (processor_seconds(server.pids) - worked) / calls
-            yield Figure(name=f"{kind}: processor time of the gateway", value=spent, unit="ms a call", with_=facts)
+            yield Figure(name=f"{kind}: processor time of the gateway", value=spent, unit="ms a call", with_=counts)
             ratio = 100 * sum(spans[direct]) / sum(spans[through])
             yield Figure(
                 name=f"{kind}: throughput of the server's",
@@ -87,10 +87,10 @@ def measure(size: Any) -> Iterator[Any]:
                 unit="%",
                 limit=95.0,
                 better="higher",
-                with_=facts,
+                with_=counts,
             )
             lost = SESSIONS * ROUNDS * TURNS - (Call.objects.count() - before)
-            yield Figure(name=f"{kind}: calls lost or doubled", value=abs(lost), unit="calls", limit=0.0, with_=facts)
+            yield Figure(name=f"{kind}: calls lost or doubled", value=abs(lost), unit="calls", limit=0.0, with_=counts)
 
 
 def processor_seconds(pids: list[int]) -> float:

@@ -11,13 +11,13 @@ from bench.gpu import SHAPES, TEXT, Shape, Side, bare, compare, finish_bare, mak
 
 def rows_of(shape: Shape) -> list[dict[str, Any]]:
     """Pairs with different sides of about `row_tokens` each."""
-    words = TEXT * max(1, shape.row_tokens // 20)
+    content = TEXT * max(1, shape.row_tokens // 20)
     ask = [{"role": "user", "content": TEXT}]
     return [
         {
             "prompt": ask,
-            "chosen": [{"role": "assistant", "content": f"{number} {words}"}],
-            "rejected": [{"role": "assistant", "content": f"{words} {number}"}],
+            "chosen": [{"role": "assistant", "content": f"{number} {content}"}],
+            "rejected": [{"role": "assistant", "content": f"{content} {number}"}],
         }
         for number in range(shape.batch * shape.steps)
     ]

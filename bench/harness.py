@@ -67,8 +67,8 @@ class Figure:
         return self.value <= self.limit if self.better == "lower" else self.value >= self.limit
 
     def as_json(self) -> str:
-        facts = asdict(self) | {"value": round(self.value, 3), "holds": self.holds}
-        return json.dumps({name.rstrip("_"): value for name, value in facts.items()}, ensure_ascii=False)
+        columns = asdict(self) | {"value": round(self.value, 3), "holds": self.holds}
+        return json.dumps({name.rstrip("_"): value for name, value in columns.items()}, ensure_ascii=False)
 
 
 def percentile(samples: Sequence[float], percent: int) -> float:

@@ -40,11 +40,11 @@ TABLES = (Trajectory, Step, Original)
 def write_file(path: Path, size: Size) -> None:
     """Trajectories of an agent in a shell: every step is a call and its result, 1 KB together, all different."""
     draw = random.Random(1)
-    words = [f"w{draw.randrange(10**6):x}" for _ in range(5000)]
+    vocabulary = [f"w{draw.randrange(10**6):x}" for _ in range(5000)]
     word_count = (size.step_bytes - 400) // 7  # words of seven characters including the space
     with path.open("wb") as file:
         for number in range(size.trajectories):
-            steps = [_step(draw, words, word_count, step, size.steps) for step in range(size.steps)]
+            steps = [_step(draw, vocabulary, word_count, step, size.steps) for step in range(size.steps)]
             row = {
                 "format": "retrace/1",
                 "id": f"run-{number}",
@@ -60,14 +60,14 @@ def write_file(path: Path, size: Size) -> None:
             file.write(orjson.dumps(row) + b"\n")
 
 
-def _step(draw: random.Random, words: list[str], word_count: int, step: int, steps: int) -> dict[str, Any]:
-    output = " ".join(draw.choices(words, k=word_count))
+def _step(draw: random.Random, vocabulary: list[str], word_count: int, step: int, steps: int) -> dict[str, Any]:
+    output = " ".join(draw.choices(vocabulary, k=word_count))
     context = (
         {"role": "tool", "tool_call_id": f"c{step - 1}", "content": output}
         if step
         else {"role": "user", "content": output}
     )
-    arguments = orjson.dumps({"command": f"grep -rn {' '.join(draw.choices(words, k=6))}"}).decode()
+    arguments = orjson.dumps({"command": f"grep -rn {' '.join(draw.choices(vocabulary, k=6))}"}).decode()
     call = {"id": f"c{step}", "type": "function", "function": {"name": "bash", "arguments": arguments}}
     return {
         "context": [context],
@@ -116,15 +116,15 @@ def stages(path: Path, steps: int) -> Iterator[tuple[str, float]]:
         rows = open_source(file, most_bytes=1 << 40).rows(limit=1 << 27)
         with elapsed() as split:
             bodies = [row.body for row, _ in zip(rows, range(SAMPLE), strict=False)]
-    read = formats.named("retrace").read
+    read_row = formats.named("retrace").read
     parsed = [jsontext.loads(body) for body in bodies]
-    records: list[record_types.Trajectory] = [record for row in parsed for record in read(row, path.name)]
+    records: list[record_types.Trajectory] = [record for row in parsed for record in read_row(row, path.name)]
     outlines = [outline(record) for record in records]
     acted = [preparation.acted_in(record) for record in records]
     ready = list(zip(records, outlines, acted, strict=True))
     timed: list[tuple[str, Callable[[Any], object], Sequence[Any]]] = [
         ("parse JSON", jsontext.loads, bodies),
-        ("check and convert", lambda row: list(read(row, path.name)), parsed),
+        ("check and convert", lambda row: list(read_row(row, path.name)), parsed),
         ("hash", record_types.Trajectory.content_hash, records),
         ("outline", outline, records),
         ("digest what was done", preparation.acted_in, records),
@@ -132,10 +132,10 @@ def stages(path: Path, steps: int) -> Iterator[tuple[str, float]]:
         ("compress the original", lambda body: preparation._encode_original(b"0" * 16, body), bodies),
     ]
     yield "split", split.seconds * 1e6 / (len(bodies) * steps)
-    for name, work, things in timed:
+    for name, work, inputs in timed:
         with elapsed() as timer:
-            for thing in things:  # results are dropped at once, as in the import
-                work(thing)
+            for item in inputs:  # results are dropped at once, as in the import
+                work(item)
         yield name, timer.seconds * 1e6 / (len(bodies) * steps)
 
 
@@ -146,7 +146,7 @@ def measure(size: Size) -> Iterator[Figure]:
     with TemporaryDirectory(prefix="retrace-bench-import-") as name:
         path = Path(name) / "runs.jsonl"
         write_file(path, size)
-        facts = {"trajectories": size.trajectories, "steps": total, "bytes_a_step": path.stat().st_size // total}
+        sizes = {"trajectories": size.trajectories, "steps": total, "bytes_a_step": path.stat().st_size // total}
         with elapsed() as timer, watch_memory() as memory:
             batch = bring_in(path, workspace)
         if batch.step_count != total:
@@ -157,14 +157,14 @@ def measure(size: Size) -> Iterator[Figure]:
             unit="steps/s",
             limit=STEPS_A_SECOND,
             better="higher",
-            with_=facts,
+            with_=sizes,
         )
-        yield Figure(name="importing: memory", value=memory.growth, unit="MB", limit=MEMORY_MB, with_=facts)
+        yield Figure(name="importing: memory", value=memory.growth, unit="MB", limit=MEMORY_MB, with_=sizes)
         with elapsed() as second_import:
             bring_in(path, workspace)
         yield Figure(
-            name="importing: the same file again", value=total / second_import.seconds, unit="steps/s", with_=facts
+            name="importing: the same file again", value=total / second_import.seconds, unit="steps/s", with_=sizes
         )
-        yield Figure(name="importing: bare COPY", value=total / bare_copy(Path(name)), unit="steps/s", with_=facts)
+        yield Figure(name="importing: bare COPY", value=total / bare_copy(Path(name)), unit="steps/s", with_=sizes)
         for stage, microseconds in stages(path, size.steps):
             yield Figure(name=f"importing: {stage}", value=microseconds, unit="µs/step", with_={"trajectories": SAMPLE})

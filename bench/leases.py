@@ -47,19 +47,19 @@ def measure(size: Any) -> Iterator[Any]:
     with serving(2) as server:
         headers = {"Authorization": f"Bearer {secret}"}
         leased, ended = asyncio.run(_play(server.url, headers))
-    facts = {"runners": RUNNERS, "episodes": count, "seconds an episode": PLAY_SECONDS}
+    sizes = {"runners": RUNNERS, "episodes": count, "seconds an episode": PLAY_SECONDS}
     milliseconds = [1000 * seconds for _, seconds in leased]
     for share, limit in ((50, None), (95, 20.0)):
-        yield Figure(name=f"lease p{share}", value=percentile(milliseconds, share), unit="ms", limit=limit, with_=facts)
+        yield Figure(name=f"lease p{share}", value=percentile(milliseconds, share), unit="ms", limit=limit, with_=sizes)
     yield Figure(
         name="end of an episode p95",
         value=percentile([1000 * seconds for seconds in ended], 95),
         unit="ms",
-        with_=facts,
+        with_=sizes,
     )
     times = Counter(name for name, _ in leased)
     doubled = sum(times.values()) - len(times) + count - len(times)
-    yield Figure(name="episodes lost or given out twice", value=doubled, unit="episodes", limit=0.0, with_=facts)
+    yield Figure(name="episodes lost or given out twice", value=doubled, unit="episodes", limit=0.0, with_=sizes)
 
 
 async def _play(url: str, headers: dict[str, str]) -> tuple[list[tuple[str, float]], list[float]]:

@@ -133,11 +133,11 @@ def in_chromium(server: Serving, trajectory: Trajectory, cookie: str) -> Iterato
 
 def stepping(pace: str, shown: list[dict[str, float]], info: dict[str, Any]) -> Iterator[Figure]:
     """`work` must fit into a frame; the time from the key to the screen depends on when within a frame the key is pressed."""
-    for part, what, limit in (("work", "work for a frame", FRAME_MS), ("ms", "key to frame", 50)):
+    for part, measure, limit in (("work", "work for a frame", FRAME_MS), ("ms", "key to frame", 50)):
         values = [timing[part] for timing in shown]
-        yield Figure(name=f"replay: step ({pace}), {what}, p50", value=median(values), unit="ms", with_=info)
+        yield Figure(name=f"replay: step ({pace}), {measure}, p50", value=median(values), unit="ms", with_=info)
         p95 = percentile(values, 95)
-        yield Figure(name=f"replay: step ({pace}), {what}, p95", value=p95, unit="ms", limit=limit, with_=info)
+        yield Figure(name=f"replay: step ({pace}), {measure}, p95", value=p95, unit="ms", limit=limit, with_=info)
     late = sum(timing["frames"] > 1 for timing in shown) / len(shown)
     yield Figure(name=f"replay: step ({pace}), later than the next frame", value=100 * late, unit="%", with_=info)
 

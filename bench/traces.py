@@ -48,7 +48,7 @@ def measure(size: Any) -> Iterator[Any]:
             bodies = [batch(first + number * BATCH // TRACE) for number in range(count)]
             bodies = [gzip.compress(body, 1) for body in bodies] if packed else bodies
             first += count * BATCH // TRACE
-            facts = {
+            sizes = {
                 "spans": count * BATCH,
                 "connections": CONNECTIONS,
                 "bytes a span": round(sum(map(len, bodies)) / count / BATCH),
@@ -69,13 +69,13 @@ def measure(size: Any) -> Iterator[Any]:
                 unit="spans/s",
                 limit=5000.0,
                 better="higher",
-                with_=facts,
+                with_=sizes,
             )
             spent = 1e6 * (server.cpu_seconds() - used) / spans
-            yield Figure(name=f"{kind}: processor time of the server", value=spent, unit="µs a span", with_=facts)
-            yield Figure(name=f"{kind}: memory of the server", value=memory.growth, unit="MB", limit=300.0, with_=facts)
+            yield Figure(name=f"{kind}: processor time of the server", value=spent, unit="µs a span", with_=sizes)
+            yield Figure(name=f"{kind}: memory of the server", value=memory.growth, unit="MB", limit=300.0, with_=sizes)
             lost = spans - (Span.objects.count() - before)
-            yield Figure(name=f"{kind}: spans lost or doubled", value=abs(lost), unit="spans", limit=0.0, with_=facts)
+            yield Figure(name=f"{kind}: spans lost or doubled", value=abs(lost), unit="spans", limit=0.0, with_=sizes)
             if kind == "plain":
                 with elapsed() as timer:
                     at_once(CONNECTIONS, send)
@@ -85,10 +85,10 @@ def measure(size: Any) -> Iterator[Any]:
                     unit="spans/s",
                     limit=5000.0,
                     better="higher",
-                    with_=facts,
+                    with_=sizes,
                 )
                 lost = spans - (Span.objects.count() - before)
-                yield Figure(name="sent again: spans doubled", value=abs(lost), unit="spans", limit=0.0, with_=facts)
+                yield Figure(name="sent again: spans doubled", value=abs(lost), unit="spans", limit=0.0, with_=sizes)
         for client in clients:
             client.close()
     Trace.objects.update(due_at=now() - timedelta(seconds=1))
@@ -96,10 +96,10 @@ def measure(size: Any) -> Iterator[Any]:
     with elapsed() as timer:
         while Trace.objects.due_at(now()).exists():
             trace_trajectories.settle_due()
-    facts = {"traces": stored, "spans a trace": TRACE}
-    yield Figure(name="traces made trajectories a second", value=stored / timer.seconds, unit="traces/s", with_=facts)
+    sizes = {"traces": stored, "spans a trace": TRACE}
+    yield Figure(name="traces made trajectories a second", value=stored / timer.seconds, unit="traces/s", with_=sizes)
     lost = stored - Trajectory.objects.count()
-    yield Figure(name="trajectories lost or doubled", value=abs(lost), unit="trajectories", limit=0.0, with_=facts)
+    yield Figure(name="trajectories lost or doubled", value=abs(lost), unit="trajectories", limit=0.0, with_=sizes)
 
 
 def batch(first: int) -> bytes:

@@ -44,8 +44,8 @@ def prefix_digests(
     """
     chain, digests = after, []
     for message in messages:
-        if (words := normalized(message)) is not None:
-            chain = hashlib.sha256(chain + jsontext.canonical(words)).digest()[:DIGEST_BYTES]
+        if (content := normalized(message)) is not None:
+            chain = hashlib.sha256(chain + jsontext.canonical(content)).digest()[:DIGEST_BYTES]
         digests.append(chain)
     return digests
 

@@ -220,8 +220,8 @@ class _Reader:
         self.value = value
 
     def problem(self, field: str, got: str, expected: str) -> BadQuestions:
-        what = f"`{field}` is {got}" if field else f"got {got}"
-        return BadQuestions(f"{self.place}: {what}; expected {expected}.")
+        actual = f"`{field}` is {got}" if field else f"got {got}"
+        return BadQuestions(f"{self.place}: {actual}; expected {expected}.")
 
     def question(self) -> Question:
         field_names = [field.name for field in fields(Question)]
@@ -352,5 +352,5 @@ def _is_storable(text: str) -> bool:
 
 def slug(name: str) -> str:
     """A key made from a text: “Was it polite?” is was-it-polite. Empty if it has no letter or digit."""
-    words = re.sub(r"[^\w\s-]", "", unicodedata.normalize("NFKC", name).lower())
-    return re.sub(r"[-\s]+", "-", words).strip("-_")[:60]
+    plain = re.sub(r"[^\w\s-]", "", unicodedata.normalize("NFKC", name).lower())
+    return re.sub(r"[-\s]+", "-", plain).strip("-_")[:60]

@@ -86,8 +86,8 @@ def tables(schema: dict[str, Any]) -> str:
 def _rows(part: dict[str, Any]) -> Iterator[str]:
     required = part.get("required", ())
     for name, schema in part["properties"].items():
-        words = schema.get("description", "") + ("" if name not in required else " Required.")
-        yield f"| `{name}` | {_type(schema)} | {words.strip()} |"
+        description = schema.get("description", "") + ("" if name not in required else " Required.")
+        yield f"| `{name}` | {_type(schema)} | {description.strip()} |"
 
 
 def _type(schema: dict[str, Any]) -> str:
@@ -103,8 +103,8 @@ def _type(schema: dict[str, Any]) -> str:
     return {"string": "text", "boolean": "true or false", "integer": "whole number"}.get(kind, kind)
 
 
-def _plural(words: str) -> str:
-    return words if words in ("text", "any JSON", "true or false") or " " in words else f"{words}s"
+def _plural(noun: str) -> str:
+    return noun if noun in ("text", "any JSON", "true or false") or " " in noun else f"{noun}s"
 
 
 def main() -> None:

@@ -190,7 +190,7 @@ def read_canary(folder: Path, *, sha256: str) -> Canary:
     return Canary(**json.loads(body))
 
 
-def facts_of(folder: Path) -> dict[str, Any]:
+def canary_entry(folder: Path) -> dict[str, Any]:
     """A report's entry for the canary file next to it; empty if there is none."""
     if not (folder / FILE).is_file():
         return {}

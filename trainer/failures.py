@@ -112,8 +112,8 @@ def is_out_of_memory(error: BaseException) -> bool:
         return True
     if isinstance(error, SystemError):  # raised by the interpreter and C extensions without a reason
         return _is_near_memory_limit()
-    words = str(error).lower()
-    return isinstance(error, RuntimeError) and ("can't allocate memory" in words or "out of memory" in words)
+    message = str(error).lower()
+    return isinstance(error, RuntimeError) and ("can't allocate memory" in message or "out of memory" in message)
 
 
 def is_disk_full(error: BaseException) -> bool:
@@ -122,9 +122,9 @@ def is_disk_full(error: BaseException) -> bool:
     while cause is not None:
         if isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT):
             return True
-        words = str(cause).lower()
-        if "no space left" in words or (
-            "inline_container.cc" in words and "fail" in words
+        message = str(cause).lower()
+        if "no space left" in message or (
+            "inline_container.cc" in message and "fail" in message
         ):  # torch, which gives no reason
             return True
         cause = cause.__cause__ or cause.__context__

@@ -17,7 +17,7 @@ from typing import Any
 from contract.atomic_files import write_atomically
 from contract.configs import RunConfig, config_hash, read_run_config
 from contract.events import Failed, Finished, Log, RunCancelled
-from trainer.canary import facts_of
+from trainer.canary import canary_entry
 from trainer.events import EventLog
 from trainer.failures import EXIT_CODE_OF, Cancelled, ExitCode, as_failure
 from trainer.interruption import StopRequest
@@ -111,7 +111,7 @@ def complete_report(figures: dict[str, Any], config: RunConfig, folder: Path, *,
     return {
         "kind": config.kind,
         **figures,
-        **facts_of(folder),
+        **canary_entry(folder),
         "seconds": round(seconds, 2),
         "peak_memory_mb": max(peak_memory_mb(), figures.get("peak_memory_mb", 0.0)),
         "config_hash": config_hash(config),

@@ -209,8 +209,8 @@ def recover_jobs() -> None:
 @app.task(name="leases.expire", acks_late=False)
 def run_chores() -> None:
     """Run every chore; one failing doesn't stop the others."""
-    with one_at_a_time("leases.expire", seconds=60) as is_ours:
-        for chore in CHORES if is_ours else ():
+    with one_at_a_time("leases.expire", seconds=60) as is_acquired:
+        for chore in CHORES if is_acquired else ():
             try:
                 with periodic_lock_time_limit():
                     chore()
@@ -221,8 +221,8 @@ def run_chores() -> None:
 @app.task(name="publishing.restore_adapters")
 def restore_servers() -> None:
     """Make every server serve its live publications, and none that aren't live."""
-    with one_at_a_time("publishing.restore_adapters", seconds=300) as is_ours:
-        if is_ours:
+    with one_at_a_time("publishing.restore_adapters", seconds=300) as is_acquired:
+        if is_acquired:
             reset_abandoned_pointers()
             restore_adapters()
             retire_all()
@@ -231,8 +231,8 @@ def restore_servers() -> None:
 @app.task(name="experiments.advance_all")
 def advance_experiments() -> None:
     """Advance experiments: finished rollouts become a queue, and enough judgments a result. A lost message only causes a delay."""
-    with one_at_a_time("experiments.advance_all", seconds=60) as is_ours:
-        if not is_ours:
+    with one_at_a_time("experiments.advance_all", seconds=60) as is_acquired:
+        if not is_acquired:
             return
         experiments.resume_failed()
         for experiment in experiments.under_way_by_turns():

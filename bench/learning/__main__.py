@@ -34,14 +34,14 @@ def run(stages: list[str], seeds: list[int], folder: Path) -> int:
     for seed in seeds:
         for stage in stages:
             try:
-                found = STAGES[stage](Bench(folder / str(seed), seed))
+                outcome = STAGES[stage](Bench(folder / str(seed), seed))
             except subprocess.CalledProcessError as error:
                 failed.append(f"{stage} with seed {seed}: {error}")
                 continue
-            outcomes.append(found)
-            if kept := os.environ.get("RESULTS"):
-                results.keep(Path(kept), found)
-            print(found.as_json(), flush=True)
+            outcomes.append(outcome)
+            if results_folder := os.environ.get("RESULTS"):
+                results.keep(Path(results_folder), outcome)
+            print(outcome.as_json(), flush=True)
     print(table(outcomes))
     print("".join(f"Could not be run: {failure}\n" for failure in failed), end="")
     return 1 if failed else 0

@@ -43,8 +43,8 @@ class BranchConfig:
 
 def first_error(run: Trajectory) -> int:
     """The first bad turn: one that the environment refused or that caused harm; otherwise the last, which gave up too early."""
-    found = judged_by_environment(run).first_error
-    return found if found is not None and found >= 0 else len(run.steps) - 1
+    error = judged_by_environment(run).first_error
+    return error if error is not None and error >= 0 else len(run.steps) - 1
 
 
 async def branches(failed: list[Trajectory], policy: Policy, config: BranchConfig) -> list[Trajectory]:
@@ -60,11 +60,11 @@ async def branches(failed: list[Trajectory], policy: Policy, config: BranchConfi
 
     async def play_in_turn() -> None:
         for number, (run, turn, sample) in episodes:
-            there = replayed_to(run, turn)
+            replay = replayed_to(run, turn)
             agent = policy.begin(run.task, config.seed + number)
-            found = await play(there.environment, run.task, agent, Budget(**recipe.BUDGET), after=there)
-            info = {**found.info, "branch": {"of": run.id, "turn": turn}}
-            played[number] = replace(found, id=f"{run.id}@{turn}.{sample}", policy=policy.name, info=info)
+            rollout = await play(replay.environment, run.task, agent, Budget(**recipe.BUDGET), after=replay)
+            info = {**rollout.info, "branch": {"of": run.id, "turn": turn}}
+            played[number] = replace(rollout, id=f"{run.id}@{turn}.{sample}", policy=policy.name, info=info)
 
     await asyncio.gather(*(play_in_turn() for _ in range(PARALLEL)))
     return [played[number] for number in sorted(played)]

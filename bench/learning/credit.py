@@ -34,8 +34,8 @@ def measured(bench: Bench) -> Outcome:
             curves[credit].append([value for _, value in bench.curve(name, "eval/success")])
             seconds += report["seconds"]
             peak = max(peak, report["peak_memory_mb"])
-    found = compared(curves["trajectory"], curves["turn"])
-    return Outcome(stage="credit", seed=bench.seed, n=PAIRS, seconds=seconds, peak_mb=peak, **found)
+    comparison = compared(curves["trajectory"], curves["turn"])
+    return Outcome(stage="credit", seed=bench.seed, n=PAIRS, seconds=seconds, peak_mb=peak, **comparison)
 
 
 def short_run(credit: str, *, seed: int) -> dict[str, Any]:

@@ -40,9 +40,9 @@ class Outcome:
     """Metrics specific to this stage."""
 
     def as_json(self) -> str:
-        facts = asdict(self)
-        more = facts.pop("more")
-        return json.dumps({**facts, **more})
+        columns = asdict(self)
+        more = columns.pop("more")
+        return json.dumps({**columns, **more})
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,8 @@ class Bench:
             folder.mkdir(parents=True, exist_ok=True)
             (folder / "run.json").write_text(json.dumps(config, indent=2))
             self._call(folder, "trainer", str(folder / "run.json"))
-        found: dict[str, Any] = json.loads(report.read_text())
-        return found
+        content: dict[str, Any] = json.loads(report.read_text())
+        return content
 
     def branches(self, name: str, config: dict[str, Any]) -> list[Trajectory]:
         """Continuations of other runs from their first errors; see `branches.py`. Raises CalledProcessError."""
@@ -72,16 +72,16 @@ class Bench:
             self._call(folder, "bench.learning.branches", str(folder))
         return list(read_trajectories(folder / BRANCHES))
 
-    def product(self, name: str, asked: dict[str, Any]) -> dict[str, Any]:
+    def product(self, name: str, config: dict[str, Any]) -> dict[str, Any]:
         """The report of a training run in the running product, with the agent in its own process; see `product.py`. Raises CalledProcessError."""
         folder = self.folder / name
         report = folder / "report.json"
         if not report.exists():
             folder.mkdir(parents=True, exist_ok=True)
-            (folder / "product.json").write_text(json.dumps(asked, indent=2))
+            (folder / "product.json").write_text(json.dumps(config, indent=2))
             self._call(folder, "bench.learning.product", str(folder))
-        found: dict[str, Any] = json.loads(report.read_text())
-        return found
+        content: dict[str, Any] = json.loads(report.read_text())
+        return content
 
     def _call(self, folder: Path, module: str, argument: str) -> None:
         with (folder / "log").open("ab") as log:

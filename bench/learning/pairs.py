@@ -73,12 +73,12 @@ def parts_at(trajectory: Trajectory, other: Trajectory, turn: int) -> bool:
 def few_of_each_task(trajectories: list[Trajectory], at_most: int | None) -> list[Trajectory]:
     """The first runs of each task, in order."""
     seen: Counter[str] = Counter()
-    kept = []
+    drawn = []
     for trajectory in trajectories:
         seen[trajectory.task.key] += 1
         if at_most is None or seen[trajectory.task.key] <= at_most:
-            kept.append(trajectory)
-    return kept
+            drawn.append(trajectory)
+    return drawn
 
 
 def pair(chosen: Trajectory, rejected: Trajectory) -> dict[str, Any]:

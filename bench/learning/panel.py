@@ -69,14 +69,14 @@ class Judged(NamedTuple):
 
 def judged(pairs: Sequence[tuple[Trajectory, Trajectory]], *, overlap: int, seed: int) -> list[Judged]:
     """Each pair (the better one first) with the votes of `overlap` random annotators. The first pairs get the same votes however many follow."""
-    found = []
+    judged_pairs = []
     for number, (better, worse) in enumerate(pairs):
         chance = random.Random(f"{seed}/{number}")
         side = chance.choice((LEFT, RIGHT))
-        asked = chance.sample(range(len(PANEL)), len(PANEL))[:overlap]
-        votes = tuple((who, PANEL[who].vote(side, chance)) for who in asked)
-        found.append(Judged(better, worse, side, votes))
-    return found
+        annotators = chance.sample(range(len(PANEL)), len(PANEL))[:overlap]
+        votes = tuple((annotator, PANEL[annotator].vote(side, chance)) for annotator in annotators)
+        judged_pairs.append(Judged(better, worse, side, votes))
+    return judged_pairs
 
 
 def by_majority(pairs: Sequence[Judged]) -> list[tuple[int, float]]:
@@ -86,7 +86,7 @@ def by_majority(pairs: Sequence[Judged]) -> list[tuple[int, float]]:
 
 def by_dawid_skene(pairs: Sequence[Judged]) -> list[tuple[int, float]]:
     """(side, weight) of each pair: the more likely side by Dawid–Skene, weighted by the margin, as in datasets with that aggregation."""
-    votes = [(item, who, side) for item, pair in enumerate(pairs) for who, side in pair.votes]
+    votes = [(item, annotator, side) for item, pair in enumerate(pairs) for annotator, side in pair.votes]
     posterior = dawid_skene(Votes.of(votes, items=len(pairs), labels=2)).posterior
     return [(int(right > left), abs(float(right - left))) for left, right in posterior]
 

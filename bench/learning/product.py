@@ -30,15 +30,15 @@ from contract.lifetime import tied_to_this_process
 
 ROOT = Path(__file__).resolve().parents[2]
 CLIENT = str(ROOT / "client" / "src")
-ASKED = "product.json"
-LEFT = ("events.jsonl", "model", "report.json")
+CONFIG_FILE = "product.json"
+RESULT_FILES = ("events.jsonl", "model", "report.json")
 """The report is last: if it exists, everything does."""
 ENVIRONMENT = "office-elsewhere"
 QUEUES = {"default": 1, "train": 1}
 TASKS, HELD_OUT_TASKS = 1000, 60
 
 
-class Asked(TypedDict):
+class ProductRun(TypedDict):
     """Configuration of the training run."""
 
     model: str
@@ -52,7 +52,7 @@ class Asked(TypedDict):
 
 
 def main(folder: Path) -> None:
-    asked: Asked = json.loads((folder / ASKED).read_text(encoding="utf-8"))
+    config: ProductRun = json.loads((folder / CONFIG_FILE).read_text(encoding="utf-8"))
     with tempfile.TemporaryDirectory(prefix="retrace-product-") as var, ExitStack() as parts:
         stack = paths.for_var(Path(var))
         parts.enter_context(EmbeddedServices(stack))
@@ -61,15 +61,15 @@ def main(folder: Path) -> None:
             "RETRACE_VAR": var,
             "DATABASE_URL": stack.database_url,
             "VALKEY_URL": stack.valkey_url,
-            "MODEL_ROOTS": str(Path(asked["model"]).parent),
+            "MODEL_ROOTS": str(Path(config["model"]).parent),
         }
         subprocess.run([sys.executable, "manage.py", "migrate", "--no-input", "--verbosity", "0"], cwd=ROOT, check=True)
         url = parts.enter_context(product(stack))
         django.setup()
-        left = learn(asked, url, parts)
-        for name in LEFT:
+        run_folder = learn(config, url, parts)
+        for name in RESULT_FILES:
             copied = folder / f"{name}.part"
-            (shutil.copytree if (left / name).is_dir() else shutil.copy)(left / name, copied)
+            (shutil.copytree if (run_folder / name).is_dir() else shutil.copy)(run_folder / name, copied)
             copied.rename(folder / name)
 
 
@@ -93,7 +93,7 @@ def product(stack: paths.StackPaths) -> Iterator[str]:
             stop_together(started)
 
 
-def learn(asked: Asked, url: str, parts: ExitStack) -> Path:
+def learn(product_run: ProductRun, url: str, parts: ExitStack) -> Path:
     """Run the training; returns the training run's folder. Raises RetraceError if it fails."""
     sys.path.append(CLIENT)
     from retrace import Client
@@ -107,24 +107,28 @@ def learn(asked: Asked, url: str, parts: ExitStack) -> Path:
     user = User.objects.create(email="bench@example.org")
     member = Membership.objects.create(user=user, workspace=workspace, role=Role.RESEARCHER)
     token = issue_token(membership=member, name="bench").secret
-    base = register_model(workspace=workspace, name="first", location=asked["model"], by=user)
-    store_tasks(workspace, asked)
+    base = register_model(workspace=workspace, name="first", location=product_run["model"], by=user)
+    store_tasks(workspace, product_run)
     agent = [str(ROOT / "examples" / "openenv_agent.py"), office_server(parts), ENVIRONMENT]
     begin(parts, agent, RETRACE_URL=url, RETRACE_TOKEN=token, PYTHONPATH=CLIENT)
     with Client(url, token) as client:
-        config = {**asked["config"], "played_by": "runners", "tasks": {"environment": ENVIRONMENT, "count": TASKS}}
+        config = {
+            **product_run["config"],
+            "played_by": "runners",
+            "tasks": {"environment": ENVIRONMENT, "count": TASKS},
+        }
         run = client.runs.launch(algorithm="grpo", base=str(base.pk), config=config)
         client.wait(run)
     return folder_of(run.id).path
 
 
-def store_tasks(workspace: Any, asked: Asked) -> None:
+def store_tasks(workspace: Any, config: ProductRun) -> None:
     """Store the office's tasks as tasks of an environment that the product doesn't know."""
     from apps.trajectories.models import Task
     from trainer.environments.office import Office
 
     for split, count in (("train", TASKS), ("held_out", HELD_OUT_TASKS)):
-        drawn = Office.tasks(levels=tuple(asked["levels"]), split=split, seed=asked["seed"])
+        drawn = Office.tasks(levels=tuple(config["levels"]), split=split, seed=config["seed"])
         Task.objects.bulk_create(
             Task(workspace=workspace, **{**task.to_json(), "environment": ENVIRONMENT}) for task in islice(drawn, count)
         )

@@ -6,21 +6,21 @@ from typing import Any
 
 from bench.learning.harness import Outcome
 
-Facts = dict[str, Any]
+StoredOutcome = dict[str, Any]
 """An outcome as written by `Outcome.as_json`."""
 KEPT = Path(__file__).parent / "results"
 
 
 def keep(folder: Path, outcome: Outcome) -> None:
     """Store an outcome, replacing the previous one of this stage and seed."""
-    kept = {result["seed"]: result for result in read(folder, outcome.stage)}
-    kept[outcome.seed] = json.loads(outcome.as_json())
+    by_seed = {result["seed"]: result for result in read(folder, outcome.stage)}
+    by_seed[outcome.seed] = json.loads(outcome.as_json())
     folder.mkdir(parents=True, exist_ok=True)
-    lines = (json.dumps(kept[seed]) + "\n" for seed in sorted(kept))
+    lines = (json.dumps(by_seed[seed]) + "\n" for seed in sorted(by_seed))
     file_of(folder, outcome.stage).write_text("".join(lines), encoding="utf-8")
 
 
-def read(folder: Path, stage: str) -> list[Facts]:
+def read(folder: Path, stage: str) -> list[StoredOutcome]:
     """The outcomes by seed; none if the stage was never run."""
     file = file_of(folder, stage)
     lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []

@@ -73,8 +73,8 @@ def human_grpo(bench: Bench) -> Outcome:
     model = bench.run("human-rm", {"kind": "reward_model", **settings(bench, recipe.REWARD_MODEL, rows, held_out)})
     alone, mixed = (online_on(bench, f"human-grpo-{name}", weights) for name, weights in MIXES.items())
     alone.more["mixed"] = {"after": mixed.after, "low": mixed.low, "high": mixed.high, **mixed.more}
-    facts = {"ranked": model["held_out_accuracy"], "pairs": model["rows"]["train"]}
-    return replace(alone, stage="human-grpo", more=alone.more | facts)
+    details = {"ranked": model["held_out_accuracy"], "pairs": model["rows"]["train"]}
+    return replace(alone, stage="human-grpo", more=alone.more | details)
 
 
 def human_grpo_masked(bench: Bench) -> Outcome:
@@ -105,13 +105,13 @@ def outside(bench: Bench) -> Outcome:
     by task.
     """
     grpo_success(bench)
-    asked = {
+    config = {
         "model": str(bench.folder / "sft" / "model"),
         "levels": recipe.LEVELS,
         "seed": 200 + bench.seed,
         "config": {**recipe.SHORT, "seed": bench.seed},
     }
-    report = bench.product("outside", asked)
+    report = bench.product("outside", config)
     result = online_outcome(bench, "outside", report, before=bench.success("sft").value)
     result.more["less_inside"] = bench.difference("grpo-success", "outside")._asdict()
     return result

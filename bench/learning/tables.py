@@ -49,32 +49,32 @@ def table(stages: Iterable[str], results: Path, *, seeds: Container[int]) -> str
     return HEAD + "".join(f"| {' | '.join(cells)} |\n" for cells in rows)
 
 
-def row(stage: str, facts: dict[str, Any]) -> list[str]:
-    gain = facts["gain"]
+def row(stage: str, outcome: dict[str, Any]) -> list[str]:
+    gain = outcome["gain"]
     return [
         f"`{stage}`",
-        str(facts["seed"]),
-        f"{100 * facts['before']:.1f} %",
-        f"{100 * facts['after']:.1f} % ({100 * facts['low']:.1f} to {100 * facts['high']:.1f})",
+        str(outcome["seed"]),
+        f"{100 * outcome['before']:.1f} %",
+        f"{100 * outcome['after']:.1f} % ({100 * outcome['low']:.1f} to {100 * outcome['high']:.1f})",
         f"{points(gain['value'])} ({points(gain['low'])} to {points(gain['high'])})",
-        f"{facts['seconds']:.0f}",
-        curve(facts) if "success" in facts else pairs(facts),
+        f"{outcome['seconds']:.0f}",
+        curve(outcome) if "success" in outcome else pairs(outcome),
     ]
 
 
-def curve(facts: dict[str, Any]) -> str:
+def curve(outcome: dict[str, Any]) -> str:
     """40, 55 %"""
-    return ", ".join(f"{100 * value:.0f}" for _, value in facts["success"]) + " %"
+    return ", ".join(f"{100 * value:.0f}" for _, value in outcome["success"]) + " %"
 
 
-def pairs(facts: dict[str, Any]) -> str:
+def pairs(outcome: dict[str, Any]) -> str:
     """215 pairs; for annotated pairs also their cost, and how many are right; for several rounds, the success after each."""
-    facts_shown = [f"{facts['pairs']} pairs"] if "pairs" in facts else []
-    if "judgments" in facts:
-        facts_shown += [f"{facts['judgments']} judgments", f"{100 * facts['right']:.0f} % right"]
-    if "rounds" in facts:
-        facts_shown.append(f"{', '.join(f'{100 * value:.1f}' for value in facts['rounds'])} % after each round")
-    return ", ".join(facts_shown)
+    columns = [f"{outcome['pairs']} pairs"] if "pairs" in outcome else []
+    if "judgments" in outcome:
+        columns += [f"{outcome['judgments']} judgments", f"{100 * outcome['right']:.0f} % right"]
+    if "rounds" in outcome:
+        columns.append(f"{', '.join(f'{100 * value:.1f}' for value in outcome['rounds'])} % after each round")
+    return ", ".join(columns)
 
 
 def pooled(stage: str, gains: list[float]) -> list[list[str]]:

@@ -42,8 +42,8 @@ class Setting:
     def __get_pydantic_json_schema__(self, schema: Any, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         """Title, unit and tier for JSON Schema."""
         described = handler(schema)
-        facts = {"title": self.title, "x-unit": self.unit, "x-internal": self.internal}
-        described |= {name: text for name, text in facts.items() if text}
+        properties = {"title": self.title, "x-unit": self.unit, "x-internal": self.internal}
+        described |= {name: text for name, text in properties.items() if text}
         if not self.internal:
             described["x-tier"] = "basic" if self.basic else "advanced"
         return described

@@ -42,8 +42,8 @@ def problem_of(response: httpx.Response) -> str:
         problem = f"it failed ({status})"
     else:
         problem = f"its status is {status}, which isn't a reply to this request"
-    words = error_in(response.content)
-    return f"{problem}: {words}" if words else problem
+    message = error_in(response.content)
+    return f"{problem}: {message}" if message else problem
 
 
 def error_in(body: bytes | str) -> str:

@@ -38,13 +38,13 @@ TAKES_KEYS = {FeedbackView}
 
 def endpoints() -> list[tuple[str, Any, str]]:
     """Every API URL with each of its methods."""
-    found = []
+    operations = []
     for pattern in chain.from_iterable(app.api for app in APIS):
         assert isinstance(pattern, URLPattern)
         view: Any = pattern.callback
         address = f"/api/v1/{pattern.pattern}"
-        found += [(address, view.view_class, verb) for verb in VERBS if hasattr(view.view_class, verb)]
-    return found
+        operations += [(address, view.view_class, verb) for verb in VERBS if hasattr(view.view_class, verb)]
+    return operations
 
 
 def filled_in(address: str) -> str:

@@ -63,7 +63,7 @@ def operations() -> list[Any]:
     out = StringIO()
     call_command("spectacular", "--format", "openapi-json", api_version="v1", stdout=out)
     schema = schemathesis.openapi.from_dict(json.loads(out.getvalue()))
-    return [found.ok() for found in schema.get_all_operations()]
+    return [operation.ok() for operation in schema.get_all_operations()]
 
 
 @pytest.fixture

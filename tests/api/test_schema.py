@@ -21,9 +21,9 @@ def schema() -> dict[str, Any]:
     call_command(
         "spectacular", "--validate", "--fail-on-warn", "--format", "openapi-json", api_version="v1", stdout=out
     )
-    found = json.loads(out.getvalue())
-    assert found["paths"]
-    return found
+    schema = json.loads(out.getvalue())
+    assert schema["paths"]
+    return schema
 
 
 def operations(schema: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:

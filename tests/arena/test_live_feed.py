@@ -94,9 +94,9 @@ def test_pairs_come_up_as_sessions_of_both_arms_end_on_a_task(client: Client, sp
     experiment.refresh_from_db()
     assert experiment.queue.item_count == 3
     policies = arms_of(split)
-    found = experiment.queue.items.order_by("position").values_list("position", "task__key", "a__policy", "b__policy")
-    assert [(place, a, b) for place, _, a, b in found] == [(n, policies[0].pk, policies[1].pk) for n in range(3)]
-    assert {task for _, task, *_ in found} == {"lamp", "chair", "table"}
+    pairs = experiment.queue.items.order_by("position").values_list("position", "task__key", "a__policy", "b__policy")
+    assert [(place, a, b) for place, _, a, b in pairs] == [(n, policies[0].pk, policies[1].pk) for n in range(3)]
+    assert {task for _, task, *_ in pairs} == {"lamp", "chair", "table"}
     both(split, "bed")
     advance(experiment)
     assert experiment.queue.items.get(position=3).task.key == "bed"

@@ -34,16 +34,16 @@ def policies(researcher) -> tuple[Policy, Policy]:
 def attempts(policies, tasks=3, environment="shop", **fields):
     """One trajectory of each policy at each task; the second policy succeeds."""
     home = policies[0].workspace
-    found = []
+    shares = []
     for number in range(tasks):
         task = factories.task(of=home, key=f"t{number}", environment=environment, **fields)
-        found.append(
+        shares.append(
             [
                 factories.trajectory(of=task, policy=policy, success=bool(place), step_count=1)
                 for place, policy in enumerate(policies)
             ]
         )
-    return found
+    return shares
 
 
 def start(client, policies, **changes):

@@ -9,16 +9,16 @@ def test_pairs_are_compared_by_their_differences() -> None:
     """Differences of 0.1, 0.2 and 0.3: their t-interval is 0.2 ± 4.303 × 0.1 / √3, however far apart the pairs lie."""
     without = [[0.2, 0.1, 0.3], [0.2, 0.3, 0.5], [0.2, 0.5, 0.7]]
     with_it = [[0.2, 0.2, 0.4], [0.2, 0.5, 0.7], [0.2, 0.8, 1.0]]
-    found = compared(without, with_it)
-    assert found["before"] == pytest.approx(0.4)
-    assert found["after"] == pytest.approx(0.6)
-    assert (found["low"], found["high"]) == (
+    comparison = compared(without, with_it)
+    assert comparison["before"] == pytest.approx(0.4)
+    assert comparison["after"] == pytest.approx(0.6)
+    assert (comparison["low"], comparison["high"]) == (
         pytest.approx(0.6 - 0.2484, abs=1e-4),
         pytest.approx(0.6 + 0.2484, abs=1e-4),
     )
     # The mean curves are 0.2, 0.3, 0.5 and 0.2, 0.5, 0.7: half of the way from 0.2 to 0.7 is 0.45.
-    assert found["more"]["level"] == 0.45
-    assert found["more"]["rollouts_to_level"] == {"trajectory": 2 * ROLLOUTS_A_STEP, "turn": ROLLOUTS_A_STEP}
+    assert comparison["more"]["level"] == 0.45
+    assert comparison["more"]["rollouts_to_level"] == {"trajectory": 2 * ROLLOUTS_A_STEP, "turn": ROLLOUTS_A_STEP}
 
 
 def test_a_curve_that_never_gets_there_has_no_number() -> None:

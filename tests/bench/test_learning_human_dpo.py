@@ -22,12 +22,12 @@ class Toy(Bench):
             if "tasks" in config:
                 config = {**config, "tasks": {**config["tasks"], "count": min(10, config["tasks"]["count"])}}
             assert run_here(folder, config) == ExitCode.FINISHED
-        found: dict[str, Any] = json.loads((folder / "report.json").read_text())
-        return found
+        report: dict[str, Any] = json.loads((folder / "report.json").read_text())
+        return report
 
 
 def test_weighted_labels_are_compared_with_the_majority_of_the_same_votes(tmp_path: Path) -> None:
-    found = STAGES["human-step-dpo-weighted"](Toy(tmp_path, seed=0))
+    outcome = STAGES["human-step-dpo-weighted"](Toy(tmp_path, seed=0))
     config = json.loads((tmp_path / "human-step-dpo-weighted" / "run.json").read_text())
     plain = json.loads((tmp_path / "human-step-dpo-majority" / "run.json").read_text())
     assert (config["kind"], config["scope"]) == ("dpo", "step")
@@ -38,7 +38,7 @@ def test_weighted_labels_are_compared_with_the_majority_of_the_same_votes(tmp_pa
     }
     assert set(weights["majority"]) == {1.0}
     assert all(0 < weight < 1 for weight in weights["weighted"])
-    assert found.stage == "human-step-dpo-weighted"
-    assert found.more["pairs"] == len(weights["weighted"]) == found.more["judgments"] / 3
-    assert found.more["less_majority"]["n"] == found.n == 10
-    assert 0.5 < found.more["right"] <= 1
+    assert outcome.stage == "human-step-dpo-weighted"
+    assert outcome.more["pairs"] == len(weights["weighted"]) == outcome.more["judgments"] / 3
+    assert outcome.more["less_majority"]["n"] == outcome.n == 10
+    assert 0.5 < outcome.more["right"] <= 1

@@ -21,7 +21,7 @@ def branches(turn: int, *ends: tuple[str, bool]) -> list[Trajectory]:
 
 
 def test_a_pair_parts_where_success_was_lost():
-    found = pairs_by_value(
+    pairs = pairs_by_value(
         [FAILED],
         [
             *branches(0, ("look give leave", True), ("ask", True)),
@@ -30,7 +30,7 @@ def test_a_pair_parts_where_success_was_lost():
         ],
     )
     # The chance was 1, then ½, then 0: the first turn lost as much as the second, and ties go to the first.
-    (row,) = found
+    (row,) = pairs
     assert [message["content"] for message in row["prompt"]] == ["Go on."]
     assert [message["content"] for message in row["chosen"]] == ["ask"]
     assert [message["content"] for message in row["rejected"]] == ["look", "Go on.", "take", "Go on.", "leave"]

@@ -72,7 +72,7 @@ class Learned(Untrained):
 
 
 def test_peoples_reward_model_is_the_whole_reward_of_one_run_and_a_part_of_anothers(tmp_path: Path) -> None:
-    found = human_grpo(Learned(tmp_path, seed=0))
+    outcome = human_grpo(Learned(tmp_path, seed=0))
     rewards = {
         name: json.loads((tmp_path / f"human-grpo-{name}.json").read_text())["rewards"]["terms"]
         for name in ("learned-only", "mixed")
@@ -80,19 +80,24 @@ def test_peoples_reward_model_is_the_whole_reward_of_one_run_and_a_part_of_anoth
     learned = {"component": "learned_outcome", "path": "../human-rm/model"}
     assert rewards["learned-only"] == [{**learned, "weight": 1.0}]
     assert rewards["mixed"] == [{"component": "outcome", "weight": 1.0}, {**learned, "weight": 0.4}]
-    assert (found.stage, found.before, found.after, found.more["mixed"]["after"]) == ("human-grpo", 0.5, 0.5, 0.5)
-    assert (found.more["ranked"]["value"], found.more["pairs"]) == (0.9, 8)
+    assert (outcome.stage, outcome.before, outcome.after, outcome.more["mixed"]["after"]) == (
+        "human-grpo",
+        0.5,
+        0.5,
+        0.5,
+    )
+    assert (outcome.more["ranked"]["value"], outcome.more["pairs"]) == (0.9, 8)
 
 
 def test_the_masked_run_differs_from_the_mixed_one_by_its_mask_alone(tmp_path: Path) -> None:
-    found = human_grpo_masked(Learned(tmp_path, seed=0))
+    outcome = human_grpo_masked(Learned(tmp_path, seed=0))
     mixed, masked = (json.loads((tmp_path / f"human-grpo-{name}.json").read_text()) for name in ("mixed", "masked"))
     assert masked == {**mixed, "mask_cut_off": True}
-    assert (found.stage, found.more["less_unmasked"]["n"]) == ("human-grpo-masked", 300)
+    assert (outcome.stage, outcome.more["less_unmasked"]["n"]) == ("human-grpo-masked", 300)
 
 
 def test_each_round_learns_from_the_policy_before_it_and_all_cost_as_much_as_one_pass(tmp_path: Path) -> None:
-    found = dpo_rounds(Learned(tmp_path, seed=0), stage="dpo-rounds", scope="step")
+    outcome = dpo_rounds(Learned(tmp_path, seed=0), stage="dpo-rounds", scope="step")
     configs = [json.loads((tmp_path / f"dpo-rounds-{number}.json").read_text()) for number in range(1, ROUNDS + 1)]
     played = [json.loads((tmp_path / f"dpo-rounds-own-{number}.json").read_text()) for number in range(1, ROUNDS + 1)]
     policies = ["../sft/model", "../dpo-rounds-1/model", "../dpo-rounds-2/model"]
@@ -103,4 +108,4 @@ def test_each_round_learns_from_the_policy_before_it_and_all_cost_as_much_as_one
     budget = len((tmp_path / "pairs.jsonl").read_text().splitlines())
     used = [len((tmp_path / f"dpo-rounds-own-{number}.jsonl").read_text().splitlines()) for number in (1, 2, 3)]
     assert used == [budget // ROUNDS] * ROUNDS
-    assert (found.stage, found.after, found.more["rounds"]) == ("dpo-rounds", 0.5, [0.5, 0.5, 0.5])
+    assert (outcome.stage, outcome.after, outcome.more["rounds"]) == ("dpo-rounds", 0.5, [0.5, 0.5, 0.5])

@@ -69,8 +69,8 @@ def answer(page: Page, *keys: str) -> str:
 
 def stored_judgments() -> list[tuple[int, bool]]:
     """(strength in favor of the left run, both bad), in the order of judging."""
-    found = Preference.objects.valid().order_by("pk")
-    return [(p.strength if p.a_was_left else -p.strength, p.both_bad) for p in found]
+    preferences = Preference.objects.valid().order_by("pk")
+    return [(p.strength if p.a_was_left else -p.strength, p.both_bad) for p in preferences]
 
 
 def test_ten_pairs_by_keyboard_alone_with_a_rationale_an_undo_and_a_skip(page: Page):

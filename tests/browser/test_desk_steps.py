@@ -105,10 +105,10 @@ def test_twenty_steps_take_twenty_keys_and_an_error_fills_the_rest(page: Page):
     press(page, "n")
     submit(page)
     expect(page.locator("[data-desk-progress]")).to_contain_text("4 by you")
-    solved, found, bad, gave_up = inspections()
+    solved, with_error, bad, gave_up = inspections()
     assert (solved.ending, values(solved)) == ("solved", "++0+" * 5)
-    assert (found.ending, found.first_error, values(found)) == ("found_error", 1, "+-" + "-" * 18)
-    third = found.labels.get(index=2)
+    assert (with_error.ending, with_error.first_error, values(with_error)) == ("found_error", 1, "+-" + "-" * 18)
+    third = with_error.labels.get(index=2)
     assert (third.critique, third.spans[0]["quote"], third.spans[0]["part"]) == (
         "1 looks on shelf 2 again",
         "shelf 2",

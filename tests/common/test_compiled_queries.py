@@ -18,9 +18,9 @@ pytestmark = pytest.mark.django_db
 
 def facts(instance: models.Model) -> dict[str, Any]:
     """Every loaded field, including those of joined objects."""
-    found = {name: value for name, value in vars(instance).items() if name != "_state"}
+    columns = {name: value for name, value in vars(instance).items() if name != "_state"}
     cached = {name: facts(other) for name, other in instance._state.fields_cache.items() if other is not None}
-    return found | cached
+    return columns | cached
 
 
 def test_instances_are_the_very_ones_that_django_makes():
@@ -30,9 +30,9 @@ def test_instances_are_the_very_ones_that_django_makes():
     for user in (member.user_id, member.user_id, 10**9):
         expected = [facts(each) for each in Membership.objects.of(user)]
         assert [facts(each) for each in query.all(user_id=user)] == expected
-    found = query.get(user_id=member.user_id)
-    assert found.user.preferences == {}
-    assert found.pk == member.pk
+    instance = query.get(user_id=member.user_id)
+    assert instance.user.preferences == {}
+    assert instance.pk == member.pk
     with pytest.raises(Membership.DoesNotExist):
         query.get(user_id=10**9)
 

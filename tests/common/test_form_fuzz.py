@@ -111,18 +111,18 @@ class Forms(HTMLParser):
 
 @pytest.fixture
 def clients(owner: Membership, labeler: Membership) -> list[Client]:
-    found = []
+    forms = []
     for member in (owner, labeler):
         client = Client(raise_request_exception=False)
         client.force_login(member.user)
-        found.append(client)
-    return found
+        forms.append(client)
+    return forms
 
 
 @pytest.fixture
 def filled_in(clients: list[Client], addresses: list[Address]) -> dict[str, dict[str, str]]:
     """The data that pages would submit to a URL."""
-    found: dict[str, dict[str, str]] = defaultdict(dict)
+    values: dict[str, dict[str, str]] = defaultdict(dict)
     opened = set()
     for client in clients:  # the second opens what owners don't
         for address in addresses:
@@ -133,13 +133,13 @@ def filled_in(clients: list[Client], addresses: list[Address]) -> dict[str, dict
                 opened.add(address.name)
             if not answer.streaming and answer.get("Content-Type", "").startswith("text/html"):
                 for action, fields in Forms(answer.content.decode(), address.path).found.items():
-                    found[action] |= fields
-    return found
+                    values[action] |= fields
+    return values
 
 
 def names_of_fields() -> dict[str, set[str]]:
     """All field names of an app's form classes, by app."""
-    found: dict[str, set[str]] = defaultdict(set)
+    values: dict[str, set[str]] = defaultdict(set)
     for app in apps.get_app_configs():
         if not app.name.startswith("apps."):
             continue
@@ -151,8 +151,8 @@ def names_of_fields() -> dict[str, set[str]]:
         one = classes.pop()
         classes += one.__subclasses__()
         if one.__module__.startswith("apps."):
-            found[one.__module__.split(".")[1]] |= set(getattr(one, "base_fields", {}))
-    return found
+            values[one.__module__.split(".")[1]] |= set(getattr(one, "base_fields", {}))
+    return values
 
 
 def test_no_form_is_a_fault(

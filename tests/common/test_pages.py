@@ -69,12 +69,12 @@ def test_a_page_over_rest_ends_where_its_rows_are_large(client: Client, monkeypa
         return [row["name"][0] for row in answer["results"]], answer
 
     address: str | None = reverse("v1:datasets") + "?page_size=1000"
-    found: list[list[str]] = []
+    keys: list[list[str]] = []
     while address:
         names, answer = page(address)
-        found.append(names)
+        keys.append(names)
         address = answer["next"]
-    assert [name for names in found for name in names] == list("6543210")
-    assert max(map(len, found)) < 7
-    assert min(map(len, found)) > 0
-    assert page(answer["previous"])[0] == found[-2]
+    assert [name for names in keys for name in names] == list("6543210")
+    assert max(map(len, keys)) < 7
+    assert min(map(len, keys)) > 0
+    assert page(answer["previous"])[0] == keys[-2]

@@ -70,7 +70,7 @@ def readings(
     members: list[Membership], addresses: list[Address], only: Container[Key] | None = None
 ) -> dict[Key, Reading]:
     """Every readable URL, read by the first member who gets a 200."""
-    found: dict[Key, Reading] = {}
+    readings: dict[Key, Reading] = {}
     done: set[str] = set()
     written: set[str] = set()
     for member in members:
@@ -92,9 +92,9 @@ def readings(
                 if reading.status == 405:
                     written.add(address.name)
                     break
-                found[key] = reading
+                readings[key] = reading
         done |= written | read - ALIKE_FOR_NO_TWO
-    return {key: reading for key, reading in found.items() if key[0] not in written}
+    return {key: reading for key, reading in readings.items() if key[0] not in written}
 
 
 def of_queues(owner: Membership, labeler: Membership, things: dict[str, Any]) -> list[Address]:
@@ -107,7 +107,7 @@ def of_queues(owner: Membership, labeler: Membership, things: dict[str, Any]) ->
     pairs = builders.queue(of=here, items=2, overlap=3)
     builders.judge(pairs, builders.rule(of=here), 1)
     factories.dataset_version(of=here, recipe={"queues": [str(pairs.pk)], "until": now().isoformat()})
-    found = []
+    lists = []
     for queue, side in ((pairs, "left"), (rating, things["side"])):
         held = next_assignment(queue=queue, annotator=annotator_of(labeler))
         assert held is not None
@@ -116,8 +116,8 @@ def of_queues(owner: Membership, labeler: Membership, things: dict[str, Any]) ->
         own = {**things, "queue_id": queue.pk, "item_id": item.pk, "assignment_id": held.pk, "side": side}
         for name, path in routes(get_resolver()):
             if {"{queue_id}", "{assignment_id}"} & set(re.findall(r"{\w+}", path)):
-                found.append(Address(f"{name} ({queue.kind})", path.format(**own), names_something=True))
-    return found
+                lists.append(Address(f"{name} ({queue.kind})", path.format(**own), names_something=True))
+    return lists
 
 
 def test_no_page_asks_more_of_the_database_when_there_is_more(
@@ -144,7 +144,7 @@ def test_no_page_asks_more_of_the_database_when_there_is_more(
     statuses: dict[str, set[int]] = defaultdict(set)
     for (name, _, _), reading in one.items():
         statuses[name.partition(" ")[0]].add(reading.status)
-    unmeasured = {name: found for name, found in statuses.items() if 200 not in found}
+    unmeasured = {name: codes for name, codes in statuses.items() if 200 not in codes}
     assert unmeasured.keys() == UNMEASURED.keys(), unmeasured
 
 

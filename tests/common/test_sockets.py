@@ -29,8 +29,14 @@ ADDRESSES = [
 def socket_to(
     path: str, *headers: tuple[bytes, bytes], app: Any = application, **scope: Any
 ) -> ApplicationCommunicator:
-    found = {"type": "websocket", "path": path, "query_string": b"", "subprotocols": [], "headers": [*ORIGIN, *headers]}
-    return ApplicationCommunicator(app, {**found, **scope})
+    connection = {
+        "type": "websocket",
+        "path": path,
+        "query_string": b"",
+        "subprotocols": [],
+        "headers": [*ORIGIN, *headers],
+    }
+    return ApplicationCommunicator(app, {**connection, **scope})
 
 
 async def refusal_of(socket: ApplicationCommunicator) -> dict[str, Any]:

@@ -86,12 +86,15 @@ def test_a_slash_at_the_end_is_taken(api: Call, version: Version) -> None:
 
 
 def test_a_version_says_what_is_in_its_files(api: Call, version: Version) -> None:
-    found = api(f"/api/v1/datasets/{version.dataset_id}/versions/1").json()
-    assert found["state"] == "frozen"
-    assert (found["id"], found["dataset"]) == (str(version.pk), str(version.dataset_id))  # what a run is launched on
-    assert found["content_hash"] == version.content_hash
-    assert found["files"]["jsonl"]["train"]["rows"] == version.row_counts["train"]
-    assert "name" not in found["files"]["jsonl"]["train"]
+    version_data = api(f"/api/v1/datasets/{version.dataset_id}/versions/1").json()
+    assert version_data["state"] == "frozen"
+    assert (version_data["id"], version_data["dataset"]) == (
+        str(version.pk),
+        str(version.dataset_id),
+    )  # what a run is launched on
+    assert version_data["content_hash"] == version.content_hash
+    assert version_data["files"]["jsonl"]["train"]["rows"] == version.row_counts["train"]
+    assert "name" not in version_data["files"]["jsonl"]["train"]
 
 
 def test_freezing_answers_at_once(api: Call, version: Version) -> None:

@@ -259,10 +259,10 @@ QUICK: dict[str, Any] = {
 
 def losses(trainer: Any) -> list[float]:
     """The loss of every step; every one a number."""
-    found = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
-    assert len(found) == QUICK["max_steps"]
-    assert all(0 < loss < 100 for loss in found)
-    return found
+    losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
+    assert len(losses) == QUICK["max_steps"]
+    assert all(0 < loss < 100 for loss in losses)
+    return losses
 
 
 def tiny_model(rows: Any, folder: Path) -> str:

@@ -34,9 +34,9 @@ def user(text: str) -> dict[str, str]:
 
 def stored() -> str:
     """All that the database has of calls, sessions and trajectories, ids of tokens as the text that they spell."""
-    found = list(Call.objects.order_by("id"))
-    rows = [*found, *Session.objects.all(), *Trajectory.objects.all()]
-    ids = [bytes(call.prompt_ids or b"")[::4] + bytes(call.sampled_ids or b"")[::4] for call in found]
+    calls = list(Call.objects.order_by("id"))
+    rows = [*calls, *Session.objects.all(), *Trajectory.objects.all()]
+    ids = [bytes(call.prompt_ids or b"")[::4] + bytes(call.sampled_ids or b"")[::4] for call in calls]
     return serializers.serialize("json", rows) + "".join(part.decode("latin-1") for part in ids)
 
 

@@ -242,11 +242,11 @@ def test_a_long_session_is_read_in_few_statements(agent: Agent, django_assert_nu
     assert last is not None
     assert last.join == Join.TOKENS
     with django_assert_num_queries(2):
-        found = seam_bridge.tokens_of(last.pk)
-    assert found is not None
+        tokens = seam_bridge.tokens_of(last.pk)
+    assert tokens is not None
     whole = prompts()
-    assert found.sequence.tolist() == whole[-1] + ids_from(last.sampled_ids).tolist()
-    assert found.rendered == len(whole[0])
+    assert tokens.sequence.tolist() == whole[-1] + ids_from(last.sampled_ids).tolist()
+    assert tokens.rendered == len(whole[0])
 
 
 def test_more_tokens_than_a_model_has_are_not_read(agent: Agent, upstream: Upstream, monkeypatch: Any) -> None:

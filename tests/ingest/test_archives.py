@@ -30,8 +30,8 @@ NAMES = (
 def read(body: bytes, limits: Limits | None = None) -> tuple[int, list[str]]:
     """How many runs an upload holds, and what is said of what was refused."""
     runs, refused = 0, []
-    for found in Upload(io.BytesIO(body), "upload", limits or Limits()):
-        reading = Reading(found)
+    for record in Upload(io.BytesIO(body), "upload", limits or Limits()):
+        reading = Reading(record)
         runs += len(reading.each(lambda run: run))
         refused += [reading.refusal.reason] if reading.refusal else []
     return runs, refused

@@ -128,8 +128,8 @@ def test_rest_counts_held_out_episodes_of_all_batches(client: Client):
             config={"tasks": {"split": split}}, finished=finished, succeeded=succeeded,
         )  # fmt: skip
     token = issue_token(membership=member, name="t").secret
-    [found] = client.get(reverse("v1:policies"), HTTP_AUTHORIZATION=f"Bearer {token}").json()["results"]
-    assert (found["held_out_played"], found["held_out_succeeded"]) == (40, 26)
+    [listed] = client.get(reverse("v1:policies"), HTTP_AUTHORIZATION=f"Bearer {token}").json()["results"]
+    assert (listed["held_out_played"], listed["held_out_succeeded"]) == (40, 26)
     client.force_login(member.user)
     unplayed = client.get(reverse("v1:policy", args=[factories.policy(of=member.workspace).pk])).json()
     assert (unplayed["held_out_played"], unplayed["held_out_succeeded"]) == (0, 0)

@@ -32,8 +32,8 @@ PASSED = {
 
 
 def redacted(detector: str, text: str) -> str:
-    found = DETECTORS[detector]
-    return Redaction([Rule(found.name, Pattern(found.pattern), found.check)]).text(text)
+    pattern = DETECTORS[detector]
+    return Redaction([Rule(pattern.name, Pattern(pattern.pattern), pattern.check)]).text(text)
 
 
 @pytest.mark.parametrize("detector", DETECTORS)

@@ -86,9 +86,9 @@ def test_a_trajectory_goes_with_all_that_belongs_to_it_and_nothing_else(ada: Mem
 def test_a_trajectory_in_a_queue_stays_and_the_queue_is_named(ada: Membership) -> None:
     queue = builders.queue(of=ada.workspace, name="Orders", steps=1)
     run = queue.items.get().b
-    found = deletion.outlook(run)
-    assert [each.words for each in found.blockers] == ["queue Orders has it as an item"]
-    assert (found.blockers[0].url, found.goes) == (f"/queues/{queue.pk}/", {})
+    outlook = deletion.outlook(run)
+    assert [each.words for each in outlook.blockers] == ["queue Orders has it as an item"]
+    assert (outlook.blockers[0].url, outlook.goes) == (f"/queues/{queue.pk}/", {})
     assert "queue Orders has it as an item" in refusal(run)
     with pytest.raises(deletion.StillNeeded):
         removal_job.ask_for_removal(thing="trajectory", target=run, by=ada)
@@ -100,8 +100,8 @@ def test_what_rests_on_a_trajectory_is_named_up_to_ten(ada: Membership) -> None:
     for number in range(12):
         queue = factories.queue(of=ada.workspace, name=f"Q{number}", kind="rating")
         Item.objects.create(queue=queue, kind="rating", position=0, task=run.task, a=run, overlap=1)
-    found = deletion.outlook(run)
-    assert (len(found.blockers), found.has_more) == (10, True)
+    outlook = deletion.outlook(run)
+    assert (len(outlook.blockers), outlook.has_more) == (10, True)
     assert refusal(run).endswith("; and more.")
 
 

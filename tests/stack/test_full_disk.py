@@ -57,9 +57,9 @@ def health(stack: RunningStack) -> dict[str, Any]:
 
 def wait_for(stack: RunningStack, what: Callable[[dict[str, Any]], bool], seconds: float) -> None:
     deadline = time.monotonic() + seconds
-    while not what(found := health(stack)):
+    while not what(state := health(stack)):
         assert stack.process.poll() is None, stack.printed
-        assert time.monotonic() < deadline, f"{found}\n{stack.printed}"
+        assert time.monotonic() < deadline, f"{state}\n{stack.printed}"
         time.sleep(0.5)
 
 
@@ -76,13 +76,13 @@ def fill(disk: Path) -> Path:
 
 
 def test_a_full_disk_ends_nothing_and_all_goes_on_when_there_is_space(stack: RunningStack, small_disk: Path) -> None:
-    wait_for(stack, lambda found: found["workers"] == "ok", 60)
+    wait_for(stack, lambda state: state["workers"] == "ok", 60)
     before = {process.pid for process in stack.family()}
     parts = ("--queues default", "--queues generate", "--queues train", "beat")
     workers = [stack.process_with(part) for part in parts]
 
     ballast = fill(small_disk)
-    wait_for(stack, lambda found: (found["disk"], found["valkey"], found["database"]) == ("full", "away", "ok"), 60)
+    wait_for(stack, lambda state: (state["disk"], state["valkey"], state["database"]) == ("full", "away", "ok"), 60)
     time.sleep(15)  # the clock asks for something every few seconds, and the workers are told that it cannot be had
     assert len(alive(workers)) == 4, stack.printed
     assert "again" not in stack.printed
@@ -91,14 +91,14 @@ def test_a_full_disk_ends_nothing_and_all_goes_on_when_there_is_space(stack: Run
     for words in (str(paths.for_var(stack.var).postgres_data), "valkey-server"):
         stack.process_with(words).kill()
     stack.wait_until_it_says("postgres does not start")
-    wait_for(stack, lambda found: found["database"] == "away", 60)
+    wait_for(stack, lambda state: state["database"] == "away", 60)
     with urllib.request.urlopen(f"{stack.address}/healthz/live", timeout=10) as answer:
         assert answer.status == 200
     stack.wait_until_it_says("(restart 4)")
     assert len(alive(workers)) == 4, stack.printed
 
     ballast.unlink()
-    wait_for(stack, lambda found: found["status"] == "ready", 120)
+    wait_for(stack, lambda state: state["status"] == "ready", 120)
     os.kill(workers[0].pid, 0)
     assert {process.pid for process in stack.family()} & before  # nobody began anew
-    wait_for(stack, lambda found: found["workers"] == "ok", 120)
+    wait_for(stack, lambda state: state["workers"] == "ok", 120)

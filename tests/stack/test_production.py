@@ -66,8 +66,8 @@ def test_as_it_comes_every_queue_has_a_worker() -> None:
     queues = {
         queue
         for service in running
-        for found in re.findall(r"--queues ([\w,]+)", str(service.get("command")))
-        for queue in found.split(",")
+        for names in re.findall(r"--queues ([\w,]+)", str(service.get("command")))
+        for queue in names.split(",")
     }
     assert queues == {"default", "remote", "generate", "train"}
 

@@ -42,10 +42,10 @@ class Caller:
 
     def wait(self, path: str, is_over: Callable[[Any], bool]) -> Any:
         deadline = time.monotonic() + PATIENCE_SECONDS
-        while not is_over(found := self.get(path)):
-            assert time.monotonic() < deadline, found
+        while not is_over(state := self.get(path)):
+            assert time.monotonic() < deadline, state
             time.sleep(0.5)
-        return found
+        return state
 
 
 def assistant(words: str) -> dict[str, str]:
@@ -112,8 +112,8 @@ def test_the_loop_closes_over_rest_with_what_rest_answers(live_stack: LiveStack)
 
     asked = {"name": "Orders", "filter": f"batch={batch['id']}", "overlap": 2, "guidelines": "Prefer what answers."}
     queue = researcher.post("/queues", asked)["id"]
-    found = researcher.wait(f"/queues/{queue}", lambda it: it["state"] != "filling")
-    assert (found["state"], found["item_count"]) == ("open", TASKS)
+    filled = researcher.wait(f"/queues/{queue}", lambda it: it["state"] != "filling")
+    assert (filled["state"], filled["item_count"]) == ("open", TASKS)
     counts = [judge_all(annotator, queue, lambda run: "shelf" in str(run["steps"])) for annotator in annotators]
     assert counts == [TASKS, TASKS]
     preferences = researcher.get(f"/queues/{queue}/preferences")["results"]

@@ -39,10 +39,10 @@ def play(client: retrace.Client, number: int) -> str:
 
 def until(read: Any, is_so: Any) -> Any:
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while not is_so(found := read()):
-        assert time.monotonic() < deadline, found
+    while not is_so(value := read()):
+        assert time.monotonic() < deadline, value
         time.sleep(0.5)
-    return found
+    return value
 
 
 def judge_open_pairs(annotator: Caller, queue: str) -> int:

@@ -123,8 +123,8 @@ def test_what_a_span_says_is_kept_as_it_was(traces_url: str, researcher: Members
         span.add_event("seen", {"at": 1})
     provider.shutdown()
     [stored] = Span.objects.all()
-    found = jsontext.loads(unpacked(stored.body))
-    given = {each["key"]: each["value"] for each in found["attributes"]}
+    record = jsontext.loads(unpacked(stored.body))
+    given = {each["key"]: each["value"] for each in record["attributes"]}
     assert given == {
         "text": {"stringValue": "\x00é"},
         "whole": {"intValue": "-3"},
@@ -133,8 +133,8 @@ def test_what_a_span_says_is_kept_as_it_was(traces_url: str, researcher: Members
         "is": {"boolValue": True},
         "many": {"arrayValue": {"values": [{"stringValue": "a"}, {"stringValue": "b"}]}},
     }
-    assert found["status"] == {"code": 2, "message": "It broke."}
-    assert [event["name"] for event in found["events"]] == ["seen"]
+    assert record["status"] == {"code": 2, "message": "It broke."}
+    assert [event["name"] for event in record["events"]] == ["seen"]
 
 
 def test_an_exporter_of_an_outsider_brings_nothing(traces_url: str, researcher: Membership) -> None:

@@ -43,7 +43,7 @@ def test_what_an_agent_sends_becomes_a_trajectory_by_itself(live_stack: LiveStac
     trace = Trace.objects.get()
     assert (trace.workspace, trace.service, trace.span_count) == (member.workspace, "finder", 2)
     deadline = time.monotonic() + 200
-    while not (found := Trajectory.objects.visible_to(member).first()) and time.monotonic() < deadline:
+    while not (trajectory := Trajectory.objects.visible_to(member).first()) and time.monotonic() < deadline:
         time.sleep(0.5)
-    assert found is not None, Trace.objects.values()
-    assert found.steps.get().message["content"] == "On the shelf."
+    assert trajectory is not None, Trace.objects.values()
+    assert trajectory.steps.get().message["content"] == "On the shelf."

@@ -67,10 +67,10 @@ def test_over_rest_each_trace_names_its_trajectories(client: Client, researcher:
     other = trace(factories.member(), 3)
     listed = client.get(reverse("v1:traces")).json()["results"]
     assert [each["name"] for each in listed] == ["agent 2", "agent 1"]
-    [found] = client.get(reverse("v1:traces"), {"trace_id": stored.trace_id.upper()}).json()["results"]
-    assert found == client.get(reverse("v1:trace", args=[stored.pk])).json()
-    assert found["trajectories"] == [str(stored.parts.get().trajectory_id)]
-    assert (found["state"], found["model_calls"]) == ("stored", 2)
+    [row] = client.get(reverse("v1:traces"), {"trace_id": stored.trace_id.upper()}).json()["results"]
+    assert row == client.get(reverse("v1:trace", args=[stored.pk])).json()
+    assert row["trajectories"] == [str(stored.parts.get().trajectory_id)]
+    assert (row["state"], row["model_calls"]) == ("stored", 2)
     assert client.get(reverse("v1:traces"), {"trace_id": other.trace_id}).json()["results"] == []
     assert client.get(reverse("v1:trace", args=[other.pk])).status_code == 404
 

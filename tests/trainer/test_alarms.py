@@ -28,7 +28,7 @@ def alarms(*, noise: float = 0.1, seed: int = 0, **curves: Curve | float) -> dic
     """Which alarms rise, and at which step, over 60 steps of these curves with some noise. Success is evaluated every 6 steps."""
     rng = random.Random(seed)
     watch = Watch(learned=["rewards/judge/mean"])
-    found: dict[str, int] = {}
+    raised: dict[str, int] = {}
     for step in range(1, STEPS + 1):
         values = {}
         for name, curve in curves.items():
@@ -36,8 +36,8 @@ def alarms(*, noise: float = 0.1, seed: int = 0, **curves: Curve | float) -> dic
             values[NAMES.get(name, name)] = value * (1 + noise * rng.uniform(-1, 1))
         if "eval/success" in values and step % 6:
             del values["eval/success"]
-        found |= {alarm.name: alarm.step for alarm in watch.check(step, values)}
-    return found
+        raised |= {alarm.name: alarm.step for alarm in watch.check(step, values)}
+    return raised
 
 
 NAMES = {
@@ -77,8 +77,8 @@ def test_the_echo_trap_is_seen_before_the_reward_falls(seed: int):
         "reward": falls(0.4, 0.1, after=0.85),
         "held_out": 0.4,
     }
-    assert set(found := alarms(**trapped, seed=seed)) == {"echo_trap"}
-    assert found["echo_trap"] < 0.85 * STEPS
+    assert set(raised := alarms(**trapped, seed=seed)) == {"echo_trap"}
+    assert raised["echo_trap"] < 0.85 * STEPS
 
 
 def test_collapse_of_spread_and_entropy_is_health_where_the_tasks_are_solved():
@@ -96,9 +96,9 @@ def test_a_fall_of_spread_or_entropy_alone_is_no_echo_trap(only: str):
 @pytest.mark.parametrize("seed", range(5))
 def test_a_judge_that_is_pleased_while_success_falls_is_being_gamed(seed: int):
     gamed = {**HEALTHY, "judge": lambda t: 0.3 + 0.6 * t, "held_out": falls(0.6, 0.25)}
-    found = alarms(**gamed, seed=seed)
-    assert set(found) == {"reward_hacking"}
-    assert found["reward_hacking"] <= 0.8 * STEPS
+    raised = alarms(**gamed, seed=seed)
+    assert set(raised) == {"reward_hacking"}
+    assert raised["reward_hacking"] <= 0.8 * STEPS
 
 
 def test_a_policy_that_is_spoiled_within_the_first_steps_is_seen_too():
@@ -118,9 +118,9 @@ def test_the_noise_of_sixty_tasks_is_no_fall_of_success(seed: int):
 
 
 def test_a_jump_of_the_divergence_is_seen_within_steps():
-    found = alarms(**{**HEALTHY, "kl": lambda t: 0.02 if t < 0.5 else 0.8})
-    assert set(found) == {"kl_blow_up"}
-    assert 30 <= found["kl_blow_up"] <= 34
+    raised = alarms(**{**HEALTHY, "kl": lambda t: 0.02 if t < 0.5 else 0.8})
+    assert set(raised) == {"kl_blow_up"}
+    assert 30 <= raised["kl_blow_up"] <= 34
 
 
 def test_a_divergence_that_creeps_far_is_an_alarm_too():
@@ -146,14 +146,14 @@ def test_rollouts_may_grow_where_success_does():
 
 
 def test_groups_that_are_all_alike_are_dead():
-    found = alarms(**{**HEALTHY, "dead": falls(0.4, 0.9), "reward": 0.4, "held_out": 0.4})
-    assert set(found) == {"dead_groups"}
+    raised = alarms(**{**HEALTHY, "dead": falls(0.4, 0.9), "reward": 0.4, "held_out": 0.4})
+    assert set(raised) == {"dead_groups"}
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 def test_what_is_no_number_is_seen_at_once(bad: float):
-    found = alarms(**{**HEALTHY, "loss": lambda t: bad if t > 0.5 else 0.1})
-    assert found["not_a_number"] == 31
+    raised = alarms(**{**HEALTHY, "loss": lambda t: bad if t > 0.5 else 0.1})
+    assert raised["not_a_number"] == 31
     assert Watch().check(3, {"loss": None})[0].name == "not_a_number"  # as events write it
 
 
@@ -179,9 +179,9 @@ RESTLESS = {"entropy": lambda t: 0.1 + 0.4 * t, "held_out": 0.4, "reward": 0.4}
 
 @pytest.mark.parametrize("seed", range(5))
 def test_entropy_that_rises_without_success_is_noise(seed: int):
-    found = alarms(**{**HEALTHY, **RESTLESS}, seed=seed)
-    assert set(found) == {"rising_entropy"}
-    assert found["rising_entropy"] <= 20  # 0.1 + 0.4 · 20/60 = 0.23
+    raised = alarms(**{**HEALTHY, **RESTLESS}, seed=seed)
+    assert set(raised) == {"rising_entropy"}
+    assert raised["rising_entropy"] <= 20  # 0.1 + 0.4 · 20/60 = 0.23
 
 
 @pytest.mark.parametrize(
@@ -192,8 +192,8 @@ def test_entropy_may_rise_with_success_or_from_next_to_nothing(better: dict[str,
 
 
 def test_rollouts_that_are_cut_off_more_and_more_are_seen():
-    found = alarms(**{**HEALTHY, "cut_off": lambda t: 0.05 + 0.4 * t, "held_out": 0.4, "reward": 0.4})
-    assert set(found) == {"cut_off_turns"}
+    raised = alarms(**{**HEALTHY, "cut_off": lambda t: 0.05 + 0.4 * t, "held_out": 0.4, "reward": 0.4})
+    assert set(raised) == {"cut_off_turns"}
     assert alarms(**{**HEALTHY, "cut_off": 0.3, "held_out": 0.4, "reward": 0.4}) == {}  # from the first step on
 
 
@@ -216,8 +216,8 @@ def first_alarm(steps: list[dict[str, float]]) -> int | None:
 
 
 def test_held_out_success_that_stands_still_while_the_reward_moves_is_seen():
-    found = alarms(**{**HEALTHY, "held_out": 0.4, "reward": lambda t: 0.4 + 0.8 * t}, noise=0.0)
-    assert set(found) == {"standstill"}
+    raised = alarms(**{**HEALTHY, "held_out": 0.4, "reward": lambda t: 0.4 + 0.8 * t}, noise=0.0)
+    assert set(raised) == {"standstill"}
     assert alarms(**{**HEALTHY, "held_out": 0.4, "reward": 0.4}, noise=0.0) == {}
 
 
@@ -302,7 +302,7 @@ def test_an_alarm_rises_once_also_after_a_resume():
 
 
 def test_an_alarm_pauses_a_run_that_asked_for_it_and_a_resume_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    rule = lambda curves: Finding("Too long already.", "Look.") if curves.known("loss", 3) else None  # noqa: E731
+    rule = lambda curves: Finding("Too long already.", "Look.") if curves.has("loss", 3) else None  # noqa: E731
     monkeypatch.setitem(RULES, "dead_groups", rule)
     config = sft_run(tmp_path / "run", log_every=1, pause_on_alarms=True)
     config["optimizer"]["max_steps"] = 6

@@ -58,10 +58,10 @@ def wait_for(folder: Path, happened: Callable[[Any], bool], child: ForkedChild) 
     pytest.fail(f"The child ended first: {output_of(folder)}")
 
 
-def assert_same(found: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> None:
-    assert found.keys() == expected.keys()
+def assert_same(actual: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> None:
+    assert actual.keys() == expected.keys()
     for name in expected:
-        torch.testing.assert_close(found[name], expected[name], rtol=0, atol=0, msg=name)
+        torch.testing.assert_close(actual[name], expected[name], rtol=0, atol=0, msg=name)
 
 
 def test_a_stopped_run_saves_itself_and_ends_with_the_same_weights(tmp_path: Path, uninterrupted: Any):

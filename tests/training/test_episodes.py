@@ -51,20 +51,20 @@ def batch_of(count: int, *, moment: str = "step 1", environment: str = "talk") -
 
 
 def leased(member: Membership, **wanted: Any) -> episodes.Lease:
-    found = episodes.lease(member=member, runner="r1", **wanted)
-    assert found is not None
-    return found
+    lease = episodes.lease(member=member, runner="r1", **wanted)
+    assert lease is not None
+    return lease
 
 
 def test_an_episode_is_leased_with_a_session_of_the_weights_in_training(researcher: Membership, run: Run) -> None:
     episodes.open_batch(run, wanted := batch_of(1))
     episodes.open_batch(run, wanted)
-    found = leased(researcher, environment="talk", run_id=run.pk)
-    session = found.opened.session
+    lease = leased(researcher, environment="talk", run_id=run.pk)
+    session = lease.opened.session
     assert (session.policy, session.training_address) == (None, ADDRESS)
     assert session.policy_name == "talks, step 1"
     assert (session.max_calls, session.idle_seconds, session.agent) == (7, 60, "r1")
-    assert found.episode.task["instruction"] == "Say 0."
+    assert lease.episode.task["instruction"] == "Say 0."
     assert episodes.lease(member=researcher, runner="r2") is None
 
 
@@ -96,22 +96,22 @@ def test_a_lost_episode_is_given_out_again_three_times_at_most(researcher: Membe
 
 def test_a_renewed_lease_is_kept(researcher: Membership, run: Run) -> None:
     episodes.open_batch(run, batch_of(1))
-    found = leased(researcher)
+    lease = leased(researcher)
     Session.objects.update(expires_at=now() - timedelta(seconds=1))
-    sessions.renew_session(session=found.opened.session)
+    sessions.renew_session(session=lease.opened.session)
     assert episodes.lease(member=researcher, runner="r2") is None
 
 
 def test_an_end_is_told_once_and_is_no_trajectory_of_the_workspace(researcher: Membership, run: Run) -> None:
     episodes.open_batch(run, batch_of(2))
-    found = leased(researcher)
+    lease = leased(researcher)
     for _ in range(2):
-        sessions.finish_session(session=found.opened.session, success=True)
+        sessions.finish_session(session=lease.opened.session, success=True)
     [(episode, rollout)] = episodes.ended_episodes(EpisodeBatch.objects.get().pk)
     assert rollout is None  # it made no call
     episodes.mark_answered(episode)
     assert list(episodes.ended_episodes(EpisodeBatch.objects.get().pk)) == []
-    assert not found.opened.session.paths.exists()
+    assert not lease.opened.session.paths.exists()
 
 
 def test_a_next_batch_ends_the_one_before_and_forgets_older_ones(researcher: Membership, run: Run) -> None:
@@ -147,8 +147,8 @@ def test_many_runners_at_once_get_each_episode_once() -> None:
 
     def play() -> None:
         try:
-            while (found := episodes.lease(member=researcher, runner="r")) is not None:
-                got.append(str(found.episode.pk))
+            while (lease := episodes.lease(member=researcher, runner="r")) is not None:
+                got.append(str(lease.episode.pk))
         finally:
             connection.close()
 

@@ -60,16 +60,16 @@ def test_a_point_opens_the_newest_rollouts_up_to_it(client: Client, member):
     assert (sampled(run).training, sampled(run).evaluation, sampled(run).steps) == ([10, 20], [10], [10, 20])
     answer = client.post(reverse("training:open_rollouts", args=[run.pk]), {"step": "17"})
     page = client.get(answer.headers["Location"]).content.decode()
-    found = Trajectory.objects.filter(source="training")
-    assert found.count() == 4
-    assert {tuple(each.tags) for each in found} == {
+    rollouts = Trajectory.objects.filter(source="training")
+    assert rollouts.count() == 4
+    assert {tuple(each.tags) for each in rollouts} == {
         (f"grpo · step 10 · {run.pk.hex[-6:]}", "training"),
         (f"grpo · step 10 · {run.pk.hex[-6:]}", "evaluation"),
     }
-    assert found[0].info["run"] == str(run.pk)
-    assert all(reverse("trajectories:detail", args=[each.pk]) in page for each in found)
+    assert rollouts[0].info["run"] == str(run.pk)
+    assert all(reverse("trajectories:detail", args=[each.pk]) in page for each in rollouts)
     client.post(reverse("training:open_rollouts", args=[run.pk]), {"step": "10"})
-    assert found.count() == 4
+    assert rollouts.count() == 4
 
 
 def test_the_line_that_is_being_written_is_left_for_later(member):

@@ -28,8 +28,8 @@ def cells(card: str, first: str) -> list[str]:
 
 
 def head(card: str) -> dict[str, object]:
-    found: dict[str, object] = yaml.safe_load(card.split("---")[1])
-    return found
+    metadata: dict[str, object] = yaml.safe_load(card.split("---")[1])
+    return metadata
 
 
 def test_it_leads_through_rewards_to_the_number_of_judgments(family: Family) -> None:

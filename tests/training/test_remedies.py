@@ -67,8 +67,8 @@ def test_the_other_terms_stay_what_they_were(researcher):
     terms = [{"component": "step_cost", "weight": 0.2}, {"component": "outcome", "weight": 0.5}]
     run = stopped(researcher.workspace, config={"rewards": {"terms": terms}})
     alarm = alarm_of(run, setting="rewards.terms[1].measure", value="success")
-    found = resume_with_remedy(run=run, alarm=alarm, by=researcher.user).config["rewards"]["terms"]
-    assert [(each["component"], each["weight"], each.get("measure")) for each in found] == [
+    new_terms = resume_with_remedy(run=run, alarm=alarm, by=researcher.user).config["rewards"]["terms"]
+    assert [(each["component"], each["weight"], each.get("measure")) for each in new_terms] == [
         ("step_cost", 0.2, None),
         ("outcome", 0.5, "success"),
     ]

@@ -55,9 +55,9 @@ def started(policy: Policy, member: Membership, **changes: Any) -> RolloutBatch:
 
 
 def leased(member: Membership, **wanted: Any) -> episodes.Lease:
-    found = episodes.lease(member=member, runner="r1", **wanted)
-    assert found is not None
-    return found
+    lease = episodes.lease(member=member, runner="r1", **wanted)
+    assert lease is not None
+    return lease
 
 
 def play(lease: episodes.Lease, *, success: bool = True) -> None:

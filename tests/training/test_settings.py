@@ -159,8 +159,8 @@ def test_every_setting_arrives_in_run_json(client, researcher, monkeypatch, algo
     stored = run_json(Run.objects.get(name="all of it"), monkeypatch)
     for path, value in values.items():
         assert value_at(stored, path) == value, path
-    for term, found in zip(terms, stored.get("rewards", {}).get("terms", []), strict=True):
-        assert found == {**found, **term}
+    for term, stored_term in zip(terms, stored.get("rewards", {}).get("terms", []), strict=True):
+        assert stored_term == {**stored_term, **term}
 
 
 @pytest.mark.parametrize("algorithm", TRAINING_CONFIGS)

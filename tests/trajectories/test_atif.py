@@ -134,14 +134,14 @@ def call(name: str, arguments: Any, id: str = "c1") -> dict[str, Any]:
 
 def exported(trajectory: Trajectory) -> dict[str, Any]:
     """Checked against the description, and for what a schema can't say."""
-    found: dict[str, Any] = json.loads(b"".join(atif_form(trajectory)))
-    jsonschema.validate(found, ATIF)
-    assert [step["step_id"] for step in found["steps"]] == list(range(1, len(found["steps"]) + 1))
-    for step in found["steps"]:
+    exported_data: dict[str, Any] = json.loads(b"".join(atif_form(trajectory)))
+    jsonschema.validate(exported_data, ATIF)
+    assert [step["step_id"] for step in exported_data["steps"]] == list(range(1, len(exported_data["steps"]) + 1))
+    for step in exported_data["steps"]:
         known = {each["tool_call_id"] for each in step.get("tool_calls", [])}
         named = {result.get("source_call_id") for result in step.get("observation", {"results": []})["results"]}
         assert named - {None} <= known
-    return found
+    return exported_data
 
 
 def run(*steps: dict[str, Any], **fields: Any) -> Trajectory:
@@ -167,8 +167,8 @@ LOOKED = [
 
 
 def test_results_stand_beside_their_calls() -> None:
-    found = exported(run(*LOOKED))
-    system, user, looked, answered = found["steps"]
+    atif = exported(run(*LOOKED))
+    system, user, looked, answered = atif["steps"]
     assert (system["source"], system["message"]) == ("system", "Be brief.")
     assert (user["source"], user["message"]) == ("user", "Where is the lamp?")
     assert looked["tool_calls"] == [{"tool_call_id": "c1", "function_name": "look", "arguments": {"at": "shelf"}}]
@@ -182,7 +182,7 @@ def test_results_stand_beside_their_calls() -> None:
         "extra": {"reward": 0.5},
     }
     assert (answered["message"], answered["extra"]) == ("On the shelf.", {"done": True})
-    assert found["final_metrics"] == {"total_steps": 4, "total_completion_tokens": 2}
+    assert atif["final_metrics"] == {"total_steps": 4, "total_completion_tokens": 2}
 
 
 def test_what_is_exported_is_imported_as_the_same_chat() -> None:
@@ -249,8 +249,8 @@ def test_over_rest_the_form_is_asked_for(client: Client) -> None:
     member: Membership = factories.member(Role.REVIEWER, of=trajectory.workspace)
     headers = {"Authorization": f"Bearer {factories.token(member)}"}
     url = f"/api/v1/trajectories/{trajectory.pk}"
-    found = json.loads(b"".join(client.get(f"{url}?form=atif", headers=headers)))  # type: ignore[arg-type]  # it streams
-    assert found["schema_version"] == "ATIF-v1.6"
+    atif = json.loads(b"".join(client.get(f"{url}?form=atif", headers=headers)))  # type: ignore[arg-type]  # it streams
+    assert atif["schema_version"] == "ATIF-v1.6"
     assert client.get(f"{url}?form=other", headers=headers).status_code == 400
     outsider = {"Authorization": f"Bearer {factories.token(factories.member())}"}
     assert client.get(f"{url}?form=atif", headers=outsider).status_code == 404

@@ -81,8 +81,8 @@ def test_what_its_readers_could_not_read_is_refused(members: Members, case: str)
 
 
 def _frozen(members: Members, **values: Any) -> bytes:
-    found = table(members, "datasets.version")
-    made = [{**each, **values} if each["state"] == "frozen" else each for each in found]
+    rows = table(members, "datasets.version")
+    made = [{**each, **values} if each["state"] == "frozen" else each for each in rows]
     return packed(with_rows(members, "tables/datasets.version.jsonl", made))
 
 
@@ -143,7 +143,7 @@ def test_rewards_that_are_no_numbers_are_left_out_as_in_every_import(members: Me
     members = with_rows(members, "tables/trajectories.trajectory.jsonl", [{**first, "reward": "nan"}, *rest])
     job = imported(packed(members), owner)
     assert job.state == "done", job.error
-    found = Trajectory.objects.filter(workspace=owner.workspace).order_by("pk").first()
-    assert found is not None
-    assert found.reward is None
-    assert found.steps.order_by("index").values_list("reward", flat=True)[0] is None
+    trajectory = Trajectory.objects.filter(workspace=owner.workspace).order_by("pk").first()
+    assert trajectory is not None
+    assert trajectory.reward is None
+    assert trajectory.steps.order_by("index").values_list("reward", flat=True)[0] is None

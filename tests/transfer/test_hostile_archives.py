@@ -116,11 +116,11 @@ def test_nothing_runs_or_is_on_after_an_import(members: Members):
     job = imported(changed(members, "training.run", state="queued", queued_at=later), elsewhere)
     assert job.state == "done", job.error
     for each in TABLES:
-        found = each.rows(elsewhere.workspace)
+        rows = each.rows(elsewhere.workspace)
         if any(column.name == "is_on" for column in each.model._meta.concrete_fields):
-            assert not found.filter(is_on=True).exists()
-        if hasattr(found, "active"):
-            assert not found.active().exists()
+            assert not rows.filter(is_on=True).exists()
+        if hasattr(rows, "active"):
+            assert not rows.active().exists()
 
 
 def test_roles_in_an_archive_give_nobody_anything(members: Members):

@@ -36,8 +36,8 @@ def _settled(
     def before(match: re.Match[str]) -> str:
         number = int(match[0].replace("-", ""), 16) ^ mask
         text = f"{number:032x}"
-        found = "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
-        return found if found in ids else match[0]
+        dashed = "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
+        return dashed if dashed in ids else match[0]
 
     back = {
         name: AN_ID.sub(before, body.decode()) if name.endswith(".jsonl") and not name.startswith("versions/") else body
@@ -47,17 +47,17 @@ def _settled(
         row["id"]: f"{row['queue']} {row['position']}"
         for row in map(json.loads, str(back["tables/annotation.item.jsonl"]).splitlines())
     }
-    found: dict[str, Any] = {}
+    row_counts: dict[str, Any] = {}
     for name, body in back.items():
         name = AN_ID.sub(before, name)
         if name in OWN:
             lines = [_row(json.loads(line), OWN[name], places) for line in str(body).splitlines()]
-            found[name] = sorted(json.dumps(line, sort_keys=True) for line in lines)
+            row_counts[name] = sorted(json.dumps(line, sort_keys=True) for line in lines)
         elif name in ("trajectories.jsonl", "originals.jsonl"):
-            found[name] = sorted(str(body).splitlines())
+            row_counts[name] = sorted(str(body).splitlines())
         elif name.startswith("versions/"):
-            found[name] = body
-    return found
+            row_counts[name] = body
+    return row_counts
 
 
 def _row(row: dict[str, Any], table: Any, places: Mapping[int, str]) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def _row(row: dict[str, Any], table: Any, places: Mapping[int, str]) -> dict[str
 
 
 def _ids(members: Mapping[str, bytes]) -> frozenset[str]:
-    return frozenset(found for body in members.values() for found in AN_ID.findall(body.decode("latin-1")))
+    return frozenset(identifier for body in members.values() for identifier in AN_ID.findall(body.decode("latin-1")))
 
 
 @pytest.fixture
@@ -91,10 +91,10 @@ def test_the_archive_of_an_imported_workspace_is_the_one_that_was_imported(full:
     job = imported(archive, elsewhere)
     assert job.state == "done", job.error
     second = unpacked(exported(elsewhere))
-    expected, found = _settled(first), _settled(second, job, _ids(first))
-    assert found.keys() == expected.keys()
+    expected, actual = _settled(first), _settled(second, job, _ids(first))
+    assert actual.keys() == expected.keys()
     for name, body in expected.items():
-        assert found[name] == body, name
+        assert actual[name] == body, name
     named = {(row["email"], row["name"]) for row in rows(first, "people.jsonl")}
     assert named < {(row["email"], row["name"]) for row in rows(second, "people.jsonl")}
 
@@ -165,8 +165,8 @@ def _forget(workspace: Workspace) -> None:
         cursor.execute("SET LOCAL session_replication_role = replica")
         for model in (*(each for each in EXCEPTIONS if each is not Workspace), Step, Original):
             model._base_manager.all()._raw_delete("default")
-        for model, found in rows.items():
-            model._base_manager.filter(pk__in=found)._raw_delete("default")
+        for model, rows_of_model in rows.items():
+            model._base_manager.filter(pk__in=rows_of_model)._raw_delete("default")
         cursor.execute("SET LOCAL session_replication_role = origin")
 
 

@@ -66,8 +66,8 @@ def test_no_secret_is_in_the_archive(owner: Membership, things: dict[str, Any]):
     with zipfile.ZipFile(io.BytesIO(exported(owner))) as archive:
         for member in archive.namelist():
             body = archive.read(member)
-            found = [name for name, mark in planted.items() if mark.encode() in body]
-            assert not found, (member, found)
+            leaked = [name for name, mark in planted.items() if mark.encode() in body]
+            assert not leaked, (member, leaked)
 
 
 def test_the_manifest_says_what_is_not_in_it(owner: Membership, things: dict[str, Any]):

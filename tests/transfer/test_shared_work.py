@@ -194,5 +194,5 @@ def test_an_experiment_does_not_wait_for_rollouts_that_ended_elsewhere(members: 
     archive = packed(_with_more(members, "arena.experiment", [{**waiting, "split": None}]))
     assert imported(archive, owner).state == "done"
     resume_failed()
-    found = Experiment.objects.get(workspace=owner.workspace, error__startswith="It was in progress")
-    assert found.state == "failed"
+    experiment = Experiment.objects.get(workspace=owner.workspace, error__startswith="It was in progress")
+    assert experiment.state == "failed"

@@ -191,8 +191,8 @@ def test_a_failing_destination_is_left_alone_for_a_while(
     receiver.statuses = [204]
     delivery.deliver(made.destination.pk)
     assert [json.loads(each.body)["data"]["name"] for each in receiver.received[1:]] == ["run 1", "run 2"]
-    found = Destination.objects.get()
-    assert (found.failures, found.failing_since, found.is_on) == (0, None, True)
+    destination = Destination.objects.get()
+    assert (destination.failures, destination.failing_since, destination.is_on) == (0, None, True)
 
 
 def test_410_turns_a_destination_off_and_says_so(
@@ -203,8 +203,8 @@ def test_410_turns_a_destination_off_and_says_so(
     happen(researcher, "one")
     happen(researcher, "two")
     delivery.deliver(made.destination.pk)
-    found = Destination.objects.get()
-    assert (found.is_on, found.off_reason) == (False, "It answered 410: it accepts no more events.")
+    destination = Destination.objects.get()
+    assert (destination.is_on, destination.off_reason) == (False, "It answered 410: it accepts no more events.")
     assert [row.state for row in Delivery.objects.all()] == ["given_up", "given_up"]
     assert AuditEntry.objects.filter(action="turned off webhook", subject="bot").exists()
     happen(researcher, "three")
@@ -221,8 +221,8 @@ def test_three_days_of_failures_turn_a_destination_off(
     later(made.destination, days=3, hours=1)
     happen(researcher)
     delivery.deliver(made.destination.pk)
-    found = Destination.objects.get()
-    assert (found.is_on, found.off_reason) == (
+    destination = Destination.objects.get()
+    assert (destination.is_on, destination.off_reason) == (
         False,
         "Everything failed for 3 days. Latest: It answered 503.",
     )
@@ -260,9 +260,9 @@ def test_nothing_is_sent_for_somebody_who_may_not_read_it(
         researcher.user.save()
     delivery.deliver(made.destination.pk)
     assert receiver.received == []
-    found = Destination.objects.get()
-    assert not found.is_on
-    assert "is no longer a researcher of this workspace" in found.off_reason
+    destination = Destination.objects.get()
+    assert not destination.is_on
+    assert "is no longer a researcher of this workspace" in destination.off_reason
 
 
 def test_a_redirect_is_not_followed(register: Register, researcher: Membership, receiver: Receiver) -> None:

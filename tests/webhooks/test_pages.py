@@ -103,8 +103,13 @@ def test_whoever_turns_it_on_answers_for_it(register: Register, researcher: Memb
     Destination.objects.update(is_on=False, off_reason="It answered 410.", failures=4)
     other = factories.member(Role.OWNER, of=researcher.workspace)
     as_(other).post(reverse("webhooks:turn", args=[made.destination.pk]))
-    found = Destination.objects.get()
-    assert (found.is_on, found.off_reason, found.failures, found.created_by) == (True, "", 0, other.user)
+    destination = Destination.objects.get()
+    assert (destination.is_on, destination.off_reason, destination.failures, destination.created_by) == (
+        True,
+        "",
+        0,
+        other.user,
+    )
 
 
 def test_what_retrace_turned_off_is_said_on_the_home_page(register: Register, researcher: Membership) -> None:

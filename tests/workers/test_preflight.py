@@ -220,8 +220,8 @@ def test_a_gpu_before_ampere_has_no_bfloat16_of_its_own(
     program.write_text(f"#!/bin/sh\necho 'Tesla T4, 15360, {capability}'\n")
     program.chmod(0o755)
     monkeypatch.setattr("workers.bridge.capacity.shutil.which", lambda _: str(program))
-    found = local_capacity()
-    assert (found.on_gpu, found.has_bf16, found.memory_mb) == (True, has_bf16, pytest.approx(16_106, abs=1))
+    capacity = local_capacity()
+    assert (capacity.on_gpu, capacity.has_bf16, capacity.memory_mb) == (True, has_bf16, pytest.approx(16_106, abs=1))
 
 
 @pytest.mark.django_db

@@ -52,9 +52,9 @@ def test_what_is_wanted_is_given_out_and_what_came_of_it_is_told(
     files.open(batch := wanted())
     for _ in range(2):
         worker.serve_requests()
-    found = episodes.lease(member=researcher, runner="r")
-    assert found is not None
-    sessions.finish_session(session=found.opened.session, reward=1.0)
+    lease = episodes.lease(member=researcher, runner="r")
+    assert lease is not None
+    sessions.finish_session(session=lease.opened.session, reward=1.0)
     worker.serve_requests()
     assert files.answered(batch) == {batch.episodes[0].id}
     files.close()

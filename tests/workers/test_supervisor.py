@@ -141,7 +141,7 @@ def test_the_child_holds_the_folder_as_long_as_it_lives(child):
     child(SLEEP)
     run = claimed()
     folder = folder_of(run.pk)
-    found: list[bool] = []
+    results: list[bool] = []
 
     def look() -> None:
         while not folder.log.exists() or "sleeping" not in folder.log.read_text():
@@ -149,9 +149,9 @@ def test_the_child_holds_the_folder_as_long_as_it_lives(child):
         other = os.open(folder.lock, os.O_RDWR)
         try:
             fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            found.append(True)
+            results.append(True)
         except BlockingIOError:
-            found.append(False)
+            results.append(False)
         os.close(other)
         [sleeper] = [each for each in psutil.Process().children() if "sleeping" in "".join(alive([each]))]
         sleeper.kill()
@@ -161,7 +161,7 @@ def test_the_child_holds_the_folder_as_long_as_it_lives(child):
     supervise(TrainingJob(run))
     looker.join()
     run.refresh_from_db()
-    assert found == [False]
+    assert results == [False]
     assert "killed from outside (SIGKILL)" in run.loss
 
 

@@ -31,11 +31,11 @@ class Curves:
         for name, value in values.items():
             self.values.setdefault(name, []).append(math.nan if value is None else value)
 
-    def known(self, name: str, least: int = 1) -> bool:
+    def has(self, name: str, least: int = 1) -> bool:
         return len(self.values.get(name, ())) >= least
 
     def newest(self, name: str) -> float:
-        return self.values[name][-1] if self.known(name) else 0.0
+        return self.values[name][-1] if self.has(name) else 0.0
 
     def first(self, name: str, count: int = WINDOW) -> float:
         return fmean(self.values[name][:count])
@@ -45,7 +45,7 @@ class Curves:
 
     @property
     def mastered(self) -> bool:
-        return any(self.known(name) and self.last(name, 2) >= MASTERED for name in ("eval/success", "success"))
+        return any(self.has(name) and self.last(name, 2) >= MASTERED for name in ("eval/success", "success"))
 
     @property
     def awaits_evaluation(self) -> bool:

@@ -50,7 +50,7 @@ Rule = Callable[[Curves], Finding | None]
 def not_a_number(curves: Curves) -> Finding | None:
     """The loss or the reward is NaN or infinite; from here on, all weights are lost."""
     for name in ("loss", "reward", "eval/loss"):
-        if curves.known(name) and not math.isfinite(curves.newest(name)):
+        if curves.has(name) and not math.isfinite(curves.newest(name)):
             return Finding(
                 f"{name} is no longer a number.",
                 "Look for broken rows; steps that are too large do it too.",
@@ -62,7 +62,7 @@ def echo_trap(curves: Curves) -> Finding | None:
     """RAGEN (Wang et al., 2025, arXiv 2504.20073, section 4.2): the policy collapses into one pattern. The standard deviation of rewards and the entropy
     collapse first, while the reward still looks fine; then it falls too. If rewards have risen, the fall of both is healthy.
     """
-    if not curves.known("reward_std", 2 * WINDOW) or not curves.known("entropy", 2 * WINDOW) or curves.mastered:
+    if not curves.has("reward_std", 2 * WINDOW) or not curves.has("entropy", 2 * WINDOW) or curves.mastered:
         return None
     spread, entropy = (curves.last(name) / max(1e-9, curves.first(name)) for name in ("reward_std", "entropy"))
     has_risen = curves.last("reward") > curves.first("reward") + 0.5 * curves.first("reward_std")
@@ -78,8 +78,8 @@ def echo_trap(curves: Curves) -> Finding | None:
 def reward_hacking(curves: Curves) -> Finding | None:
     """Overoptimization (Gao, Schulman & Hilton, 2022, arXiv 2210.10760): the proxy keeps rising while the true objective falls."""
     success = curves.values.get("eval/success", [])
-    proxies = [name for name in curves.learned if curves.known(name, 2 * WINDOW)] or ["reward"]
-    if len(success) < 5 or not curves.known(proxies[0], 2 * WINDOW):
+    proxies = [name for name in curves.learned if curves.has(name, 2 * WINDOW)] or ["reward"]
+    if len(success) < 5 or not curves.has(proxies[0], 2 * WINDOW):
         return None
     means = [fmean(success[index : index + 3]) for index in range(len(success) - 2)]
     best = max(range(len(means)), key=lambda index: means[index])
@@ -94,7 +94,7 @@ def reward_hacking(curves: Curves) -> Finding | None:
         before = values[max(0, at_best - WINDOW) : at_best] or values[:1]
         risen = curves.last(name) - fmean(before)
         if risen > 0.25 * max(
-            1e-6, curves.first(deviation_of(name)) if curves.known(deviation_of(name)) else abs(fmean(before))
+            1e-6, curves.first(deviation_of(name)) if curves.has(deviation_of(name)) else abs(fmean(before))
         ):
             return Finding(
                 f"Reward hacking: {name} has risen by {risen:.2g} while success on held-out tasks fell by {fell:.0%} from its best.",
@@ -111,7 +111,7 @@ def deviation_of(name: str) -> str:
 def kl_blow_up(curves: Curves) -> Finding | None:
     """The policy drifts from its base (Ziegler et al., 2019, arXiv 1909.08593, section 2.2, on controlling the KL): a jump, or a large value."""
     values = [value for value in curves.values.get("kl", []) if math.isfinite(value)]
-    if len(values) < WINDOW or not curves.known(
+    if len(values) < WINDOW or not curves.has(
         "reward"
     ):  # KTO's is summed over whole completions, where ten nats is normal
         return None
@@ -129,9 +129,9 @@ def kl_blow_up(curves: Curves) -> Finding | None:
 def length_gaming(curves: Curves) -> Finding | None:
     """Reward from length (Singhal et al., 2023, arXiv 2310.03716): rollouts grow, the reward with them, and success does not."""
     length = "completions/mean_length"
-    success = "eval/success" if curves.known("eval/success", 4) else "success"
+    success = "eval/success" if curves.has("eval/success", 4) else "success"
     least = 4 if success == "eval/success" else 2 * WINDOW
-    if not curves.known(length, 2 * WINDOW) or not curves.known(success, least) or not curves.known("reward_std"):
+    if not curves.has(length, 2 * WINDOW) or not curves.has(success, least) or not curves.has("reward_std"):
         return None
     width = 2 if success == "eval/success" else WINDOW
     grown = growth(curves)
@@ -148,13 +148,13 @@ def length_gaming(curves: Curves) -> Finding | None:
 def growth(curves: Curves) -> float:
     """Length of rollouts relative to the first ones; 1 if not measured."""
     length = "completions/mean_length"
-    return curves.last(length) / max(1e-9, curves.first(length)) if curves.known(length) else 1.0
+    return curves.last(length) / max(1e-9, curves.first(length)) if curves.has(length) else 1.0
 
 
 def dead_groups(curves: Curves) -> Finding | None:
     """Groups whose rollouts all got the same reward have no gradient (DAPO, Yu et al., 2025, arXiv 2503.14476, section 3.2)."""
     name = "frac_reward_zero_std"
-    if not curves.known(name, WINDOW) or curves.mastered:
+    if not curves.has(name, WINDOW) or curves.mastered:
         return None
     share = curves.last(name)
     if share < 0.8:
@@ -175,7 +175,7 @@ def rising_entropy(curves: Curves) -> Finding | None:
     entropy being spent in training; here it's gained).
     """
     name = "entropy"
-    if not curves.known(name, 2 * SHORT) or not curves.known("reward") or is_healthy(curves):
+    if not curves.has(name, 2 * SHORT) or not curves.has("reward") or is_healthy(curves):
         return None
     first, last = curves.first(name, SHORT), curves.last(name, SHORT)
     if last < GROWN_ENTROPY * max(first, MIN_ENTROPY):
@@ -191,7 +191,7 @@ def cut_off_turns(curves: Curves) -> Finding | None:
     are long, so they dominate the loss, and what they teach isn't the task.
     """
     name = "completions/clipped_ratio"
-    if not curves.known(name, 2 * SHORT) or is_healthy(curves):
+    if not curves.has(name, 2 * SHORT) or is_healthy(curves):
         return None
     first, last = curves.first(name, SHORT), curves.last(name, SHORT)
     if last < 0.15 or last - first < 0.1:
@@ -205,7 +205,7 @@ def cut_off_turns(curves: Curves) -> Finding | None:
 def standstill(curves: Curves) -> Finding | None:
     """Held-out success stays flat while the training reward moves: what is learned doesn't generalize to other tasks."""
     success, rewards = (curves.values.get(name, []) for name in ("eval/success", "reward"))
-    if len(success) < 6 or len(rewards) < 2 * SHORT or not curves.known("reward_std") or curves.mastered:
+    if len(success) < 6 or len(rewards) < 2 * SHORT or not curves.has("reward_std") or curves.mastered:
         return None
     if max(success) - fmean(success[-3:]) >= FALL_FROM_BEST or growth(curves) >= GROWN_LENGTH:  # left to other alarms
         return None
@@ -225,7 +225,7 @@ def chosen_falls(curves: Curves) -> Finding | None:
     on the likelihood term that prevents it).
     """
     chosen, margin = "rewards/chosen", "rewards/margins"
-    if not curves.known(chosen, WINDOW) or not curves.known(margin, WINDOW):
+    if not curves.has(chosen, WINDOW) or not curves.has(margin, WINDOW):
         return None
     fell, grown = -curves.last(chosen), curves.last(margin)
     if grown < 0.05 or fell < 0.25 * grown or fell <= -curves.first(chosen, SHORT):

@@ -16,7 +16,7 @@ from datasets import Dataset
 
 from contract.configs import GrpoConfig, RlooConfig
 from trainer.algorithms.arguments import common_arguments
-from trainer.algorithms.online_training import Batch, RolloutSource, facts_of, figures_of
+from trainer.algorithms.online_training import Batch, RolloutSource, figures_of, reward_details
 from trainer.algorithms.packing import ReadsChats
 from trainer.algorithms.padding import GroupsByLength
 from trainer.algorithms.policy_rollouts import Attempt, Player
@@ -181,8 +181,8 @@ class LearnsFromRollouts(ReadsChats, GroupsByLength):
             figures[f"success/{level}"] = fmean(successes)
         metrics = {f"eval_{name}": float(value) for name, value in figures.items()}
         if self.accelerator.is_main_process:
-            facts = [(rollout, facts_of(reward)) for rollout, reward in zip(rollouts, rewards, strict=True)]
-            self.source.write(f"evaluation-{step:06d}", facts, step)
+            details = [(rollout, reward_details(reward)) for rollout, reward in zip(rollouts, rewards, strict=True)]
+            self.source.write(f"evaluation-{step:06d}", details, step)
         self.log(metrics)
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
         self.model.train()

@@ -94,7 +94,7 @@ class RolloutSource:
         saved = []
         for index, rollout in enumerate(batch.rollouts[: self.config.kept * self.config.samples]):
             credit = {"turn_advantages": by_turn[index]} if by_turn else {"advantage": advantages[index]}
-            saved.append((rollout, facts_of(batch.rewards[index]) | credit))
+            saved.append((rollout, reward_details(batch.rewards[index]) | credit))
         self.write(f"step-{step:06d}", saved, step)
 
     def write(self, name: str, rollouts: Sequence[tuple[Trajectory, dict[str, Any]]], step: int) -> None:
@@ -104,13 +104,13 @@ class RolloutSource:
         self.folder.mkdir(exist_ok=True)
         attempts: Counter[str] = Counter()
         with (self.folder / f"{name}.jsonl").open("w", encoding="utf-8", errors="backslashreplace") as file:
-            for rollout, facts in rollouts:
+            for rollout, details in rollouts:
                 sample = attempts[rollout.task.key]
                 attempts[rollout.task.key] += 1
                 record = replace(
                     rollout,
                     id=f"{name}:{rollout.task.key}#{sample}",
-                    info={**rollout.info, "step": step, **facts},
+                    info={**rollout.info, "step": step, **details},
                 )
                 file.write(json.dumps(record.to_json(), ensure_ascii=False) + "\n")
 
@@ -222,6 +222,6 @@ def figures_of(rollouts: Sequence[Trajectory], rewards: Sequence[Reward]) -> dic
     }
 
 
-def facts_of(reward: Reward) -> dict[str, Any]:
+def reward_details(reward: Reward) -> dict[str, Any]:
     """Reward details for a saved rollout's `info`."""
     return {"reward": round(reward.total, 4), "reward_parts": reward.parts}

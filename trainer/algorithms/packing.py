@@ -18,7 +18,7 @@ class Span(NamedTuple):
     row: int
     first: int
     """Its first column."""
-    kept: int
+    scored_from: int
     """The first column whose log-probability is needed."""
     last: int
     """Its last column, plus one."""
@@ -61,16 +61,16 @@ class ReadsChats:
         for start in range(0, len(spans), batch_size or len(spans)):
             chats = spans[start : start + (batch_size or len(spans))]
             width = max(map(len, chats))
-            kept = width - min(chat.kept - chat.first for chat in chats)
+            scored_width = width - min(chat.scored_from - chat.first for chat in chats)
             ids = input_ids.new_zeros(len(chats), width)
             attended = attention_mask.new_zeros(len(chats), width)
             for index, (row, first, _, last) in enumerate(chats):
                 ids[index, : last - first] = input_ids[row, first:last]
                 attended[index, : last - first] = 1
-            outputs = trl._get_per_token_logps_and_entropies(model, ids, attended, kept, **more)
+            outputs = trl._get_per_token_logps_and_entropies(model, ids, attended, scored_width, **more)
             for index, (row, first, begin, last) in enumerate(chats):
                 target = slice(begin - prompt, last - prompt)
-                source = slice(begin - first - width + kept, last - first - width + kept)
+                source = slice(begin - first - width + scored_width, last - first - width + scored_width)
                 logps[row, target] = outputs[0][index, source].to(logps.dtype)
                 if entropies is not None:
                     entropies[row, target] = outputs[1][index, source].to(logps.dtype)
@@ -85,12 +85,12 @@ def spans_of(attention_mask: torch.Tensor, chats: torch.Tensor) -> Iterator[Span
         columns = [column for column, is_attended in enumerate(attended) if is_attended]
         end = columns[-1] + 1
         first = columns[0]
-        kept = prompt
+        scored_from = prompt
         for column in range(prompt + 1, end):
             current, previous = numbers[column - prompt], numbers[column - prompt - 1]
             if abs(current) != abs(previous):
-                yield Span(row, first, kept, column)
-                first = kept = column
+                yield Span(row, first, scored_from, column)
+                first = scored_from = column
             elif current != previous:
-                kept = column
-        yield Span(row, first, kept, end)
+                scored_from = column
+        yield Span(row, first, scored_from, end)

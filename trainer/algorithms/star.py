@@ -176,8 +176,8 @@ def rationalize(
 def hint_for(task: Task) -> str:
     """The calls that solve the task, as text; "" if unknown."""
     calls = reference_calls(task) or []
-    words = "; ".join(f"{call.tool}({json.dumps(call.arguments, ensure_ascii=False)})" for call in calls)
-    return f"\n\nHint: {words}" if words else ""
+    hint = "; ".join(f"{call.tool}({json.dumps(call.arguments, ensure_ascii=False)})" for call in calls)
+    return f"\n\nHint: {hint}" if hint else ""
 
 
 def without_hint(trajectory: Trajectory, hint: str) -> Trajectory:

@@ -92,11 +92,11 @@ class TrackerCallback(TrainerCallback):
     ) -> None:
         self._forward("on_train_end", args, state, control, **kwargs)
 
-    def _forward(self, moment: str, *args: Any, **kwargs: Any) -> None:
+    def _forward(self, method: str, *args: Any, **kwargs: Any) -> None:
         if self._inner is None:
             return
         try:
-            getattr(self._inner, moment)(*args, **kwargs)
+            getattr(self._inner, method)(*args, **kwargs)
         except Exception as error:  # no tracker failure may end the run
             self._stop_reporting(error)
 

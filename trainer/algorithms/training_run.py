@@ -103,15 +103,15 @@ class TrainingRun:
     def fitting(self, rows: Sequence[Row], lengths: Sequence[int], name: str) -> "Fitting[Row]":
         """The rows that fit `max_length`; reports how many didn't."""
         limit = self.config.optimizer.max_length
-        kept = [row for row, length in zip(rows, lengths, strict=True) if length <= limit]
-        if too_long := len(rows) - len(kept):
+        fitting_rows = [row for row, length in zip(rows, lengths, strict=True) if length <= limit]
+        if too_long := len(rows) - len(fitting_rows):
             self.events.emit(
                 Warned(
                     f"{name}: left out {too_long} rows longer than {limit} tokens.",
                     advice="Raise optimizer.max_length to use them.",
                 )
             )
-        return Fitting(kept, too_long, min(lengths, default=0))
+        return Fitting(fitting_rows, too_long, min(lengths, default=0))
 
     def check_enough(self, usable: int, *, left_out: str, shortest: int) -> None:
         """Raises DataFailure if there are too few rows for one optimizer step."""

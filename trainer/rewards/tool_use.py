@@ -113,8 +113,8 @@ def align(likenesses: list[list[float]]) -> list[float]:
     best = [[0.0] * (columns + 1) for _ in range(rows + 1)]
     for row in range(rows - 1, -1, -1):
         for column in range(columns - 1, -1, -1):
-            both = likenesses[row][column] + best[row + 1][column + 1]
-            best[row][column] = max(both, best[row + 1][column], best[row][column + 1])
+            matched = likenesses[row][column] + best[row + 1][column + 1]
+            best[row][column] = max(matched, best[row + 1][column], best[row][column + 1])
     values = [0.0] * rows
     row = column = 0
     while row < rows and column < columns:

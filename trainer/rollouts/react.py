@@ -78,11 +78,11 @@ def in_text(chat: list[Message], tools: list[ToolSchema]) -> list[Message]:
         if message["role"] == "assistant":
             flattened.append({"role": "assistant", "content": as_text(message)})
         elif message["role"] != "system":
-            words = f"Observation: {message['content']}" if message["role"] == "tool" else str(message["content"])
+            text = f"Observation: {message['content']}" if message["role"] == "tool" else str(message["content"])
             if flattened and flattened[-1]["role"] == "user":
-                flattened[-1] = {"role": "user", "content": f"{flattened[-1]['content']}\n{words}"}
+                flattened[-1] = {"role": "user", "content": f"{flattened[-1]['content']}\n{text}"}
             else:
-                flattened.append({"role": "user", "content": words})
+                flattened.append({"role": "user", "content": text})
     return flattened
 
 

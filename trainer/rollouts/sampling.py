@@ -160,8 +160,8 @@ def sample(
         if len(open_rows) <= len(rows) // 2:
             for index, row in enumerate(rows):
                 if row not in open_rows and can_remember(cache):
-                    read = len(requests[row].ids) + len(results[row].ids) - 1
-                    results[row] = results[row]._replace(memory=remember(cache, index, attention, read))
+                    tokens_read = len(requests[row].ids) + len(results[row].ids) - 1
+                    results[row] = results[row]._replace(memory=remember(cache, index, attention, tokens_read))
             open_indices = [index for index, row in enumerate(rows) if row in open_rows]
             selection = torch.tensor(open_indices, dtype=torch.int64, device=ids.device)
             rows = [row for row in rows if row in open_rows]

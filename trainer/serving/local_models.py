@@ -93,8 +93,8 @@ BUSY = "The server answers as many chats as it can. Try again in a moment."
 class Refused(Exception):
     """An error response in OpenAI's format."""
 
-    def __init__(self, status: int, words: str, code: str) -> None:
-        super().__init__(words)
+    def __init__(self, status: int, message: str, code: str) -> None:
+        super().__init__(message)
         self.status, self.code = status, code
 
 
@@ -228,8 +228,8 @@ class LocalModels:
                 try:
                     slot.chats = await asyncio.to_thread(load, self._folder(model), model, self.stop)
                 except (ConfigFailure, OSError, ValueError) as problem:
-                    words = f"The model can't be loaded: {problem}"[:MAX_MESSAGE_LENGTH]
-                    raise Refused(400, words, "model_not_loadable") from None
+                    message = f"The model can't be loaded: {problem}"[:MAX_MESSAGE_LENGTH]
+                    raise Refused(400, message, "model_not_loadable") from None
             return slot.chats
 
     def _folder(self, model: str) -> Path:

@@ -31,7 +31,7 @@ DISK_FULL = Failure(
 
 def publish(publication: Publication) -> None:
     """Execute a claimed publication, record its result, and unload publications it replaced. Raises Superseded."""
-    way = {
+    method = {
         Publication.Way.FOLDER: _as_folder,
         Publication.Way.ADAPTER: publish_adapter,
         Publication.Way.RESTART: publish_whole_model,
@@ -40,7 +40,7 @@ def publish(publication: Publication) -> None:
         weights = weights_of(publication.policy)
         if weights is None or publication.policy.workspace_id != publication.workspace_id:
             raise CannotPublish(f"{publication.policy} has no weights here.")
-        way(publication, weights, renew=_throttled_renewal(publication))
+        method(publication, weights, renew=_throttled_renewal(publication))
     except Refused as refused:
         reason = (
             f"{refused.server}: {refused}" if publication.endpoint and publication.endpoint.replicas else str(refused)

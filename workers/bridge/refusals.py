@@ -24,5 +24,5 @@ class Refused(Exception):
 
 def canary_of(publication: Publication, weights: Weights) -> Canary:
     """The canary to verify servers with. Raises DataFailure if it isn't the one that the run wrote."""
-    facts: dict[str, Any] = publication.policy.report.get("canary") or {}
-    return read_canary(weights.run, sha256=facts.get("sha256", ""))
+    canary: dict[str, Any] = publication.policy.report.get("canary") or {}
+    return read_canary(weights.run, sha256=canary.get("sha256", ""))

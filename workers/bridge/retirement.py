@@ -39,9 +39,9 @@ def retire_all() -> list[str]:
     folders = sorted(adapters_folder().iterdir()) if adapters_folder().is_dir() else []
     names = list(dict.fromkeys(folder.name.removesuffix(".part") for folder in folders))
     publications = Publication.objects.filter(way=Publication.Way.ADAPTER, served_name__in=names)
-    known = set(publications.values_list("served_name", flat=True))
+    served_names = set(publications.values_list("served_name", flat=True))
     for name in names:
-        if name not in known:
+        if name not in served_names:
             _remove(name)
     by_turns = in_workspace_turns(publications, name="retire", seconds=TURN_SECONDS)
     return [publication.served_name for publication in by_turns if retire(publication)]

@@ -73,8 +73,8 @@ def _calculated(config: OnlineConfig, shape: ModelShape, tflops: float, share: f
     """Time if every rollout uses this share of its turns, each of maximum length."""
     turns = max(1.0, share * config.budget.steps)
     written = turns * config.sampling.max_new_tokens
-    read = turns * OPENING_TOKENS + written * turns / 2  # each turn reprocesses the chat so far
-    operations = 2 * shape.parameters * (read + written)
+    tokens_read = turns * OPENING_TOKENS + written * turns / 2  # each turn reprocesses the chat so far
+    operations = 2 * shape.parameters * (tokens_read + written)
     waiting = written * shape.layers * SECONDS_PER_LAYER  # for all chats of a batch together
     steps, evaluations = steps_of(config), evaluations_of(config)
     rollouts = steps * rollouts_of(config) + evaluations * config.held_out

@@ -136,11 +136,11 @@ class _Operations(Resource[C], Generic[C]):
         self, *, to: str | os.PathLike[str], include_weights: bool = False, progress: OnProgress | None = None
     ) -> Flow[Export]:
         """Export everything in the workspace as one archive, and download it to the file `to`. Needs an owner's token."""
-        asked = yield from self.exports._create(
+        requested = yield from self.exports._create(
             "/workspace/exports", answer=Export, body={"include_weights": include_weights}
         )
         retries = self._connection.retries
-        export = yield from wait_for(asked, retries=retries, timeout=None, progress=progress, is_checked=True)
+        export = yield from wait_for(requested, retries=retries, timeout=None, progress=progress, is_checked=True)
         request = Request("GET", f"{export.path}/archive", headers={"Accept": "*/*", "Accept-Encoding": "identity"})
         file = File(rows=0, bytes=export.size, sha256=export.sha256)
         yield from download_file(request, file, Path(to), retries=retries, progress=progress)

@@ -120,8 +120,8 @@ def _file_of(version: Version, split: str, format: str) -> File:
         return files[split]
     if not version.is_over:
         raise RetraceError(f"Version {version.number} is still being frozen. Wait until it is: client.wait(version).")
-    there = ", ".join(sorted(files)) or "none"
-    raise RetraceError(f"Version {version.number} has no split {split!r} as {format}. It has: {there}.")
+    splits = ", ".join(sorted(files)) or "none"
+    raise RetraceError(f"Version {version.number} has no split {split!r} as {format}. It has: {splits}.")
 
 
 def _sha256(path: Path) -> str:

@@ -67,8 +67,8 @@ def _api(endpoint: str | None) -> Any:
 
 def _manifest(version: Version) -> str:
     """The version's metadata and file hashes, for verification."""
-    facts = version.model_dump(mode="json", include={"id", "dataset", "number", "row_type", "content_hash", "files"})
-    return json.dumps(facts, indent=2, sort_keys=True) + "\n"
+    metadata = version.model_dump(mode="json", include={"id", "dataset", "number", "row_type", "content_hash", "files"})
+    return json.dumps(metadata, indent=2, sort_keys=True) + "\n"
 
 
 def _upload(api: Any, version: Version, repository: str, folder: Path, *, is_private: bool) -> Pushed:
@@ -84,9 +84,9 @@ def _upload(api: Any, version: Version, repository: str, folder: Path, *, is_pri
         )
         api.create_tag(repository, repo_type="dataset", tag=tag, revision=commit.oid, exist_ok=True)
     except Exception as error:  # from whichever HTTP library the installed huggingface_hub uses
-        words = " ".join(str(error).split()).rstrip(".")
+        message = " ".join(str(error).split()).rstrip(".")
         raise RetraceError(
-            f"The hub at {api.endpoint} didn't take {repository}: {words}. "
+            f"The hub at {api.endpoint} didn't take {repository}: {message}. "
             "Log in with `hf auth login` or set HF_TOKEN; HF_ENDPOINT names another hub."
         ) from error
     return Pushed(commit.commit_url, commit.oid, tag)

@@ -150,9 +150,9 @@ class _Serving:
 
     def _give_up(self, episode: Episode, problem: Exception) -> None:
         logger.warning("the agent failed at episode %s", episode.id, exc_info=problem)
-        words = f"{type(problem).__name__}: {problem}"[:MAX_PROBLEM_LENGTH]
+        message = f"{type(problem).__name__}: {problem}"[:MAX_PROBLEM_LENGTH]
         with suppress(RetraceError):  # then the lease expires
-            self._client.sessions.abandon(episode.session, problem=words)
+            self._client.sessions.abandon(episode.session, problem=message)
 
     def _renew(self, episode: Episode, over: threading.Event) -> None:
         while not over.wait(episode.lease_seconds / RENEWALS):

@@ -50,13 +50,13 @@ def test_a_model_is_sent_followed_paused_and_let_go_on(researcher, workspace, se
     factories.preference(2, on=queue.items.first())
     JudgeAnswer.objects.create(judge=judge, item=queue.items.first(), prompt_version=1, a_left=2, b_left=1, strength=2)
     Judge.objects.update(answered=1, completion_tokens=200_000)
-    found = researcher.get(at(queue, str(judge.pk)))
-    assert (found["name"], found["policy"], found["state"]) == (policy.name, str(policy.pk), "running")
-    assert (found["answered"], found["cost"], found["most_cost"]) == (1, 2.0, 5.0)
-    assert found["prompt"] == {"version": 1, "text": enrollment.DEFAULT_PROMPT}
-    assert (found["with_people"]["count"], found["with_people"]["of"]) == (1, 1)
-    assert (found["steady"]["count"], found["steady"]["of"]) == (1, 1)
-    assert researcher.get(at(queue))["results"] == [found]
+    response = researcher.get(at(queue, str(judge.pk)))
+    assert (response["name"], response["policy"], response["state"]) == (policy.name, str(policy.pk), "running")
+    assert (response["answered"], response["cost"], response["most_cost"]) == (1, 2.0, 5.0)
+    assert response["prompt"] == {"version": 1, "text": enrollment.DEFAULT_PROMPT}
+    assert (response["with_people"]["count"], response["with_people"]["of"]) == (1, 1)
+    assert (response["steady"]["count"], response["steady"]["of"]) == (1, 1)
+    assert researcher.get(at(queue))["results"] == [response]
     assert researcher.post(at(queue, str(judge.pk), "pause")).json()["state"] == "paused"
     assert researcher.post(at(queue, str(judge.pk), "resume")).json()["state"] == "running"
     assert len(sent) == 2
@@ -110,8 +110,8 @@ def test_of_each_judge_the_newest_answers_are_compared_however_many_another_gave
             JudgeAnswer.objects.create(
                 judge=judge, item=item, prompt_version=1, a_left=grade, b_left=grade, strength=grade
             )
-    found = {row["name"]: row["with_people"] for row in researcher.get(at(queue))["results"]}
-    assert {name: (row["count"], row["of"]) for name, row in found.items()} == {"quiet": (1, 2), "busy": (1, 2)}
+    agreement = {row["name"]: row["with_people"] for row in researcher.get(at(queue))["results"]}
+    assert {name: (row["count"], row["of"]) for name, row in agreement.items()} == {"quiet": (1, 2), "busy": (1, 2)}
 
 
 def test_agreement_with_people_is_over_items_without_a_known_answer(researcher, workspace, sent):
@@ -122,5 +122,5 @@ def test_agreement_with_people_is_over_items_without_a_known_answer(researcher, 
         factories.preference(2, on=item)
         JudgeAnswer.objects.create(judge=judge, item=item, prompt_version=1, a_left=1, b_left=1, strength=1)
     Item.objects.filter(queue=queue, position=0).update(purpose="gold", known={"answer": 1})
-    found = researcher.get(at(queue, str(judge.pk)))
-    assert (found["with_people"]["of"], found["right_on_gold"]["of"]) == (1, 1)
+    response = researcher.get(at(queue, str(judge.pk)))
+    assert (response["with_people"]["of"], response["right_on_gold"]["of"]) == (1, 1)

@@ -51,10 +51,10 @@ def ids(queue: Queue) -> list[int]:
 
 def judged_by(queue: Queue, member: Membership) -> list[int]:
     """All items given to this person until none is left."""
-    found = []
+    items = []
     while next_assignment(queue=queue, annotator=annotator_of(member)):
-        found.append(builders.judge(queue, annotator_of(member), 1).item_id)
-    return found
+        items.append(builders.judge(queue, annotator_of(member), 1).item_id)
+    return items
 
 
 def test_an_assigned_item_comes_to_its_person_first_and_to_nobody_else(

@@ -78,12 +78,12 @@ def filled(batch: ImportBatch, meanings: Meanings, judged_by: str = "person") ->
 
 def grades(queue: Queue) -> dict[str, list[tuple[str, int]]]:
     """By task, each annotator's preference; + is the first answer."""
-    found: dict[str, list[tuple[str, int]]] = {}
+    grades: dict[str, list[tuple[str, int]]] = {}
     for each in (
         Preference.objects.filter(queue=queue).select_related("item__task", "annotator").order_by("annotator__name")
     ):
-        found.setdefault(each.item.task.instruction, []).append((each.annotator.name, each.strength))
-    return found
+        grades.setdefault(each.item.task.instruction, []).append((each.annotator.name, each.strength))
+    return grades
 
 
 def test_scores_with_fractions_are_verdicts_where_there_are_few_of_them():
@@ -99,19 +99,19 @@ def test_scores_with_fractions_are_verdicts_where_there_are_few_of_them():
         }
         for n, score in enumerate([0.5, -0.5, 1.0] * 5)
     ]
-    found = survey(imported(*rows))
+    surveyed = survey(imported(*rows))
     # What is good for one side is bad for the other, so these are two columns and not two people.
-    assert [(each.names, each.values) for each in found.verdicts] == [
+    assert [(each.names, each.values) for each in surveyed.verdicts] == [
         (("score_0",), (("-0.5", 5), ("0.5", 5), ("1.0", 5))),
         (("score_1",), (("-1.0", 5), ("-0.5", 5), ("0.5", 5))),
     ]
-    assert found.names == ()
+    assert surveyed.names == ()
 
 
 def test_the_survey_says_what_stands_in_which_column():
-    found = survey(imported(compared(1, 1, 2, 0), compared(2, 1, 1, 2)))
-    assert found.sides == ("1", "2")
-    assert [(each.names, each.values) for each in found.verdicts if "annotator1" in each.names] == [
+    surveyed = survey(imported(compared(1, 1, 2, 0), compared(2, 1, 1, 2)))
+    assert surveyed.sides == ("1", "2")
+    assert [(each.names, each.values) for each in surveyed.verdicts if "annotator1" in each.names] == [
         (("annotator1", "annotator2", "annotator3"), (("0", 1), ("1", 3), ("2", 2)))
     ]
 
@@ -137,17 +137,17 @@ def test_what_three_people_said_is_three_judgments_of_each_pair():
 
 
 def test_they_count_in_agreement_without_a_time_or_a_side():
-    found = gather(filled(imported(compared(1, 1, 2, 0)), three()))
-    assert [answer.value for answer in found.measures[0].answers] == [2, -2, 0]
-    assert {(work.seconds, work.chose_left) for work in found.work} == {(None, None)}
+    gathered = gather(filled(imported(compared(1, 1, 2, 0)), three()))
+    assert [answer.value for answer in gathered.measures[0].answers] == [2, -2, 0]
+    assert {(work.seconds, work.chose_left) for work in gathered.work} == {(None, None)}
 
 
 def test_they_go_into_a_version_like_any_others():
     workspace = factories.workspace()
     queue = filled(imported(compared(1, 1, 1, 2), compared(2, 2, 2, 2), workspace=workspace), three())
-    found = list(judged_pairs(Recipe(queues=(str(queue.pk),)), workspace))
-    assert sorted(len(each.counted) for each in found) == [3, 3]
-    assert sum(bool(each.decision.verdicts) for each in found) == 2
+    pairs = list(judged_pairs(Recipe(queues=(str(queue.pk),)), workspace))
+    assert sorted(len(each.counted) for each in pairs) == [3, 3]
+    assert sum(bool(each.decision.verdicts) for each in pairs) == 2
 
 
 def test_the_card_of_a_version_says_where_they_were_judged():
@@ -424,10 +424,10 @@ def test_an_engineer_says_what_values_mean(client):
     headers = bearer(member)
     batch = imported(compared(1, 1, 2, 0), workspace=member.workspace)
     url = f"/api/v1/imports/{batch.pk}/judgements"
-    found = client.get(url, **headers).json()
-    assert found["sides"] == ["1", "2"]
+    response = client.get(url, **headers).json()
+    assert response["sides"] == ["1", "2"]
     names = ["annotator1", "annotator2", "annotator3"]
-    assert {"names": names, "values": [{"value": n, "times": 1} for n in (0, 1, 2)]} in found["verdicts"]
+    assert {"names": names, "values": [{"value": n, "times": 1} for n in (0, 1, 2)]} in response["verdicts"]
     values = [{"value": 0, "means": "0"}, {"value": 1, "means": "1"}, {"value": 2, "means": "-1"}]
     columns = [{"name": name, "values": values, "is_somebody": True} for name in names]
     asked = {"name": "Theirs", "kind": "pairwise", "columns": columns}

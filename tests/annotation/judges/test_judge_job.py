@@ -334,8 +334,8 @@ def test_only_served_models_judge_and_only_pairs_and_once(workspace, server):
 )
 def test_both_orders_make_one_verdict(left_first, left_second, strength):
     # Grades favor the left side; in the second order run a is on the right. A mean of ½ rounds away from 0.
-    found = together(Opinion(left_first, False, "x"), Opinion(left_second, False, "y"))
-    assert found.strength == strength
+    verdict = together(Opinion(left_first, False, "x"), Opinion(left_second, False, "y"))
+    assert verdict.strength == strength
 
 
 def test_requests_keep_their_distance():

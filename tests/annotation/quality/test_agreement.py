@@ -14,9 +14,9 @@ KRIPPENDORFF = [
 
 @pytest.mark.parametrize(("level", "published"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)])
 def test_alpha_is_that_of_krippendorffs_worked_example(level, published):
-    found = alpha(Patterns.of(KRIPPENDORFF, range(1, 6)), level)
-    assert found.value == pytest.approx(published, abs=5e-4)
-    assert (found.items, found.judgments) == (11, 40)  # the unit with one value says nothing
+    estimate = alpha(Patterns.of(KRIPPENDORFF, range(1, 6)), level)
+    assert estimate.value == pytest.approx(published, abs=5e-4)
+    assert (estimate.items, estimate.judgments) == (11, 40)  # the unit with one value says nothing
 
 
 @pytest.mark.parametrize("level", ["nominal", "ordinal", "interval"])
@@ -35,16 +35,16 @@ def test_fleiss_kappa_is_that_of_the_worked_example():
         *([7, 7, 0, 0, 0], [3, 2, 6, 3, 0], [2, 5, 3, 2, 2], [6, 5, 2, 1, 0], [0, 2, 2, 3, 7]),
     ]
     items = [[value for value, count in enumerate(row) for _ in range(count)] for row in rows]
-    found = fleiss(Patterns.of(items, range(5)))
-    assert found.value == pytest.approx(0.210, abs=5e-4)
-    assert (found.items, found.judgments) == (10, 140)
+    estimate = fleiss(Patterns.of(items, range(5)))
+    assert estimate.value == pytest.approx(0.210, abs=5e-4)
+    assert (estimate.items, estimate.judgments) == (10, 140)
 
 
 def test_fleiss_kappa_is_of_the_items_that_the_commonest_number_of_people_judged():
-    found = fleiss(Patterns.of([[1, 1], [-1, 1], [-1, -1], [1, 1, 1]], range(-1, 2)))
+    estimate = fleiss(Patterns.of([[1, 1], [-1, 1], [-1, -1], [1, 1, 1]], range(-1, 2)))
     # Agreement 2/3; values +1 and −1 three times each, so chance 1/2: (2/3 − 1/2) / (1/2) = 1/3.
-    assert found.value == pytest.approx(1 / 3)
-    assert (found.items, found.judgments) == (3, 6)
+    assert estimate.value == pytest.approx(1 / 3)
+    assert (estimate.items, estimate.judgments) == (3, 6)
 
 
 # Cohen, "Weighted kappa" (Psychological Bulletin 70, 1968), table 1: two psychiatrists, 200 patients, three diagnoses.
@@ -73,10 +73,10 @@ def test_kappa_is_undefined_without_a_shared_item_and_without_variation():
 
 def test_raw_agreement_is_the_chance_that_two_judgments_of_an_item_agree():
     # +,+ agree: 1; +,+,− : one of three pairs agrees: 1/3. Their mean is 2/3. The single judgment says nothing.
-    found = agreement([[3, 1], [2, 2, -1], [3]])
-    assert found.raw.value == pytest.approx(2 / 3)
-    assert (found.raw.items, found.raw.judgments) == (2, 5)
-    assert found.raw.least == 0.0
+    estimates = agreement([[3, 1], [2, 2, -1], [3]])
+    assert estimates.raw.value == pytest.approx(2 / 3)
+    assert (estimates.raw.items, estimates.raw.judgments) == (2, 5)
+    assert estimates.raw.least == 0.0
 
 
 def test_opposite_judgments_agree_less_than_chance():
@@ -84,23 +84,23 @@ def test_opposite_judgments_agree_less_than_chance():
 
 
 def test_nearly_the_same_grade_is_nearly_agreement():
-    found = agreement([[3, 2], [-3, -2], [1, 2], [-1, -2]])
-    assert found.nominal.value == 1.0
-    assert 0.5 < found.ordinal.value < 1.0
-    assert 0.5 < found.interval.value < 1.0
+    estimates = agreement([[3, 2], [-3, -2], [1, 2], [-1, -2]])
+    assert estimates.nominal.value == 1.0
+    assert 0.5 < estimates.ordinal.value < 1.0
+    assert 0.5 < estimates.interval.value < 1.0
 
 
 def test_without_a_second_judgment_agreement_is_undefined():
-    found = agreement([[1], [2]])
-    assert (found.raw.value, found.raw.undefined_because) == (None, "no item has two judgments yet")
-    assert found.fleiss.undefined_because == "no item has two judgments yet"
+    estimates = agreement([[1], [2]])
+    assert (estimates.raw.value, estimates.raw.undefined_because) == (None, "no item has two judgments yet")
+    assert estimates.fleiss.undefined_because == "no item has two judgments yet"
 
 
 def test_where_all_say_the_same_alpha_is_undefined():
-    found = agreement([[2, 2], [2, 2]])
-    assert found.raw.value == 1.0
-    assert found.nominal.value is None
-    assert "every judgment is the same" in found.nominal.undefined_because
+    estimates = agreement([[2, 2], [2, 2]])
+    assert estimates.raw.value == 1.0
+    assert estimates.nominal.value is None
+    assert "every judgment is the same" in estimates.nominal.undefined_because
 
 
 def test_too_few_items_have_no_interval():
@@ -109,9 +109,9 @@ def test_too_few_items_have_no_interval():
 
 def test_the_interval_of_raw_agreement_is_that_of_a_share():
     # 400 items, 300 agree: standard error sqrt(.75 × .25 / 400) = 0.0217; 1.96 of them on either side.
-    found = raw(Patterns.of([[1, 1]] * 300 + [[1, -1]] * 100, range(-1, 2)))
-    assert found.low == pytest.approx(0.75 - 1.96 * 0.02165, abs=0.006)
-    assert found.high == pytest.approx(0.75 + 1.96 * 0.02165, abs=0.006)
+    estimate = raw(Patterns.of([[1, 1]] * 300 + [[1, -1]] * 100, range(-1, 2)))
+    assert estimate.low == pytest.approx(0.75 - 1.96 * 0.02165, abs=0.006)
+    assert estimate.high == pytest.approx(0.75 + 1.96 * 0.02165, abs=0.006)
 
 
 def test_the_steps_of_a_run_are_drawn_together():
@@ -132,13 +132,13 @@ def test_intervals_hold_the_truth_as_often_as_they_say():
     for _ in range(200):
         first = rng.integers(0, 2, 150)
         second = np.where(rng.random(150) < 0.8, first, 1 - first)
-        found = cohen(zip(first.tolist(), second.tolist(), strict=True), range(2))
-        held += found.low <= 0.6 <= found.high
+        kappa = cohen(zip(first.tolist(), second.tolist(), strict=True), range(2))
+        held += kappa.low <= 0.6 <= kappa.high
     assert 0.90 <= held / 200 <= 0.99  # 0.95 within three standard errors of 200 draws
 
 
 def test_a_hundred_thousand_items_take_no_longer_than_their_patterns():
     rng = np.random.default_rng(1)
-    found = agreement(rng.integers(-3, 4, size=(100_000, 2)).tolist())
-    assert abs(found.ordinal.value) < 0.01
-    assert found.ordinal.high - found.ordinal.low < 0.02
+    estimates = agreement(rng.integers(-3, 4, size=(100_000, 2)).tolist())
+    assert abs(estimates.ordinal.value) < 0.01
+    assert estimates.ordinal.high - estimates.ordinal.low < 0.02

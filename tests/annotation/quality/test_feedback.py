@@ -65,10 +65,10 @@ class Work:
 
     def told(self) -> tuple[str, str]:
         """(correct gold answers, agreement with others): "n of m", or a dash while undefined."""
-        found = re.findall(
+        figures = re.findall(
             r'<td class="stay">(?:Gold accuracy|Agrees with majority)</td>(.*?)</tr>', self.page(), re.DOTALL
         )
-        gold, others = ((re.search(r'title="(\d+ of \d+)', row) or ["", "–"])[1] for row in found)
+        gold, others = ((re.search(r'title="(\d+ of \d+)', row) or ["", "–"])[1] for row in figures)
         return gold, others
 
 

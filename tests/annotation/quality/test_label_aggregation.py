@@ -36,9 +36,9 @@ def anaesthetists() -> Votes:
 def test_dawid_and_skenes_estimates_are_those_of_their_paper():
     votes = anaesthetists()
     assert (votes.items, len(votes.item)) == (45, 45 * 7)
-    found = dawid_skene(votes, pooled=0)
-    assert found.prior == pytest.approx([0.40, 0.42, 0.11, 0.07], abs=0.005)  # table 2: the estimated marginals
-    assert np.diagonal(found.habits[0]) == pytest.approx(
+    estimates = dawid_skene(votes, pooled=0)
+    assert estimates.prior == pytest.approx([0.40, 0.42, 0.11, 0.07], abs=0.005)  # table 2: the estimated marginals
+    assert np.diagonal(estimates.habits[0]) == pytest.approx(
         [0.89, 0.88, 0.66, 0.44], abs=0.005
     )  # how often observer 1 is right
 
@@ -73,25 +73,25 @@ def test_habits_are_found_out_and_used_where_the_majority_is_misled():
     # Two experts and three who guess: by majority the guessers often outvote the experts.
     crowd = Crowd([0.95, 0.95, 0.5, 0.5, 0.5], items=2000, each=5)
     by_majority = crowd.accuracy(majority(crowd.votes))
-    found = dawid_skene(crowd.votes)
-    assert found.habits[0, 1, 1] == pytest.approx(0.95, abs=0.03)
-    assert found.habits[4, 1, 1] == pytest.approx(0.5, abs=0.05)
-    assert crowd.accuracy(found.posterior) > by_majority + 0.05
+    estimates = dawid_skene(crowd.votes)
+    assert estimates.habits[0, 1, 1] == pytest.approx(0.95, abs=0.03)
+    assert estimates.habits[4, 1, 1] == pytest.approx(0.5, abs=0.05)
+    assert crowd.accuracy(estimates.posterior) > by_majority + 0.05
     assert crowd.accuracy(two_way(glad(crowd.votes).posterior)) > by_majority + 0.05
 
 
 def test_somebody_who_is_always_wrong_is_turned_round():
     crowd = Crowd([0.9, 0.9, 0.9, 0.1], items=1000, each=4)
-    found = glad(crowd.votes)
-    assert found.skill[3] < -0.5
-    assert crowd.accuracy(two_way(found.posterior)) > crowd.accuracy(majority(crowd.votes))
+    estimates = glad(crowd.votes)
+    assert estimates.skill[3] < -0.5
+    assert crowd.accuracy(two_way(estimates.posterior)) > crowd.accuracy(majority(crowd.votes))
 
 
 def test_items_on_which_people_differ_are_the_difficult_ones():
     given = [(item, who, 1) for item in range(20) for who in range(6)]
     given += [(item, who, who % 2) for item in range(20, 40) for who in range(6)]
-    found = glad(Votes.of(given, items=40, labels=2))
-    assert found.difficulty[:20].max() < 0.9 < found.difficulty[20:].min()
+    estimates = glad(Votes.of(given, items=40, labels=2))
+    assert estimates.difficulty[:20].max() < 0.9 < estimates.difficulty[20:].min()
 
 
 @pytest.mark.parametrize("each", [1, 2, 3, 5])
@@ -137,6 +137,6 @@ def test_glad_is_for_two_labels():
 
 
 def test_reliability_is_promised_against_true():
-    found = reliability([0.85, 0.85, 0.85, 0.85, 0.1], [True, True, True, False, False])
-    assert [(each.mean, each.share, each.items) for each in found] == [(0.1, 0.0, 1), (pytest.approx(0.85), 0.75, 4)]
+    curve = reliability([0.85, 0.85, 0.85, 0.85, 0.1], [True, True, True, False, False])
+    assert [(each.mean, each.share, each.items) for each in curve] == [(0.1, 0.0, 1), (pytest.approx(0.85), 0.75, 4)]
     assert calibration_error([0.85] * 4, [True, True, True, False]) == pytest.approx(0.1)

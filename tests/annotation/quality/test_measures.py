@@ -33,7 +33,7 @@ def work(who: UUID, item: int, *, seconds: float | None = 30.0, left: bool | Non
 
 
 def test_one_is_compared_with_what_most_of_the_others_say():
-    found = with_others(
+    consensus = with_others(
         better(
             *((ANN, 1, 3), (BEA, 1, 1), (CAI, 1, -2)),  # Ann and Bea are for a; Cai is against what they say
             *((ANN, 2, 1), (BEA, 2, -1)),  # each differs from the only other one
@@ -41,14 +41,14 @@ def test_one_is_compared_with_what_most_of_the_others_say():
         )
     )
     # On item 1 the others of Ann (Bea, Cai) are divided, and so are Bea's; both others of Cai are against Cai.
-    assert found == {ANN: (0, 1), BEA: (0, 1), CAI: (0, 1)}
+    assert consensus == {ANN: (0, 1), BEA: (0, 1), CAI: (0, 1)}
 
 
 def test_habits_and_haste_are_measured_with_intervals():
     busy = [work(ANN, n, left=True, seconds=4.0) for n in range(20)]
     calm = [work(BEA, n, left=n % 2 == 0) for n in range(20)]
-    found = people(None, [*busy, *calm], typical=30.0)
-    ann, bea = found[str(ANN)], found[str(BEA)]
+    figures = people(None, [*busy, *calm], typical=30.0)
+    ann, bea = figures[str(ANN)], figures[str(BEA)]
     assert (ann["left"]["count"], ann["left"]["of"], ann["fast"]["count"]) == (20, 20, 20)
     assert ann["left"]["p"] == pytest.approx(2 * 0.5**20, rel=0.05)
     assert bea["left"]["value"] == 0.5
@@ -62,9 +62,9 @@ def test_what_machines_take_says_nothing_of_haste():
     machine = [work(CAI, n, seconds=None) for n in range(60)]
     calm = [work(BEA, n) for n in range(20)]
     busy = [work(ANN, n, seconds=4.0) for n in range(19)]
-    found = measure(Gathered([], [*machine, *calm, *busy]))
-    assert found["median_seconds"] == 30.0  # of 39, the 20th
-    ann, cai = (found["annotators"][str(who)] for who in (ANN, CAI))
+    figures = measure(Gathered([], [*machine, *calm, *busy]))
+    assert figures["median_seconds"] == 30.0  # of 39, the 20th
+    ann, cai = (figures["annotators"][str(who)] for who in (ANN, CAI))
     assert (ann["fast"]["count"], concerns(ann)) == (19, ["very fast"])
     assert (cai["judged"], cai["median_seconds"], cai["seconds"], cai["fast"]["of"]) == (60, None, None, 0)
     assert concerns(cai) == []
@@ -80,8 +80,8 @@ def test_only_people_take_time():
 
 
 def test_little_work_is_held_against_nobody():
-    found = people(None, [work(ANN, n, left=True, seconds=1.0) for n in range(9)], typical=30.0)
-    assert concerns(found[str(ANN)]) == []
+    figures = people(None, [work(ANN, n, left=True, seconds=1.0) for n in range(9)], typical=30.0)
+    assert concerns(figures[str(ANN)]) == []
 
 
 def test_a_long_pause_begins_another_sitting():
@@ -109,9 +109,10 @@ def test_agreement_over_time_is_in_the_order_in_which_items_were_finished():
 def test_everything_is_json_and_says_why_it_is_undefined():
     import json
 
-    found = measure(Gathered([better((ANN, 1, 2))], [work(ANN, 1)]))
+    figures = measure(Gathered([better((ANN, 1, 2))], [work(ANN, 1)]))
     assert (
-        json.loads(json.dumps(found))["measures"][0]["nominal"]["undefined_because"] == "no item has two judgments yet"
+        json.loads(json.dumps(figures))["measures"][0]["nominal"]["undefined_because"]
+        == "no item has two judgments yet"
     )
     assert measure(Gathered([], []))["judgements"] == 0
 
@@ -122,11 +123,11 @@ def test_aspects_are_measured_by_themselves():
     for item in [factories.item(of=queue) for _ in range(3)]:
         for strength, safety in ((2, 2), (-1, 2)):
             factories.preference(strength, on=item, aspects={"safety": safety, "unknown": 9})
-    found = gather(Queue.objects.get(pk=queue.pk))
-    better_, safety = found.measures
+    gathered = gather(Queue.objects.get(pk=queue.pk))
+    better_, safety = gathered.measures
     assert [answer.value for answer in better_.answers] == [2, -1] * 3
     assert (safety.name, [answer.value for answer in safety.answers]) == ("Safety", [2] * 6)
-    assert [each.chose_left for each in found.work] == [True, False] * 3
+    assert [each.chose_left for each in gathered.work] == [True, False] * 3
 
 
 @pytest.mark.django_db
@@ -147,9 +148,9 @@ def test_steps_are_compared_step_by_step():
         assignment = next_assignment(queue=queue, annotator=builders.rule(of=home))
         walk = InspectionAnswer("solved", None, tuple(Label(index, value) for index, value in enumerate(values)))
         record(assignment=assignment, answer=walk)
-    found = measure(gather(queue))
-    assert [each["key"] for each in found["measures"]] == ["ending", "steps"]
-    ending, steps = found["measures"]
+    figures = measure(gather(queue))
+    assert [each["key"] for each in figures["measures"]] == ["ending", "steps"]
+    ending, steps = figures["measures"]
     assert ending["raw"]["value"] == 1.0
     assert "ordinal" not in ending  # ways of ending have no order
     assert steps["raw"]["value"] == pytest.approx(2 / 3, abs=1e-4)

@@ -294,8 +294,8 @@ def test_nothing_that_the_desk_serves_tells_which_run_is_which(annotator, tellin
     ]
     for response in responses:
         served = json.dumps(dict(response.headers)) + response.content.decode()
-        found = [secret for secret in secrets if secret in served]
-        assert not found, f"{response.request['PATH_INFO']} tells {found}"
+        leaked = [secret for secret in secrets if secret in served]
+        assert not leaked, f"{response.request['PATH_INFO']} tells {leaked}"
         assert "success" not in re.sub(r'title="[^"]*"', "", served).lower()
 
 

@@ -301,12 +301,12 @@ def test_the_api_lists_step_labels_corrections_and_ratings(workspace, client):
     for _ in range(3):
         record(assignment=next_assignment(queue=steps, annotator=builders.rule(of=workspace)), answer=walk)
         with CaptureQueriesContext(connection) as queries:
-            found = client.get(f"/api/v1/queues/{steps.pk}/inspections", headers=bearer).json()["results"]
+            inspections = client.get(f"/api/v1/queues/{steps.pk}/inspections", headers=bearer).json()["results"]
         counts.append(len(queries))
     assert counts[1] == counts[2]  # the first request also notes that the token is used
-    assert (found[0]["ending"], found[0]["first_error"]) == ("found_error", 0)
-    assert found[0]["labels"] == [{"index": 0, "value": -1, "is_filled": False, "critique": "no", "spans": []}]
-    assert found[0]["corrections"] == [{"index": 0, "message": better, "origin": "written", "policy": None}]
+    assert (inspections[0]["ending"], inspections[0]["first_error"]) == ("found_error", 0)
+    assert inspections[0]["labels"] == [{"index": 0, "value": -1, "is_filled": False, "critique": "no", "spans": []}]
+    assert inspections[0]["corrections"] == [{"index": 0, "message": better, "origin": "written", "policy": None}]
     [rating] = client.get(f"/api/v1/queues/{ratings.pk}/ratings", headers=bearer).json()["results"]
     assert (rating["thumb"], rating["marks"]) == (1, [{"index": 2, "kind": "subgoal", "note": ""}])
     outsider = {"Authorization": f"Bearer {factories.token(factories.member(Role.OWNER))}"}

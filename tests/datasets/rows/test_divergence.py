@@ -82,8 +82,8 @@ def test_ids_of_calls_part_no_runs() -> None:
 
 def test_the_same_call_with_another_result_is_no_step_preference() -> None:
     one, other = (
-        [turn([user("go")], called(ident, "Emma")), turn([answered(ident, found)], assistant("Done."))]
-        for ident, found in (("c1", "shelf 1"), ("x7", "shelf 2"))
+        [turn([user("go")], called(ident, "Emma")), turn([answered(ident, result)], assistant("Done."))]
+        for ident, result in (("c1", "shelf 1"), ("x7", "shelf 2"))
     )
     row = sides(one, other)
     assert (words(row.prompt), len(row.chosen), len(row.rejected)) == (["go"], 3, 3)

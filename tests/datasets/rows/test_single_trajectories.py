@@ -81,10 +81,10 @@ def test_rows_that_do_not_fit_end_a_version_between_two_of_them(
 def test_step_labels_export_with_the_first_error(member: Membership, inspected: Queue) -> None:
     version = freeze(member, inspected, row_type="steps")
     assert version.row_type == "steps"
-    found = {row["first_error"]: row for row in rows_of(version)}
-    assert found[-1]["step_labels"] == [1, 1, 1, 1]
-    assert found[2]["step_labels"] == [1, 0, -1, None]  # what was only filled in is no label
-    assert [message["role"] for message in found[2]["messages"]].count("assistant") == 4
+    rows = {row["first_error"]: row for row in rows_of(version)}
+    assert rows[-1]["step_labels"] == [1, 1, 1, 1]
+    assert rows[2]["step_labels"] == [1, 0, -1, None]  # what was only filled in is no label
+    assert [message["role"] for message in rows[2]["messages"]].count("assistant") == 4
     assert version.card["kinds"] == {"good": 5, "bad": 1, "neutral": 1, "with_error": 1, "without_error": 1}
     read = read_judged_steps(train_file(version))
     assert {row.first_error for row in read} == {-1, 2}

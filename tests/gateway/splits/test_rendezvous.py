@@ -46,8 +46,8 @@ def test_an_arm_that_goes_leaves_the_others_their_units(shares: dict[UUID, int],
 
 
 def test_each_arm_has_its_share() -> None:
-    found = drawn({ARMS[0]: 3, ARMS[1]: 1})
-    assert 0.72 < found.count(ARMS[0]) / len(found) < 0.78  # 0.75, ± 3 standard errors of 0.0097
+    counts = drawn({ARMS[0]: 3, ARMS[1]: 1})
+    assert 0.72 < counts.count(ARMS[0]) / len(counts) < 0.78  # 0.75, ± 3 standard errors of 0.0097
 
 
 def test_as_few_units_move_as_there_must() -> None:

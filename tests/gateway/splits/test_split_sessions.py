@@ -80,8 +80,8 @@ def policies_of(agent: Agent, count: int, **fields: Any) -> list[Policy]:
 
 def test_sessions_are_drawn_by_weight(agent: Agent, arms: Arms, split_of: SplitOf) -> None:
     split_of(1, 1)
-    found = policies_of(agent, 24)
-    assert set(found) == {arms.champion, arms.challenger}  # all on one side: once in eight million
+    policies = policies_of(agent, 24)
+    assert set(policies) == {arms.champion, arms.challenger}  # all on one side: once in eight million
 
 
 def test_a_unit_always_has_the_same_arm(agent: Agent, split_of: SplitOf) -> None:

@@ -47,9 +47,9 @@ def test_each_sample_comes_with_what_the_header_says(pack):
 
 
 def test_an_evaluation_that_still_runs_has_only_its_journal():
-    found = recognize_file(io.BytesIO(archive({"_journal/start.json": HEADER, "samples/a.json": SAMPLE})))
-    assert found.format.name == "inspect"
-    assert len(list(found.rows)) == 1
+    recognized = recognize_file(io.BytesIO(archive({"_journal/start.json": HEADER, "samples/a.json": SAMPLE})))
+    assert recognized.format.name == "inspect"
+    assert len(list(recognized.rows)) == 1
 
 
 def test_progress_is_that_of_the_archive():

@@ -35,10 +35,10 @@ def test_a_list_gives_its_items_whatever_falls_on_a_block_boundary(items, indent
     written = json.dumps(items, indent=indent, ensure_ascii=False).encode()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(raw_records, "BLOCK", block)
-        found = rows_of(written, Layout.LIST)
-    assert [json.loads(row.body) for row in found] == items
-    assert [row.problem for row in found] == [""] * len(items)
-    assert [(row.position, row.line) for row in found] == [(at, at + 1) for at in range(len(items))]
+        rows = rows_of(written, Layout.LIST)
+    assert [json.loads(row.body) for row in rows] == items
+    assert [row.problem for row in rows] == [""] * len(items)
+    assert [(row.position, row.line) for row in rows] == [(at, at + 1) for at in range(len(items))]
 
 
 @given(items=st.lists(st.dictionaries(st.text(max_size=4), json_values, max_size=4)), block=st.integers(1, 9))
@@ -50,20 +50,20 @@ def test_values_one_after_another_are_told_apart(items, block):
 
 
 def test_lines_know_their_number_and_blank_ones_do_not_count():
-    found = rows_of(b'{"a":1}\r\n\r\n   \n{"b":2}', Layout.LINES)
-    assert [(row.position, row.line, row.body.strip()) for row in found] == [(0, 1, b'{"a":1}'), (1, 4, b'{"b":2}')]
+    rows = rows_of(b'{"a":1}\r\n\r\n   \n{"b":2}', Layout.LINES)
+    assert [(row.position, row.line, row.body.strip()) for row in rows] == [(0, 1, b'{"a":1}'), (1, 4, b'{"b":2}')]
 
 
 def test_a_value_says_on_which_line_it_starts():
-    found = rows_of(b'\n{\n "a": 1\n}\n\n{"b": 2}\n', Layout.VALUES)
-    assert [row.line for row in found] == [2, 6]
+    rows = rows_of(b'\n{\n "a": 1\n}\n\n{"b": 2}\n', Layout.VALUES)
+    assert [row.line for row in rows] == [2, 6]
 
 
 def test_a_line_over_the_limit_is_a_problem_and_the_next_ones_are_read():
-    found = rows_of(b'{"a":"' + b"x" * 5000 + b'"}\n{"b":2}\n', Layout.LINES, limit=4000)
-    assert [row.problem != "" for row in found] == [True, False]
-    assert len(found[0].body) == raw_records.EXCERPT
-    assert found[1].line == 2
+    rows = rows_of(b'{"a":"' + b"x" * 5000 + b'"}\n{"b":2}\n', Layout.LINES, limit=4000)
+    assert [row.problem != "" for row in rows] == [True, False]
+    assert len(rows[0].body) == raw_records.EXCERPT
+    assert rows[1].line == 2
 
 
 @pytest.mark.parametrize("layout", [Layout.LIST, Layout.VALUES])
@@ -71,9 +71,9 @@ def test_a_value_over_the_limit_is_a_problem_and_the_next_ones_are_read(layout, 
     monkeypatch.setattr(raw_records, "BLOCK", 64)
     body = b'{"a": "' + b"x" * 9000 + b'"}'
     written = b"[" + body + b', {"b": 2}]' if layout is Layout.LIST else body + b'\n{"b": 2}'
-    found = rows_of(written, layout, limit=4000)
-    assert [row.problem != "" for row in found] == [True, False]
-    assert found[1].body == b'{"b": 2}'
+    rows = rows_of(written, layout, limit=4000)
+    assert [row.problem != "" for row in rows] == [True, False]
+    assert rows[1].body == b'{"b": 2}'
 
 
 class OneLongString(io.RawIOBase):
@@ -94,22 +94,22 @@ class OneLongString(io.RawIOBase):
 @pytest.mark.parametrize("layout", list(Layout))
 def test_what_is_beyond_the_limit_is_not_held(layout):
     tracemalloc.start()
-    found = list(split(io.BufferedReader(OneLongString(), 1 << 20), layout, limit=4 << 20))
+    rows = list(split(io.BufferedReader(OneLongString(), 1 << 20), layout, limit=4 << 20))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert [bool(row.problem) for row in found] == [True]
+    assert [bool(row.problem) for row in rows] == [True]
     assert peak < 20 << 20
 
 
 def test_a_million_open_brackets_are_one_problem():
-    found = rows_of(b"[" + b"[" * 1_000_000, Layout.LIST)
-    assert [row.problem for row in found[:1]] == ["The file ends inside this record: it was cut off."]
+    rows = rows_of(b"[" + b"[" * 1_000_000, Layout.LIST)
+    assert [row.problem for row in rows[:1]] == ["The file ends inside this record: it was cut off."]
 
 
 def test_deep_but_balanced_values_are_cut_where_they_end():
     deep = b"[" * 50_000 + b"]" * 50_000
-    found = rows_of(b"[" + deep + b',{"a":1}]', Layout.LIST)
-    assert [row.body for row in found] == [deep, b'{"a":1}']
+    rows = rows_of(b"[" + deep + b',{"a":1}]', Layout.LIST)
+    assert [row.body for row in rows] == [deep, b'{"a":1}']
 
 
 @pytest.mark.parametrize(
@@ -133,14 +133,14 @@ def test_broken_lists_keep_what_can_be_read(written, expected):
 
 
 def test_after_a_value_with_wrong_brackets_the_next_line_starts_anew():
-    found = rows_of(b'{"a":1}\n{"b":[1}\n{"c":3}\n', Layout.VALUES)
-    assert [row.problem for row in found] == ["", "Its brackets do not match.", ""]
-    assert found[2].body == b'{"c":3}'
+    rows = rows_of(b'{"a":1}\n{"b":[1}\n{"c":3}\n', Layout.VALUES)
+    assert [row.problem for row in rows] == ["", "Its brackets do not match.", ""]
+    assert rows[2].body == b'{"c":3}'
 
 
 def test_rubbish_between_values_is_a_record_of_its_own():
-    found = rows_of(b'{"a":1}\nhello there\n{"b":2}', Layout.VALUES)
-    assert [row.body for row in found] == [b'{"a":1}', b"hello there", b'{"b":2}']
+    rows = rows_of(b'{"a":1}\nhello there\n{"b":2}', Layout.VALUES)
+    assert [row.body for row in rows] == [b'{"a":1}', b"hello there", b'{"b":2}']
 
 
 def test_records_come_one_at_a_time():

@@ -115,10 +115,10 @@ def test_pickles_are_never_opened(protocol):
 def test_a_cut_off_gzip_gives_what_it_holds_and_then_says_so():
     lines = b"".join(b'{"n": %d, "x": "%s"}\n' % (n, str(hash(n * 7919)).encode() * 9) for n in range(50_000))
     whole = gzip.compress(lines)
-    found: list[RawRow] = []
+    rows: list[RawRow] = []
     with pytest.raises(UnreadableFile, match="cut off or damaged"):
-        found.extend(opened(whole[: len(whole) // 2]).rows(limit=LIMIT))
-    assert 10_000 < len(found) < 50_000
+        rows.extend(opened(whole[: len(whole) // 2]).rows(limit=LIMIT))
+    assert 10_000 < len(rows) < 50_000
 
 
 def test_a_damaged_gzip_says_so():

@@ -47,8 +47,8 @@ def test_an_observation_without_a_call_is_what_the_other_side_said():
 
 def test_sub_agents_are_runs_of_their_own():
     row = {**ROW, "subagent_trajectories": [{**ROW, "trajectory_id": "inner"}]}
-    found = list(formats.named("atif").read(row, "t.json"))
-    assert [record.id for record in found] == ["s1", "inner"]
+    records = list(formats.named("atif").read(row, "t.json"))
+    assert [record.id for record in records] == ["s1", "inner"]
     both = list(formats.named("atif").read({"parent": ROW, "child": row}, "t.json"))
     assert [record.id for record in both] == ["s1", "s1", "inner"]
 
@@ -70,6 +70,6 @@ def test_refusals_say_what_is_wrong(row, words):
     ("name", "steps"), [("harbor_terminus2_summarization", [7]), ("subagent_trajectories", [2, 1])]
 )
 def test_real_runs(real_file, name, steps):
-    found = real_file(f"atif-harbor/phoenix-client-fixtures/{name}.json")
-    assert (found.format, found.rejected) == ("atif", [])
-    assert [len(record.steps) for record in found.records] == steps
+    records = real_file(f"atif-harbor/phoenix-client-fixtures/{name}.json")
+    assert (records.format, records.rejected) == ("atif", [])
+    assert [len(record.steps) for record in records.records] == steps

@@ -206,9 +206,9 @@ def test_files_of_lines_are_recognized(tmp_path: Path):
         path.write_text("".join(json.dumps(each) + "\n" for each in row))
         with path.open("rb") as file:
             _, rows, format = recognize_file(file)
-            (found,) = rows
+            (only_row,) = rows
         assert format.name == name
-        assert len(list(format.read(json.loads(found.body), path.name))) == 1
+        assert len(list(format.read(json.loads(only_row.body), path.name))) == 1
 
 
 def test_a_line_that_was_cut_off_keeps_no_session_out(tmp_path: Path):
@@ -216,7 +216,7 @@ def test_a_line_that_was_cut_off_keeps_no_session_out(tmp_path: Path):
     path.write_text("".join(json.dumps(each) + "\n" for each in SESSION) + '{"type": "assi')
     with path.open("rb") as file:
         _, rows, format = recognize_file(file)
-        cut, found = rows
+        cut, whole = rows
     assert (cut.position, cut.line, cut.problem[:9]) == (0, len(SESSION) + 1, "Not JSON:")
-    (record,) = format.read(json.loads(found.body), path.name)
-    assert (found.position, len(record.steps)) == (1, 2)
+    (record,) = format.read(json.loads(whole.body), path.name)
+    assert (whole.position, len(record.steps)) == (1, 2)

@@ -21,10 +21,10 @@ def test_every_format_has_a_folder_and_every_folder_a_format():
 def test_a_file_of_a_format_is_read_as_expected(name):
     read: list[Any] = []
     with FIXTURES[name].input.open("rb") as file:
-        for found in Upload(file, FIXTURES[name].input.name):
-            assert found.format is not None
-            assert found.format.name == name
-            reading = Reading(found)
+        for record in Upload(file, FIXTURES[name].input.name):
+            assert record.format is not None
+            assert record.format.name == name
+            reading = Reading(record)
             read += reading.each(_as_json)
             if reading.verdict:
                 read.append({"instance_id": reading.verdict.instance, "resolved": reading.verdict.is_resolved})

@@ -46,8 +46,8 @@ def plain(record: TrajectoryRecord) -> list[tuple[bool, str, Any, list[Any]]]:
             call["arguments"] = json.loads(given) if isinstance(given, str) else given
         return is_trained_on, message["role"], message["content"] or None, calls
 
-    found = [told(m, own) for s in record.steps for own, ms in ((False, s.context), (True, [s.message])) for m in ms]
-    return found + [told(message, False) for message in record.closing]
+    turns = [told(m, own) for s in record.steps for own, ms in ((False, s.context), (True, [s.message])) for m in ms]
+    return turns + [told(message, False) for message in record.closing]
 
 
 LISTED = [
@@ -61,12 +61,12 @@ LISTED = [
 @pytest.mark.parametrize("name", CHAT)
 def test_a_call_its_result_and_the_answer_are_told_apart(name):
     record = read(name, copy.deepcopy(EXAMPLES[name]))
-    found = [each for each in plain(record) if each[1] != "system"]
+    turns = [each for each in plain(record) if each[1] != "system"]
     if name == "adk":
-        found[2] = (*found[2][:2], json.loads(found[2][2])["output"], [])
+        turns[2] = (*turns[2][:2], json.loads(turns[2][2])["output"], [])
     if name == "autogen":  # a program's summary of the result
-        assert found.pop(3)[:3] == (False, "assistant", "README.md")
-    assert found == LISTED
+        assert turns.pop(3)[:3] == (False, "assistant", "README.md")
+    assert turns == LISTED
     assert record.steps[1].context[0]["tool_call_id"] == "c1"
     assert record.task.instruction == "List the files."
 

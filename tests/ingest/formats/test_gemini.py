@@ -13,9 +13,9 @@ ROW: dict[str, Any] = EXAMPLES["gemini"]
 
 
 def read(row: Any) -> TrajectoryRecord:
-    found = recognize([row])
-    assert found.name == "gemini"
-    [record] = found.read(row, "file.jsonl")
+    format = recognize([row])
+    assert format.name == "gemini"
+    [record] = format.read(row, "file.jsonl")
     return record
 
 

@@ -43,8 +43,8 @@ def test_each_episode_is_a_run_and_a_bad_one_is_named():
 
 
 def test_real_results(real_file):
-    found = real_file("intercode/sql/human/ic_sql_multiturn_human_10_turns.json")
-    assert (found.format, len(found.records), found.rejected) == ("intercode", 15, [])
+    records = real_file("intercode/sql/human/ic_sql_multiturn_human_10_turns.json")
+    assert (records.format, len(records.records), records.rejected) == ("intercode", 15, [])
     react = real_file("intercode/bash/gpt-3.5/ic_bash_react_10_turns_fs_1.json").records
     assert len(react) == 60
     assert all(step.message["reasoning_content"] and step.reward is not None for run in react for step in run.steps)

@@ -84,9 +84,9 @@ def test_who_answers_nothing_has_answered():
 
 
 def test_a_side_that_is_no_answer_keeps_the_other_from_nothing():
-    row, found = {"prompt": "q", "chosen": "y", "rejected": False}, []
+    row, records = {"prompt": "q", "chosen": "y", "rejected": False}, []
     with pytest.raises(BadParts, match="`rejected`: It is true or false, not an answer"):
-        found.extend(formats.named("judged-pairs").read(row, "pairs.jsonl"))
+        records.extend(formats.named("judged-pairs").read(row, "pairs.jsonl"))
     assert "There is no prompt." in refusal("judged-pairs", {"chosen": "y", "rejected": "n"})[0]
 
 

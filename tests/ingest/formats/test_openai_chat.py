@@ -173,13 +173,13 @@ def test_a_role_that_no_template_knows_is_refused_with_the_ones_that_are():
     ],
 )
 def test_real_files(real_file, path, trajectories, steps):
-    found = real_file(path)
-    assert (found.format, len(found.records), sum(len(r.steps) for r in found.records)) == (
+    records = real_file(path)
+    assert (records.format, len(records.records), sum(len(r.steps) for r in records.records)) == (
         "openai-chat",
         trajectories,
         steps,
     )
-    assert found.rejected == []
+    assert records.rejected == []
 
 
 def test_reasoning_and_calls_in_typed_parts_of_a_real_file(real_file):

@@ -173,7 +173,7 @@ def test_a_trace_in_several_lines_is_one_run_and_others_are_passed_over(tmp_path
     assert (broken.position, broken.line, broken.body) == (0, 3, b"{ not JSON\n")
     assert [(row.position, row.line) for row in records] == [(1, 2), (2, 5)]
     runs = [list(format.read(json.loads(row.body), path.name)) for row in records]
-    assert [[(run.id, len(run.steps)) for run in found] for found in runs] == [[("t", 2)], [("u", 1)]]
+    assert [[(run.id, len(run.steps)) for run in records] for records in runs] == [[("t", 2)], [("u", 1)]]
 
 
 def test_a_trace_larger_than_a_record_may_be_is_refused():

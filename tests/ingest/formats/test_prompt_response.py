@@ -62,12 +62,12 @@ def test_several_answers_are_runs_of_one_task_and_lists_beside_them_are_theirs()
         "tags": ["x", "y"],
         "seed": 3,
     }
-    found = list(formats.named("prompt-response").read(row, "file.jsonl"))
-    assert [(r.policy, r.reward, r.steps[0].message["content"], r.info) for r in found] == [
+    records = list(formats.named("prompt-response").read(row, "file.jsonl"))
+    assert [(r.policy, r.reward, r.steps[0].message["content"], r.info) for r in records] == [
         ("m", 0.0, "a", {"seed": 3}),
         ("n", 1.0, "b", {"seed": 3}),
     ]
-    assert len({record.task.key for record in found}) == 1
+    assert len({record.task.key for record in records}) == 1
 
 
 def test_labeled_completions_are_the_steps_of_one_answer():

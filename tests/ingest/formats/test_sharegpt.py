@@ -64,7 +64,7 @@ def test_preference_pairs_are_not_taken_for_conversations():
 
 
 def test_real_conversations(real_file):
-    found = real_file("llamafactory-demos/glaive_toolcall_en_demo.json.gz")
-    assert (found.format, len(found.records), found.rejected) == ("sharegpt", 300, [])
-    calls = sum(len(step.message.get("tool_calls", [])) for r in found.records for step in r.steps)
+    records = real_file("llamafactory-demos/glaive_toolcall_en_demo.json.gz")
+    assert (records.format, len(records.records), records.rejected) == ("sharegpt", 300, [])
+    calls = sum(len(step.message.get("tool_calls", [])) for r in records.records for step in r.steps)
     assert calls == 211

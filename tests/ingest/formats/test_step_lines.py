@@ -71,8 +71,8 @@ def test_a_line_that_cannot_be_read_is_told_and_keeps_none_of_its_run_out():
 def test_a_run_that_is_too_long_is_refused_alone():
     lines = [{"episode": e, "step": n, "action": "x" * 40} for e in "ab" for n in range(1 if e == "a" else 9)]
     rows = [RawRow(n, n + 1, json.dumps(line).encode()) for n, line in enumerate(lines)]
-    found = list(raw_records.grouped(iter(rows), 200, step_lines._begins))
-    assert [bool(row.problem) for row in found] == [False, True]
+    groups = list(raw_records.grouped(iter(rows), 200, step_lines._begins))
+    assert [bool(row.problem) for row in groups] == [False, True]
 
 
 def test_steps_in_an_object_are_one_run():

@@ -117,9 +117,9 @@ def test_a_traj_without_a_chat_is_refused(row, reason):
     ],
 )
 def test_real_trajs(real_file, path, steps):
-    found = real_file(f"swe-agent-demos/{path}")
-    assert (found.format, found.rejected) == ("swe-agent", [])
-    (record,) = found.records
+    records = real_file(f"swe-agent-demos/{path}")
+    assert (records.format, records.rejected) == ("swe-agent", [])
+    (record,) = records.records
     assert len(record.steps) == steps
     assert {line.kind for line in outline(record)} == {"tool"}
 

@@ -112,9 +112,9 @@ def test_a_row_without_messages_is_refused(row, reason):
 
 
 def test_real_results(real_file):
-    found = real_file("tau-bench/historical_trajectories/gpt-4o-airline.json")
-    records = found.records
-    assert (found.format, len(records), sum(len(r.steps) for r in records)) == ("tau-bench", 200, 2454)
+    rollouts = real_file("tau-bench/historical_trajectories/gpt-4o-airline.json")
+    records = rollouts.records
+    assert (rollouts.format, len(records), sum(len(r.steps) for r in records)) == ("tau-bench", 200, 2454)
     assert sum(r.success is True for r in records) == 84
     assert {r.task.key for r in records} == {str(n) for n in range(50)}
     assert {(r.task.environment, r.policy) for r in records} == {("tau-bench/airline", "gpt-4o")}

@@ -84,10 +84,10 @@ def test_a_row_without_its_halves_is_refused(row, reason):
     ],
 )
 def test_real_rollouts(real_file, path, trajectories, steps, tasks):
-    found = real_file(f"verifiers-rollouts/{path}")
-    assert (found.format, found.rejected) == ("verifiers", [])
-    assert (len(found.records), sum(len(r.steps) for r in found.records)) == (trajectories, steps)
-    assert len({r.task.key for r in found.records}) == tasks
+    records = real_file(f"verifiers-rollouts/{path}")
+    assert (records.format, records.rejected) == ("verifiers", [])
+    assert (len(records.records), sum(len(r.steps) for r in records.records)) == (trajectories, steps)
+    assert len({r.task.key for r in records.records}) == tasks
 
 
 def test_two_models_on_the_same_questions_meet_in_the_same_tasks(real_file):

@@ -12,8 +12,8 @@ def test_the_records_are_read_as_what_they_are():
     inner = EXAMPLES["tau-bench"]
     row = {"config": {"model": "m"}, "results": [inner, {**inner, "trial": 2}]}
     assert formats.format_of(row).name == "wrapped"
-    found = list(formats.named("wrapped").read(row, "gpt-4o-retail.json"))
-    assert [record.info["trial"] for record in found] == [1, 2]
+    records = list(formats.named("wrapped").read(row, "gpt-4o-retail.json"))
+    assert [record.info["trial"] for record in records] == [1, 2]
     assert read("wrapped", EXAMPLES["wrapped"]).reward == 1.0
 
 
@@ -52,9 +52,9 @@ CHAT = {"messages": EXAMPLES["openai-chat"]["messages"]}
 )
 def test_records_are_found_inside_and_learn_what_stands_around_them(row, keys, names):
     assert formats.format_of(row).name == "wrapped"
-    found = list(formats.named("wrapped").read(row, "file.json"))
-    assert ["PROMPT" if record.task.key.startswith("prompt-") else record.task.key for record in found] == keys
-    assert [(record.policy, record.id) for record in found] == names
+    records = list(formats.named("wrapped").read(row, "file.json"))
+    assert ["PROMPT" if record.task.key.startswith("prompt-") else record.task.key for record in records] == keys
+    assert [(record.policy, record.id) for record in records] == names
 
 
 def test_two_words_that_mean_something_else_as_often_are_no_run():

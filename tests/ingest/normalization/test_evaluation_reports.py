@@ -39,11 +39,11 @@ def tarred(members: dict[str, Any]) -> bytes:
 
 def told(body: bytes) -> list[tuple[str, Any, Any]]:
     """Of each run its task, its reward and its success."""
-    found = [item for chunk in chunks(io.BytesIO(body), "runs.zip") for item, _ in chunk.prepared]
-    outcomes = ((item.columns["success"], item.verdict) for item in found)
+    prepared = [item for chunk in chunks(io.BytesIO(body), "runs.zip") for item, _ in chunk.prepared]
+    outcomes = ((item.columns["success"], item.verdict) for item in prepared)
     return [
         (item.task.key, item.columns["reward"], verdict if stated is None else stated)
-        for item, (stated, verdict) in zip(found, outcomes, strict=True)
+        for item, (stated, verdict) in zip(prepared, outcomes, strict=True)
     ]
 
 
@@ -117,7 +117,7 @@ def test_results_of_trials_without_runs_are_refused_with_what_to_do() -> None:
 def test_what_appworld_found_of_a_task_is_told_of_its_run() -> None:
     answer = {"choices": [{"message": {"role": "assistant", "content": "a"}}]}
     call = {"id": "1", "input": {"messages": [{"role": "user", "content": "q"}]}, "output": answer}
-    found = {"aggregate": {}, "individual": {"a_1": {"success": True, "passes": []}, "a_2": {"success": False}}}
+    report = {"aggregate": {}, "individual": {"a_1": {"success": True, "passes": []}, "a_2": {"success": False}}}
     members = {f"run/tasks/{name}/logs/lm_calls.jsonl": {**call, "id": name} for name in ("a_1", "a_2", "a_3")}
-    runs = told(zipped({**members, "run/evaluations/dev.json": found}))
+    runs = told(zipped({**members, "run/evaluations/dev.json": report}))
     assert sorted(runs, key=str) == [("a_1", None, True), ("a_2", None, False), ("a_3", None, None)]

@@ -63,7 +63,7 @@ def labeled(tokenizer: Any) -> list[LabeledRow]:
 def test_logprobs_divergence_and_loss_are_those_computed_by_hand(template: str, loss: str, tmp_path: Path):
     tokenizer, thinks = prepared(template)
     trainer = trainer_for(tokenizer, labeled(tokenizer), tmp_path, loss)
-    found = trainer.compute_loss(trainer.model, trainer.data_collator(list(trainer.train_dataset)))
+    actual = trainer.compute_loss(trainer.model, trainer.data_collator(list(trainer.train_dataset)))
 
     def ratios(prompts: list[Any], rows: list[Any]) -> torch.Tensor:
         """log π/π_ref of each row's completion after another's prompt."""
@@ -79,7 +79,7 @@ def test_logprobs_divergence_and_loss_are_those_computed_by_hand(template: str, 
     desirable = torch.tensor([row["label"] for row in ROWS])
     signs = torch.where(desirable, 1.0, -1.0)
     losses = torch.where(desirable, 1.5, 1.0) * (1 - torch.sigmoid(BETA * signs * (own - divergence)))
-    torch.testing.assert_close(found.detach(), losses.mean(), rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(actual.detach(), losses.mean(), rtol=1e-4, atol=1e-6)
     metrics = trainer._metrics["train"]  # small differences of large sums, in single precision
     assert metrics["rewards/chosen"] == [pytest.approx(BETA * own[desirable].mean().item(), rel=5e-3)]
     assert metrics["rewards/rejected"] == [pytest.approx(BETA * own[~desirable].mean().item(), rel=5e-3)]

@@ -205,7 +205,7 @@ def tokens_of(rollout: Trajectory) -> list[CallTokens]:
 
 
 def assert_gradient(
-    found: torch.Tensor, kind: str, base: Path, rollouts: list[Trajectory], chats: list[list[list[CallTokens]]]
+    logps: torch.Tensor, kind: str, base: Path, rollouts: list[Trajectory], chats: list[list[list[CallTokens]]]
 ) -> None:
     model = AutoModelForCausalLM.from_pretrained(base)
     tokens = 0
@@ -227,7 +227,7 @@ def assert_gradient(
     expected = dict(model.named_parameters())[WATCHED].grad
     assert expected is not None
     assert expected.abs().max() > 1e-6
-    torch.testing.assert_close(found, expected, rtol=2e-2, atol=1e-2 * expected.abs().max().item())
+    torch.testing.assert_close(logps, expected, rtol=2e-2, atol=1e-2 * expected.abs().max().item())
 
 
 def test_the_divergence_is_told_a_token_that_the_policy_wrote(tmp_path: Path):

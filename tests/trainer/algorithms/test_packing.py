@@ -48,13 +48,13 @@ def test_every_token_gets_what_it_got_with_padding(size: int | None) -> None:
     expected, expected_entropies, _ = Trl()._get_per_token_logps_and_entropies(
         None, ids, mask, COMPLETION, compute_entropy=True
     )
-    found, entropies, auxiliary = Packed()._get_per_token_logps_and_entropies(
+    logps, entropies, auxiliary = Packed()._get_per_token_logps_and_entropies(
         None, ids, mask, COMPLETION, batch_size=size, compute_entropy=True
     )
     assert entropies is not None
     assert auxiliary is None
     own = mask[:, PROMPT:]
-    assert torch.equal(found, expected * own)
+    assert torch.equal(logps, expected * own)
     assert torch.equal(entropies, expected_entropies * own)
 
 
@@ -83,5 +83,5 @@ def test_no_chat_of_a_row_reads_another(size: int | None) -> None:
     ids = torch.tensor([[0, 5, 1, 1, 7, 7, 3], [2, 2, 4, 0, 0, 0, 0]])
     mask = torch.tensor([[0, 1, 1, 1, 1, 1, 1], [1, 1, 1, 0, 0, 0, 0]])
     packed = Packed(torch.tensor([[0, 0, -1, -1, 1], [0, 0, 0, 0, 0]]))
-    found, *_ = packed._get_per_token_logps_and_entropies(None, ids, mask, 5, batch_size=size)
-    assert found.tolist() == [[6, 7, 0, 0, 17], [8, 0, 0, 0, 0]]
+    logps, *_ = packed._get_per_token_logps_and_entropies(None, ids, mask, 5, batch_size=size)
+    assert logps.tolist() == [[6, 7, 0, 0, 17], [8, 0, 0, 0, 0]]

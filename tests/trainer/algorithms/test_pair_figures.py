@@ -22,9 +22,9 @@ def test_a_model_that_is_right_as_often_as_it_says_is_calibrated():
 
 def test_an_overconfident_model_misses_by_its_confidence():
     sure = [pair(500.0), pair(-500.0)]
-    found = calibration(sure)
-    assert found["ece"] == 0.5  # certain, and right half the time
-    assert [each["n"] for each in found["bins"]] == [2]
+    curve = calibration(sure)
+    assert curve["ece"] == 0.5  # certain, and right half the time
+    assert [each["n"] for each in curve["bins"]] == [2]
 
 
 def test_what_annotators_are_unsure_of_counts_by_so_much():
@@ -33,11 +33,11 @@ def test_what_annotators_are_unsure_of_counts_by_so_much():
 
 def test_a_model_of_length_alone_is_found_out():
     pairs = [Ranked(20.0, 10.0, 20, 10)] * 6 + [Ranked(10.0, 20.0, 10, 20)] * 4
-    found = length_bias(pairs)
-    assert found["correlation"] == 1.0
-    assert found["model_prefers_longer"]["value"] == 1.0
-    assert found["annotators_prefer_longer"]["value"] == 0.6
-    assert (found["accuracy_where_longer_is_better"]["value"], found["accuracy_where_shorter_is_better"]["value"]) == (
+    bias = length_bias(pairs)
+    assert bias["correlation"] == 1.0
+    assert bias["model_prefers_longer"]["value"] == 1.0
+    assert bias["annotators_prefer_longer"]["value"] == 0.6
+    assert (bias["accuracy_where_longer_is_better"]["value"], bias["accuracy_where_shorter_is_better"]["value"]) == (
         1.0,
         0.0,
     )
@@ -45,15 +45,15 @@ def test_a_model_of_length_alone_is_found_out():
 
 def test_labels_that_lean_to_the_left_show_in_accuracy_by_side():
     pairs = [pair(1.0, left=1.0)] * 3 + [pair(-1.0, left=0.0)] * 2 + [pair(1.0, left=0.5), pair(1.0)]
-    found = position_bias(pairs)
-    assert (found["chosen_was_left"]["value"], found["chosen_was_left"]["n"]) == (0.6, 5)
-    assert found["accuracy_where_left_was_chosen"]["value"] == 1.0
-    assert found["accuracy_where_right_was_chosen"]["value"] == 0.0
+    bias = position_bias(pairs)
+    assert (bias["chosen_was_left"]["value"], bias["chosen_was_left"]["n"]) == (0.6, 5)
+    assert bias["accuracy_where_left_was_chosen"]["value"] == 1.0
+    assert bias["accuracy_where_right_was_chosen"]["value"] == 0.0
 
 
 def test_nothing_held_out_gives_empty_figures():
-    found = pair_figures([])
-    assert (found["held_out_accuracy"]["n"], found["calibration"]["ece"]) == (0, None)
+    figures = pair_figures([])
+    assert (figures["held_out_accuracy"]["n"], figures["calibration"]["ece"]) == (0, None)
 
 
 @pytest.mark.parametrize(("ys", "expected"), [([1, 2, 3], 1.0), ([3, 2, 1], -1.0), ([5, 5, 5], None)])

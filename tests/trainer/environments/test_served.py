@@ -104,9 +104,9 @@ def test_many_episodes_are_played_at_once_and_can_be_replayed(
         "parallel": 4,
     }
     assert run_here(tmp_path, config) == ExitCode.FINISHED
-    found = list(read_trajectories(tmp_path / "trajectories.jsonl"))
-    assert {run.task.environment for run in found} == {"desk"}
-    assert [run.task.initial_state["seed"] for run in sorted(found, key=lambda run: run.task.key)] == [
+    trajectories = list(read_trajectories(tmp_path / "trajectories.jsonl"))
+    assert {run.task.environment for run in trajectories} == {"desk"}
+    assert [run.task.initial_state["seed"] for run in sorted(trajectories, key=lambda run: run.task.key)] == [
         0,
         10,
         20,
@@ -114,12 +114,12 @@ def test_many_episodes_are_played_at_once_and_can_be_replayed(
         40,
         50,
     ]
-    assert all(run.task.instruction and run.task.held_out and run.outcome.termination == "done" for run in found)
-    assert found[0].steps[0].error == "nobody here is called 'Nobody'"
-    assert replayed_to(found[0], 2).chat == found[0].messages()[:5]
-    found[0].steps[1].context[0]["content"] = "[]"
+    assert all(run.task.instruction and run.task.held_out and run.outcome.termination == "done" for run in trajectories)
+    assert trajectories[0].steps[0].error == "nobody here is called 'Nobody'"
+    assert replayed_to(trajectories[0], 2).chat == trajectories[0].messages()[:5]
+    trajectories[0].steps[1].context[0]["content"] = "[]"
     with pytest.raises(Diverged):
-        replayed_to(found[0], 2)
+        replayed_to(trajectories[0], 2)
 
 
 def lookups(task: Task, rng: Any) -> Any:

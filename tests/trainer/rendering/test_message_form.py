@@ -77,9 +77,9 @@ def test_ids_do_not_change_as_the_chat_grows():
 
 def test_ids_that_fit_stay():
     chat = [FIRST, calling("D681PevKs", "call_2"), result("call_2"), result("D681PevKs")]
-    found = with_short_ids(chat)
-    assert [each["id"] for each in found[1]["tool_calls"]] == ["D681PevKs", "000000001"]
-    assert [each["tool_call_id"] for each in found[2:]] == ["000000001", "D681PevKs"]
+    messages = with_short_ids(chat)
+    assert [each["id"] for each in messages[1]["tool_calls"]] == ["D681PevKs", "000000001"]
+    assert [each["tool_call_id"] for each in messages[2:]] == ["000000001", "D681PevKs"]
 
 
 def test_arguments_that_are_text_are_not_written_as_one_more_string():
@@ -163,8 +163,8 @@ def test_log_probabilities_of_such_turns_are_those_of_their_tokens_after_what_wa
         by_hand = model(torch.tensor([prompt + answer])).logits[0].log_softmax(-1)
         own = model(torch.tensor([rendered.ids])).logits[0].log_softmax(-1)
     wanted = sum(by_hand[len(prompt) + place - 1, token] for place, token in enumerate(answer))
-    found = sum(own[at - 1, rendered.ids[at]] for at, mine in enumerate(rendered.mask) if mine)
-    assert float(found) == pytest.approx(float(wanted), abs=1e-5)
+    logprob = sum(own[at - 1, rendered.ids[at]] for at, mine in enumerate(rendered.mask) if mine)
+    assert float(logprob) == pytest.approx(float(wanted), abs=1e-5)
 
 
 THINKS = [{**each, "reasoning_content": why} for each, why in ((CHAT[1], "Why so?"), (CHAT[3], "Hm hm?"))]

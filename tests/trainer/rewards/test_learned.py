@@ -30,9 +30,9 @@ def test_an_outcome_reward_is_the_models_at_the_last_token(base: Path, tmp_path:
     model = load_reward_model(ModelConfig(path=str(base)), tmp_path, torch.float32, tokenizer.pad_token_id).eval()
     model.save_pretrained(tmp_path / "rm")
     tokenizer.save_pretrained(tmp_path / "rm")
-    found = LearnedOutcome(LearnedOutcomeTerm(path="./rm"), tmp_path).score([LONG, NOTHING, SHORT])
-    assert found[1].value is None
-    for run, score in ((LONG, found[0]), (SHORT, found[2])):
+    scores = LearnedOutcome(LearnedOutcomeTerm(path="./rm"), tmp_path).score([LONG, NOTHING, SHORT])
+    assert scores[1].value is None
+    for run, score in ((LONG, scores[0]), (SHORT, scores[2])):
         ids = render_completion(tokenizer, [], run.messages(), TOOLS).ids
         with torch.no_grad():
             logit = model(torch.tensor([ids])).logits.item()

@@ -13,13 +13,13 @@ FIND, SEND = Call("find", {"name": "budget"}), Call("send", {"file": "f12", "to"
 
 
 def test_the_same_calls_agree_wholly():
-    found = compare([FIND, SEND], [FIND, SEND])
-    assert (found.value, found.of_call) == (1.0, [1.0, 1.0])
+    comparison = compare([FIND, SEND], [FIND, SEND])
+    assert (comparison.value, comparison.of_call) == (1.0, [1.0, 1.0])
 
 
 def test_another_order_costs_order_and_arguments_but_not_the_choice_of_tools():
-    found = compare([SEND, FIND], [FIND, SEND])
-    assert (found.tools, found.order, found.arguments) == (1.0, 0.5, 0.5)
+    comparison = compare([SEND, FIND], [FIND, SEND])
+    assert (comparison.tools, comparison.order, comparison.arguments) == (1.0, 0.5, 0.5)
 
 
 def test_a_wrong_argument_costs_its_share():
@@ -31,9 +31,13 @@ def test_a_wrong_argument_costs_its_share():
 
 
 def test_a_needless_call_costs_choice_and_order():
-    found = compare([FIND, FIND, SEND], [FIND, SEND])
-    assert (found.tools, found.order, found.arguments) == (pytest.approx(2 / 3), pytest.approx(2 / 3), 1.0)
-    assert sorted(found.of_call) == [0.0, 1.0, 1.0]
+    comparison = compare([FIND, FIND, SEND], [FIND, SEND])
+    assert (comparison.tools, comparison.order, comparison.arguments) == (
+        pytest.approx(2 / 3),
+        pytest.approx(2 / 3),
+        1.0,
+    )
+    assert sorted(comparison.of_call) == [0.0, 1.0, 1.0]
 
 
 def test_alignment_keeps_the_order_and_takes_the_greatest_sum():

@@ -78,10 +78,10 @@ def test_where_a_term_has_nothing_to_say_the_mean_of_the_tasks_others_counts():
     half, all_of_it = {"a": True, "b": False}, {"a": True, "b": True}
     other = replace(run(turn()), task=replace(TASK, key="other"))
     silent = [run(turn()), run(turn(), subgoals=half), run(turn(), subgoals=half), other]
-    found = terms.score([*silent, replace(other, info={"subgoals": all_of_it})])
-    assert [reward.total for reward in found] == [1.25, 1.25, 1.25, 1.5, 1.5]
-    assert [reward.parts["subgoals"] for reward in found] == [None, 0.5, 0.5, None, 1.0]
-    metrics = metrics_of(found)
+    scores = terms.score([*silent, replace(other, info={"subgoals": all_of_it})])
+    assert [reward.total for reward in scores] == [1.25, 1.25, 1.25, 1.5, 1.5]
+    assert [reward.parts["subgoals"] for reward in scores] == [None, 0.5, 0.5, None, 1.0]
+    metrics = metrics_of(scores)
     assert metrics["rewards/subgoals/missing"] == pytest.approx(0.4)
     assert metrics["rewards/subgoals/mean"] == pytest.approx(2 / 3)
     lonely, spoken = terms.score([other, run(turn(), subgoals=half)])
@@ -100,9 +100,9 @@ def test_a_turn_has_the_subgoals_that_it_reached():
 
 def test_a_hard_rule_outweighs_any_number_of_soft_ones():
     soft, hard = turn(violations=[{"rule": "preview"}]), turn(violations=[{"rule": "delete", "hard": True}])
-    found = rewards({"component": "safety", "weight": 1}).score([run(turn()), run(soft, turn()), run(hard, turn())])
-    assert [reward.total for reward in found] == [0.0, -0.25, -1.0]
-    assert found[2].details == {"safety/violations": 1.0}
+    scores = rewards({"component": "safety", "weight": 1}).score([run(turn()), run(soft, turn()), run(hard, turn())])
+    assert [reward.total for reward in scores] == [0.0, -0.25, -1.0]
+    assert scores[2].details == {"safety/violations": 1.0}
 
 
 def test_a_call_that_cannot_be_carried_out_is_badly_formed():

@@ -39,9 +39,9 @@ def trajectories(folder: Path) -> dict[str, Trajectory]:
 
 def test_every_turn_keeps_its_tokens_logprobs_and_times(tmp_path: Path):
     assert run_here(tmp_path, local_run(tmp_path)) == ExitCode.FINISHED
-    found = trajectories(tmp_path)
-    assert len(found) == 6
-    for trajectory in found.values():
+    rollouts = trajectories(tmp_path)
+    assert len(rollouts) == 6
+    for trajectory in rollouts.values():
         assert trajectory.policy == "tiny"
         assert trajectory.outcome.termination in {"done", "max_steps"}
         for step in trajectory.steps:
@@ -153,12 +153,12 @@ def test_chats_for_which_there_is_no_room_are_answered_in_smaller_batches(monkey
         return forward(self, **inputs)
 
     monkeypatch.setattr(type(model), "forward", without_room)
-    found = engine._sample(requests(memory))
+    samples = engine._sample(requests(memory))
     assert not memory.keys
     assert expected is not None
-    assert found is not None
-    assert [each.ids for each in found] == [each.ids for each in expected]
-    assert all(each.memory is None for each in found)
+    assert samples is not None
+    assert [each.ids for each in samples] == [each.ids for each in expected]
+    assert all(each.memory is None for each in samples)
     assert sizes[:2] == [5, 5]
     assert set(sizes[3:]) <= {1, 2}
     sizes.clear()

@@ -42,15 +42,15 @@ def test_turns_are_the_same_with_memory_and_without():
             for prompt, _ in (chats[place], again[place]):
                 prompt += results_of_tools(place, number)
         remembered = turn([Request(*_request(chats[place], place), memories[place]) for place in taking_part])
-        for place, found in zip(taking_part, remembered, strict=True):
+        for place, memory in zip(taking_part, remembered, strict=True):
             (alone,) = turn([Request(*_request(again[place], place))])
-            assert found.ids == alone.ids
-            assert found.logprobs == pytest.approx(alone.logprobs, abs=1e-4)
+            assert memory.ids == alone.ids
+            assert memory.logprobs == pytest.approx(alone.logprobs, abs=1e-4)
             for prompt, _ in (chats[place], again[place]):
-                prompt += found.ids
-            memories[place] = found.memory
-            assert found.memory is not None
-            assert found.memory.length == len(chats[place][0]) - 1  # nobody has read the last token yet
+                prompt += memory.ids
+            memories[place] = memory.memory
+            assert memory.memory is not None
+            assert memory.memory.length == len(chats[place][0]) - 1  # nobody has read the last token yet
 
 
 def _request(chat: tuple[list[int], random.Random], place: int) -> tuple[list[int], int, random.Random]:
@@ -81,9 +81,9 @@ def test_a_model_with_a_window_reads_the_chat_again():
         sliding_window=8,
     )
     prompt, rng = chat(2)
-    (found,) = turn([Request(prompt, 5, rng)], MistralForCausalLM(config).eval())
-    assert found.ids
-    assert found.memory is None
+    (sample,) = turn([Request(prompt, 5, rng)], MistralForCausalLM(config).eval())
+    assert sample.ids
+    assert sample.memory is None
 
 
 def test_chats_of_different_lengths_stand_on_the_right():

@@ -58,8 +58,8 @@ def test_the_same_config_gives_the_same_trajectories(tmp_path: Path):
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         run_here(tmp_path / name, rollout(parallel=1 if name == "a" else 8))
-        found = read_trajectories(tmp_path / name / "trajectories.jsonl")
-        chats.append({trajectory.id: json.dumps(trajectory.messages()) for trajectory in found})
+        rollouts = read_trajectories(tmp_path / name / "trajectories.jsonl")
+        chats.append({trajectory.id: json.dumps(trajectory.messages()) for trajectory in rollouts})
     assert chats[0] == chats[1]
 
 

@@ -36,11 +36,11 @@ def test_top_p_keeps_the_smallest_set_that_reaches_it():
 def test_rare_tokens_are_drawn_as_if_all_had_been_put_in_order(spread: float, top_p: float):
     logprobs = (torch.randn(32, 2000, generator=torch.Generator().manual_seed(0)) * spread).double().log_softmax(-1)
     numbers = [place / 32 for place in range(32)]
-    for row, number, found in zip(logprobs, numbers, choose(logprobs, Sampling(top_p=top_p), numbers), strict=True):
+    for row, number, token in zip(logprobs, numbers, choose(logprobs, Sampling(top_p=top_p), numbers), strict=True):
         likeliest, tokens = row.exp().sort(descending=True)
         kept = int((likeliest.cumsum(0) < top_p - 1e-12).sum()) + 1
         shares = (likeliest[:kept] / likeliest[:kept].sum()).cumsum(0)
-        assert found == tokens[int((shares <= number).sum())]
+        assert token == tokens[int((shares <= number).sum())]
 
 
 def test_temperature_sharpens_and_zero_takes_the_likeliest():
@@ -79,17 +79,17 @@ def test_a_long_answer_is_the_same_once_the_others_have_ended():
 
 
 def test_logprobs_are_the_models_own_and_do_not_know_of_temperature():
-    for number, found in enumerate(answers(0, 1, 2, sampling=Sampling(temperature=0.7, top_p=0.9))):
+    for number, answer in enumerate(answers(0, 1, 2, sampling=Sampling(temperature=0.7, top_p=0.9))):
         prompt = render_prompt(TOKENIZER, CHATS[number], TOOLS)
         with torch.no_grad():
-            logprobs = small_model()(torch.tensor([prompt + found.ids])).logits[0].log_softmax(-1)
-        expected = [logprobs[len(prompt) - 1 + index, token].item() for index, token in enumerate(found.ids)]
-        assert found.logprobs == pytest.approx(expected, abs=1e-4)
+            logprobs = small_model()(torch.tensor([prompt + answer.ids])).logits[0].log_softmax(-1)
+        expected = [logprobs[len(prompt) - 1 + index, token].item() for index, token in enumerate(answer.ids)]
+        assert answer.logprobs == pytest.approx(expected, abs=1e-4)
 
 
 def test_a_turn_ends_with_the_end_token_or_at_its_limit():
     ends = set(range(0, 400, 7))
-    (found,) = sample(
+    (answer,) = sample(
         small_model(),
         [Request(render_prompt(TOKENIZER, CHATS[0], TOOLS), limit=50, rng=random.Random(0))],
         Sampling(),
@@ -97,8 +97,8 @@ def test_a_turn_ends_with_the_end_token_or_at_its_limit():
         pad_id=TOKENIZER.pad_token_id,
         stopped=lambda: False,
     ) or [Sampled([], [])]
-    assert found.ids[-1] in ends
-    assert not ends & set(found.ids[:-1])
+    assert answer.ids[-1] in ends
+    assert not ends & set(answer.ids[:-1])
     assert len(answers(0)[0].ids) <= 12
 
 

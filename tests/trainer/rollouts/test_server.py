@@ -55,9 +55,9 @@ def test_a_server_that_stumbles_is_asked_again(tmp_path: Path, server: Server):
 def test_a_chat_that_is_refused_ends_its_episode_and_is_kept(tmp_path: Path, server: Server, answer: Any):
     server.reply = lambda body: answer
     assert run_here(tmp_path, server_run(server)) == ExitCode.FINISHED
-    found = trajectories(tmp_path)
-    assert [each.outcome.termination for each in found] == ["policy_error"] * 3
-    assert "the server" in found[0].info["policy_error"]
+    rollouts = trajectories(tmp_path)
+    assert [each.outcome.termination for each in rollouts] == ["policy_error"] * 3
+    assert "the server" in rollouts[0].info["policy_error"]
 
 
 def calling(**call: Any) -> dict[str, Any]:
@@ -154,11 +154,11 @@ def test_a_server_without_tool_calling_is_spoken_to_in_plain_text(tmp_path: Path
     last = {"role": "assistant", "content": "Final Answer: There is nobody."}
     server.reply = lambda body: (200, completion(first if len(body["messages"]) < 3 else last))
     assert run_here(tmp_path, server_run(server, tool_calls="react", token_ids=True)) == ExitCode.FINISHED
-    found = trajectories(tmp_path)[0]
-    assert found.steps[0].error == "nobody here is called 'Nobody'"
-    assert found.steps[0].info["logprobs"] == [-0.25, -1.0]
-    assert found.steps[1].message == {"role": "assistant", "content": "There is nobody."}
-    assert found.outcome.termination == "done"
+    rollout = trajectories(tmp_path)[0]
+    assert rollout.steps[0].error == "nobody here is called 'Nobody'"
+    assert rollout.steps[0].info["logprobs"] == [-0.25, -1.0]
+    assert rollout.steps[1].message == {"role": "assistant", "content": "There is nobody."}
+    assert rollout.outcome.termination == "done"
     second = next(request for request in server.requests if len(request["messages"]) > 2)
     assert (second["stop"], second["return_token_ids"], "tools" in second) == (["\nObservation:"], True, False)
     assert [message["role"] for message in second["messages"]] == ["system", "user", "assistant", "user"]

@@ -69,8 +69,8 @@ def test_a_reply_has_the_tokens_that_the_model_sampled_with_their_log_probabilit
         logits = small_model(0).eval()(torch.tensor([prompt + said])).logits[0, len(prompt) - 1 : -1]
     expected = logits.float().log_softmax(-1)
     assert expected.argmax(-1).tolist() == said
-    found = [each["logprob"] for each in choice["logprobs"]["content"]]
-    assert found == pytest.approx([float(row[token]) for row, token in zip(expected, said, strict=True)], abs=1e-3)
+    logprobs = [each["logprob"] for each in choice["logprobs"]["content"]]
+    assert logprobs == pytest.approx([float(row[token]) for row, token in zip(expected, said, strict=True)], abs=1e-3)
 
 
 def test_a_chat_goes_on_after_the_very_tokens_that_were_sampled(runs: Path):

@@ -91,8 +91,8 @@ def test_files_may_be_of_different_formats_and_say_by_their_names_what_they_are(
         )
     )
     assert (batch.state, batch.rejected_count) == (JobState.DONE, 0)
-    found = Trajectory.objects.order_by("source").values_list("source", flat=True).distinct()
-    assert list(found) == ["inspect", "swe-agent", "tau-bench"]
+    sources = Trajectory.objects.order_by("source").values_list("source", flat=True).distinct()
+    assert list(sources) == ["inspect", "swe-agent", "tau-bench"]
 
 
 def test_what_is_no_data_is_passed_over_and_named_and_other_json_is_told_why() -> None:
@@ -213,10 +213,10 @@ def test_an_import_of_an_archive_goes_on_where_it_stopped(monkeypatch: pytest.Mo
 def test_progress_never_goes_back_where_formats_change() -> None:
     chats = json.dumps({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}).encode()
     body = tarred({f"{n}.json": chats if n % 2 else json.dumps(rich(n)).encode() for n in range(6)})
-    found = list(chunks(io.BytesIO(body), "runs.tar"))
-    assert [chunk.format for chunk in found] == ["retrace", "openai-chat"] * 3
-    assert found[0].bytes_read > 0
-    assert [chunk.bytes_read for chunk in found] == sorted(chunk.bytes_read for chunk in found)
+    chunks_read = list(chunks(io.BytesIO(body), "runs.tar"))
+    assert [chunk.format for chunk in chunks_read] == ["retrace", "openai-chat"] * 3
+    assert chunks_read[0].bytes_read > 0
+    assert [chunk.bytes_read for chunk in chunks_read] == sorted(chunk.bytes_read for chunk in chunks_read)
 
 
 def test_a_folder_of_real_runs_comes_in_as_its_files_do(real_data: Callable[[str], Path]) -> None:
@@ -238,8 +238,8 @@ def test_folders_of_osworld_name_the_task_and_hold_what_it_came_to() -> None:
     }
     members = {"out/chrome/one/traj.jsonl": lines(step), "out/chrome/one/result.txt": b"0.5\n"}
     batch = imported(zipped({**members, "out/chrome/two/traj.jsonl": lines(step), "out/chrome/one/a.png": b"x"}))
-    found = Trajectory.objects.order_by("task__key").values_list("task__key", "task__category", "reward")
-    assert list(found) == [("one", "chrome", 0.5), ("two", "chrome", None)]
+    rows = Trajectory.objects.order_by("task__key").values_list("task__key", "task__category", "reward")
+    assert list(rows) == [("one", "chrome", 0.5), ("two", "chrome", None)]
     assert reasons(batch)[0].endswith(": out/chrome/one/a.png.")
 
 
@@ -251,5 +251,5 @@ def test_folders_of_appworld_name_the_task() -> None:
     imported(
         zipped({f"out/tasks/{name}/logs/lm_calls.jsonl": lines({**call, "id": name}) for name in ("a1_1", "a1_2")})
     )
-    found = Trajectory.objects.order_by("task__key").values_list("task__key", "task__environment")
-    assert list(found) == [("a1_1", "appworld"), ("a1_2", "appworld")]
+    rows = Trajectory.objects.order_by("task__key").values_list("task__key", "task__environment")
+    assert list(rows) == [("a1_1", "appworld"), ("a1_2", "appworld")]

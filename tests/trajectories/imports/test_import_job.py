@@ -26,13 +26,23 @@ def test_a_record_is_stored_with_everything_it_says():
     row = EXAMPLES["retrace"]
     batch = imported(lines(row))
     assert (batch.state, batch.format, *counts(batch)) == (JobState.DONE, "retrace", 1, 2, 0, 0)
-    found = Trajectory.objects.select_related("task", "policy").get()
-    assert (found.source, found.external_id, found.import_batch_id) == ("retrace", "r1", batch.pk)
-    assert (found.task.key, found.task.environment, found.task.initial_state) == ("k", "e", {"a": 1})
-    assert (found.policy.name, found.policy.kind) == ("p", Policy.Kind.EXTERNAL)
-    assert (found.reward, found.success, found.termination, found.tags) == (1.0, True, "done", ["a"])
-    assert (found.step_count, found.seconds, found.tools, found.closing) == (2, 1.5, row["tools"], row["closing"])
-    steps = list(found.steps.order_by("index"))
+    trajectory = Trajectory.objects.select_related("task", "policy").get()
+    assert (trajectory.source, trajectory.external_id, trajectory.import_batch_id) == ("retrace", "r1", batch.pk)
+    assert (trajectory.task.key, trajectory.task.environment, trajectory.task.initial_state) == ("k", "e", {"a": 1})
+    assert (trajectory.policy.name, trajectory.policy.kind) == ("p", Policy.Kind.EXTERNAL)
+    assert (trajectory.reward, trajectory.success, trajectory.termination, trajectory.tags) == (
+        1.0,
+        True,
+        "done",
+        ["a"],
+    )
+    assert (trajectory.step_count, trajectory.seconds, trajectory.tools, trajectory.closing) == (
+        2,
+        1.5,
+        row["tools"],
+        row["closing"],
+    )
+    steps = list(trajectory.steps.order_by("index"))
     assert [step.context for step in steps] == [step["context"] for step in row["steps"]]
     assert [step.message for step in steps] == [step["message"] for step in row["steps"]]
     assert [(step.reward, step.done, step.seconds, step.prompt_tokens, step.info) for step in steps] == [
@@ -43,7 +53,7 @@ def test_a_record_is_stored_with_everything_it_says():
         ("tool", "bash", "ls", "README.md"),
         ("message", "", "README.md", "thanks"),
     ]
-    assert unpack_original(found.original.body) == lines(row).strip()
+    assert unpack_original(trajectory.original.body) == lines(row).strip()
 
 
 def test_bad_rows_are_kept_with_line_reason_and_what_was_expected_and_good_ones_go_in():
@@ -174,12 +184,12 @@ def test_hostile_text_comes_back_exactly_as_it_was():
     batch = imported(body)
     assert counts(batch) == (len(HOSTILE), len(HOSTILE), 0, 0)
     for number, text in enumerate(HOSTILE):
-        found = Trajectory.objects.get(external_id=f"r{number}")
-        (step,) = found.steps.all()
+        trajectory = Trajectory.objects.get(external_id=f"r{number}")
+        (step,) = trajectory.steps.all()
         assert step.context[0]["content"] == text
         assert step.message["tool_calls"][0]["function"]["arguments"] == text
         assert step.info[text[:9]] == text
-        assert found.closing[0]["content"] == text
+        assert trajectory.closing[0]["content"] == text
 
 
 def test_a_ten_megabyte_cell_goes_in_whole():

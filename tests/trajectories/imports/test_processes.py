@@ -197,8 +197,8 @@ def test_a_killed_worker_is_replaced_and_the_import_goes_on(live_stack: LiveStac
     member = factories.member(Role.RESEARCHER)
     secret = issue_token(membership=member, name="test").secret
     path = write_rows(tmp_path / "runs.jsonl", 4000)
-    found = send(live_stack, path, secret)
-    assert (found["size"], found["state"]) == (path.stat().st_size, "waiting")
+    response = send(live_stack, path, secret)
+    assert (response["size"], response["state"]) == (path.stat().st_size, "waiting")
     wait_for(moved)
     live_stack.programs["worker-default"].kill()
     stopped = ImportBatch.objects.get()

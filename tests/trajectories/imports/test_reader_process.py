@@ -49,7 +49,7 @@ def always_elsewhere(monkeypatch: pytest.MonkeyPatch) -> list[SecondProcess]:
     return started
 
 
-def told(found: Iterator[Chunk]) -> list[object]:
+def told(chunks: Iterator[Chunk]) -> list[object]:
     """Everything in chunks but the ids, which are new each time."""
     return [
         (
@@ -60,7 +60,7 @@ def told(found: Iterator[Chunk]) -> list[object]:
             [(item.task, item.policy, item.columns, len(item.steps), row) for item, row in chunk.prepared],
             [asdict(row) for row in chunk.rejected],
         )
-        for chunk in found
+        for chunk in chunks
     ]
 
 

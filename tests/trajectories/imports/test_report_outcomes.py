@@ -57,9 +57,13 @@ def test_a_report_gives_the_run_of_an_instance_its_outcome(home: Workspace, repo
     imported(lines(run()), home)
     before = Trajectory.objects.values_list("content_hash", flat=True).get()
     batch = imported(lines(report), home, "report.json")
-    found = Trajectory.objects.get()
+    trajectory = Trajectory.objects.get()
     assert (batch.state, batch.format, batch.outcome_count) == (JobState.DONE, "swe-bench-report", 1)
-    assert (found.success, found.outcome_batch, bytes(found.content_hash)) == (success, batch, bytes(before))
+    assert (trajectory.success, trajectory.outcome_batch, bytes(trajectory.content_hash)) == (
+        success,
+        batch,
+        bytes(before),
+    )
 
 
 def test_a_table_of_instances_is_a_report(home: Workspace) -> None:
@@ -158,8 +162,8 @@ def test_the_page_of_a_report_leads_to_the_runs_and_takes_their_outcomes_back(cl
     client.force_login(factories.member(of=home).user)
     assert "given an outcome" in client.get(f"/imports/{batch.pk}/").content.decode()
     assert NAME in client.get(f"/trajectories/?batch={batch.pk}").content.decode()
-    found = Trajectory.objects.get()
-    assert "Outcome from" in client.get(f"/trajectories/{found.pk}/").content.decode()
+    trajectory = Trajectory.objects.get()
+    assert "Outcome from" in client.get(f"/trajectories/{trajectory.pk}/").content.decode()
     assert (
         "1 trajectory has no outcome again."
         in client.post(f"/imports/{batch.pk}/take-back/", follow=True).content.decode()

@@ -99,13 +99,13 @@ def test_huge_content_is_rendered_quickly(name: str) -> None:
 @pytest.mark.parametrize("form", ["text", "terminal", "prose", "patch", "edit", "command"])
 def test_chunks_put_together_are_the_whole_text(form: str) -> None:
     text = "".join(f" line {i}\n" for i in range(5_000)) + "y" * 130_000
-    position, found = 0, ""
+    position, shown = 0, ""
     while position is not None:
         html, more, _ = chunk(text, PLACE, form, start=position)
-        found += re.sub(r"<[^>]*>", "", html)
+        shown += re.sub(r"<[^>]*>", "", html)
         link = re.search(r"from=(\d+)", more)
         position = int(link[1]) if link else None
-    assert found.replace("\n", "") == text.replace("\n", "")
+    assert shown.replace("\n", "") == text.replace("\n", "")
 
 
 def test_hidden_characters_are_shown() -> None:
@@ -226,16 +226,16 @@ def test_a_tree_of_any_size_can_be_walked_to_every_leaf() -> None:
         value = {f"level{i}": value, "side": list(range(100))}
     text = json.dumps(value)
     waiting, seen = [(0, "")], set()
-    found = ""
+    shown = ""
     while waiting:
         start, path = waiting.pop()
         html, more, _ = chunk(text, PLACE, "tree", start=start, path=path)
-        found += html
+        shown += html
         for begin, at in re.findall(r"from=(\d+)(?:&amp;path=([\d.]+))?", html + more):
             if (int(begin), at) not in seen:
                 seen.add((int(begin), at))
                 waiting.append((int(begin), at))
-    assert "leaf" in found
+    assert "leaf" in shown
     assert child(value, "0.0") == value["level59"]["level58"]
 
 

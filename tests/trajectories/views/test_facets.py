@@ -45,8 +45,8 @@ def trajectories(researcher: Membership) -> dict[str, Trajectory]:
 
 def facets_at(client: Client, query: str = "") -> dict[str, list[tuple[str, int]]]:
     page = client.get(reverse("trajectories:facets") + query, headers={"HX-Request": "true"})
-    found = page.context["counted"].facets
-    return {facet.name: [(value.label, value.trajectories) for value in facet.values] for facet in found}
+    facets = page.context["counted"].facets
+    return {facet.name: [(value.label, value.trajectories) for value in facet.values] for facet in facets}
 
 
 def test_facets_count_what_the_filters_find(trajectories: dict[str, Trajectory], researcher: Membership) -> None:
@@ -157,8 +157,8 @@ def test_the_list_is_sorted_and_its_pages_follow_each_other(
     client, address = signed_in(researcher), reverse("trajectories:list")
     first = client.get(address, {"sort": sort})
     second = client.get(address, {"sort": sort, "cursor": first.context["page"].next})
-    found = [*first.context["page"], *second.context["page"]]
-    assert found == [trajectories[name] for name in names.split()]
+    listed = [*first.context["page"], *second.context["page"]]
+    assert listed == [trajectories[name] for name in names.split()]
 
 
 def test_tasks_are_sorted_by_environment_and_key(trajectories: dict[str, Trajectory], researcher: Membership) -> None:

@@ -245,11 +245,11 @@ class TestApi:
     def test_the_body_is_the_file(self, client, token):
         answer = self.send(client, json.dumps(CHAT).encode(), token)
         assert answer.status_code == 202
-        found = answer.json()
-        assert (found["state"], found["file"], found["trajectories"]) == ("waiting", "chats.jsonl", 0)
-        assert found["url"] == answer.headers["Location"] == f"http://testserver/api/v1/imports/{found['id']}"
-        run_import(found["id"], watch=ignore)
-        done = client.get(found["url"], **token).json()
+        data = answer.json()
+        assert (data["state"], data["file"], data["trajectories"]) == ("waiting", "chats.jsonl", 0)
+        assert data["url"] == answer.headers["Location"] == f"http://testserver/api/v1/imports/{data['id']}"
+        run_import(data["id"], watch=ignore)
+        done = client.get(data["url"], **token).json()
         assert (done["state"], done["format"], done["trajectories"], done["steps"]) == ("done", "openai-chat", 1, 1)
         assert (done["tasks"], done["warning_count"], done["warnings"]) == (1, 0, [])
 
@@ -324,9 +324,9 @@ class TestApi:
         assert client.get("/api/v1/imports", **token).json()["results"] == []
 
     def test_rejected_rows_are_json_lines_or_csv(self, client, token):
-        found = self.send(client, gzip.compress(b'{"messages": []}\n' + json.dumps(CHAT).encode()), token).json()
-        run_import(found["id"], watch=ignore)
-        rows = client.get(f"/api/v1/imports/{found['id']}/rejected", **token)
+        data = self.send(client, gzip.compress(b'{"messages": []}\n' + json.dumps(CHAT).encode()), token).json()
+        run_import(data["id"], watch=ignore)
+        rows = client.get(f"/api/v1/imports/{data['id']}/rejected", **token)
         assert json.loads(body_of(rows))["reason"] == "There are no messages."
-        assert client.get(f"/api/v1/imports/{found['id']}/rejected?format=csv", **token).status_code == 200
-        assert client.get(f"/api/v1/imports/{found['id']}/rejected?format=pdf", **token).status_code == 400
+        assert client.get(f"/api/v1/imports/{data['id']}/rejected?format=csv", **token).status_code == 200
+        assert client.get(f"/api/v1/imports/{data['id']}/rejected?format=pdf", **token).status_code == 400

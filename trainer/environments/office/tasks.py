@@ -180,9 +180,9 @@ class World:
         if not self.namesakes:
             return {"person": name, "team": "", "address": self._person(name, self.rng.choice(TEAMS))}
         team, other = self.rng.sample(TEAMS, 2)
-        both = [team, other]
-        self.rng.shuffle(both)
-        addresses = {team: self._person(name, team) for team in both}
+        teams = [team, other]
+        self.rng.shuffle(teams)
+        addresses = {team: self._person(name, team) for team in teams}
         return {"person": name, "team": team, "address": addresses[team]}
 
     def _person(self, name: str, team: str) -> str:

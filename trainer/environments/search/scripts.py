@@ -38,8 +38,8 @@ def investigate(habits: Habits, task: Task, rng: random.Random) -> Script:
     def does(probability: float) -> bool:
         return rng.random() < probability
 
-    def thought(words: str) -> str:
-        return words if habits.thinks else ""
+    def thought(text: str) -> str:
+        return text if habits.thinks else ""
 
     entity: str = task.success_check["start"]
     for hop, relation in enumerate(task.success_check["relations"]):

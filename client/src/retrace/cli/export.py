@@ -39,8 +39,14 @@ def run(client: Client, options: argparse.Namespace, output: Output) -> int:
     target = options.to or Path(f"{options.split}.{format}")
     client.export(version, options.split, to=target, format=format, progress=output.progress)
     file = version.files[format][options.split]
-    facts = {"file": str(target), "version": version.id, "rows": file.rows, "bytes": file.bytes, "sha256": file.sha256}
-    output.one(facts, f"{target}: {file.rows:,} rows, {file.bytes:,} bytes, SHA-256 {file.sha256}")
+    summary = {
+        "file": str(target),
+        "version": version.id,
+        "rows": file.rows,
+        "bytes": file.bytes,
+        "sha256": file.sha256,
+    }
+    output.one(summary, f"{target}: {file.rows:,} rows, {file.bytes:,} bytes, SHA-256 {file.sha256}")
     return 0
 
 

@@ -32,8 +32,8 @@ class Output:
     def table(self, answers: Iterable[BaseModel], columns: Sequence[str]) -> None:
         """Print a list as it arrives: JSON Lines, or one line per entry with `columns` separated by tabs."""
         for answer in answers:
-            facts = answer.model_dump(mode="json")
-            cells = (_cell(facts[name]).replace("\t", " ").replace("\n", " ") for name in columns)
+            fields = answer.model_dump(mode="json")
+            cells = (_cell(fields[name]).replace("\t", " ").replace("\n", " ") for name in columns)
             print(harmless(_json(answer) if self.is_json else "\t".join(cells)))
 
     def progress(self, progress: Progress) -> None:

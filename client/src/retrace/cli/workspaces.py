@@ -24,8 +24,8 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
 
 def run_export(client: Client, options: argparse.Namespace, output: Output) -> int:
     export = client.export_workspace(to=options.to, include_weights=options.include_weights, progress=output.progress)
-    said = {"file": str(options.to), "export": export.id, "bytes": export.size, "sha256": export.sha256}
-    output.one(said, f"{options.to}: {export.size:,} bytes, SHA-256 {export.sha256}")
+    summary = {"file": str(options.to), "export": export.id, "bytes": export.size, "sha256": export.sha256}
+    output.one(summary, f"{options.to}: {export.size:,} bytes, SHA-256 {export.sha256}")
     return 0
 
 

@@ -72,8 +72,10 @@ def server_url(url: str | None) -> str:
     text = (url or os.environ.get("RETRACE_URL", "")).strip().rstrip("/").removesuffix("/api/v1")
     parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        where = f"{text!r} isn't one" if text else "none is given"
-        raise ValueError(f"Retrace's URL is needed, such as https://retrace.example.org, but {where}. Set RETRACE_URL.")
+        problem = f"{text!r} isn't one" if text else "none is given"
+        raise ValueError(
+            f"Retrace's URL is needed, such as https://retrace.example.org, but {problem}. Set RETRACE_URL."
+        )
     return text
 
 

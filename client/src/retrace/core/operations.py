@@ -115,8 +115,8 @@ class listing(Generic[P, T]):
 
         def call(*args: P.args, **kwargs: P.kwargs) -> Any:
             first = self.first(resource, *args, **kwargs)
-            walk = _walk if isinstance(resource._connection, Connection) else _walk_async
-            return walk(resource, first)
+            paginate = _paginate if isinstance(resource._connection, Connection) else _paginate_async
+            return paginate(resource, first)
 
         return update_wrapper(call, self.first)
 
@@ -139,7 +139,7 @@ def _page(resource: Resource[Any], of: Listing[T], cursor: str | None) -> Flow[_
     return page
 
 
-def _walk(resource: Resource[Connection], of: Listing[T]) -> Iterator[T]:
+def _paginate(resource: Resource[Connection], of: Listing[T]) -> Iterator[T]:
     cursor: str | None = None
     while True:
         page = resource._connection.run(_page(resource, of, cursor))
@@ -148,7 +148,7 @@ def _walk(resource: Resource[Connection], of: Listing[T]) -> Iterator[T]:
             return
 
 
-async def _walk_async(resource: Resource[AsyncConnection], of: Listing[T]) -> AsyncIterator[T]:
+async def _paginate_async(resource: Resource[AsyncConnection], of: Listing[T]) -> AsyncIterator[T]:
     cursor: str | None = None
     while True:
         page = await resource._connection.run(_page(resource, of, cursor))

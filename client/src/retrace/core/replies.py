@@ -78,7 +78,7 @@ def retry_after(headers: httpx.Headers) -> float | None:
     if text.isdecimal():
         return float(text)
     try:
-        moment = parsedate_to_datetime(text)
+        date = parsedate_to_datetime(text)
     except ValueError:
         return None
-    return max(0.0, (moment.replace(tzinfo=moment.tzinfo or UTC) - datetime.now(UTC)).total_seconds())
+    return max(0.0, (date.replace(tzinfo=date.tzinfo or UTC) - datetime.now(UTC)).total_seconds())

@@ -33,9 +33,9 @@ class Conduct:
         self.stated = False
         """Whether this turn says in words what it does."""
 
-    def begin_turn(self, words: str) -> None:
+    def begin_turn(self, text: str) -> None:
         self.turn = []
-        self.stated = bool(words.strip())
+        self.stated = bool(text.strip())
 
     def refuse(self, rule: str) -> ToolError:
         """The refusal to raise."""
