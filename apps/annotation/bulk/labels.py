@@ -83,26 +83,11 @@ def _judge_all(queue: Queue, member: Membership, answer: Scores) -> None:
     desk = lock_desk(queue=queue.pk, annotator=annotator.pk)
     closed_at = now()
     items = list(Item.objects.filter(queue=queue).order_by("position"))
-    submissions = [
-        Submission(
-            Assignment(
-                workspace_id=queue.workspace_id,
-                queue=queue,
-                item=item,
-                annotator=annotator,
-                state=Assignment.State.JUDGED,
-                a_is_left=True,
-                leased_until=closed_at,
-                closed_at=closed_at,
-            ),
-            answer,
-        )
-        for item in items
-    ]
+    assignments = [Assignment.already_judged(queue, item, annotator, closed_at) for item in items]
     Item.objects.filter(queue=queue).update(taken=1, judged=1)
-    Assignment.objects.bulk_create([submission.assignment for submission in submissions], batch_size=2000)
-    KINDS[queue.kind].store(submissions)
-    Desk.objects.filter(pk=desk.pk).update(judged=len(submissions))
+    Assignment.objects.bulk_create(assignments, batch_size=2000)
+    KINDS[queue.kind].store([Submission(assignment, answer) for assignment in assignments])
+    Desk.objects.filter(pk=desk.pk).update(judged=len(items))
 
 
 def withdraw_labels(act: BulkAct) -> None:

@@ -146,8 +146,9 @@ def _store(queue: Queue, imported: Sequence[ImportedItem], *, judged_by: str, so
     annotators = _annotators(
         queue, {name for imported_item in imported for name in imported_item.judgments}, judged_by, source
     )
+    closed_at = now()
     submissions = [
-        Submission(_assignment(queue, item, annotators[name]), answer, is_imported=True)
+        Submission(Assignment.already_judged(queue, item, annotators[name], closed_at), answer, is_imported=True)
         for item, imported_item in zip(items, imported, strict=True)
         for name, answer in imported_item.judgments.items()
     ]
@@ -176,16 +177,3 @@ def _annotators(queue: Queue, names: Iterable[str], kind: str, source: str) -> d
         Annotator.objects.bulk_create(new_annotators, ignore_conflicts=True)
         annotators |= {annotator.name: annotator for annotator in existing_annotators.filter(name__in=new)}
     return {name: annotators[name_shown] for name, name_shown in shown.items()}
-
-
-def _assignment(queue: Queue, item: Item, annotator: Annotator) -> Assignment:
-    return Assignment(
-        workspace_id=queue.workspace_id,
-        queue=queue,
-        item=item,
-        annotator=annotator,
-        state=Assignment.State.JUDGED,
-        a_is_left=True,
-        leased_until=now(),
-        closed_at=now(),
-    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Self, TypeVar
 
 from django.db import models
@@ -215,6 +216,20 @@ class Assignment(WorkspaceModel):
                 name="assignment_leases",
             ),
         ]
+
+    @classmethod
+    def already_judged(cls, queue: Queue, item: Item, annotator: Annotator, at: datetime) -> Self:
+        """The assignment, not saved, of a judgment that wasn't made at the desk."""
+        return cls(
+            workspace_id=queue.workspace_id,
+            queue=queue,
+            item=item,
+            annotator=annotator,
+            state=cls.State.JUDGED,
+            a_is_left=True,
+            leased_until=at,
+            closed_at=at,
+        )
 
 
 def open_items_of(member: Membership) -> models.QuerySet[Assignment, int]:

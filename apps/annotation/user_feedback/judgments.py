@@ -107,17 +107,8 @@ def _store(workspace: Workspace, trajectory: Trajectory, answer: Scores | Inspec
         desk.save(update_fields=["judged"])
     else:
         _withdraw_earlier(queue, item, annotator)
-    judged_at = now()
-    assignment = Assignment.objects.create(
-        workspace=workspace,
-        queue=queue,
-        item=item,
-        annotator=annotator,
-        state=Assignment.State.JUDGED,
-        a_is_left=True,
-        leased_until=judged_at,
-        closed_at=judged_at,
-    )
+    assignment = Assignment.already_judged(queue, item, annotator, now())
+    assignment.save()
     KINDS[queue.kind].store([Submission(assignment, answer)])
 
 
