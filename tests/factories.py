@@ -222,7 +222,7 @@ def traffic_split(*, of: Workspace | None = None, arms: Sequence[Policy] = (), *
             "name": f"split-{n}",
             "environment": f"environment-{n}",
             "champion": arms[0],
-            "arms": [ArmPlan(each, 1) for each in arms],
+            "arms": [ArmPlan(arm, 1) for arm in arms],
             "by": user(),
             **fields,
         }

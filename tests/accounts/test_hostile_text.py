@@ -159,7 +159,7 @@ def test_no_text_becomes_an_element_of_any_page(
 ) -> None:
     (shown,) = Queue.objects.filter(workspace=owner.workspace, kind=Queue.Kind.STEPS)
     for queue in queues_of(owner.workspace):
-        also = [each for each in addresses if str(shown.pk) in each.path and each.name in OF_ONE_QUEUE]
+        also = [address for address in addresses if str(shown.pk) in address.path and address.name in OF_ONE_QUEUE]
         addresses = [
             *addresses,
             *(each._replace(path=each.path.replace(str(shown.pk), str(queue.pk))) for each in also),

@@ -58,7 +58,9 @@ def test_lists_are_described_as_the_pages_that_they_come_in(schema: dict[str, An
         answer = operation["responses"]["200"]["content"]["application/json"]["schema"]["$ref"]
         page = schema["components"]["schemas"][answer.rsplit("/", 1)[1]]
         assert set(page["properties"]) == {"next", "previous", "results"}, operation["operationId"]
-        assert {"cursor", "page_size"} <= {each["name"] for each in operation["parameters"]}, operation["operationId"]
+        assert {"cursor", "page_size"} <= {parameter["name"] for parameter in operation["parameters"]}, operation[
+            "operationId"
+        ]
 
 
 def test_the_served_schema_has_the_same_paths(client: Client, schema: dict[str, Any]) -> None:

@@ -16,7 +16,7 @@ def test_half_of_the_votes_of_who_does_not_look_are_right():
     assert Annotator(0.9).right == 0.9
     assert Annotator(0.9, careless=0.4).right == Annotator(0.9, leaning=0.4).right == 0.6 * 0.9 + 0.4 / 2
     assert len(PANEL) == 12
-    assert 0.6 <= min(each.right for each in PANEL) < max(each.right for each in PANEL) == 0.95
+    assert 0.6 <= min(annotator.right for annotator in PANEL) < max(annotator.right for annotator in PANEL) == 0.95
 
 
 def test_one_vote_a_pair_is_right_as_often_as_the_panel_is_and_the_majority_of_three_is_oftener():

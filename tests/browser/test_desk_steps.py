@@ -156,7 +156,7 @@ def test_a_run_without_steps_is_ended_and_nothing_in_it_can_be_labeled(open_as: 
     press(page, "b Enter")
     expect(page.locator("[data-desk-end]")).to_be_visible()
     all_sent(page)
-    assert [(each.ending, each.first_error) for each in inspections()] == [("bad_problem", None)]
+    assert [(inspection.ending, inspection.first_error) for inspection in inspections()] == [("bad_problem", None)]
 
 
 def test_labels_survive_a_closed_tab_and_a_phone_can_set_them(page: Page, open_as: Open, annotator, queue):

@@ -105,7 +105,7 @@ def test_five_questions_are_built_and_three_items_answered_by_keyboard(open_as, 
     page.keyboard.type("all")
     press(page, "Enter n Enter")
     expect(page.locator("[data-desk-progress]")).to_contain_text("3 by you")
-    first, second, third = [each.answers for each in Rating.objects.order_by("pk")]
+    first, second, third = [rating.answers for rating in Rating.objects.order_by("pk")]
     usual = "how-well-was-the-task-done", "how-pleasant-was-it-to-work-with"
     assert first == {
         **dict(zip(usual, (4, 5), strict=True)),
@@ -171,4 +171,4 @@ def test_without_scripts_the_json_is_what_one_edits(open_as, researcher):
     page.locator("#id_questions").fill('[{"name": "Safety", "type": "comparison"}]')
     page.get_by_role("button", name="Create queue").click()
     expect(page).to_have_url(re.compile(r"/queues/[0-9a-f-]{36}/$"))
-    assert [each["key"] for each in Queue.objects.get().asks["questions"]] == ["safety"]
+    assert [question["key"] for question in Queue.objects.get().asks["questions"]] == ["safety"]

@@ -77,7 +77,7 @@ class Hub:
             case "GET", _:
                 return 200, {"id": match[1], "sha": repository.head, "siblings": []}
             case "POST", "preupload":
-                return 200, {"files": [_mode(repository, each["path"]) for each in json.loads(content)["files"]]}
+                return 200, {"files": [_mode(repository, file["path"]) for file in json.loads(content)["files"]]}
             case "POST", "commit":
                 return self._commit(match[1], repository, content)
             case "POST", "tag":

@@ -123,7 +123,7 @@ def test_every_method_says_what_it_does() -> None:
 def test_every_parameter_and_every_field_of_a_request_can_be_sent(schema: dict[str, Any]) -> None:
     for it in requests():
         described = schema["paths"][it.path][it.method.lower()]
-        asked = {each["name"] for each in described.get("parameters", []) if each["in"] == "query"}
+        asked = {parameter["name"] for parameter in described.get("parameters", []) if parameter["in"] == "query"}
         if it.path.endswith("/card"):  # one operation, two methods: JSON, and Markdown as `readme`
             assert it.query <= asked
         else:
@@ -143,7 +143,9 @@ def fields_of(schema: dict[str, Any], described: dict[str, Any]) -> set[str]:
 def test_all_that_the_server_remembers_is_sent_with_a_key_and_may_be_sent_twice(schema: dict[str, Any]) -> None:
     for it in requests():
         parameters = schema["paths"][it.path][it.method.lower()].get("parameters", [])
-        remembers = any(each["in"] == "header" and each["name"] == IDEMPOTENCY_KEY for each in parameters)
+        remembers = any(
+            parameter["in"] == "header" and parameter["name"] == IDEMPOTENCY_KEY for parameter in parameters
+        )
         assert it.is_keyed >= remembers, it.path
         assert it.may_be_repeated == (it.method == "GET" or it.path in KNOWN_AGAIN or remembers), it.path
 

@@ -175,7 +175,9 @@ def test_no_form_is_a_fault(
             *([value] * len(fields) for value in thorough),
             *([*other[shift:], *other[:shift]] for shift in (0, 7)),
         ]
-        bodies = [(URLENCODED, "&".join(map("=".join, zip(fields, cycle(each)))).encode()) for each in values if each]
+        bodies = [
+            (URLENCODED, "&".join(map("=".join, zip(fields, cycle(value)))).encode()) for value in values if value
+        ]
         # What is read before a view runs is the same for all URLs, so they share it out.
         for kind, body in [*bodies, *BODIES[tried % 2 :: 2], *_few_wrong(usual, fields)]:
             for accept in ("text/html", "application/json"):

@@ -25,8 +25,8 @@ POLITE, CAUSE, TOOL, SURE = (
 def test_every_type_is_read_and_written_back():
     questions = read(EVERY, RUN)
     assert questions == (POLITE, CAUSE, TOOL, SURE)
-    assert read(json.dumps([each.to_json() for each in questions]), RUN) == questions
-    assert tuple(Question.from_json(each.to_json()) for each in questions) == questions
+    assert read(json.dumps([question.to_json() for question in questions]), RUN) == questions
+    assert tuple(Question.from_json(question.to_json()) for question in questions) == questions
     assert read("", RUN) == read("[]", RUN) == ()
 
 
@@ -84,7 +84,7 @@ def test_a_question_is_asked_while_the_one_it_depends_on_is_asked_and_answered_s
 )
 def test_an_answer_is_one_of_those_that_are_offered(question, fits, misfits):
     assert question.takes(fits)
-    assert [each for each in misfits if question.takes(each)] == []
+    assert [misfit for misfit in misfits if question.takes(misfit)] == []
 
 
 def test_a_list_of_very_many_is_refused_as_fast_as_it_is_read():

@@ -346,7 +346,9 @@ def test_a_worker_that_was_presumed_dead_changes_nothing_of_the_version(
             Version.objects.filter(pk=version.pk).update(leased_until=version.created_at)
             lifecycle.recover(VERSIONS)
     first, second = (
-        freezing.Builder(each, tmp_path / str(each.attempt), progress=lambda *_: None) for each in attempts if each
+        freezing.Builder(attempt, tmp_path / str(attempt.attempt), progress=lambda *_: None)
+        for attempt in attempts
+        if attempt
     )
     for builder in (first, second):
         builder.folder.mkdir()

@@ -220,7 +220,7 @@ def test_citations_that_come_one_by_one_stand_in_their_order() -> None:
         delta = {"type": "citations_delta", "citation": {"cited_text": words}}
         streamed.add({"type": "content_block_delta", "index": 0, "delta": delta})
     (whole,) = streamed.message()["content"]
-    assert [each["cited_text"] for each in whole["citations"]] == ["first", "second", "third"]
+    assert [citation["cited_text"] for citation in whole["citations"]] == ["first", "second", "third"]
     assert block["citations"] == [{"cited_text": "first"}]
 
 

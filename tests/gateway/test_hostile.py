@@ -204,7 +204,7 @@ async def test_a_line_that_never_ends_costs_no_more_than_its_length() -> None:
             yield b"x" * 1000
 
     began = time.monotonic()
-    [data] = [each async for each in events_in(pieces())]
+    [data] = [event async for event in events_in(pieces())]
     assert len(data) == 20_000_000
     assert time.monotonic() - began < 5  # joining it anew for each piece takes minutes
 
@@ -215,7 +215,7 @@ async def test_an_event_of_very_many_lines_is_none() -> None:
             yield b"data:a\n" * 1000
 
     with pytest.raises(NoEvent):
-        [each async for each in events_in(pieces())]
+        [event async for event in events_in(pieces())]
 
 
 def test_what_comes_after_the_end_of_a_stream_without_end_is_not_waited_for(

@@ -224,7 +224,7 @@ class Upstream:
         return pieces
 
     def _tokens(self, body: dict[str, Any], message: dict[str, Any]) -> tuple[list[int], list[int]]:
-        prompt = [token for each in body["messages"] for token in ids_of(each)] + list(TURN)
+        prompt = [token for message in body["messages"] for token in ids_of(message)] + list(TURN)
         return prompt, [*written(message).encode(), END]
 
     def __enter__(self) -> Self:

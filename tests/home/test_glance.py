@@ -23,11 +23,11 @@ def member():
 
 
 def station(member, name):
-    return next(each for each in stations(member) if each.name == name)
+    return next(station for station in stations(member) if station.name == name)
 
 
 def test_the_stations_are_in_the_order_of_the_loop(member):
-    names = [each.name for each in stations(member)]
+    names = [station.name for station in stations(member)]
     assert names == ["Trajectories", "Judgments", "Versions", "Training runs", "Policies", "Experiments"]
 
 
@@ -93,4 +93,4 @@ def test_champions_are_named(member):
 def test_another_workspace_adds_nothing(member):
     factories.run()
     factories.preference()
-    assert all(each.there.number == 0 and not each.now for each in stations(member))
+    assert all(station.there.number == 0 and not station.now for station in stations(member))

@@ -31,7 +31,7 @@ def test_an_archived_policy_is_left_out_until_it_is_restored(member: Membership,
     address = f"/api/v1/policies/{policy.pk}"
 
     def listed(**asked: str) -> list[str]:
-        return [each["id"] for each in client.get("/api/v1/policies", asked).json()["results"]]
+        return [row["id"] for row in client.get("/api/v1/policies", asked).json()["results"]]
 
     for _ in range(2):
         answer = client.post(f"{address}/archive")

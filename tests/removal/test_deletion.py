@@ -87,7 +87,7 @@ def test_a_trajectory_in_a_queue_stays_and_the_queue_is_named(ada: Membership) -
     queue = builders.queue(of=ada.workspace, name="Orders", steps=1)
     run = queue.items.get().b
     outlook = deletion.outlook(run)
-    assert [each.words for each in outlook.blockers] == ["queue Orders has it as an item"]
+    assert [blocker.words for blocker in outlook.blockers] == ["queue Orders has it as an item"]
     assert (outlook.blockers[0].url, outlook.goes) == (f"/queues/{queue.pk}/", {})
     assert "queue Orders has it as an item" in refusal(run)
     with pytest.raises(deletion.StillNeeded):

@@ -81,7 +81,7 @@ def test_over_rest_it_is_previewed_asked_for_and_followed(ada: Membership) -> No
     removal_job.remove(Removal.objects.get().pk)
     done = client.get(f"/api/v1/deletions/{asked.json()['id']}").json()
     assert (done["state"], done["removed"], done["error"]) == ("done", foreseen["goes"], "")
-    assert [each["id"] for each in client.get("/api/v1/deletions").json()["results"]] == [done["id"]]
+    assert [row["id"] for row in client.get("/api/v1/deletions").json()["results"]] == [done["id"]]
 
 
 def test_over_rest_a_refusal_names_what_rests_on_it(ada: Membership) -> None:

@@ -140,6 +140,6 @@ def test_over_rest_a_rule_is_off_first_and_says_how_much_would_go(ada: Membershi
     assert list(send("", source="gateway", days=0).json()["fields"]) == ["days"]
     changed = send(f"/{made['id']}/change", days=120, is_on=True).json()
     assert (changed["days"], changed["is_on"], changed["would_go"]) == (120, True, 0)
-    assert [each["id"] for each in client.get("/api/v1/retention-rules").json()["results"]] == [made["id"]]
+    assert [row["id"] for row in client.get("/api/v1/retention-rules").json()["results"]] == [made["id"]]
     assert send(f"/{made['id']}/remove").status_code == 200
     assert client.get(f"/api/v1/retention-rules/{made['id']}").status_code == 404

@@ -118,7 +118,7 @@ def test_the_loop_closes_over_rest_with_what_rest_answers(live_stack: LiveStack)
     assert counts == [TASKS, TASKS]
     preferences = researcher.get(f"/queues/{queue}/preferences")["results"]
     assert len(preferences) == 2 * TASKS
-    assert {abs(each["strength"]) for each in preferences} == {2}
+    assert {abs(preference["strength"]) for preference in preferences} == {2}
 
     dataset = researcher.post("/datasets", {"name": "Orders"})["id"]
     version = freeze(researcher, dataset, queue)

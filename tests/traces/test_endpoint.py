@@ -66,9 +66,9 @@ def test_protobuf_is_answered_in_protobuf(http: httpx.Client, packed: bool) -> N
 
 def test_a_batch_of_a_collector_holds_several_resources_and_parts_of_many_traces(http: httpx.Client) -> None:
     first, second = request(40, service="web"), request(40, service="agent")
-    for each in second.resource_spans[0].scope_spans[0].spans:
-        each.span_id = b"\xff" + each.span_id[1:]
-        each.parent_span_id = b"\x01" * 8
+    for exported in second.resource_spans[0].scope_spans[0].spans:
+        exported.span_id = b"\xff" + exported.span_id[1:]
+        exported.parent_span_id = b"\x01" * 8
     first.MergeFrom(second)
     for _ in range(2):  # the Collector didn't get the answer
         assert http.post("", content=first.SerializeToString(), headers=PROTOBUF).status_code == 200
@@ -266,7 +266,7 @@ def test_a_resource_that_many_traces_share_takes_only_so_much(
     resource = {"host": secrets.token_hex(3000)}
     spans = [span(1, trace=number) for number in range(1, 9)]
     partial = send(http, *spans, **resource).json()["partialSuccess"]
-    kept = [len(each.body) for each in Source.objects.all()]
+    kept = [len(source.body) for source in Source.objects.all()]
     assert len(kept) == 8 - int(partial["rejectedSpans"]) == Span.objects.count() > 1
     assert sum(kept) <= 10_000 < sum(kept) + kept[0]
     assert "more than 0 MiB. Send fewer traces at once" in partial["errorMessage"]
@@ -288,7 +288,7 @@ def test_rules_take_only_so_much_time_of_a_whole_request(
     add_rule(workspace=researcher.workspace, by=None, detector="email")
     monkeypatch.setattr(export_request, "REDACTION_CPU_SECONDS", -1.0)
     send(http, span(1, text="ada@example.org"), span(2))
-    told = [zstandard.decompress(bytes(each.body)).decode() for each in Span.objects.order_by("span_id")]
+    told = [zstandard.decompress(bytes(span.body)).decode() for span in Span.objects.order_by("span_id")]
     assert len(told) == 2
     assert all("[redacted: unchecked text]" in each for each in told)
 

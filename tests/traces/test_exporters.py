@@ -124,7 +124,7 @@ def test_what_a_span_says_is_kept_as_it_was(traces_url: str, researcher: Members
     provider.shutdown()
     [stored] = Span.objects.all()
     record = jsontext.loads(unpacked(stored.body))
-    given = {each["key"]: each["value"] for each in record["attributes"]}
+    given = {attribute["key"]: attribute["value"] for attribute in record["attributes"]}
     assert given == {
         "text": {"stringValue": "\x00é"},
         "whole": {"intValue": "-3"},

@@ -49,8 +49,8 @@ def test_a_trace_becomes_a_trajectory_when_its_root_has_ended(http: httpx.Client
 def test_spans_in_any_order_and_any_number_of_requests_and_sent_twice_are_one_trajectory(http: httpx.Client) -> None:
     spans = [ROOT, *CALLS] * 3
     random.Random(1).shuffle(spans)
-    for each in spans:
-        assert send(http, each).json() == {}
+    for recorded in spans:
+        assert send(http, recorded).json() == {}
         settle()
     [trajectory] = Trajectory.objects.all()
     assert said(trajectory) == ["On the shelf.", "Yes.", "Bye."]

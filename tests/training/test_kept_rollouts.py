@@ -62,12 +62,12 @@ def test_a_point_opens_the_newest_rollouts_up_to_it(client: Client, member):
     page = client.get(answer.headers["Location"]).content.decode()
     rollouts = Trajectory.objects.filter(source="training")
     assert rollouts.count() == 4
-    assert {tuple(each.tags) for each in rollouts} == {
+    assert {tuple(rollout.tags) for rollout in rollouts} == {
         (f"grpo · step 10 · {run.pk.hex[-6:]}", "training"),
         (f"grpo · step 10 · {run.pk.hex[-6:]}", "evaluation"),
     }
     assert rollouts[0].info["run"] == str(run.pk)
-    assert all(reverse("trajectories:detail", args=[each.pk]) in page for each in rollouts)
+    assert all(reverse("trajectories:detail", args=[rollout.pk]) in page for rollout in rollouts)
     client.post(reverse("training:open_rollouts", args=[run.pk]), {"step": "10"})
     assert rollouts.count() == 4
 

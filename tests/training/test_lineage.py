@@ -84,8 +84,8 @@ def family() -> Family:
 
 def test_a_policy_descends_from_the_judgments_behind_its_reward(family: Family):
     lines = [
-        (each.policy.name, each.depth, each.reward and each.reward.weight, each.judgments, each.is_repeated)
-        for each in origins_of(family.tuned)
+        (origin.policy.name, origin.depth, origin.reward and origin.reward.weight, origin.judgments, origin.is_repeated)
+        for origin in origins_of(family.tuned)
     ]
     assert lines == [
         ("tuned", 0, None, 0, False),
@@ -99,7 +99,7 @@ def test_a_policy_descends_from_the_judgments_behind_its_reward(family: Family):
 def test_a_run_that_has_made_nothing_yet_descends_from_its_base_and_its_rewards(family: Family):
     run = factories.run(of=family.member.workspace, base=family.base, algorithm="grpo")
     RunReward.objects.create(run=run, policy=family.reward_model, term="people", component="learned_outcome", weight=1)
-    names = [(each.policy.name, each.depth) for each in origins_of_run(run)]
+    names = [(origin.policy.name, origin.depth) for origin in origins_of_run(run)]
     assert names == [("base", 0), ("people’s taste", 0), ("base", 1)]
 
 
@@ -107,8 +107,13 @@ def test_a_judgment_leads_to_everything_that_learned_from_it(family: Family):
     use = use_of(judgment=family.judgment.pk)
     assert use.versions == [family.version]
     lines = [
-        (each.policy and each.policy.name, each.depth, each.version == family.version, each.reward and each.reward.term)
-        for each in use.learners
+        (
+            learner.policy and learner.policy.name,
+            learner.depth,
+            learner.version == family.version,
+            learner.reward and learner.reward.term,
+        )
+        for learner in use.learners
     ]
     assert lines == [
         ("people’s taste", 0, True, None),
@@ -116,7 +121,7 @@ def test_a_judgment_leads_to_everything_that_learned_from_it(family: Family):
         ("later", 2, False, None),
         ("later", 1, False, "people"),
     ]
-    assert [each.is_repeated for each in use.learners] == [False, False, False, True]
+    assert [learner.is_repeated for learner in use.learners] == [False, False, False, True]
 
 
 def test_an_item_and_both_of_its_trajectories_lead_to_the_same(family: Family):
@@ -128,7 +133,7 @@ def test_an_item_and_both_of_its_trajectories_lead_to_the_same(family: Family):
 
 def test_what_learned_from_a_policy_has_what_it_rewarded_and_runs_that_made_nothing_yet(family: Family):
     running = factories.run(of=family.member.workspace, base=family.later, state=Run.State.RUNNING)
-    lines = [(each.run, each.policy, each.depth) for each in learners_from(family.reward_model)]
+    lines = [(learner.run, learner.policy, learner.depth) for learner in learners_from(family.reward_model)]
     assert lines == [
         (family.made(family.tuned), family.tuned, 0),
         (family.made(family.later), family.later, 1),
@@ -142,8 +147,8 @@ def test_a_policy_that_rewards_the_next_one_and_descends_from_it_ends_the_walk(f
     newer = trained("newer taste", family.later, kind=Policy.Kind.REWARD_MODEL, algorithm="reward_model")
     run = family.made(family.tuned)
     RunReward.objects.create(run=run, policy=newer, term="newer", component="learned_outcome", weight=1)
-    assert [each.policy.name for each in origins_of(family.tuned)].count("tuned") == 2
-    assert any(each.is_repeated for each in learners_from(family.tuned))
+    assert [origin.policy.name for origin in origins_of(family.tuned)].count("tuned") == 2
+    assert any(learner.is_repeated for learner in learners_from(family.tuned))
 
 
 def test_what_is_read_takes_the_same_queries_however_much_there_is(family: Family, django_assert_num_queries):

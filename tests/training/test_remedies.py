@@ -68,7 +68,7 @@ def test_the_other_terms_stay_what_they_were(researcher):
     run = stopped(researcher.workspace, config={"rewards": {"terms": terms}})
     alarm = alarm_of(run, setting="rewards.terms[1].measure", value="success")
     new_terms = resume_with_remedy(run=run, alarm=alarm, by=researcher.user).config["rewards"]["terms"]
-    assert [(each["component"], each["weight"], each.get("measure")) for each in new_terms] == [
+    assert [(term["component"], term["weight"], term.get("measure")) for term in new_terms] == [
         ("step_cost", 0.2, None),
         ("outcome", 0.5, "success"),
     ]

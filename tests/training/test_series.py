@@ -79,7 +79,7 @@ def test_a_long_run_is_thinned_and_no_spike_is_lost(client, researcher):
     loss = data["columns"]["loss"]
     assert (loss["lows"][250], loss["values"][250], loss["highs"][250]) == (1.0, 5.0, 9.0)  # steps 501 and 502
     assert data["columns"]["tokens"]["values"][:2] == [20, 40]  # of the last step put together
-    bands = {each["metric"]: each["band"] for chart in data["charts"] for each in chart["series"]}
+    bands = {curve["metric"]: curve["band"] for chart in data["charts"] for curve in chart["series"]}
     assert bands == {"loss": "lowest to highest of the merged steps", "eval/loss": ""}
     assert "lows" not in data["columns"]["eval/loss"]  # measured once
 

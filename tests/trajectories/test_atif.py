@@ -138,7 +138,7 @@ def exported(trajectory: Trajectory) -> dict[str, Any]:
     jsonschema.validate(exported_data, ATIF)
     assert [step["step_id"] for step in exported_data["steps"]] == list(range(1, len(exported_data["steps"]) + 1))
     for step in exported_data["steps"]:
-        known = {each["tool_call_id"] for each in step.get("tool_calls", [])}
+        known = {call["tool_call_id"] for call in step.get("tool_calls", [])}
         named = {result.get("source_call_id") for result in step.get("observation", {"results": []})["results"]}
         assert named - {None} <= known
     return exported_data

@@ -94,6 +94,6 @@ def refused(archive: bytes) -> str:
     job = imported(archive, elsewhere)
     assert job.state == "failed"
     assert job.file == ""
-    assert [each.label for each in TABLES if each.rows(elsewhere.workspace).exists()] == []
+    assert [table.label for table in TABLES if table.rows(elsewhere.workspace).exists()] == []
     assert User.objects.count() == people
     return job.error

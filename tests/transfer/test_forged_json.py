@@ -21,9 +21,9 @@ from tests.transfer.archives import Members, changed, imported, packed, refused,
 pytestmark = pytest.mark.django_db
 
 COLUMNS = [
-    (each.label, name, shape)
-    for each in TABLES
-    for name, shape in SHAPES.get(each.model, {}).items()
+    (table.label, name, shape)
+    for table in TABLES
+    for name, shape in SHAPES.get(table.model, {}).items()
     if shape is not any_value
 ]
 MISSHAPEN = ("text", 5, [5], [[]])
@@ -82,12 +82,12 @@ def test_what_its_readers_could_not_read_is_refused(members: Members, case: str)
 
 def _frozen(members: Members, **values: Any) -> bytes:
     rows = table(members, "datasets.version")
-    made = [{**each, **values} if each["state"] == "frozen" else each for each in rows]
+    made = [{**row, **values} if row["state"] == "frozen" else row for row in rows]
     return packed(with_rows(members, "tables/datasets.version.jsonl", made))
 
 
 def test_a_frozen_version_has_a_card_that_can_be_shown(members: Members):
-    card = next(each["card"] for each in table(members, "datasets.version") if each["state"] == "frozen")
+    card = next(row["card"] for row in table(members, "datasets.version") if row["state"] == "frozen")
     for wrong in (
         {},
         {**card, "annotators": [{}]},
@@ -115,7 +115,7 @@ def test_halves_of_surrogate_pairs_are_no_reason_to_refuse(members: Members):
 
 def _with_other_rows(members: Members, rewrite: Any) -> bytes:
     """The archive with other lines in the training split of its frozen version, and with hashes that fit."""
-    frozen = next(each for each in table(members, "datasets.version") if each["state"] == "frozen")
+    frozen = next(row for row in table(members, "datasets.version") if row["state"] == "frozen")
     name = f"versions/{frozen['id']}/train.jsonl"
     body = rewrite(members[name])
     facts = frozen["files"]["jsonl"]["train"]

@@ -115,9 +115,9 @@ def test_nothing_runs_or_is_on_after_an_import(members: Members):
     later = "2100-01-01T00:00:00+00:00"
     job = imported(changed(members, "training.run", state="queued", queued_at=later), elsewhere)
     assert job.state == "done", job.error
-    for each in TABLES:
-        rows = each.rows(elsewhere.workspace)
-        if any(column.name == "is_on" for column in each.model._meta.concrete_fields):
+    for exported_table in TABLES:
+        rows = exported_table.rows(elsewhere.workspace)
+        if any(column.name == "is_on" for column in exported_table.model._meta.concrete_fields):
             assert not rows.filter(is_on=True).exists()
         if hasattr(rows, "active"):
             assert not rows.active().exists()
@@ -128,7 +128,7 @@ def test_roles_in_an_archive_give_nobody_anything(members: Members):
     people = [{**person, "role": "owner"} for person in rows(members, "people.jsonl")]
     job = imported(packed(with_rows(members, "people.jsonl", people)), elsewhere)
     assert job.state == "done", job.error
-    assert [each.user for each in elsewhere.workspace.memberships.all()] == [elsewhere.user]
+    assert [membership.user for membership in elsewhere.workspace.memberships.all()] == [elsewhere.user]
 
 
 def _without(name: str) -> Callable[[Members], bytes]:
@@ -140,7 +140,7 @@ def _with(name: str, body: bytes = b"{}\n") -> Callable[[Members], bytes]:
 
 
 def _swapped(members: Members) -> bytes:
-    name = next(each for each in members if each.endswith("train.jsonl"))
+    name = next(member for member in members if member.endswith("train.jsonl"))
     return packed({**members, name: members[name] + b" "})
 
 
@@ -263,7 +263,7 @@ def test_a_cancelled_import_leaves_nothing(members: Members):
     job = request_import(stored=store(ContentFile(packed(members)), filename="a.zip"), by=elsewhere)
     lifecycle.cancel(job, by=elsewhere.user)
     assert not import_workspace(str(job.pk))
-    assert not any(each.rows(elsewhere.workspace).exists() for each in TABLES)
+    assert not any(table.rows(elsewhere.workspace).exists() for table in TABLES)
     assert Import.objects.get(pk=job.pk).state == "cancelled"
 
 

@@ -65,7 +65,7 @@ def test_a_worker_that_is_killed_leaves_nothing_and_the_next_one_imports_all(own
         assert worker.stdout is not None
         assert "nothing is committed" in worker.stdout.readline()
         worker.send_signal(signal.SIGKILL)
-    assert not any(each.rows(elsewhere.workspace).exists() for each in TABLES)
+    assert not any(table.rows(elsewhere.workspace).exists() for table in TABLES)
     assert User.objects.count() == people
     assert import_workspace(str(job.pk))
     job.refresh_from_db()

@@ -136,7 +136,9 @@ def test_judgments_keep_their_authors_who_can_neither_sign_in_nor_do_anything_he
     }
     assert {each.email.split("@")[1] for each in made} == {"moved.invalid"}
     assert "Somebody who left" in {each.name for each in made}
-    assert {each["email"] for each in job.people} == {each.user.email for each in full.workspace.memberships.all()}
+    assert {membership["email"] for membership in job.people} == {
+        membership.user.email for membership in full.workspace.memberships.all()
+    }
 
 
 def test_members_of_the_workspace_are_recognized_by_their_address(full: Membership, labeler: Membership):
@@ -160,10 +162,10 @@ def test_an_account_of_this_installation_that_is_no_member_is_not_looked_up(full
 
 def _forget(workspace: Workspace) -> None:
     """Delete all of a workspace, triggers and protected references notwithstanding."""
-    rows = {each.model: list(each.rows(workspace).values_list("pk", flat=True)) for each in TABLES}
+    rows = {table.model: list(table.rows(workspace).values_list("pk", flat=True)) for table in TABLES}
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL session_replication_role = replica")
-        for model in (*(each for each in EXCEPTIONS if each is not Workspace), Step, Original):
+        for model in (*(exception for exception in EXCEPTIONS if exception is not Workspace), Step, Original):
             model._base_manager.all()._raw_delete("default")
         for model, rows_of_model in rows.items():
             model._base_manager.filter(pk__in=rows_of_model)._raw_delete("default")

@@ -44,10 +44,10 @@ def _with_more(members: Members, label: str, more: list[dict[str, Any]]) -> Memb
 
 def _with_an_open_assignment(members: Members, **item: Any) -> bytes:
     """Of a new item, whose lease is over."""
-    pair = next(each for each in table(members, "annotation.item") if each["b"])
+    pair = next(row for row in table(members, "annotation.item") if row["b"])
     last = table(members, "annotation.item")[-1]["id"]
     new = {**pair, "id": last + 1, "position": 10**9, "a": pair["b"], "b": pair["a"], "overlap": 1, **item}
-    held = next(each for each in table(members, "annotation.assignment") if each["item"] == pair["id"])
+    held = next(row for row in table(members, "annotation.assignment") if row["item"] == pair["id"])
     held = {**held, "id": _id(1), "item": new["id"], "state": "open", "leased_until": "2001-01-01T00:00:00+00:00"}
     members = _with_more(members, "annotation.item", [new])
     return packed(_with_more(members, "annotation.assignment", [{**held, "replaces": None}]))
@@ -70,7 +70,10 @@ def test_a_wrong_count_keeps_nobody_elses_places():
     Item.objects.filter(queue=wrong).update(taken=0)
     Assignment.objects.update(leased_until=now() - timedelta(minutes=1))
     assert assignments.expire_leases() == 2
-    assert {each.state for each in Assignment.objects.filter(pk__in=[each.pk for each in held if each])} == {"expired"}
+    assert {
+        assignment.state
+        for assignment in Assignment.objects.filter(pk__in=[assignment.pk for assignment in held if assignment])
+    } == {"expired"}
     assert set(Item.objects.values_list("taken", flat=True)) == {0}
 
 
@@ -115,7 +118,7 @@ def test_experiments_under_way_are_few_and_small(members: Members, monkeypatch: 
     monkeypatch.setattr(consistency, "MAX_ACTIVE", 2)
     assert "3 experiments that are being judged" in refused(archive)
     monkeypatch.undo()
-    queue = next(each["queue"] for each in table(members, "annotation.item"))
+    queue = next(row["queue"] for row in table(members, "annotation.item"))
     more[0]["queue"] = queue
     monkeypatch.setattr(consistency, "MAX_PAIRS", 0)
     assert "pairs of experiments that are being judged. Expected: at most 0" in refused(
@@ -176,9 +179,9 @@ def test_of_a_workspace_one_export_or_import_or_deletion_is_worked_on_at_once(me
 def test_what_chores_look_at_one_by_one_is_limited(
     members: Members, limit: str, words: str, monkeypatch: pytest.MonkeyPatch
 ):
-    queues = [{**each, "state": "open", "ends_after": 5} for each in table(members, "annotation.queue")]
+    queues = [{**row, "state": "open", "ends_after": 5} for row in table(members, "annotation.queue")]
     members = with_rows(members, _name("annotation.queue"), queues)
-    feedback = [{**each, "judged_at": None} for each in table(members, "gateway.feedback")]
+    feedback = [{**row, "judged_at": None} for row in table(members, "gateway.feedback")]
     members = with_rows(members, _name("gateway.feedback"), feedback)
     archive = _with_an_open_assignment(members, purpose="work", known=None, taken=1, judged=0)
     assert imported(archive, factories.member(Role.OWNER)).state == "done"

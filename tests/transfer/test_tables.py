@@ -23,9 +23,9 @@ NO_TEXT = (models.IntegerField, models.FloatField, models.BooleanField, models.D
 
 
 def suspects(model: type[Model]) -> Iterator[Field]:
-    for each in model._meta.concrete_fields:
-        if SUSPECT.search(each.name) and not isinstance(each, NO_TEXT):
-            yield each
+    for field in model._meta.concrete_fields:
+        if SUSPECT.search(field.name) and not isinstance(field, NO_TEXT):
+            yield field
 
 
 def _models() -> Iterator[type[Model]]:
@@ -44,12 +44,12 @@ def test_every_model_moves_or_has_a_reason_why_not():
 @pytest.mark.parametrize("table", EVERY, ids=lambda table: table.label)
 def test_every_field_that_could_hold_a_secret_is_decided_on(table: Table):
     decided = {*table.left_out, *table.harmless}
-    unsaid = sorted({each.name for each in suspects(table.model)} - decided)
+    unsaid = sorted({field.name for field in suspects(table.model)} - decided)
     assert not unsaid, f"{table.label}: say in apps/transfer/tables.py whether {unsaid} may be in an archive."
-    names = {each.name for each in table.model._meta.concrete_fields}
+    names = {field.name for field in table.model._meta.concrete_fields}
     assert {*decided, *table.elsewhere, *table.on_import, *table.ids_in_text} <= names
     assert not set(table.left_out) & set(table.harmless)
-    assert set(table.harmless) <= {each.name for each in suspects(table.model)}
+    assert set(table.harmless) <= {field.name for field in suspects(table.model)}
 
 
 @pytest.mark.parametrize("table", EVERY, ids=lambda table: table.label)
@@ -73,13 +73,13 @@ def test_its_rows_are_found_by_their_workspace(table: Table):
 
 def test_what_acts_by_itself_is_off_after_an_import():
     for table in TABLES:
-        if any(each.name == "is_on" for each in table.model._meta.concrete_fields):
+        if any(field.name == "is_on" for field in table.model._meta.concrete_fields):
             assert table.on_import["is_on"] is False
 
 
 def test_every_json_column_has_the_shape_that_its_readers_need():
     for table in TABLES:
-        columns = {each.name for each in table.columns if isinstance(each, models.JSONField)}
+        columns = {column.name for column in table.columns if isinstance(column, models.JSONField)}
         shapes = set(SHAPES.get(table.model, {}))
         assert shapes == columns, (
             f"{table.label}: say in apps/transfer/json_columns.py what {columns ^ shapes} look like."

@@ -87,7 +87,7 @@ def test_many_chats_with_seeds_at_once_do_not_kill_it(server: VllmServer, tmp_pa
     tasks = {"environment": "office", "count": 32, "levels": ["L1"]}
     config = {"kind": "rollout", "policy": policy, "tasks": tasks, "parallel": 32, "budget": {"steps": 2}}
     assert run_here(tmp_path, config) == ExitCode.FINISHED
-    ends = Counter(each.outcome.termination for each in read_trajectories(tmp_path / "trajectories.jsonl"))
+    ends = Counter(trajectory.outcome.termination for trajectory in read_trajectories(tmp_path / "trajectories.jsonl"))
     assert (ends.total(), ends["policy_error"], ends["timeout"]) == (32, 0, 0)
     assert not [line for line in events_of(tmp_path) if isinstance(line.event, Warned)]
 
@@ -169,7 +169,7 @@ def test_a_server_that_is_killed_in_the_middle_of_rollouts_takes_nothing_along(s
 
     assert run_here(tmp_path, config, stop_on=kill_once) == ExitCode.FINISHED
     assert killed
-    ends = Counter(each.outcome.termination for each in read_trajectories(tmp_path / "trajectories.jsonl"))
+    ends = Counter(trajectory.outcome.termination for trajectory in read_trajectories(tmp_path / "trajectories.jsonl"))
     assert (ends.total(), ends["policy_error"], ends["timeout"]) == (12, 0, 0)
     assert [line for line in events_of(tmp_path) if isinstance(line.event, Warned)]
 

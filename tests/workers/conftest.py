@@ -85,4 +85,7 @@ def claimed(publication: Publication) -> Publication:
 
 def loaded(runs: Path, *publications: Publication) -> dict[str, str]:
     """The adapters of a server that serves these and no others."""
-    return {each.served_name: str(runs / "served" / "adapters" / each.served_name) for each in publications}
+    return {
+        publication.served_name: str(runs / "served" / "adapters" / publication.served_name)
+        for publication in publications
+    }

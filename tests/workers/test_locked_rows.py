@@ -96,7 +96,7 @@ def test_one_worker_at_a_time_reads_the_traces_of_a_workspace():
     )
     with one_at_a_time(f"traces.settle:{one.workspace_id}", seconds=60):
         elsewhere(tasks.settle_traces)
-    assert [each.pk for each in Trace.objects.due_at(now())] == [one.pk]
+    assert [trace.pk for trace in Trace.objects.due_at(now())] == [one.pk]
     elsewhere(tasks.settle_traces)
     assert not Trace.objects.due_at(now()).exists()
 

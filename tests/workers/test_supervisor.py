@@ -51,7 +51,7 @@ def claimed() -> Run:
 
 
 def children() -> list[psutil.Process]:
-    return [each for each in psutil.Process().children() if each.status() != psutil.STATUS_ZOMBIE]
+    return [child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE]
 
 
 def test_a_child_that_says_nothing_is_killed_and_its_run_goes_to_another_worker(child, monkeypatch):
@@ -153,7 +153,7 @@ def test_the_child_holds_the_folder_as_long_as_it_lives(child):
         except BlockingIOError:
             results.append(False)
         os.close(other)
-        [sleeper] = [each for each in psutil.Process().children() if "sleeping" in "".join(alive([each]))]
+        [sleeper] = [child for child in psutil.Process().children() if "sleeping" in "".join(alive([child]))]
         sleeper.kill()
 
     looker = threading.Thread(target=look)

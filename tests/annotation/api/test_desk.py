@@ -123,7 +123,7 @@ def test_questions_are_taken_and_given_as_the_same_json(
     refused = researcher.post("queues", {**body, "questions": [{**cause, "type": "stars"}]})
     assert "Question 1 (“What went wrong?”): `type` is" in str(refused.json()["fields"]["questions"])
     old = researcher.post("queues", {"name": "Old", "kind": "rating", "questions": "Was it polite? | 3 | no | yes"})
-    assert [each["key"] for each in old.json()["asks"]["questions"]] == ["was-it-polite"]
+    assert [question["key"] for question in old.json()["asks"]["questions"]] == ["was-it-polite"]
 
 
 @pytest.mark.parametrize("role", [Role.ANNOTATOR, Role.REVIEWER])
@@ -142,7 +142,11 @@ def test_a_pair_is_judged_by_side_and_stored_by_run(annotator: Caller, workspace
         answer = annotator.judge(held, answer="2" if sides["left"] == lamp_wins else "-2", rationale="So it is.")
         assert (answer.status_code, answer.json()) == (201, {"assignment": held["id"], "feedback": ""})
     assert annotator.next(queue) is None
-    assert [each.strength for each in Preference.objects.order_by("pk")] == [2, -2, 2]  # run a looks for the lamp
+    assert [preference.strength for preference in Preference.objects.order_by("pk")] == [
+        2,
+        -2,
+        2,
+    ]  # run a looks for the lamp
 
 
 def test_runs_are_judged_step_by_step_and_as_a_whole(annotator: Caller, workspace: Workspace) -> None:

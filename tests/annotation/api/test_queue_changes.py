@@ -66,7 +66,7 @@ def test_a_layout_and_questions_can_be_given(api: Api, ada: Membership) -> None:
         questions=[asked[0].to_json(), {"name": "Why?", "type": "text"}],
     ).json()
     assert changed["layout"] == {"text": "large"}
-    assert [each["name"] for each in changed["questions"]] == ["Safety", "Why?"]
+    assert [question["name"] for question in changed["questions"]] == ["Safety", "Why?"]
     kept = api.post(f"queues/{queue.pk}/settings", name="Renamed").json()
     assert (kept["layout"], kept["questions"]) == (changed["layout"], changed["questions"])
 
@@ -126,7 +126,7 @@ def test_whether_it_is_disputed_is_not_told_of_an_item_on_the_own_desk(queue: Qu
     reviewer = factories.member(Role.REVIEWER, of=ada.workspace)
     held = next_assignment(queue=queue, annotator=annotator_of(reviewer))
     assert held is not None
-    listed = {each["id"]: each["disputed"] for each in Api(reviewer).get(f"queues/{queue.pk}/items")["results"]}
+    listed = {row["id"]: row["disputed"] for row in Api(reviewer).get(f"queues/{queue.pk}/items")["results"]}
     assert (listed.pop(held.item_id), list(listed.values())) == (None, [False])
 
 

@@ -79,10 +79,10 @@ def filled(batch: ImportBatch, meanings: Meanings, judged_by: str = "person") ->
 def grades(queue: Queue) -> dict[str, list[tuple[str, int]]]:
     """By task, each annotator's preference; + is the first answer."""
     grades: dict[str, list[tuple[str, int]]] = {}
-    for each in (
+    for preference in (
         Preference.objects.filter(queue=queue).select_related("item__task", "annotator").order_by("annotator__name")
     ):
-        grades.setdefault(each.item.task.instruction, []).append((each.annotator.name, each.strength))
+        grades.setdefault(preference.item.task.instruction, []).append((preference.annotator.name, preference.strength))
     return grades
 
 
@@ -101,7 +101,7 @@ def test_scores_with_fractions_are_verdicts_where_there_are_few_of_them():
     ]
     surveyed = survey(imported(*rows))
     # What is good for one side is bad for the other, so these are two columns and not two people.
-    assert [(each.names, each.values) for each in surveyed.verdicts] == [
+    assert [(verdict.names, verdict.values) for verdict in surveyed.verdicts] == [
         (("score_0",), (("-0.5", 5), ("0.5", 5), ("1.0", 5))),
         (("score_1",), (("-1.0", 5), ("-0.5", 5), ("0.5", 5))),
     ]
@@ -111,7 +111,7 @@ def test_scores_with_fractions_are_verdicts_where_there_are_few_of_them():
 def test_the_survey_says_what_stands_in_which_column():
     surveyed = survey(imported(compared(1, 1, 2, 0), compared(2, 1, 1, 2)))
     assert surveyed.sides == ("1", "2")
-    assert [(each.names, each.values) for each in surveyed.verdicts if "annotator1" in each.names] == [
+    assert [(verdict.names, verdict.values) for verdict in surveyed.verdicts if "annotator1" in verdict.names] == [
         (("annotator1", "annotator2", "annotator3"), (("0", 1), ("1", 3), ("2", 2)))
     ]
 
@@ -128,7 +128,7 @@ def test_what_three_people_said_is_three_judgments_of_each_pair():
         "question 1": [("annotator1", 2), ("annotator2", -2), ("annotator3", 0)],
         "question 2": [("annotator1", 2), ("annotator2", 2), ("annotator3", -2)],
     }
-    assert {(each.a.external_id[-1], each.judged, each.disputed) for each in Item.objects.filter(queue=queue)} == {
+    assert {(item.a.external_id[-1], item.judged, item.disputed) for item in Item.objects.filter(queue=queue)} == {
         ("1", 3, True)
     }
     assert set(Annotator.objects.values_list("kind", "source", "user")) == {("person", "chats.jsonl", None)}
@@ -146,8 +146,8 @@ def test_they_go_into_a_version_like_any_others():
     workspace = factories.workspace()
     queue = filled(imported(compared(1, 1, 1, 2), compared(2, 2, 2, 2), workspace=workspace), three())
     pairs = list(judged_pairs(Recipe(queues=(str(queue.pk),)), workspace))
-    assert sorted(len(each.counted) for each in pairs) == [3, 3]
-    assert sum(bool(each.decision.verdicts) for each in pairs) == 2
+    assert sorted(len(pair.counted) for pair in pairs) == [3, 3]
+    assert sum(bool(pair.decision.verdicts) for pair in pairs) == 2
 
 
 def test_the_card_of_a_version_says_where_they_were_judged():
@@ -165,7 +165,7 @@ def test_the_card_of_a_version_says_where_they_were_judged():
 
 def test_chosen_is_better_by_its_name():
     batch = imported({"prompt": "q", "chosen": "y", "rejected": "n", "source": "forum"})
-    (column,) = [each for each in survey(batch).verdicts if each.names == ("chosen",)]
+    (column,) = [verdict for verdict in survey(batch).verdicts if verdict.names == ("chosen",)]
     assert column.values == (('"chosen"', 1),)
     queue = filled(batch, Meanings("pairwise", (Column("chosen", {'"chosen"': "1"}),)), judged_by="model")
     (made,) = Preference.objects.filter(queue=queue).select_related("annotator", "item__a")
@@ -230,9 +230,9 @@ def test_hostile_columns_and_names_do_no_harm():
         for n in range(3)
     ]
     batch = imported(*rows)
-    assert all("\0" not in name for each in survey(batch).verdicts for name in each.names)
+    assert all("\0" not in name for verdict in survey(batch).verdicts for name in verdict.names)
     queue = filled(batch, Meanings("pairwise", (Column("winner", {'"a"': "2"}),), who="judge"))
-    assert [each.annotator.name for each in Preference.objects.filter(queue=queue)] == ["<b>␀\\ud800"]
+    assert [preference.annotator.name for preference in Preference.objects.filter(queue=queue)] == ["<b>␀\\ud800"]
 
 
 def test_nothing_at_all_is_a_failure_with_its_reason():
@@ -373,7 +373,7 @@ def test_the_page_asks_about_each_value_and_makes_the_queue(client):
     page = client.get(PAGE, {"filter": f"batch={batch.pk}", "source": "chats.jsonl"}).content.decode()
     assert "annotator3" in page
     assert "answer 1 clearly better" in page
-    place = next(n for n, each in enumerate(survey(batch).verdicts) if "annotator1" in each.names)
+    place = next(n for n, verdict in enumerate(survey(batch).verdicts) if "annotator1" in verdict.names)
     said = {f"pairwise-{place}-{n}": meaning for n, meaning in enumerate(("0", "2", "-2"))}
     form = {
         "name": "Theirs",

@@ -16,11 +16,11 @@ def doubled(levels: int) -> dict:
 
 def test_arguments_are_held_against_the_schema():
     assert problems(ASKS, {"city": "Oslo"}) == []
-    assert [each.message for each in problems(ASKS, {"city": 3})] == ["3 is not of type 'string'"]
-    assert [each.message for each in problems(ASKS, {})] == ["'city' is a required property"]
-    assert [each.message for each in problems({**ASKS, "additionalProperties": False}, {"city": "Oslo", "x": 1})] == [
-        "Additional properties are not allowed ('x' was unexpected)"
-    ]
+    assert [problem.message for problem in problems(ASKS, {"city": 3})] == ["3 is not of type 'string'"]
+    assert [problem.message for problem in problems(ASKS, {})] == ["'city' is a required property"]
+    assert [
+        problem.message for problem in problems({**ASKS, "additionalProperties": False}, {"city": "Oslo", "x": 1})
+    ] == ["Additional properties are not allowed ('x' was unexpected)"]
 
 
 @pytest.mark.parametrize("schema", [None, True, "text", {"type": "nonsense"}, {"required": "city"}])

@@ -149,7 +149,7 @@ def test_steps_are_compared_step_by_step():
         walk = InspectionAnswer("solved", None, tuple(Label(index, value) for index, value in enumerate(values)))
         record(assignment=assignment, answer=walk)
     figures = measure(gather(queue))
-    assert [each["key"] for each in figures["measures"]] == ["ending", "steps"]
+    assert [measure["key"] for measure in figures["measures"]] == ["ending", "steps"]
     ending, steps = figures["measures"]
     assert ending["raw"]["value"] == 1.0
     assert "ordinal" not in ending  # ways of ending have no order

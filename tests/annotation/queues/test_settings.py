@@ -43,7 +43,7 @@ def address(queue: Queue) -> str:
 
 def asking(asks: Any, *questions: dict[str, Any] | Question) -> dict[str, Any]:
     """Form data with these questions instead of those in `asks`, with which the form was opened."""
-    asked = [each.to_json() if isinstance(each, Question) else each for each in questions]
+    asked = [question.to_json() if isinstance(question, Question) else question for question in questions]
     return {**SETTINGS, "questions": json.dumps(asked), "questions_seen": version_of(asks)}
 
 

@@ -52,5 +52,7 @@ def test_what_an_agents_user_made_of_an_answer_is_not_said_to_be_an_annotators()
     )
     record(assignment=take(queue, who), answer=said)
     Annotator.objects.filter(pk=who.pk).update(kind=Annotator.Kind.USER)
-    notes = [each.note for each in remarks_in(judgments_of_trajectory(member, run)) if each.text == "better action"]
+    notes = [
+        remark.note for remark in remarks_in(judgments_of_trajectory(member, run)) if remark.text == "better action"
+    ]
     assert notes == ["What the agent’s user made of it"]

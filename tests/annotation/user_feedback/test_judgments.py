@@ -61,7 +61,7 @@ def test_the_latest_of_each_counts(session: Session) -> None:
     judge_feedback()
     record_feedback(session=session, thumb=-1)
     judge_feedback()
-    assert [(each.thumb, each.rationale) for each in Rating.objects.valid()] == [(-1, "Thanks.")]
+    assert [(rating.thumb, rating.rationale) for rating in Rating.objects.valid()] == [(-1, "Thanks.")]
     assert Rating.objects.count() == 2
     assert (Item.objects.get().judged, Queue.objects.get().item_count) == (1, 1)
 
@@ -91,8 +91,13 @@ def test_an_edited_answer_corrects_the_call_that_it_names_or_the_last_one(sessio
     sessions.finish_session(session=other)
     judge_feedback()
     corrections = [
-        (each.ending, each.first_error, each.labels.count(), *each.corrections.values_list("index", "message"))
-        for each in Inspection.objects.order_by("pk")
+        (
+            inspection.ending,
+            inspection.first_error,
+            inspection.labels.count(),
+            *inspection.corrections.values_list("index", "message"),
+        )
+        for inspection in Inspection.objects.order_by("pk")
     ]
     assert corrections == [
         ("edited", None, 0, (0, {"content": "In the hall."})),

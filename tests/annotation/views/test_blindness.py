@@ -70,7 +70,7 @@ def test_gold_items_change_nothing_that_an_annotator_sees() -> None:
     """Before the first answer and after each one, the item differs, but counts and pages are the same."""
     worlds = [world(0), world(GOLD)]
     for _ in range(ITEMS - GOLD - 1):
-        plain, golden = (seen(*each) for each in worlds)
+        plain, golden = (seen(*world) for world in worlds)
         for name in plain:
             assert golden[name] == plain[name], name
         for queue, member, _client in worlds:
@@ -199,5 +199,5 @@ def test_a_reviewer_reads_a_decision_about_an_item_once_they_answered_it_themsel
     assert api.get(decisions).json()["results"] == []
     assert told() == {"item": False, "review": False, "items": False}
     record(assignment=held, answer=Choice(1))
-    assert [each["reason"] for each in api.get(decisions).json()["results"]] == ["the better reason"]
+    assert [row["reason"] for row in api.get(decisions).json()["results"]] == ["the better reason"]
     assert told() == {"item": True, "review": True, "items": True}

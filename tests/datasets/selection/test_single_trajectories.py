@@ -38,7 +38,7 @@ def test_step_labels_are_means_and_the_first_error_needs_more_than_half():
 def test_each_judgment_can_be_a_row_of_its_own_and_they_share_the_weight():
     votes = [vote(1, first_error=-1), vote(2, -1, first_error=0, labels={0: -1})]
     verdicts = decide_trajectory(votes, recipe("steps", judgements="each"), steps=1).verdicts
-    assert [(each.weight, each.metadata["first_error"]) for each in verdicts] == [(0.5, -1), (0.5, 0)]
+    assert [(verdict.weight, verdict.metadata["first_error"]) for verdict in verdicts] == [(0.5, -1), (0.5, 0)]
 
 
 def test_who_gave_up_and_labeled_nothing_makes_no_steps():
@@ -59,7 +59,9 @@ def test_who_gave_up_and_labeled_nothing_makes_no_steps():
 def test_a_run_is_desirable_by_majority(opinions: list[int], rules: Any, label: Any, weight: Any, drop: Any):
     votes = [vote(number, opinion) for number, opinion in enumerate(opinions, start=1)]
     decided = decide_trajectory(votes, recipe("unpaired", **rules), steps=2)
-    assert [(each.metadata["label"], each.weight) for each in decided.verdicts] == ([] if drop else [(label, weight)])
+    assert [(verdict.metadata["label"], verdict.weight) for verdict in decided.verdicts] == (
+        [] if drop else [(label, weight)]
+    )
     assert decided.dropped == ([drop] if drop else [])
 
 
@@ -87,7 +89,7 @@ def test_between_the_first_error_and_a_later_correction_only_what_was_labeled_is
 def test_every_correction_is_a_step_preference():
     later = (2, BETTER[1], UUID(int=9))
     decided = decide_trajectory([vote(1, corrections=(BETTER, later)), vote(2)], recipe("step_preferences"), steps=3)
-    assert [(each.metadata["step"], each.correction) for each in decided.verdicts] == [(1, BETTER), (2, later)]
+    assert [(verdict.metadata["step"], verdict.correction) for verdict in decided.verdicts] == [(1, BETTER), (2, later)]
     assert decide_trajectory([vote(2)], recipe("step_preferences"), steps=3).dropped == [Drop.NO_CORRECTION]
 
 
@@ -99,7 +101,7 @@ def test_of_an_annotators_judgments_of_a_kind_the_newest_counts():
 def test_what_a_reviewer_upheld_stands_alone():
     votes = [vote(1, 1), vote(2, -1), vote(3, 1)]
     upheld = UUID(int=2)
-    assert counting_votes([(each, None) for each in votes]) == votes
+    assert counting_votes([(vote, None) for vote in votes]) == votes
     assert counting_votes([(votes[0], None), (votes[1], upheld), (votes[2], upheld)]) == [votes[1]]
 
 

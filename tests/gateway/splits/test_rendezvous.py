@@ -16,7 +16,7 @@ unit = st.text()
 
 
 def drawn(shares: dict[UUID, float], split: UUID = SPLIT) -> list[UUID]:
-    return [draw(split, shares, each) for each in UNITS]
+    return [draw(split, shares, unit) for unit in UNITS]
 
 
 @given(weights, unit)

@@ -92,7 +92,7 @@ def test_arms_are_policies_of_the_workspace_that_are_served_each_once(client: Cl
         ([policies[0], policies[0]], "given twice"),
         ([factories.served_policy(of=policies[0].workspace) for _ in range(6)], "expected 5 at most"),
     ):
-        answer = make(client, policies, arms=[{"policy": str(each.pk)} for each in arms])
+        answer = make(client, policies, arms=[{"policy": str(arm.pk)} for arm in arms])
         assert words in answer.json()["fields"]["arms"][0]
 
 
@@ -147,7 +147,7 @@ def test_figures_are_by_whom_was_drawn_and_count_units_once(client: Client, poli
 
 
 def test_shares_that_chance_would_not_explain_are_an_alarm(client: Client, policies: Any, researcher: Any) -> None:
-    pk = make(client, policies, arms=[{"policy": str(each.pk)} for each in policies[:2]]).json()["id"]
+    pk = make(client, policies, arms=[{"policy": str(policy.pk)} for policy in policies[:2]]).json()["id"]
     split = TrafficSplit.objects.get()
     made = [open_split_session(split=split, by=researcher.user, unit=str(number)).session for number in range(60)]
     figures = client.get(reverse("v1:traffic_split", args=[pk])).json()["figures"]
@@ -163,7 +163,7 @@ def test_what_is_read_of_a_split_costs_as_much_with_three_arms_as_with_one(
     client: Client, policies: Any, django_assert_max_num_queries: Any
 ) -> None:
     for count, name in ((1, "one"), (3, "three")):
-        arms = [{"policy": str(each.pk)} for each in policies[:count]]
+        arms = [{"policy": str(policy.pk)} for policy in policies[:count]]
         pk = make(client, policies, name=name, arms=arms).json()["id"]
         with django_assert_max_num_queries(14):
             client.get(reverse("v1:traffic_split", args=[pk]))

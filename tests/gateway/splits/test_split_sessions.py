@@ -231,7 +231,7 @@ def test_the_user_of_a_request_is_its_unit(agent: Agent, split_of: SplitOf) -> N
         call(agent, f"a{number}", user="ann")
         call(agent, f"b{number}", metadata={"unit": "ben"}, user=f"somebody {number}")
     for letter in "ab":
-        assert len({each.policy for each in Session.objects.filter(name__startswith=letter)}) == 1
+        assert len({session.policy for session in Session.objects.filter(name__startswith=letter)}) == 1
 
 
 def test_the_first_message_is_the_task_of_a_request(agent: Agent, split_of: SplitOf) -> None:

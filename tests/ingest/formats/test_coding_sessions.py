@@ -213,7 +213,7 @@ def test_files_of_lines_are_recognized(tmp_path: Path):
 
 def test_a_line_that_was_cut_off_keeps_no_session_out(tmp_path: Path):
     path = tmp_path / "session.jsonl"
-    path.write_text("".join(json.dumps(each) + "\n" for each in SESSION) + '{"type": "assi')
+    path.write_text("".join(json.dumps(line) + "\n" for line in SESSION) + '{"type": "assi')
     with path.open("rb") as file:
         _, rows, format = recognize_file(file)
         cut, whole = rows

@@ -34,7 +34,7 @@ def said(name: str, row: Any) -> list[tuple[bool, str, Any, list[Any]]]:
 
 
 def chatgpt(*nodes: dict[str, Any], current: str = "") -> dict[str, Any]:
-    return {"id": "v", "current_node": current, "mapping": {each["id"]: each for each in nodes}}
+    return {"id": "v", "current_node": current, "mapping": {node["id"]: node for node in nodes}}
 
 
 @pytest.mark.parametrize("name", EXPORTS)
@@ -250,7 +250,7 @@ def test_a_session_that_is_kept_as_changes_is_what_they_lead_to() -> None:
     ]
     body = "\n".join(map(json.dumps, lines)).encode()
     _, rows, format = recognize_file(io.BytesIO(body))
-    (record,) = (record for each in rows for record in format.read(json.loads(each.body), "s.jsonl"))
+    (record,) = (record for row in rows for record in format.read(json.loads(row.body), "s.jsonl"))
     assert (format.name, plain(record)) == ("copilot-chat", LISTED)
     reason, _ = refusal("copilot-chat", [*lines, {"kind": 1, "k": ["nothing", 3], "v": 0}])
     assert reason == 'A change is of `["nothing",3]`, which is not there.'
@@ -275,7 +275,7 @@ def test_messages_of_openassistant_in_rows_are_put_together_to_their_trees():
     _, rows, format = recognize_file(
         io.BytesIO(body + row("b", "b1", None, "prompter") + row("b", "b2", "b1", "assistant"))
     )
-    runs = [run for each in rows for run in format.read(json.loads(each.body), "rows.parquet")]
+    runs = [run for row in rows for run in format.read(json.loads(row.body), "rows.parquet")]
     assert ways_of(runs) == [(["a1", "a2"], None), (["a1", "a3"], None), (["b1", "b2"], None)]
     assert [run.id for run in runs] == ["a", "a/2", "b"]
 

@@ -61,7 +61,7 @@ LISTED = [
 @pytest.mark.parametrize("name", CHAT)
 def test_a_call_its_result_and_the_answer_are_told_apart(name):
     record = read(name, copy.deepcopy(EXAMPLES[name]))
-    turns = [each for each in plain(record) if each[1] != "system"]
+    turns = [turn for turn in plain(record) if turn[1] != "system"]
     if name == "adk":
         turns[2] = (*turns[2][:2], json.loads(turns[2][2])["output"], [])
     if name == "autogen":  # a program's summary of the result
@@ -113,7 +113,7 @@ def test_a_history_of_autogen_is_read_by_its_names():
         {"role": "user", "name": "coder", "content": "One."},
     ]
     record = read("autogen", {"chat_history": chat, "cost": {}})
-    assert [each[:3] for each in plain(record)] == [
+    assert [turn[:3] for turn in plain(record)] == [
         (False, "user", "Count."),
         (True, "assistant", "```sh\nls\n```"),
         (False, "user", "exitcode: 0"),
@@ -189,7 +189,7 @@ def test_rows_of_phoenixs_table_are_spans():
         "attributes.llm.output_messages": messages(DONE),
     }
     record = read("spans", [row])
-    assert [each[:3] for each in plain(record)] == [(False, "user", "List the files."), (True, "assistant", "One.")]
+    assert [turn[:3] for turn in plain(record)] == [(False, "user", "List the files."), (True, "assistant", "One.")]
     assert (record.policy, record.steps[0].seconds) == ("m", 1.5)
 
 
@@ -230,7 +230,7 @@ def test_a_question_of_gaia_is_read_with_the_steps_that_led_to_its_answer():
         ],
     }
     record = read("smolagents", row)
-    assert [each[:3] for each in plain(record)] == [
+    assert [turn[:3] for turn in plain(record)] == [
         (False, "user", "New task: how many?"),
         (True, "assistant", WRITTEN),
         (False, "user", "Observation: 4"),
@@ -252,7 +252,7 @@ def test_turns_of_bfcl_come_in_their_order():
 
 def test_mind2web_is_an_action_a_page():
     record = read("mind2web", EXAMPLES["mind2web"])
-    assert [each[:3] for each in plain(record)] == [
+    assert [turn[:3] for turn in plain(record)] == [
         (False, "user", "Book a flight."),
         (False, "user", "<a>"),
         (True, "assistant", "[button] Go -> CLICK"),
@@ -279,7 +279,7 @@ def test_rows_of_multimodal_mind2web_are_put_together_to_their_tasks(tmp_path: P
     )
     with file.open("rb") as opened:
         _, rows, format = recognize_file(opened)
-        runs = [run for each in rows for run in format.read(json.loads(each.body), file.name)]
+        runs = [run for row in rows for run in format.read(json.loads(row.body), file.name)]
     assert [(run.task.key, [step.message["content"] for step in run.steps]) for run in runs] == [
         ("a", ["go", "type"]),
         ("b", ["go"]),
@@ -317,7 +317,7 @@ def test_spans_inside_spans_are_read_as_trail_has_them(in_row: bool):
 
 def test_agents_of_magentic_one_are_one_policy_and_its_program_is_none():
     record = read("magentic-one", EXAMPLES["magentic-one"])
-    assert [each[:3] for each in plain(record)] == [
+    assert [turn[:3] for turn in plain(record)] == [
         (False, "user", "What is 2 + 3?"),
         (True, "assistant", "Add them."),
         (True, "assistant", "5"),

@@ -166,7 +166,7 @@ def test_a_trace_in_several_lines_is_one_run_and_others_are_passed_over(tmp_path
         document(span(4, then), {**span(5, first), "traceId": "u"}),
     ]
     path = tmp_path / "spans.jsonl"
-    path.write_text("".join((each if type(each) is str else json.dumps(each)) + "\n" for each in lines))
+    path.write_text("".join((line if type(line) is str else json.dumps(line)) + "\n" for line in lines))
     with path.open("rb") as file:
         _, rows, format = recognize_file(file)
         broken, *records = rows

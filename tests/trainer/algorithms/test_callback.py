@@ -25,7 +25,7 @@ def test_the_speed_after_a_resume_is_that_of_its_own_steps(tmp_path: Path, monke
         state = TrainerState(global_step=50, max_steps=100, num_input_tokens_seen=1_000_000)
         callback.on_train_begin(arguments, state, TrainerControl(), model=torch.nn.Linear(1, 1))
         callback.on_log(arguments, state, TrainerControl(), {"loss": 1.0, "num_tokens": 1_000_400.0})
-    [metrics] = [each.event for each in events_of(tmp_path) if isinstance(each.event, Metrics)]
+    [metrics] = [stamped.event for stamped in events_of(tmp_path) if isinstance(stamped.event, Metrics)]
     assert metrics.values["tokens_per_second"] == 200.0  # 400 tokens in 2 s
     assert metrics.values["tokens"] == 1_000_400.0
 
@@ -39,6 +39,6 @@ def test_an_online_run_says_how_many_rollouts_it_has_learned_from(tmp_path: Path
         state = TrainerState(global_step=6, max_steps=100)
         callback.on_log(arguments, state, TrainerControl(), {"loss": 1.0})
         callback.on_log(arguments, state, TrainerControl(), {"eval_loss": 1.0})
-    logged, evaluated = [each.event for each in events_of(tmp_path) if isinstance(each.event, Metrics)]
+    logged, evaluated = [stamped.event for stamped in events_of(tmp_path) if isinstance(stamped.event, Metrics)]
     assert logged.values["rollouts"] == 24.0  # 8 a step, each of which serves 2
     assert evaluated.values == {"eval/loss": 1.0}

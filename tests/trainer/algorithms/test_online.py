@@ -258,9 +258,9 @@ def test_turns_get_credit_of_their_own(tmp_path: Path):
     assert run_here(folder, config) == ExitCode.FINISHED
     kept = list(read_trajectories(folder / "rollouts" / "step-000001.jsonl"))
     advantages = [rollout.info["turn_advantages"] for rollout in kept]
-    assert [len(each) for each in advantages] == [len(rollout.steps) for rollout in kept]
+    assert [len(advantage) for advantage in advantages] == [len(rollout.steps) for rollout in kept]
     for turn in range(3):  # the turns that all of them have
-        assert sum(each[turn] for each in advantages) == pytest.approx(0, abs=1e-6)
+        assert sum(advantage[turn] for advantage in advantages) == pytest.approx(0, abs=1e-6)
 
 
 @pytest.mark.parametrize(("kind", "updates"), [("grpo", 1), ("rloo", 1), ("grpo", 2)])
@@ -276,7 +276,7 @@ def test_a_run_that_was_stopped_ends_with_the_same_weights(tmp_path: Path, kind:
     first, second = weights_of(whole), weights_of(stopped)
     assert all(torch.equal(first[name], second[name]) for name in first)
     last = "rollouts/step-000003.jsonl"
-    chats = [[each.messages() for each in read_trajectories(folder / last)] for folder in (whole, stopped)]
+    chats = [[trajectory.messages() for trajectory in read_trajectories(folder / last)] for folder in (whole, stopped)]
     assert chats[0] == chats[1]
 
 
@@ -292,7 +292,7 @@ def test_a_run_that_went_on_in_a_later_epoch_learns_from_the_same_tasks(tmp_path
     assert run_here(stopped, config) == ExitCode.FINISHED
 
     def tasks(folder: Path, step: int) -> list[str]:
-        return [each.task.key for each in read_trajectories(folder / "rollouts" / f"step-{step:06d}.jsonl")]
+        return [trajectory.task.key for trajectory in read_trajectories(folder / "rollouts" / f"step-{step:06d}.jsonl")]
 
     assert [tasks(whole, step) for step in range(1, 7)] == [tasks(stopped, step) for step in range(1, 7)]
     assert [tasks(whole, step) for step in (1, 2, 3)] != [tasks(whole, step) for step in (4, 5, 6)]

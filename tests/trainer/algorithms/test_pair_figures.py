@@ -24,7 +24,7 @@ def test_an_overconfident_model_misses_by_its_confidence():
     sure = [pair(500.0), pair(-500.0)]
     curve = calibration(sure)
     assert curve["ece"] == 0.5  # certain, and right half the time
-    assert [each["n"] for each in curve["bins"]] == [2]
+    assert [point["n"] for point in curve["bins"]] == [2]
 
 
 def test_what_annotators_are_unsure_of_counts_by_so_much():

@@ -81,7 +81,7 @@ def test_rounds_attempt_keep_and_learn(tmp_path: Path, acts_as: Any):
     folder = tmp_path / "run"
     assert run_here(folder, star_run(tmp_path)) == ExitCode.FINISHED
     report = json.loads((folder / "report.json").read_text())
-    assert [each["attempts"]["n"] for each in report["rounds"]] == [24, 24]
+    assert [report["attempts"]["n"] for report in report["rounds"]] == [24, 24]
     assert report["steps"] == 6
     assert report["validation"]["before"].keys() == {"success"}
     kept = list(read_trajectories(folder / "rounds" / "1" / "kept.jsonl"))

@@ -78,8 +78,8 @@ def test_ids_do_not_change_as_the_chat_grows():
 def test_ids_that_fit_stay():
     chat = [FIRST, calling("D681PevKs", "call_2"), result("call_2"), result("D681PevKs")]
     messages = with_short_ids(chat)
-    assert [each["id"] for each in messages[1]["tool_calls"]] == ["D681PevKs", "000000001"]
-    assert [each["tool_call_id"] for each in messages[2:]] == ["000000001", "D681PevKs"]
+    assert [call["id"] for call in messages[1]["tool_calls"]] == ["D681PevKs", "000000001"]
+    assert [message["tool_call_id"] for message in messages[2:]] == ["000000001", "D681PevKs"]
 
 
 def test_arguments_that_are_text_are_not_written_as_one_more_string():

@@ -109,8 +109,8 @@ def test_a_call_that_cannot_be_carried_out_is_badly_formed():
     tools = [{"function": {"name": "find", "parameters": {"properties": {"name": {}}, "required": ["name"]}}}]
     arguments: list[Any] = [{"name": "x"}, '{"name": "x"}', "x", {}, {"name": "x", "size": 1}]
     steps = [
-        Step([], {"role": "assistant", "tool_calls": [{"function": {"name": "find", "arguments": each}}]})
-        for each in arguments
+        Step([], {"role": "assistant", "tool_calls": [{"function": {"name": "find", "arguments": argument}}]})
+        for argument in arguments
     ]
     unreadable = Step([], {"role": "assistant", "content": "<tool_call>"}, error="no JSON")
     trajectory = Trajectory(TASK, [*steps, unreadable], tools=tools)

@@ -34,7 +34,7 @@ def local_run(folder: Path, **changes: Any) -> dict[str, Any]:
 
 
 def trajectories(folder: Path) -> dict[str, Trajectory]:
-    return {each.id: each for each in read_trajectories(folder / "trajectories.jsonl")}
+    return {trajectory.id: trajectory for trajectory in read_trajectories(folder / "trajectories.jsonl")}
 
 
 def test_every_turn_keeps_its_tokens_logprobs_and_times(tmp_path: Path):
@@ -157,8 +157,8 @@ def test_chats_for_which_there_is_no_room_are_answered_in_smaller_batches(monkey
     assert not memory.keys
     assert expected is not None
     assert samples is not None
-    assert [each.ids for each in samples] == [each.ids for each in expected]
-    assert all(each.memory is None for each in samples)
+    assert [sample.ids for sample in samples] == [sample.ids for sample in expected]
+    assert all(sample.memory is None for sample in samples)
     assert sizes[:2] == [5, 5]
     assert set(sizes[3:]) <= {1, 2}
     sizes.clear()

@@ -43,7 +43,7 @@ def failure_of(folder: Path) -> Failed:
 def test_an_episode_that_a_dying_server_takes_along_is_played_again(tmp_path: Path, server: Server):
     dies_at(server, 4, returns=True)  # in the middle of the second episode
     assert run_here(tmp_path, {**server_run(server), "parallel": 1}) == ExitCode.FINISHED
-    assert [each.outcome.termination for each in trajectories(tmp_path)] == ["done"] * 3
+    assert [trajectory.outcome.termination for trajectory in trajectories(tmp_path)] == ["done"] * 3
     report = next(line.event.report for line in events_of(tmp_path) if isinstance(line.event, Finished))
     assert (report["episodes"], report["terminations"]) == (3, {"done": 3})
     [warning] = [line.event.message for line in events_of(tmp_path) if isinstance(line.event, Warned)]
@@ -59,12 +59,12 @@ def test_a_server_that_stays_away_ends_the_run_with_that_reason(tmp_path: Path, 
     failed = failure_of(tmp_path)
     assert failed.category == "server"
     assert failed.message.startswith(f"The server died: {server.url} has not answered for 0 s")
-    assert [each.outcome.termination for each in trajectories(tmp_path)] == ["done"]
+    assert [trajectory.outcome.termination for trajectory in trajectories(tmp_path)] == ["done"]
 
     server.is_down = False
     server.reply = lambda body: (200, looks_up_then_stops(body))
     assert run_here(tmp_path, config) == ExitCode.FINISHED  # resumed
-    assert [each.outcome.termination for each in trajectories(tmp_path)] == ["done"] * 3
+    assert [trajectory.outcome.termination for trajectory in trajectories(tmp_path)] == ["done"] * 3
 
 
 def test_time_that_a_dead_server_took_is_no_timeout_of_the_policy(tmp_path: Path, server: Server, monkeypatch):
@@ -72,7 +72,7 @@ def test_time_that_a_dead_server_took_is_no_timeout_of_the_policy(tmp_path: Path
     dies_at(server, 4, returns=True)
     config = {**server_run(server), "parallel": 1, "budget": {"seconds": 1.0}}
     assert run_here(tmp_path, config) == ExitCode.FINISHED
-    assert [each.outcome.termination for each in trajectories(tmp_path)] == ["done"] * 3
+    assert [trajectory.outcome.termination for trajectory in trajectories(tmp_path)] == ["done"] * 3
 
 
 def test_an_episode_that_kills_its_server_again_and_again_ends_the_run(tmp_path: Path, server: Server):
@@ -91,7 +91,7 @@ def test_another_replica_takes_over(tmp_path: Path, server: Server):
     with Server() as second:
         dies_at(server, 2, returns=False)
         assert run_here(tmp_path, server_run(server, replicas=[second.url])) == ExitCode.FINISHED
-    assert [each.outcome.termination for each in trajectories(tmp_path)] == ["done"] * 3
+    assert [trajectory.outcome.termination for trajectory in trajectories(tmp_path)] == ["done"] * 3
     assert len(second.requests) > 2
 
 
@@ -112,4 +112,4 @@ def test_a_published_policy_is_waited_for_until_its_server_knows_it(tmp_path: Pa
 
     server.reply = reply
     assert run_here(tmp_path, {**server_run(server, published=True), "parallel": 1}) == ExitCode.FINISHED
-    assert [each.outcome.termination for each in trajectories(tmp_path)] == ["done"] * 3
+    assert [trajectory.outcome.termination for trajectory in trajectories(tmp_path)] == ["done"] * 3

@@ -48,7 +48,7 @@ def test_a_server_that_stumbles_is_asked_again(tmp_path: Path, server: Server):
     failures = iter([500, 429, 503])
     server.reply = lambda body: (next(failures, 200), looks_up_then_stops(body))
     assert run_here(tmp_path, server_run(server)) == ExitCode.FINISHED
-    assert {each.outcome.termination for each in trajectories(tmp_path)} == {"done"}
+    assert {trajectory.outcome.termination for trajectory in trajectories(tmp_path)} == {"done"}
 
 
 @pytest.mark.parametrize("answer", [(400, {"error": "too long"}), (200, b"<html>"), (200, {"choices": []})])
@@ -56,7 +56,7 @@ def test_a_chat_that_is_refused_ends_its_episode_and_is_kept(tmp_path: Path, ser
     server.reply = lambda body: answer
     assert run_here(tmp_path, server_run(server)) == ExitCode.FINISHED
     rollouts = trajectories(tmp_path)
-    assert [each.outcome.termination for each in rollouts] == ["policy_error"] * 3
+    assert [rollout.outcome.termination for rollout in rollouts] == ["policy_error"] * 3
     assert "the server" in rollouts[0].info["policy_error"]
 
 
@@ -80,7 +80,11 @@ def test_an_answer_that_is_no_message_ends_its_own_episode_and_no_other(
     replies = iter([completion(message)])
     server.reply = lambda body: (200, next(replies, None) or looks_up_then_stops(body))
     assert run_here(tmp_path, server_run(server)) == ExitCode.FINISHED
-    assert sorted(each.outcome.termination for each in trajectories(tmp_path)) == ["done", "done", "policy_error"]
+    assert sorted(trajectory.outcome.termination for trajectory in trajectories(tmp_path)) == [
+        "done",
+        "done",
+        "policy_error",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -95,7 +99,7 @@ def test_an_answer_that_is_no_message_ends_its_own_episode_and_no_other(
 def test_an_odd_message_is_kept_and_the_episode_goes_on(tmp_path: Path, server: Server, message: dict[str, Any]):
     server.reply = lambda body: (200, completion(message) if len(body["messages"]) < 3 else looks_up_then_stops(body))
     assert run_here(tmp_path, server_run(server)) == ExitCode.FINISHED
-    assert {each.outcome.termination for each in trajectories(tmp_path)} == {"done"}
+    assert {trajectory.outcome.termination for trajectory in trajectories(tmp_path)} == {"done"}
 
 
 @pytest.mark.parametrize(
@@ -177,8 +181,8 @@ def test_ids_of_calls_are_short_where_the_server_refuses_others(tmp_path: Path, 
 
     server.reply = reply
     assert run_here(tmp_path, server_run(server)) == ExitCode.FINISHED
-    assert {each.outcome.termination for each in trajectories(tmp_path)} == {"done"}
+    assert {trajectory.outcome.termination for trajectory in trajectories(tmp_path)} == {"done"}
     last = server.requests[-1]["messages"]
     assert last[2]["tool_calls"][0]["id"] == last[3]["tool_call_id"] == "000000001"
-    refused = [each for each in server.requests if "abc" in json.dumps(each["messages"])]
+    refused = [request for request in server.requests if "abc" in json.dumps(request["messages"])]
     assert 1 <= len(refused) <= 2, "once it is known, only chats that are under way are sent with other ids"

@@ -108,7 +108,7 @@ def test_what_comes_in_is_the_same(always_elsewhere: list[SecondProcess], monkey
         return [
             list(runs.values_list("content_hash", "course", "info", "step_count")),
             list(steps.values_list("index", "headline", "action", "message")),
-            [bytes(each.body) for each in originals],
+            [bytes(original.body) for original in originals],
             list(batch.rejected_rows.values_list("position", "line", "reason", "excerpt")),
         ]
 

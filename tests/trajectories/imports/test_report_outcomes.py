@@ -36,7 +36,10 @@ def run(policy: str = "p", instance: str = NAME, **more: Any) -> dict[str, Any]:
 
 
 def outcomes() -> list[tuple[str, bool | None]]:
-    return [(each.policy.name, each.success) for each in Trajectory.objects.select_related("policy").order_by("pk")]
+    return [
+        (trajectory.policy.name, trajectory.success)
+        for trajectory in Trajectory.objects.select_related("policy").order_by("pk")
+    ]
 
 
 def reasons(batch: ImportBatch) -> list[str]:
@@ -119,7 +122,7 @@ def test_an_archive_of_runs_and_report_judges_runs_that_are_here_already(home: W
     members = {f"a/{NAME}.traj.json": second, "a/report.json": REPORT}
     packed = archive({name: json.dumps(body).encode() for name, body in members.items()})
     batches = [imported(packed, home, "runs.zip") for _ in range(2)]
-    assert [(each.duplicate_count, each.outcome_count, each.trajectory_count) for each in batches] == [
+    assert [(batch.duplicate_count, batch.outcome_count, batch.trajectory_count) for batch in batches] == [
         (1, 1, 0),
         (1, 0, 0),
     ]

@@ -109,7 +109,7 @@ def test_many_matches_are_walked_from_the_newest(
     client = signed_in(researcher)
     with CaptureQueriesContext(connection) as queries:
         assert facets_at(client, query)["Environment"] == [("airline", 3)]
-    [newest] = [each["sql"] for each in queries if "LIMIT 2001" in each["sql"]]
+    [newest] = [query["sql"] for query in queries if "LIMIT 2001" in query["sql"]]
     assert ") IS TRUE" in newest  # not a join, which would read and sort all of them
 
 
