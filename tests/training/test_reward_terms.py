@@ -1,6 +1,6 @@
 """The reward as people read it: a formula, and how far each term can move the total."""
 
-from apps.training.reward_terms import formula, spoken
+from apps.training.reward_terms import formula, lower_title
 from contract.configs.rewards import JudgeTerm, LearnedOutcomeTerm, OutcomeTerm, RewardsConfig, StepCostTerm
 
 
@@ -31,4 +31,4 @@ def test_an_outcome_measured_by_success_is_never_below_zero():
 
 
 def test_a_title_within_a_sentence_keeps_its_capitals_where_they_are_a_name():
-    assert [spoken(title) for title in ("Step cost", "LLM judge")] == ["step cost", "LLM judge"]
+    assert [lower_title(title) for title in ("Step cost", "LLM judge")] == ["step cost", "LLM judge"]
