@@ -113,7 +113,10 @@ def test_a_streamed_reply_says_what_a_whole_one_does(runs: Path):
     *chunks, done = [line[6:] for line in streamed.text.splitlines() if line.startswith("data: ")]
     assert done == "[DONE]"
     ids = [
-        token for chunk in map(json.loads, chunks) for choice in chunk["choices"] for token in choice.get("token_ids", [])
+        token
+        for chunk in map(json.loads, chunks)
+        for choice in chunk["choices"]
+        for token in choice.get("token_ids", [])
     ]
     assert ids == whole["choices"][0]["token_ids"]
 
