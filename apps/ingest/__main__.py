@@ -46,7 +46,7 @@ def _read(path: Path) -> int:
 
 
 def _write(reading: Reading, path: Path, member: str, line: int) -> int:
-    lines = reading.each(lambda entry: jsontext.dumps(entry.record.to_json()) + b"\n")
+    lines = reading.collect(lambda entry: jsontext.dumps(entry.record.to_json()) + b"\n")
     location = ":".join(filter(None, (str(path), member, str(line or ""))))
     sys.stdout.buffer.writelines(lines)
     for warning in reading.warnings:

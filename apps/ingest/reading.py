@@ -34,7 +34,7 @@ KEPT_ELSEWHERE = jsontext.dumps(
 logger = logging.getLogger(__name__)
 
 
-class Found(NamedTuple):
+class RecognizedRecord(NamedTuple):
     """A raw record and the format that reads it."""
 
     row: RawRow
@@ -66,7 +66,7 @@ class Verdict(NamedTuple):
 class Reading:
     """Reads a record once. Errors are stored, not raised."""
 
-    def __init__(self, match: Found) -> None:
+    def __init__(self, match: RecognizedRecord) -> None:
         self._format_match = match
         self.verdict: Verdict | None = None
         self.refusal: BadRow | None = None
@@ -74,7 +74,7 @@ class Reading:
         self.warnings: list[str] = []
         """What was left out of trajectories that were read."""
 
-    def each(self, make: Callable[[ReadTrajectory], T]) -> list[T]:
+    def collect(self, make: Callable[[ReadTrajectory], T]) -> list[T]:
         """Apply `make` to each trajectory of the record and collect the results."""
         results: list[T] = []
         row, format, filename, _ = self._format_match

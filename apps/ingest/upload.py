@@ -13,7 +13,7 @@ from apps.ingest.files.raw_records import EXCERPT, RawRow, as_one
 from apps.ingest.files.source import USUAL, Limits, Source, UnreadableFile, open_source
 from apps.ingest.formats import AmbiguousFormat, Format, UnknownFormat, has
 from apps.ingest.normalization.roles import role_of
-from apps.ingest.reading import Found
+from apps.ingest.reading import RecognizedRecord
 from apps.ingest.records import Json
 from contract import jsontext
 
@@ -37,16 +37,16 @@ class Upload:
         """Bytes of the file on disk read so far."""
         return self._reading.bytes_read if self._reading else 0
 
-    def __iter__(self) -> Iterator[Found]:
+    def __iter__(self) -> Iterator[RecognizedRecord]:
         folder = open_folder(self._file, most_bytes=self._limits.unpacked)
         return self._of_folder(folder) if folder else self._of_file()
 
-    def _of_file(self) -> Iterator[Found]:
+    def _of_file(self) -> Iterator[RecognizedRecord]:
         self._reading, rows, format = recognize_file(self._file, self._limits)
         for row in rows:
-            yield Found(row, format, self._filename)
+            yield RecognizedRecord(row, format, self._filename)
 
-    def _of_folder(self, folder: Folder) -> Iterator[Found]:
+    def _of_folder(self, folder: Folder) -> Iterator[RecognizedRecord]:
         self._reading = folder
         outcomes = folder.outcomes()
         position = 0
@@ -72,26 +72,26 @@ class Upload:
             alone = REPORTS_ALONE if outcomes.read and not refused else ""
             raise UnknownFormat(alone or _nothing_in(folder, refused))
         if unread := [path for path in folder.passed_over if path not in outcomes.read]:
-            yield Found(RawRow(position, 0, b"", _passed_over(unread)), None, self._filename)
+            yield RecognizedRecord(RawRow(position, 0, b"", _passed_over(unread)), None, self._filename)
 
 
-def _of_member(path: str, file: IO[bytes] | UnreadableFile, limits: Limits) -> Iterator[Found]:
+def _of_member(path: str, file: IO[bytes] | UnreadableFile, limits: Limits) -> Iterator[RecognizedRecord]:
     """The records of one file; a problem with the whole file is one more record, on line 0."""
     name = PurePosixPath(path).name
     if isinstance(file, UnreadableFile):
-        yield Found(RawRow(0, 0, b"", str(file)), None, name)
+        yield RecognizedRecord(RawRow(0, 0, b"", str(file)), None, name)
         return
     try:
         _, rows, format = recognize_file(file, limits)
     except (UnreadableFile, UnknownFormat) as error:
         file.seek(0)
-        yield Found(RawRow(0, 0, file.read(EXCERPT), str(error).removesuffix(LISTED).rstrip()), None, name)
+        yield RecognizedRecord(RawRow(0, 0, file.read(EXCERPT), str(error).removesuffix(LISTED).rstrip()), None, name)
         return
     try:
         for row in rows:
-            yield Found(row, format, name)
+            yield RecognizedRecord(row, format, name)
     except UnreadableFile as error:
-        yield Found(RawRow(0, 0, b"", str(error)), None, name)
+        yield RecognizedRecord(RawRow(0, 0, b"", str(error)), None, name)
 
 
 def _nothing_in(folder: Folder, refused: list[str]) -> str:

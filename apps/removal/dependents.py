@@ -46,7 +46,7 @@ def count(rows: Rows, *, spared: frozenset[type[Model]]) -> dict[type[Model], in
         counts[dependents.model] = max(counts.get(dependents.model, 0), number)
 
     note(rows)
-    _walk(rows, spared, note, lambda dependents, field: None)
+    _visit_dependents(rows, spared, note, lambda dependents, field: None)
     return {model: number for model, number in counts.items() if number and not model._meta.auto_created}
 
 
@@ -64,12 +64,12 @@ def delete(rows: Rows, *, spared: frozenset[type[Model]]) -> dict[type[Model], i
     def empty(dependents: Rows, field: str) -> None:
         dependents.update(**{field: None})
 
-    _walk(rows, spared, remove, empty)
+    _visit_dependents(rows, spared, remove, empty)
     remove(rows)
     return {model: number for model, number in counts.items() if number and not model._meta.auto_created}
 
 
-def _walk(
+def _visit_dependents(
     rows: Rows, spared: frozenset[type[Model]], visit: Callable[[Rows], None], empty: Callable[[Rows, str], None]
 ) -> None:
     """Visit dependent rows, deepest first."""
@@ -81,5 +81,5 @@ def _walk(
             if dependents.exists():
                 raise Rests(model)
         elif model is not rows.model:  # a tree of rows is deleted as a whole: deferred keys are checked on commit
-            _walk(dependents, spared, visit, empty)
+            _visit_dependents(dependents, spared, visit, empty)
             visit(dependents)

@@ -18,7 +18,7 @@ from django.utils.timezone import now
 from apps.common.one_at_a_time import one_at_a_time
 from apps.ingest.files.raw_records import RawRow
 from apps.ingest.formats import named
-from apps.ingest.reading import Found, Reading, ReadTrajectory
+from apps.ingest.reading import Reading, ReadTrajectory, RecognizedRecord
 from apps.ingest.traces.span_groups import record_of
 from apps.traces.models import Source, Span, Trace, TracePart
 from apps.trajectories.imports.bulk_copy import Origin, copy_in, replace
@@ -135,8 +135,8 @@ def settle(ids: Collection[UUID]) -> None:
 
 def _chats_of(body: bytes) -> tuple[list[Chat], str]:
     """The chats of a trace, and why there are none, or not all of them."""
-    reading = Reading(Found(RawRow(0, 0, body), named("otlp"), ""))
-    chats = reading.each(_chat)
+    reading = Reading(RecognizedRecord(RawRow(0, 0, body), named("otlp"), ""))
+    chats = reading.collect(_chat)
     refusal = reading.refusal
     return chats, visible(" ".join([*([refusal.reason] if refusal else []), *reading.warnings]))
 

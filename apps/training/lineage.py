@@ -100,7 +100,7 @@ def origins_of_run(run: Run) -> list[Origin]:
 def _origins(roots: Sequence[tuple[Policy, RunReward | None]]) -> list[Origin]:
     if not roots:
         return []
-    ids = _walk(PARENTS, [policy.pk for policy, _ in roots])
+    ids = _policies_reached(PARENTS, [policy.pk for policy, _ in roots])
     policies = {policy.pk: policy for policy in _with_origin().filter(pk__in=ids)}
     runs = [run for policy in policies.values() if (run := getattr(policy, "made_by", None))]
     rewards = defaultdict(list)
@@ -140,7 +140,7 @@ def learners_from_versions(versions: Collection[UUID]) -> list[Learner]:
 
 
 def _learners(first: Sequence[Run], roots: Sequence[UUID]) -> list[Learner]:
-    ids = _walk(CHILDREN, [*roots, *(run.result_id for run in first if run.result_id)])
+    ids = _policies_reached(CHILDREN, [*roots, *(run.result_id for run in first if run.result_id)])
     by_base, by_reward = defaultdict(list), defaultdict(list)
     unmade = defaultdict(list)
     if ids:
@@ -177,7 +177,7 @@ def _learners(first: Sequence[Run], roots: Sequence[UUID]) -> list[Learner]:
     return [line for part in (*of_versions, *of_policies) for line in part][:MAX_LINES]
 
 
-def _walk(query: str, roots: Iterable[UUID]) -> list[UUID]:
+def _policies_reached(query: str, roots: Iterable[UUID]) -> list[UUID]:
     visited = list(roots)
     if not visited:
         return []

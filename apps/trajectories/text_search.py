@@ -13,7 +13,7 @@ from apps.trajectories.models import Trajectory
 from apps.trajectories.rendering.text import legible
 
 MIN_CHARS = 2
-MAX_FOUND = 500
+MAX_MATCHES = 500
 TIME_LIMIT_MS = 5_000
 """Some words nearly match at every position, which makes the search slow, and a trajectory may have 64 MB."""
 AROUND = 100
@@ -25,7 +25,7 @@ BEFORE = 24
 _END_OF_STRING = re.compile(r'(?<!\\)"')
 
 
-class Found(NamedTuple):
+class Match(NamedTuple):
     """A matching step: `step` is the index at which the match is displayed, `excerpt` the text around it."""
 
     step: int
@@ -47,7 +47,7 @@ SELECT index - is_result::int AS shown, substring(body FROM greatest(1, at - %(a
 """
 
 
-def find_in(trajectory: Trajectory, query: str) -> list[Found]:
+def find_in(trajectory: Trajectory, query: str) -> list[Match]:
     """The steps of a trajectory that contain `words`, ignoring case, in order, without duplicates. Raises TooSlow."""
     query = query.strip()
     if len(query) < MIN_CHARS:
@@ -63,16 +63,16 @@ def find_in(trajectory: Trajectory, query: str) -> list[Found]:
                 "patterns": [_pattern(needle) for needle in needles],
                 "around": AROUND,
                 "length": AROUND * 2 + max(map(len, needles)),
-                "limit": MAX_FOUND,
+                "limit": MAX_MATCHES,
             },
         )
         rows = cursor.fetchall()
-    matches: dict[int, Found] = {}
+    matches: dict[int, Match] = {}
     for shown, around, needle in rows:
-        matches.setdefault(shown, Found(shown, _readable(around, needle)))
+        matches.setdefault(shown, Match(shown, _readable(around, needle)))
     if _is_in(trajectory.closing, query) and trajectory.step_count:
         last = trajectory.step_count - 1
-        matches.setdefault(last, Found(last, query))
+        matches.setdefault(last, Match(last, query))
     return list(matches.values())
 
 

@@ -32,7 +32,7 @@ def read(body: bytes, limits: Limits | None = None) -> tuple[int, list[str]]:
     runs, refused = 0, []
     for record in Upload(io.BytesIO(body), "upload", limits or Limits()):
         reading = Reading(record)
-        runs += len(reading.each(lambda run: run))
+        runs += len(reading.collect(lambda run: run))
         refused += [reading.refusal.reason] if reading.refusal else []
     return runs, refused
 

@@ -7,15 +7,15 @@ import pytest
 
 from apps.ingest import formats
 from apps.ingest.files.raw_records import RawRow
-from apps.ingest.reading import Found, Reading
+from apps.ingest.reading import Reading, RecognizedRecord
 from apps.ingest.records import TrajectoryRecord
 from contract import jsontext
 
 
 def reading_of(name: str, row: Any) -> tuple[Reading, list[TrajectoryRecord]]:
     body = json.dumps(row).encode()
-    reading = Reading(Found(RawRow(0, 1, body), formats.named(name), "file.jsonl"))
-    return reading, reading.each(lambda run: run.record)
+    reading = Reading(RecognizedRecord(RawRow(0, 1, body), formats.named(name), "file.jsonl"))
+    return reading, reading.collect(lambda run: run.record)
 
 
 def answer(words: str) -> dict[str, str]:
@@ -112,8 +112,8 @@ def test_no_format_keeps_a_reward_that_is_no_number(name, reward):
 
 def test_numbers_without_end_are_refused_in_words_of_ours():
     body = b'{"messages": [], "n": %b}' % (b"1" * 5000)
-    reading = Reading(Found(RawRow(0, 1, body), formats.named("openai-chat"), "f"))
-    assert reading.each(lambda run: run) == []
+    reading = Reading(RecognizedRecord(RawRow(0, 1, body), formats.named("openai-chat"), "f"))
+    assert reading.collect(lambda run: run) == []
     assert reading.refusal
     assert reading.refusal.reason == "A number has 5,000 digits; at most 300 fit."
 
@@ -172,8 +172,8 @@ def test_thousands_of_chats_of_one_trace_do_not_each_keep_the_whole_trace():
         for place in range(30)
     ]
     body = json.dumps(calls).encode()
-    reading = Reading(Found(RawRow(0, 1, body), formats.named("model-calls"), "file.jsonl"))
-    originals = reading.each(lambda run: run.original)
+    reading = Reading(RecognizedRecord(RawRow(0, 1, body), formats.named("model-calls"), "file.jsonl"))
+    originals = reading.collect(lambda run: run.original)
     assert (len(originals), reading.refusal) == (30, None)
     assert originals[:20] == [body] * 20
     assert {*originals[20:]} == {

@@ -52,7 +52,7 @@ FROM (SELECT 1) one LEFT JOIN taken ON true
 """
 _UNTOUCHED = """NOT EXISTS (SELECT FROM annotation_assignment s
                  WHERE s.item_id = i.id AND s.annotator_id = %(annotator)s AND s.state = ANY(%(dealt_with)s))"""
-_FOR_THEM = """(NOT EXISTS (SELECT FROM annotation_itemassignee g WHERE g.item_id = i.id)
+_OPEN_TO_PERSON = """(NOT EXISTS (SELECT FROM annotation_itemassignee g WHERE g.item_id = i.id)
                 OR EXISTS (SELECT FROM annotation_itemassignee g WHERE g.item_id = i.id AND g.user_id = %(user)s))"""
 
 
@@ -152,7 +152,8 @@ def _claim(
         for count, locked in TRIES:
             with connection.cursor() as cursor:
                 cursor.execute(
-                    CLAIM.format(untouched=f"{_UNTOUCHED} AND {_FOR_THEM}", locked=locked), {**values, "count": count}
+                    CLAIM.format(untouched=f"{_UNTOUCHED} AND {_OPEN_TO_PERSON}", locked=locked),
+                    {**values, "count": count},
                 )
                 free, item, expired = cursor.fetchone()
             if item is not None:

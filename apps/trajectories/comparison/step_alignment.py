@@ -32,7 +32,7 @@ class Action(NamedTuple):
     tool: str
     text: str
     key: Hashable
-    seen: Hashable
+    context_key: Hashable
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,11 +167,11 @@ def _myers(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[tuple[int, int,
                 x += 1
             reach[k] = x
             if x >= n and x - k >= m:
-                return _walk_back(trace, n, m)
+                return _backtrack(trace, n, m)
     return []
 
 
-def _walk_back(trace: list[dict[int, int]], n: int, m: int) -> list[tuple[int, int, int]]:
+def _backtrack(trace: list[dict[int, int]], n: int, m: int) -> list[tuple[int, int, int]]:
     blocks: list[tuple[int, int, int]] = []
     x, y = n, m
     for edits in range(len(trace) - 1, -1, -1):
@@ -235,7 +235,7 @@ def _similarity(a: Action, b: Action) -> float:
 
 
 def _pair(left: Sequence[Action], right: Sequence[Action], i: int, j: int) -> Pair:
-    return Pair(i, j, left[i].key == right[j].key, left[i].seen == right[j].seen)
+    return Pair(i, j, left[i].key == right[j].key, left[i].context_key == right[j].context_key)
 
 
 def _without_ids(context: list[Any]) -> list[Any]:

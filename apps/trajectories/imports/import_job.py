@@ -32,7 +32,7 @@ from apps.jobs.models import Failure, Kind, Phase, Superseded, lease, register
 from apps.trajectories.imports.bulk_copy import Copied, Origin, copy_in
 from apps.trajectories.imports.preparation import Chunk, chunks
 from apps.trajectories.imports.reader_process import chunks_elsewhere
-from apps.trajectories.imports.report_outcomes import apply_to_instances, apply_to_known
+from apps.trajectories.imports.report_outcomes import apply_to_existing, apply_to_instances
 from apps.trajectories.imports.upload import discard
 from apps.trajectories.models import ImportBatch, RejectedRow, Trajectory
 from apps.trajectories.outlines import visible
@@ -161,13 +161,13 @@ def _store(batch: ImportBatch, chunk: Chunk) -> None:
     applied = apply_to_instances(batch, chunk.verdicts)
     for verdict, reason, expected in applied.refused:
         chunk.reject(verdict.row, reason, expected)
-    outcomes = applied.outcomes + apply_to_known(batch, (item for item, _ in chunk.prepared))
+    outcomes = applied.outcomes + apply_to_existing(batch, (item for item, _ in chunk.prepared))
     RejectedRow.objects.bulk_create(RejectedRow(batch_id=batch.pk, **asdict(row)) for row in chunk.rejected)
     ImportBatch.objects.filter(pk=batch.pk).update(
         bytes_read=min(chunk.bytes_read, batch.size),
         trajectory_count=F("trajectory_count") + copied.trajectories,
         step_count=F("step_count") + copied.steps,
-        duplicate_count=F("duplicate_count") + copied.duplicates + applied.known,
+        duplicate_count=F("duplicate_count") + copied.duplicates + applied.unchanged,
         outcome_count=F("outcome_count") + outcomes,
         rejected_count=F("rejected_count") + len(chunk.rejected),
         warning_count=F("warning_count") + len(chunk.warnings),

@@ -19,7 +19,7 @@ from django.conf import settings
 from apps.common.ids import new_id
 from apps.ingest.files.raw_records import EXCERPT, RawRow
 from apps.ingest.files.source import Limits, UnreadableFile
-from apps.ingest.reading import Found, Reading, Verdict
+from apps.ingest.reading import Reading, RecognizedRecord, Verdict
 from apps.ingest.upload import Upload
 from apps.trajectories.comparison import actions
 from apps.trajectories.outlines import Outline, clip, outline, tools_called, visible
@@ -250,14 +250,14 @@ def chunks(file: IO[bytes], filename: str, start: int = 0) -> Generator[Chunk, N
         raise broken
 
 
-def _add_record(record: Found, chunk: Chunk) -> None:
+def _add_record(record: RecognizedRecord, chunk: Chunk) -> None:
     """Add one record to the chunk, as trajectories or as a rejected row."""
     row, format = record.row, record.format
     chunk.end = row.position + 1
     if format:
         chunk.format = format.name
     reading = Reading(record)
-    chunk.add(reading.each(lambda run: prepare(*run)), row)
+    chunk.add(reading.collect(lambda run: prepare(*run)), row)
     if reading.verdict:
         chunk.verdicts.append(reading.verdict)
     if reading.refusal:

@@ -36,7 +36,7 @@ class Applied(NamedTuple):
     """What was done with a report's verdicts."""
 
     outcomes: int
-    known: int
+    unchanged: int
     refused: list[Refused]
 
 
@@ -84,7 +84,7 @@ def apply_to_instances(batch: ImportBatch, verdicts: Sequence[Verdict]) -> Appli
     return Applied(_store_outcomes(batch, outcomes), matched, refused)
 
 
-def apply_to_known(batch: ImportBatch, prepared: Iterable[Prepared]) -> int:
+def apply_to_existing(batch: ImportBatch, prepared: Iterable[Prepared]) -> int:
     """Give an archive's outcomes to those of its trajectories that existed before; returns how many had none."""
     verdicts = {item.columns["content_hash"]: item.verdict for item in prepared if item.verdict is not None}
     if not verdicts:

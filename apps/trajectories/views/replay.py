@@ -110,7 +110,7 @@ def search(request: HtmxRequest, trajectory_id: UUID) -> JsonResponse:
         matches = text_search.find_in(trajectory, request.GET.get("q", "")[:200])
     except TooSlow:
         return JsonResponse({"problem": "Searching for these words takes too long here. Try others."}, status=503)
-    return JsonResponse({"found": matches, "is_all": len(matches) < text_search.MAX_FOUND})
+    return JsonResponse({"found": matches, "is_all": len(matches) < text_search.MAX_MATCHES})
 
 
 @require_safe

@@ -25,7 +25,7 @@ def test_a_file_of_a_format_is_read_as_expected(name):
             assert record.format is not None
             assert record.format.name == name
             reading = Reading(record)
-            read += reading.each(_as_json)
+            read += reading.collect(_as_json)
             if reading.verdict:
                 read.append({"instance_id": reading.verdict.instance, "resolved": reading.verdict.is_resolved})
             assert (reading.refusal, reading.warnings) == (None, [])
