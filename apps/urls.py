@@ -4,13 +4,14 @@ from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, JsonResponse
 from django.urls import URLPattern, URLResolver, include, path
-from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
+from drf_spectacular.views import SpectacularSwaggerSplitView
 
 from apps.accounts import urls as accounts
 from apps.annotation import urls as annotation
 from apps.arena import urls as arena
 from apps.common.app_routes import app_routes
 from apps.common.health import health
+from apps.common.schema import SchemaView
 from apps.datasets import urls as datasets
 from apps.gateway import urls as gateway
 from apps.jobs import urls as jobs
@@ -79,9 +80,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", include(([app_routes(app.api) for app in APIS], "v1"))),
     path(
         "api/schema/",
-        login_not_required(
-            SpectacularAPIView.as_view(api_version="v1", authentication_classes=[], permission_classes=[])
-        ),
+        login_not_required(SchemaView.as_view(api_version="v1", authentication_classes=[], permission_classes=[])),
         name="schema",
     ),
     path(

@@ -6,8 +6,10 @@ from io import StringIO
 from typing import Any
 
 import pytest
+import yaml
 from django.core.management import call_command
 from django.test import Client
+from drf_spectacular.generators import SchemaGenerator
 
 from apps.accounts.models import Role
 from apps.common.ids import new_id
@@ -66,6 +68,18 @@ def test_lists_are_described_as_the_pages_that_they_come_in(schema: dict[str, An
 def test_the_served_schema_has_the_same_paths(client: Client, schema: dict[str, Any]) -> None:
     served = json.loads(client.get("/api/schema/", headers={"accept": "application/vnd.oai.openapi+json"}).content)
     assert served["paths"].keys() == schema["paths"].keys()
+
+
+def test_the_schema_is_generated_once_for_all_strangers(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = [
+        client.get("/api/schema/", headers={"accept": form}) for form in ("application/vnd.oai.openapi+json", "*/*")
+    ]
+    monkeypatch.setattr(SchemaGenerator, "get_schema", lambda *_, **__: pytest.fail("generated again"))
+    again = [
+        client.get("/api/schema/?lang=de&version=2", headers={"accept": answer["Content-Type"]}) for answer in first
+    ]
+    assert [answer.content for answer in again] == [answer.content for answer in first]
+    assert json.loads(again[0].content)["paths"].keys() == yaml.safe_load(again[1].content)["paths"].keys()
 
 
 @pytest.mark.django_db

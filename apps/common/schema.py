@@ -1,0 +1,30 @@
+"""Serves the API's OpenAPI description. It's the same for everybody, strangers included, and takes seconds to generate: done once per process and format."""
+
+from __future__ import annotations
+
+from threading import Lock
+
+from django.http import HttpResponse
+from drf_spectacular.views import SpectacularAPIView
+from rest_framework.request import Request
+
+_lock = Lock()
+_generated: dict[str, bytes] = {}
+"""By format: `yaml` or `json`."""
+
+
+class SchemaView(SpectacularAPIView):
+    """GET /api/schema/"""
+
+    def _get_schema_response(self, request: Request) -> HttpResponse:
+        renderer = request.accepted_renderer
+        with _lock:  # otherwise each of many requests would generate it
+            if renderer.format not in _generated:
+                generator = self.generator_class(urlconf=self.urlconf, api_version=self.api_version)
+                _generated[renderer.format] = renderer.render(generator.get_schema(public=True), renderer_context={})
+        name = self._get_filename(request, self.api_version)
+        return HttpResponse(
+            _generated[renderer.format],
+            content_type=renderer.media_type,
+            headers={"Content-Disposition": f'inline; filename="{name}"'},
+        )
