@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from django.http import Http404
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from drf_spectacular.utils import OpenApiResponse, extend_schema
@@ -19,6 +20,7 @@ from rest_framework.response import Response
 from apps.accounts import invitation_links, membership_changes
 from apps.accounts.authentication import IsMember, RecentSignIn
 from apps.accounts.models import Invitation, Membership, Role
+from apps.accounts.owners import NotOwner
 from apps.common.api import Conflict, ListView, MemberView, RequestSerializer
 
 ROLES = {role.name.lower(): role for role in Role}
@@ -102,7 +104,7 @@ class _OneMemberView(MemberView):
         return get_object_or_404(rows, pk=membership_id)
 
 
-REFUSALS = (membership_changes.LastOwner, membership_changes.NoMember, membership_changes.IsOwner)
+REFUSALS = (membership_changes.LastOwner, membership_changes.NoMember, membership_changes.IsOwner, NotOwner)
 
 
 class ChangeRoleView(_OneMemberView):
@@ -183,6 +185,8 @@ class InvitationsView(ListView):
             )
         except invitation_links.AlreadyMember as refusal:
             raise ValidationError({"email": [str(refusal)]}) from None
+        except NotOwner:
+            raise Http404 from None
         created.invitation.refresh_from_db()
         link = request.build_absolute_uri(reverse("accounts:join", args=[created.secret]))
         answer = {**InvitationSerializer(created.invitation).data, "link": link}

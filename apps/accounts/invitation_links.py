@@ -10,6 +10,7 @@ from django.utils.timezone import now
 from apps.accounts import audit
 from apps.accounts.authentication import digest_of
 from apps.accounts.models import Invitation, Membership, Role, User, Workspace
+from apps.accounts.owners import lock_as_owner
 
 LIFETIME = timedelta(days=7)
 
@@ -35,10 +36,8 @@ class NewInvitation(NamedTuple):
 
 @transaction.atomic
 def invite(*, workspace: Workspace, email: str, role: Role, by: User) -> NewInvitation:
-    """Invite a person. This revokes an earlier open invitation for the same address. Raises AlreadyMember."""
-    Workspace.objects.select_for_update(no_key=True).get(
-        pk=workspace.pk
-    )  # two owners may invite the same person concurrently
+    """Invite a person. This revokes an earlier open invitation for the same address. Raises AlreadyMember, NotOwner."""
+    lock_as_owner(workspace.pk, by)  # two owners may invite the same person concurrently
     if Membership.objects.filter(workspace=workspace, user__email__lower=email.lower()).exists():
         raise AlreadyMember(f"{email} is in {workspace} already. Change their role in the list of members.")
     Invitation.objects.open().filter(workspace=workspace, email__lower=email.lower()).update(revoked_at=now())

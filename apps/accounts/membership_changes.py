@@ -8,6 +8,7 @@ from django.utils.timezone import now
 
 from apps.accounts import audit
 from apps.accounts.models import Invitation, Membership, Role, User, Workspace
+from apps.accounts.owners import lock, lock_as_owner
 from apps.common import live
 from apps.common.ids import new_id
 
@@ -38,8 +39,9 @@ def found_workspace(*, name: str, owner: User) -> Membership:
 
 @transaction.atomic
 def change_role(*, membership: Membership, role: Role, by: User, spares_owners: bool = False) -> None:
-    """Give a member another role. Raises LastOwner, NoMember; IsOwner if `spares_owners`."""
-    _lock(membership)
+    """Give a member another role. Raises LastOwner, NoMember, NotOwner; IsOwner if `spares_owners`."""
+    lock_as_owner(membership.workspace_id, by)
+    _read_again(membership)
     if spares_owners:
         _refuse_owner(membership)
     if role != Role.OWNER:
@@ -63,9 +65,15 @@ def change_role(*, membership: Membership, role: Role, by: User, spares_owners: 
 def remove(*, membership: Membership, by: User, spares_owners: bool = False) -> None:
     """End a membership, its API tokens, and its open invitations; the person's judgments stay.
 
-    Raises LastOwner, NoMember; IsOwner if `spares_owners`.
+    Raises LastOwner, NoMember, NotOwner; IsOwner if `spares_owners`.
     """
-    _lock(membership)
+    if by == membership.user:
+        lock(membership.workspace_id)
+    else:
+        lock_as_owner(membership.workspace_id, by)
+    _read_again(membership)
+    # Otherwise the person could keep the deletion from succeeding by adding rows that refer to the membership.
+    Membership.objects.select_for_update().get(pk=membership.pk)
     if spares_owners:
         _refuse_owner(membership)
     _keep_an_owner(membership)
@@ -89,9 +97,8 @@ def _end_invitations_by(membership: Membership) -> None:
     invitations.update(revoked_at=now())
 
 
-def _lock(membership: Membership) -> None:
-    """Serialize changes of a workspace's members, so that two owners can't remove each other concurrently."""
-    Workspace.objects.select_for_update(no_key=True).get(pk=membership.workspace_id)
+def _read_again(membership: Membership) -> None:
+    """Read the role under the workspace's lock, so that two owners can't remove each other concurrently."""
     try:
         membership.refresh_from_db(fields=["role"])
     except Membership.DoesNotExist:

@@ -50,7 +50,7 @@ def test_a_token_ends_with_its_membership_and_with_its_account(member):
     first = api_tokens.issue_token(membership=member, name="laptop")
     other = factories.member(Role.RESEARCHER)
     second = api_tokens.issue_token(membership=other, name="laptop")
-    membership_changes.remove(membership=member, by=factories.user())
+    membership_changes.remove(membership=member, by=member.user)
     other.user.is_active = False
     other.user.save()
     assert ask(first.secret).status_code == ask(second.secret).status_code == 401

@@ -1,11 +1,17 @@
 import threading
+from contextlib import suppress
+from time import sleep
+from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import IntegrityError, connection
 
 from apps.accounts import api_tokens, invitation_links, membership_changes
 from apps.accounts.models import ApiToken, AuditEntry, Membership, Role
+from apps.accounts.owners import NotOwner
+from apps.common.models import AnsweredRequest
 from tests import factories
+from tests.removal.test_races import somebody_waits
 
 pytestmark = pytest.mark.django_db
 
@@ -55,7 +61,7 @@ def test_two_owners_who_remove_each_other_at_once_leave_one_owner():
         try:
             membership_changes.remove(membership=target, by=by.user)
             refused.append(False)
-        except membership_changes.LastOwner:
+        except (membership_changes.LastOwner, NotOwner):
             refused.append(True)
         finally:
             connection.close()
@@ -67,6 +73,50 @@ def test_two_owners_who_remove_each_other_at_once_leave_one_owner():
         thread.join()
     assert sorted(refused) == [False, True]
     assert Membership.objects.filter(workspace=first.workspace, role=Role.OWNER).count() == 1
+
+
+@pytest.mark.parametrize("becomes", [None, Role.RESEARCHER], ids=["removed", "demoted"])
+def test_a_request_that_waited_until_its_sender_was_no_owner_changes_nothing(becomes: Role | None) -> None:
+    owner = factories.member(Role.OWNER)
+    other = factories.member(Role.OWNER, of=owner.workspace)
+    ben = factories.member(of=owner.workspace)
+    if becomes is None:
+        membership_changes.remove(membership=owner, by=other.user)
+    else:
+        membership_changes.change_role(membership=owner, role=becomes, by=other.user)
+    with pytest.raises(NotOwner):
+        invitation_links.invite(workspace=owner.workspace, email="a@example.org", role=Role.OWNER, by=owner.user)
+    with pytest.raises(NotOwner):
+        membership_changes.change_role(membership=ben, role=Role.OWNER, by=owner.user)
+    with pytest.raises(NotOwner):
+        membership_changes.remove(membership=ben, by=owner.user)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_whoever_is_removed_cannot_hold_it_up_with_rows_of_their_own() -> None:
+    """A request of theirs adds one between the deletion of the others and that of the membership."""
+    owner = factories.member(Role.OWNER)
+    ben = factories.member(of=owner.workspace)
+
+    def ask() -> None:
+        with suppress(IntegrityError):
+            AnsweredRequest.objects.create(membership=ben, key="k", fingerprint="", status=201, body="")
+        connection.close()
+
+    asking = threading.Thread(target=ask)
+
+    def asking_first(execute: Any, sql: str, *rest: Any) -> Any:
+        if sql.startswith('DELETE FROM "accounts_membership"'):
+            asking.start()
+            while asking.is_alive() and not somebody_waits():
+                sleep(0.01)
+        return execute(sql, *rest)
+
+    with connection.execute_wrapper(asking_first):
+        membership_changes.remove(membership=ben, by=owner.user)
+    asking.join()
+    assert not Membership.objects.filter(pk=ben.pk).exists()
+    assert not AnsweredRequest.objects.exists()
 
 
 def test_removing_somebody_ends_their_tokens_and_says_who_did_it():

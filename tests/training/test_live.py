@@ -67,11 +67,15 @@ def removed(member: Membership, client: Client) -> None:
 
 
 def demoted(member: Membership, client: Client) -> None:
-    membership_changes.change_role(membership=member, by=member.user, role=Role.REVIEWER)
+    membership_changes.change_role(
+        membership=member, by=factories.member(Role.OWNER, of=member.workspace).user, role=Role.REVIEWER
+    )
 
 
 def promoted(member: Membership, client: Client) -> None:
-    membership_changes.change_role(membership=member, by=member.user, role=Role.OWNER)
+    membership_changes.change_role(
+        membership=member, by=factories.member(Role.OWNER, of=member.workspace).user, role=Role.OWNER
+    )
 
 
 def signed_out(member: Membership, client: Client) -> None:

@@ -14,6 +14,7 @@ from apps.accounts import invitation_links, membership_changes
 from apps.accounts.access import at_least
 from apps.accounts.forms import InvitationForm, RoleForm
 from apps.accounts.models import Invitation, Membership, Role
+from apps.accounts.owners import NotOwner
 from apps.accounts.recent_sign_in import needs_recent_sign_in
 from apps.common.http import HtmxRequest
 from apps.common.pages import page_of
@@ -41,7 +42,7 @@ def change_role(request: HtmxRequest, membership_id: int) -> HttpResponse:
     try:
         membership_changes.change_role(membership=membership, role=form.cleaned_data["role"], by=request.user)
         messages.success(request, f"{membership.user} is now {membership.get_role_display()}.")
-    except (membership_changes.LastOwner, membership_changes.NoMember) as refusal:
+    except (membership_changes.LastOwner, membership_changes.NoMember, NotOwner) as refusal:
         messages.error(request, str(refusal))
     return redirect("accounts:members")
 
@@ -53,7 +54,7 @@ def remove(request: HtmxRequest, membership_id: int) -> HttpResponse:
     try:
         membership_changes.remove(membership=membership, by=request.user)
         messages.success(request, f"{membership.user} is no longer in {membership.workspace}.")
-    except (membership_changes.LastOwner, membership_changes.NoMember) as refusal:
+    except (membership_changes.LastOwner, membership_changes.NoMember, NotOwner) as refusal:
         messages.error(request, str(refusal))
     return redirect("accounts:members")
 
@@ -71,7 +72,7 @@ def invite(request: HtmxRequest) -> HttpResponse:
             created = invitation_links.invite(workspace=request.member.workspace, by=request.user, **form.cleaned_data)
             link = request.build_absolute_uri(reverse("accounts:join", args=[created.secret]))
             form = InvitationForm()
-        except invitation_links.AlreadyMember as refusal:
+        except (invitation_links.AlreadyMember, NotOwner) as refusal:
             form.add_error("email", str(refusal))
     context = {**_page(request, form), "link": link, "invited": request.POST.get("email", "")}
     return render(request, "accounts/members.html", context, status=200 if link else 422)

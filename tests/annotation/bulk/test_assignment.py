@@ -140,7 +140,7 @@ def test_undo_gives_nothing_to_somebody_who_left(researcher: Membership, ada: Me
     queue = builders.queue(of=researcher.workspace)
     assign_items(queue=queue, items=ids(queue), people=[ada.user], by=researcher)
     later = assign_items(queue=queue, items=ids(queue), people=[ben.user], by=researcher)
-    membership_changes.remove(membership=ada, by=researcher.user)
+    membership_changes.remove(membership=ada, by=ada.user)
     undo_bulk_act(act=later, by=researcher.user)
     assert people_by_item(ids(queue)) == {}
     assert judged_by(queue, ben) == ids(queue)
