@@ -1,73 +1,110 @@
-"""How many requests of one person a process works on at once, so that slow ones, such as those that wait for a locked row, leave database
-connections and threads to everybody else.
+"""How many requests of one person, and of one workspace, a process works on at once, so that slow ones, such as those that wait for a locked row,
+leave database connections and threads to everybody else.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from threading import Condition
+from dataclasses import dataclass, field
+from threading import Event, Lock
 from typing import Any
+from uuid import UUID
 
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 
 from apps.common.limits import TooManyTries, too_many
 from apps.common.request_threads import release_connections
 
 AT_ONCE = 4
-"""Half of DATABASE_POOL."""
+"""Of one person: half of DATABASE_POOL."""
 MAX_WAITING = 36
-"""Together with AT_ONCE, well below the threads of a process (`request_threads`)."""
+WORKSPACE_AT_ONCE = 6
+"""Of all people of a workspace, who may be many, but also one who made many accounts."""
+WORKSPACE_MAX_WAITING = 150
+"""Together with WORKSPACE_AT_ONCE, well below the threads of a process (`request_threads`)."""
 WAIT_SECONDS = 15.0
 RETRY_AFTER = 2
 
+Holder = int | UUID
+"""A person, or a workspace."""
+
+
+@dataclass(eq=False)
+class _Waiting:
+    """A request that waits for its turn, without a connection."""
+
+    person: int
+    workspace: UUID | None
+    has_begun: Event = field(default_factory=Event)
+
+    @property
+    def holders(self) -> list[Holder]:
+        return [self.person] if self.workspace is None else [self.person, self.workspace]
+
 
 class FairShare:
-    """The requests under way and waiting in this process, by person."""
+    """The requests under way and waiting in this process, by person and workspace. Whoever waits longest begins first, if they have a share left."""
 
     def __init__(self) -> None:
-        self._changed = Condition()
-        self._under_way: Counter[int] = Counter()
-        self._waiting: Counter[int] = Counter()
+        self._lock = Lock()
+        self._under_way: Counter[Holder] = Counter()
+        self._line: list[_Waiting] = []
 
-    def enter(self, person: int) -> None:
-        """Begin a request, once fewer than AT_ONCE of this person's are under way. Raises TooManyTries."""
-        with self._changed:
-            if self._under_way[person] >= AT_ONCE:
-                self._wait(person)
-            self._under_way[person] += 1
-
-    def _wait(self, person: int) -> None:
-        if self._waiting[person] >= MAX_WAITING:
-            raise TooManyTries(RETRY_AFTER)
+    def enter(self, person: int, workspace: UUID | None = None) -> None:
+        """Begin a request, once fewer than AT_ONCE of this person's and WORKSPACE_AT_ONCE of this workspace's are under way. Raises TooManyTries."""
+        request = _Waiting(person, workspace)
+        with self._lock:
+            if self._may_begin(request):
+                self._begin(request)
+                return
+            self._line_up(request)
         release_connections()
-        self._waiting[person] += 1
-        try:
-            if not self._changed.wait_for(lambda: self._under_way[person] < AT_ONCE, WAIT_SECONDS):
+        if request.has_begun.wait(WAIT_SECONDS):
+            return
+        with self._lock:
+            if not request.has_begun.is_set():
+                self._line.remove(request)
                 raise TooManyTries(RETRY_AFTER)
-        finally:
-            self._waiting[person] -= 1
-            self._forget(person, self._waiting)
 
-    def leave(self, person: int) -> None:
-        with self._changed:
-            self._under_way[person] -= 1
-            self._forget(person, self._under_way)
-            self._changed.notify_all()
+    def leave(self, person: int, workspace: UUID | None = None) -> None:
+        with self._lock:
+            for holder in _Waiting(person, workspace).holders:
+                self._under_way[holder] -= 1
+                if not self._under_way[holder]:
+                    del self._under_way[holder]
+            for request in [*self._line]:
+                if self._may_begin(request):
+                    self._line.remove(request)
+                    self._begin(request)
 
-    def _forget(self, person: int, counts: Counter[int]) -> None:
-        if not counts[person]:
-            del counts[person]
+    def _may_begin(self, request: _Waiting) -> bool:
+        return all(self._under_way[holder] < _at_once(holder) for holder in request.holders)
+
+    def _begin(self, request: _Waiting) -> None:
+        self._under_way.update(request.holders)
+        request.has_begun.set()
+
+    def _line_up(self, request: _Waiting) -> None:
+        of_person = sum(each.person == request.person for each in self._line)
+        of_workspace = sum(each.workspace == request.workspace is not None for each in self._line)
+        if of_person >= MAX_WAITING or of_workspace >= WORKSPACE_MAX_WAITING:
+            raise TooManyTries(RETRY_AFTER)
+        self._line.append(request)
+
+
+def _at_once(holder: Holder) -> int:
+    return AT_ONCE if isinstance(holder, int) else WORKSPACE_AT_ONCE
 
 
 SHARES = FairShare()
 
 
-def enter(request: HttpRequest, person: int) -> None:
+def enter(request: HttpRequest, person: int, workspace: UUID | None) -> None:
     """Begin a person's request, unless it has begun; the middleware ends it. Raises TooManyTries."""
     if not hasattr(request, "share_of"):
-        SHARES.enter(person)
-        request.share_of = person  # type: ignore[attr-defined]  # see FairShareMiddleware
+        SHARES.enter(person, workspace)
+        request.share_of = (person, workspace)  # type: ignore[attr-defined]  # see FairShareMiddleware
 
 
 class FairShareMiddleware:
@@ -83,15 +120,24 @@ class FairShareMiddleware:
         try:
             return self.get_response(request)
         finally:
-            person: Any = getattr(request, "share_of", None)
-            if person is not None:
-                SHARES.leave(person)
+            share: Any = getattr(request, "share_of", None)
+            if share is not None:
+                SHARES.leave(*share)
 
     def process_view(self, request: HttpRequest, *_: Any) -> HttpResponse | None:
         if request.path.startswith("/api/") or not request.user.is_authenticated:
             return None
         try:
-            enter(request, request.user.pk)
+            enter(request, request.user.pk, _workspace(request))
         except TooManyTries as refusal:
             return too_many(request, refusal)
         return None
+
+
+def _workspace(request: HttpRequest) -> UUID | None:
+    """The current one; None for people without a workspace."""
+    try:
+        found: UUID = request.member.workspace_id  # type: ignore[attr-defined]  # set by CurrentMembershipMiddleware
+    except Http404:
+        return None
+    return found

@@ -12,7 +12,7 @@ from django.db import connections
 from django.http.response import HttpResponseBase
 from django.urls import set_script_prefix
 
-MAX_AT_ONCE = 64
+MAX_AT_ONCE = 192
 """Concurrent requests per process; others wait. Far more than database connections, since some requests only wait themselves."""
 
 

@@ -9,7 +9,7 @@ from drf_spectacular.views import SpectacularAPIView
 from rest_framework.request import Request
 
 _lock = Lock()
-_generated: dict[str, bytes] = {}
+_generated: dict[str, str | bytes] = {}
 """By format: `yaml` or `json`."""
 
 
@@ -21,8 +21,9 @@ class SchemaView(SpectacularAPIView):
         with _lock:  # otherwise each of many requests would generate it
             if renderer.format not in _generated:
                 generator = self.generator_class(urlconf=self.urlconf, api_version=self.api_version)
-                _generated[renderer.format] = renderer.render(generator.get_schema(public=True), renderer_context={})
-        name = self._get_filename(request, self.api_version)
+                schema = generator.get_schema(public=True)  # type: ignore[no-untyped-call]  # drf-spectacular has no types here
+                _generated[renderer.format] = renderer.render(schema, renderer_context={})
+        name = self._get_filename(request, self.api_version)  # type: ignore[no-untyped-call]  # as above
         return HttpResponse(
             _generated[renderer.format],
             content_type=renderer.media_type,

@@ -1,7 +1,8 @@
-"""One person's slow requests leave the rest of a process to everybody else."""
+"""Slow requests of one person, or of one workspace, leave the rest of a process to everybody else."""
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event, Thread
+from time import sleep
 from typing import Any
 
 import pytest
@@ -10,7 +11,8 @@ from django.test import Client
 
 from apps.accounts.models import Role
 from apps.common import fair_share
-from apps.common.fair_share import AT_ONCE, MAX_WAITING, FairShare
+from apps.common.fair_share import AT_ONCE, MAX_WAITING, WORKSPACE_AT_ONCE, FairShare
+from apps.common.ids import new_id
 from apps.common.limits import TooManyTries
 from apps.gateway.models import Session
 from tests import factories
@@ -49,11 +51,49 @@ def test_who_waits_too_long_or_in_too_many_requests_is_refused(monkeypatch: pyte
     shares.enter(1)
 
 
-def test_no_more_than_half_of_the_connections_and_threads_are_one_persons(settings: Any) -> None:
+@pytest.mark.django_db
+def test_many_people_of_one_workspace_leave_the_rest_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fair_share, "WORKSPACE_MAX_WAITING", 1)
+    shares, crowded = FairShare(), new_id()
+    people = iter(range(100))
+    for _ in range(WORKSPACE_AT_ONCE):
+        shares.enter(next(people), crowded)
+    entered = Event()
+    waiting = Thread(target=lambda: (shares.enter(next(people), crowded), entered.set()))
+    waiting.start()
+    while not shares._line:
+        sleep(0.01)
+    with pytest.raises(TooManyTries):
+        shares.enter(next(people), crowded)
+    shares.enter(next(people), new_id())
+    assert not entered.is_set()
+    shares.leave(0, crowded)
+    waiting.join(10)
+    assert entered.is_set()
+
+
+@pytest.mark.django_db
+def test_a_workspace_has_its_share_over_pages_and_rest_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    owner, other = factories.member(Role.OWNER), factories.member(Role.OWNER)
+    monkeypatch.setattr(fair_share, "SHARES", shares := FairShare())
+    monkeypatch.setattr(fair_share, "WORKSPACE_MAX_WAITING", 0)
+    for person in range(WORKSPACE_AT_ONCE):
+        shares.enter(-person, owner.workspace_id)
+    for member, status in ((owner, 429), (other, 200)):
+        client = Client()
+        client.force_login(member.user)
+        token = {"authorization": f"Bearer {factories.token(member)}"}
+        assert client.get("/").status_code == status
+        assert Client(headers=token).get("/api/v1/jobs").status_code == status
+
+
+def test_neither_people_nor_workspaces_get_all_connections_and_threads(settings: Any) -> None:
     from apps.common.request_threads import MAX_AT_ONCE
 
-    assert settings.DATABASES["default"]["OPTIONS"]["pool"]["max_size"] >= 2 * AT_ONCE
-    assert AT_ONCE + MAX_WAITING < MAX_AT_ONCE
+    connections = settings.DATABASES["default"]["OPTIONS"]["pool"]["max_size"]
+    assert connections >= 2 * AT_ONCE
+    assert connections > WORKSPACE_AT_ONCE
+    assert AT_ONCE + MAX_WAITING < WORKSPACE_AT_ONCE + fair_share.WORKSPACE_MAX_WAITING < MAX_AT_ONCE
 
 
 @pytest.mark.django_db(transaction=True)

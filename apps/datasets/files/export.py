@@ -17,7 +17,8 @@ from django.utils.http import parse_etags
 from apps.datasets.models import Version
 
 CONTENT_TYPES = {"jsonl": "application/jsonl", "parquet": "application/vnd.apache.parquet"}
-CHUNK_BYTES = 1024 * 1024
+CHUNK_BYTES = 128 << 10
+"""Each client that reads slowly holds one in memory."""
 RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 
 
