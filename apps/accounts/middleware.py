@@ -1,11 +1,13 @@
 """Sets the current membership on requests (lazily) and on websocket connections."""
 
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from typing import Any
 
 from channels.db import database_sync_to_async
+from channels.security.websocket import WebsocketDenier
 from django.conf import settings
 from django.contrib.auth import get_user
 from django.contrib.sessions.backends.base import SessionBase
@@ -35,13 +37,34 @@ def _member(request: HttpRequest) -> Membership:
     return member
 
 
+MAX_SOCKETS = 50
+"""Open connections of one person per process. Each checks its access again whenever one of the person's sessions ends, and one thread does that for everybody."""
+
+
 class MemberOnSocket:
-    """ASGI: sets `scope["member"]`, the current membership or None, and a check whether the session ended. Use it inside AuthMiddlewareStack."""
+    """ASGI: sets `scope["member"]`, the current membership or None, and a check whether the session ended. Use it inside AuthMiddlewareStack.
+
+    Refuses connections beyond MAX_SOCKETS; their pages poll instead.
+    """
 
     def __init__(self, inner: Any) -> None:
         self.inner = inner
+        self._open: Counter[int | None] = Counter()
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        person = scope["user"].pk
+        if person is not None and self._open[person] >= MAX_SOCKETS:
+            await WebsocketDenier()(scope, receive, send)
+            return
+        self._open[person] += 1
+        try:
+            await self._connect(scope, receive, send)
+        finally:
+            self._open[person] -= 1
+            if not self._open[person]:
+                del self._open[person]
+
+    async def _connect(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         member = await database_sync_to_async(current_membership)(scope["user"], scope["session"])
         is_over = partial(_is_over, scope["session"], scope["user"].pk)
         await self.inner({**scope, "member": member, "session_is_over": is_over}, receive, send)

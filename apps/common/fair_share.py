@@ -34,13 +34,13 @@ Holder = int | UUID
 class _Waiting:
     """A request that waits for its turn, without a connection."""
 
-    person: int
+    person: int | None
     workspace: UUID | None
     has_begun: Event = field(default_factory=Event)
 
     @property
     def holders(self) -> list[Holder]:
-        return [self.person] if self.workspace is None else [self.person, self.workspace]
+        return [holder for holder in (self.person, self.workspace) if holder is not None]
 
 
 class FairShare:
@@ -51,7 +51,7 @@ class FairShare:
         self._under_way: Counter[Holder] = Counter()
         self._line: list[_Waiting] = []
 
-    def enter(self, person: int, workspace: UUID | None = None) -> None:
+    def enter(self, person: int | None, workspace: UUID | None = None) -> None:
         """Begin a request, once fewer than AT_ONCE of this person's and WORKSPACE_AT_ONCE of this workspace's are under way. Raises TooManyTries."""
         request = _Waiting(person, workspace)
         with self._lock:
@@ -67,7 +67,7 @@ class FairShare:
                 self._line.remove(request)
                 raise TooManyTries(RETRY_AFTER)
 
-    def leave(self, person: int, workspace: UUID | None = None) -> None:
+    def leave(self, person: int | None, workspace: UUID | None = None) -> None:
         with self._lock:
             for holder in _Waiting(person, workspace).holders:
                 self._under_way[holder] -= 1
@@ -86,7 +86,7 @@ class FairShare:
         request.has_begun.set()
 
     def _line_up(self, request: _Waiting) -> None:
-        of_person = sum(each.person == request.person for each in self._line)
+        of_person = sum(each.person == request.person is not None for each in self._line)
         of_workspace = sum(each.workspace == request.workspace is not None for each in self._line)
         if of_person >= MAX_WAITING or of_workspace >= WORKSPACE_MAX_WAITING:
             raise TooManyTries(RETRY_AFTER)
@@ -100,8 +100,8 @@ def _at_once(holder: Holder) -> int:
 SHARES = FairShare()
 
 
-def enter(request: HttpRequest, person: int, workspace: UUID | None) -> None:
-    """Begin a person's request, unless it has begun; the middleware ends it. Raises TooManyTries."""
+def enter(request: HttpRequest, person: int | None, workspace: UUID | None) -> None:
+    """Begin a person's request, or that of a workspace's key, unless it has begun; the middleware ends it. Raises TooManyTries."""
     if not hasattr(request, "share_of"):
         SHARES.enter(person, workspace)
         request.share_of = (person, workspace)  # type: ignore[attr-defined]  # see FairShareMiddleware

@@ -9,6 +9,7 @@ from asgiref.testing import ApplicationCommunicator
 from hypothesis import given
 from hypothesis import strategies as st
 
+from apps.accounts import middleware
 from apps.asgi import application
 from apps.common import live
 
@@ -132,3 +133,24 @@ async def test_news_with_lone_surrogates_arrive_escaped() -> None:
 @given(path=st.text(max_size=60))
 def test_no_path_is_a_fault(path: str) -> None:
     assert asyncio.run(refusal_of(socket_to(f"/{path}"))) == NOT_FOUND
+
+
+async def test_one_person_has_only_so_many_sockets_in_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each would check its access whenever a session of theirs ends, before anybody else's."""
+    monkeypatch.setattr(middleware, "MAX_SOCKETS", 2)
+    monkeypatch.setattr(middleware, "current_membership", lambda user, session: user)
+    monkeypatch.setattr(middleware, "_is_over", lambda session, user_id: False)
+    sockets = middleware.MemberOnSocket(Watching.as_asgi())
+
+    async def opened(pk: int) -> tuple[str, ApplicationCommunicator]:
+        user = Somebody()
+        user.pk = pk
+        socket = socket_to("/", app=sockets, user=user, session={})
+        return (await refusal_of(socket))["type"], socket
+
+    (first, socket), (second, _), (third, _) = [await opened(1) for _ in range(3)]
+    assert (first, second, third) == ("websocket.accept", "websocket.accept", "websocket.close")
+    assert (await opened(2))[0] == "websocket.accept"
+    await socket.send_input({"type": "websocket.disconnect", "code": 1000})
+    await socket.wait()
+    assert (await opened(1))[0] == "websocket.accept"

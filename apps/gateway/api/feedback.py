@@ -21,6 +21,7 @@ from rest_framework.views import APIView
 
 from apps.accounts.authentication import BearerTokenAuthentication, IsMember, RecentSignIn, digest_of
 from apps.accounts.models import ApiToken, Role
+from apps.common import fair_share
 from apps.common.api import ListView, MemberView, RequestSerializer
 from apps.common.json_body import StrictJSONParser
 from apps.common.limits import Limit, TooManyTries
@@ -125,6 +126,7 @@ class FeedbackView(APIView):
     )
     def post(self, request: Request) -> Response:
         workspace_id, key = self._allowed(request)
+        _share(request, workspace_id)
         form = FeedbackSerializer(data=request.data)
         form.is_valid(raise_exception=True)
         data = form.validated_data
@@ -153,6 +155,13 @@ class FeedbackView(APIView):
                 _count(PER_KEY, str(token.pk))
                 return token.membership.workspace_id, None
         raise NotAuthenticated
+
+
+def _share(request: Request, workspace_id: UUID) -> None:
+    try:
+        fair_share.enter(request._request, None, workspace_id)
+    except TooManyTries as refusal:
+        raise Throttled(wait=refusal.retry_after) from refusal
 
 
 def _count(limit: Limit, key: str) -> None:
