@@ -11,6 +11,7 @@ import os
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from threading import Event as Flag
 from threading import Thread
 from typing import Any
@@ -46,6 +47,10 @@ from apps.webhooks.outbox import announce
 log = logging.getLogger(__name__)
 
 BATCH_SIZE = 100
+DEFAULT_LANES = ("imports", "versions", "upkeep")
+"""Lanes of the worker queue `default`."""
+DEFAULT_AT_ONCE = 2
+"""In how many of them a workspace has a job worked on at once. It also fills a queue or measures one there, and others need one of four workers."""
 
 
 class JobRefusal(Exception):
@@ -98,8 +103,8 @@ def claim(kind: Kind[J], job_id: UUID | str, *, worker: str = "") -> J | None:
     job = _take_back(kind, job_id)
     if job is None:
         return None
-    if kind.lane and _is_another_held(kind, job):
-        return None  # whoever ends that one hands on
+    if kind.lane and _has_its_share(kind, job):
+        return None  # whoever ends another one hands on
     waiting = kind.rows.waiting().filter(pk=job.pk)
     if not waiting.update(
         state=kind.state(Phase.RUNNING),
@@ -137,14 +142,25 @@ def _take_back(kind: Kind[J], job_id: UUID | str) -> J | None:
     return job
 
 
-def _is_another_held(kind: Kind[J], job: J) -> bool:
-    """Whether a worker has another job of this lane and workspace. Locks the workspace, otherwise two would both find none."""
+def _has_its_share(kind: Kind[J], job: J) -> bool:
+    """Whether workers have another job of this lane and workspace, or as many of other lanes as it may have. Locks the workspace, otherwise two would both find none."""
     if not kind.rows_in_lane.filter(pk=job.pk).exists():
         return False
     Workspace.objects.select_for_update(no_key=True).get(pk=job.workspace_id)
-    held = (lane_kind.rows_in_lane.in_phase(*HELD) for lane_kind in _kinds_of_lane(kind.lane))
+    held = {lane for lane in _lanes_beside(kind.lane) if _is_held(lane, job)}
+    return kind.lane in held or (kind.lane in DEFAULT_LANES and len(held) >= DEFAULT_AT_ONCE)
+
+
+def _is_held(lane: str, job: Job) -> bool:
+    """Whether a worker has a job of this lane and workspace, other than `job`."""
+    held = (lane_kind.rows_in_lane.in_phase(*HELD) for lane_kind in _kinds_of_lane(lane))
     other_jobs = (rows.filter(workspace=job.workspace_id, leased_until__gte=now()).exclude(pk=job.pk) for rows in held)
     return any(rows.exists() for rows in other_jobs)
+
+
+def _lanes_beside(lane: str) -> tuple[str, ...]:
+    """The lane, and those that share its workers."""
+    return DEFAULT_LANES if lane in DEFAULT_LANES else (lane,)
 
 
 def _kinds_of_lane(lane: str) -> list[Kind[Any]]:
@@ -152,10 +168,10 @@ def _kinds_of_lane(lane: str) -> list[Kind[Any]]:
 
 
 def _queue_next_of_lane(job: Job) -> None:
-    """Once the transaction commits, notify the workers of the workspace's next job of the lane."""
-    kind = kind_of_job(job)
-    if kind.lane:
-        transaction.on_commit(lambda: _queue_first_waiting(kind.lane, job.workspace_id), robust=True)
+    """Once the transaction commits, notify the workers of the workspace's next job of the lane, and of those that share its workers."""
+    for lane in _lanes_beside(kind_of_job(job).lane):
+        if lane:
+            transaction.on_commit(partial(_queue_first_waiting, lane, job.workspace_id), robust=True)
 
 
 def _queue_first_waiting(lane: str, workspace_id: UUID) -> None:

@@ -10,9 +10,10 @@ from kombu.exceptions import OperationalError
 
 from apps.annotation.desk.continuations import CONTINUATIONS
 from apps.annotation.models import Continuation
+from apps.common.broker import route_of
 from apps.jobs import lifecycle
 from apps.jobs.lifecycle import NotActive, NotResumable
-from apps.jobs.models import Failure, Job, Phase, Superseded
+from apps.jobs.models import Failure, Job, Kind, Phase, Superseded, kind_named, kind_of_job
 from apps.policies.publication import PUBLICATIONS
 from apps.training import progress
 from apps.training.launch import RUNS
@@ -233,6 +234,39 @@ def test_long_jobs_of_a_workspace_take_turns_and_leave_workers_to_others(
     assert sent[-1] == str(second.pk)
     assert lifecycle.claim(IMPORTS, second.pk, worker="two:2") is not None
     assert lifecycle.claim(IMPORTS, third.pk, worker="one:1") is None
+
+
+def of_kind(name: str) -> Kind[Any]:
+    kind = kind_named(name)
+    assert kind is not None
+    return kind
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_workspace_has_two_jobs_at_the_default_workers_however_many_kinds_there_are(
+    end: str, monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: Any
+) -> None:
+    """It also fills a queue or measures one there, and others need a worker."""
+    sent: list[str] = []
+    monkeypatch.setattr(lifecycle, "enqueue", lambda task, job_id: sent.append(job_id))
+    here, elsewhere = factories.workspace(), factories.workspace()
+    held = lifecycle.claim(IMPORTS, builders.an_import(here).pk, worker="one:1")
+    assert held is not None
+    assert lifecycle.claim(of_kind("workspace_exports"), builders.workspace_export(here).pk, worker="two:2") is not None
+    version, another_import = builders.version(here), builders.an_import(here)
+    assert lifecycle.claim(of_kind("versions"), version.pk, worker="three:3") is None
+    assert lifecycle.claim(of_kind("versions"), builders.version(elsewhere).pk, worker="three:3") is not None
+    with django_capture_on_commit_callbacks(execute=True):
+        ENDS[end](held)
+    assert sent[-2:] == [str(another_import.pk), str(version.pk)]
+    assert lifecycle.claim(of_kind("versions"), version.pk, worker="one:1") is not None
+    assert lifecycle.claim(IMPORTS, another_import.pk, worker="three:3") is None
+
+
+def test_the_lanes_of_the_default_workers_are_known() -> None:
+    jobs = [make(factories.workspace()) for make in builders.MAKERS.values()]
+    lanes = {kind_of_job(job).lane for job in jobs if route_of(kind_of_job(job).task(job)).worker_queue == "default"}
+    assert lanes == set(lifecycle.DEFAULT_LANES)
 
 
 def test_a_job_whose_worker_died_keeps_no_other_from_its_turn() -> None:

@@ -21,8 +21,8 @@ from workers.app import app
 pytestmark = pytest.mark.django_db
 
 OWN_RULES = {
-    "queues.fill": "one queue of a workspace at a time, and the rest of it afterward (tests/annotation/queues/test_items.py)",
-    "quality.measure": "one queue of a workspace at a time (tests/annotation/views/test_quality.py)",
+    "queues.fill": "one queue of a workspace at a time is filled or measured, and the rest of it afterward (tests/annotation/queues/test_items.py)",
+    "quality.measure": "one queue of a workspace at a time is filled or measured (tests/annotation/views/test_quality.py)",
     "judging.run_slice": "two judges of a workspace at a time, a minute each (tests/annotation/judges/test_judge_job.py)",
     "webhooks.deliver": "one destination of a workspace at a time, twenty seconds each (tests/webhooks/test_delivery.py)",
     "runners.open_rollouts": "a few statements: the episodes are played elsewhere",

@@ -16,6 +16,7 @@ from apps.annotation.kinds.measures import AT_ONCE, Gathered, Work
 from apps.annotation.models import Annotator, Desk, Item, Judgment, QualityReport, Queue
 from apps.annotation.quality.measures import measure
 from apps.annotation.quality.reading_time import least_seconds
+from apps.annotation.queue_work import lock_of
 from apps.common.advisory_locks import lock_if_free
 from apps.common.broker import enqueue
 
@@ -80,20 +81,15 @@ def report_of(queue: Queue) -> Report:
 
 
 def measure_quality(queue_id: UUID) -> None:
-    """Measure a queue and store the result, unless a worker measures another one of its workspace: an open page asks again.
+    """Measure a queue and store the result, unless a worker measures or fills another one of its workspace: an open page asks again.
 
     Many judgments of many questions take up to an hour, which mustn't keep all workers from other workspaces.
     """
     queue = Queue.objects.get(pk=queue_id)
-    with lock_if_free(_lock_of(queue.workspace_id)) as is_ours:
+    with lock_if_free(lock_of(queue.workspace_id)) as is_ours:
         if is_ours:
             _measure(queue)
             cache.delete(_asked(queue))
-
-
-def _lock_of(workspace_id: UUID) -> str:
-    """The advisory lock that a worker holds while it measures a queue of this workspace."""
-    return f"measuring {workspace_id}"
 
 
 def _measure(queue: Queue) -> None:

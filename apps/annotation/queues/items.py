@@ -10,6 +10,7 @@ from uuid import UUID
 from django.db import IntegrityError, transaction
 from django.utils.timezone import now
 
+from apps.annotation import queue_work
 from apps.annotation.imported_judgments import conversion
 from apps.annotation.kinds import kind_of
 from apps.annotation.kinds.pair_selection import Pairing
@@ -29,13 +30,13 @@ STALLED_AFTER = timedelta(minutes=1)
 
 
 class _OtherWorkspaceTurn(Exception):
-    """A worker fills another queue of the workspace."""
+    """A worker fills another queue of the workspace, or measures one."""
 
 
 def fill(queue_id: UUID) -> int:
     """Fill a queue to the end and open it; returns how many items it has. Does nothing to a queue that isn't being filled.
 
-    If a worker fills another queue of its workspace, that one continues with this one, so that many leave workers to other workspaces.
+    If a worker fills another queue of its workspace, or measures one, it's continued afterward, so that many leave workers to other workspaces.
     """
     tries = 0
     while True:
@@ -65,7 +66,7 @@ def _queue_next(workspace_id: UUID) -> None:
 def _fill_batch(queue_id: UUID) -> bool:
     """Add the items of the next tasks; False at the end. Raises _OthersTurn."""
     workspace_id = Queue.objects.values_list("workspace", flat=True).get(pk=queue_id)
-    if not try_lock(_lock_of(workspace_id)):
+    if not try_lock(queue_work.lock_of(workspace_id)):
         raise _OtherWorkspaceTurn
     queue = Queue.objects.select_for_update(of=("self",)).select_related("workspace").get(pk=queue_id)
     if queue.state != Queue.State.FILLING:
@@ -74,11 +75,6 @@ def _fill_batch(queue_id: UUID) -> bool:
     queue.filling_at = now()
     queue.save(update_fields=["state", "error", "item_count", "selection", "filled_to", "filling_at"])
     return has_more
-
-
-def _lock_of(workspace_id: UUID) -> str:
-    """The advisory lock that a worker holds while it fills a queue of this workspace."""
-    return f"filling {workspace_id}"
 
 
 def _draw_batch(queue: Queue) -> bool:

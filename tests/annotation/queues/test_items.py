@@ -6,6 +6,7 @@ from django.db import connection, connections, transaction
 from django.utils.timezone import now
 
 from apps.accounts.models import AuditEntry
+from apps.annotation import queue_work
 from apps.annotation.kinds.pair_selection import Pairing
 from apps.annotation.models import Item, Queue
 from apps.annotation.queues import items, queue_lifecycle
@@ -225,7 +226,7 @@ def test_many_queues_of_a_workspace_are_filled_one_after_another(workspace, sent
 
     with ThreadPoolExecutor(1) as another, transaction.atomic():
         with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [number_of(items._lock_of(workspace.pk))])
+            cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [number_of(queue_work.lock_of(workspace.pk))])
         assert another.submit(fill_in_thread, second).result(60) == 0
         assert another.submit(fill_in_thread, other).result(60) == 1
     assert sent == []

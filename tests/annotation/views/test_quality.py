@@ -15,6 +15,7 @@ from apps.annotation.desk.assignments import annotator_of, next_assignment
 from apps.annotation.kinds.answers import Choice
 from apps.annotation.models import Annotator, Preference, QualityReport, Queue
 from apps.annotation.quality import reports
+from apps.annotation.queue_work import lock_of
 from apps.common.advisory_locks import lock_if_free
 from apps.trajectories.models import Step
 from tests import factories
@@ -108,7 +109,7 @@ def test_queues_of_a_workspace_are_measured_one_after_another(workspace, monkeyp
         finally:
             connections.close_all()
 
-    with ThreadPoolExecutor(1) as worker, lock_if_free(reports._lock_of(workspace.pk)) as is_ours:
+    with ThreadPoolExecutor(1) as worker, lock_if_free(lock_of(workspace.pk)) as is_ours:
         assert is_ours
         worker.submit(measure_both).result(timeout=60)
         assert [report.queue for report in QualityReport.objects.all()] == [other]
