@@ -16,7 +16,7 @@ _generated: dict[str, str | bytes] = {}
 class SchemaView(SpectacularAPIView):
     """GET /api/schema/"""
 
-    def _get_schema_response(self, request: Request) -> HttpResponse:
+    def get(self, request: Request, *args: object, **kwargs: object) -> HttpResponse:
         renderer = request.accepted_renderer
         with _lock:  # otherwise each of many requests would generate it
             if renderer.format not in _generated:
