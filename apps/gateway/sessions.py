@@ -18,6 +18,7 @@ from apps.accounts.authentication import digest_of
 from apps.accounts.models import ApiToken, User, Workspace
 from apps.common.broker import enqueue
 from apps.common.query_time_limit import unless_locked
+from apps.common.workspace_turns import in_workspace_turns
 from apps.gateway import live
 from apps.gateway.models import Call, Path, Session, SessionEvent
 from apps.gateway.session_trajectories import (
@@ -45,7 +46,8 @@ PREFIX_LENGTH = len(MARK) + 6
 SOURCE = "gateway"
 IDLE_SECONDS = 3600
 MAX_IDLE_SECONDS = 7 * 24 * 3600
-ABANDONED_AT_ONCE = 200
+TURN_SECONDS = 5.0
+"""How long idle sessions of one workspace are abandoned before those of the next."""
 COUNT_TASK = "runners.count"
 """Counts the results of a batch of rollouts whose episodes are sessions."""
 
@@ -296,11 +298,13 @@ def finish_session(
 
 
 def abandon_idle() -> None:
-    """Abandon sessions that were idle for too long. Their outcome is unknown, which isn't a reward of 0."""
-    idle = Session.objects.idle_at(now()).order_by("expires_at").values_list("pk", flat=True)
-    for pk in list(idle[:ABANDONED_AT_ONCE]):
+    """Abandon sessions that were idle for too long. Their outcome is unknown, which isn't a reward of 0.
+
+    Each workspace gets a few seconds: a session may become a thousand trajectories, and a workspace may have thousands of sessions.
+    """
+    for session in in_workspace_turns(Session.objects.idle_at(now()), name="idle-sessions", seconds=TURN_SECONDS):
         with unless_locked():
-            abandon(pk)
+            abandon(session.pk)
 
 
 @transaction.atomic

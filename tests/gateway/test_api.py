@@ -185,6 +185,18 @@ def test_a_session_that_never_finishes_is_abandoned_without_a_reward(researcher:
     assert (trajectory.termination, trajectory.reward, trajectory.success) == ("abandoned", None, None)
 
 
+def test_idle_sessions_of_a_workspace_leave_the_chores_time_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "TURN_SECONDS", 0.0)
+    crowded, other = factories.workspace(), factories.workspace()
+    for workspace in (crowded, crowded, crowded, other):
+        factories.session(of=workspace)
+    Session.objects.update(expires_at=now() - timedelta(seconds=1))
+    for left in (2, 1, 0):
+        sessions.abandon_idle()
+        assert Session.objects.open().filter(workspace=crowded).count() == left
+        assert not Session.objects.open().filter(workspace=other).exists()
+
+
 def test_a_trace_is_what_has_happened_so_far(client: Client, researcher: Membership) -> None:
     session = factories.session(of=researcher.workspace, messages=SAID)
     sessions.record_event(session=session, key="1", type="custom", name="note", value={"a": 1})
