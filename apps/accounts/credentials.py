@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from importlib import import_module
 from io import BytesIO
 from typing import Any
@@ -17,18 +15,14 @@ from apps.accounts.authentication import digest_of
 from apps.accounts.membership import current_membership
 from apps.accounts.models import ApiToken, Role
 
-_threads = ThreadPoolExecutor(2, thread_name_prefix="sender")
-# Threads of their own: the one that such functions run in otherwise also checks all websockets.
-_in_thread = partial(database_sync_to_async, thread_sensitive=False, executor=_threads)
 
-
-@_in_thread
+@database_sync_to_async  # type: ignore[untyped-decorator]  # Channels has no types
 def is_member(scope: Any) -> bool:
     """Whether the sender is a member of any workspace."""
     return _has_role(scope, Role.ANNOTATOR)
 
 
-@_in_thread
+@database_sync_to_async  # type: ignore[untyped-decorator]  # Channels has no types
 def is_researcher(scope: Any) -> bool:
     """Whether the sender is a researcher or an owner."""
     return _has_role(scope, Role.RESEARCHER)

@@ -133,7 +133,7 @@ def test_an_unknown_kind_is_not_there(owner: Membership):
 
 
 def test_more_jobs_need_no_more_queries(owner: Membership, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(lifecycle, "_is_another_held", lambda *_: False)
+    monkeypatch.setattr(lifecycle, "_has_its_share", lambda *_: False)
 
     def fill(times: int) -> None:
         for _ in range(times):
