@@ -59,7 +59,9 @@ CHECKS = [
     Check("lint", "types", [sys.executable, ".ci/type_check.py"]),
     Check("tests", "tests", pytest("tests", *WORKERS, "-m", f"not ({ALONE} or vllm or long)")),
     Check("browser", "chromium", [sys.executable, "-m", "tests.browser.chromium"]),
-    Check("browser", "browser tests", pytest("browser", "-n", "2", *BY_FILE, "-m", f"({ALONE}) and not long")),
+    Check(
+        "browser", "browser tests", pytest("browser", "--alone", "-n", "2", *BY_FILE, "-m", f"({ALONE}) and not long")
+    ),
     Check("long", "long journeys", pytest("long", "-n", "2", *BY_FILE, "-m", "long")),
 ]
 

@@ -22,7 +22,7 @@ from hypothesis import HealthCheck, settings
 
 from apps.common.stack import paths
 from apps.common.stack.services import EmbeddedServices
-from tests import flush, migrated_cluster
+from tests import alone, flush, migrated_cluster
 from tests.white_space import with_collapsed_pages
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -56,6 +56,17 @@ flush.install()
 _services = pytest.StashKey[EmbeddedServices]()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--alone", action="store_true", help="collect only files that may have tests that run by themselves"
+    )
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    is_file = config.option.alone and collection_path.suffix == ".py"
+    return True if is_file and not alone.may_have(collection_path) else None
+
+
 def pytest_sessionstart(session: pytest.Session) -> None:
     if XDIST_WORKER is None and not session.config.option.collectonly:
         session.config.stash[_services] = migrated_cluster.start(STACK)
@@ -86,6 +97,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     for item in items:
         if "live_programs" in getattr(item, "fixturenames", ()):
             item.add_marker("stack")
+        alone.check(item)
     yield
     items.sort(key=lambda item: "/".join(item.path.parts[-2:]) not in LONGEST)  # after pytest-django's own sorting
 
