@@ -1,4 +1,4 @@
-"""Which files may have tests that run by themselves, told without importing them: importing all test files takes a third of a minute."""
+"""Which files may have tests that run by themselves, told without importing them, since importing all test files takes long."""
 
 import re
 from functools import cache
