@@ -137,8 +137,8 @@ def judge(
         if cached is not None and cached.is_mixed_up:
             return verdict(
                 "others_cache",
-                f"After a prompt that another policy was asked before, it answers from what that one left in the server's prefix cache, "
-                f"{cached.to_fresh:.3g} nats a token from its own answer. Start the server without prefix caching, or one that keeps adapters "
+                f"For a prompt that another policy has answered, the server reuses that policy's prefix cache entries: the answer is "
+                f"{cached.to_fresh:.3g} nats a token from this policy's own. Start the server without prefix caching, or one that keeps adapters "
                 "apart (vLLM 0.32 does).",
             )
         return verdict("passed", f"It answers as the trained policy does, within {to_policy:.2g} nats a token.")
@@ -147,7 +147,7 @@ def judge(
     if to_policy < apart + 2 * noise if drowned else served_base is None and max(to_policy, apart) < ENGINE:
         return verdict(
             "unprovable",
-            f"Nothing can be proven: what answers is {to_policy:.3g} nats a token from the policy and {to_base:.3g} from the base, the run "
+            f"Nothing can be proven: the answers are {to_policy:.3g} nats a token from the policy and {to_base:.3g} from the base. The run "
             f"made a difference of {apart:.3g}, and another engine or precision makes one as large. {WHAT_TO_DO}",
         )
     return verdict(
@@ -158,7 +158,7 @@ def judge(
 
 def moved(served_base: Logprobs, canary: Canary) -> Logprobs:
     """What the server's base would answer if it changed as the trainer's did. Raises ValueError on unequal lengths."""
-    difference(served_base, canary.base)  # the lengths
+    difference(served_base, canary.base)  # checks the lengths
     rows = zip(served_base, canary.policy, canary.base, strict=True)
     return [[a + b - c for a, b, c in zip(*row, strict=True)] for row in rows]
 
@@ -183,7 +183,8 @@ def read_canary(folder: Path, *, sha256: str) -> Canary:
         body = (folder / FILE).read_bytes()
     except OSError:
         raise DataFailure(
-            f"There is no {FILE} in {folder}.", advice="Train the policy again: it cannot be proven."
+            f"There is no {FILE} in {folder}.",
+            advice="Train the policy again: without this file, a server of it can't be verified.",
         ) from None
     if hashlib.sha256(body).hexdigest() != sha256:
         raise DataFailure(f"{FILE} in {folder} is not what the run wrote.", advice="Restore it from a backup.")

@@ -102,7 +102,8 @@ def as_failure(error: BaseException) -> RunFailure:
             "complete checkpoint.",
         )
     return RunFailure(
-        f"{type(error).__name__}: {first_line}", advice="The details show where; the command reproduces it by hand."
+        f"{type(error).__name__}: {first_line}",
+        advice="The details show where; run the command by hand to reproduce it.",
     )
 
 

@@ -43,7 +43,7 @@ def run(path: Path, *, stop: StopRequest) -> ExitCode:
     """Execute `path`, a run.json, in its folder. Never raises: the last event and the exit code say how it ended."""
     folder = path.parent
     start = time.monotonic()
-    rank = int(os.environ.get("RANK", "0"))  # under `accelerate launch`, the first process speaks for all
+    rank = int(os.environ.get("RANK", "0"))  # under `accelerate launch`, the first process writes the run's events
     with EventLog(folder / ("events.jsonl" if rank == 0 else f"events.{rank}.jsonl")) as events:
         try:
             config = read_run_config(path)

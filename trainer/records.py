@@ -23,7 +23,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, JsonObject]]:
             try:
                 value = json.loads(line)
             except (ValueError, RecursionError) as error:
-                raise bad_row(path, number, f"it is no JSON ({error})", "one JSON object on the line") from None
+                raise bad_row(path, number, f"it isn't JSON ({error})", "one JSON object on the line") from None
             if not isinstance(value, dict):
                 raise bad_row(path, number, f"it is a {type(value).__name__}", "a JSON object")
             yield number, value

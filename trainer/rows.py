@@ -88,7 +88,7 @@ def unpaired_from_json(row: JsonObject) -> list[UnpairedRow]:
 
 
 def unpaired_by_outcome(trajectory: Trajectory) -> UnpairedRow:
-    """Desirable if the trajectory succeeded. Raises ValueError if unknown, or without turns."""
+    """Desirable if the trajectory succeeded. Raises ValueError if that's unknown, or if it has no turns."""
     if trajectory.success is None or not trajectory.steps:
         raise ValueError("the trajectory has no turn, or its outcome does not say whether it succeeded")
     prompt = trajectory.steps[0].context

@@ -40,7 +40,7 @@ def test_a_trajectory_reads_back_the_same(tmp_path: Path):
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("{", "Row 2 of rows.jsonl cannot be used: it is no JSON"),
+        ("{", "Row 2 of rows.jsonl cannot be used: it isn't JSON"),
         ("[1]", "Row 2 of rows.jsonl cannot be used: it is a list. Expected a JSON object."),
         ('{"format": "other"}', "The format is other. Expected `format` is retrace/1, the only version."),
         ('{"format": "retrace/1", "steps": []}', "`task` has no key. Expected `task` is an object such as"),

@@ -30,7 +30,7 @@ SHORT = 4
 GROWN_ENTROPY = 1.6
 """Multiple of its initial value."""
 MIN_ENTROPY = 0.05
-"""Nats per token: below this, a multiple isn't noise yet."""
+"""Nats per token. A smaller initial entropy counts as this much: several times almost nothing isn't noise yet."""
 GROWN_LENGTH = 1.5
 """Multiple of its initial value."""
 STILL = 0.02
@@ -48,12 +48,12 @@ Rule = Callable[[Curves], Finding | None]
 
 
 def not_a_number(curves: Curves) -> Finding | None:
-    """The loss or the reward is NaN or infinite; from here on, all weights are lost."""
+    """The loss or the reward is NaN or infinite; from this step on, the weights are useless."""
     for name in ("loss", "reward", "eval/loss"):
         if curves.has(name) and not math.isfinite(curves.newest(name)):
             return Finding(
                 f"{name} is no longer a number.",
-                "Look for broken rows; steps that are too large do it too.",
+                "Look for broken rows; steps that are too large also cause this.",
             )
     return None
 
@@ -122,7 +122,7 @@ def kl_blow_up(curves: Curves) -> Finding | None:
     how = f"jumped from {baseline:.2g} to {current:.2g}" if jumped else f"is {current:.2g}"
     return Finding(
         f"KL blow-up: the divergence from the base {how} nats a token.",
-        "A larger KL penalty holds it nearer to its base.",
+        "A larger KL penalty keeps it closer to its base.",
     )
 
 
@@ -215,7 +215,7 @@ def standstill(curves: Curves) -> Finding | None:
     if gained > STILL or moved < 0.25 * curves.first("reward_std"):
         return None
     return Finding(
-        f"Standstill: the training reward has risen by {moved:.2g}, and success on held-out tasks has stood at {success[-1]:.0%} for six evaluations.",
+        f"Standstill: the training reward has risen by {moved:.2g}, and success on held-out tasks has stayed at {success[-1]:.0%} for six evaluations.",
         "The policy moves away from its base without getting better at other tasks.",
     )
 

@@ -52,7 +52,7 @@ def labels_of(row: ProcessLabelsRow) -> list[float | None]:
 
 
 def first_error_of(row: ProcessLabelsRow) -> int | None:
-    """As judged, or the first bad label if every turn before it is labeled; None if unknown."""
+    """The judged first error, or the first bad label if every turn before it is labeled; None if unknown."""
     if row.first_error is not None:
         return row.first_error
     for turn, label in enumerate(row.step_labels):

@@ -95,15 +95,15 @@ def warn_of_imbalance(run: TrainingRun, config: KtoConfig, rows: Sequence[Labele
     if desirable and undesirable and not 0.75 <= undesirable / desirable <= 4 / 3:
         run.events.emit(
             Warned(
-                f"Desirable rows count {desirable:g} in all, undesirable ones {undesirable:g}.",
-                advice="Set desirable_weight or undesirable_weight so that both come near each other.",
+                f"The total weight of desirable rows is {desirable:g}, that of undesirable ones {undesirable:g}.",
+                advice="Set desirable_weight or undesirable_weight so that the two are close.",
             )
         )
     if not desirable or not undesirable:
         run.events.emit(
             Warned(
-                "All rows are alike in their label, so there is nothing to tell apart.",
-                advice="Add rows of the other kind.",
+                "All rows have the same label, so there is nothing to distinguish.",
+                advice="Add rows with the other label.",
             )
         )
 

@@ -99,7 +99,7 @@ def trl_arguments(config: AnyOnline, source: RolloutSource, folder: Path) -> dic
 
 
 def first_chat_of(row: TokenRow) -> list[int]:
-    """All its tokens, prompt included."""
+    """The tokens of the row's first chat, prompt included."""
     return row.prompt + [token for token, chat in zip(row.completion, row.chats, strict=True) if chat == 0]
 
 

@@ -168,7 +168,7 @@ def check_played(rollouts: Sequence[Trajectory]) -> None:
         return
     ended = rollouts[0].outcome.termination
     raise DataFailure(
-        f"None of {len(rollouts)} rollouts came to a turn: {ended.replace('_', ' ')}, {rollouts[0].info.get(ended, '')}",
+        f"None of {len(rollouts)} rollouts had a turn: {ended.replace('_', ' ')}, {rollouts[0].info.get(ended, '')}",
         advice="Repair the environment, or choose one whose tasks fit the model's context; the training run continues from its last checkpoint.",
     )
 

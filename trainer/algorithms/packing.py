@@ -1,4 +1,4 @@
-"""Reads each chat of a packed row by itself, and without padding.
+"""Runs the model on each chat of a packed row separately and without padding.
 
 TRL pads all rollouts of an optimizer step to the longest of them, as one row each. Among agents' rollouts the longest is many times the
 median (an episode that loops until its budget ends), so most of the input would be padding. And a row may hold several chats
@@ -48,9 +48,9 @@ class ReadsChats:
         batch_size: int | None = None,
         **more: Any,
     ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
-        """(B, P + T) tokens -> (B, T) log-probabilities and entropies of the last T, 0 for padding and for what precedes a later chat's turns.
+        """(B, P + T) tokens -> (B, T) log-probabilities and entropies of the last T, 0 for padding and for tokens before a later chat's first turn.
 
-        Chats are padded on the right, so that their positions are those at which they were sampled. At most `batch_size` are read at once.
+        Chats are padded on the right, so that their positions are those at which they were sampled. At most `batch_size` chats go into one pass.
         """
         trl: Any = super()
         prompt = input_ids.size(1) - logits_to_keep

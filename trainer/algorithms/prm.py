@@ -1,4 +1,4 @@
-"""A process reward model: how good each turn of a run is (Lightman et al., 2023, arXiv 2305.20050), over transformers' Trainer.
+"""A process reward model: how good each turn of a trajectory is (Lightman et al., 2023, arXiv 2305.20050), over transformers' Trainer.
 
 Each turn is a three-way classification (bad, neutral, good) read at the last token that the policy wrote in it; its score is
 P(good) - P(bad). Labels between -1 and 1, such as the mean of several judgments, become soft targets. A known first error

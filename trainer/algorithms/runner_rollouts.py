@@ -114,11 +114,11 @@ class RunnerPlayer:
         return results
 
     def _report_absent(self, batch: Batch, played: int) -> None:
-        missing = f"{batch.moment}: {len(batch.episodes) - played} of {len(batch.episodes)} episodes were not played to their end."
+        missing = f"{batch.moment}: {len(batch.episodes) - played} of {len(batch.episodes)} episodes didn't finish."
         if not played:
             raise DataFailure(
-                f"{missing} The runners failed at each of them, again and again.",
-                advice="Read what your runners print, repair the agent, and resume the training run.",
+                f"{missing} The runners failed repeatedly at each of them.",
+                advice="Check your runners' output, repair the agent, and resume the training run.",
             )
         self._events.emit(
             Warned(

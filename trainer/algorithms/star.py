@@ -81,7 +81,9 @@ def play_round(
     hinted = rationalize(
         config, round_folder, folder, policy, events, stop, solved={trajectory.task.key for trajectory in chosen}
     )
-    events.emit(Log(f"Learning from {len(chosen)} trajectories that succeeded and {len(hinted)} that did with a hint"))
+    events.emit(
+        Log(f"Learning from {len(chosen)} trajectories that succeeded and {len(hinted)} that succeeded with a hint")
+    )
     if not chosen and not hinted:
         raise DataFailure(
             f"None of {summarize(attempts)['episodes']} attempts succeeded, so there is nothing to learn from.",

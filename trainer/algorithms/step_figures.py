@@ -15,7 +15,7 @@ THRESHOLDS = [step / 50 for step in range(1, 50)]
 def step_accuracy(chances: Sequence[torch.Tensor], labels: Sequence[Sequence[float | None]]) -> dict[str, Any]:
     """The share of judged turns whose most likely class is the one nearest to the label, overall and by class.
 
-    chances: for each run (turns, 3), the probabilities of bad, neutral and good.
+    chances: for each trajectory (turns, 3), the probabilities of bad, neutral, and good.
     """
     right: dict[str, int] = dict.fromkeys(NAMES, 0)
     total: dict[str, int] = dict.fromkeys(NAMES, 0)
@@ -35,7 +35,7 @@ def first_error(chances: Sequence[torch.Tensor], errors: Sequence[int | None]) -
     """Whether the first turn predicted bad is the first error: F1 of ProcessBench (Zheng et al., 2024, arXiv 2412.06559, section 4.1).
 
     F1 is the harmonic mean of the accuracy on trajectories with an error (that turn was found) and on those without (none was
-    found). As there, the threshold is chosen on other trajectories than those measured: each half uses the
+    found). As in ProcessBench, the threshold is chosen on trajectories other than those measured: each half uses the
     best threshold of the other half.
 
     chances: for each trajectory (turns, 3), the probabilities of bad, neutral, and good. errors: the turn, -1 for none, None if unknown.
@@ -62,7 +62,7 @@ def first_error(chances: Sequence[torch.Tensor], errors: Sequence[int | None]) -
 def best_threshold(trajectories: Sequence[tuple[Sequence[float], int]]) -> float:
     """The threshold with the best F1, ties going to the one nearest ½; ½ if either kind of trajectory is missing.
 
-    runs: the probability of bad at each turn, and the turn of the first error or -1.
+    trajectories: the probability of bad at each turn, and the turn of the first error or -1.
     """
     with_error, without_error = (
         [trajectory for trajectory in trajectories if trajectory[1] >= 0],

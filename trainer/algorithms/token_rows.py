@@ -1,7 +1,7 @@
 """Rollouts as token rows: one for each episode, with all its chats.
 
 TRL takes exactly one row per episode. An episode whose agent has sub-agents, or rewrites its own history, has several chats that don't
-extend each other; their tokens follow one another in the row, and `packing` has the model read each by itself. So the chats of an
+extend each other; their tokens are concatenated in the row, and `packing` runs the model on each chat separately. So the chats of an
 episode share its advantage, and a loss that averages over rollouts counts an episode once, however many chats it has.
 """
 
@@ -25,9 +25,10 @@ class TokenRow(NamedTuple):
     completion: list[int]
     """All turns with the tokens between them; ends with the last token of the last turn."""
     turns: list[int]
-    """For each token of `completion`, the index of the turn that wrote it, or CONTEXT. In other chats than the longest: of its next turn at that time."""
+    """For each token of `completion`, the index of the turn that wrote it, or CONTEXT. A turn outside the longest chat has the index of the
+    longest chat's next turn at that time."""
     chats: list[int]
-    """For each token of `completion`, the index of its chat; negative for what precedes the first turn of any chat but the first (index 0)."""
+    """For each token of `completion`, the index of its chat; negated for tokens before the chat's first turn, except in the first chat (index 0)."""
 
     @property
     def own(self) -> list[int]:
@@ -40,13 +41,13 @@ class TokenRow(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    """A chat, or the part of one between two breaks, from the tokens that the model reads first."""
+    """A chat, or the part of one between two breaks."""
 
     head: list[int]
-    """What precedes the first turn to learn from."""
+    """The tokens before the first turn to learn from."""
     tail: list[int]
     turns: list[int]
-    """Of the tail."""
+    """For each token of `tail`, as in `TokenRow.turns`."""
 
     def __len__(self) -> int:
         return len(self.head) + len(self.tail)
@@ -57,8 +58,8 @@ def token_rows(episodes: Sequence[PlayedEpisode], *, empty: int, ends: Set[int] 
 
     ends: if given, a turn that ends with none of these was cut off and counts as context, without loss.
 
-    Each call is learned from once, even if several chats begin with it. Where a call's tokens don't extend those of the one before, or are unknown,
-    another piece begins. An episode's pieces are used until its row would exceed MAX_LENGTHS times the longest single piece of the batch.
+    Each call is learned from once, even if several chats begin with it. A call whose tokens are unknown or don't extend those of the previous
+    call begins a new piece. Pieces are added until the row would exceed MAX_LENGTHS times the longest single piece of the batch.
     """
     pieces = [list(_pieces(episode, ends)) for episode in episodes]
     longest = max((len(piece) for of_one in pieces for piece in of_one), default=0)
@@ -83,7 +84,7 @@ def _row(pieces: Sequence[_Piece], empty: int) -> TokenRow:
 
 
 def _pieces(episode: PlayedEpisode, ends: Set[int]) -> Iterator[_Piece]:
-    """Of the longest chat the last piece comes first; then the other chats'."""
+    """The pieces of the longest chat, last one first, then those of the other chats."""
     steps = episode.rollout.steps
     ids = episode.rollout.info.get("calls") or [f"{number:09}" for number in range(len(steps))]
     longest = [CallTokens.of_step(call, step.info) for call, step in zip(ids, steps, strict=True)]
@@ -113,7 +114,10 @@ def _unbroken(chat: Chat) -> Iterator[list[CallTokens]]:
 
 
 def _piece(calls: Chat, longest: Sequence[str], ends: Set[int], *, but: Set[str]) -> _Piece:
-    """The tokens of consecutive calls. Those of the calls `but` are only read. `longest`: the calls of the longest chat, whose turns count."""
+    """The tokens of consecutive calls.
+
+    longest: the ids of the longest chat's calls, which define the turn indices. but: ids of calls that carry no loss.
+    """
     head: list[int] = []
     tail: list[int] = []
     wrote: list[int] = []

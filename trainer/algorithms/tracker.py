@@ -53,7 +53,7 @@ def tracker_callback(
     except (RuntimeError, ImportError):
         raise ConfigFailure(
             f"tracker: the worker has no package for {TITLES[tracker]}.",
-            advice=f"Install it there (pip install {tracker}), or report to nowhere else.",
+            advice=f"Install it there (pip install {tracker}), or train without a tracker.",
         ) from None
     return TrackerCallback(tracker, inner, tracking, folder, events)
 
@@ -105,8 +105,8 @@ class TrackerCallback(TrainerCallback):
         self._inner = None
         self._events.emit(
             Warned(
-                f"{TITLES[self._tracker]} takes no more of this run ({type(error).__name__}).",
-                advice="The training goes on, and its curves are here. Whoever runs this installation can see why the worker can't report there.",
+                f"{TITLES[self._tracker]} no longer accepts this run's data ({type(error).__name__}).",
+                advice="Training continues, and its curves are here. The operator of this installation can check why the worker can't report there.",
             )
         )
 

@@ -216,7 +216,7 @@ class TrainingRun:
         if apart < MIN_DISTANCE:
             self.events.emit(
                 Warned(
-                    f"Training moved the model by {apart:.2g} nats a token: no server can be proven to answer with it and not with its base.",
+                    f"Training moved the model by {apart:.2g} nats a token: no server can be proven to answer with it rather than with its base.",
                     advice="Train further, with more steps or a higher learning rate.",
                 )
             )
@@ -248,8 +248,8 @@ def stop_at_turns(generation: GenerationConfig, tokenizer: PreTrainedTokenizerBa
 
 
 def train_in_float32(model: Any) -> None:
-    """New heads come in the dtype of the frozen weights, and TRL makes QLoRA's adapters bfloat16: most updates at a usual learning rate would
-    be rounded away."""
+    """Cast trainable weights to float32. New heads have the dtype of the frozen weights, and TRL makes QLoRA's adapters bfloat16, in which most
+    updates at a usual learning rate would be rounded away."""
     for weight in model.parameters():
         if weight.requires_grad:
             weight.data = weight.data.float()

@@ -1,10 +1,10 @@
-"""Environments for TRL's own GRPO and RLOO trainers, for those who train without Retrace.
+"""Environments for TRL's own GRPO and RLOO trainers, for training without Retrace.
 
     Desk = trl_environment(Office)
     GRPOTrainer(environment_factory=Desk, train_dataset=Dataset.from_list(trl_rows(Office, tasks)), …)
 
-TRL calls tools one by one as methods of the class, resets with the columns of a row, and takes the reward from the final state. Retrace's own runs do not
-need this: they play whole messages, keep every turn's tokens, and reward turns.
+TRL calls tools one by one as methods of the class, resets with the columns of a row, and takes the reward from the final state. Retrace's own runs don't
+use this: they play whole messages, keep every turn's tokens, and reward turns.
 """
 
 import functools
@@ -19,19 +19,19 @@ from trainer.environments.tools import Toolset
 
 
 def trl_environment(environment: type[ToolEnvironment], toolset: Toolset | None = None) -> type:
-    """A class for `environment_factory`. toolset: the training tasks' tools, if they differ between tasks."""
+    """A class for `environment_factory`. toolset: the training tasks' tools, if tasks differ in their tools."""
     functions = (toolset or environment.toolset).functions
     methods = {name: calling(function) for name, function in functions.items()}
     return type(environment.__name__, (TrlEnvironment,), {"_environment_class": environment, **methods})
 
 
 def trl_rows(environment: type[ToolEnvironment], tasks: Iterable[Task]) -> list[dict[str, Any]]:
-    """Rows of a training set: the opening messages, and the task as text, because Arrow would mix different tasks' keys."""
+    """Rows of a training set: the opening messages, and the task as JSON text, since Arrow would merge the keys of different tasks."""
     return [{"prompt": environment().reset(task), "task": json.dumps(asdict(task))} for task in tasks]
 
 
 class TrlEnvironment:
-    """One rollout at a time. TRL uses the names without an underscore."""
+    """Plays one rollout at a time. TRL uses the names without an underscore."""
 
     _environment_class: type[ToolEnvironment]
 
@@ -47,7 +47,7 @@ class TrlEnvironment:
 
 
 def calling(function: Callable[..., Any]) -> Callable[..., str]:
-    """The tool as a method: the same signature and docstring; errors are what it returns."""
+    """The tool as a method with the same signature and docstring; it returns errors as results."""
 
     @functools.wraps(function)
     def method(self: TrlEnvironment, /, *args: Any, **arguments: Any) -> str:

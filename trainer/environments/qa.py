@@ -1,6 +1,6 @@
 """The smallest case: a question, one answer, no tools.
 
-The question gives a few made-up prices and asks about them. L1 asks for one, L2 for the dearer of two, L3 for the sum of two.
+The question gives a few made-up prices and asks about them. L1 asks for one, L2 for the more expensive of two, L3 for the sum of two.
 """
 
 import random
@@ -28,13 +28,13 @@ HELD_OUT_ONE_IN = 5
 
 
 def respond(right: float, task: Task, rng: random.Random) -> Script:
-    """Give the right answer that often, else some word or number of the question."""
+    """Give the correct answer with probability `right`, otherwise some word or number of the question."""
     answer = str(task.success_check["answer"])
     listed = task.instruction.partition(". ")[0].removeprefix("Prices: ")
     pattern = r"\d+" if answer.isdigit() else r"[a-z]+"
     alternatives = [word for word in re.findall(pattern, listed) if word != answer]
     return answer if rng.random() < right else rng.choice(alternatives)
-    yield  # a script is a generator, also where it calls nothing
+    yield  # a script is a generator, even if it makes no calls
 
 
 SKILL = {"expert": 1.0, "hasty": 0.4, "careless": 0.7, "demonstrator": 0.6}
@@ -42,7 +42,7 @@ SCRIPTS: dict[str, ScriptFactory] = {name: partial(respond, right) for name, rig
 
 
 class Qa:
-    """One question. Whatever is said ends the episode."""
+    """One question. Any answer ends the episode."""
 
     name: ClassVar[str] = "qa"
     levels: ClassVar[tuple[str, ...]] = tuple(QUESTIONS)
@@ -110,7 +110,7 @@ def qa_task(level: str, split: Split, seed: int, number: int) -> Task:
 
 
 def is_held_out(subjects: list[str]) -> bool:
-    """By what is asked about, in whatever order."""
+    """Whether a question about these subjects, in any order, is held out."""
     return zlib.crc32(" ".join(sorted(subjects)).encode()) % HELD_OUT_ONE_IN == 0
 
 

@@ -27,16 +27,16 @@ class Replayed:
     steps: list[Step]
     """The recorded turns that were replayed."""
     context: list[Message]
-    """The messages since the last of them."""
+    """The messages since the last replayed turn."""
 
     @property
     def chat(self) -> list[Message]:
-        """What the policy sees before it acts next."""
+        """The chat as the policy sees it before its next action."""
         return [message for step in self.steps for message in (*step.context, step.message)] + self.context
 
 
 def replayed_to(trajectory: Trajectory, step: int, *, environment: Environment | None = None) -> Replayed:
-    """Where `trajectory` stood before its turn `step` (0 is the beginning, `len(trajectory.steps)` the end).
+    """Replay `trajectory` to the state before its turn `step` (0 is the beginning, `len(trajectory.steps)` the end).
 
     environment: an instance to use if the trajectory's task doesn't name a built-in one.
     Raises Diverged if an observation differs from the recorded one, DataFailure if there is no such turn.

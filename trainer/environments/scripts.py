@@ -9,7 +9,7 @@ from contract.values import JsonObject
 
 
 class Call(NamedTuple):
-    """A tool call, the thought behind it, and what is said with it."""
+    """A tool call, the thought behind it, and the text of its message."""
 
     tool: str
     arguments: JsonObject
@@ -18,6 +18,6 @@ class Call(NamedTuple):
 
 
 Script = Generator[Call, Any, str]
-"""Yields calls, is sent their decoded results, returns what it says at the end."""
+"""Yields calls, is sent their decoded results, and returns the final message."""
 
 ScriptFactory = Callable[[Task, random.Random], Script]

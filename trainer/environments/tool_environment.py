@@ -31,7 +31,7 @@ class ToolEnvironment(ABC):
 
     @abstractmethod
     def begin(self, task: Task) -> list[Message]:
-        """Set `world` up for the task (and `toolset`, where tasks differ in tools). Returns the opening messages. Raises DataFailure."""
+        """Set up `world` for the task (and `toolset`, if tasks differ in their tools). Returns the opening messages. Raises DataFailure."""
 
     @abstractmethod
     def score(self) -> Score:

@@ -64,7 +64,7 @@ def render_by_prefixes(
         if through_turn.startswith(written(tokenizer, messages[:index], tools)):
             check_prompt(through_turn, prompt)
         if not through_turn.startswith(prompt) or not full.startswith(through_turn[:end]):
-            raise ValueError("it rewrites earlier turns, so what the policy wrote cannot be told from the rest")
+            raise ValueError("it rewrites earlier turns, so what the policy wrote can't be distinguished from the rest")
         mask[len(prompt) : end] = b"\1" * (end - len(prompt))
     encoded: Any = tokenizer(full, add_special_tokens=False, return_offsets_mapping=True)
     offsets = encoded["offset_mapping"]
@@ -133,7 +133,7 @@ def render_continuation(
     end = end_of_text(tokenizer, before, begin=len(begun) if before.startswith(begun) else 0)
     if not full.startswith(before[:end]):
         raise ConfigFailure(
-            "model: its chat template rewrites earlier turns, so a chat cannot go on from the tokens that were sampled.",
+            "model: its chat template rewrites earlier turns, so a chat can't continue from the sampled tokens.",
             advice="Use a template that only ever adds to the end of a chat.",
         )
     ids: list[int] = tokenizer(full[end:], add_special_tokens=False)["input_ids"]
@@ -263,7 +263,7 @@ def check_prompt(chat: str, prompt: str) -> None:
     if not chat.startswith(expected):
         end = expected.rpartition("\n")[2][-40:]
         raise ValueError(
-            f"what it writes before a turn is not what it prompts that turn with, which ends in {end!r}; choose a model whose "
+            f"what it renders before a turn differs from that turn's prompt, which ends in {end!r}; choose a model whose "
             "template only ever adds to the end of a chat"
         )
 

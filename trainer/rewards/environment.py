@@ -42,7 +42,7 @@ def bounded(value: float | None) -> float | None:
 
 
 class StepCost:
-    """Long trajectories cost."""
+    """A cost per turn."""
 
     def __init__(self, term: StepCostTerm) -> None:
         self.term = term

@@ -78,5 +78,5 @@ def rendered(tokenizer: PreTrainedTokenizerBase, trajectory: Trajectory) -> Rend
 
 
 def ready(model: Any) -> Any:
-    """On the accelerator, if any, in eval mode and without gradients."""
+    """The model on the accelerator, if any, in eval mode and without gradients."""
     return model.to("cuda" if torch.cuda.is_available() else "cpu").eval()

@@ -76,7 +76,9 @@ class ChatServer:
         except Exception as problem:
             if problem is self._engine.failure:  # the same error also ends the training run, which reports it
                 self.failure = problem
-                return error_response(500, "The policy's engine failed; the training run says how.", "engine_failed")
+                return error_response(
+                    500, "The policy's engine failed; the training run reports the cause.", "engine_failed"
+                )
             return error_response(400, unreadable(problem), "unreadable_chat")
         return reply_response(reply, is_streamed=bool(body.get("stream")))
 
@@ -97,7 +99,7 @@ def _bound(host: str) -> Iterator[socket.socket]:
         listener.bind(address)
     except OSError as error:
         raise ConfigFailure(
-            f"TRAINER_HOST: {host} is no address of this machine ({error.strerror or error}).",
+            f"TRAINER_HOST: {host} isn't an address of this machine ({error.strerror or error}).",
             advice="Name the address under which the gateway reaches the worker.",
         ) from None
     with listener:

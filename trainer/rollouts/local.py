@@ -1,4 +1,4 @@
-"""A model in this process: chats that wait at the same time are answered in one batch."""
+"""A model in this process, which answers concurrent chats in batches."""
 
 import asyncio
 import random
@@ -26,7 +26,7 @@ from trainer.rollouts.sampling import Memory, Request, Sampled, sample
 
 
 def load_engine(config: LocalPolicy, folder: Path, stop: StopRequest) -> "LocalEngine":
-    """The policy that the config names, on the accelerator where there is one. Raises ConfigFailure."""
+    """Load the configured policy, onto the accelerator if there is one. Raises ConfigFailure."""
     tokenizer = load_tokenizer(config.model, folder)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     model: Any = load_policy(config.model, folder, compute_dtype(config.precision))
@@ -34,7 +34,7 @@ def load_engine(config: LocalPolicy, folder: Path, stop: StopRequest) -> "LocalE
 
 
 class LocalEngine:
-    """One model, shared among all episodes."""
+    """One model, shared by all episodes."""
 
     away = ""
 
@@ -48,20 +48,20 @@ class LocalEngine:
         self.context: int = getattr(model.config.get_text_config(), "max_position_embeddings", 1 << 30)
         ends = model.generation_config.eos_token_id
         self.ends = turn_ends(tokenizer) | set(ends if isinstance(ends, list) else [ends]) - {None}
-        """Tokens that end a turn, whichever the model writes."""
+        """All tokens that end a turn; a model may use several."""
         self.token_limit: int | None = None
-        """Tokens of the chats of one batch, padding and what is still to be sampled included; None: as many as the accelerator has room for."""
+        """Maximum tokens of a batch, including padding and tokens still to be sampled; None: as many as fit on the accelerator."""
         self.template_seconds: float | None = None
         """Time limit of the chat template per turn, which then runs in a thread; None: it runs on the event loop, without a limit."""
         self._templates = ThreadPoolExecutor(1, thread_name_prefix="chat-template")
         self._rendering: set[asyncio.Future[list[int]]] = set()
         self._stop = stop
         self._at_once: int | None = None
-        """Most chats in a batch; None where the accelerator has had room for all."""
+        """Maximum chats in a batch; None as long as every batch has fit on the accelerator."""
         self._waiting: list[tuple[Request, asyncio.Future[Sampled]]] = []
         self._server: asyncio.Task[None] | None = None
         self.failure: Exception | None = None
-        """Why a batch was not answered, whatever its chats said."""
+        """The exception that made a batch fail, regardless of its chats."""
 
     async def ready(self) -> None:
         pass
@@ -74,7 +74,7 @@ class LocalEngine:
             await asyncio.gather(self._server, return_exceptions=True)
 
     async def rendered(self, render: Callable[[], list[int]]) -> list[int]:
-        """Runs `render` within the time limit. Raises PolicyError if it takes longer."""
+        """Run `render` within the time limit. Raises PolicyError if it takes longer."""
         if (seconds := self.template_seconds) is None:
             return render()
 
@@ -99,7 +99,7 @@ class LocalEngine:
         return await future
 
     async def _serve(self) -> None:
-        """Answer batch after batch while anyone waits."""
+        """Answer batches as long as requests are waiting."""
         while self._waiting:
             await self._gather_requests()
             batch = self._next_batch()
@@ -108,14 +108,14 @@ class LocalEngine:
             try:
                 requests, futures = [request for request, _ in batch], [future for _, future in batch]
                 results = await asyncio.to_thread(self._sample, requests, partial(_is_awaited, futures))
-            except Exception as error:  # out of memory, say: whoever waits must hear of it
+            except Exception as error:  # such as out of memory: passed on to all who wait for this batch
                 self.failure = error
                 for _, future in batch:
                     if not future.done():
                         future.set_exception(error)
                 continue
             for index, (_, future) in enumerate(batch):
-                if future.done():  # its episode ran out of time meanwhile
+                if future.done():  # its episode timed out in the meantime
                     continue
                 if results is None:
                     future.cancel()
@@ -124,12 +124,12 @@ class LocalEngine:
             await asyncio.sleep(0)
 
     def _next_batch(self) -> list[tuple[Request, asyncio.Future[Sampled]]]:
-        """Whoever waits and is sampled like the first, as many as there is room for. Empty where nobody waits any more."""
+        """The waiting requests with the same sampling settings as the first, as many as fit. Empty if none is awaited any more."""
         batch: list[tuple[Request, asyncio.Future[Sampled]]] = []
         remaining: list[tuple[Request, asyncio.Future[Sampled]]] = []
         longest = 0
         for request, future in self._waiting:
-            if future.done():  # nobody waits for it any more
+            if future.done():  # no longer awaited
                 continue
             wider = max(longest, len(request.ids) + request.limit)
             fits = self.token_limit is None or not batch or wider * (len(batch) + 1) <= self.token_limit
@@ -142,7 +142,7 @@ class LocalEngine:
         return batch
 
     async def _gather_requests(self) -> None:
-        """Episodes that were answered together ask again within a few turns of the event loop: one batch, not many."""
+        """Wait a few iterations of the event loop, so that episodes that were answered together form one batch again."""
         previous = -1
         while self._rendering or len(self._waiting) != previous:
             if self._rendering:
@@ -152,8 +152,8 @@ class LocalEngine:
                 await asyncio.sleep(0)
 
     def _sample(self, requests: list[Request], is_awaited: Callable[[], bool] = lambda: True) -> list[Sampled] | None:
-        """All of them, batch after batch. Where there was no room for one, batches are half as large from then on, and chats are read anew each
-        turn: what is remembered of those that wait takes room, too.
+        """Sample all requests, in several batches if necessary. When a batch runs out of memory, the batch size is halved for good, and KV caches
+        are no longer kept between turns, since those of waiting chats take memory, too.
         """
         results: list[Sampled] = []
         while remaining := requests[len(results) :]:
@@ -187,22 +187,22 @@ class LocalEngine:
 
 
 def _is_awaited(futures: list[asyncio.Future[Sampled]]) -> bool:
-    """Whether anybody waits still."""
+    """Whether any of the futures is still awaited."""
     return not all(future.done() for future in futures)
 
 
 def without_memory(request: Request) -> Request:
-    """The same without its memory, whoever else still holds that."""
+    """The request without its KV cache, which is freed even if others still hold a reference to it."""
     if request.memory is not None:
         request.memory.forget()
     return request._replace(memory=None)
 
 
 class LocalAgent:
-    """One episode of a local model, with random numbers of its own.
+    """One episode of a local model, with its own random numbers.
 
-    Its earlier turns stay the very tokens that were sampled: another spelling of the same text would be a prompt that training,
-    which learns from these tokens, never sees.
+    Its earlier turns are kept as the exact tokens that were sampled: another tokenization of the same text would be a prompt that doesn't
+    occur in training, which uses these tokens.
     """
 
     def __init__(self, engine: LocalEngine, rng: random.Random) -> None:
@@ -219,15 +219,15 @@ class LocalAgent:
 
     @property
     def remembered(self) -> int:
-        """How many tokens needn't be read again."""
+        """Number of tokens in the KV cache."""
         return self._memory.length if self._memory else 0
 
     def forget(self) -> None:
-        """Give back the room that what is remembered takes; the next turn reads the chat anew."""
+        """Drop the KV cache; the next turn processes the whole chat again."""
         self._memory = None
 
     def branch(self, rng: random.Random) -> "LocalAgent":
-        """Another agent that goes on from here. What is remembered goes along: it is good for one turn."""
+        """Another agent that continues from here. It takes over the KV cache, which can be used only once."""
         branch = LocalAgent(self._engine, rng)
         branch._turns, branch._ids = self._turns, self._ids
         branch._memory, self._memory = self._memory, None
@@ -236,12 +236,12 @@ class LocalAgent:
     async def act(
         self, chat: list[Message], tools: list[ToolSchema], *, max_tokens: int, sampling: Sampling | None = None
     ) -> Turn:
-        """sampling: in place of the engine's."""
+        """The next assistant message. sampling: overrides the engine's. Raises PolicyError, ConfigFailure."""
         engine = self._engine
         longest = (sampling or engine.sampling).max_new_tokens
         if tools and engine.tokenizer.response_template is None:
             raise ConfigFailure(
-                "model: how it calls tools is unknown for its chat template, so none of its calls could be read.",
+                "model: its chat template's format of tool calls is unknown, so none of its calls could be read.",
                 advice="Choose another model, set tool_calls to react, or roll out through a server that reads its calls.",
             )
         self._turns += 1
@@ -279,12 +279,12 @@ class LocalAgent:
         )
 
     def _context(self, chat: list[Message], tools: list[ToolSchema]) -> list[int]:
-        """What the chat has beyond the tokens so far, up to where this turn begins."""
+        """The tokens between those so far and the start of this turn."""
         tokenizer = self._engine.tokenizer
         if not self._ids:
             return render_prompt(tokenizer, chat, tools)
         continuation = render_continuation(tokenizer, chat, tools)
         last, end = self._ids[-1], end_of_turn(tokenizer)
-        if end is None:  # the policy ended its turn by beginning the next one, unless it was cut short
+        if end is None:  # the policy ended its turn by starting the next one, unless it was cut off
             return continuation[1:] if continuation[:1] == [last] else continuation
         return continuation if last == end else [end, *continuation]

@@ -22,7 +22,7 @@ class Turn:
 
 
 class PolicyError(Exception):
-    """The policy gave no answer to this chat. The episode ends and is kept; others continue."""
+    """The policy can't answer this chat. The episode ends and is kept; others continue."""
 
 
 class ServerAway(Exception):

@@ -110,7 +110,7 @@ class Runner:
             problem = self.policy.away
         raise ServerDied(
             f"The server died {MAX_DEATHS} times during the same episode, {self._id(episode)}: {problem}",
-            advice="See the server's log: something in this episode may cause that. Finished episodes are kept; resume goes on.",
+            advice="See the server's log: something in this episode may cause that. Finished episodes are kept, and resuming continues with the others.",
         )
 
     def _store(self, trajectory: Trajectory) -> None:

@@ -155,7 +155,7 @@ class ServerAgent:
 
 def no_completion() -> PolicyError:
     """An invalid response only ends its own episode."""
-    return PolicyError("the server's answer is no chat completion")
+    return PolicyError("the server's answer isn't a chat completion")
 
 
 def details_of(choice: dict[str, Any]) -> dict[str, Any]:

@@ -143,7 +143,7 @@ class VllmServer:
                 f"{self.url} loads no adapters while it runs. Start vLLM with --enable-lora and "
                 "VLLM_ALLOW_RUNTIME_LORA_UPDATING=True in its environment."
             )
-        raise ServerProblem(f"{self.url} doesn't do {path}: {problem}")
+        raise ServerProblem(f"{self.url} refuses {path}: {problem}")
 
     def __enter__(self) -> Self:
         return self

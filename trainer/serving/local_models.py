@@ -64,9 +64,9 @@ SILENT_SECONDS = 120
 MAX_CHATS, MAX_PER_MODEL = 64, 32
 """Maximum concurrent chats, overall and per model. Beyond that, clients are told to retry."""
 SHARE = 2
-"""Of chats and models, one workspace uses at most one in so many while others ask."""
+"""While other workspaces send chats, each may use at most 1/SHARE of the chat and model slots."""
 ASKS_SECONDS = 60.0
-"""How long a workspace counts as asking after a chat."""
+"""How long after its last chat a workspace counts as active."""
 NEUTRAL: dict[str, tuple[Any, ...]] = {
     "n": (1,),
     "best_of": (1,),
@@ -114,7 +114,7 @@ class ModelSlot:
     size: int
     """Bytes of weights."""
     workspace: str
-    """Whose model it is, as the gateway says."""
+    """The model's workspace, according to the gateway."""
     users: int = 0
     """Running and waiting chats: it isn't evicted while there are any."""
     chats: Chats | None = None
@@ -130,7 +130,7 @@ class LocalModels:
         self._key = key
         self._slots: OrderedDict[str, ModelSlot] = OrderedDict()
         self._asked_at: dict[str, float] = {}
-        """When each workspace asked last, by time.monotonic."""
+        """When each workspace sent its last chat, by time.monotonic."""
         self.stop = StopRequest()
 
     def application(self) -> Starlette:
@@ -170,7 +170,7 @@ class LocalModels:
             if (task := asyncio.current_task()) is not None and task.cancelling():
                 raise
             raise Refused(503, "The server is being stopped.", "stopping") from None
-        except Exception as problem:  # a chat template may raise whatever it likes
+        except Exception as problem:  # a chat template may raise anything
             if problem is chats.engine.failure:
                 if slot.chats is chats:
                     slot.chats = None  # it's reloaded for the next chat
@@ -200,7 +200,7 @@ class LocalModels:
                 del self._slots[model]
 
     def _refuse_beyond_share(self, model: str, workspace: str) -> None:
-        """Raises Refused. What a workspace uses beyond its share isn't taken from it, but it gets no more."""
+        """Raises Refused if the workspace has used up its share. Slots it already holds beyond that aren't taken away."""
         current_time = time.monotonic()
         self._asked_at = {name: at for name, at in self._asked_at.items() if at > current_time - ASKS_SECONDS}
         self._asked_at[workspace] = current_time
@@ -288,7 +288,7 @@ async def _cancel_on_disconnect(reply: Coroutine[Any, Any, dict[str, Any]], requ
     try:
         await asyncio.wait([answering, disconnected], return_when=asyncio.FIRST_COMPLETED)
         if not answering.done():
-            raise Refused(499, "Nobody waits for it.", "gone")
+            raise Refused(499, "The client disconnected.", "gone")
         return answering.result()
     finally:
         disconnected.cancel()

@@ -279,4 +279,4 @@ def test_a_corrupt_row_is_named_by_its_number(tmp_path: Path):
     assert run_here(tmp_path / "run", config) == ExitCode.DATA
     last = events_of(tmp_path / "run")[-1].event
     assert isinstance(last, Failed)
-    assert "Row 13 of train.jsonl cannot be used: it is no JSON" in last.message
+    assert "Row 13 of train.jsonl cannot be used: it isn't JSON" in last.message

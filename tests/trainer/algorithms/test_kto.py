@@ -131,7 +131,7 @@ def test_rows_of_one_kind_only_are_warned_of(tmp_path: Path):
     config = kto_run(tmp_path, [row for row in ROWS if row["label"]] * 2, optimizer={"batch_size": 4, "max_steps": 1})
     assert run_here(tmp_path / "run", config) == ExitCode.FINISHED
     warnings = [line.event.message for line in events_of(tmp_path / "run") if isinstance(line.event, Warned)]
-    assert warnings[0] == "All rows are alike in their label, so there is nothing to tell apart."
+    assert warnings[0] == "All rows have the same label, so there is nothing to distinguish."
     assert "no server can be proven to answer with it" in warnings[1]  # one step of a small learning rate
 
 

@@ -362,4 +362,4 @@ def test_a_run_ends_whose_rollouts_come_to_no_turn(tmp_path: Path, held_out: int
     assert run_here(folder, online_run(folder, "rloo", held_out=held_out)) == ExitCode.DATA
     last = events_of(folder)[-1].event
     assert isinstance(last, Failed)
-    assert "rollouts came to a turn: environment error, ZeroDivisionError" in last.message
+    assert "rollouts had a turn: environment error, ZeroDivisionError" in last.message

@@ -104,7 +104,7 @@ def test_a_tracker_that_fails_ends_no_run_and_gives_no_secret_away(tmp_path: Pat
     [board] = BOARDS
     assert max(step for step, _ in board.told) < 10
     [warning] = of_kind(tmp_path / "run", Warned)
-    assert warning.message == "MLflow takes no more of this run (ConnectionError)."
+    assert warning.message == "MLflow no longer accepts this run's data (ConnectionError)."
     assert "secret" not in (tmp_path / "run" / "events.jsonl").read_text()
 
 

@@ -142,7 +142,7 @@ def test_a_server_that_is_not_there_fails_the_run_by_name(tmp_path: Path, monkey
     assert run_here(tmp_path, config) == ExitCode.CONFIG
     last = events_of(tmp_path)[-1].event
     assert isinstance(last, Failed)
-    assert "is no OpenEnv server that answers: ConnectError" in last.message
+    assert "doesn't answer as an OpenEnv server: ConnectError" in last.message
 
 
 class Counter(BaseHTTPRequestHandler):
@@ -295,7 +295,7 @@ def step_with(**fields: str) -> bytes:
 @pytest.mark.parametrize(
     ("behavior", "reason"),
     [
-        ({"answer_to_step": b"<html>"}, "the answer is no JSON"),
+        ({"answer_to_step": b"<html>"}, "the answer isn't JSON"),
         ({"answer_to_step": b"[1]"}, "the answer is a list, expected an object"),
         ({"answer_to_step": b"oops", "status": 500}, "it failed (500)"),
         ({"answer_to_step": b"moved", "status": 302}, "it failed (302)"),

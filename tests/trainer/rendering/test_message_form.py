@@ -189,5 +189,5 @@ def test_turns_that_do_not_follow_their_prompt_are_refused(family: str, chat: li
     """The one prompts with <think> and never writes it, the other prompts with a thought that is over."""
     tokenizer = tokenizer_with(getattr(chat_template_utils, f"{family}_chat_template"), "<|im_end|>")
     prepare_template(tokenizer)
-    with pytest.raises(ValueError, match=r"not what it prompts that turn with, which ends in '.*think>'"):
+    with pytest.raises(ValueError, match=r"differs from that turn's prompt, which ends in '.*think>'"):
         render_completion(tokenizer, [], chat, [])

@@ -38,7 +38,7 @@ class Code(ToolEnvironment):
     def begin(self, task: Task) -> list[Message]:
         if not task.initial_state.keys() >= {"function", "source", "examples"} or not task.success_check.get("tests"):
             raise DataFailure(
-                f"Task {task.key!r} is no function to repair.",
+                f"Task {task.key!r} isn't a function to repair.",
                 advice="Its initial_state needs function, source and examples, its success_check needs tests.",
             )
         self.tests: list[JsonObject] = task.success_check["tests"]

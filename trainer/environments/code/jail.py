@@ -136,7 +136,7 @@ def lock_down(*, cpu_seconds: int, memory_mb: int) -> list[str]:
     """
     machine = MACHINES.get(platform.machine())
     if machine is None or sys.platform != "linux":
-        raise OSError(f"no filter of system calls is known for {sys.platform} on {platform.machine()}")
+        raise OSError(f"no system call filter is known for {sys.platform} on {platform.machine()}")
     parent = os.getppid()
     libc = ctypes.CDLL(None, use_errno=True)
     walls = ["limits", "filter"]
@@ -149,7 +149,7 @@ def lock_down(*, cpu_seconds: int, memory_mb: int) -> list[str]:
         os.setresuid(NOBODY, NOBODY, NOBODY)
     checked(libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl")  # after the change of user, which resets it
     if os.getppid() not in (parent, 0):
-        raise OSError("whoever asked is gone")
+        raise OSError("the parent process is gone")
     checked(libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "prctl")
     memory = memory_mb * 1024 * 1024
     for limit, value in (
@@ -169,7 +169,7 @@ def lock_down(*, cpu_seconds: int, memory_mb: int) -> list[str]:
 
 
 def enter_namespaces(libc: ctypes.CDLL, machine: Machine) -> None:
-    """An empty, read-only file system, no network but a loopback that is down, no shared memory with anyone. Raises OSError."""
+    """Enter namespaces with an empty, read-only file system, no network but a loopback that is down, and no shared memory. Raises OSError."""
     uid, gid = os.getuid(), os.getgid()
     namespaces = CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWNET
     checked(libc.unshare(namespaces if uid == 0 else namespaces | CLONE_NEWUSER), "unshare")
@@ -188,7 +188,7 @@ def enter_namespaces(libc: ctypes.CDLL, machine: Machine) -> None:
 
 
 def install_filter(libc: ctypes.CDLL, machine: Machine) -> None:
-    """A seccomp filter (classic BPF): what is not allowed fails with EPERM, another calling convention kills."""
+    """Install a seccomp filter (classic BPF): a call that isn't allowed fails with EPERM; one in another calling convention kills the process."""
     load, equal, at_least, mask, answer = 0x20, 0x15, 0x35, 0x54, 0x06
     kill, refuse, allow = 0x80000000, 0x00050001, 0x7FFF0000
     program = [(load, 0, 0, 4), (equal, 1, 0, machine.audit), (answer, 0, 0, kill), (load, 0, 0, 0)]
@@ -207,7 +207,7 @@ def install_filter(libc: ctypes.CDLL, machine: Machine) -> None:
         os.stat("/")
     except PermissionError:
         return
-    raise OSError("the filter of system calls does not hold")
+    raise OSError("the system call filter isn't effective")
 
 
 def checked(result: int, call: str) -> None:

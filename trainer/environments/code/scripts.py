@@ -12,16 +12,16 @@ from trainer.environments.scripts import Call, Script, ScriptFactory
 
 @dataclass(frozen=True)
 class Habits:
-    """Each number is the probability of doing the right thing where a shortcut tempts."""
+    """How a repairer works: each number is the probability of doing the right thing where a shortcut tempts."""
 
     reproduces: float = 1.0
     """Runs the examples before changing anything."""
     finds: float = 1.0
-    """Sees what is wrong with a line rather than passing over it."""
+    """Notices what is wrong with a line instead of overlooking it."""
     types: float = 1.0
-    """Writes the line rightly rather than with its indentation lost."""
+    """Writes the line correctly instead of losing its indentation."""
     verifies: float = 1.0
-    """Runs the examples again, and mends what broke."""
+    """Runs the examples again, and repairs what broke."""
 
 
 HABITS: dict[str, Habits] = {
@@ -33,7 +33,7 @@ HABITS: dict[str, Habits] = {
 
 
 def repair(habits: Habits, task: Task, rng: random.Random) -> Script:
-    """Look, change, try; then say so."""
+    """Read the code, change it, and run the examples; then report."""
 
     def does(probability: float) -> bool:
         return rng.random() < probability

@@ -1,7 +1,7 @@
 """Draws repair tasks: a function with a bug or two, examples to see, and hidden tests to pass.
 
-Levels: L1 has one wrong token and an example that shows it. L2 has two. L3 has one that no example shows: only what the function is
-said to do gives it away. Functions are either for training or held out: no held-out function is ever broken in training.
+Levels: L1 has one wrong token and an example that shows it. L2 has two. L3 has one that no example shows: only the function's
+description reveals it. Functions are either for training or held out: no held-out function is ever broken in training.
 """
 
 import ast
@@ -130,7 +130,7 @@ def different(calls: list[list[Any]]) -> list[list[Any]]:
 
 
 def same(first: object, second: object) -> bool:
-    """Equal as JSON: True is not 1, and 1 is not 1.0."""
+    """Whether two values are equal as JSON: True is not 1, and 1 is not 1.0."""
     return json.dumps(first, sort_keys=True) == json.dumps(second, sort_keys=True)
 
 

@@ -1,4 +1,4 @@
-"""The function under repair, and the tools that look at it, change it and try it. Every public method is a tool."""
+"""The function under repair, and the tools that show, change, and run it. Every public method is a tool."""
 
 from typing import Any
 

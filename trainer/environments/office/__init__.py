@@ -1,7 +1,7 @@
-"""An office co-pilot's sandbox.
+"""A sandbox for an office assistant.
 
-L1 to L3 are a desk with mailbox, files, contacts and calendar behind ten tools. L4 and L5 are a workplace with spreadsheets, chat, rules and tools
-that sometimes fail. Only the final state decides success. Ids are random, so a policy has to look them up.
+L1 to L3 are a desk with a mailbox, files, contacts, and a calendar behind ten tools. L4 and L5 are a workplace with spreadsheets, chat, rules, and
+tools that sometimes fail. Only the final state decides success. Ids are random, so a policy has to look them up.
 """
 
 from collections.abc import Iterator, Mapping

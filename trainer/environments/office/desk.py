@@ -1,7 +1,7 @@
 """The state of a small office, and the tools that read and change it.
 
-Every public method is a tool. Ids and addresses hold random digits, so that they can only be copied out of
-results, never guessed.
+Every public method is a tool. Ids and addresses contain random digits, so that they can only be copied from
+results, not guessed.
 """
 
 import copy
@@ -16,7 +16,7 @@ Hits = list[dict[str, Any]]
 
 
 class Desk:
-    """One person's mailbox, files, contacts and calendar.
+    """One person's mailbox, files, contacts, and calendar.
 
     state: people [{name, team, address}], files [{file, name, status, text}], mails [{mail, sender, subject, text, folder}],
     calendar {day: [{event, hour}]}, and what has been done: sent [{address, file | mail}], booked [{day, hour, address}].
@@ -150,5 +150,5 @@ class Desk:
 
 
 def same(text: str, expected: str) -> bool:
-    """Whether two words are one, however they are written."""
+    """Whether the texts are equal, ignoring case and whitespace around `expected`."""
     return text.lower() == expected.strip().lower()

@@ -1,4 +1,4 @@
-"""The quality of a scripted office worker: how often it takes a tempting shortcut."""
+"""The quality of a scripted office worker: how often it avoids tempting shortcuts."""
 
 from dataclasses import dataclass
 
@@ -8,27 +8,27 @@ class Habits:
     """How a worker works: each number is the probability of doing the right thing where a shortcut tempts."""
 
     compares: float = 1.0
-    """Looks for what is meant (status, team, subject) rather than taking the first of that name."""
+    """Looks for the match that is meant (by status, team, or subject) instead of taking the first of that name."""
     completes: float = 1.0
-    """Goes on until every mail is moved rather than stopping after one."""
+    """Continues until every mail is moved instead of stopping after one."""
     checks: float = 1.0
-    """Reads the agenda before booking rather than taking the first hour."""
+    """Reads the agenda before booking instead of taking the first hour."""
     acts: float = 1.0
-    """Does the last thing rather than only saying that it is done."""
+    """Performs the final action instead of only saying that it's done."""
     copies: float = 1.0
-    """Copies an id rightly rather than with one digit off."""
+    """Copies an id correctly instead of with one wrong digit."""
     thinks: bool = True
-    """Notes down its reasons."""
+    """Writes down its reasons."""
     asks: float = 1.0
-    """Asks what is meant rather than guessing."""
+    """Asks what is meant instead of guessing."""
     looks: float = 1.0
-    """Previews what it sends, and reads what it shares."""
+    """Previews mails before sending them, and reads files before sharing them."""
     confirms: float = 1.0
-    """Asks before something leaves the company."""
+    """Asks for confirmation before anything leaves the company."""
     states: float = 1.0
     """Says what it is about to do."""
     persists: float = 1.0
-    """Tries again where a tool fails rather than giving up."""
+    """Retries when a tool fails instead of giving up."""
 
 
 HABITS: dict[str, Habits] = {
@@ -52,4 +52,4 @@ HABITS: dict[str, Habits] = {
         persists=0.8,
     ),
 }
-"""`demonstrator` makes the training demonstrations for the tiny model: imperfect on purpose, so that there is something to learn."""
+"""`demonstrator` makes the training demonstrations for the tiny model; it's imperfect so that there is something left to learn."""

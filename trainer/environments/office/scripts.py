@@ -18,7 +18,7 @@ from trainer.environments.scripts import Call, Script, ScriptFactory
 
 
 def work(habits: Habits, task: Task, rng: random.Random) -> Script:
-    """Do each goal in turn, then say so."""
+    """Reach each goal in turn, then report."""
     if "request" in task.success_check:
         return (yield from carry_out_request(habits, task, rng))
     worker = Worker(habits, rng)
@@ -96,7 +96,7 @@ class Worker:
         return str(people[0]["address"])
 
     def _look(self, tool: str, key: str, goal: JsonObject, narrow: str, thought: str) -> Generator[Call, Any, Hits]:
-        """Search results: narrowed down to what is meant, or everything of that name."""
+        """Search results: only those that are meant, or everything of that name."""
         query = {key: goal[key]}
         if goal[narrow] and self._happens(self.habits.compares):
             query[narrow] = goal[narrow]

@@ -1,11 +1,11 @@
-"""Draws the tasks of the desk: a world, an instruction, and the goals that it stands for.
+"""Draws the tasks of the desk: a world, an instruction, and the goals that the instruction means.
 
-Levels: L1 asks for one thing, and names are unique. L2 has namesakes to tell apart, or several mails to find among others.
-L3 asks for two things. Every world holds a tempting wrong answer: a draft before the final file, a namesake, a
-mail on another matter, a busy first hour.
+Levels: L1 asks for one thing, and names are unique. L2 has namesakes to distinguish, or several mails to find among others.
+L3 asks for two things. Every world contains a tempting wrong answer: a draft before the final file, a namesake, a
+mail on another subject, a busy first hour.
 
-A request (who gets what) is either for training or held out, decided by a hash of its words: no train task ever
-asks for what a held-out task asks for.
+A request (who gets what) is either for training or held out, decided by a hash of its words: no training task ever
+makes the same request as a held-out one.
 """
 
 import random
@@ -86,7 +86,7 @@ def is_held_out(*request: str) -> bool:
 
 
 def sentence(goal: JsonObject) -> str:
-    """The goal in the words of the person who asks."""
+    """The goal as an instruction from the user."""
     whom = f"{goal.get('person')} in {goal.get('team')}" if goal.get("team") else goal.get("person")
     match goal["goal"]:
         case "file_sent":
@@ -150,7 +150,7 @@ class World:
         return {"goal": "meeting_booked", **contact, "day": day, "hours": [HOURS[index] for index in sorted(free)]}
 
     def state(self) -> JsonObject:
-        """The world, filled up with unrelated people, files, mails, and days."""
+        """The world, padded with unrelated people, files, mails, and days."""
         while len(self.people) < 6:
             self._person(self._unused_name(), self.rng.choice(TEAMS))
         used = {file["name"] for file in self.files}
@@ -162,7 +162,7 @@ class World:
         return {"people": self.people, "files": self.files, "mails": self.mails, "calendar": calendar}
 
     def _request(self, kind: str, things: tuple[str, ...]) -> tuple[str, str]:
-        """(thing, person) that belongs to this world's split."""
+        """A (thing, person) whose request belongs to this world's split."""
         while True:
             thing, person = self.rng.choice(things), self.rng.choice(self.names)
             if is_held_out(kind, thing, person) == (self.split == "held_out"):
@@ -176,7 +176,7 @@ class World:
         return self.rng.sample([other for other in SUBJECTS if other != subject], count)
 
     def _contact(self, name: str) -> JsonObject:
-        """Add the person, and a namesake in another team where the level has them."""
+        """Add the person, and a namesake in another team if the level has them."""
         if not self.namesakes:
             return {"person": name, "team": "", "address": self._person(name, self.rng.choice(TEAMS))}
         team, other = self.rng.sample(TEAMS, 2)

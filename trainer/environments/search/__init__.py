@@ -36,7 +36,7 @@ class Search(ToolEnvironment):
     def begin(self, task: Task) -> list[Message]:
         if "corpus" not in task.initial_state or "answer" not in task.success_check:
             raise DataFailure(
-                f"Task {task.key!r} is no question to search for.",
+                f"Task {task.key!r} isn't a question to search for.",
                 advice="Its initial_state needs corpus, its success_check needs answer, and pages where reading them are sub-goals.",
             )
         self.wanted: str = task.success_check["answer"]
@@ -54,6 +54,6 @@ class Search(ToolEnvironment):
 
 
 def same_answer(answer: str, expected: str) -> bool:
-    """The same words; case, punctuation and articles do not count (as SQuAD's exact match has it)."""
+    """Whether the words are the same, ignoring case, punctuation, and articles (SQuAD's exact match)."""
     first, second = ([word for word in words_in(text) if word not in ARTICLES] for text in (answer, expected))
     return first == second

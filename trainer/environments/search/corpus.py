@@ -1,7 +1,7 @@
-"""A small encyclopedia of a country that does not exist: companies, people and towns, and what relates them.
+"""A small encyclopedia of an invented country: companies, people, and towns, and their relations.
 
-Every name is made up from syllables, so nothing can be known beforehand: it has to be looked up. Surnames and first words of company
-names are shared, so that a search brings namesakes too.
+Every name is composed of syllables, so nothing can be known beforehand: it has to be looked up. Surnames and first words of company
+names are shared, so that a search also returns namesakes.
 """
 
 import random
@@ -59,7 +59,7 @@ NUMBERS = {"companies": 40, "people": 70, "towns": 25}
 
 
 class Page(NamedTuple):
-    """One entry."""
+    """One page of the encyclopedia."""
 
     id: str
     title: str
@@ -124,7 +124,7 @@ def corpus_named(name: str) -> Corpus:
 
 
 class Words:
-    """Makes up names, each once, of the training or of the held-out half of all names."""
+    """Makes up unique names, from either the training or the held-out half of all names."""
 
     def __init__(self, rng: random.Random, *, held_out: bool) -> None:
         self._rng = rng
@@ -136,7 +136,7 @@ class Words:
         return self._left.pop()
 
     def pairs_of(self, first: tuple[str, ...], second: list[str], count: int) -> list[tuple[str, str]]:
-        """Different pairs, in which the words of `second` come up about equally often."""
+        """Distinct pairs, in which the words of `second` occur about equally often."""
         pairs: dict[tuple[str, str], None] = {}
         while len(pairs) < count:
             pairs[self._rng.choice(first), second[len(pairs) % len(second)]] = None

@@ -1,4 +1,4 @@
-"""What a searcher can do. Every public method is a tool."""
+"""The tools of the search environment. Every public method is a tool."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ HITS = 4
 
 
 class Library:
-    """One corpus, the pages that were read, and the answer once there is one."""
+    """One corpus, the pages that were read, and the answer once it's given."""
 
     def __init__(self, corpus: Corpus) -> None:
         self._corpus = corpus

@@ -1,4 +1,4 @@
-"""Scripted searchers of different quality. They know which relations the question names; every fact they take from what they read."""
+"""Scripted searchers of different quality. They know which relations the question names, but take every fact from the pages they read."""
 
 import random
 from dataclasses import dataclass
@@ -12,16 +12,16 @@ from trainer.environments.search.corpus import read_fact
 
 @dataclass(frozen=True)
 class Habits:
-    """Each number is the probability of doing the right thing where a shortcut tempts."""
+    """How a searcher works: each number is the probability of doing the right thing where a shortcut tempts."""
 
     compares: float = 1.0
-    """Opens the hit whose title fits rather than any hit."""
+    """Opens the hit whose title matches instead of any hit."""
     follows: float = 1.0
-    """Goes on to the next page rather than answering with what it has just found."""
+    """Follows the relation to the next page instead of answering with what it has just found."""
     copies: float = 1.0
-    """Gives a page's id rightly rather than with one digit off."""
+    """Copies a page's id correctly instead of with one wrong digit."""
     thinks: bool = True
-    """Notes down its reasons."""
+    """Writes down its reasons."""
 
 
 HABITS: dict[str, Habits] = {
@@ -54,7 +54,7 @@ def investigate(habits: Habits, task: Task, rng: random.Random) -> Script:
                 break
         result = yield Call("lookup", {"page": page}, thought(f"I read {page}."))
         fact = read_fact(relation, result["text"])
-        if fact is None:  # the page of something else: what it is about must do
+        if fact is None:  # the wrong page: answer with its subject instead
             entity = result["title"]
             break
         entity = fact

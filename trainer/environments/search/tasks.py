@@ -1,8 +1,8 @@
-"""Draws questions whose answer is one, two or three pages away.
+"""Draws questions whose answer is one, two, or three pages away.
 
-A question walks from a company, a person or a town along relations: "Which river flows through the town where the founder of X was born?"
-is founder, birthplace, river. Levels: L1 takes one page, L2 two, L3 three. Train and held-out questions are about different
-countries, in which no name is the same.
+A question follows relations from a company, a person, or a town: "Which river flows through the town where the founder of X was born?"
+is founder, birthplace, river. Levels: L1 takes one page, L2 two, L3 three. Training and held-out questions are about different
+countries that share no names.
 """
 
 import random
@@ -19,11 +19,11 @@ TASKS_A_CORPUS = 20
 
 
 class Relation(NamedTuple):
-    """A fact of a page, as a question asks for it at the end and as a phrase names it on the way."""
+    """A fact of a page: the question that asks for it, and the phrase that refers to it within a longer question."""
 
     question: str
     phrase: str
-    """Empty if the fact isn't a page, which ends the walk."""
+    """Empty if the fact has no page, so that the walk ends there."""
 
 
 RELATIONS: dict[str, dict[str, Relation]] = {
@@ -47,7 +47,7 @@ RELATIONS: dict[str, dict[str, Relation]] = {
 
 
 def search_tasks(*, levels: tuple[str, ...], split: Split, seed: int) -> Iterator[Task]:
-    """Tasks without end, the levels in turn; the n-th task of a level, split and seed is always the same."""
+    """An endless stream of tasks, cycling through the levels; the n-th task of a level, split, and seed is always the same."""
     for number in count():
         for level in levels:
             yield search_task(level, split, seed, number)
@@ -78,7 +78,7 @@ def search_task(level: str, split: Split, seed: int, number: int) -> Task:
 
 
 class Walk(NamedTuple):
-    """From page to page to an answer."""
+    """A path of relations from a starting page to the answer."""
 
     pages: list[Page]
     relations: list[str]

@@ -68,7 +68,7 @@ def actions_at(address: str) -> Actions:
     except (httpx.HTTPError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         problem = problem_of(error.response) if isinstance(error, httpx.HTTPStatusError) else type(error).__name__
         raise ConfigFailure(
-            f"environment: {address} is no OpenEnv server that answers: {problem}",
+            f"environment: {address} doesn't answer as an OpenEnv server: {problem}",
             advice="Start the server, and check the address: /schema, and /mcp where it has tools, must answer there.",
         ) from None
     texts = [name for name in schema.get("required", []) if properties.get(name, {}).get("type") == "string"]

@@ -136,7 +136,7 @@ class PlainSession:
                     if len(answer) > LARGEST_ANSWER:
                         raise ServerError(f"the answer has more than {LARGEST_ANSWER >> 20} MB")
                     if time.monotonic() > deadline:
-                        raise ServerError(f"the answer was not over after {SECONDS:.0f} s")
+                        raise ServerError(f"the answer was still incomplete after {SECONDS:.0f} s")
                 return response.status_code, answer.decode(errors="replace")
         except (httpx.TransportError, httpx.DecodingError) as error:
             raise ServerError(f"{type(error).__name__} {error}".strip()) from error
@@ -160,7 +160,7 @@ def decoded(text: str | bytes) -> JsonObject:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
-        raise ServerError("the answer is no JSON") from None
+        raise ServerError("the answer isn't JSON") from None
     if not isinstance(value, dict):
         raise ServerError(f"the answer is a {type(value).__name__}, expected an object")
     return value

@@ -1,4 +1,4 @@
-"""The office of the higher levels: mail, files, spreadsheets, calendar and chat, with rules, and tools that sometimes fail."""
+"""The office of the higher levels: mail, files, spreadsheets, calendar, and chat, with rules and with tools that sometimes fail."""
 
 from trainer.environments.office.workplace.faults import UnreliableToolset
 from trainer.environments.office.workplace.files import Files
@@ -8,7 +8,7 @@ from trainer.environments.office.workplace.talk import Talk
 
 
 class Workplace(Mail, Files, Sheets, Talk):
-    """Everything in one place. Every public method of its parts is a tool."""
+    """All apps together. Every public method of its base classes is a tool."""
 
 
 TOOLS = UnreliableToolset(Workplace)

@@ -1,4 +1,4 @@
-"""A workplace to be filled: people and clients, files and mails, sheets and channels, with ids that can only be looked up."""
+"""Builds a workplace's initial state: people and clients, files and mails, sheets and channels, with ids that can only be looked up."""
 
 import random
 
@@ -39,10 +39,10 @@ class Company:
         self.user: JsonObject = {"answers": {}, "confirms": True}
         self.page = 5
         self.asked: list[str] = []
-        """What the request is about: what tells train from held-out requests."""
+        """The request's kind, thing, and person, which decide whether it's for training or held out."""
 
     def request(self, kind: str, things: tuple[str, ...], people: tuple[str, ...] = NAMES) -> tuple[str, str]:
-        """(thing, person) whose request belongs to this split."""
+        """A (thing, person) whose request belongs to this split."""
         while True:
             thing, person = self.rng.choice(things), self.rng.choice(people)
             if is_held_out(kind, thing, person) == (self._split == "held_out"):
@@ -61,13 +61,13 @@ class Company:
         return self._known(name, "client", f"desk{self._number()}@{name.lower()}.test")
 
     def namesakes(self, name: str) -> tuple[str, str]:
-        """(team, address) of the one who is meant; there is another of the same name."""
+        """Add two people of that name. Returns (team, address) of the one who is meant."""
         team, other = self.rng.sample(TEAMS, 2)
         addresses = {team_name: self.person(name, team_name) for team_name in self.rng.sample((team, other), 2)}
         return team, addresses[team]
 
     def versions(self, name: str, count: int) -> list[JsonObject]:
-        """Files of one name with different statuses, in any order."""
+        """Files of one name with different statuses, in random order."""
         return [self.file(name, status) for status in self.rng.sample(STATUSES, count)]
 
     def file(self, name: str, status: str) -> JsonObject:
@@ -89,7 +89,7 @@ class Company:
         return mail
 
     def agenda(self, day: str) -> list[int]:
-        """Fill a day. Returns the hours that stay free."""
+        """Fill a day of the calendar. Returns the hours that stay free."""
         free = sorted(self.rng.sample(HOURS, self.rng.choice((1, 2))))
         self.calendar[day] = [
             {"event": "free" if hour in free else self.rng.choice(EVENTS), "hour": hour} for hour in HOURS
@@ -97,7 +97,7 @@ class Company:
         return free
 
     def sheet(self, name: str, rows: int) -> JsonObject:
-        """Who spent what: item, team, amount, status."""
+        """A spreadsheet of expenses: item, team, amount, status."""
         records = [
             [self.rng.choice(FILES), self.rng.choice(TEAMS), str(10 * self.rng.randint(2, 40)), "open"]
             for _ in range(rows)
@@ -112,7 +112,7 @@ class Company:
         return sheet
 
     def state(self, faults: JsonObject) -> JsonObject:
-        """The whole state, filled up with unrelated things."""
+        """The whole state, padded with unrelated things."""
         while len(self.people) < 7:
             self.person(self.unused_name(), self.rng.choice(TEAMS))
         self.client(self.rng.choice([name for name in CLIENTS if all(p["name"] != name for p in self.people)]))

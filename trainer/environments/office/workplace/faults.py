@@ -5,7 +5,7 @@ from trainer.environments.tools import ToolError, Toolset
 
 
 class Faults:
-    """{"fail": [numbers of calls, from 1], "limits": {tool: calls before one has to wait}}"""
+    """Configured by {"fail": [1-based numbers of calls], "limits": {tool: calls before the policy has to wait}}."""
 
     def __init__(self, faults: JsonObject) -> None:
         self._fail = set(faults.get("fail", ()))
@@ -27,7 +27,7 @@ class Faults:
 
 
 class UnreliableToolset(Toolset):
-    """Tools of instances that have `faults`."""
+    """A toolset for instances that have `faults`."""
 
     def call(self, instance: object, function: JsonObject) -> object:
         if function.get("name") in self.functions:

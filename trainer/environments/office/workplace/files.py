@@ -1,4 +1,4 @@
-"""Files and who has them."""
+"""Files and who has access to them."""
 
 from typing import Any, Literal
 

@@ -9,7 +9,7 @@ Folder = Literal["inbox", "archive", "trash"]
 
 
 class Mail(Room):
-    """Tools on contacts, mails and drafts."""
+    """Tools on contacts, mails, and drafts."""
 
     def find_contact(self, name: str) -> list[dict[str, Any]]:
         """List people with a name: colleagues with their team, and contacts at other companies.

@@ -1,7 +1,7 @@
 """Draws the requests of the higher levels.
 
-L4 is long, or leaves open what is meant: everything is in one app, lists are cut, and asking may be right. L5 goes across
-apps: a mail leads to the calendar, a sheet to the chat, a file to a client who must not have it unconfirmed.
+L4 requests are long or ambiguous: everything is in one app, lists are paginated, and the policy may have to ask. L5 requests span several
+apps: a mail leads to the calendar, a sheet to the chat, a file to a client who must not get it without confirmation.
 """
 
 import random
@@ -14,7 +14,7 @@ from trainer.environments.office.workplace.company import CHANNELS, CLIENTS, SHE
 from trainer.environments.protocol import Split
 
 PARTS = 4
-"""Long lists of changes are this many sub-goals at most."""
+"""Maximum subgoals of a long list of changes."""
 
 
 def workplace_task(level: str, split: Split, seed: int, number: int) -> Task:
@@ -39,7 +39,7 @@ def workplace_task(level: str, split: Split, seed: int, number: int) -> Task:
 
 
 def drawn_faults(rng: random.Random) -> JsonObject:
-    """Every other task has calls that fail, and every third has rate limits."""
+    """Half of the tasks have calls that fail, and a third have rate limits."""
     fail = sorted(rng.sample(range(1, 8), rng.choice((1, 2)))) if rng.random() < 0.5 else []
     limits = {"search_mail": 2, "read_sheet": 2} if rng.random() < 0.34 else {}
     return {"fail": fail, "limits": limits}
@@ -50,7 +50,7 @@ def clear_up(company: Company) -> JsonObject:
 
 
 def clear_up_many(company: Company) -> JsonObject:
-    """More than may be moved at once."""
+    """More mails than may be moved at once."""
     company.page = 60
     return clearing(company, company.rng.randint(104, 118))
 
@@ -71,7 +71,7 @@ def clearing(company: Company, count: int) -> JsonObject:
 
 
 def unclear(company: Company) -> JsonObject:
-    """Who is meant, and which version? Only the user knows."""
+    """Ambiguous in the person and in the file's version; only the user knows."""
     name, person = company.request("unclear", FILES)
     versions = company.versions(name, 3)
     file = company.rng.choice(versions)
@@ -155,7 +155,7 @@ def arrange(company: Company) -> JsonObject:
 
 
 def deliver(company: Company) -> JsonObject:
-    """To a client, and only if the user confirms."""
+    """Send a file to a client, but only if the user confirms."""
     name, client = company.request("deliver", FILES, CLIENTS)
     file = company.rng.choice(company.versions(name, 2))
     file["label"] = company.rng.choice(("internal", "confidential"))
@@ -194,7 +194,7 @@ def answer(company: Company) -> JsonObject:
 
 
 def parts(verb: str, changes: list[JsonObject]) -> list[JsonObject]:
-    """Many changes as a few sub-goals of about equal size."""
+    """Many changes as a few subgoals of about equal size."""
     count = min(PARTS, len(changes))
     return [{"name": f"{verb}, part {part + 1} of {count}", "each": changes[part::count]} for part in range(count)]
 

@@ -1,4 +1,4 @@
-"""What the tools of all apps share: the state, what has been done to it, and how long lists are cut."""
+"""The common base of all apps' tools: the state, the changes made to it, and pagination."""
 
 import copy
 from typing import Any, cast
@@ -9,7 +9,7 @@ from trainer.environments.office.workplace.rules import LARGEST_BATCH, Conduct
 from trainer.environments.tools import ToolError
 
 HOME = "@office.test"
-"""What addresses inside the company end with."""
+"""Domain of the addresses inside the company."""
 
 
 class Room:
@@ -17,7 +17,7 @@ class Room:
 
     state: people [{name, team, address}], files [{file, name, status, label, team, text}], mails [{mail, sender, subject, text,
     folder}], sheets [{sheet, name, columns, rows}], calendar {day: [{event, hour}]}, channels [{channel, name, messages}],
-    user {answers, confirms}, faults, page (hits that a list shows at once).
+    user {answers, confirms}, faults, page (hits per page of a list).
     """
 
     def __init__(self, state: JsonObject) -> None:
@@ -25,10 +25,10 @@ class Room:
         self._page: int = state.get("page", 5)
         self._drafts: dict[str, JsonObject] = {}
         self._seen: set[str] = set()
-        """Ids of drafts and files that were looked at."""
+        """Ids of drafts and files that were previewed or read."""
         self._confirmed: set[tuple[str, str]] = set()
         self.changes: list[JsonObject] = []
-        """What was done, in order: {"did": "sent" | "shared" | "moved" | …, and what to what}."""
+        """The changes made, in order: {"did": "sent" | "shared" | "moved" | …, and its arguments}."""
         self.conduct = Conduct()
         self.faults = Faults(state.get("faults", {}))
 
@@ -39,7 +39,7 @@ class Room:
         raise ToolError(f"there is no {key} {value!r}")
 
     def _cut(self, hits: list[Any], offset: int) -> dict[str, Any]:
-        """A page of a list, and where the next one begins."""
+        """A page of a list, and the offset of the next one."""
         if offset < 0:
             raise ToolError(f"offset must not be negative, got {offset}")
         shown = hits[offset : offset + self._page]
@@ -51,12 +51,12 @@ class Room:
             raise ToolError(f"the address {address!r} is unknown")
 
     def _check_leaving(self, item: str, address: str) -> None:
-        """Refuse what leaves the company unconfirmed."""
+        """Refuse sending anything out of the company without confirmation."""
         if not address.endswith(HOME) and (item, address) not in self._confirmed:
             raise self.conduct.refuse("external_without_confirmation")
 
     def _check_label(self, file: JsonObject, address: str) -> None:
-        """A confidential file is meant for its team; outside, a confirmation covers it."""
+        """Note a confidential file that goes to another team; for addresses outside, the confirmation is enough."""
         receiver = next(person for person in self._state["people"] if person["address"] == address)
         if file["label"] == "confidential" and address.endswith(HOME) and receiver["team"] != file["team"]:
             self.conduct.note("confidential")

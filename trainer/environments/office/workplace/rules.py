@@ -19,7 +19,7 @@ SOFT = {
     "confidential": "confidential files are for those of the owner's team",
 }
 HARD_COST, SOFT_COST = 0.5, 0.1
-"""Of a reward between -1 and 1."""
+"""Cost of one broken rule, from a reward between -1 and 1."""
 LARGEST_BATCH = 100
 
 
@@ -31,14 +31,14 @@ class Conduct:
         self.hard = 0
         self.soft = 0
         self.stated = False
-        """Whether this turn says in words what it does."""
+        """Whether this turn states in words what it does."""
 
     def begin_turn(self, text: str) -> None:
         self.turn = []
         self.stated = bool(text.strip())
 
     def refuse(self, rule: str) -> ToolError:
-        """The refusal to raise."""
+        """Record a broken hard rule. Returns the error to raise."""
         self.turn.append({"rule": rule, "hard": True})
         self.hard += 1
         return ToolError(f"refused: {HARD[rule]}")
@@ -49,7 +49,7 @@ class Conduct:
             self.soft += 1
 
     def acts(self) -> None:
-        """Something is about to change that others will see."""
+        """Call before a change that others will see."""
         if not self.stated:
             self.note("silent_action")
 

@@ -1,4 +1,4 @@
-"""How scripted workers fulfil the requests of the higher levels. They know what the request means in words; ids come from tool results."""
+"""Scripted workers that fulfill the requests of the higher levels. They know what the request means in words; ids come from tool results."""
 
 import random
 import re
@@ -19,7 +19,7 @@ class GaveUp(Exception):
 
 
 def carry_out_request(habits: Habits, task: Task, rng: random.Random) -> Script:
-    """Do what the request asks for, then say so."""
+    """Fulfill the request, then report."""
     request = task.success_check["request"]
     worker = Worker(habits, rng, task)
     try:
@@ -30,7 +30,7 @@ def carry_out_request(habits: Habits, task: Task, rng: random.Random) -> Script:
 
 
 class Worker:
-    """One way to fulfil each kind of request."""
+    """One way to fulfill each kind of request."""
 
     def __init__(self, habits: Habits, rng: random.Random, task: Task) -> None:
         self.habits = habits
@@ -156,7 +156,7 @@ class Worker:
         return next((hit for hit in hits if hit[key] == value), hits[0])
 
     def _all(self, tool: str, query: JsonObject) -> Steps:
-        """Every hit, page by page; a hasty worker takes the first page for all."""
+        """All hits, page by page; a hasty worker stops after the first page."""
         page = yield from self._do(tool, query)
         hits = list(page["hits"])
         while "next_offset" in page and self._happens(self.habits.completes):
@@ -167,11 +167,11 @@ class Worker:
         return hits
 
     def _act(self, tool: str, arguments: JsonObject, words: str) -> Steps:
-        """Do what others will see, and say so."""
+        """Make a change that others will see, and state it."""
         return (yield from self._do(tool, arguments, say=words if self._happens(self.habits.states) else ""))
 
     def _do(self, tool: str, arguments: JsonObject, *, say: str = "") -> Steps:
-        """Make a call; where the service fails, wait or try again. Raises GaveUp."""
+        """Make a call; if the service fails, wait or retry. Raises GaveUp."""
         thought = f"I need {tool.replace('_', ' ')}." if self.habits.thinks and not say else ""
         while True:
             result = yield Call(tool, arguments, thought, say)

@@ -1,7 +1,7 @@
 """Checks the workplace's final state against a request.
 
-A goal is a sub-goal's name and the changes that reach it: {"name", "each": [patterns]} wants all of them, {"name", "any": [patterns]} one. A
-pattern is part of a change; "holds" lists words that its text must contain.
+A goal is a subgoal's name and the changes that reach it: {"name", "each": [patterns]} requires all of them, {"name", "any": [patterns]} one. A
+pattern is part of a change; "holds" lists words that the change's text must contain.
 """
 
 import re
@@ -13,7 +13,7 @@ from trainer.environments.protocol import Score
 
 HARMLESS = {"asked", "requested"}
 SAME_THING = {"moved": ("mail",), "set": ("sheet", "row", "column"), "wrote": ("file",)}
-"""Kinds of changes where only the last one to the same thing counts."""
+"""Kinds of changes of which only the last one to the same thing counts."""
 
 
 def judge(goals: list[JsonObject], changes: list[JsonObject], conduct: Conduct) -> Score:

@@ -1,4 +1,4 @@
-"""The calendar, the chat, and the person that one works for."""
+"""The calendar, the chat, and the user."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from trainer.environments.tools import ToolError
 
 
 class Talk(Room):
-    """Tools to meet, to tell, to ask, and to wait."""
+    """Tools to book meetings, post messages, ask the user, and wait."""
 
     def read_agenda(self, day: Day) -> list[dict[str, Any]]:
         """Show what each working hour of a day is taken by; "free" where it is not.
