@@ -1,6 +1,6 @@
 """Exports a stored trajectory in ATIF, the Agent Trajectory Interchange Format (Harbor), version 1.6.
 
-ATIF puts a tool call's result beside the call, where Retrace has it before the next turn; it has no reward and no outcome, which
+ATIF puts a tool call's result beside the call, while Retrace puts it before the next turn. ATIF has no reward and no outcome: they
 go into `extra`. Assistant messages that the policy was only shown become steps marked as copied.
 """
 

@@ -1,4 +1,4 @@
-"""The filters of a list in words, each with a link to the list without it, so that whoever set them, the reader sees and can remove them."""
+"""The active filters of a list in words, each with a link that removes it, so that readers also notice filters that somebody else set."""
 
 from __future__ import annotations
 

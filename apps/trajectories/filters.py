@@ -165,7 +165,7 @@ def _having(column: str, name: str, trajectories: TrajectoryQuerySet) -> Q:
 
 
 def tasks_saying(search: str, workspace_id: UUID | None) -> QuerySet[Task] | None:
-    """Tasks that contain all the words as prefixes; None if `words` has no words."""
+    """Tasks that contain all the words as prefixes; None if `search` has no words."""
     query = tsquery_of(search)
     if not query:
         return None

@@ -116,7 +116,7 @@ def environments(member: Membership) -> list[str]:
 
 
 def tasks(member: Membership, query: str) -> QuerySet[Task]:
-    """Tasks that match `words`, or all if there are none."""
+    """Tasks that match the words of `query`, or all if it has none."""
     matches: QuerySet[Task] = Task.objects.visible_to(member).defer("initial_state", "success_check")
     saying = tasks_saying(query, member.workspace_id)
     if saying is None:

@@ -48,7 +48,7 @@ SELECT index - is_result::int AS shown, substring(body FROM greatest(1, at - %(a
 
 
 def find_in(trajectory: Trajectory, query: str) -> list[Match]:
-    """The steps of a trajectory that contain `words`, ignoring case, in order, without duplicates. Raises TooSlow."""
+    """The steps of a trajectory that contain `query`, ignoring case, in order, without duplicates. Raises TooSlow."""
     query = query.strip()
     if len(query) < MIN_CHARS:
         return []

@@ -147,7 +147,7 @@ def _import(batch: ImportBatch, watch: Watcher) -> None:
     discard(batch)
 
 
-@unawaited()  # a Postgres crash may lose it together with the position, and then it's read again: the file is kept until the end is on disk
+@unawaited()  # a Postgres crash may lose the commit, and the position with it; the file is then read again, so it's kept until the end is on disk
 def _store(batch: ImportBatch, chunk: Chunk) -> None:
     """Write a chunk and advance the batch's position past it. Raises Superseded."""
     lifecycle.record_progress(batch, position=chunk.end, format=chunk.format or batch.format)

@@ -1,4 +1,4 @@
-"""A separate process that reads and prepares a file while this one writes. Both ends of the connection."""
+"""Reads and prepares a file in a separate process while this one writes. Both ends of the connection are in this module."""
 
 from __future__ import annotations
 
