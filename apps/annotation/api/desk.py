@@ -54,7 +54,7 @@ ANSWERS = {
 class BlindStepSerializer(serializers.Serializer[Any]):
     """What the agent observed at a step, and its action."""
 
-    context = serializers.ListField(child=serializers.DictField())  # type: ignore[assignment]  # an attribute of every serializer is called so
+    context = serializers.ListField(child=serializers.DictField())  # type: ignore[assignment]  # every serializer has an attribute of this name
     message = serializers.DictField()
 
 

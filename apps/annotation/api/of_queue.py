@@ -38,7 +38,7 @@ class QueueSerializer(serializers.ModelSerializer[Queue]):
 
 
 class OfQueue(MemberView):
-    """Base of the views below one queue. Which queues are visible depends on the member."""
+    """Base of the views of one queue. Which queues are visible depends on the member."""
 
     def queue(self, queue_id: UUID) -> Queue:
         """The queue. Raises Http404 if this member may not see it."""

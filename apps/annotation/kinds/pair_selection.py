@@ -130,7 +130,7 @@ def _ended_differently(x: Traits, y: Traits) -> bool:
 
 
 def draw(pairing: Pairing, task: UUID, candidates: Iterable[Candidate]) -> Iterator[Pair]:
-    """The pairs of one task, deterministic for the same trajectories. `runs` are ordered oldest first."""
+    """The pairs of one task, deterministic for the same trajectories. `candidates` are ordered oldest first."""
     groups = _groups(pairing, candidates)
     members = {traits: list(courses.values()) for traits, courses in groups.items()}
     blocks = list(_blocks(pairing, {traits: courses.keys() for traits, courses in groups.items()}))

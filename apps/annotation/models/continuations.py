@@ -12,7 +12,7 @@ from apps.trajectories.models import Trajectory
 
 
 class ContinuationQuerySet(JobQuerySet["Continuation"]):
-    """Names the continuations that are waiting, held by a worker, or orphaned."""
+    """Typed queryset of continuations."""
 
 
 class Continuation(Job):

@@ -18,7 +18,7 @@ PER = 1_000_000
 
 
 class JudgeQuerySet(JobQuerySet["Judge"]):
-    """Names the judges that are waiting, at work, or orphaned."""
+    """Typed queryset of judges."""
 
 
 class Judge(Job):

@@ -64,7 +64,7 @@ def _queue_next(workspace_id: UUID) -> None:
 
 @transaction.atomic
 def _fill_batch(queue_id: UUID) -> bool:
-    """Add the items of the next tasks; False at the end. Raises _OthersTurn."""
+    """Add the items of the next tasks; False at the end. Raises _OtherWorkspaceTurn."""
     workspace_id = Queue.objects.values_list("workspace", flat=True).get(pk=queue_id)
     if not try_lock(queue_work.lock_of(workspace_id)):
         raise _OtherWorkspaceTurn
