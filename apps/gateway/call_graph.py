@@ -1,7 +1,7 @@
-"""Finds the call of a session that a new one continues, by digests: earlier calls are neither held in memory nor read again.
+"""Finds the earlier call of a session that a new call continues. Calls are compared by digests, so earlier ones are neither kept in memory nor read again.
 
-By tokens if the engine returns them: a call continues another if its prompt begins with that call's prompt and reply, token by token. Otherwise by
-messages: agents send a reply back with different spacing in the arguments, or null for no content, so normalized content is compared.
+If the engine returns token ids, a call continues another if its prompt begins with that call's prompt and reply, token by token. Otherwise messages
+are compared: agents send a reply back with different spacing in the arguments, or null for no content, so content is normalized first.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 THREADS = ThreadPoolExecutor(4, thread_name_prefix="gateway-database")
 TURNS = Turns(2)
-"""Threads that one workspace may use to change sessions: the end of a large session holds its row for seconds, and its calls wait for that."""
+"""Threads that one workspace may use to change sessions: ending a large session locks its row for seconds, and its calls wait for the lock."""
 LOCK_MILLISECONDS = 1000
 """How long a call waits for its session's row before it's kept in a file."""
 
@@ -37,7 +37,7 @@ async def in_database(function: Callable[P, T], *args: P.args, **kwargs: P.kwarg
 
 
 def _with_connection(work: Callable[[], T]) -> T:
-    """As Django does around a request."""
+    """Run `work` with the connection handling that Django does around a request."""
     close_old_connections()
     try:
         return work()

@@ -121,7 +121,7 @@ class Exchange:
         return await self._pass_reply(await self._read(upstream, receive))
 
     async def _forward_bridged(self, receive: Receive) -> Response | None:
-        """The reply to a prompt that continues the session's tokens, where a chat completion's wouldn't. None: request a chat completion."""
+        """The reply to a prompt composed to continue the session's tokens, if a chat completion's prompt wouldn't. None: request a chat completion."""
         if not (
             self._dialect.is_everywhere and self.cached.graph.nodes and self._upstreams.may_render(self._destination)
         ):
@@ -158,7 +158,7 @@ class Exchange:
 
     @property
     def _may_fail_over(self) -> bool:
-        """Only the first call of a session that a split routed to an arm: there is nothing yet that another policy would have to continue."""
+        """Whether the champion may answer instead: only the first call of a session that a split routed to an arm, before there is anything to continue."""
         session = self.session
         return session.drawn_id is not None and session.policy_id == session.drawn_id and not self.cached.graph.nodes
 

@@ -27,7 +27,7 @@ class SessionQuerySet(WorkspaceQuerySet["Session"]):
         return self.filter(state=Session.State.OPEN)
 
     def with_valid_keys(self) -> Self:
-        """Those whose key is valid: whoever opened them may still open sessions, and the token used to open them isn't revoked.
+        """Sessions whose key is valid: whoever opened them may still open sessions, and the token used to open them isn't revoked.
 
         Sessions with a name have no key that anybody knows; their calls carry a token.
         """
@@ -40,7 +40,7 @@ class SessionQuerySet(WorkspaceQuerySet["Session"]):
         return self.exclude(token__revoked_at__isnull=False, name="").filter(Exists(memberships) | ~Q(name=""))
 
     def of_policies(self) -> Self:
-        """Without those of training runs, which number in the thousands and are shown with their runs."""
+        """Sessions except those of training runs, which number in the thousands and are shown with their runs."""
         return self.filter(policy__isnull=False)
 
     def idle_at(self, moment: datetime) -> Self:

@@ -64,7 +64,7 @@ def member_with(token: str) -> Membership:
 def named_session(token: str, name: SessionName, body: Mapping[str, Any]) -> str:
     """The key digest of the open session with that name, which is opened if there is none. Raises NoSession, NoSuchModel.
 
-    body: the session fields of a request, from `Dialect.about`; its `model` names a policy or a split.
+    body: the session fields of a request, from `Dialect.session_fields`; its `model` names a policy or a split.
     """
     member = member_with(token)
     model = _storable(body.get("model"))

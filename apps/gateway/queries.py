@@ -28,7 +28,7 @@ from contract.episodes import PlayedEpisode
 from contract.trajectory import Trajectory as TrajectoryRecord
 
 MAX_OTHERS = 64
-"""Paths of a training run's session that are learned from besides its main one, the longest first."""
+"""Maximum number of paths of a training run's session to learn from besides the main one, the longest first."""
 
 
 class Counts(NamedTuple):
@@ -40,7 +40,7 @@ class Counts(NamedTuple):
     seams: int
     """Calls that repeat the chat with different tokens: training treats them as new beginnings."""
     bridged: int
-    """Calls that would have had a seam, if their prompts weren't composed of the sampled tokens."""
+    """Calls that would have had a seam if their prompts hadn't been composed of the sampled tokens."""
     untrainable: int
     redacted: int
     """Answered calls that were partly redacted."""
@@ -110,7 +110,7 @@ def record_of(session: Session) -> TrajectoryRecord:
 
 
 def _record(session: Session, paths: Sequence[list[Call]]) -> TrajectoryRecord:
-    """The main path, as far as it can be held in memory: all of it, but for hostile ones."""
+    """The main path, up to a size limit that only hostile sessions exceed."""
     main = paths[0] if paths else []
     sizes = accumulate(size_of([call]) for call in main)
     [held] = with_content([[call for call, size in zip(main, sizes, strict=True) if size <= MAX_CHARACTERS]])
@@ -118,7 +118,7 @@ def _record(session: Session, paths: Sequence[list[Call]]) -> TrajectoryRecord:
 
 
 def episode_of(session: Session) -> PlayedEpisode | None:
-    """What a finished session of a training run can teach: its main path, and the tokens of MAX_OTHERS more; None without steps."""
+    """What a training run learns from one of its finished sessions: the main path, and the tokens of up to MAX_OTHERS others. None without steps."""
     paths = paths_of(outlines_of(session))
     record = _record(session, paths)
     return PlayedEpisode(record, tuple(with_tokens(paths[1 : 1 + MAX_OTHERS]))) if record.steps else None

@@ -297,7 +297,7 @@ async def _spent_since(workspace_id: UUID, session_id: UUID | None, since: datet
 
 
 def _digest_key(session: Session) -> bytes:
-    """Useless to somebody with only the database."""
+    """The key of the digests in a session's call graph. It isn't in the database, so whoever has only that can't verify guesses."""
     return salted_hmac("gateway digests", str(session.pk), algorithm="sha256").digest()
 
 

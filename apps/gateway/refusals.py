@@ -43,7 +43,7 @@ class TooLarge(GatewayRefusal):
 
 
 class Crowded(GatewayRefusal):
-    """This process holds as much of the workspace's calls, or of all, as it may."""
+    """This process has reached its memory limit for the workspace's calls, or for all calls."""
 
     status = 503
     type = "server_error"

@@ -1,8 +1,8 @@
-"""Continues a session in exactly its tokens where the server's chat template would render the policy's replies in other ones.
+"""Continues a session with its exact tokens when the server's chat template would render the policy's replies to different ones.
 
-An agent sends replies back as messages. Rendered, these may become other tokens than the policy sampled: a parser dropped a space, or the same text
-was sampled in other pieces. The prompt of such a call is composed here of the tokens of the call before, and what the template adds after its
-reply. vLLM takes it with `--enable-scale-out`, which offers what a chat completion does as separate requests: render, generate, derender.
+Agents send replies back as messages. Rendering those may yield other tokens than the policy sampled: a parser dropped a space, or the same text
+was sampled as different tokens. So the prompt is composed here: the tokens of the previous call, then what the template adds after its reply.
+vLLM accepts such prompts with `--enable-scale-out`, which splits a chat completion into three requests: render, generate, and derender.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ GENERATE = "/inference/v1/generate"
 DERENDER = "chat/completions/derender"
 RENDER_SECONDS = 10.0
 MAX_AFTER_END = 8
-"""Tokens that a chat template may write after the token that ends a turn, such as a line break."""
+"""Maximum number of tokens that a chat template adds after the token that ends a turn, such as a line break."""
 UNSUPPORTED = (403, 404, 405, 501)
-"""Statuses of a server that never answers such a request. vLLM without `--enable-scale-out` says 403."""
+"""Status codes of servers that don't support these requests. vLLM without `--enable-scale-out` returns 403."""
 SYSTEM = ("system", "developer")
 MAX_TOKENS = 1 << 20
-"""Of a call that is continued. A server may return millions, and all are read at once."""
+"""Maximum length of a call to continue. A server may return millions of tokens, and all are read at once."""
 MAX_CALLS = 2000
-"""Calls in a row whose tokens are read."""
+"""Maximum number of consecutive calls whose tokens are read."""
 CHAIN = """
 WITH RECURSIVE chain (id, parent_id, kind, prompt_ids, sampled_ids, depth) AS (
     SELECT id, parent_id, "join", prompt_ids, sampled_ids, 1 FROM gateway_call WHERE id = %s
@@ -51,33 +51,33 @@ WITH RECURSIVE chain (id, parent_id, kind, prompt_ids, sampled_ids, depth) AS (
 )
 SELECT kind, prompt_ids, sampled_ids FROM chain ORDER BY depth
 """
-"""A call with those that it continues token by token, the latest first. In one statement: a call isn't to take as many as its session has calls."""
+"""Selects a call and those that it continues token by token, the latest first. One statement, rather than one for each call of the session."""
 
 
 @dataclass(frozen=True)
 class Continued:
-    """The tokens of a call that is continued."""
+    """The tokens of a call to continue."""
 
     sequence: Ids
     """Prompt and reply."""
     rendered: int
-    """How many of them, from the first, are a prompt as the server rendered it."""
+    """How many of them, from the first, are a prompt rendered by the server."""
 
 
 @dataclass(frozen=True)
 class SeamBridge:
-    """One request of a session, in chat completions."""
+    """One chat completion request of a session."""
 
     upstreams: Upstreams
     destination: Destination
     session: Session
     request: dict[str, Any]
-    """As for a chat completion."""
+    """The request as for a chat completion."""
 
     async def generation(
         self, graph: CallGraph, messages: Sequence[dict[str, Any]], digests: Sequence[bytes]
     ) -> dict[str, Any] | None:
-        """The request for `GENERATE`. None if a chat completion would continue the session's tokens too, or nothing can be done about it.
+        """The request for `GENERATE`. None if a chat completion would continue the session's tokens as well, or if they can't be continued.
 
         digests: of each prefix of `messages`.
         """
@@ -85,7 +85,7 @@ class SeamBridge:
         if node is None or not 0 < (node.sequence_length or 0) <= MAX_TOKENS:
             return None
         whole = await self._rendered(self.request)
-        if whole is None or whole.get("features"):  # images are more than their tokens
+        if whole is None or whole.get("features"):  # an image isn't represented by its tokens alone
             return None
         rendered = np.array(whole["token_ids"], np.int32)
         parent = graph.parent_of(digests, rendered)
@@ -114,7 +114,7 @@ class SeamBridge:
         for choice in choices if isinstance(choices, list) else []:
             if mapping(mapping(choice).get("message")).get("tool_calls") and choice.get("finish_reason") == "stop":
                 choice["finish_reason"] = "tool_calls"  # as in a chat completion
-        usage = generated.get("usage") or reply.get("usage")  # as the engine counted, if it did
+        usage = generated.get("usage") or reply.get("usage")  # prefer the engine's count
         return {**reply, "prompt_token_ids": generated.get("prompt_token_ids"), "usage": usage}
 
     def _with_prompt(self, whole: dict[str, Any], prompt: Ids) -> dict[str, Any]:
@@ -122,9 +122,8 @@ class SeamBridge:
         longer = len(prompt) - len(whole["token_ids"])
         limit = sampling.get("max_tokens")
         max_tokens = self.request.get("max_completion_tokens") or self.request.get("max_tokens")
-        if (
-            longer > 0 and type(limit) is int and limit != max_tokens
-        ):  # it's what the rendered prompt leaves of the context
+        # A limit that the request doesn't set is what the rendered prompt leaves of the context.
+        if longer > 0 and type(limit) is int and limit != max_tokens:
             sampling["max_tokens"] = max(limit - longer, 1)
         changed = {"token_ids": prompt.tolist(), "sampling_params": sampling, "stream": False, "stream_options": None}
         return {**whole, **changed, "return_token_ids": True}
@@ -134,7 +133,7 @@ class SeamBridge:
         return whole if whole is not None and whole.get("token_ids") and is_ids(whole["token_ids"]) else None
 
     async def _answer(self, path: str, body: dict[str, Any]) -> dict[str, Any] | None:
-        """A JSON object; None if the server has none."""
+        """The JSON object in the server's response; None if there is none."""
         try:
             response = await self.upstreams.send(
                 self.destination, self.session.pk, path, body, headers={}, seconds=RENDER_SECONDS
@@ -155,9 +154,9 @@ class SeamBridge:
 
 
 def bridged(continued: Continued, rendered: Ids, shared: Ids) -> Ids | None:
-    """The prompt that continues `continued`; None if template and tokens have nothing in common to join them at.
+    """The prompt that continues `continued`; None if the rendered text and the tokens can't be joined.
 
-    rendered: the whole chat. shared: the chat up to the reply that is continued.
+    rendered: the whole chat. shared: the chat up to and including the reply to continue.
     """
     sequence, rendered_length = continued.sequence, continued.rendered
     ends = np.flatnonzero(shared[-1 - MAX_AFTER_END :] == sequence[-1])
@@ -172,7 +171,7 @@ def bridged(continued: Continued, rendered: Ids, shared: Ids) -> Ids | None:
 
 
 async def _stored_tokens_of(session: Session, call_id: UUID) -> Continued | None:
-    """An agent doesn't stop because the database is away: its call gets a seam."""
+    """The tokens of a stored call. None if the database is down: the call then gets a seam instead of an error."""
     try:
         return await in_turn(session, tokens_of, call_id)
     except Exception as error:
@@ -182,7 +181,7 @@ async def _stored_tokens_of(session: Session, call_id: UUID) -> Continued | None
 
 
 def tokens_of(call_id: UUID) -> Continued | None:
-    """The tokens of a stored call whose turn the policy ended; None if some aren't stored, or there are too many calls."""
+    """The tokens of a stored call in which the policy ended its turn; None if some aren't stored, or there are too many calls."""
     reply = Call.objects.filter(pk=call_id).values_list("reply", flat=True).first()
     if not _has_ended_turn(reply):
         return None
@@ -196,13 +195,13 @@ def tokens_of(call_id: UUID) -> Continued | None:
 
 
 def _has_ended_turn(reply: Any) -> bool:
-    """Whether the last token is the one that ends a turn: not where a limit or a stop string cut the reply."""
+    """Whether the last token is the one that ends a turn; it isn't if a limit or a stop string cut the reply."""
     choices = mapping(reply).get("choices")
     choice = mapping(choices[0]) if isinstance(choices, list) and choices else {}
     return choice.get("finish_reason") in ("stop", "tool_calls") and choice.get("stop_reason") is None
 
 
 def _has_late_system_message(messages: Sequence[dict[str, Any]]) -> bool:
-    """Whether there is one after the beginning, where a change of it isn't noticed: digests don't cover system messages."""
+    """Whether a system message comes after the beginning. Digests don't cover system messages, so a change of it would go unnoticed."""
     roles = [message.get("role") in SYSTEM for message in messages]
     return any(is_system and not all(roles[:index]) for index, is_system in enumerate(roles))

@@ -25,22 +25,22 @@ ENDED = {Session.State.FINISHED: "done", Session.State.ABANDONED: "abandoned"}
 
 
 MAX_STEPS = 20_000
-"""Total for all paths of a session besides its longest: a chat that branches a thousand times at its thousandth step has a million."""
+"""Maximum total length of a session's paths besides the longest: a chat that branches a thousand times at its thousandth step has a million steps."""
 MAX_PATHS = 1000
-"""All are stored within the request that ends the session: a few milliseconds each, and more for long ones."""
+"""Maximum number of paths. All are stored within the request that ends the session: a few milliseconds each, and more for long ones."""
 MAX_CHARACTERS = 64 << 20
-"""Of the longest path, and of all others together: what a path shares with others is stored with each."""
+"""Maximum size of the longest path, and of all others together, which each repeat what they share."""
 MAX_IDS = 8 << 20
-"""Token ids and log-probabilities of one path. A prompt that is a new beginning has all of its ids, so a path may have gigabytes of them."""
+"""Maximum number of token ids and log-probabilities in one path. A prompt that starts anew stores all of its ids, so a path could have gigabytes."""
 BYTES_OF_ID = 4
 CHARACTERS_OF_ID = 8
-"""What an id or a log-probability takes as text."""
+"""Approximate length of an id or a log-probability as text."""
 IDS = ("prompt_ids", "sampled_ids", "logprobs")
 TOO_MANY_IDS = "Its session has more token ids than fit into one trajectory."
 
 
 def outlines_of(session: Session) -> list[Call]:
-    """The session's calls without their content, which may be hundreds of megabytes, but with its `size` in characters, and the number of its `ids`."""
+    """The session's calls without their content, which may be hundreds of megabytes; annotated with their `size` in characters and their number of `ids`."""
     sizes = [Coalesce(Length(Cast(name, TextField())), 0) for name in ("messages", "tools", "reply")]
     ids = [Coalesce(Length(name), 0) / BYTES_OF_ID for name in IDS]
     calls = Call.objects.filter(session=session).order_by("id").only("status", "parent", "body_digest", "is_retry")
@@ -48,14 +48,16 @@ def outlines_of(session: Session) -> list[Call]:
 
 
 def with_content(paths: Sequence[Sequence[Call]]) -> list[list[Call]]:
-    """The same paths from `outlines_of`, of calls with everything that a trajectory needs; those after MAX_IDS are without ids."""
+    """The paths from `outlines_of` with everything that a trajectory needs; calls beyond MAX_IDS are without ids."""
     needed = {call.pk for path in paths for call in path}
     fit = {call.pk for path in paths for call in _within(path, MAX_IDS)}
     calls = Call.objects.defer("request").in_bulk(fit)
     for call in Call.objects.defer("request", *IDS).in_bulk(needed - fit).values():
-        call.untrainable = TOO_MANY_IDS  # not stored: the call keeps its ids
+        call.untrainable = TOO_MANY_IDS  # not saved: the stored call keeps its ids
         calls[call.pk] = call
-    return [[calls[call.pk] for call in path if call.pk in calls] for path in paths]  # some may be deleted meanwhile
+    return [
+        [calls[call.pk] for call in path if call.pk in calls] for path in paths
+    ]  # some may have been deleted meanwhile
 
 
 def with_tokens(paths: Sequence[Sequence[Call]]) -> list[Chat]:
@@ -66,10 +68,10 @@ def with_tokens(paths: Sequence[Sequence[Call]]) -> list[Chat]:
     return [[tokens[call.pk] for call in path if call.pk in tokens] for path in paths]
 
 
-def _within(path: Sequence[Call], max_steps: int) -> list[Call]:
-    """The calls from its beginning that have at most so many ids."""
+def _within(path: Sequence[Call], max_ids: int) -> list[Call]:
+    """The calls at the beginning of a path with at most `max_ids` ids in total."""
     sums = accumulate(_ids_of(call) for call in path)
-    return [call for call, ids in zip(path, sums, strict=True) if ids <= max_steps]
+    return [call for call, ids in zip(path, sums, strict=True) if ids <= max_ids]
 
 
 def _ids_of(call: Call) -> int:
@@ -77,12 +79,12 @@ def _ids_of(call: Call) -> int:
 
 
 def size_of(path: Sequence[Call]) -> int:
-    """The characters of a path from `outlines_of`, without its ids; 0 if they weren't counted."""
+    """The number of characters in a path from `outlines_of`, without its ids; 0 if they weren't counted."""
     return sum(getattr(call, "size", 0) for call in path)
 
 
 def whole_size_of(path: Sequence[Call]) -> int:
-    """The characters of a path from `outlines_of`, with its ids; 0 if they weren't counted."""
+    """The number of characters in a path from `outlines_of`, with its ids; 0 if they weren't counted."""
     return size_of(path) + CHARACTERS_OF_ID * sum(map(_ids_of, path))
 
 

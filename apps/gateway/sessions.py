@@ -171,7 +171,7 @@ def open_training_session(
 
 
 def create_session(*, idle_seconds: int = IDLE_SECONDS, **columns: Any) -> NewSession:
-    """Create the row with its key; `facts` are columns, which determine what acts."""
+    """Create the row with its key. `columns` determine what acts."""
     key = MARK + secrets.token_urlsafe(32)
     session = Session.objects.create(
         **columns,

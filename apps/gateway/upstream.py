@@ -24,14 +24,14 @@ from contract.outgoing.replies import LARGEST_ERROR, error_in, json_of
 CONNECTIONS = 1000
 CONNECT_SECONDS = 10.0
 SESSION, WORKSPACE = "X-Session-Id", "X-Workspace-Id"
-"""The headers that tell our own servers the session, and whose it is."""
+"""Headers that tell our own servers the session and its workspace."""
 TRAINING_ADDRESSES = 16
 KNOWN_SECONDS = 600.0
 """How long a server's detected capabilities are cached."""
 UNKNOWN_SECONDS = 10.0
 """How long a failed detection is cached."""
 IDLE_SECONDS = 60.0
-"""When the connections to a server are closed. httpx does so only with the next request to the same server, so those to many would stay open."""
+"""How long a server's idle connections are kept. httpx only closes them at the next request to the same server, so they would accumulate."""
 FAILURES = 3
 AWAY_SECONDS = 15.0
 """Circuit breaker: after this many consecutive failures, servers are considered down for this long."""
@@ -72,9 +72,9 @@ class Upstreams:
         self._training: deque[tuple[str, str]] = deque()
         self._closing: set[asyncio.Task[None]] = set()
         self._supports_token_ids: dict[tuple[str, str], tuple[bool, float]] = {}
-        """By address and key: without its key, a server doesn't say, and others may have the key."""
+        """By address and key: a server doesn't answer without its key, and other members may have it."""
         self._cannot_render: dict[tuple[str, str], float] = {}
-        """By address and key, until when it isn't asked again."""
+        """By address and key: until when the server isn't asked again."""
         self._failures: dict[tuple[str, ...], tuple[int, float]] = {}
         """By a policy's servers: consecutive times that none was reachable, and the time of the last."""
 
@@ -118,13 +118,13 @@ class Upstreams:
         return is_supported
 
     def may_render(self, destination: Destination) -> bool:
-        """Whether the server may offer rendering as a request of its own. Our own servers don't need to: their prompts continue what they sampled."""
+        """Whether the server may support rendering as a separate request. Our own servers don't need it: their prompts continue the sampled tokens."""
         if destination.is_own or self._cannot_render.get(_client_key(destination), 0.0) > time.monotonic():
             return False
         return _may_send_key_to_roots(destination)
 
     def cannot_render(self, destination: Destination, seconds: float = KNOWN_SECONDS) -> None:
-        """The server isn't asked to render again for so long."""
+        """Don't ask the server to render again for this long."""
         self._cannot_render[_client_key(destination)] = time.monotonic() + seconds
 
     async def send(
@@ -184,7 +184,7 @@ class Upstreams:
         self._in_background(_read_to_end(response, rest))
 
     def _client(self, destination: Destination, address: str) -> AsyncClient:
-        """For a request that the current task sends at once."""
+        """The client for a request that the current task is about to send."""
         asker.set(destination.workspace_id)
         client_key = (address, destination.key_variable)
         if client_key not in self._clients:
@@ -238,19 +238,19 @@ class Upstreams:
         task.add_done_callback(self._closing.discard)
 
     def _forget_training(self, newest: tuple[str, str]) -> None:
-        """Weights in training have a new address at each step."""
+        """Close the clients of old addresses: weights in training have a new address at each step."""
         self._training.append(newest)
         if len(self._training) > TRAINING_ADDRESSES:
             self._close(self._training.popleft())
 
 
 def _client_key(destination: Destination) -> tuple[str, str]:
-    """What decides what the server of a session says of itself: where it is, and the key."""
+    """The key under which a server's detected capabilities are cached: its address, and the API key."""
     return destination.addresses[0], destination.key_variable
 
 
 async def _read_to_end(response: httpx.Response, rest: AsyncIterator[bytes]) -> None:
-    has_room.set(None)  # the call, whose memory this would count as, may be over
+    has_room.set(None)  # runs after the call, whose memory this must not count as
     size = 0
     try:
         with suppress(httpx.HTTPError, TimeoutError):
@@ -268,7 +268,7 @@ def _root(address: str) -> str:
 
 
 def _may_send_key_to_roots(destination: Destination) -> bool:
-    """Whether the installation allows the key beside `/v1/`, where tokens are generated, too."""
+    """Whether the installation also allows sending the key outside `/v1/`, where tokens are generated."""
     try:
         for address in destination.addresses:
             key_for(destination.key_variable, _root(address))
@@ -278,7 +278,7 @@ def _may_send_key_to_roots(destination: Destination) -> bool:
 
 
 def _send_api_key(request: httpx.Request) -> None:
-    """In addition to the bearer token, since servers read one or the other; Anthropic's own expects other tokens there."""
+    """Send the key in `x-api-key` in addition to the bearer token, since servers read one or the other; Anthropic's own refuses such bearer tokens."""
     if key := request.headers.get("Authorization", "").removeprefix("Bearer "):
         request.headers["x-api-key"] = key
         if request.url.host == ANTHROPIC:
@@ -286,7 +286,7 @@ def _send_api_key(request: httpx.Request) -> None:
 
 
 def is_error(content: bytes) -> bool:
-    """Whether it's an error of the protocol, also as vLLM's and others' frameworks send one."""
+    """Whether it's an error of the protocol, or one in the form used by vLLM's and other web frameworks."""
     if len(content) > LARGEST_ERROR:
         return False
     try:

@@ -203,7 +203,7 @@ class SessionSerializer(serializers.ModelSerializer[Session]):
         return answer
 
     def get_cost(self, session: Session) -> dict[str, Any] | None:
-        """Null of a session that is just opened, and of a split's open one."""
+        """Null for a session that was just opened, and for a split's open session."""
         return None if hides_cost(session) or "cost_calls" not in vars(session) else session.cost.to_json()
 
     def get_url(self, session: Session) -> str:
@@ -222,11 +222,11 @@ class OpenedSerializer(SessionSerializer):
         read_only_fields = fields
 
     def get_base_url(self, session: Session) -> str:
-        """For the agent's library."""
+        """The base URL to configure in the agent's library."""
         return base_url_of(self.context["request"])
 
     def get_api_key(self, session: Session) -> str:
-        """For the agent's library. Valid only for this session."""
+        """The key to configure in the agent's library. Valid only for this session."""
         return str(self.context["key"])
 
 
@@ -257,7 +257,7 @@ class TraceSerializer(serializers.Serializer[Any]):
 
 
 def hides_cost(session: Session) -> bool:
-    """A price would tell which policy of a split answers."""
+    """Whether the cost must be hidden, since a price would reveal which policy of a split answers."""
     return session.split is not None and session.is_open
 
 

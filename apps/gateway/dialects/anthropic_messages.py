@@ -68,7 +68,7 @@ class AnthropicMessages(Dialect):
 
     @staticmethod
     def normalized(item: Json) -> Json:
-        """Without reasoning and cache markers, which agents move at each turn."""
+        """The item without reasoning and cache markers, which agents move at each turn."""
         if not isinstance(item, dict):
             return item
         if item.get("role") == "system":

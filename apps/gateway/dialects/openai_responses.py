@@ -79,7 +79,7 @@ class OpenAIResponses(Dialect):
 
     @staticmethod
     def normalized(item: Json) -> Json:
-        """Without item ids, states, and reasoning."""
+        """The item without ids, states, and reasoning."""
         if not isinstance(item, dict):
             return item
         kind = item.get("type") or "message"

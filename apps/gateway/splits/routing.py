@@ -81,7 +81,7 @@ def open_split_session(
 ) -> NewSession:
     """Open a session with the arm for `unit`, with that policy as it's served now. Raises NobodyAnswers.
 
-    unit: from `unit_of`. `facts` are the columns of any session.
+    unit: from `unit_of`. columns: those of any session.
     """
     policy, target, drawn, failover = route(split, unit)
     takes_part = drawn is not None and split.experiment is not None
@@ -106,7 +106,7 @@ def open_split_session(
 
 
 def _unit_digest(split: TrafficSplit, unit: str) -> bytes:
-    """Useless to somebody with only the database: units are often names of people, which can be guessed."""
+    """A keyed digest: units are often names of people, which could be guessed from an unkeyed one by whoever has the database."""
     key = salted_hmac("traffic split units", str(split.pk), algorithm="sha256").digest()
     return blake2b(unit.encode("utf-8", "surrogatepass"), digest_size=16, key=key).digest()
 
