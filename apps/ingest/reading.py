@@ -19,7 +19,7 @@ T = TypeVar("T")
 TIMES = 25
 """Limit for the size of a record's trajectories together, as a multiple of the record's: each of them repeats what they share."""
 MIN_ROOM, MAX_ROOM = 32 << 20, 256 << 20
-"""Bounds for that limit, for small and for large records, unless MAX_TIMES the record's own size is more."""
+"""Bounds of that limit. For very large records it's MAX_TIMES their own size, if that's more."""
 MAX_TIMES = 4
 MAX_TRAJECTORIES = 100_000
 """Per record, since they're in memory together."""

@@ -66,7 +66,7 @@ class _Part(io.RawIOBase):
 
 
 class _Unpacking(io.RawIOBase):
-    """A member, whose damage is told in one way: bzip2's looks like that of a disk, and lzma has its own."""
+    """A member whose decompression errors are all raised as BadZipFile: bzip2 raises a bare OSError, and lzma an error of its own."""
 
     def __init__(self, member: IO[bytes]) -> None:
         self._member = member

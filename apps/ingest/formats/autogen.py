@@ -61,7 +61,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
 
 
 def _of_team(entry: dict[str, Any], has_usage: bool) -> Iterator[Message]:
-    """`is_told`: messages report model usage, so one that doesn't was written by a program."""
+    """`has_usage`: messages report model usage, so one that doesn't was written by a program."""
     kind, name, content = text(entry.get("type")), text(entry.get("source")), entry.get("content")
     usage = entry.get("models_usage")
     if kind == "ToolCallExecutionEvent":

@@ -41,7 +41,7 @@ SHARED = frozenset(
 OF_ONE = frozenset({"steps", "trajectory_steps", "transitions", "turns", "trajectory", "traj", "episode"})
 """Lists that belong to a single trajectory: their elements aren't trajectories, whatever they look like."""
 DESCRIBED = "columns"
-"""A data set description's roles of its columns, such as prompt and answer. It looks like a record but isn't one."""
+"""Key of a data set description that gives the roles of its columns, such as prompt and answer. Such an object looks like a record but isn't one."""
 FIELDS_OF_EACH = frozenset(name for name in (*REWARD, *SUCCESS, *POLICY, *TERMINATION) if "." not in name)
 
 
