@@ -328,7 +328,7 @@ REST_FRAMEWORK = {
     ],
     "DEFAULT_PERMISSION_CLASSES": ["apps.accounts.authentication.IsMember"],
     "DEFAULT_PAGINATION_CLASS": "apps.common.pages.ApiCursorPagination",
-    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "apps.common.content_negotiation.WhatThereIs",
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "apps.common.content_negotiation.LenientNegotiation",
     "DEFAULT_RENDERER_CLASSES": ["apps.common.json_answer.ApiRenderer"],
     "DEFAULT_SCHEMA_CLASS": "apps.common.openapi.ApiSchema",
     "EXCEPTION_HANDLER": "apps.common.api.answer_error",

@@ -1,4 +1,4 @@
-"""PostgreSQL's advisory locks by name: whoever finds one held does something else, rather than wait. PostgreSQL releases those of a killed process."""
+"""PostgreSQL's advisory locks, by name. Nobody waits for a lock that is held: callers do something else. PostgreSQL releases those of a killed process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.db import connection
 
 
 def number_of(name: str) -> int:
-    """PostgreSQL's number for a lock, of 64 bits."""
+    """The lock's 64-bit number in PostgreSQL."""
     return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "big", signed=True)
 
 

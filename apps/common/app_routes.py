@@ -1,4 +1,4 @@
-"""An app's routes, with which only addresses that begin like one of them are compared: most apps needn't be asked."""
+"""An app's routes behind a check of the path's first segment, so that Django doesn't try the patterns of every app."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -8,7 +8,7 @@ from django.urls.resolvers import RoutePattern
 
 
 class _BeginsAlike(RoutePattern):
-    """An empty prefix, which matches what has the first segment of one of `routes`. Each of them spells it out."""
+    """Matches paths that begin with the first segment of one of `routes`, and consumes nothing of them: the routes include that segment."""
 
     def __init__(self, routes: Iterable[URLPattern | URLResolver]) -> None:
         super().__init__("")

@@ -17,7 +17,7 @@ KNOWN = {"utf-8", "utf8", "us-ascii", "ascii"}
 class CharsetMiddleware:
     """Decodes every request as UTF-8, and refuses those that declare another charset.
 
-    For pages, the refusal happens here, after sign-in; for the API, when the body is about to be parsed (`WhatThereIs`).
+    For pages, the refusal happens here, after sign-in; for the API, when the body is about to be parsed (`LenientNegotiation`).
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -52,7 +52,7 @@ class ForeignCharset(APIException):
     default_code = "foreign_charset"
 
 
-class WhatThereIs(DefaultContentNegotiation):
+class LenientNegotiation(DefaultContentNegotiation):
     """Selects the requested media type, or else the one available, which HTTP allows (RFC 9110, 12.5.1).
 
     Rows, cards, and rejected rows don't use a renderer. A client that requests their types, as documented in the schema,

@@ -1,5 +1,5 @@
-"""How many requests of one person, and of one workspace, a process works on at once, so that slow ones, such as those that wait for a locked row,
-leave database connections and threads to everybody else.
+"""Limits how many requests of one person, and of one workspace, a process works on at once, so that slow ones, such as those that wait for a
+locked row, leave database connections and threads to everybody else.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from apps.common.limits import TooManyTries, too_many
 from apps.common.request_threads import release_connections
 
 AT_ONCE = 4
-"""Of one person: half of DATABASE_POOL."""
+"""Limit for one person: half of DATABASE_POOL."""
 MAX_WAITING = 36
 WORKSPACE_AT_ONCE = 6
-"""Of all people of a workspace, who may be many, but also one who made many accounts."""
+"""Limit for all people of a workspace, who may be many, or one person with many accounts."""
 WORKSPACE_MAX_WAITING = 150
-"""Together with WORKSPACE_AT_ONCE, well below the threads of a process (`request_threads`)."""
+"""Limit of a workspace's waiting requests. Together with WORKSPACE_AT_ONCE, well below the threads of a process (`request_threads`)."""
 WAIT_SECONDS = 15.0
 RETRY_AFTER = 2
 
@@ -44,7 +44,7 @@ class _Waiting:
 
 
 class FairShare:
-    """The requests under way and waiting in this process, by person and workspace. Whoever waits longest begins first, if they have a share left."""
+    """The requests in progress and waiting in this process, by person and workspace. The one that has waited longest begins first, if its share allows."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -52,7 +52,7 @@ class FairShare:
         self._line: list[_Waiting] = []
 
     def enter(self, person: int | None, workspace: UUID | None = None) -> None:
-        """Begin a request, once fewer than AT_ONCE of this person's and WORKSPACE_AT_ONCE of this workspace's are under way. Raises TooManyTries."""
+        """Begin a request once fewer than AT_ONCE of this person's and WORKSPACE_AT_ONCE of this workspace's are in progress. Raises TooManyTries."""
         request = _Waiting(person, workspace)
         with self._lock:
             if self._may_begin(request):
@@ -101,14 +101,14 @@ SHARES = FairShare()
 
 
 def enter(request: HttpRequest, person: int | None, workspace: UUID | None) -> None:
-    """Begin a person's request, or that of a workspace's key, unless it has begun; the middleware ends it. Raises TooManyTries."""
+    """Begin a request of a person or of a workspace's key, unless it has begun; the middleware ends it. Raises TooManyTries."""
     if not hasattr(request, "share_of"):
         SHARES.enter(person, workspace)
         request.share_of = (person, workspace)  # type: ignore[attr-defined]  # see FairShareMiddleware
 
 
 class FairShareMiddleware:
-    """Begins requests for pages, and ends all that have begun once their response is complete; a streamed one holds nothing that others need.
+    """Begins requests for pages, and ends every request once its response is complete; streaming responses hold nothing that others need.
 
     Those of the API begin in `apps.accounts.authentication`, which knows the tokens.
     """
@@ -135,7 +135,7 @@ class FairShareMiddleware:
 
 
 def _workspace(request: HttpRequest) -> UUID | None:
-    """The current one; None for people without a workspace."""
+    """The current workspace; None for people without one."""
     try:
         found: UUID = request.member.workspace_id  # type: ignore[attr-defined]  # set by CurrentMembershipMiddleware
     except Http404:

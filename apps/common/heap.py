@@ -1,4 +1,4 @@
-"""What a process holds from its start until its end."""
+"""Objects that a process keeps from its start until its end."""
 
 import gc
 

@@ -88,7 +88,7 @@ def text(content: str) -> Markup:
 
 
 def of_template(written: object) -> Markup:
-    """What a macro of apps.common.compiled_templates wrote; only with its escaping on is that markup already."""
+    """The output of a macro of apps.common.compiled_templates, which is markup only if autoescaping was on."""
     if not isinstance(written, markupsafe.Markup):
         raise UnknownMarkup("A template wrote text, not markup.")
     return mark_safe(str(written))
@@ -107,7 +107,7 @@ def packed(markup: Markup) -> bytes:
 
 
 def unpacked(packed: bytes) -> Markup:
-    """The inverse of `packed`. The caller guarantees that `kept` comes from a trusted store."""
+    """The inverse of `packed`. The caller guarantees that `packed` comes from a trusted store."""
     return mark_safe(zlib.decompress(packed).decode())
 
 

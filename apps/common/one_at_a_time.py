@@ -1,6 +1,6 @@
-"""Periodic work that one worker does at a time, since several that begin one after another would take all workers if it's slow.
+"""Lets only one worker at a time do a piece of periodic work: if it's slow, its repetitions would otherwise occupy all workers.
 
-The database's advisory locks would let a suspended worker stop the work for good: here, after a time, another one begins.
+With an advisory lock of the database, a suspended worker would stop the work for good; here another worker begins after a time limit.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from django.core.cache import cache
 
 @contextmanager
 def one_at_a_time(name: str, *, seconds: int) -> Iterator[bool]:
-    """Yields whether to do the work now: nobody else does, or they began more than `seconds` ago. It must be safe to do twice at once."""
+    """Yields whether to do the work now: nobody else is doing it, or they began more than `seconds` ago. It must be safe to do twice concurrently."""
     key, token = f"at-work:{name}", uuid4().hex
     is_acquired = bool(cache.add(key, token, seconds))
     try:

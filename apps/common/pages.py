@@ -85,7 +85,7 @@ class _Measured:
 
 
 class ShortPages(ApiCursorPagination):
-    """For rows of up to a million characters each."""
+    """Short pages, for rows of up to a million characters each."""
 
     max_page_size = 100
 

@@ -15,7 +15,7 @@ class TooSlow(Exception):
 
 @contextmanager
 def lock_time_limit(milliseconds: int) -> Iterator[None]:
-    """A transaction in which nothing waits longer than this for a locked row; it's an outage (`apps.common.outages`) if it would."""
+    """A transaction in which nothing waits longer than this for a locked row; exceeding it counts as an outage (`apps.common.outages`)."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SELECT set_config('lock_timeout', %s, true)", [str(milliseconds)])
         yield
@@ -23,9 +23,10 @@ def lock_time_limit(milliseconds: int) -> Iterator[None]:
 
 @contextmanager
 def periodic_lock_time_limit(milliseconds: int = 1000) -> Iterator[None]:
-    """For periodic work in many transactions: none waits longer than this for a locked row.
+    """Limits lock waits in periodic work that spans many transactions: none waits longer than this for a locked row.
 
-    It's repeated anyway, and a long deletion or a suspended worker may hold a row for hours. If each repetition waited for it, soon all workers would.
+    The work is repeated anyway, and a long deletion or a suspended worker may hold a row for hours. If every repetition waited for it, soon all
+    workers would be waiting.
     """
     with connection.cursor() as cursor:
         cursor.execute("SELECT set_config('lock_timeout', %s, false)", [str(milliseconds)])
@@ -38,7 +39,7 @@ def periodic_lock_time_limit(milliseconds: int = 1000) -> Iterator[None]:
 
 @contextmanager
 def unless_locked() -> Iterator[None]:
-    """Skip the rest of the block if it waited too long for a locked row: periodic work comes back to it."""
+    """Skip the rest of the block if it waited too long for a locked row: the next run of the periodic work retries it."""
     try:
         yield
     except OperationalError as error:
@@ -47,7 +48,7 @@ def unless_locked() -> Iterator[None]:
 
 
 def is_locked(error: Exception) -> bool:
-    """Whether somebody held a row for longer than one of these limits."""
+    """Whether the error is a lock wait that exceeded one of these limits."""
     return isinstance(error, OperationalError) and isinstance(error.__cause__, LockNotAvailable)
 
 

@@ -1,4 +1,4 @@
-"""Serves the API's OpenAPI description. It's the same for everybody, strangers included, and takes seconds to generate: done once per process and format."""
+"""Serves the API's OpenAPI description, generated once per process and format: it takes seconds, and is the same for everybody, strangers included."""
 
 from __future__ import annotations
 

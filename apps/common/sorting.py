@@ -31,12 +31,12 @@ class Column(NamedTuple):
 
 
 def by_age(title: str) -> Column:
-    """Newest first, the default of all lists."""
+    """A column sorted by age: newest first, the default of all lists."""
     return Column(title, Order("", ("-pk",), ""), Order("oldest", ("pk",), "Oldest first"))
 
 
 def by_name(title: str, *fields: str, of: str = "name") -> Column:
-    """Along an index on `fields`."""
+    """A column sorted along an index on `fields`."""
     backward = tuple(f"-{field}" for field in fields)
     return Column(title, Order(of, fields, f"By {of}"), Order(f"-{of}", backward, f"By {of}, backward"))
 

@@ -15,5 +15,5 @@ class Turns:
         self._semaphores: WeakValueDictionary[Hashable, asyncio.Semaphore] = WeakValueDictionary()
 
     def of(self, key: Hashable) -> asyncio.Semaphore:
-        """To be entered with `async with`, at once."""
+        """The semaphore of a key. Enter it with `async with` immediately."""
         return self._semaphores.setdefault(key, asyncio.Semaphore(self._at_once))

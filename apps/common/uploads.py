@@ -62,7 +62,7 @@ class _Body:
     """Set while it's awaited."""
 
     def give_up(self) -> None:
-        """Its reader notices immediately, or at the next read."""
+        """Drop the body. Its reader notices immediately, or at the next read."""
         self.is_given_up = True
         if self.patience is not None:
             self.patience.reschedule(asyncio.get_running_loop().time())
@@ -157,7 +157,7 @@ class LimitUploads:
             self._forget(body)
 
     async def _may_bring(self, size: int, body: _Body, scope: Scope, send: Send) -> bool:
-        """Whether its sender may send this much; otherwise, the refusal has been sent."""
+        """Whether the sender may send this much; if not, this sends the refusal."""
         if size > SMALL_BYTES and not body.may_upload:
             body.is_known = body.may_upload = await self.may_upload(scope)
             if not body.may_upload:
@@ -224,7 +224,7 @@ async def _refuse_full(scope: Scope, send: Send) -> None:
 
 
 async def _answer(scope: Scope, send: Send, status: int, message: str, *, page: str = "") -> None:
-    """In the API's error format for API addresses; otherwise as a page, if there is one."""
+    """Send an error in the API's format for API addresses; otherwise as a page, if there is one."""
     if "/api/" in scope["path"]:
         kind, body = b"application/json", json.dumps({"detail": message}).encode()
     elif page:

@@ -1,4 +1,4 @@
-"""Periodic work on the rows of all workspaces: each has a time, so that many or slow rows of one leave time to the others."""
+"""Periodic work on the rows of all workspaces: each workspace gets a time slice, so that one with many or slow rows leaves time for the others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ M = TypeVar("M", bound=Model)
 
 
 def in_workspace_turns(rows: QuerySet[M], *, name: str, seconds: float) -> Iterator[M]:
-    """The rows of each workspace, by id, until its time is over; the next pass of this name continues behind the last one."""
+    """The rows of each workspace, by id, until its time slice ends; the next pass with this name continues after the last row."""
     of_workspace: dict[UUID, list[UUID]] = defaultdict(list)
     for workspace_id, pk in rows.order_by("pk").values_list("workspace", "pk"):
         of_workspace[workspace_id].append(pk)

@@ -10,4 +10,4 @@ class AlreadyRunning(StackError):
 
 
 class PortTaken(StackError):
-    """The asked port belongs to another program."""
+    """Another program uses the requested port."""

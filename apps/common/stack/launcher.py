@@ -68,7 +68,7 @@ QUEUES = {"default": 4, "remote": 3, "generate": 1, "train": 1}  # tasks at once
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wishes:
+class RunOptions:
     """Command-line options."""
 
     host: str
@@ -82,18 +82,18 @@ class Wishes:
     """Whether to stop when the parent (make) dies."""
 
 
-def run(paths: StackPaths, wishes: Wishes) -> None:
+def run(paths: StackPaths, options: RunOptions) -> None:
     """Run the stack until SIGINT, SIGTERM, or SIGHUP. Raises StackError if it can't."""
     adopt_orphans()
-    if wishes.tied_to_parent:
+    if options.tied_to_parent:
         die_with_parent(signal.SIGTERM)
     services = EmbeddedServices(paths, postgres="DATABASE_URL" not in os.environ, valkey="VALKEY_URL" not in os.environ)
     undo, stop = ExitStack(), StopSignal()
     stop.listen()
     try:
-        _start(paths, wishes, services, undo, stop).watch(stop.sleep)
+        _start(paths, options, services, undo, stop).watch(stop.sleep)
     except StopRequested:
-        _print("\nStopping … (Ctrl-C again to kill what still works)")
+        _print("\nStopping … (Ctrl-C again to kill what is still running)")
     finally:
         stop.then(lambda: kill_descendants(keep=[part.process for part in services.parts]))
         started = time.monotonic()
@@ -103,17 +103,17 @@ def run(paths: StackPaths, wishes: Wishes) -> None:
 
 
 def _start(
-    paths: StackPaths, wishes: Wishes, services: EmbeddedServices, undo: ExitStack, stop: StopSignal
+    paths: StackPaths, options: RunOptions, services: EmbeddedServices, undo: ExitStack, stop: StopSignal
 ) -> Supervisor:
     """Start everything in order; `undo` stops what was started, in reverse order."""
     with _step("Database and broker"):
         undo.enter_context(services)
-    listener = ports.listen(host=wishes.host, port=wishes.port, or_next_free=wishes.or_next_free)
+    listener = ports.listen(host=options.host, port=options.port, or_next_free=options.or_next_free)
     undo.callback(listener.close)
     host, port = listener.getsockname()[:2]
     address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-    if wishes.port not in (0, port):
-        _print(f"  Port {wishes.port} is in use by another program; taking {port}.")
+    if options.port not in (0, port):
+        _print(f"  Port {options.port} is in use by another program; using {port}.")
     # Endpoints must not point to Retrace itself.
     env = programs.environment(paths, OUTGOING_REFUSED_SERVICES=f"{f'[{host}]' if ':' in host else host}:{port}")
     models = None if "LOCAL_MODELS_URL" in os.environ else ports.listen(host="127.0.0.1", port=0, or_next_free=False)
@@ -125,10 +125,10 @@ def _start(
     with _step("Migrations"):
         _manage(paths, env, "migrate", "--no-input")
     stop.check()
-    sign_ins = _seed(paths, env) if wishes.seed else ""
+    sign_ins = _seed(paths, env) if options.seed else ""
     stop.check()
     parts = [
-        *programs.web(paths, listener=listener.fileno(), count=wishes.web_processes, env=env),
+        *programs.web(paths, listener=listener.fileno(), count=options.web_processes, env=env),
         *(programs.worker(paths, queue=queue, concurrency=count, env=env) for queue, count in QUEUES.items()),
         programs.clock(paths, env=env),
         *([programs.local_models(listener=models.fileno(), paths=paths, env=env)] if models else []),

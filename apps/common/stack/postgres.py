@@ -50,7 +50,7 @@ class Postgres:
         return self.paths.logs / "postgres.log"
 
     def start(self) -> None:
-        """Start the server and wait until it answers; makes the cluster and the database when they are missing."""
+        """Start the server and wait until it answers; creates the cluster and the database if they're missing."""
         self.identity = Identity.for_postgres(data=self.paths.postgres_data, programs=programs())
         self.identity.own(self.paths.postgres_sockets)
         self._end_leftovers()
@@ -85,7 +85,7 @@ class Postgres:
             )
 
     def _make_cluster(self) -> None:
-        """Make the cluster beside its place, then move it there: a killed initdb leaves nothing half-made."""
+        """Create the cluster in a temporary folder, then move it to its place: a killed initdb leaves no incomplete cluster."""
         unfinished = self.paths.var / "postgres.unfinished"
         shutil.rmtree(unfinished, ignore_errors=True)
         self.identity.own(unfinished)
@@ -151,7 +151,7 @@ class Postgres:
         return psycopg.connect(self.paths.database_url_for(database), autocommit=True, connect_timeout=5)
 
     def _end_leftovers(self) -> None:
-        """End a server that outlived its supervisor, and drop lock files that name no server.
+        """Stop a server that outlived its supervisor, and remove stale lock files.
 
         The caller holds the stack's lock, so nobody else can own a server on this folder. Postgres itself trusts a
         lock file whose pid is alive, and in a container a fresh boot soon hands that pid to another program.
@@ -176,7 +176,7 @@ class Postgres:
 
 
 def _shared_memory_is_roomy() -> bool:
-    """Containers often give /dev/shm 64 MB, and parallel queries then fail half-way."""
+    """Whether /dev/shm is large enough. Containers often limit it to 64 MB, with which parallel queries fail."""
     try:
         return shutil.disk_usage("/dev/shm").free > 256 * 1024**2
     except OSError:

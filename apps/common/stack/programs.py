@@ -18,7 +18,7 @@ from contract.lifetime import tied_to_this_process
 ROOT = Path(__file__).resolve().parents[3]
 
 
-class Plea(NamedTuple):
+class TerminationSignal(NamedTuple):
     """A signal that asks a program to end, and the grace period in seconds."""
 
     signum: signal.Signals
@@ -35,7 +35,7 @@ class Program:
     environment: Mapping[str, str]
     keep_open: tuple[int, ...] = ()
     """File descriptors that the program inherits."""
-    pleas: tuple[Plea, ...] = (Plea(signal.SIGTERM, 8.0),)
+    termination_signals: tuple[TerminationSignal, ...] = (TerminationSignal(signal.SIGTERM, 8.0),)
     process: "subprocess.Popen[bytes] | None" = field(default=None, init=False)
     _asked_at: float | None = field(default=None, init=False)
 
@@ -59,7 +59,7 @@ class Program:
         """Send the first signal and return immediately, so that several programs can end in parallel."""
         if self.process is not None and self.process.poll() is None and self._asked_at is None:
             self._asked_at = time.monotonic()
-            self.process.send_signal(self.pleas[0].signum)
+            self.process.send_signal(self.termination_signals[0].signum)
 
     def stop(self) -> None:
         """Send the signals in order, then kill it and the rest of its session."""
@@ -67,12 +67,12 @@ class Program:
             return
         self.terminate()
         asked_at = self._asked_at or time.monotonic()
-        for plea in self.pleas:
-            if plea is not self.pleas[0]:
-                self.process.send_signal(plea.signum)
+        for termination in self.termination_signals:
+            if termination is not self.termination_signals[0]:
+                self.process.send_signal(termination.signum)
                 asked_at = time.monotonic()
             with suppress(subprocess.TimeoutExpired):
-                self.process.wait(max(0.0, asked_at + plea.patience - time.monotonic()))
+                self.process.wait(max(0.0, asked_at + termination.patience - time.monotonic()))
                 break
         self.kill()
 
@@ -127,7 +127,7 @@ def worker(paths: StackPaths, *, queue: str, concurrency: int, env: Mapping[str,
         log=paths.logs / f"worker-{queue}.log",
         environment=env,
         # TERM: accept no new tasks and finish. QUIT: abort running tasks; they're requeued or resumed.
-        pleas=(Plea(signal.SIGTERM, 4.0), Plea(signal.SIGQUIT, 4.0)),
+        termination_signals=(TerminationSignal(signal.SIGTERM, 4.0), TerminationSignal(signal.SIGQUIT, 4.0)),
     )
 
 

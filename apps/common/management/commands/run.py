@@ -9,7 +9,7 @@ from django.core.management import get_commands
 from django.core.management.base import BaseCommand, CommandError
 
 from apps.common.stack.errors import StackError
-from apps.common.stack.launcher import Wishes, run
+from apps.common.stack.launcher import RunOptions, run
 
 DEFAULT_PORT = 8000
 
@@ -31,7 +31,7 @@ class Command(BaseCommand):
         parser.add_argument("--with-parent", action="store_true", help="stop when the parent process dies")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        wishes = Wishes(
+        run_options = RunOptions(
             host=options["host"],
             port=DEFAULT_PORT if options["port"] is None else options["port"],
             or_next_free=options["port"] is None,
@@ -40,6 +40,6 @@ class Command(BaseCommand):
             tied_to_parent=options["with_parent"],
         )
         try:
-            run(settings.STACK, wishes)
+            run(settings.STACK, run_options)
         except StackError as error:
             raise CommandError(str(error)) from error
