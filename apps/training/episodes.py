@@ -81,14 +81,14 @@ def close_batches(run: Run) -> None:
     """Close the run's batches: open sessions are abandoned, and all but the latest batches are deleted."""
     batches = EpisodeBatch.objects.filter(run=run)
     batches.filter(closed_at=None).update(closed_at=now())
-    _abandon_all(Session.objects.open().filter(episode__batch__run=run), "The step went on without it.")
+    _abandon_all(Session.objects.open().filter(episode__batch__run=run), "The step continued without it.")
     kept_ids = list(batches.order_by("-opened_at").values_list("pk", flat=True)[: KEPT_BATCHES - 1])
     Session.objects.filter(episode__batch__run=run).exclude(episode__batch__in=kept_ids).delete()
     batches.exclude(pk__in=kept_ids).delete()
 
 
 def ended_episodes(batch_id: UUID) -> Iterator[tuple[Episode, PlayedEpisode | None]]:
-    """Episodes whose end hasn't been reported to the trainer, each with what happened, or None if it was given up."""
+    """Ended episodes that haven't been reported to the trainer, each with its result, or None if it was given up."""
     unanswered = Episode.objects.filter(batch=batch_id, answered_at=None).select_related("session")
     for episode in unanswered.filter(Q(session__state=Session.State.FINISHED) | Q(losses__gte=MAX_LOSSES)):
         is_finished = episode.session is not None and episode.session.state == Session.State.FINISHED

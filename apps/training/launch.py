@@ -1,4 +1,4 @@
-"""Launching a run: a worker checks what only it can (that the model is there, its size, whether it fits); then the plan is stored.
+"""Launches a run: a worker checks what only a worker can (whether the model exists, its size, whether it fits); then the plan is stored.
 
 A worker of the `default` queue answers the page within about a second, and its answer is cached under the plan's hash. Nothing relies on
 it: the worker that takes the run checks again before it starts anything.
@@ -31,7 +31,7 @@ from apps.webhooks.events import EventType
 
 CHECK_TASK = "preflight.check"
 ASKED_SECONDS = 20
-"""The question is asked again after this long without an answer, and no worker answers the old one any more."""
+"""Lifetime of a question to the workers. If it isn't answered within this time, it expires and is asked again."""
 MAX_ASKED = 2
 """Unanswered questions of a workspace. A worker may wait for the hub, and workers of the `default` queue do everything else, too."""
 ANSWER_SECONDS = 120
@@ -92,7 +92,7 @@ def key_of(plan: Plan) -> str:
 
 
 def check_with_worker(plan: Plan) -> Check:
-    """The cached answer, or a pending one. The question is sent only once, as soon as few of its workspace are unanswered."""
+    """The cached answer, or a pending one. The question is sent only once, when its workspace has fewer than MAX_ASKED unanswered questions."""
     key = key_of(plan)
     if (answer := cache.get(key)) is not None:
         return _read(answer)

@@ -80,7 +80,7 @@ def _origin(origin: Origin) -> tuple[str, ...]:
     if origin.reward is not None:
         part = f"reward: {plain(origin.reward.term)}, weight {origin.reward.weight:g}"
     else:
-        part = "began from it" if origin.depth else "this one"
+        part = "base" if origin.depth else "this policy"
     if origin.is_repeated:
         return name, part, "as above", "", ""
     if origin.run is None:

@@ -275,7 +275,7 @@ def _tracker_problems(config: TrainingConfig) -> list[InvalidField]:
     if config.tracker in available_trackers():
         return []
     choices = " or ".join(map(repr, available_trackers()))
-    advice = "Whoever runs this installation names its trackers in TRACKERS."
+    advice = "The operator of this installation lists its trackers in TRACKERS."
     return [InvalidField("tracker", f"got {config.tracker!r}, expected {choices}", advice=advice)]
 
 

@@ -94,7 +94,7 @@ def apply(*, run: Run, update: RunUpdate) -> bool:
     for name in MEASURED:
         if (value := getattr(update, name)) is not None:
             changes[name] = value
-    if update.checkpoint_step is not None:  # progress: earlier losses of workers weren't consecutive
+    if update.checkpoint_step is not None:  # a checkpoint is progress, which resets the count of consecutive losses
         changes |= {"losses": 0, "loss": ""}
         run.losses = 0
     held = Run.objects.held(run.attempt).filter(pk=run.pk)

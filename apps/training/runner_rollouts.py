@@ -87,7 +87,7 @@ def start_for_runners(
     levels: Sequence[str] = (),
     **columns: Any,
 ) -> RolloutBatch:
-    """Start rollouts at the tasks that a member listed or, without any, at tasks drawn at random. Raises RolloutRefused."""
+    """Start rollouts on the tasks that a member listed or, if there are none, on tasks drawn at random. Raises RolloutRefused."""
     drawn: dict[str, Any] = {}
     if not listed:
         drawn = {"split": split, "seed": seed, "levels": levels}
@@ -262,6 +262,6 @@ def _is_over(batch: EpisodeBatch, *, played: int) -> bool:
 def _failure() -> Failure:
     return Failure(
         "data",
-        "No episode was played to its end. The runners repeatedly failed at each of them, or finished them without a chat.",
-        "Read what your runners print, repair the agent, and resume.",
+        "No episode was played to its end. The runners failed repeatedly at each of them, or finished them without a chat.",
+        "Check your runners' output, repair the agent, and resume.",
     )

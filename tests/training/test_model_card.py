@@ -47,8 +47,8 @@ def test_it_leads_through_rewards_to_the_number_of_judgments(family: Family) -> 
         f"{family.version}: 1 preference rows, `{family.version.content_hash[:12]}`",
         "1",
     ]
-    assert cells(card, "tuned")[1:4] == ["this one", "GRPO", "its own rollouts"]
-    assert cells(card, "base")[1:4] == ["began from it", "registered", "example/base"]
+    assert cells(card, "tuned")[1:4] == ["this policy", "GRPO", "its own rollouts"]
+    assert cells(card, "base")[1:4] == ["base", "registered", "example/base"]
     assert cells(card, "Learning rate")[1].startswith("`")
     annotator = family.judgment.assignment.annotator
     assert annotator.label not in card

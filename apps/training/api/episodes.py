@@ -95,9 +95,9 @@ class EpisodeLeaseView(MemberView):
     @extend_schema(
         operation_id="episodes_lease",
         summary="Lease an episode of a training run or of rollouts for a runner",
-        description="Finish or abandon its session when it's over. A lost answer costs nothing: the lease ends by itself.",
+        description="Finish or abandon its session when it's over. If the response is lost, there's nothing to do: the lease expires.",
         request=LeaseSerializer,
-        responses={200: EpisodeSerializer, 204: OpenApiResponse(description="Nothing waits for a runner now.")},
+        responses={200: EpisodeSerializer, 204: OpenApiResponse(description="No episode is waiting for a runner.")},
     )
     def post(self, request: Request) -> Response:
         form = LeaseSerializer(data=request.data)

@@ -174,7 +174,7 @@ class _OneBatch(MemberView):
 class RolloutView(_OneBatch):
     """One batch of rollouts."""
 
-    @extend_schema(operation_id="rollouts_read", summary="How rollouts are doing", responses=RolloutsSerializer)
+    @extend_schema(operation_id="rollouts_read", summary="Read the progress of rollouts", responses=RolloutsSerializer)
     def get(self, request: Request, batch_id: UUID) -> Response:
         return self.answer(request, self.find(batch_id))
 
@@ -186,7 +186,7 @@ class CancelRolloutsView(_OneBatch):
         operation_id="rollouts_cancel",
         summary="Stop rollouts; what has arrived stays",
         request=None,
-        responses={200: RolloutsSerializer, 409: OpenApiResponse(description="They are over already.")},
+        responses={200: RolloutsSerializer, 409: OpenApiResponse(description="They have already ended.")},
     )
     def post(self, request: Request, batch_id: UUID) -> Response:
         try:

@@ -270,7 +270,7 @@ class CancelView(MemberView):
         operation_id="runs_cancel",
         summary="Cancel a training run after it has saved a checkpoint",
         request=None,
-        responses={200: RunSerializer, 409: OpenApiResponse(description="It is over already.")},
+        responses={200: RunSerializer, 409: OpenApiResponse(description="It has already ended.")},
     )
     def post(self, request: Request, run_id: UUID) -> Response:
         run = get_object_or_404(runs_for_api(self.member), pk=run_id)

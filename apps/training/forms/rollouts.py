@@ -65,7 +65,7 @@ class RolloutForm(forms.Form):
 
 
 class RunnerRolloutForm(forms.Form):
-    """Which policy answers the runners' agents, and at which tasks."""
+    """Which policy answers the runners' agents, and on which tasks."""
 
     policy = forms.ModelChoiceField(
         Policy.objects.none(), empty_label="Choose a policy", help_text="One that a server answers for."

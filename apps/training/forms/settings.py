@@ -40,7 +40,7 @@ def form_field(field: ConfigField, *, preset: Any, choices: Callable[[Source], C
         number = forms.NumberInput(attrs=attrs)
         return (forms.IntegerField if field.kind == "whole" else forms.FloatField)(widget=number, **common)
     if field.kind == "words":
-        common["help_text"] = f"{field.help} Names with spaces between."
+        common["help_text"] = f"{field.help} Separate names with spaces."
     if field.name == "rubric":
         return forms.CharField(widget=forms.Textarea(attrs={**attrs, "rows": 3}), **common)
     return forms.CharField(max_length=4000, widget=forms.TextInput(attrs=attrs), **common)

@@ -1,4 +1,4 @@
-"""Template tags with which pages of other apps show lineage."""
+"""Template tags that show lineage on the pages of other apps."""
 
 from __future__ import annotations
 
