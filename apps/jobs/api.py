@@ -96,7 +96,7 @@ class CancelJobView(_ControlView):
         request=None,
         responses={
             200: JobSerializer,
-            409: OpenApiResponse(description="It is over, or of a kind that runs to its end."),
+            409: OpenApiResponse(description="It has ended, or jobs of its kind can't be cancelled."),
         },
     )
     def post(self, request: Request, kind: str, job_id: UUID) -> Response:
@@ -110,7 +110,7 @@ class ResumeJobView(_ControlView):
         operation_id="jobs_resume",
         summary="Queue a failed or stopped job again; it continues where it stopped",
         request=None,
-        responses={200: JobSerializer, 409: OpenApiResponse(description="It is not one that can be resumed.")},
+        responses={200: JobSerializer, 409: OpenApiResponse(description="It can't be resumed.")},
     )
     def post(self, request: Request, kind: str, job_id: UUID) -> Response:
         return self.control(kind, job_id, lifecycle.resume)

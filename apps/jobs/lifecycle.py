@@ -50,7 +50,8 @@ BATCH_SIZE = 100
 DEFAULT_LANES = ("imports", "versions", "upkeep")
 """Lanes of the worker queue `default`."""
 DEFAULT_AT_ONCE = 2
-"""In how many of them a workspace has a job worked on at once. It also fills a queue or measures one there, and others need one of four workers."""
+"""Maximum number of these lanes in which a workspace has a running job at a time. Filling and measuring its queues also takes workers there, and one
+of the four must remain for other workspaces."""
 
 
 class JobRefusal(Exception):
@@ -78,7 +79,7 @@ class NotResumable(JobRefusal):
 class NotControllable(JobRefusal):
     """Jobs of this kind can't be cancelled or resumed."""
 
-    condition = "jobs of its kind run to their end and are not taken up again"
+    condition = "jobs of its kind can't be cancelled or resumed"
 
 
 def this_worker() -> str:
@@ -95,7 +96,7 @@ def queue(job: Job) -> None:
 
 @transaction.atomic
 def claim(kind: Kind[J], job_id: UUID | str, *, worker: str = "") -> J | None:
-    """Claim a waiting job for this process; None if it's over, held by a live worker, or deleted, or if another of its lane is.
+    """Claim a waiting job for this process; None if it's over, held by a live worker, or deleted, or if its workspace has no free place in its lane.
 
     If its worker's lease has expired, or its process on this machine is gone, the job is recovered first.
     """
@@ -104,7 +105,7 @@ def claim(kind: Kind[J], job_id: UUID | str, *, worker: str = "") -> J | None:
     if job is None:
         return None
     if kind.lane and _has_its_share(kind, job):
-        return None  # whoever ends another one hands on
+        return None  # the end of the workspace's other job notifies the workers of this one
     waiting = kind.rows.waiting().filter(pk=job.pk)
     if not waiting.update(
         state=kind.state(Phase.RUNNING),
@@ -124,7 +125,7 @@ def claim(kind: Kind[J], job_id: UUID | str, *, worker: str = "") -> J | None:
 
 
 def claim_in_turn(kind: Kind[Any], job_id: UUID | str, *, worker: str = "") -> Job | None:
-    """Where workspaces take turns: claim the job whose turn it is, which may be of another kind. None if none waits."""
+    """In a worker queue where workspaces take turns: claim the job whose turn it is, which may be of another kind. None if none is waiting."""
     _take_back(kind, job_id)
     while (job := job_in_turn(kind.turns_at)) is not None:
         claimed: Job | None = claim(kind_of_job(job), job.pk, worker=worker)
@@ -143,7 +144,8 @@ def _take_back(kind: Kind[J], job_id: UUID | str) -> J | None:
 
 
 def _has_its_share(kind: Kind[J], job: J) -> bool:
-    """Whether workers have another job of this lane and workspace, or as many of other lanes as it may have. Locks the workspace, otherwise two would both find none."""
+    """Whether workers hold another job of this lane and workspace, or jobs in as many lanes as a workspace may use at once. Locks the workspace;
+    otherwise two workers could both find none."""
     if not kind.rows_in_lane.filter(pk=job.pk).exists():
         return False
     Workspace.objects.select_for_update(no_key=True).get(pk=job.workspace_id)
@@ -152,14 +154,14 @@ def _has_its_share(kind: Kind[J], job: J) -> bool:
 
 
 def _is_held(lane: str, job: Job) -> bool:
-    """Whether a worker has a job of this lane and workspace, other than `job`."""
+    """Whether a worker holds a job of this lane and workspace, other than `job`."""
     held = (lane_kind.rows_in_lane.in_phase(*HELD) for lane_kind in _kinds_of_lane(lane))
     other_jobs = (rows.filter(workspace=job.workspace_id, leased_until__gte=now()).exclude(pk=job.pk) for rows in held)
     return any(rows.exists() for rows in other_jobs)
 
 
 def _lanes_beside(lane: str) -> tuple[str, ...]:
-    """The lane, and those that share its workers."""
+    """The lane, and the lanes that share its workers."""
     return DEFAULT_LANES if lane in DEFAULT_LANES else (lane,)
 
 
@@ -168,7 +170,7 @@ def _kinds_of_lane(lane: str) -> list[Kind[Any]]:
 
 
 def _queue_next_of_lane(job: Job) -> None:
-    """Once the transaction commits, notify the workers of the workspace's next job of the lane, and of those that share its workers."""
+    """Once the transaction commits, notify the workers of the workspace's next job in the lane and in each lane that shares its workers."""
     for lane in _lanes_beside(kind_of_job(job).lane):
         if lane:
             transaction.on_commit(partial(_queue_first_waiting, lane, job.workspace_id), robust=True)
@@ -188,7 +190,7 @@ def write(job: Job, **changes: Any) -> None:
 
 
 def hold(job: Job) -> None:
-    """Until the transaction ends, keep other workers from taking the job: for writes to other tables that a later attempt writes, too. Raises Superseded."""
+    """Keep other workers from claiming the job until the transaction ends, to protect writes to other tables that a later attempt also makes. Raises Superseded."""
     held = kind_of_job(job).rows.held(job.attempt).filter(pk=job.pk)
     if not held.select_for_update(no_key=True).values_list("pk"):
         raise Superseded(job)
@@ -207,7 +209,7 @@ def renew(job: Job) -> Phase:
 def lease_kept(job: Job, progress: Callable[[], Mapping[str, Any]] = dict) -> Iterator[None]:
     """Renew the lease in the background, for work without frequent writes. Raises Superseded if it's already lost.
 
-    progress: columns to write with each renewal, for work within one transaction, whose own writes nobody sees.
+    progress: columns to write with each renewal, for work within one transaction, whose own writes aren't visible yet.
     """
     ended = Flag()
 
@@ -348,7 +350,7 @@ def _waiting_columns(kind: Kind[Any]) -> dict[str, Any]:
 def cancel(job: J, *, by: User | None) -> J:
     """Cancel a job: immediately if no worker has it or its kind needs no graceful stop, otherwise once its worker has saved its state.
 
-    Raises NotActive if it's over or already being cancelled, and NotSteerable.
+    Raises NotActive if it's over or already being cancelled, and NotControllable.
     """
     kind = kind_of_job(job)
     if not kind.is_cancellable:
@@ -370,7 +372,7 @@ def cancel(job: J, *, by: User | None) -> J:
 
 @transaction.atomic
 def resume(job: J, *, by: User | None) -> J:
-    """Requeue a cancelled or failed job; it continues where it stopped. Raises NotResumable, NotSteerable."""
+    """Requeue a cancelled or failed job; it continues where it stopped. Raises NotResumable, NotControllable."""
     kind = kind_of_job(job)
     if not kind.is_resumable:
         raise NotControllable(job)
@@ -399,7 +401,7 @@ def recover_all() -> None:
         try:
             recover(kind)
         except Exception:
-            log.exception("%s could not be recovered; it is tried again in seconds", kind.name)
+            log.exception("%s could not be recovered; trying again in a few seconds", kind.name)
 
 
 def recover(kind: Kind[J]) -> list[J]:

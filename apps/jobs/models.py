@@ -102,11 +102,11 @@ class JobQuerySet(WorkspaceQuerySet[J]):
         return self.in_phase(*HELD).filter(attempt=attempt)
 
     def orphaned(self) -> Self:
-        """Claimed by a worker that stopped renewing its lease."""
+        """Jobs claimed by a worker that stopped renewing its lease."""
         return self.in_phase(*HELD).filter(leased_until__lt=now())
 
     def overdue(self) -> Self:
-        """Waiting for so long that the message may have been lost; resending it is harmless."""
+        """Jobs that have waited for so long that the message may have been lost; resending it is harmless."""
         return self.waiting().filter(leased_until__lt=now())
 
 
@@ -245,13 +245,13 @@ class Kind(Generic[J]):
     before_resuming: Callable[[J, User | None], Mapping[str, Any]] = lambda job, by: {}
     """Additional work on resume, in the same transaction; returns column values to store."""
     lane: str = ""
-    """Of a workspace, only one job of a lane is worked on at once, so that many or long ones leave workers to other workspaces."""
+    """Only one job per workspace and lane runs at a time, so that many or long jobs of one workspace leave workers to the others."""
     in_lane: models.Q = field(default_factory=models.Q)
-    """Which jobs of this kind are in its lane."""
+    """Selects the jobs of this kind that are in its lane."""
     turns_at: str = ""
-    """The worker queue in which workspaces take turns (`turns`), at all kinds together."""
+    """The worker queue in which workspaces take turns (`turns`), counting jobs of all kinds."""
     by_turns: models.Q = field(default_factory=models.Q)
-    """Which jobs of this kind are in that worker queue."""
+    """Selects the jobs of this kind that are in that worker queue."""
     cancel_label: str = "Cancel"
 
     @property

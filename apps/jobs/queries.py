@@ -121,7 +121,7 @@ class JobsOfAllKinds:
     """An owner's jobs, newest first (ids of all kinds are time-ordered). Implements what pagination needs of a queryset."""
 
     rows: Mapping[str, JobQuerySet[Any]]
-    """By the name of the kind."""
+    """Querysets by name of the kind."""
     order: str = "-pk"
 
     def order_by(self, order: str) -> JobsOfAllKinds:

@@ -1,10 +1,10 @@
-"""Workspaces take turns at the workers: many jobs of one workspace, or long ones, don't keep out the next workspace's.
+"""Workspaces take turns at the workers: many or long jobs of one workspace don't keep out those of the next.
 
-A message only says that a job waits for these workers. The worker that receives it does the job whose turn it is, of whatever kind, so
-there's a message for every waiting job, whichever of them is done first. It's for worker queues with few workers and long jobs
+A message only says that some job is waiting for these workers. The worker that receives it does the job whose turn it is, of any kind, so
+there are as many messages as waiting jobs, regardless of which job is done first. This is for worker queues with few workers and long jobs
 (`Kind.turns_at`).
 
-Jobs that people wait for go first. But after one of them, another workspace's job gets a turn, so that a stream of them leaves time to others.
+Jobs that people wait for go first. But after one of them, another workspace's job gets a turn, so that a steady stream of them doesn't starve others.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from apps.common.broker import route_of
 from apps.jobs.models import HELD, Job, Kind, kind_of_job, kinds
 
 REMEMBERED_SECONDS = 7 * 24 * 3600
-"""A workspace that had its last turn before that is treated like one that had none."""
+"""How long a workspace's last turn is remembered. After that, it's treated like a workspace that never had a turn."""
 
 
 def takes_turns(job: Job) -> bool:
@@ -32,7 +32,7 @@ def takes_turns(job: Job) -> bool:
 
 
 def job_in_turn(worker_queue: str) -> Job | None:
-    """The waiting job to do on a message of this worker queue; None if none waits."""
+    """The waiting job to do when a message of this worker queue arrives; None if none is waiting."""
     waiting = [job for kind in _kinds_at(worker_queue) for job in _oldest(kind)]
     return in_turn(waiting)[0] if waiting else None
 
@@ -46,7 +46,7 @@ def record_turn(job: Job) -> None:
 
 
 def in_turn(jobs: Sequence[Job]) -> list[Job]:
-    """Waiting jobs of one worker queue in the order in which workers are going to do them, if none is added."""
+    """Waiting jobs of one worker queue in the order in which workers will do them if no more are added."""
     worker_queue = kind_of_job(jobs[0]).turns_at
     ranks = _ranks(worker_queue, {job.workspace_id for job in jobs})
     last_priority = cache.get(f"turn:{worker_queue}")

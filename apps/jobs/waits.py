@@ -46,8 +46,8 @@ class Wait:
 
     @property
     def after_name(self) -> str:
-        """What follows the holder's name."""
-        assert self.holder is not None, "asked only where something holds the worker"
+        """The text after the holder's name."""
+        assert self.holder is not None, "called only if a job holds the worker"
         more = self.holders - 1
         text = f" and {more} more job{'s' if more > 1 else ''} hold the workers" if more else " holds the worker"
         if self.holder.remaining_time:

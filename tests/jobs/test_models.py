@@ -127,7 +127,7 @@ def test_one_that_nobody_took_is_told_of_again(job: Job, kind: Kind, monkeypatch
 
 def test_it_is_cancelled_before_it_began_and_resumed_if_its_kind_can_be(job: Job, kind: Kind, person: User):
     if not kind.is_cancellable:
-        with pytest.raises(lifecycle.NotControllable, match="run to their end"):
+        with pytest.raises(lifecycle.NotControllable, match="can't be cancelled or resumed"):
             lifecycle.cancel(job, by=person)
         return
     assert lifecycle.cancel(job, by=person).phase == Phase.CANCELLED

@@ -15,6 +15,6 @@ register = template.Library()
 
 @register.simple_tag(takes_context=True)
 def why_waiting(context: dict[str, Any], job: Job) -> Wait | None:
-    """Why a job hasn't started. In a partial for many browsers, it only includes what everyone who can see the job may know."""
+    """Why a job hasn't started. In a partial sent to several people, it only includes what everyone who can see the job may know."""
     request = context.get("request")
     return wait_of(job, role=Role(request.member.role if request else job.visible_from))
