@@ -104,7 +104,7 @@ class PublishForm(forms.Form):
         max_length=3000,
         required=False,
         label="Address",
-        help_text="Of vLLM, such as http://127.0.0.1:8000/v1; of several servers that are to serve the same, with spaces between.",
+        help_text="vLLM’s address, such as http://127.0.0.1:8000/v1. To publish on several servers, separate their addresses with spaces.",
     )
     key_variable = forms.CharField(
         max_length=60,

@@ -117,7 +117,7 @@ def _against(
 
 
 def _by_task(policies: QuerySet[Policy]) -> dict[UUID, dict[UUID, OnTask]]:
-    """Reached through relations, since the trajectories app depends on this one."""
+    """Each policy's results by task. Trajectories are reached through relations, since their app depends on this one."""
     attempts = policies.filter(
         trajectories__rollout_batch__isnull=False,
         trajectories__success__isnull=False,

@@ -58,7 +58,7 @@ class NotPublishable(PublishingRefused):
 
 
 class NoCanary(PublishingRefused):
-    """The run recorded no canary with which a server could prove what it serves."""
+    """The run recorded no canary to verify a server with."""
 
 
 class NoAdapter(PublishingRefused):
@@ -140,9 +140,7 @@ def _refuse_invalid(policy: Policy, way: str, name: str, endpoint: Endpoint | No
             f"{policy} has no weights here. Only language models that a training run here made can be published."
         )
     if way != Way.FOLDER and "canary" not in policy.report:
-        raise NoCanary(
-            f"The run of {policy} left no canary, so no server could prove that it serves it. Train it again."
-        )
+        raise NoCanary(f"The run of {policy} left no canary, so a server of it can't be verified. Train it again.")
     if way == Way.ADAPTER and not weights.has_adapter:
         raise NoAdapter(f"{policy} was trained without LoRA, so it has no adapter: restart a server with it instead.")
     if not NAME.fullmatch(name):
@@ -153,7 +151,7 @@ def _refuse_invalid(policy: Policy, way: str, name: str, endpoint: Endpoint | No
 
 @transaction.atomic
 def roll_back_publication(*, publication: Publication, by: User) -> Publication:
-    """Publish again what was live under the same name before. Raises PublishingRefused.
+    """Republish the policy that was live under the same name before. Raises PublishingRefused.
 
     Repeated rollbacks go further back, like undo; each is verified with the canary again.
     """

@@ -17,10 +17,10 @@ State = Publication.State
 
 @transaction.atomic
 def go_live(publication: Publication, *, canary: dict[str, Any], location: str) -> None:
-    """Mark it as verified and live, and what was live under its name as replaced. Raises Superseded."""
+    """Mark it as verified and live, and the publication that was live under its name as replaced. Raises Superseded."""
     same_alias = Publication.objects.beside(publication).live()
     if publication.way == Publication.Way.RESTART:  # the restart dropped all adapters on the server, of every workspace
-        assert publication.endpoint is not None, "a constraint holds it"
+        assert publication.endpoint is not None, "ensured by a constraint"
         sharing = Endpoint.objects.sharing(publication.endpoint.addresses)
         same_alias = Publication.objects.filter(endpoint__in=sharing).live()
     same_alias.exclude(pk=publication.pk).update(state=State.REPLACED, ended_at=now())
@@ -41,7 +41,7 @@ def refuse(publication: Publication, *, reason: str, canary: dict[str, Any]) -> 
 
 
 def withdraw(publication: Publication, *, reason: str, canary: dict[str, Any]) -> None:
-    """Take down a live publication whose canary now fails; nothing answers under its name any more. Idempotent."""
+    """Take down a live publication whose canary now fails; its name is no longer served. Idempotent."""
     Publication.objects.live().filter(pk=publication.pk).update(
         state=State.REFUSED, failure=Failure("refused", reason).as_json(), canary=canary, ended_at=now()
     )

@@ -111,7 +111,7 @@ class ArchivePolicyView(MemberView):
     @extend_schema(
         operation_id="policies_archive",
         summary="Archive a policy",
-        description="It leaves lists and choices. Everything that depends on it stays, and its sessions and rollouts under way go on.",
+        description="It leaves lists and choices. Everything that depends on it stays, and its sessions and rollouts in progress continue.",
         request=None,
         responses={200: PolicySerializer, 409: OpenApiResponse(description="It's the champion of an environment.")},
     )

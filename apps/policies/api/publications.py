@@ -142,7 +142,7 @@ class RollBackView(MemberView):
 
     @extend_schema(
         operation_id="publications_roll_back",
-        summary="Publish again the previous policy of this name",
+        summary="Roll back to the previous policy of this name",
         request=None,
         responses={202: PublicationSerializer, 409: OpenApiResponse(description="There is nothing to go back to.")},
     )

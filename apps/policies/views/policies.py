@@ -43,7 +43,7 @@ def policies(request: HtmxRequest) -> HttpResponse:
 @require_safe
 @at_least(Role.RESEARCHER)
 def archived(request: HtmxRequest) -> HttpResponse:
-    """Those that were archived."""
+    """The archived policies."""
     return _list(request, is_archived=True)
 
 

@@ -56,7 +56,7 @@ def publications(request: HtmxRequest, policy_id: UUID) -> HttpResponse:
 @require_POST
 @needs_recent_sign_in("roll back a publication")
 def roll_back(request: HtmxRequest, publication_id: UUID) -> HttpResponse:
-    """Publish again what was live under the name before."""
+    """Republish the policy that was live under the name before."""
     publication = get_object_or_404(
         Publication.objects.visible_to(request.member).select_related("policy"), pk=publication_id
     )
