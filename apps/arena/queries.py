@@ -192,7 +192,8 @@ def _results(runs: QuerySet[Trajectory]) -> dict[str, list[bool]]:
 
 
 def _cost(runs: QuerySet[Trajectory]) -> SessionCost | None:
-    """A session that failed over counts for the drawn arm, like its outcome, at the cost of the champion's server."""
+    """The cost of the sessions behind these trajectories. One that failed over counts for the drawn arm, like its outcome, at the cost of the
+    champion's server."""
     recorded = Path.objects.filter(trajectory__in=runs.values("pk")).values("session")
     row = Call.objects.filter(session__in=recorded).aggregate(sessions=Count("session", distinct=True), **sums())
     if not row["sessions"]:

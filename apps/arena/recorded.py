@@ -86,7 +86,7 @@ def start_recorded_experiment(
         Trajectory.objects.filter(pk__in=trajectory_ids).select_for_update(no_key=True).order_by("pk").values_list("pk")
     )
     if len(locked) < len(trajectory_ids):
-        raise NothingInCommon("Some of these trajectories are just being deleted. Try again.")
+        raise NothingInCommon("Some of these trajectories are being deleted. Try again.")
     plan = {
         "source": "recorded",
         "tasks": len(chosen),

@@ -186,7 +186,7 @@ class DatasetList(DatasetView, ListAPIView[Dataset]):
 
     @extend_schema(
         operation_id="datasets_create",
-        summary="Make a dataset",
+        summary="Create a dataset",
         request=NewDatasetSerializer,
         responses={201: DatasetSerializer},
     )
@@ -307,7 +307,7 @@ class VersionRows(DatasetView):
             return export(request._request, version, format=format, split=split)
         if version.row_type != PROCESS_LABELS:
             problem = (
-                f"Only versions of process labels are given as {STEPWISE}; this one holds {version.row_type} rows."
+                f"Only versions of process labels can be read as {STEPWISE}; this one holds {version.row_type} rows."
             )
             raise ValidationError({"format": [problem]})
         return stepwise_rows(request._request, version, split)

@@ -119,7 +119,7 @@ def markdown(version: Version) -> str:
         "",
         *([plain(version.dataset.description), ""] if version.dataset.description else []),
         f"{rows} {version.row_type.replace('_', ' ')} rows from {card['judgements']} judgments on {_judged_words(card)}, "
-        f"by {len(people)} people and {len(card['annotators']) - len(people)} machines.",
+        f"by {len(people)} people and {len(card['annotators']) - len(people)} models or rules.",
         "",
         f"Content hash (SHA-256): `{version.content_hash}`",
         "",
@@ -204,7 +204,7 @@ def _sides(card: dict[str, Any]) -> list[str]:
 
 def _share_words(share: dict[str, Any]) -> str:
     if share["share"] is None:
-        return "no judgment to tell from"
+        return "not known, because no judgment shows it"
     return f"{share['share']:.0%} ({share['count']} of {share['of']}; 95 % interval {share['low']:.0%} to {share['high']:.0%})"
 
 

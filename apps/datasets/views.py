@@ -108,7 +108,7 @@ def new_version(request: HtmxRequest, dataset_id: UUID) -> HttpResponse:
 @require_POST
 @at_least(Role.RESEARCHER)
 def preview(request: HtmxRequest, dataset_id: UUID) -> HttpResponse:
-    """What submitting the form now would freeze."""
+    """Show what submitting the form now would freeze."""
     dataset = _dataset(request, dataset_id)
     form = RecipeForm(request.POST, member=request.member)
     context: dict[str, Any] = {"dataset": dataset, "form": form, "next_number": next_number(dataset)}

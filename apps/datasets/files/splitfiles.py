@@ -44,21 +44,21 @@ class TooLarge(ValueError):
 
 
 class Room:
-    """How many bytes of JSON Lines the splits of a version may have together.
+    """The limit on the total size of a version's splits, in bytes of JSON Lines.
 
-    Rows duplicate what they share: each corrected step of a trajectory repeats all steps before it, and each pair repeats both of its trajectories.
+    Rows repeat shared content: each corrected step of a trajectory includes all steps before it, and each pair both of its trajectories.
     """
 
     def __init__(self, max_bytes: int) -> None:
         self.most = self.left = max_bytes
 
     def take(self, count: int) -> None:
-        """Raises TooLarge."""
+        """Use up `count` bytes. Raises TooLarge."""
         self.left -= count
         if self.left < 0:
             raise TooLarge(
-                f"The rows take more than {size(self.most)}, the most that a version may have. Each row repeats the whole of what "
-                "was said before it, so long trajectories with many judgments multiply. Choose fewer queues, or another row type."
+                f"The rows take more than {size(self.most)}, the most that a version may have. Each row repeats the whole chat "
+                "before it, so long trajectories with many judgments multiply. Choose fewer queues, or another row type."
             )
 
 

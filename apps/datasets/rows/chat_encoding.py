@@ -198,7 +198,7 @@ class Chat(NamedTuple):
 
 
 class _Bytes(Loader):
-    """Returns a json value's text undecoded, since orjson reads bytes faster than psycopg builds strings."""
+    """Loads a json value as its undecoded text, since orjson reads bytes faster than psycopg builds strings."""
 
     def load(self, data: Buffer) -> bytes:
         return bytes(data)

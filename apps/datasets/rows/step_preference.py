@@ -39,7 +39,7 @@ def _decide(votes: Sequence[TrajectoryVote], _: int, __: int) -> TrajectoryDecis
 def corrected_action(turns: Sequence[Turn], correction: StepCorrection | None) -> Messages:
     """Prompt, chosen, rejected: the trajectory up to a step, the corrected action, and the policy's action.
 
-    Raises SameRuns and NothingBefore.
+    Raises SameTrajectories and NothingBefore.
     """
     assert correction is not None, "a step preference of a single trajectory is a correction"
     step, better = correction

@@ -54,9 +54,9 @@ def latest_of_each(votes: Sequence[TrajectoryVote]) -> list[TrajectoryVote]:
 
 
 def counting_votes(votes: Sequence[tuple[TrajectoryVote, UUID | None]]) -> list[TrajectoryVote]:
-    """The votes that count, given votes each paired with the judgment of its item that a reviewer upheld: those upheld; otherwise each annotator's newest.
+    """The votes that count: those that a reviewer upheld, if any; otherwise each annotator's newest on items without a decision.
 
-    What a reviewer overruled is ignored, even if the author of the upheld judgment is excluded.
+    votes: each with the judgment that a reviewer upheld on its item, if any. Overruled votes are ignored, even if the upheld one's author is excluded.
     """
     upheld = [vote for vote, stands in votes if vote.judgment == stands]
     return upheld or latest_of_each([vote for vote, stands in votes if stands is None])

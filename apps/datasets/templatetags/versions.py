@@ -1,4 +1,4 @@
-"""Template tags with which pages of other apps show versions."""
+"""Template tags that show versions on the pages of other apps."""
 
 from django import template
 
