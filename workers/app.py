@@ -59,5 +59,5 @@ def _load(**_: Any) -> None:
 
 @worker_process_init.connect
 def _exit_with_worker(**_: Any) -> None:
-    """A pool process whose worker was killed would otherwise finish its task, which another worker may have started by then."""
+    """Make a pool process die with its worker; otherwise it would finish its task, which another worker may have started by then."""
     die_with_parent()

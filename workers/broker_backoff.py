@@ -18,7 +18,7 @@ TICK_SECONDS = 0.25
 
 
 class Backoff:
-    """Exponential backoff with a limit, which resets after a quiet period."""
+    """Exponential backoff with a maximum delay, reset after a quiet period."""
 
     def __init__(self) -> None:
         self._seconds = FIRST_SECONDS

@@ -34,7 +34,7 @@ class Presence:
             if "train" in queues:
                 capacity.report()
         except Exception:  # the cache may be down or nvidia-smi may hang, which must not take the worker down
-            logger.warning("could not note that this worker is there, or what it has", exc_info=True)
+            logger.warning("could not report this worker's presence or capacity", exc_info=True)
 
 
 presence = Presence()

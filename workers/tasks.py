@@ -70,11 +70,11 @@ BY_TURNS: dict[str, Callable[[Any], None]] = {
     continuations.CONTINUATIONS.name: lambda continuation: run_claimed(continuation, ContinuationJob),
     enrollment.JUDGES.name: reward_scores.run_slice,
 }
-"""What does a job, by its kind, where workspaces take turns."""
+"""The function that does a job, by kind, for worker queues in which workspaces take turns."""
 
 
 def _take_turn(kind: Kind[Any], job_id: str) -> None:
-    """On the message for a job, do the one whose turn it is."""
+    """Handle the message for a job: do the job whose turn it is."""
     job = lifecycle.claim_in_turn(kind, job_id)
     if job is not None:
         BY_TURNS[kind_of_job(job).name](job)
@@ -87,7 +87,7 @@ def run_import(batch_id: str) -> None:
 
 @app.task(name="queues.fill")
 def fill_queue(queue_id: str) -> None:
-    """Turn a queue's selection into items. A second delivery continues where the first one is."""
+    """Turn a queue's selection into items. A second delivery continues where the first stopped."""
     try:
         items.fill(UUID(queue_id))
     except Exception as error:
@@ -183,7 +183,7 @@ def count_rollouts(batch_id: str) -> None:
 
 @app.task(name=publication.TASK)
 def publish_policy(publication_id: str) -> None:
-    """It copies files and calls servers, so it needs no accelerator."""
+    """Publish a policy. This copies files and calls servers, so it needs no accelerator."""
     claimed = lifecycle.claim(publication.PUBLICATIONS, publication_id)
     if claimed is None:
         return

@@ -224,7 +224,7 @@ def test_only_trackers_of_this_installation_can_be_reported_to(client, researche
     run = factories.run(of=researcher.workspace, algorithm="dpo", config={"tracker": "mlflow"})
     settings.TRACKERS = []
     assert "tracker" not in client.get(reverse("training:new"), {"algorithm": "dpo"}).context["form"].fields
-    with pytest.raises(ConfigFailure, match="reports to no mlflow"):
+    with pytest.raises(ConfigFailure, match="doesn't report to mlflow"):
         run_json(run, monkeypatch)
 
 

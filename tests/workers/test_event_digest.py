@@ -52,7 +52,7 @@ def test_many_events_become_one_piece_of_news():
         measured_at={1: NOON, 2: NOON},
         timeline=[
             TimelineEntry(NOON, "log", "Loading the model"),
-            TimelineEntry(NOON, "started", "Training begins on cpu: 0.50% of 1,000 parameters learn."),
+            TimelineEntry(NOON, "started", "Training begins on cpu: 0.50% of 1,000 parameters are trained."),
             TimelineEntry(NOON, "checkpoint", "Saved a checkpoint at step 2."),
             TimelineEntry(
                 NOON,

@@ -90,7 +90,7 @@ def test_the_first_run_of_all_is_right_within_thirty_percent():
     forecast = forecast_of(sft(), SMALL, CPU, version=version(characters=598, rows=6000), base=None)
     assert forecast.high == forecast.low == pytest.approx(252, rel=0.3)
     assert forecast.basis == (
-        "calculated from a probe of the worker’s processor, as if nothing else used it: no run here was like it yet"
+        "calculated from a probe of the worker’s processor, assuming that nothing else uses it: there is no similar run here yet"
     )
 
 

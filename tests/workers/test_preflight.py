@@ -61,8 +61,8 @@ def test_a_models_size_is_read_from_the_header_of_its_weights(tmp_path: Path):
         (lambda folder: (folder / "config.json").unlink(), "no config.json"),
         (lambda folder: (folder / "config.json").write_text("{"), "no JSON"),
         (lambda folder: (folder / "model.safetensors").unlink(), r"no \*.safetensors"),
-        (lambda folder: (folder / "model.safetensors").write_bytes(b"\xff" * 20), "no safetensors file"),
-        (lambda folder: (folder / "model.safetensors").write_bytes(b""), "no safetensors file"),
+        (lambda folder: (folder / "model.safetensors").write_bytes(b"\xff" * 20), "isn't a safetensors file"),
+        (lambda folder: (folder / "model.safetensors").write_bytes(b""), "isn't a safetensors file"),
     ],
 )
 def test_a_folder_without_a_readable_model_is_named(tmp_path: Path, spoil, words: str):
@@ -234,4 +234,4 @@ def test_whoever_plans_is_told_where_bfloat16_is_missing(
         preflight, "largest_capacity", lambda: Capacity("1 GPU", 64_000, on_gpu=True, has_bf16=has_bf16)
     )
     check = preflight.check(a_plan(workspace=base.workspace, base=base).as_json())
-    assert any("no bfloat16 of its own" in note for note in check.notes) is not has_bf16
+    assert any("doesn't support bfloat16 natively" in note for note in check.notes) is not has_bf16

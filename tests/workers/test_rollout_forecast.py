@@ -79,7 +79,7 @@ def test_without_earlier_runs_it_is_arithmetic_on_the_budget():
     assert forecast.high == pytest.approx(20 * (1.92 + 0.05 + 32 * (16e9 + 5.952e9) / 1e11))
     # A tenth: one turn of 48 tokens, which is read at 512 and 24 tokens.
     assert forecast.low == pytest.approx(20 * (0.192 + 0.05 + 32 * (2e6 * 584 + 6e6 * 560) / 1e11))
-    assert forecast.basis.startswith("calculated: no run here was like it yet")
+    assert forecast.basis.startswith("calculated: there is no similar run here yet")
     assert (from_shape(config.replaced(held_out=60), FACTS, tflops=0.1).low or 0) > (forecast.low or 0)
 
 
@@ -162,7 +162,7 @@ def test_what_nobody_knows_is_said_with_its_reason(base: Policy, monkeypatch: py
         "how much it learns from depends on which of its rollouts succeed",
     )
     monkeypatch.setattr(preflight, "largest_capacity", lambda: Capacity("1 GPU", 64_000, on_gpu=True))
-    assert answered(base).time_words == "nobody knows how fast the worker is (1 GPU)"
+    assert answered(base).time_words == "the speed of the worker’s device is unknown (1 GPU)"
     monkeypatch.setattr(preflight, "largest_capacity", lambda: None)
     assert answered(base).time_words == "no training worker has reported its capacity"
     practiced(base)

@@ -63,8 +63,8 @@ def _restore(publication: Publication, adapter: Adapter, server: VllmServer) -> 
 
 
 def _withdraw_or_log(publication: Publication, refused: Refused) -> None:
-    """It stays live on other servers; no requests are routed to the one that lacks it."""
+    """Withdraw a publication with a single server. With replicas, it stays live on the others, and no requests are routed to this one."""
     if endpoint_of(publication).replicas:
-        logger.error("%s: %s isn't it any more: %s", publication, refused.server, refused)
+        logger.error("%s: %s no longer answers with it: %s", publication, refused.server, refused)
     else:
         publication_progress.withdraw(publication, reason=str(refused), canary=refused.verdict.to_json())

@@ -47,8 +47,8 @@ def config_from(
     )
     if (tracker := config.get("tracker", "none")) not in available_trackers():
         raise ConfigFailure(
-            f"tracker: the worker of this installation reports to no {tracker}.",
-            advice="Set TRACKERS in its environment, or launch the run without.",
+            f"tracker: this installation's worker doesn't report to {tracker}.",
+            advice="Set TRACKERS in its environment, or launch the run without a tracker.",
         )
     fields = {**config, "kind": algorithm, "model": model}
     if not files:  # learns from its own rollouts
@@ -92,7 +92,7 @@ def _with_location(term: RewardTerm, field: str, folder: Path, workspace_id: UUI
             judge = served(policy)
             if judge is None:
                 raise ConfigFailure(
-                    f"{field}: {policy} is on no server any more, so it can’t judge.",
+                    f"{field}: {policy} is no longer on any server, so it can’t judge.",
                     advice="Publish it to an endpoint and resume the run, or launch one with another judge.",
                 )
             endpoint = judge.endpoint

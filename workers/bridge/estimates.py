@@ -33,9 +33,9 @@ from contract.configs import (
 )
 
 ADAM_BYTES = 12
-"""Per trained weight: its gradient and Adam's two moments, all float32."""
+"""Bytes per trained weight for its gradient and Adam's two moments, all float32."""
 NF4_BYTES = 0.55
-"""4 bits plus, with double quantization, about 0.4 bits of scales (Dettmers et al., 2023)."""
+"""Bytes per weight: 4 bits plus, with double quantization, about 0.4 bits of scales (Dettmers et al., 2023)."""
 OVERHEAD_MB = 900.0
 """Memory of a process with torch and transformers loaded; a CUDA context takes about as much."""
 TILE_TOKENS, TILE_WORDS = 4096, 32_768
@@ -75,7 +75,7 @@ def shape_of_folder(folder: Path) -> ModelShape:
     except OSError:
         raise Unreadable(f"{folder} has no config.json") from None
     except (ValueError, RecursionError):
-        raise Unreadable(f"config.json in {folder} is no JSON") from None
+        raise Unreadable(f"config.json in {folder} isn't JSON") from None
     weights = sorted(folder.glob("*.safetensors"))
     if not weights:
         raise Unreadable(f"{folder} has no *.safetensors (other formats can run code and are not loaded)")
@@ -149,11 +149,11 @@ def _parameters_in(path: Path) -> int:
     with path.open("rb") as file:
         (length,) = struct.unpack("<Q", file.read(8).ljust(8, b"\0"))
         if not 0 < length < MAX_HEADER_BYTES:
-            raise Unreadable(f"{path.name} is no safetensors file")
+            raise Unreadable(f"{path.name} isn't a safetensors file")
         try:
             header = json.loads(file.read(length))
         except (ValueError, RecursionError):
-            raise Unreadable(f"{path.name} is cut off or no safetensors file") from None
+            raise Unreadable(f"{path.name} is truncated, or isn't a safetensors file") from None
     total = 0
     for name, tensor in header.items():
         if name != "__metadata__":

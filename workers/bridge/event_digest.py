@@ -86,4 +86,4 @@ def _start_text(started: Started) -> str:
         return f"{opening} on {started.device}."
     share = started.trainable_parameters / started.total_parameters
     trained = "all" if share == 1 else f"{share:.2%}"
-    return f"{opening} on {started.device}: {trained} of {started.total_parameters:,} parameters learn."
+    return f"{opening} on {started.device}: {trained} of {started.total_parameters:,} parameters are trained."

@@ -1,4 +1,4 @@
-"""Starts the trainer from a process with its libraries preloaded, which saves each run after the first some seconds.
+"""Forks the trainer from a process with its libraries preloaded, which saves several seconds for each run after the first.
 
 The server belongs to the thread that first uses it: the kernel kills it with that thread, and its children with it.
 """

@@ -141,8 +141,8 @@ def _signaled(end: ChildEnd) -> Outcome:
             "lost" if number == signal.SIGKILL else "failed",
             "killed",
             f"The training process was killed from outside ({name}): by a person, a scheduler or a container's limit.",
-            "Resume the run; it continues from its last checkpoint. If it happens again, look for who sends the signal; where it "
-            "is a container's memory limit, lower the batch size or raise the limit.",
+            "Resume the run; it continues from its last checkpoint. If it happens again, find out what sends the signal; if it's "
+            "a container's memory limit, lower the batch size or raise the limit.",
         )
     if NO_MEMORY.search(text):
         return _out_of_memory(f"The training process ran out of memory and died ({name}).")

@@ -78,7 +78,9 @@ def check(plan: dict[str, Any]) -> Check:
         )
         refusals.append(Refusal("method", message))
     if config.optimizer.precision == "auto" and capacity and capacity.on_gpu and not capacity.has_bf16:
-        notes.append(f"The worker's GPU ({capacity.device}) has no bfloat16 of its own, so it computes in float32.")
+        notes.append(
+            f"The worker's GPU ({capacity.device}) doesn't support bfloat16 natively, so it computes in float32."
+        )
     if requirements and capacity and not refusals and requirements.memory_mb > TIGHT_SHARE * capacity.memory_mb:
         notes.append("It will be tight: the estimate is close to what the worker has.")
     return Check(

@@ -70,6 +70,6 @@ def _throttled_renewal(publication: Publication) -> Callable[[], None]:
 def _as_folder(publication: Publication, weights: Weights, *, renew: Callable[[], None]) -> None:
     """A folder isn't served, so verification means comparing every byte with the run's files."""
     folder = export(publication, weights, renew=renew)
-    with transaction.atomic():  # only who holds the publication changes `current`
+    with transaction.atomic():  # only the holder of the publication may change `current`
         publication_progress.go_live(publication, canary={"finding": "copied"}, location=str(folder))
         point_current_at(folder)

@@ -65,7 +65,7 @@ def from_shape(config: OnlineConfig, shape: ModelShape, tflops: float) -> Foreca
     low, high = (_calculated(config, shape, tflops, share) for share in (MIN_BUDGET_SHARE, 1.0))
     limit = f"{config.budget.steps} turns of {config.sampling.max_new_tokens} tokens"
     return Forecast(
-        low, high, f"calculated: no run here was like it yet. Rollouts may use from a tenth to all of {limit}"
+        low, high, f"calculated: there is no similar run here yet. Rollouts may use from a tenth to all of {limit}"
     )
 
 

@@ -119,7 +119,7 @@ class RolloutJob(ChildJob[RolloutBatch]):
             "failed",
             "data",
             message=f"{count} episode{'s' if count > 1 else ''} could not be stored. The first one: {self._errors[0]}",
-            advice=f"What was played is in {self._output}. Resume to go on without what could not be stored.",
+            advice=f"All episodes are in {self._output}. Resume to continue without those that could not be stored.",
         )
 
 

@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 class RunnerEpisodes:
-    """For one attempt at a run. Idempotent: another worker can continue from any point."""
+    """The runners' episodes of one attempt at a run. Idempotent: another worker can continue from any point."""
 
     def __init__(self, run: Run, folder: Path) -> None:
         self._run = run
@@ -50,7 +50,7 @@ class RunnerEpisodes:
             try:
                 self._folder.answer(batch, str(episode.pk), played and _checked(played))
             except (BadRow, UnreadableJSON) as problem:  # agents' input mustn't end a training run
-                logger.warning("episode %s can't be told to its trainer: %s", episode.pk, problem)
+                logger.warning("episode %s can't be reported to its trainer: %s", episode.pk, problem)
                 self._folder.answer(batch, str(episode.pk), None)
             episodes.mark_answered(episode)
 
@@ -62,5 +62,5 @@ class RunnerEpisodes:
 
 
 def _checked(played: PlayedEpisode) -> PlayedEpisode:
-    """The same, if the trainer can read it. Raises BadRow, UnreadableJSON."""
+    """The episode unchanged, if the trainer can read it. Raises BadRow, UnreadableJSON."""
     return replace(played, rollout=Trajectory.from_json(played.rollout.to_json()))

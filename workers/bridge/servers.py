@@ -11,12 +11,12 @@ from trainer.serving.client import VllmServer
 
 
 def servers_of(endpoint: Endpoint) -> list[VllmServer]:
-    """A client for each. Raises ServerProblem if one may not be connected to."""
+    """A client for each server. Raises ServerProblem if connecting to one isn't allowed."""
     return [VllmServer(address, key_variable=endpoint.key_variable) for address in endpoint.addresses]
 
 
 def endpoint_of(publication: Publication) -> Endpoint:
-    assert publication.endpoint is not None, "a constraint holds it"
+    assert publication.endpoint is not None, "ensured by a constraint"
     return publication.endpoint
 
 

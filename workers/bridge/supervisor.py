@@ -81,7 +81,7 @@ def supervise(job: ChildJob[Any]) -> None:
         _supervise(job)
     except Superseded:
         logger.warning(
-            "%s: somebody else has it now; the child is stopped and nothing more is written", job.folder.path
+            "%s: another worker has it now; the child is stopped and nothing more is written", job.folder.path
         )
 
 
@@ -214,7 +214,7 @@ class _ChildMonitor:
             for stamped in self.reader.new_events():
                 events.append(stamped)  # one by one, so that events before a bad line aren't lost
         except ValueError as error:
-            logger.warning("%s: left out a line that is no event: %s", self.job.folder.events, error)
+            logger.warning("%s: left out a line that isn't an event: %s", self.job.folder.events, error)
         return events
 
     def _serve_requests(self) -> None:
